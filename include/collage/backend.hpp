@@ -1,0 +1,63 @@
+// What a backend is: a type that names its patterns, says which matches it takes, and builds their kernels.
+#pragma once
+
+#include <collage/fwd.hpp>
+#include <collage/pattern/pattern.hpp>
+#include <cstddef>
+
+namespace collage::inline v0 {
+
+/// What `probe` found on this machine. The texts belong to the backend and live as long as the program.
+struct probe_result {
+  bool available = true;
+  const char* version = "";  ///< of the library that is loaded now, not of its headers
+  const char* details = "";  ///< what it was compiled for, which kernels it chose for this processor
+  const char* reason = "";   ///< where it is not available: one sentence with the remedy
+};
+
+/// The base of a backend type. A backend has
+///
+///   using patterns = collage::patterns<...>;                  // what it can run
+///   static constexpr verdict accepts(const match<P>& m);      // optional, per pattern: a bool or a verdict
+///   static kernel build(const match<P>& m, build_context&);   // per pattern
+///
+/// and may have
+///
+///   static probe_result probe();                // is the library here, which version; without it: always available
+///   static std::size_t choices(const match<P>&);// how many ways there are to build it; build_context::choice() says which
+///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
+///   static void leave(int token);               // afterwards, with what `enter` answered
+///
+/// `accepts` depends on the match alone; what the library, its version or the processor refuses, `probe` and `build` say.
+template <fixed_string Name>
+struct backend {
+  static constexpr auto name_text = Name;
+  static constexpr const char* name = name_text.text;
+};
+
+namespace detail {
+
+template <class P>
+inline constexpr bool is_patterns = false;
+template <class... P>
+inline constexpr bool is_patterns<patterns<P...>> = true;
+
+/// What a backend says of a match: true when it has no opinion.
+template <class B, class P>
+constexpr verdict accepts(const match<P>& m) {
+  if constexpr (requires { B::accepts(m); })
+    return B::accepts(m);
+  else
+    return {};
+}
+
+}  // namespace detail
+
+/// A type that is a backend. Whether it builds each of its patterns is checked where sets are composed.
+template <class B>
+concept backend_type = requires {
+  { B::name } -> std::convertible_to<const char*>;
+  requires detail::is_patterns<typename B::patterns>;
+};
+
+}  // namespace collage::inline v0

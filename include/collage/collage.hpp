@@ -1,0 +1,19 @@
+// The compile-time core: words, operators, static graphs, patterns, backend sets. Includes no third-party library and no
+// header that allocates. Placement is in collage/place.hpp, running in collage/run/engine.hpp.
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/backend_set.hpp>
+#include <collage/dtype.hpp>
+#include <collage/error.hpp>
+#include <collage/fwd.hpp>
+#include <collage/graph/build.hpp>
+#include <collage/graph/view.hpp>
+#include <collage/layout.hpp>
+#include <collage/ops.hpp>
+#include <collage/pattern/expression.hpp>
+#include <collage/pattern/match.hpp>
+#include <collage/pattern/pattern.hpp>
+#include <collage/pattern/single.hpp>
+#include <collage/shape.hpp>
+#include <collage/verdict.hpp>

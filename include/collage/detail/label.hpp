@@ -1,0 +1,58 @@
+// Names that can be put together in constant evaluation.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+
+namespace collage::inline v0 {
+
+/// Text of at most 63 characters, kept in place: `label("stages.") + 0 + ".weight"`. What is too long is cut.
+class label {
+ public:
+  static constexpr std::size_t capacity = 63;
+
+  constexpr label() = default;
+  constexpr label(const char* text) { append(text); }
+
+  constexpr const char* c_str() const { return text_; }
+  constexpr const char* data() const { return text_; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+
+  friend constexpr label operator+(label left, const char* right) {
+    left.append(right);
+    return left;
+  }
+  friend constexpr label operator+(label left, const label& right) { return left + right.c_str(); }
+  template <std::integral Int>
+  friend constexpr label operator+(label left, Int number) {
+    char digits[24] = {};
+    std::size_t at = sizeof(digits) - 1;
+    const bool negative = number < 0;
+    do {
+      const int digit = static_cast<int>(number % 10);
+      digits[--at] = static_cast<char>('0' + (digit < 0 ? -digit : digit));
+      number /= 10;
+    } while (number != 0);
+    if (negative) digits[--at] = '-';
+    left.append(digits + at);
+    return left;
+  }
+  friend constexpr bool operator==(const label& a, const label& b) {
+    if (a.size_ != b.size_) return false;
+    for (std::size_t i = 0; i < a.size_; ++i)
+      if (a.text_[i] != b.text_[i]) return false;
+    return true;
+  }
+
+ private:
+  constexpr void append(const char* more) {
+    while (*more != '\0' && size_ < capacity) text_[size_++] = *more++;
+    text_[size_] = '\0';
+  }
+
+  char text_[capacity + 1] = {};
+  std::size_t size_ = 0;
+};
+
+}  // namespace collage::inline v0

@@ -1,0 +1,83 @@
+// The one exception type, thrown at every boundary.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+
+namespace collage::inline v0 {
+
+/// What went wrong, coarsely. The program's exit code follows from it: 2 for the user's mistakes, 1 for failures.
+enum class error_kind : std::uint8_t {
+  invalid_argument,  ///< an option, file, shape or name that the user gave cannot be right
+  unsupported,       ///< a correct request for something that no backend here can do
+  environment,       ///< the machine: a missing library, file system, memory
+  failure,           ///< a library or this one failed; not the user's mistake
+};
+
+/// Text without an owner, made from a literal or from anything with data() and size().
+struct text_ref {
+  const char* data = "";
+  std::size_t size = 0;
+
+  constexpr text_ref() = default;
+  constexpr text_ref(const char* text) : data(text) {
+    while (text[size] != '\0') ++size;
+  }
+  template <class Text>
+    requires requires(const Text& t) {
+      static_cast<const char*>(t.data());
+      static_cast<std::size_t>(t.size());
+    }
+  constexpr text_ref(const Text& text) : data(text.data()), size(text.size()) {}
+};
+
+/// One clear sentence in parts: what is wrong, where, and what to do. `what()` joins them:
+/// "where: what; remedy". All parts are copied; empty parts are left out.
+class error : public std::exception {
+ public:
+  error(error_kind kind, text_ref what, text_ref where = {}, text_ref remedy = {}) : kind_(kind) {
+    const std::size_t room = where.size + what.size + remedy.size + 8;
+    text_ = static_cast<char*>(std::malloc(room));
+    if (text_ == nullptr) return;  // what() then answers with a fixed text
+    char* at = text_;
+    const auto append = [&at](text_ref part) {
+      std::memcpy(at, part.data, part.size);
+      at += part.size;
+    };
+    if (where.size != 0) {
+      append(where);
+      append(": ");
+    }
+    append(what);
+    if (remedy.size != 0) {
+      append("; ");
+      append(remedy);
+    }
+    *at = '\0';
+  }
+  error(const error& other) noexcept : std::exception(other), kind_(other.kind_) {
+    if (other.text_ != nullptr) {
+      const std::size_t room = std::strlen(other.text_) + 1;
+      text_ = static_cast<char*>(std::malloc(room));
+      if (text_ != nullptr) std::memcpy(text_, other.text_, room);
+    }
+  }
+  error& operator=(const error&) = delete;
+  ~error() override { std::free(text_); }
+
+  error_kind kind() const noexcept { return kind_; }
+  const char* what() const noexcept override { return text_ != nullptr ? text_ : "collage: out of memory"; }
+  /// The exit code a program should end with: 2 for the user's mistake, 1 for a failure.
+  int exit_code() const noexcept {
+    return kind_ == error_kind::invalid_argument || kind_ == error_kind::unsupported ? 2 : 1;
+  }
+
+ private:
+  error_kind kind_;
+  char* text_ = nullptr;
+};
+
+}  // namespace collage::inline v0

@@ -1,0 +1,77 @@
+// Graphs as flat records: what the matcher and every algorithm sees, of static and run-time graphs alike.
+#pragma once
+
+#include <collage/op/kind.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace collage::inline v0 {
+
+/// A value of a graph under construction: what builders hand out and take.
+struct value {
+  std::uint32_t index = 0;
+  friend constexpr bool operator==(value, value) = default;
+};
+
+/// Where a value comes from.
+enum class value_role : std::uint8_t { input, constant, computed };
+
+/// How a constant's elements are made where they are not given: LOW + (HIGH - LOW) * u, u uniform in [0, 1) from SplitMix64
+/// seeded with the CRC-32 of the constant's name. LOW equal to HIGH is a constant.
+struct uniform {
+  float low = 0;
+  float high = 0;
+};
+
+/// One node: its kind, and where its operands, outputs and attributes lie in the graph's lists.
+struct node_record {
+  const kind_info* kind = nullptr;
+  std::uint32_t first_input = 0, inputs = 0;
+  std::uint32_t first_output = 0, outputs = 0;  ///< outputs are values with consecutive indices
+  std::uint32_t first_word = 0, words = 0;
+};
+
+/// One value.
+struct value_record {
+  tensor_type type;
+  value_role role = value_role::computed;
+  bool is_output = false;        ///< read by the graph's user
+  bool has_scalar = false;       ///< a constant of one element whose value is known
+  std::int32_t producer = -1;    ///< the node that computes it, or -1
+  std::uint32_t first_use = 0, uses = 0;
+  double scalar = 0;
+};
+
+/// One reading of a value.
+struct use {
+  std::uint32_t node = 0;
+  std::uint32_t operand = 0;
+};
+
+/// A graph: nodes in a topological order (every operand is defined before its reader), over lists owned by someone else.
+struct graph_view {
+  std::span<const node_record> nodes;
+  std::span<const value_record> values;
+  std::span<const std::uint32_t> operands;
+  std::span<const use> uses;
+  std::span<const std::uint64_t> words;
+
+  constexpr std::size_t node_count() const { return nodes.size(); }
+  constexpr std::uint64_t kind_id_of(std::uint32_t node) const { return nodes[node].kind->id; }
+  constexpr std::span<const std::uint32_t> inputs_of(std::uint32_t node) const {
+    return operands.subspan(nodes[node].first_input, nodes[node].inputs);
+  }
+  constexpr std::uint32_t output_of(std::uint32_t node, std::uint32_t which = 0) const {
+    return nodes[node].first_output + which;
+  }
+  constexpr std::span<const use> uses_of(std::uint32_t value) const {
+    return uses.subspan(values[value].first_use, values[value].uses);
+  }
+  constexpr std::span<const std::uint64_t> words_of(std::uint32_t node) const {
+    return words.subspan(nodes[node].first_word, nodes[node].words);
+  }
+  constexpr bool is_constant(std::uint32_t value) const { return values[value].role == value_role::constant; }
+};
+
+}  // namespace collage::inline v0

@@ -1,0 +1,170 @@
+// Attributes of operators: each kind has a plain struct; graphs store it as a flat record of 64-bit words.
+//
+// A kind's struct lists its fields once, in `visit`; reading, writing, printing and importing all follow from that list:
+//
+//   struct pool_attributes {
+//     shape window{}, strides{};
+//     bool count_padding = false;
+//     template <class Self, class Visitor>
+//     static constexpr void visit(Self& self, Visitor&& visitor) {
+//       visitor("window", self.window);
+//       visitor("strides", self.strides);
+//       visitor("count_padding", self.count_padding);
+//     }
+//   };
+//
+// Fields may be bool, std::int64_t, double, an enumeration, shape, or short_text.
+#pragma once
+
+#include <collage/shape.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+
+namespace collage::inline v0 {
+
+/// Text kept in place, for the few attributes that are text (an Einsum equation). At most 55 characters.
+struct short_text {
+  char text[56] = {};
+  constexpr short_text() = default;
+  constexpr short_text(const char* from) {
+    for (std::size_t i = 0; i + 1 < sizeof(text) && from[i] != '\0'; ++i) text[i] = from[i];
+  }
+};
+
+/// The attributes of a kind that has none.
+struct no_attributes {
+  template <class Self, class Visitor>
+  static constexpr void visit(Self&, Visitor&&) {}
+};
+
+/// Room enough for the record of any kind: eight shapes of full rank.
+inline constexpr std::size_t max_attribute_words = 72;
+
+/// A record being built; its first `size` words count.
+struct attribute_words {
+  std::uint64_t word[max_attribute_words] = {};
+  std::size_t size = 0;
+  constexpr std::span<const std::uint64_t> list() const { return {word, size}; }
+};
+
+namespace detail {
+
+struct attribute_writer {
+  attribute_words& out;
+
+  constexpr void put(std::uint64_t w) { out.word[out.size++] = w; }
+  constexpr void operator()(const char*, const shape& s) {
+    put(s.rank);
+    for (std::int64_t e : s) put(static_cast<std::uint64_t>(e));
+  }
+  constexpr void operator()(const char*, const short_text& t) {
+    for (std::size_t i = 0; i < 7; ++i) {
+      std::uint64_t w = 0;
+      for (std::size_t j = 0; j < 8; ++j) w |= std::uint64_t{static_cast<unsigned char>(t.text[8 * i + j])} << (8 * j);
+      put(w);
+    }
+  }
+  constexpr void operator()(const char*, double v) { put(__builtin_bit_cast(std::uint64_t, v)); }
+  template <class T>
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+  constexpr void operator()(const char*, const T& v) {
+    put(static_cast<std::uint64_t>(v));
+  }
+};
+
+struct attribute_reader {
+  std::span<const std::uint64_t> in;
+  std::size_t at = 0;
+
+  constexpr std::uint64_t get() { return in[at++]; }
+  constexpr void operator()(const char*, shape& s) {
+    const std::uint64_t rank = get();
+    s = shape{};
+    for (std::uint64_t i = 0; i < rank; ++i) s.push_back(static_cast<std::int64_t>(get()));
+  }
+  constexpr void operator()(const char*, short_text& t) {
+    for (std::size_t i = 0; i < 7; ++i) {
+      const std::uint64_t w = get();
+      for (std::size_t j = 0; j < 8; ++j) t.text[8 * i + j] = static_cast<char>(static_cast<unsigned char>(w >> (8 * j)));
+    }
+  }
+  constexpr void operator()(const char*, double& v) { v = __builtin_bit_cast(double, get()); }
+  template <class T>
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+  constexpr void operator()(const char*, T& v) {
+    v = static_cast<T>(get());
+  }
+};
+
+}  // namespace detail
+
+/// Writes a kind's attributes as words.
+template <class Attributes>
+constexpr attribute_words to_words(const Attributes& attributes) {
+  attribute_words words;
+  detail::attribute_writer writer{words};
+  Attributes::visit(attributes, writer);
+  return words;
+}
+
+/// Reads a kind's attributes back; `words` must come from to_words of the same struct.
+template <class Attributes>
+constexpr Attributes from_words(std::span<const std::uint64_t> words) {
+  Attributes attributes{};
+  detail::attribute_reader reader{words};
+  Attributes::visit(attributes, reader);
+  return attributes;
+}
+
+/// One field of a record, for printing and exporting.
+struct attribute_value {
+  enum class tag : std::uint8_t { boolean, integer, real, list, text };
+  const char* name = "";
+  tag what = tag::integer;
+  std::int64_t integer = 0;  ///< also booleans and enumerators
+  double real = 0;
+  shape list{};
+  short_text text{};
+};
+
+/// Receives the fields of a record one by one.
+struct attribute_sink {
+  void* context;
+  void (*receive)(void* context, const attribute_value& value);
+};
+
+namespace detail {
+
+struct attribute_lister {
+  const attribute_sink& sink;
+
+  void emit(attribute_value v) const { sink.receive(sink.context, v); }
+  void operator()(const char* name, const shape& s) const {
+    attribute_value v{.name = name, .what = attribute_value::tag::list};
+    v.list = s;
+    emit(v);
+  }
+  void operator()(const char* name, const short_text& t) const {
+    attribute_value v{.name = name, .what = attribute_value::tag::text};
+    v.text = t;
+    emit(v);
+  }
+  void operator()(const char* name, double d) const {
+    attribute_value v{.name = name, .what = attribute_value::tag::real};
+    v.real = d;
+    emit(v);
+  }
+  template <class T>
+    requires(std::is_integral_v<T> || std::is_enum_v<T>)
+  void operator()(const char* name, const T& i) const {
+    using tag = attribute_value::tag;
+    attribute_value v{.name = name, .what = std::is_same_v<T, bool> ? tag::boolean : tag::integer};
+    v.integer = static_cast<std::int64_t>(i);
+    emit(v);
+  }
+};
+
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,147 @@
+// Bodies of elementwise operators: traced once with symbolic values into a flat expression.
+//
+// A body is written as a function over any value type, `auto body(auto x) { return x / (1.0 + math::exp(-x)); }`. Calling it with
+// symbols records what it does; the reference, Eigen, SIMD loops and CUDA text are all made from the record.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace collage::inline v0 {
+
+/// What one instruction of a body computes. Comparisons and logic give 0 or 1.
+enum class opcode : std::uint8_t {
+  input,      ///< operand `a` of the operator
+  attribute,  ///< word `a` of its attributes, as a double
+  constant,   ///< `value`
+  add,
+  subtract,
+  multiply,
+  divide,
+  minimum,  ///< NaN if either is NaN
+  maximum,  ///< NaN if either is NaN
+  power,
+  negate,
+  absolute,
+  exponential,
+  logarithm,
+  square_root,
+  sine,
+  cosine,
+  tangent_hyperbolic,
+  error_function,
+  floor,
+  ceiling,
+  round_to_even,
+  less,
+  equal,
+  logical_not,
+  logical_and,
+  logical_or,
+  select,  ///< a != 0 ? b : c
+};
+
+/// One instruction: operands are indices of earlier instructions.
+struct instruction {
+  opcode code = opcode::constant;
+  std::uint8_t a = 0, b = 0, c = 0;
+  double value = 0;
+};
+
+/// A traced body; the last instruction is its result.
+struct traced_body {
+  static constexpr std::size_t max_size = 48;
+  instruction code[max_size] = {};
+  std::uint32_t size = 0;
+  std::uint32_t inputs = 0;
+};
+
+namespace detail {
+
+/// A value during tracing: which instruction computes it. Only ever lives in constant evaluation.
+struct symbol {
+  traced_body* into = nullptr;
+  std::uint8_t index = 0;
+
+  constexpr symbol emit(opcode code, std::uint8_t x, std::uint8_t y = 0, std::uint8_t z = 0, double value = 0) const {
+    into->code[into->size] = {code, x, y, z, value};
+    return {into, static_cast<std::uint8_t>(into->size++)};
+  }
+  constexpr symbol literal(double v) const { return emit(opcode::constant, 0, 0, 0, v); }
+  constexpr symbol unary(opcode code) const { return emit(code, index); }
+  constexpr symbol binary(opcode code, symbol other) const { return emit(code, index, other.index); }
+
+  friend constexpr symbol operator+(symbol x, symbol y) { return x.binary(opcode::add, y); }
+  friend constexpr symbol operator-(symbol x, symbol y) { return x.binary(opcode::subtract, y); }
+  friend constexpr symbol operator*(symbol x, symbol y) { return x.binary(opcode::multiply, y); }
+  friend constexpr symbol operator/(symbol x, symbol y) { return x.binary(opcode::divide, y); }
+  friend constexpr symbol operator<(symbol x, symbol y) { return x.binary(opcode::less, y); }
+  friend constexpr symbol operator==(symbol x, symbol y) { return x.binary(opcode::equal, y); }
+  friend constexpr symbol operator&&(symbol x, symbol y) { return x.binary(opcode::logical_and, y); }
+  friend constexpr symbol operator||(symbol x, symbol y) { return x.binary(opcode::logical_or, y); }
+
+  friend constexpr symbol operator+(symbol x, double y) { return x + x.literal(y); }
+  friend constexpr symbol operator-(symbol x, double y) { return x - x.literal(y); }
+  friend constexpr symbol operator*(symbol x, double y) { return x * x.literal(y); }
+  friend constexpr symbol operator/(symbol x, double y) { return x / x.literal(y); }
+  friend constexpr symbol operator<(symbol x, double y) { return x < x.literal(y); }
+  friend constexpr symbol operator==(symbol x, double y) { return x == x.literal(y); }
+  friend constexpr symbol operator+(double x, symbol y) { return y.literal(x) + y; }
+  friend constexpr symbol operator-(double x, symbol y) { return y.literal(x) - y; }
+  friend constexpr symbol operator*(double x, symbol y) { return y.literal(x) * y; }
+  friend constexpr symbol operator/(double x, symbol y) { return y.literal(x) / y; }
+  friend constexpr symbol operator<(double x, symbol y) { return y.literal(x) < y; }
+
+  friend constexpr symbol operator-(symbol x) { return x.unary(opcode::negate); }
+  friend constexpr symbol operator!(symbol x) { return x.unary(opcode::logical_not); }
+};
+
+}  // namespace detail
+
+/// The functions bodies are written with; qualified as `math::exp(x)`, since `exp` alone is an operator kind.
+namespace math {
+
+using detail::symbol;
+
+constexpr symbol abs(symbol x) { return x.unary(opcode::absolute); }
+constexpr symbol exp(symbol x) { return x.unary(opcode::exponential); }
+constexpr symbol log(symbol x) { return x.unary(opcode::logarithm); }
+constexpr symbol sqrt(symbol x) { return x.unary(opcode::square_root); }
+constexpr symbol sin(symbol x) { return x.unary(opcode::sine); }
+constexpr symbol cos(symbol x) { return x.unary(opcode::cosine); }
+constexpr symbol tanh(symbol x) { return x.unary(opcode::tangent_hyperbolic); }
+constexpr symbol erf(symbol x) { return x.unary(opcode::error_function); }
+constexpr symbol floor(symbol x) { return x.unary(opcode::floor); }
+constexpr symbol ceil(symbol x) { return x.unary(opcode::ceiling); }
+constexpr symbol round(symbol x) { return x.unary(opcode::round_to_even); }
+constexpr symbol pow(symbol x, symbol y) { return x.binary(opcode::power, y); }
+constexpr symbol min(symbol x, symbol y) { return x.binary(opcode::minimum, y); }
+constexpr symbol max(symbol x, symbol y) { return x.binary(opcode::maximum, y); }
+constexpr symbol min(symbol x, double y) { return min(x, x.literal(y)); }
+constexpr symbol max(symbol x, double y) { return max(x, x.literal(y)); }
+constexpr symbol select(symbol p, symbol x, symbol y) { return p.emit(opcode::select, p.index, x.index, y.index); }
+
+}  // namespace math
+
+/// Records `Kind::body`, called with one value per operand and then one per attribute (all of type double).
+template <class Kind, std::size_t Inputs, std::size_t Attributes>
+constexpr traced_body trace() {
+  traced_body recorded;
+  recorded.inputs = Inputs;
+  const detail::symbol start{&recorded, 0};
+  return [&]<std::size_t... I, std::size_t... A>(std::index_sequence<I...>, std::index_sequence<A...>) {
+    // A braced list evaluates in order, so inputs come first in the record.
+    const detail::symbol arguments[] = {start.emit(opcode::input, static_cast<std::uint8_t>(I))...,
+                                        start.emit(opcode::attribute, static_cast<std::uint8_t>(A))...};
+    const detail::symbol result = Kind::body(arguments[I]..., arguments[Inputs + A]...);
+    // The result is by contract the last instruction; a body that returns an argument unchanged gets a copy of it.
+    if (result.index + 1U != recorded.size) {
+      recorded.code[recorded.size] = recorded.code[result.index];
+      ++recorded.size;
+    }
+    return recorded;
+  }(std::make_index_sequence<Inputs>{}, std::make_index_sequence<Attributes>{});
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,162 @@
+// Operators that move elements without computing: reshape, transpose, concat.
+#pragma once
+
+#include <collage/op/kind.hpp>
+
+namespace collage::inline v0::ops {
+
+/// One extent may be -1 (what is left); 0 copies the input's extent unless `allow_zero`, as in ONNX.
+/// With a second operand the target is that operand's value, and `dims` is empty.
+struct reshape_attributes {
+  shape dims{};
+  bool allow_zero = false;
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("dims", self.dims);
+    visitor("allow_zero", self.allow_zero);
+  }
+};
+
+/// reshape(x[, dims]): the same elements in the same order. In the engine an alias, not a kernel.
+inline constexpr struct reshape : kind<reshape> {
+  static constexpr char name[] = "reshape";
+  static constexpr fusion_kind fusion = fusion_kind::injective;
+  static constexpr arity inputs{1, 2};
+  using attributes = reshape_attributes;
+
+  static constexpr void normalise(attributes& a, std::span<const tensor_type>) {
+    // Without an extent of 0 in the target the flag says nothing; equal reshapes must have equal records.
+    bool has_zero = false;
+    for (std::int64_t extent : a.dims) has_zero = has_zero || extent == 0;
+    if (!has_zero && !a.dims.empty()) a.allow_zero = false;
+  }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    shape target = a.dims;
+    if (io.in.size() == 2) {
+      if (io.in[1].type != dtype::i64 || io.in[1].rank() != 1)
+        return {false, "its target shape must be a list of int64", 1};
+      const std::span<const std::int64_t> list = io.integers(1);
+      const std::int64_t rank = io.in[1].dims[0];
+      if (rank > static_cast<std::int64_t>(shape::max_rank)) return {false, "its target shape has more than 8 dimensions", 1};
+      if (rank < 0) return {false, "the length of its target shape must be known", 1};
+      target = list.size() == static_cast<std::size_t>(rank) ? shape(list)
+                                                             : shape::filled(static_cast<std::size_t>(rank), unknown - 1);
+    }
+    const shape& x = io.in[0].dims;
+    const std::int64_t total = x.elements();
+    std::int64_t rest = -1;  // which dimension takes what is left
+    std::int64_t known_part = 1;
+    bool symbolic = false;
+    for (std::size_t i = 0; i < target.size(); ++i) {
+      if (target[i] == 0 && !a.allow_zero) {
+        if (i >= x.rank) return {false, "its target shape copies an extent that its input does not have"};
+        target[i] = x[i];
+        if (target[i] < 0) symbolic = true;
+      } else if (target[i] == -1) {
+        if (rest >= 0) return {false, "at most one extent of its target shape may be -1"};
+        rest = static_cast<std::int64_t>(i);
+        continue;
+      } else if (target[i] < 0) {
+        symbolic = true;
+      }
+      if (target[i] < 0) continue;
+      if (target[i] > 0 && known_part > (std::int64_t{1} << 62) / target[i])
+        return {false, "its target shape is too large"};
+      known_part *= target[i];
+    }
+    if (rest >= 0) {
+      const auto at = static_cast<std::size_t>(rest);
+      if (symbolic || total < 0) {
+        target[at] = unknown;
+      } else {
+        if (known_part == 0 || total % known_part != 0)
+          return {false, "its target shape must hold as many elements as its input"};
+        target[at] = total / known_part;
+      }
+    } else if (!symbolic && total >= 0 && known_part != total) {
+      return {false, "its target shape must hold as many elements as its input"};
+    }
+    io.out[0] = {io.in[0].type, target};
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} reshape{};
+
+/// No permutation means reversed dimensions.
+struct transpose_attributes {
+  shape permutation{};  ///< output dimension i is input dimension permutation[i]
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("permutation", self.permutation);
+  }
+};
+
+inline constexpr struct transpose : kind<transpose> {
+  static constexpr char name[] = "transpose";
+  static constexpr fusion_kind fusion = fusion_kind::injective;
+  using attributes = transpose_attributes;
+
+  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+    if (!a.permutation.empty()) return;
+    for (std::size_t i = in[0].rank(); i > 0; --i) a.permutation.push_back(static_cast<std::int64_t>(i - 1));
+  }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    const shape& x = io.in[0].dims;
+    if (a.permutation.size() != x.rank) return {false, "its permutation must name every dimension of its input once"};
+    std::uint32_t seen = 0;
+    io.out[0] = {io.in[0].type, {}};
+    for (std::int64_t from : a.permutation) {
+      if (from < 0 || from >= static_cast<std::int64_t>(x.rank) || (seen >> from & 1U) != 0)
+        return {false, "its permutation must name every dimension of its input once"};
+      seen |= 1U << from;
+      io.out[0].dims.push_back(x[static_cast<std::size_t>(from)]);
+    }
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} transpose{};
+
+struct concat_attributes {
+  std::int64_t axis = 0;  ///< stored non-negative
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("axis", self.axis);
+  }
+};
+
+/// concat(x...): operands one behind the other along an axis; all other extents are equal.
+inline constexpr struct concat : kind<concat> {
+  static constexpr char name[] = "concat";
+  static constexpr fusion_kind fusion = fusion_kind::injective;
+  static constexpr arity inputs{1, any_number};
+  using attributes = concat_attributes;
+
+  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+    a.axis = detail::wrap_axis(a.axis, in[0].rank());
+  }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    io.out[0] = io.in[0];
+    shape& sum = io.out[0].dims;
+    if (a.axis < 0 || a.axis >= static_cast<std::int64_t>(sum.rank))
+      return {false, "its axis must be within the rank of its operands"};
+    const auto axis = static_cast<std::size_t>(a.axis);
+    for (std::size_t i = 1; i < io.in.size(); ++i) {
+      const shape& x = io.in[i].dims;
+      const auto which = static_cast<std::int32_t>(i);
+      if (io.in[i].type != io.in[0].type) return {false, "its operands must have the same element type", which};
+      if (x.rank != sum.rank) return {false, "its operands must have the same rank", which};
+      for (std::size_t d = 0; d < x.rank; ++d) {
+        if (d == axis)
+          sum[d] = sum[d] < 0 || x[d] < 0 ? unknown : sum[d] + x[d];
+        else if (sum[d] < 0)
+          sum[d] = x[d];
+        else if (x[d] >= 0 && x[d] != sum[d])
+          return {false, "its operands may differ in the joined dimension alone", which};
+      }
+    }
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} concat{};
+
+}  // namespace collage::inline v0::ops

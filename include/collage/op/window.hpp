@@ -1,0 +1,48 @@
+// What convolution and pooling share: a window that slides over the spatial dimensions.
+#pragma once
+
+#include <collage/op/kind.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+namespace collage::inline v0::detail {
+
+/// Fills in what was left out of a window's attributes: strides and dilations of 1, pads of 0.
+constexpr void default_window(std::size_t rank, shape& strides, shape& dilations, shape& pads_begin, shape& pads_end) {
+  if (strides.empty()) strides = shape::filled(rank, 1);
+  if (dilations.empty()) dilations = shape::filled(rank, 1);
+  if (pads_begin.empty()) pads_begin = shape::filled(rank, 0);
+  if (pads_end.empty()) pads_end = shape::filled(rank, 0);
+}
+
+/// Checks one spatial window against the rank and for sane values; the limit keeps their products within 64 bits.
+constexpr verdict check_window(std::size_t rank, const shape& window, const shape& strides, const shape& dilations,
+                               const shape& pads_begin, const shape& pads_end) {
+  if (window.size() != rank || strides.size() != rank || dilations.size() != rank || pads_begin.size() != rank ||
+      pads_end.size() != rank)
+    return {false, "window, strides, dilations and pads must each have one entry per spatial dimension"};
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (window[i] < 1) return {false, "its window must be at least 1 in every dimension"};
+    if (strides[i] < 1) return {false, "strides must be at least 1"};
+    if (dilations[i] < 1) return {false, "dilations must be at least 1"};
+    if (pads_begin[i] < 0 || pads_end[i] < 0) return {false, "pads must not be negative"};
+    for (const std::int64_t number : {window[i], strides[i], dilations[i], pads_begin[i], pads_end[i]})
+      if (number > 0x7FFFFFFF) return {false, "window, strides, dilations and pads must be below 2^31"};
+  }
+  return {};
+}
+
+/// How many places a window has along one dimension; `unknown` if either extent is. `round_up` counts a last, partial place too, as
+/// long as it starts inside the input or its leading pad (ONNX ceil_mode).
+constexpr std::int64_t window_places(std::int64_t extent, std::int64_t window, std::int64_t stride, std::int64_t dilation,
+                                     std::int64_t pad_begin, std::int64_t pad_end, bool round_up) {
+  if (extent < 0 || window < 0) return unknown;
+  const std::int64_t room = extent + pad_begin + pad_end - (dilation * (window - 1) + 1);
+  if (room < 0) return 0;
+  std::int64_t places = room / stride + 1;
+  if (round_up && room % stride != 0 && places * stride < extent + pad_begin) ++places;
+  return places;
+}
+
+}  // namespace collage::inline v0::detail
