@@ -1,0 +1,96 @@
+// A backend set lowered to an array of function pointers: from here on, backends are values.
+#pragma once
+
+#include <collage/backend_set.hpp>
+#include <collage/run/kernel.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <type_traits>
+
+namespace collage::inline v0 {
+
+/// One pattern of one backend.
+struct pattern_entry {
+  const char* name = "";
+  std::span<const pattern_node> nodes;
+  verdict (*accepts)(const graph_view&, const match_record&) = nullptr;
+  std::size_t (*choices)(const graph_view&, const match_record&) = nullptr;
+  kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
+};
+
+/// One backend.
+struct backend_entry {
+  const char* name = "";
+  std::span<const pattern_entry> patterns;
+  probe_result (*probe)() = nullptr;
+  int (*enter)(int threads) = nullptr;  ///< null where the backend has none
+  void (*leave)(int token) = nullptr;
+
+  const pattern_entry* find(const std::string& pattern) const {
+    for (const pattern_entry& p : patterns)
+      if (pattern == p.name) return &p;
+    return nullptr;
+  }
+};
+
+using backend_table = std::span<const backend_entry>;
+
+namespace detail {
+
+template <class B, class P>
+constexpr pattern_entry lower_pattern() {
+  pattern_entry e;
+  e.name = P::name;
+  e.nodes = P::expr.node;
+  e.accepts = [](const graph_view& g, const match_record& r) { return accepts<B>(match<P>(g, r)); };
+  e.choices = [](const graph_view& g, const match_record& r) -> std::size_t {
+    if constexpr (requires(const match<P>& m) { B::choices(m); })
+      return B::choices(match<P>(g, r));
+    else
+      return 1;
+  };
+  e.build = [](const graph_view& g, const match_record& r, build_context& c) { return B::build(match<P>(g, r), c); };
+  return e;
+}
+
+template <class B, class List>
+struct lowered_patterns;
+template <class B, class... P>
+struct lowered_patterns<B, patterns<P...>> {
+  static constexpr pattern_entry list[] = {lower_pattern<B, P>()...};
+};
+
+template <class B>
+constexpr backend_entry lower_backend() {
+  backend_entry e;
+  e.name = B::name;
+  e.patterns = lowered_patterns<B, typename B::patterns>::list;
+  e.probe = [] {
+    if constexpr (requires { B::probe(); })
+      return B::probe();
+    else
+      return probe_result{};
+  };
+  if constexpr (requires { B::enter(1); }) {
+    e.enter = [](int threads) { return B::enter(threads); };
+    e.leave = [](int token) { B::leave(token); };
+  }
+  return e;
+}
+
+template <class Set>
+struct lowered_set;
+template <class... B>
+struct lowered_set<backend_set<B...>> {
+  static constexpr backend_entry list[] = {lower_backend<B>()...};
+};
+
+}  // namespace detail
+
+/// The table of a set; lowered once per set, in static storage.
+template <class Set>
+inline constexpr backend_table table_of = detail::lowered_set<Set>::list;
+
+}  // namespace collage::inline v0

@@ -1,0 +1,296 @@
+// Definitions of run/engine.hpp.
+#pragma once
+
+#include <algorithm>
+#include <collage/run/memory_plan.hpp>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+/// By value: the value whose memory it shares; reshapes are views of their operand.
+inline std::vector<std::uint32_t> alias_roots(const graph& network, const placement& groups) {
+  std::vector<std::uint32_t> root(network.values().size());
+  for (std::uint32_t v = 0; v < root.size(); ++v) root[v] = v;
+  const graph_view view = network.view();
+  // Groups are in executable order, so an operand's own root is settled first.
+  for (const plan_group& g : groups.groups)
+    if (g.backend == alias_backend) root[view.output_of(g.nodes.back())] = root[view.inputs_of(g.nodes.back())[0]];
+  return root;
+}
+
+inline error plan_error(const std::string& what, const std::string& where) {
+  return {error_kind::invalid_argument, what, where, "place the network again to get a plan that fits"};
+}
+
+/// The match a plan's group stands for; an error if the plan does not fit the network.
+inline match_record match_group(const graph& network, const plan_group& g, const backend_entry& b, const pattern_entry& p) {
+  match_record record;
+  verdict why;
+  const std::uint32_t root = g.nodes.back();
+  const std::string where = "plan, group of node " + network.node_name(root);
+  if (!match_at(network.view(), p.nodes, root, record, &why))
+    throw plan_error("pattern " + g.pattern + " of " + b.name + " does not match there (" + why.rule + ")", where);
+  if (!std::equal(g.nodes.begin(), g.nodes.end(), record.node_list().begin(), record.node_list().end()))
+    throw plan_error("pattern " + g.pattern + " of " + b.name + " matches other nodes than the plan lists", where);
+  if (const verdict v = p.accepts(network.view(), record); !v)
+    throw plan_error(std::string(b.name) + " refuses it: " + v.rule, where);
+  return record;
+}
+
+/// Every node must be in exactly one group, and every group after those it reads from.
+inline void check_cover(const graph& network, const placement& groups) {
+  std::vector<std::uint32_t> covered(network.nodes().size(), 0);
+  std::vector<bool> ready(network.values().size(), false);
+  for (std::uint32_t v = 0; v < ready.size(); ++v) ready[v] = network.at(v).producer < 0;
+  const graph_view view = network.view();
+  for (const plan_group& g : groups.groups) {
+    if (g.nodes.empty()) throw plan_error("has a group without nodes", "plan");
+    for (const std::uint32_t n : g.nodes) {
+      if (n >= covered.size())
+        throw plan_error("names node " + std::to_string(n) + ", but the network has " + std::to_string(covered.size()), "plan");
+      if (covered[n]++ != 0) throw plan_error("runs node " + network.node_name(n) + " twice", "plan");
+    }
+    for (const std::uint32_t n : g.nodes)
+      for (const std::uint32_t operand : view.inputs_of(n)) {
+        const std::int32_t producer = network.at(operand).producer;
+        const bool inside = producer >= 0 && std::find(g.nodes.begin(), g.nodes.end(), static_cast<std::uint32_t>(producer)) != g.nodes.end();
+        if (!inside && !ready[operand])
+          throw plan_error("reads " + network.value_name(operand) + " before it is computed", "plan, node " + network.node_name(n));
+      }
+    ready[view.output_of(g.nodes.back())] = true;
+  }
+  for (std::uint32_t n = 0; n < covered.size(); ++n)
+    if (covered[n] == 0) throw plan_error("does not run node " + network.node_name(n), "plan");
+}
+
+}  // namespace detail
+
+inline dynamic_engine::dynamic_engine(const graph& network, const placement& groups, backend_table backends, int threads,
+                                      std::shared_ptr<packed_weights> packed) {
+  detail::check_cover(network, groups);
+  auto made = std::make_shared<core>();
+  core& c = *made;
+  c.threads = threads;
+  c.packed = std::move(packed);
+  const graph_view view = network.view();
+  for (const std::uint32_t v : network.inputs()) c.inputs.push_back({network.value_name(v), network.type_of(v)});
+  for (std::size_t i = 0; i < network.outputs().size(); ++i)
+    c.outputs.push_back({network.output_name(i), network.type_of(network.outputs()[i])});
+
+  // 1. Kernels.
+  struct built {
+    match_record record;
+    kernel run;
+    std::uint32_t output = 0;
+  };
+  std::vector<built> kernels;
+  std::vector<const backend_entry*> entered;
+  for (const plan_group& g : groups.groups) {
+    if (g.backend == alias_backend) continue;
+    const auto b = std::find_if(backends.begin(), backends.end(), [&](const backend_entry& e) { return g.backend == e.name; });
+    if (b == backends.end())
+      throw error(error_kind::invalid_argument, "backend " + g.backend + " is not in this program's set", "plan",
+                  "build the program with it or place the network again");
+    const pattern_entry* p = b->find(g.pattern);
+    if (p == nullptr) throw detail::plan_error("backend " + g.backend + " has no pattern " + g.pattern, "plan");
+    if (std::find(c.used.begin(), c.used.end(), &*b) == c.used.end()) {
+      if (const probe_result found = b->probe(); !found.available)
+        throw error(error_kind::environment, found.reason, std::string("backend ") + b->name);
+      c.used.push_back(&*b);
+    }
+    built k;
+    k.record = detail::match_group(network, g, *b, *p);
+    k.output = view.output_of(g.nodes.back());
+    build_context context(network, threads, *c.packed);
+    context.set_choice(g.choice);
+    const int token = b->enter != nullptr ? b->enter(threads) : 0;
+    k.run = p->build(view, k.record, context);
+    if (b->leave != nullptr) b->leave(token);
+    c.infos.push_back({g.backend, g.pattern, k.run.name(), g.nodes, network.node_name(g.nodes.back()), k.output, k.run.workspace()});
+    kernels.push_back(std::move(k));
+  }
+
+  // 2. Who owns the memory of which value.
+  const std::vector<std::uint32_t> root = detail::alias_roots(network, groups);
+  c.value_place.assign(network.values().size(), {});
+  for (std::size_t i = 0; i < network.inputs().size(); ++i)
+    c.value_place[network.inputs()[i]] = {place::where::input, i, nullptr};
+  std::vector<bool> needed(network.values().size(), false);
+  for (const built& k : kernels)
+    for (std::size_t i = 0; i < k.record.arguments; ++i)
+      if (k.run.reads(i)) needed[root[k.record.argument[i]]] = true;
+  for (const std::uint32_t v : network.outputs()) needed[root[v]] = true;
+  for (std::uint32_t v = 0; v < network.values().size(); ++v) {
+    if (!needed[v] || network.at(v).role != value_role::constant) continue;
+    c.value_place[v] = {place::where::weight, 0, network.bytes_of(v).data()};
+    c.constants.push_back(network.constant(v).bytes);
+  }
+  // An output whose memory a kernel writes first is written in place; others, and second names, are copied at the end.
+  for (std::size_t i = 0; i < network.outputs().size(); ++i) {
+    const std::uint32_t v = root[network.outputs()[i]];
+    const bool computed = network.at(v).producer >= 0;
+    if (computed && c.value_place[v].kind == place::where::nowhere)
+      c.value_place[v] = {place::where::output, i, nullptr};
+    else
+      c.copies.push_back({c.value_place[v], i, network.type_of(v).bytes()});
+  }
+
+  // 3. The arena: lifetimes in steps, from the writing step to the last that reads the value or a view of it.
+  std::vector<memory_request> requests;
+  std::vector<std::uint32_t> request_value;
+  std::vector<std::size_t> request_of(network.values().size(), static_cast<std::size_t>(-1));
+  for (std::uint32_t s = 0; s < kernels.size(); ++s) {
+    const std::uint32_t out = kernels[s].output;
+    for (std::size_t i = 0; i < kernels[s].record.arguments; ++i) {
+      const std::size_t r = request_of[root[kernels[s].record.argument[i]]];
+      if (r != static_cast<std::size_t>(-1)) requests[r].last_step = s;
+    }
+    if (c.value_place[out].kind != place::where::nowhere) continue;
+    request_of[out] = requests.size();
+    requests.push_back({network.type_of(out).bytes(), s, s});
+    request_value.push_back(out);
+  }
+  std::size_t workspace = 0;
+  for (const built& k : kernels) workspace = std::max(workspace, (k.run.workspace() + 63) / 64 * 64);
+  const memory_plan memory = plan_memory(requests);
+  for (std::size_t r = 0; r < requests.size(); ++r) c.value_place[request_value[r]] = {place::where::arena, memory.offset[r], nullptr};
+  c.values_bytes = memory.bytes;
+  c.arena = memory.bytes + workspace;
+  c.arena_bound = memory.lower_bound + workspace;
+  for (std::uint32_t v = 0; v < root.size(); ++v)
+    if (root[v] != v) c.value_place[v] = c.value_place[root[v]];
+
+  // 4. Steps.
+  for (built& k : kernels) {
+    step s;
+    s.first_slot = static_cast<std::uint32_t>(c.slots.size());
+    s.arguments = k.record.arguments;
+    s.output_value = k.output;
+    for (std::size_t i = 0; i < k.record.arguments; ++i)
+      c.slots.push_back(k.run.reads(i) ? c.value_place[k.record.argument[i]] : place{});
+    c.slots.push_back(c.value_place[k.output]);
+    s.run = std::move(k.run);
+    c.steps.push_back(std::move(s));
+  }
+  core_ = std::move(made);
+}
+
+inline dynamic_context dynamic_engine::context() const {
+  buffer own(core_->arena);
+  std::byte* arena = own.data();
+  return {core_, std::move(own), arena};
+}
+
+inline dynamic_context dynamic_engine::context(std::span<std::byte> arena) const {
+  if (arena.size() < core_->arena)
+    throw error(error_kind::invalid_argument,
+                "the arena has " + std::to_string(arena.size()) + " bytes but " + std::to_string(core_->arena) + " are needed",
+                "context", "ask the engine for arena_bytes()");
+  if (reinterpret_cast<std::uintptr_t>(arena.data()) % 64 != 0)
+    throw error(error_kind::invalid_argument, "the arena must be aligned to 64 bytes", "context");
+  return {core_, buffer(), arena.data()};
+}
+
+inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::core> core, buffer own, std::byte* arena)
+    : core_(std::move(core)), own_(std::move(own)), arena_(arena) {
+  using where = place::where;
+  pointers_.resize(core_->slots.size(), nullptr);
+  for (std::uint32_t i = 0; i < core_->slots.size(); ++i) {
+    const place& p = core_->slots[i];
+    if (p.kind == where::arena) pointers_[i] = arena_ + p.offset;
+    // Kernels take arguments as const; one list for both keeps a step's pointers together.
+    if (p.kind == where::weight) pointers_[i] = const_cast<std::byte*>(p.memory);
+    if (p.kind == where::input || p.kind == where::output) patches_.push_back({i, p.kind == where::output, p.offset});
+  }
+  for (const dynamic_engine::step& s : core_->steps) {
+    bound_step b;
+    b.invoke = s.run.entry();
+    b.state = s.run.state();
+    b.call = {pointers_.data() + s.first_slot, pointers_.data() + s.first_slot + s.arguments, arena_ + core_->values_bytes};
+    steps_.push_back(b);
+  }
+}
+
+inline void dynamic_context::check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const {
+  const auto check_one = [](const port& p, const tensor_type& type, const void* data, const layout& order, const char* what) {
+    if (type != p.type)
+      throw error(error_kind::invalid_argument, "is " + detail::to_string(type) + ", but the network wants " + detail::to_string(p.type),
+                  std::string(what) + " " + p.name);
+    if (data == nullptr && type.dims.elements() != 0) throw error(error_kind::invalid_argument, "has no memory", std::string(what) + " " + p.name);
+    if (order != plain)
+      throw error(error_kind::invalid_argument, std::string("has layout ") + order.name + ", but plain is wanted", std::string(what) + " " + p.name);
+  };
+  if (inputs.size() != core_->inputs.size() || outputs.size() != core_->outputs.size())
+    throw error(error_kind::invalid_argument,
+                "takes " + std::to_string(core_->inputs.size()) + " inputs and " + std::to_string(core_->outputs.size()) +
+                    " outputs, not " + std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()),
+                "run");
+  for (std::size_t i = 0; i < inputs.size(); ++i) check_one(core_->inputs[i], inputs[i].type, inputs[i].data, inputs[i].order, "input");
+  for (std::size_t i = 0; i < outputs.size(); ++i) check_one(core_->outputs[i], outputs[i].type, outputs[i].data, outputs[i].order, "output");
+}
+
+inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
+                                 const step_observer& observer) {
+  check(inputs, outputs);
+  inputs_ = inputs;
+  outputs_ = outputs;
+  for (const patch& p : patches_) pointers_[p.slot] = p.is_output ? outputs[p.which].data : const_cast<void*>(inputs[p.which].data);
+
+  // Libraries keep their thread count per calling thread: set it for this run, put it back afterwards.
+  constexpr std::size_t most_backends = 32;
+  int token[most_backends];
+  const std::size_t backends = std::min(core_->used.size(), most_backends);
+  for (std::size_t i = 0; i < backends; ++i)
+    if (core_->used[i]->enter != nullptr) token[i] = core_->used[i]->enter(core_->threads);
+  if (observer.before == nullptr && observer.after == nullptr) {
+    for (const bound_step& s : steps_) s.invoke(s.state, s.call);
+  } else {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (observer.before != nullptr) observer.before(observer.data, i);
+      steps_[i].invoke(steps_[i].state, steps_[i].call);
+      if (observer.after != nullptr) observer.after(observer.data, i, *this);
+    }
+  }
+  for (std::size_t i = backends; i > 0; --i)
+    if (core_->used[i - 1]->leave != nullptr) core_->used[i - 1]->leave(token[i - 1]);
+
+  for (const dynamic_engine::copy& c : core_->copies) {
+    const void* from = nullptr;
+    switch (c.from.kind) {
+      case place::where::input: from = inputs[c.from.offset].data; break;
+      case place::where::output: from = outputs[c.from.offset].data; break;
+      case place::where::weight: from = c.from.memory; break;
+      case place::where::arena: from = arena_ + c.from.offset; break;
+      case place::where::nowhere: break;
+    }
+    if (c.bytes != 0) std::memcpy(outputs[c.output].data, from, c.bytes);
+  }
+}
+
+inline const void* dynamic_context::data_of(std::uint32_t value) const {
+  const place& p = core_->value_place[value];
+  switch (p.kind) {
+    case place::where::arena: return arena_ + p.offset;
+    case place::where::weight: return p.memory;
+    case place::where::input: return inputs_[p.offset].data;
+    case place::where::output: return outputs_[p.offset].data;
+    case place::where::nowhere: return nullptr;
+  }
+  return nullptr;
+}
+
+template <class Set>
+dynamic_engine engine(const graph& network, const plan& made, const placement& which, std::shared_ptr<packed_weights> packed) {
+  if (made.fingerprint != network.fingerprint())
+    throw error(error_kind::invalid_argument, "the plan was made for another network (" + made.network + ")", "plan",
+                "place this network to get a plan of its own");
+  return {network, which, table_of<Set>, made.threads, std::move(packed)};
+}
+
+template <class Set>
+dynamic_engine engine(const graph& network, const plan& made) {
+  return engine<Set>(network, made, made.chosen);
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,162 @@
+// The engine: a network and a placement, built into kernels over one arena planned ahead.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+class dynamic_context;
+
+/// One step as seen from outside.
+struct step_info {
+  std::string backend;
+  std::string pattern;
+  std::string kernel;
+  std::vector<std::uint32_t> nodes;
+  std::string label;             ///< the name of the group's last node
+  std::uint32_t output = 0;      ///< the value it writes
+  std::size_t workspace = 0;
+};
+
+/// An input or output as seen from outside.
+struct port {
+  std::string name;
+  tensor_type type;
+};
+
+/// Called around the steps of a run; either may be null. Costs nothing when it is not given.
+struct step_observer {
+  void* data = nullptr;
+  void (*before)(void* data, std::size_t step) = nullptr;
+  void (*after)(void* data, std::size_t step, const dynamic_context& context) = nullptr;
+};
+
+/// A network ready to run. Immutable; shared by any number of contexts in any number of threads. It keeps the constants its
+/// kernels read and the packed forms of others, and nothing else of the graph.
+class dynamic_engine {
+ public:
+  /// Builds every kernel of the placement. Errors: a plan of another network, a backend that is missing or refuses, nodes
+  /// that are not covered or covered twice, constants that were not loaded.
+  dynamic_engine(const graph& network, const placement& groups, backend_table backends, int threads,
+                 std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
+
+  std::span<const port> inputs() const { return core_->inputs; }
+  std::span<const port> outputs() const { return core_->outputs; }
+  std::span<const step_info> steps() const { return core_->infos; }
+  int threads() const { return core_->threads; }
+  /// Bytes one context needs for intermediate values and workspace.
+  std::size_t arena_bytes() const { return core_->arena; }
+  /// The largest sum of values alive at one step, plus the workspace: no arena can be smaller.
+  std::size_t arena_lower_bound() const { return core_->arena_bound; }
+
+  /// A context with memory of its own, or in the caller's: at least arena_bytes(), aligned to 64, outliving the context.
+  dynamic_context context() const;
+  dynamic_context context(std::span<std::byte> arena) const;
+
+ private:
+  friend class dynamic_context;
+
+  /// Where a value is found: an offset into the arena, a constant, or the memory of an input or output given at each run.
+  struct place {
+    enum class where : std::uint8_t { nowhere, arena, weight, input, output } kind = where::nowhere;
+    std::size_t offset = 0;  ///< into the arena, or which input or output
+    const std::byte* memory = nullptr;
+  };
+  struct step {
+    kernel run;
+    std::uint32_t first_slot = 0;  ///< its argument pointers, then its output pointer
+    std::uint32_t arguments = 0;
+    std::uint32_t output_value = 0;
+  };
+  struct copy {  // outputs that no kernel can write in place
+    place from;
+    std::size_t output = 0;
+    std::size_t bytes = 0;
+  };
+  struct core {
+    std::vector<port> inputs, outputs;
+    std::vector<step> steps;
+    std::vector<step_info> infos;
+    std::vector<place> slots;        // one per argument and output of every step
+    std::vector<place> value_place;  // one per value of the graph
+    std::vector<copy> copies;
+    std::vector<std::shared_ptr<const std::byte>> constants;
+    std::vector<const backend_entry*> used;
+    std::shared_ptr<packed_weights> packed;
+    std::size_t values_bytes = 0;  // of the arena, before the workspace
+    std::size_t arena = 0, arena_bound = 0;
+    int threads = 1;
+  };
+  std::shared_ptr<const core> core_;
+};
+
+/// One arena and its runs. Not to be used from two threads at once; as many contexts as wanted run side by side.
+class dynamic_context {
+ public:
+  /// Runs the network. `inputs` and `outputs` follow the engine's lists; dense host memory, outputs aligned to their element
+  /// type. Neither allocates nor throws beyond the check of types and counts.
+  void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) {
+    run(inputs, outputs, step_observer{});
+  }
+  /// The same with lists written out: `context.run({image}, {scores});`.
+  void run(std::initializer_list<const_tensor_view> inputs, std::initializer_list<tensor_view> outputs) {
+    run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()), step_observer{});
+  }
+  void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs, const step_observer& observer);
+
+  /// During a run, from an observer: where a value is that the step just run has written, or null.
+  const void* data_of(std::uint32_t value) const;
+
+ private:
+  friend class dynamic_engine;
+  using place = dynamic_engine::place;
+
+  dynamic_context(std::shared_ptr<const dynamic_engine::core> core, buffer own, std::byte* arena);
+  void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const;
+
+  /// A pointer that changes with the caller's memory.
+  struct patch {
+    std::uint32_t slot = 0;
+    bool is_output = false;
+    std::size_t which = 0;
+  };
+  struct bound_step {
+    kernel::function invoke = nullptr;
+    const void* state = nullptr;
+    kernel_call call;
+  };
+
+  std::shared_ptr<const dynamic_engine::core> core_;
+  buffer own_;
+  std::byte* arena_ = nullptr;
+  std::vector<void*> pointers_;  // one per slot
+  std::vector<patch> patches_;
+  std::vector<bound_step> steps_;
+  std::span<const const_tensor_view> inputs_;  // of the run under way, for data_of
+  std::span<const tensor_view> outputs_;
+};
+
+/// Builds an engine for a placement over a backend set.
+template <class Set>
+dynamic_engine engine(const graph& network, const plan& made, const placement& which,
+                      std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
+
+/// Builds an engine for a plan over a backend set: `auto e = engine<backends>(network, plan);`.
+template <class Set>
+dynamic_engine engine(const graph& network, const plan& made);
+
+}  // namespace collage::inline v0
+
+#include <collage/run/detail/engine.inl.hpp>

@@ -1,0 +1,130 @@
+// Kernels: what backends build, what is measured, and what the engine runs.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
+#include <collage/pattern/match.hpp>
+#include <collage/run/space.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// One call of a kernel: pointers alone, since shapes were fixed when it was built. `in` follows the match's arguments;
+/// arguments the kernel said it does not read may be null.
+struct kernel_call {
+  const void* const* in = nullptr;
+  void* const* out = nullptr;
+  void* workspace = nullptr;  ///< as many bytes as the kernel asked for, aligned to 64
+};
+
+/// A built kernel: immutable, cheap to copy, and callable from several threads at once, each with a workspace of its own.
+/// Running it neither allocates nor throws.
+class kernel {
+ public:
+  kernel() = default;
+  /// From any function object with `void operator()(const kernel_call&) const`. `name` says which implementation it is
+  /// ("conv jit:avx512_core"); `workspace` is scratch memory in bytes.
+  template <class F>
+  kernel(std::string name, F run, std::size_t workspace = 0)
+      : name_(std::move(name)), workspace_(workspace), state_(std::make_shared<const F>(std::move(run))) {
+    invoke_ = [](const void* state, const kernel_call& call) { (*static_cast<const F*>(state))(call); };
+  }
+
+  /// Says that argument `index` was packed when the kernel was built and is not read again.
+  kernel& does_not_read(std::size_t index) {
+    if (index < 64) unread_ |= std::uint64_t{1} << index;
+    return *this;
+  }
+  bool reads(std::size_t index) const { return index >= 64 || (unread_ >> index & 1U) == 0; }
+
+  void operator()(const kernel_call& call) const { invoke_(state_.get(), call); }
+  explicit operator bool() const { return invoke_ != nullptr; }
+  const std::string& name() const { return name_; }
+  std::size_t workspace() const { return workspace_; }
+
+  // What the engine keeps in its flat list of steps.
+  using function = void (*)(const void* state, const kernel_call& call);
+  function entry() const { return invoke_; }
+  const void* state() const { return state_.get(); }
+
+ private:
+  std::string name_;
+  std::size_t workspace_ = 0;
+  std::uint64_t unread_ = 0;
+  std::shared_ptr<const void> state_;
+  function invoke_ = nullptr;
+};
+
+/// Packed forms of constants, one for each (constant, packing), shared by all plans that are alive. Thread-safe.
+class packed_weights {
+ public:
+  /// The packed form of these contents; made by `pack` (which fills `bytes` bytes) where nobody has it. `packing` names the
+  /// backend and the format: all that the result depends on besides the contents.
+  std::shared_ptr<const std::byte> get(const std::shared_ptr<const std::byte>& contents, const std::string& packing,
+                                       std::size_t bytes, const std::function<void(std::byte*)>& pack) {
+    const std::lock_guard lock(mutex_);
+    entry& e = entries_[packing + '@' + std::to_string(reinterpret_cast<std::uintptr_t>(contents.get()))];
+    // The address alone would not do: other contents may have taken the place of contents that were released.
+    if (std::shared_ptr<const std::byte> found = e.packed.lock(); found != nullptr && e.contents.lock() == contents) return found;
+    const std::shared_ptr<std::byte> made = allocate_bytes(bytes);
+    pack(made.get());
+    e = {made, contents};
+    return made;
+  }
+  /// How many packed forms are alive.
+  std::size_t size() const {
+    const std::lock_guard lock(mutex_);
+    std::size_t alive = 0;
+    for (const auto& item : entries_) alive += item.second.packed.expired() ? 0U : 1U;
+    return alive;
+  }
+
+ private:
+  struct entry {
+    std::weak_ptr<const std::byte> packed;
+    std::weak_ptr<const std::byte> contents;
+  };
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, entry> entries_;
+};
+
+/// What a backend may ask while it builds a kernel.
+class build_context {
+ public:
+  build_context(const graph& network, int threads, packed_weights& packed) : graph_(&network), threads_(threads), packed_(&packed) {}
+
+  /// How many threads the kernel will run with.
+  int threads() const { return threads_; }
+  /// Which of the backend's `choices` to build.
+  std::size_t choice() const { return choice_; }
+  void set_choice(std::size_t which) { choice_ = which; }
+
+  /// The contents of a bound constant, or null for any other value.
+  template <class T>
+  const T* constant(std::uint32_t value) const {
+    if (graph_->at(value).role != value_role::constant) return nullptr;
+    return reinterpret_cast<const T*>(graph_->bytes_of(value).data());
+  }
+  /// The packed form of a bound constant, made once and shared with every kernel that packs it the same way.
+  std::shared_ptr<const std::byte> packed(std::uint32_t value, const std::string& packing, std::size_t bytes,
+                                          const std::function<void(std::byte*)>& pack) const {
+    return packed_->get(graph_->constant(value).bytes, packing, bytes, pack);
+  }
+  const graph& network() const { return *graph_; }
+
+ private:
+  const graph* graph_;
+  int threads_;
+  std::size_t choice_ = 0;
+  packed_weights* packed_;
+};
+
+}  // namespace collage::inline v0

@@ -1,0 +1,73 @@
+// Plans: which backend's kernel runs which part of a network, with the costs the choice rests on.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// The name under which plans list reshapes: no kernel runs, the value is another view of the same memory.
+inline constexpr const char* alias_backend = "alias";
+
+/// What else could have run a group, at which cost.
+struct plan_alternative {
+  std::string backend;
+  std::string pattern;
+  std::string kernel;
+  double cost_ms = 0;
+};
+
+/// One group of nodes, run by one kernel.
+struct plan_group {
+  std::string backend;
+  std::string pattern;
+  std::size_t choice = 0;            ///< which of the backend's ways to build the pattern
+  std::string kernel;                ///< the implementation that was measured
+  std::vector<std::uint32_t> nodes;  ///< in pattern order, the root last
+  double cost_ms = 0;                ///< measured: median
+  double low_ms = 0, high_ms = 0;    ///< 10th and 90th percentile of the samples
+  std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
+};
+
+/// A whole network distributed over backends; groups stand in an order in which they can run.
+struct placement {
+  std::string name;                  ///< "plan", or the backend of a single-backend placement
+  std::vector<plan_group> groups;
+  double cost_ms = 0;                ///< the sum of the groups' costs
+  std::vector<std::string> borrowed; ///< single-backend placements: nodes which that backend refuses, run by another
+};
+
+/// A backend as it was when the plan was made.
+struct plan_backend {
+  std::string name;
+  std::string version;
+  std::string details;
+};
+
+/// An end-to-end figure of a placement, from interleaved rounds.
+struct plan_run {
+  std::string name;
+  double median_ms = 0, low_ms = 0, high_ms = 0;
+  std::size_t runs = 0;
+};
+
+/// The result of placing: the placement handed out, the single-backend placements it was compared with, and why.
+struct plan {
+  std::string network;               ///< a name for people
+  std::uint64_t fingerprint = 0;     ///< of the graph; the engine refuses another
+  int threads = 1;
+  std::string precision = "fp32";
+  std::string processor;
+  std::vector<plan_backend> backends;
+  placement chosen;
+  std::vector<placement> singles;
+  double lower_bound_ms = 0;         ///< no placement over the same candidates and costs can be cheaper
+  bool optimal = false;              ///< the search finished: cost equals lower bound
+  std::vector<plan_run> runs;        ///< end-to-end: the chosen placement first, then the singles
+  std::string origin = "search";     ///< "search", or the single-backend placement that proved faster end to end
+};
+
+}  // namespace collage::inline v0

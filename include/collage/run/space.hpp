@@ -1,0 +1,73 @@
+// Memory spaces: where tensors live.
+#pragma once
+
+#include <collage/error.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+namespace collage::inline v0 {
+
+/// A kind of memory with its own pointers: the host, a CUDA device. Kernels say in which space they read and write; a copy
+/// between two spaces is a kernel with a cost like any other. Spaces are compared by id.
+struct memory_space {
+  std::uint32_t id = 0;
+  const char* name = "host";
+  std::size_t alignment = 64;
+  void* (*allocate)(std::size_t bytes) = nullptr;
+  void (*release)(void* memory) = nullptr;
+  /// Copies within the space.
+  void (*copy)(void* to, const void* from, std::size_t bytes) = nullptr;
+
+  friend constexpr bool operator==(const memory_space& a, const memory_space& b) { return a.id == b.id; }
+};
+
+/// The host's memory: allocations are aligned to 64 bytes and may be over-read by 64.
+inline constexpr memory_space host_space{
+    .id = 0,
+    .name = "host",
+    .alignment = 64,
+    .allocate = [](std::size_t bytes) -> void* { return std::aligned_alloc(64, (bytes + 127) / 64 * 64); },
+    .release = [](void* memory) { std::free(memory); },
+    .copy = [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); },
+};
+
+/// Owned memory of one space.
+class buffer {
+ public:
+  buffer() = default;
+  explicit buffer(std::size_t bytes, const memory_space& space = host_space) : space_(&space), size_(bytes) {
+    if (bytes == 0) return;
+    data_ = static_cast<std::byte*>(space.allocate(bytes));
+    if (data_ == nullptr)
+      throw error(error_kind::environment, "out of memory for " + std::to_string(bytes) + " bytes",
+                  std::string("memory space ") + space.name);
+  }
+  buffer(buffer&& other) noexcept : space_(other.space_), data_(other.data_), size_(other.size_) {
+    other.data_ = nullptr;
+    other.size_ = 0;
+  }
+  buffer& operator=(buffer&& other) noexcept {
+    std::swap(space_, other.space_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+  ~buffer() {
+    if (data_ != nullptr) space_->release(data_);
+  }
+
+  std::byte* data() const { return data_; }
+  std::size_t size() const { return size_; }
+  const memory_space& space() const { return *space_; }
+
+ private:
+  const memory_space* space_ = &host_space;
+  std::byte* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace collage::inline v0
