@@ -1,0 +1,153 @@
+// Other ways to choose: what engines do today, and searches under a preference. For comparison and for single-backend
+// plans.
+#pragma once
+
+#include <collage/error.hpp>
+#include <collage/search/detail/first_fit.hpp>
+#include <collage/search/detail/space.hpp>
+#include <collage/search/exact.hpp>
+#include <collage/search/placement.hpp>
+#include <collage/search/problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::search {
+
+namespace detail {
+
+/// Completes the description of a plan that was not found by the exact search.
+inline placement describe(const problem& p, const space& s, std::vector<std::uint32_t> chosen) {
+  placement plan;
+  plan.chosen = std::move(chosen);
+  std::ranges::sort(plan.chosen, {}, [&](std::uint32_t i) { return p.candidates[i].nodes.first(); });
+  std::int64_t cost = 0;
+  for (const std::uint32_t i : plan.chosen) cost += picoseconds(p.candidates[i].cost_ms);
+  plan.cost_ms = milliseconds(cost);
+  plan.lower_bound_ms = milliseconds(s.bound);
+  plan.optimal = cost == s.bound;
+  return plan;
+}
+
+/// Takes candidates in the order of `key(entry, first node)` (least first) wherever they fit. That can leave holes
+/// only where some nodes have no candidate of their own; then walks the nodes in order instead, least key first,
+/// stepping back from dead ends.
+template <class Key>
+placement greedy(const problem& p, Key key) {
+  check(p);
+  const std::vector<std::int64_t> costs = costs_of(p);
+  const space s = make_space(p, costs, false);
+  std::vector<std::uint32_t> first(s.entries.size());
+  for (std::uint32_t node = 0; node < s.nodes; ++node) {
+    std::fill(first.begin() + s.begin[node], first.begin() + s.end_of(node), node);
+  }
+  std::vector<std::uint32_t> order(s.entries.size());
+  std::iota(order.begin(), order.end(), 0u);
+  std::ranges::sort(order, {}, [&](std::uint32_t e) { return key(s.entries[e], first[e]); });
+
+  std::vector<bool> taken(p.nodes);
+  std::size_t holes = p.nodes;
+  std::vector<std::uint32_t> chosen;
+  for (const std::uint32_t e : order) {
+    bool fits = true;
+    for_each_node(s, first[e], e, [&](std::uint32_t node) { fits = fits && !taken[node]; });
+    if (!fits) continue;
+    for_each_node(s, first[e], e, [&](std::uint32_t node) { taken[node] = true; });
+    chosen.push_back(s.entries[e].index);
+    holes -= s.entries[e].size;
+  }
+  if (holes == 0) return describe(p, s, std::move(chosen));
+
+  const std::vector<std::uint32_t> by_node =
+      preference(s, [&](const entry& a, const entry& b) { return key(a, 0) < key(b, 0); });
+  const std::vector<std::uint64_t> nothing(s.words);
+  std::size_t steps = std::numeric_limits<std::size_t>::max();
+  chosen.clear();
+  for (std::size_t i = 0; i + 1 < s.cuts.size();
+       ++i) {  // by pieces: a dead end is never stepped back from across a cut
+    const auto plan = first_fit(s, by_node, s.cuts[i], nothing, s.cuts[i + 1], steps);
+    if (!plan) {
+      throw error(error_kind::unsupported, "no set of candidates covers every node exactly once",
+                  "search, nodes " + std::to_string(s.cuts[i]) + " to " + std::to_string(s.cuts[i + 1] - 1),
+                  "give every node a candidate of its own");
+    }
+    for (const std::uint32_t e : *plan) chosen.push_back(s.entries[e].index);
+  }
+  return describe(p, s, std::move(chosen));
+}
+
+inline void check_ranks(const problem& p, std::span<const std::uint32_t> rank) {
+  if (rank.size() == p.candidates.size()) return;
+  throw error(
+      error_kind::invalid_argument,
+      "there are " + std::to_string(rank.size()) + " ranks for " + std::to_string(p.candidates.size()) + " candidates",
+      "search", "give one rank per candidate");
+}
+
+}  // namespace detail
+
+/// What engines do today: the candidates of rank 0 claim what they can, then those of rank 1, and so on; within a rank
+/// nodes are walked in order and each is given the largest group that fits (ties: the cheaper, then the lower index).
+/// `rank` has one number per candidate. Costs play no part in it otherwise.
+/// Throws as `exact` does, and when the number of ranks is wrong.
+inline placement priority_list(const problem& p, std::span<const std::uint32_t> rank) {
+  detail::check_ranks(p, rank);
+  return detail::greedy(p, [rank](const detail::entry& e, std::uint32_t first) {
+    return std::tuple(rank[e.index], first, ~e.size, e.cost, e.index);
+  });
+}
+
+/// The largest group of the whole graph first, then the largest that still fits, and so on (ties: the cheaper, then
+/// the earlier, then the lower index). Throws as `exact` does.
+inline placement greedy_by_size(const problem& p) {
+  return detail::greedy(
+      p, [](const detail::entry& e, std::uint32_t first) { return std::tuple(~e.size, e.cost, first, e.index); });
+}
+
+/// The exact search under a preference: the sum over all nodes of the rank that covers them is made least, and cost
+/// decides only between plans that are equal in that. With one backend's candidates at rank 0 and the others at 1, 2,
+/// ... this is that backend alone: nodes that it refuses go to the next that takes them, and a plan is found whenever
+/// there is one.
+///
+/// `cost_ms` is the plan's cost; `optimal` and `lower_bound_ms` speak of the plans with the same sum of ranks (a search
+/// cut short claims only the bound 0). Throws as `exact` does, when the number of ranks is wrong, and when ranks times
+/// costs are too large to be added exactly.
+inline placement exact_by_rank(const problem& p, std::span<const std::uint32_t> rank, const limits& l = {}) {
+  detail::check_ranks(p, rank);
+  check(p);
+  std::vector<std::int64_t> costs = detail::costs_of(p);
+  // No plan costs more than its nodes' dearest shares. One node at a rank one higher must weigh more than that.
+  std::vector<std::int64_t> dearest(p.nodes);
+  std::uint32_t worst_rank = 0;
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    const std::int64_t share = costs[i] / static_cast<std::int64_t>(p.candidates[i].nodes.size()) + 1;
+    for (const std::uint32_t node : p.candidates[i].nodes) dearest[node] = std::max(dearest[node], share);
+    worst_rank = std::max(worst_rank, rank[i]);
+  }
+  const std::int64_t weight = std::accumulate(dearest.begin(), dearest.end(), std::int64_t{1});
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+  if (worst_rank != 0 && weight > most / worst_rank / static_cast<std::int64_t>(p.nodes)) {
+    throw error(error_kind::invalid_argument, "ranks times costs are too large to be added exactly", "search",
+                "number the ranks 0, 1, 2, ... and leave out candidates that take minutes");
+  }
+  for (std::size_t i = 0; i < costs.size(); ++i) {
+    costs[i] += weight * rank[i] * static_cast<std::int64_t>(p.candidates[i].nodes.size());
+  }
+  placement plan = detail::solve(p, costs, l);
+  std::int64_t cost = 0;
+  for (const std::uint32_t i : plan.chosen) cost += picoseconds(p.candidates[i].cost_ms);
+  plan.cost_ms = milliseconds(cost);
+  plan.lower_bound_ms = plan.optimal ? plan.cost_ms : 0;
+  return plan;
+}
+
+}  // namespace collage::inline v0::search

@@ -1,0 +1,121 @@
+// Proves a placement legal without trusting the search that made it. Shares no code with the searches.
+#pragma once
+
+#include <collage/search/placement.hpp>
+#include <collage/search/problem.hpp>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0::search {
+
+/// The first reason why the chosen candidates are not a legal placement, as a sentence; nothing when they are. Legal:
+/// every node is in exactly one group, every group is convex, and the groups can be executed one after another (the
+/// quotient graph is acyclic). Groups with any number of entries and exits are judged. Never throws for a bad plan.
+inline std::optional<std::string> violation(const problem& p, std::span<const std::uint32_t> chosen) {
+  const auto text = [](auto number) { return std::to_string(number); };
+  for (const auto& [from, to] : p.edges) {
+    if (from < to && to < p.nodes) continue;
+    return "edge " + text(from) + " -> " + text(to) + " does not ascend within the " + text(p.nodes) + " nodes";
+  }
+
+  // A partition: group[node] is the position in `chosen`.
+  const std::size_t nobody = chosen.size();
+  std::vector<std::size_t> group(p.nodes, nobody);
+  for (std::size_t g = 0; g < chosen.size(); ++g) {
+    if (chosen[g] >= p.candidates.size()) return "there is no candidate " + text(chosen[g]);
+    const node_set& members = p.candidates[chosen[g]].nodes;
+    if (members.empty()) return "candidate " + text(chosen[g]) + " covers no node";
+    for (const std::uint32_t node : members) {
+      if (node >= p.nodes)
+        return "candidate " + text(chosen[g]) + " covers node " + text(node) + ", which is not there";
+      if (group[node] != nobody) {
+        return "node " + text(node) + " is covered twice, by candidates " + text(chosen[group[node]]) + " and " +
+               text(chosen[g]);
+      }
+      group[node] = g;
+    }
+  }
+  for (std::size_t node = 0; node < p.nodes; ++node) {
+    if (group[node] == nobody) return "node " + text(node) + " is not covered";
+  }
+
+  // Convex: nothing that was computed from a group outside of it comes back into it.
+  std::vector<std::vector<std::uint32_t>> producers(p.nodes);
+  for (const auto& [from, to] : p.edges) producers[to].push_back(from);
+  std::vector<bool> tainted(p.nodes);
+  for (std::size_t g = 0; g < chosen.size(); ++g) {
+    const node_set& members = p.candidates[chosen[g]].nodes;
+    const std::uint32_t first = members.first();
+    for (std::uint32_t node = first; node <= members.last(); ++node) {
+      bool after_outside = false;
+      bool after_member = false;
+      for (const std::uint32_t producer : producers[node]) {
+        after_outside = after_outside || tainted[producer];
+        after_member = after_member || group[producer] == g;
+      }
+      if (group[node] == g && after_outside) {
+        return "candidate " + text(chosen[g]) + " is not convex: a path leaves it and comes back at node " + text(node);
+      }
+      tainted[node] = group[node] != g && (after_outside || after_member);
+    }
+    for (std::uint32_t node = first; node <= members.last(); ++node) tainted[node] = false;
+  }
+
+  // The quotient graph: run every group whose producers have run until none is left (Kahn 1962).
+  std::vector<std::vector<std::size_t>> readers(chosen.size());
+  std::vector<std::size_t> missing(chosen.size());
+  for (const auto& [from, to] : p.edges) {
+    if (group[from] == group[to]) continue;
+    readers[group[from]].push_back(group[to]);
+    ++missing[group[to]];
+  }
+  std::vector<std::size_t> ready;
+  for (std::size_t g = 0; g < chosen.size(); ++g) {
+    if (missing[g] == 0) ready.push_back(g);
+  }
+  std::size_t ran = 0;
+  for (; !ready.empty(); ++ran) {
+    const std::size_t g = ready.back();
+    ready.pop_back();
+    for (const std::size_t reader : readers[g]) {
+      if (--missing[reader] == 0) ready.push_back(reader);
+    }
+  }
+  if (ran == chosen.size()) return std::nullopt;
+  std::string stuck;
+  for (std::size_t g = 0; g < chosen.size(); ++g) {
+    if (missing[g] != 0) stuck += (stuck.empty() ? "" : ", ") + text(chosen[g]);
+  }
+  return "the groups wait for each other in a cycle; among or behind it are candidates " + stuck;
+}
+
+/// As above, and what the placement says about itself: groups ordered by first node, the cost their sum, the lower
+/// bound not above it, `optimal` only without a gap.
+inline std::optional<std::string> violation(const problem& p, const placement& plan) {
+  if (auto found = violation(p, std::span(plan.chosen))) return found;
+  double sum = 0;
+  std::uint32_t last = 0;
+  for (const std::uint32_t index : plan.chosen) {
+    const candidate& c = p.candidates[index];
+    if (c.nodes.first() < last) return "candidate " + std::to_string(index) + " is out of order";
+    last = c.nodes.first();
+    sum += c.cost_ms;
+  }
+  // Half a picosecond of rounding per group, and what doubles lose in the sum.
+  const double allowed = 1e-9 * static_cast<double>(plan.chosen.size() + 1) + 1e-12 * sum;
+  if (!(std::abs(sum - plan.cost_ms) <= allowed)) {
+    return "the cost is given as " + std::to_string(plan.cost_ms) + " ms but the groups cost " + std::to_string(sum) +
+           " ms";
+  }
+  if (!(plan.lower_bound_ms <= plan.cost_ms)) return "the lower bound is above the cost";
+  if (plan.optimal && plan.lower_bound_ms != plan.cost_ms) return "the plan is called optimal but has a gap";
+  return std::nullopt;
+}
+
+}  // namespace collage::inline v0::search

@@ -1,0 +1,77 @@
+// The first complete plan in an order of preference: the incumbent of the exact search and the greedy alternatives.
+#pragma once
+
+#include <collage/search/detail/space.hpp>
+#include <collage/search/detail/state_table.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0::search::detail {
+
+/// Whether a set relative to the same node shares a member with the other.
+inline bool overlap(const std::uint64_t* a, std::span<const std::uint64_t> b) {
+  std::uint64_t shared = 0;
+  for (std::size_t i = 0; i < b.size(); ++i) shared |= a[i] & b[i];
+  return shared != 0;
+}
+
+/// All entries, node by node as in the space, each node's in the order of `before(entry, entry)`.
+template <class Before>
+std::vector<std::uint32_t> preference(const space& s, Before before) {
+  std::vector<std::uint32_t> order(s.entries.size());
+  std::iota(order.begin(), order.end(), 0u);
+  for (std::uint32_t node = 0; node < s.nodes; ++node) {
+    std::sort(order.begin() + s.begin[node], order.begin() + s.end_of(node),
+              [&](std::uint32_t a, std::uint32_t b) { return before(s.entries[a], s.entries[b]); });
+  }
+  return order;
+}
+
+/// Walks the nodes up to `end` (a cut) and gives the first uncovered one the first entry in `order` that fits, stepping
+/// back when nothing fits. States without a completion are remembered, so each is left once: a plan is found if there
+/// is one. `steps` bounds the entries tried and is counted down; the walk gives up when it reaches 0.
+inline std::optional<std::vector<std::uint32_t>> first_fit(const space& s, std::span<const std::uint32_t> order,
+                                                           std::uint32_t position, std::span<const std::uint64_t> mask,
+                                                           std::uint32_t end, std::size_t& steps) {
+  struct step {
+    std::uint32_t position;
+    std::uint32_t next;  // into order
+  };
+  std::vector<std::uint32_t> taken;
+  std::vector<step> path{{position, position < end ? s.begin[position] : 0}};
+  std::vector<std::uint64_t> masks(mask.begin(), mask.end());  // one per step of the path
+  std::vector<std::uint64_t> next_mask(s.words);
+  state_table dead(s.words);
+  while (!path.empty()) {
+    step& at = path.back();
+    if (at.position >= end) return taken;
+    const std::span<const std::uint64_t> covered = std::span(masks).last(s.words);
+    if (at.next == s.end_of(at.position)) {
+      dead.insert(at.position, covered);
+      path.pop_back();
+      masks.resize(masks.size() - s.words);
+      if (!taken.empty()) taken.pop_back();
+      continue;
+    }
+    if (steps == 0) return std::nullopt;
+    --steps;
+    const std::uint32_t e = order[at.next++];
+    if (overlap(s.mask(e), covered)) continue;
+    std::transform(covered.begin(), covered.end(), s.mask(e), next_mask.begin(), std::bit_or<>());
+    const std::uint32_t next = past_covered(at.position, next_mask);
+    if (next < end && dead.contains(next, next_mask)) continue;
+    taken.push_back(e);
+    path.push_back({next, next < end ? s.begin[next] : 0});
+    masks.insert(masks.end(), next_mask.begin(), next_mask.end());
+  }
+  return std::nullopt;
+}
+
+}  // namespace collage::inline v0::search::detail

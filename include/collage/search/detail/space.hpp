@@ -1,0 +1,176 @@
+// A problem made ready for walking it in canonical order.
+#pragma once
+
+#include <collage/search/problem.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0::search::detail {
+
+/// A candidate in a space.
+struct entry {
+  std::int64_t cost = 0;    ///< picoseconds
+  std::int64_t excess = 0;  ///< cost less the shares of its nodes, never negative
+  std::uint32_t index = 0;  ///< into `problem::candidates`
+  std::uint32_t size = 0;   ///< how many nodes
+};
+
+/// The candidates of a problem by their first node, which is the node that calls for them in canonical order, each
+/// with its nodes as a mask of fixed width relative to that first node.
+///
+/// Shares are the admissible bound: whoever covers a node pays at least the node's cheapest share (cost / size, least
+/// over the candidates that cover it), so the shares of the uncovered nodes bound the rest of a plan from below. Taking
+/// them off the candidates' costs leaves the excess, and the best-first search by cost + bound is the same as
+/// Dijkstra's algorithm over excesses; `bound` plus the excesses on a path is the cost of the path.
+struct space {
+  std::uint32_t nodes = 0;
+  std::size_t words = 1;             ///< 64-bit words per mask: the widest candidate fits
+  std::vector<std::uint32_t> begin;  ///< per node and at the end: its range of entries
+  std::vector<entry> entries;        ///< by first node; one node's entries are in no promised order
+  std::vector<std::uint64_t> masks;  ///< `words` per entry; bit i is node first + i
+  std::vector<std::int64_t> shares;  ///< per node, picoseconds, rounded down
+  std::int64_t bound = 0;            ///< sum of the shares
+  std::vector<std::uint32_t> cuts;   ///< 0, nodes, and every position between that no candidate straddles
+
+  const std::uint64_t* mask(std::size_t entry) const { return masks.data() + entry * words; }
+  std::uint32_t end_of(std::uint32_t node) const { return begin[node + 1]; }
+};
+
+/// Writes the nodes of a candidate relative to its first.
+inline void write_mask(const node_set& nodes, std::uint64_t* mask) {
+  const std::span<const std::uint64_t> from = nodes.words();
+  const auto low = static_cast<unsigned>(nodes.first() % 64);
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const std::uint64_t next = i + 1 < from.size() && low != 0 ? from[i + 1] << (64 - low) : 0;
+    const std::uint64_t word = (from[i] >> low) | next;
+    if (word != 0) mask[i] = word;  // the last word may be empty, and then need not exist
+  }
+}
+
+/// Leaves out entries that no best plan contains: another one covers the same nodes for less (at the same cost, with
+/// a lower index), or the nodes one by one cost less in sum. Ties of the second kind stay: fewer groups win them.
+inline void drop_dominated(space& s) {
+  std::vector<std::int64_t> alone(s.nodes, -1);
+  for (std::uint32_t node = 0; node < s.nodes; ++node) {
+    for (std::uint32_t e = s.begin[node]; e < s.end_of(node); ++e) {
+      const entry& at = s.entries[e];
+      if (at.size == 1 && (alone[node] < 0 || at.cost < alone[node])) alone[node] = at.cost;
+    }
+  }
+  const auto loses_to_single_nodes = [&](std::uint32_t node, std::uint32_t e) {
+    std::int64_t sum = 0;
+    for (std::size_t w = 0; w < s.words; ++w) {
+      for (std::uint64_t rest = s.mask(e)[w]; rest != 0; rest &= rest - 1) {
+        const std::int64_t one = alone[node + 64 * w + static_cast<std::size_t>(std::countr_zero(rest))];
+        if (one < 0) return false;
+        sum += one;
+      }
+    }
+    return sum < s.entries[e].cost;
+  };
+  std::uint32_t kept = 0;
+  std::uint32_t from = 0;
+  for (std::uint32_t node = 0; node < s.nodes; ++node) {
+    const std::uint32_t to = s.end_of(node);
+    const std::uint32_t first_kept = kept;
+    for (std::uint32_t e = from; e < to; ++e) {
+      if (loses_to_single_nodes(node, e)) continue;
+      std::uint32_t twin = first_kept;
+      while (twin < kept && !std::equal(s.mask(e), s.mask(e) + s.words, s.mask(twin))) ++twin;
+      const entry& at = s.entries[e];
+      if (twin < kept) {
+        entry& other = s.entries[twin];
+        if (at.cost < other.cost || (at.cost == other.cost && at.index < other.index)) other = at;
+        continue;
+      }
+      s.entries[kept] = at;
+      std::copy_n(s.mask(e), s.words, s.masks.data() + kept * s.words);
+      ++kept;
+    }
+    from = to;
+    s.begin[node + 1] = kept;
+  }
+  s.entries.resize(kept);
+  s.masks.resize(kept * s.words);
+}
+
+/// Calls `visit(node)` for every node of an entry whose first node is `first`.
+template <class Visit>
+void for_each_node(const space& s, std::uint32_t first, std::uint32_t e, Visit visit) {
+  for (std::size_t w = 0; w < s.words; ++w) {
+    for (std::uint64_t rest = s.mask(e)[w]; rest != 0; rest &= rest - 1) {
+      visit(first + static_cast<std::uint32_t>(64 * w) + static_cast<std::uint32_t>(std::countr_zero(rest)));
+    }
+  }
+}
+
+inline void add_bound(space& s) {
+  s.shares.assign(s.nodes, std::numeric_limits<std::int64_t>::max());
+  for (std::uint32_t node = 0; node < s.nodes; ++node) {
+    for (std::uint32_t e = s.begin[node]; e < s.end_of(node); ++e) {
+      const std::int64_t share = s.entries[e].cost / s.entries[e].size;
+      for_each_node(s, node, e, [&](std::uint32_t member) { s.shares[member] = std::min(s.shares[member], share); });
+    }
+  }
+  s.bound = std::accumulate(s.shares.begin(), s.shares.end(), std::int64_t{0});
+  for (std::uint32_t node = 0; node < s.nodes; ++node) {
+    for (std::uint32_t e = s.begin[node]; e < s.end_of(node); ++e) {
+      s.entries[e].excess = s.entries[e].cost;
+      for_each_node(s, node, e, [&](std::uint32_t member) { s.entries[e].excess -= s.shares[member]; });
+    }
+  }
+}
+
+inline void add_cuts(space& s) {
+  s.cuts.assign(1, 0);
+  std::uint32_t reach = 0;  // one past the last node of any candidate that begins before the position
+  for (std::uint32_t node = 0; node < s.nodes; ++node) {
+    if (node != 0 && reach <= node) s.cuts.push_back(node);
+    for (std::uint32_t e = s.begin[node]; e < s.end_of(node); ++e) {
+      const std::uint64_t* mask = s.mask(e);
+      std::size_t w = s.words;
+      while (mask[w - 1] == 0) --w;
+      reach = std::max(
+          reach, node + static_cast<std::uint32_t>(64 * w) - static_cast<std::uint32_t>(std::countl_zero(mask[w - 1])));
+    }
+  }
+  if (s.nodes != 0) s.cuts.push_back(s.nodes);
+}
+
+/// `costs` are the candidates' costs in picoseconds. With `reduce`, dominated candidates are left out.
+/// `p` must have passed `check`.
+inline space make_space(const problem& p, std::span<const std::int64_t> costs, bool reduce) {
+  space s;
+  s.nodes = static_cast<std::uint32_t>(p.nodes);
+  s.begin.resize(p.nodes + 1);
+  std::uint32_t width = 1;
+  for (const candidate& c : p.candidates) {
+    const std::uint32_t first = c.nodes.first();
+    ++s.begin[first + 1];
+    width = std::max(width, c.nodes.last() - first + 1);
+  }
+  s.words = (width + 63) / 64;
+  for (std::size_t node = 0; node < p.nodes; ++node) s.begin[node + 1] += s.begin[node];
+  s.entries.resize(p.candidates.size());
+  s.masks.resize(p.candidates.size() * s.words);
+  std::vector<std::uint32_t> at(s.begin.begin(), s.begin.end());
+  for (std::size_t i = 0; i < p.candidates.size(); ++i) {
+    const node_set& nodes = p.candidates[i].nodes;
+    const std::uint32_t e = at[nodes.first()]++;
+    s.entries[e] = {costs[i], 0, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(nodes.size())};
+    write_mask(nodes, s.masks.data() + e * s.words);
+  }
+  if (reduce) drop_dominated(s);
+  add_bound(s);
+  add_cuts(s);
+  return s;
+}
+
+}  // namespace collage::inline v0::search::detail
