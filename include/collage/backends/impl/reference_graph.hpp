@@ -1,0 +1,173 @@
+// Evaluating networks and groups of nodes with the reference.
+#pragma once
+
+#include <algorithm>
+#include <collage/backends/impl/reference_elementwise.hpp>
+#include <collage/backends/reference.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail {
+
+/// Runs one kind on operands and allocated outputs. `where` names the node in errors.
+inline void run_kind(const kind_info& kind, std::span<const std::uint64_t> words, const reference_call& call,
+                     const std::string& where) {
+  if (kind.reference != nullptr) kind.reference(words, call);
+  else if (kind.body != nullptr) run_body(*kind.body, call.out[0].type.type, words, call);
+  else
+    throw error(error_kind::unsupported, "its kind has no reference", where,
+                "declare static void reference(const attributes&, const reference_call&) in the kind");
+}
+
+/// One evaluation: which nodes, the values alive, and how often each is still going to be read.
+class evaluation {
+ public:
+  explicit evaluation(const graph& network) : network_(&network) {}
+
+  void know(std::uint32_t value, const const_tensor_view& elements) {
+    if (!(elements.type == network_->type_of(value)))
+      throw error(error_kind::invalid_argument, "the elements given for it have another type or shape",
+                  describe(value));
+    known_[value] = elements;
+  }
+
+  /// Finds what has to run for the wanted values, among the nodes for which may_run(node) holds.
+  template <class MayRun>
+  void plan(std::span<const std::uint32_t> wanted, const MayRun& may_run) {
+    std::vector<std::uint32_t> open;
+    const auto read = [&](std::uint32_t value) {
+      if (++readings_[value] == 1) open.push_back(value);
+    };
+    std::unordered_set<std::uint32_t> seen;
+    for (const std::uint32_t value : wanted) {
+      if (value >= network_->values().size())
+        throw error(error_kind::invalid_argument, "the network has no value " + std::to_string(value), "oracle");
+      read(value);
+    }
+    while (!open.empty()) {
+      const std::uint32_t value = open.back();
+      open.pop_back();
+      const value_record& record = network_->at(value);
+      if (known_.count(value) != 0 || record.role == value_role::constant) continue;
+      if (record.producer < 0 || !may_run(static_cast<std::uint32_t>(record.producer)))
+        throw error(error_kind::invalid_argument, "it is needed, but neither given nor computed", describe(value));
+      const auto node = static_cast<std::uint32_t>(record.producer);
+      if (!seen.insert(node).second) continue;
+      nodes_.push_back(node);
+      for (const std::uint32_t operand : network_->view().inputs_of(node)) read(operand);
+    }
+    std::sort(nodes_.begin(), nodes_.end());  // nodes stand in a topological order
+  }
+
+  std::vector<oracle_value> run(std::span<const std::uint32_t> wanted, const value_observer& observer) {
+    for (const std::uint32_t node : nodes_) run_node(node, observer);
+    std::vector<oracle_value> results;
+    for (const std::uint32_t value : wanted) {
+      oracle_value& alive = get(value);
+      if (--readings_[value] == 0) results.push_back(std::move(alive));
+      else results.push_back(alive);
+    }
+    return results;
+  }
+
+ private:
+  std::string describe(std::uint32_t value) const { return "value " + network_->value_name(value); }
+
+  /// A value that is alive; one that is known or constant comes to life when it is first read.
+  oracle_value& get(std::uint32_t value) {
+    const auto found = alive_.find(value);
+    if (found != alive_.end()) return found->second;
+    const auto known = known_.find(value);
+    const const_tensor_view elements =
+        known != known_.end() ? known->second
+                              : const_tensor_view(network_->bytes_of(value).data(), network_->type_of(value));
+    return alive_.emplace(value, to_oracle(elements)).first->second;
+  }
+
+  void run_node(std::uint32_t node, const value_observer& observer) {
+    const graph_view view = network_->view();
+    const node_record& record = view.nodes[node];
+    std::vector<reference_tensor> in, out;
+    for (const std::uint32_t operand : view.inputs_of(node)) in.push_back(get(operand).view());
+    std::vector<oracle_value> results;
+    for (std::uint32_t i = 0; i < record.outputs; ++i) results.emplace_back(network_->type_of(record.first_output + i));
+    for (oracle_value& result : results) out.push_back(result.view());
+    run_kind(*record.kind, view.words_of(node), {in, out}, "node " + network_->node_name(node));
+    for (const std::uint32_t operand : view.inputs_of(node))
+      if (--readings_[operand] == 0) alive_.erase(operand);
+    for (std::uint32_t i = 0; i < record.outputs; ++i) {
+      const std::uint32_t value = record.first_output + i;
+      if (observer) observer(value, results[i]);
+      // A value that was given stays as it was given, even where its node runs for another output.
+      if (readings_.count(value) != 0 && known_.count(value) == 0)
+        alive_.insert_or_assign(value, std::move(results[i]));
+    }
+  }
+
+  const graph* network_;
+  std::vector<std::uint32_t> nodes_;
+  std::unordered_map<std::uint32_t, const_tensor_view> known_;
+  std::unordered_map<std::uint32_t, std::int64_t> readings_;
+  std::unordered_map<std::uint32_t, oracle_value> alive_;
+};
+
+}  // namespace collage::inline v0::detail
+
+namespace collage::inline v0 {
+
+std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs) {
+  return evaluate(network, inputs, network.outputs());
+}
+
+std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs,
+                                   std::span<const std::uint32_t> wanted, const value_observer& observer) {
+  if (inputs.size() != network.inputs().size())
+    throw error(error_kind::invalid_argument,
+                "the network has " + std::to_string(network.inputs().size()) + " inputs, but " +
+                    std::to_string(inputs.size()) + " were given",
+                "oracle");
+  detail::evaluation evaluation(network);
+  for (std::size_t i = 0; i < inputs.size(); ++i) evaluation.know(network.inputs()[i], inputs[i]);
+  evaluation.plan(wanted, [](std::uint32_t) { return true; });
+  return evaluation.run(wanted, observer);
+}
+
+std::vector<oracle_value> evaluate_group(const graph& network, std::span<const std::uint32_t> nodes,
+                                         std::span<const known_value> known, std::span<const std::uint32_t> wanted,
+                                         const value_observer& observer) {
+  detail::evaluation evaluation(network);
+  for (const known_value& k : known) evaluation.know(k.value, k.elements);
+  const std::unordered_set<std::uint32_t> group(nodes.begin(), nodes.end());
+  evaluation.plan(wanted, [&](std::uint32_t node) { return group.count(node) != 0; });
+  return evaluation.run(wanted, observer);
+}
+
+std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const std::uint64_t> words,
+                                        std::span<oracle_value> in) {
+  std::vector<tensor_type> in_types, out_types(kind.outputs);
+  std::vector<std::span<const std::int64_t>> contents;
+  std::vector<reference_tensor> operands, outputs;
+  for (oracle_value& value : in) {
+    in_types.push_back(value.type);
+    contents.push_back(value.type.type == dtype::i64 ? std::span<const std::int64_t>(value.integer)
+                                                     : std::span<const std::int64_t>{});
+    operands.push_back(value.view());
+  }
+  if (in.size() < kind.inputs.least || in.size() > kind.inputs.most)
+    throw error(error_kind::invalid_argument, "it has a wrong number of operands", kind.name);
+  inference io{in_types, out_types, contents};
+  if (const verdict v = kind.infer(words, io); !v) throw error(error_kind::invalid_argument, v.rule, kind.name);
+  std::vector<oracle_value> results;
+  for (const tensor_type& type : out_types) results.emplace_back(type);
+  for (oracle_value& result : results) outputs.push_back(result.view());
+  detail::run_kind(kind, words, {operands, outputs}, kind.name);
+  return results;
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,73 @@
+// The reference: every operator kind in double precision, the oracle that checks all other backends. Never placed.
+//
+// Declarations; the definitions are in collage/backends/impl/reference.hpp, compiled in exactly one file (by default the
+// target collage::reference).
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/elements.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// The reference as a backend: listed with the others, but without patterns, so that no plan can contain it.
+struct reference : backend<"reference"> {
+  using patterns = collage::patterns<>;
+  static probe_result probe();
+};
+
+/// A value that is known before a group is evaluated. The elements are read during the call.
+struct known_value {
+  std::uint32_t value = 0;
+  const_tensor_view elements;
+};
+
+/// Called with each value as soon as it is computed, before it may be released: lets a caller compare every value of a
+/// network without holding them all.
+using value_observer = std::function<void(std::uint32_t value, const oracle_value& computed)>;
+
+/// Computes a network in double precision. `inputs` are the graph's, in its order; answers the graph's outputs in theirs.
+/// An error where an input has another type or shape, a constant is not loaded, an extent is not known, or a kind has no
+/// reference.
+std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs);
+
+/// The same for a list of `wanted` values of any role; nodes that none of them needs are not computed, and intermediate
+/// values are released after their last reader.
+std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs,
+                                   std::span<const std::uint32_t> wanted, const value_observer& observer = {});
+
+/// Computes a group of nodes (in any order, each once) from the values in `known`; constants come from the graph. Answers
+/// the `wanted` values, which the group must produce or know. A known value is taken as given even where the group
+/// computes it. An error where an operand is neither known, nor constant, nor computed by the group.
+std::vector<oracle_value> evaluate_group(const graph& network, std::span<const std::uint32_t> nodes,
+                                         std::span<const known_value> known, std::span<const std::uint32_t> wanted,
+                                         const value_observer& observer = {});
+
+/// Computes one node of any kind; `in` are its operands. An error where the operands do not fit the kind's shape rule.
+std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const std::uint64_t> words,
+                                        std::span<oracle_value> in);
+
+namespace detail {
+
+/// A matrix in memory, both steps in elements; a transposed matrix has its steps exchanged.
+struct matrix_view {
+  const double* data = nullptr;
+  std::int64_t row_step = 0;
+  std::int64_t column_step = 0;
+};
+
+/// c += a b, where a is rows x depth, b depth x columns, and c has consecutive elements in each row. The order of the
+/// additions depends on the extents alone, not on the number of threads.
+void gemm(std::int64_t rows, std::int64_t columns, std::int64_t depth, matrix_view a, matrix_view b, double* c,
+          std::int64_t c_row_step);
+
+/// Which instruction set gemm uses on this machine: "avx512f", "avx2" or "portable".
+const char* gemm_instruction_set();
+
+}  // namespace detail
+}  // namespace collage::inline v0

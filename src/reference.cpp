@@ -1,0 +1,2 @@
+// The target collage::reference.
+#include <collage/backends/impl/reference.hpp>
