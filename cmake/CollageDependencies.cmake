@@ -1,0 +1,74 @@
+# Looks for the third parties. A missing optional one is a smaller build and one sentence, unless it was asked for.
+#
+# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, PLACE and IO.
+
+# OpenMP is not optional: all host code shares one team of threads.
+find_package(OpenMP QUIET COMPONENTS CXX)
+if(NOT OpenMP_CXX_FOUND)
+  message(FATAL_ERROR "collage needs OpenMP, which ${CMAKE_CXX_COMPILER} does not offer: use g++, or install libomp "
+                      "for clang.")
+endif()
+find_package(Threads REQUIRED)
+
+# collage_part(PART found sentence): decides about one optional part.
+function(collage_part part found sentence)
+  set(has OFF)
+  if(found)
+    set(has ON)
+  elseif(COLLAGE_WITH_${part} STREQUAL "AUTO")
+    string(TOLOWER "${part}" name)
+    message(STATUS "collage: without ${name}: ${sentence}")
+  elseif(COLLAGE_WITH_${part})
+    message(FATAL_ERROR "COLLAGE_WITH_${part} is ON, but ${sentence}")
+  endif()
+  set(COLLAGE_HAS_${part} ${has} PARENT_SCOPE)
+endfunction()
+
+set(found OFF)
+if(COLLAGE_WITH_EIGEN)
+  find_package(Eigen3 3.4 QUIET NO_MODULE)
+  set(found ${Eigen3_FOUND})
+endif()
+collage_part(EIGEN "${found}" "Eigen 3.4 was not found (Debian and Ubuntu: libeigen3-dev).")
+
+set(found OFF)
+if(COLLAGE_WITH_OPENBLAS)
+  find_package(OpenBLASOpenMP QUIET)
+  set(found ${OpenBLASOpenMP_FOUND})
+endif()
+collage_part(OPENBLAS "${found}" "OpenBLAS's OpenMP build was not found (Debian and Ubuntu: libopenblas-openmp-dev).")
+
+set(found OFF)
+if(COLLAGE_WITH_ONEDNN)
+  include(CollageFindOneDNN)
+  collage_find_onednn("${COLLAGE_DEPS}/onednn")
+  set(found ${dnnl_FOUND})
+endif()
+collage_part(ONEDNN "${found}" "oneDNN 3 for GNU OpenMP was not found in ${COLLAGE_DEPS}/onednn (tools/setup fetches it).")
+
+set(found OFF)
+if(COLLAGE_WITH_PLACE)
+  if(POLICY CMP0167)
+    cmake_policy(SET CMP0167 NEW)  # Boost's own package file, not CMake's retired FindBoost
+  endif()
+  find_package(Boost 1.74 QUIET)
+  set(found ${Boost_FOUND})
+endif()
+collage_part(PLACE "${found}" "the headers of Boost 1.74 or newer were not found (Debian 12: libboost1.81-dev, Ubuntu: libboost-dev).")
+
+set(found OFF)
+if(COLLAGE_WITH_IO)
+  find_package(nlohmann_json 3.10 QUIET)
+  set(found ${nlohmann_json_FOUND})
+endif()
+collage_part(IO "${found}" "nlohmann-json 3.10 was not found (Debian and Ubuntu: nlohmann-json3-dev).")
+unset(found)
+
+# The program, the tests and the examples need both.
+if(COLLAGE_BUILD_PROGRAM OR COLLAGE_BUILD_TESTS OR COLLAGE_BUILD_EXAMPLES)
+  if(NOT (COLLAGE_HAS_PLACE AND COLLAGE_HAS_IO))
+    message(FATAL_ERROR "the program, the tests and the examples need the components place and io: install Boost's "
+                        "headers and nlohmann-json (tools/setup does), or configure with -DCOLLAGE_BUILD_PROGRAM=OFF "
+                        "-DCOLLAGE_BUILD_TESTS=OFF -DCOLLAGE_BUILD_EXAMPLES=OFF.")
+  endif()
+endif()

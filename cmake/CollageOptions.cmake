@@ -1,0 +1,33 @@
+# Every choice a user of the build has, in one place.
+
+option(COLLAGE_BUILD_PROGRAM "Build the program `collage`" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_WERROR "Treat warnings in the project's own code as errors" OFF)
+
+# AUTO: used if found, otherwise one sentence and a smaller build. ON: an error if missing. OFF: not looked for.
+foreach(part IN ITEMS EIGEN OPENBLAS ONEDNN PLACE IO)
+  set(COLLAGE_WITH_${part} AUTO CACHE STRING "Build the component ${part}: AUTO (if its libraries are there), ON or OFF")
+  set_property(CACHE COLLAGE_WITH_${part} PROPERTY STRINGS AUTO ON OFF)
+endforeach()
+
+set(COLLAGE_SANITIZE "" CACHE STRING "Sanitizers for the whole build, separated by commas: address,undefined")
+
+# Only the adapters of other libraries are compiled for a particular processor, each within its own target. A package
+# that must run elsewhere sets x86-64-v3 or the like; empty means the compiler's default.
+if(PROJECT_IS_TOP_LEVEL)
+  set(collage_default_arch native)
+else()
+  set(collage_default_arch "")
+endif()
+set(COLLAGE_ARCH "${collage_default_arch}" CACHE STRING "Processor the adapters are compiled for (a value of -march)")
+
+# tools/setup unpacks here what the distribution does not have.
+if(DEFINED ENV{COLLAGE_DEPS})
+  set(collage_default_deps "$ENV{COLLAGE_DEPS}")
+else()
+  set(collage_default_deps "${PROJECT_SOURCE_DIR}/.deps")
+endif()
+set(COLLAGE_DEPS "${collage_default_deps}" CACHE PATH "Folder of the libraries that tools/setup fetched")
