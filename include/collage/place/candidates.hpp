@@ -1,0 +1,135 @@
+// Candidates: every group of nodes that some backend's pattern matches and that backend accepts.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <collage/op/movement.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/plan.hpp>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// A kernel that might run a group, before it is known what it costs.
+struct place_candidate {
+  std::uint32_t backend = 0;  ///< index into the table
+  std::uint32_t pattern = 0;
+  std::uint32_t choice = 0;
+  std::uint32_t group = 0;    ///< index into place_candidates::groups
+  match_record record;
+};
+
+/// A group of nodes at one place of the network that some candidate covers.
+struct place_group {
+  std::vector<std::uint32_t> nodes;  ///< ascending
+  std::uint32_t structure = 0;       ///< index into place_candidates::structures
+};
+
+/// Groups that are the same computation: same operators, attributes, types, constants in the same positions. Measured once.
+struct place_structure {
+  std::uint32_t example = 0;  ///< the first group of this structure
+  std::string label;          ///< for people: "conv+relu 1x64x56x56"
+  std::size_t occurrences = 0;
+};
+
+/// A backend that declared a pattern for an operator but refuses this place.
+struct place_refusal {
+  std::string backend;
+  std::string pattern;
+  std::string where;   ///< a node's name
+  std::string reason;
+};
+
+struct place_candidates {
+  std::vector<place_candidate> list;
+  std::vector<place_group> groups;
+  std::vector<place_structure> structures;
+  std::vector<place_refusal> refusals;
+};
+
+namespace detail {
+
+/// Everything a kernel for this group could depend on, as words: equal keys, equal kernels.
+inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<const std::uint32_t> nodes) {
+  std::vector<std::uint64_t> key;
+  const graph_view view = network.view();
+  std::map<std::uint32_t, std::uint64_t> seen;  // value -> position of first appearance
+  const auto add_value = [&](std::uint32_t v) {
+    const auto [at, fresh] = seen.emplace(v, seen.size());
+    key.push_back(at->second);
+    if (!fresh) return;
+    const value_record& r = network.at(v);
+    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 | static_cast<std::uint64_t>(r.role == value_role::constant) << 1 |
+                  static_cast<std::uint64_t>(r.has_scalar));
+    key.push_back(r.type.dims.rank);
+    for (const std::int64_t extent : r.type.dims) key.push_back(static_cast<std::uint64_t>(extent));
+    if (r.has_scalar) key.push_back(__builtin_bit_cast(std::uint64_t, r.scalar));
+  };
+  for (const std::uint32_t n : nodes) {
+    key.push_back(network.node(n).kind->id);
+    key.push_back(network.node(n).inputs);
+    for (const std::uint32_t v : view.inputs_of(n)) add_value(v);
+    const auto words = view.words_of(n);
+    key.push_back(words.size());
+    key.insert(key.end(), words.begin(), words.end());
+    for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) add_value(view.output_of(n, i));
+  }
+  return key;
+}
+
+inline std::string structure_label(const graph& network, std::span<const std::uint32_t> nodes) {
+  std::string label;
+  for (const std::uint32_t n : nodes) label += (label.empty() ? "" : "+") + std::string(network.node(n).kind->name);
+  return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
+}
+
+}  // namespace detail
+
+/// Enumerates all candidates of the backends for which `use` is true. Reshapes get none: they are aliases.
+inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
+  place_candidates found;
+  const graph_view view = network.view();
+  std::map<std::vector<std::uint32_t>, std::uint32_t> group_of;
+  std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+    if (network.node(n).kind->id == kind_id<struct ops::reshape>) continue;
+    for (std::uint32_t b = 0; b < backends.size(); ++b) {
+      if (!use[b]) continue;
+      for (std::uint32_t p = 0; p < backends[b].patterns.size(); ++p) {
+        const pattern_entry& pattern = backends[b].patterns[p];
+        place_candidate c;
+        if (!match_at(view, pattern.nodes, n, c.record)) continue;
+        if (const verdict v = pattern.accepts(view, c.record); !v) {
+          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), v.rule});
+          continue;
+        }
+        std::vector<std::uint32_t> nodes(c.record.node_list().begin(), c.record.node_list().end());
+        std::sort(nodes.begin(), nodes.end());
+        const auto [at, fresh] = group_of.emplace(nodes, static_cast<std::uint32_t>(found.groups.size()));
+        if (fresh) {
+          const auto [s, new_structure] =
+              structure_of.emplace(detail::structure_key(network, nodes), static_cast<std::uint32_t>(found.structures.size()));
+          if (new_structure) found.structures.push_back({at->second, detail::structure_label(network, nodes), 0});
+          ++found.structures[s->second].occurrences;
+          found.groups.push_back({std::move(nodes), s->second});
+        }
+        c.backend = b;
+        c.pattern = p;
+        c.group = at->second;
+        const std::size_t choices = pattern.choices(view, c.record);
+        for (std::size_t choice = 0; choice < choices; ++choice) {
+          c.choice = static_cast<std::uint32_t>(choice);
+          found.list.push_back(c);
+        }
+      }
+    }
+  }
+  return found;
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,111 @@
+// End-to-end comparison: several placements of one network run in interleaved rounds.
+#pragma once
+
+#include <collage/measure/timing.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/run/engine.hpp>
+#include <functional>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// A network's inputs and outputs in memory of their own.
+struct run_buffers {
+  std::vector<tensor> in, out;
+  std::vector<const_tensor_view> inputs;
+  std::vector<tensor_view> outputs;
+
+  explicit run_buffers(const graph& network) {
+    for (const std::uint32_t v : network.inputs()) in.emplace_back(network.type_of(v));
+    for (const std::uint32_t v : network.outputs()) out.emplace_back(network.type_of(v));
+    for (const tensor& t : in) inputs.emplace_back(t);
+    for (const tensor& t : out) outputs.emplace_back(t);
+  }
+  /// Random inputs that depend on the seed alone.
+  void randomise(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (const tensor& t : in) fill_random(t, random);
+  }
+};
+
+/// True when two placements run the same kernels on the same nodes.
+inline bool same_steps(const placement& a, const placement& b) {
+  if (a.groups.size() != b.groups.size()) return false;
+  for (std::size_t i = 0; i < a.groups.size(); ++i) {
+    const plan_group& x = a.groups[i];
+    const plan_group& y = b.groups[i];
+    if (x.backend != y.backend || x.pattern != y.pattern || x.choice != y.choice || x.nodes != y.nodes) return false;
+  }
+  return true;
+}
+
+struct comparison {
+  std::vector<plan_run> runs;                     ///< one per placement, in their order
+  std::vector<std::vector<double>> samples;       ///< by placement, in rounds; equal placements share their samples
+};
+
+/// Runs placements of one network end to end, interleaved, for about `seconds`; placements with identical steps run once and
+/// share the figure. At least three rounds.
+inline comparison compare_placements(const graph& network, const std::vector<const placement*>& placements,
+                                     backend_table backends, int threads, double seconds, std::uint64_t seed,
+                                     const std::shared_ptr<packed_weights>& packed) {
+  std::vector<std::size_t> runs_as(placements.size());
+  std::vector<std::size_t> distinct;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    runs_as[i] = distinct.size();
+    for (std::size_t d = 0; d < distinct.size(); ++d)
+      if (same_steps(*placements[distinct[d]], *placements[i])) runs_as[i] = d;
+    if (runs_as[i] == distinct.size()) distinct.push_back(i);
+  }
+  run_buffers memory(network);
+  memory.randomise(seed);
+  std::vector<dynamic_context> contexts;
+  for (const std::size_t d : distinct)
+    contexts.push_back(dynamic_engine(network, *placements[d], backends, threads, packed).context());
+
+  std::vector<double> once(distinct.size(), 0);
+  double round_ms = 0;
+  for (std::size_t d = 0; d < distinct.size(); ++d) {
+    contexts[d].run(memory.inputs, memory.outputs);  // first call: page faults and one-time work of libraries
+    const double start = detail::now_ms();
+    contexts[d].run(memory.inputs, memory.outputs);
+    once[d] = detail::now_ms() - start;
+    round_ms += 2 * once[d];
+  }
+  const auto rounds = static_cast<std::size_t>(std::clamp(seconds * 1e3 / std::max(round_ms, 1e-3), 3.0, 200.0));
+  std::vector<std::vector<double>> samples(distinct.size());
+  for (std::size_t round = 0; round < rounds; ++round)
+    for (std::size_t turn = 0; turn < distinct.size(); ++turn) {
+      const std::size_t d = (turn + round) % distinct.size();
+      // One call that is not counted: the rival before leaves its own data in the caches.
+      contexts[d].run(memory.inputs, memory.outputs);
+      const double start = detail::now_ms();
+      contexts[d].run(memory.inputs, memory.outputs);
+      samples[d].push_back(detail::now_ms() - start);
+    }
+  comparison result;
+  for (std::size_t i = 0; i < placements.size(); ++i) {
+    const timing t = summarise(samples[runs_as[i]]);
+    result.runs.push_back({placements[i]->name, t.median_ms, t.low_ms, t.high_ms, t.samples});
+    result.samples.push_back(samples[runs_as[i]]);
+  }
+  return result;
+}
+
+/// The single-backend placement with the lowest median, and the median over rounds of its time divided by the plan's: above
+/// 1 the plan is faster. The plan is the first of the comparison.
+struct comparison_ratio {
+  std::size_t best_single = 0;  ///< index into the comparison; 0 where there is no single
+  double ratio = 1;
+};
+inline comparison_ratio ratio_of(const comparison& c) {
+  comparison_ratio r;
+  for (std::size_t i = 1; i < c.runs.size(); ++i)
+    if (r.best_single == 0 || c.runs[i].median_ms < c.runs[r.best_single].median_ms) r.best_single = i;
+  if (r.best_single != 0) r.ratio = paired_ratio(c.samples[r.best_single], c.samples[0]);
+  return r;
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,170 @@
+// Costs: each distinct candidate is built, checked against the reference and timed, once.
+#pragma once
+
+#include <collage/backends/reference.hpp>
+#include <collage/measure/timing.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/run/agreement.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// What is known of one kernel for one structure.
+struct measured_cost {
+  timing time;
+  std::string kernel;
+  std::string refusal;  ///< why it cannot be used; empty when it can
+};
+
+/// (structure, backend, pattern, choice): the key under which a cost is known.
+using cost_key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+
+inline cost_key key_of(const place_candidates& candidates, const place_candidate& c) {
+  return {candidates.groups[c.group].structure, c.backend, c.pattern, c.choice};
+}
+
+using cost_table = std::map<cost_key, measured_cost>;
+
+/// Random contents for a value that is not a constant: uniform in [-1, 1], or small integers.
+inline void fill_random(const tensor& t, std::mt19937_64& random) {
+  std::uniform_real_distribution<float> real(-1.0F, 1.0F);
+  std::uniform_int_distribution<int> integer(0, 3);
+  const auto fill = [&]<class T>(T) {
+    for (T& x : t.as<T>()) {
+      if constexpr (std::is_floating_point_v<T>)
+        x = static_cast<T>(real(random));
+      else
+        x = static_cast<T>(integer(random));
+    }
+  };
+  switch (t.type().type) {
+    case dtype::f32: fill(float{}); break;
+    case dtype::f64: fill(double{}); break;
+    case dtype::i8: fill(std::int8_t{}); break;
+    case dtype::i16: fill(std::int16_t{}); break;
+    case dtype::i32: fill(std::int32_t{}); break;
+    case dtype::i64: fill(std::int64_t{}); break;
+    case dtype::u8: fill(std::uint8_t{}); break;
+    case dtype::u16: fill(std::uint16_t{}); break;
+    case dtype::u32: fill(std::uint32_t{}); break;
+    case dtype::u64: fill(std::uint64_t{}); break;
+    case dtype::boolean:
+      for (std::uint8_t& x : t.as<std::uint8_t>()) x = static_cast<std::uint8_t>(integer(random) > 1);
+      break;
+    case dtype::f16:
+    case dtype::bf16: break;  // zeros
+  }
+}
+
+namespace detail {
+
+/// A kernel with its memory, ready to be called.
+struct rival {
+  kernel run;
+  std::vector<const void*> in;
+  void* out = nullptr;
+  buffer workspace;
+  const backend_entry* backend = nullptr;
+  int threads = 1;
+
+  void call() const {
+    void* const outputs[] = {out};
+    run({in.data(), outputs, workspace.data()});
+  }
+  /// As the engine does: the library's thread count is set around its kernels.
+  void enter_and_call() const {
+    const int token = backend->enter != nullptr ? backend->enter(threads) : 0;
+    call();
+    if (backend->leave != nullptr) backend->leave(token);
+  }
+};
+
+}  // namespace detail
+
+/// Measures all rivals for one structure against each other and adds them to the table. Kernels that cannot be built or
+/// whose output does not agree with the reference are recorded as refused, with the reason.
+inline void measure_structure(const graph& network, backend_table backends, const place_candidates& candidates,
+                              std::uint32_t structure, int threads, std::uint64_t seed, packed_weights& packed,
+                              const timing_options& how, cost_table& costs) {
+  const place_structure& s = candidates.structures[structure];
+  const place_group& group = candidates.groups[s.example];
+  const graph_view view = network.view();
+  std::mt19937_64 random(seed + structure);
+
+  // Contents for what the group reads, and what the reference makes of them.
+  std::map<std::uint32_t, tensor> contents;
+  std::uint32_t output = 0;
+  for (const place_candidate& c : candidates.list) {
+    if (c.group != s.example) continue;
+    output = view.output_of(c.record.node_list().back());
+    for (const std::uint32_t v : c.record.argument_list()) {
+      if (network.at(v).role == value_role::constant || contents.count(v) != 0) continue;
+      tensor t(network.type_of(v));
+      fill_random(t, random);
+      contents.emplace(v, std::move(t));
+    }
+  }
+  std::vector<known_value> known;
+  for (const auto& [v, t] : contents) known.push_back({v, t});
+  const std::uint32_t wanted[] = {output};
+  const std::vector<oracle_value> expected = evaluate_group(network, group.nodes, known, wanted);
+  const tensor result(network.type_of(output));
+
+  std::vector<detail::rival> rivals;
+  std::vector<cost_key> keys;
+  for (const place_candidate& c : candidates.list) {
+    if (c.group != s.example) continue;
+    const backend_entry& b = backends[c.backend];
+    measured_cost& cost = costs[key_of(candidates, c)];
+    try {
+      build_context context(network, threads, packed);
+      context.set_choice(c.choice);
+      detail::rival r;
+      r.backend = &b;
+      r.threads = threads;
+      const int token = b.enter != nullptr ? b.enter(threads) : 0;
+      try {
+        r.run = b.patterns[c.pattern].build(view, c.record, context);
+      } catch (...) {
+        if (b.leave != nullptr) b.leave(token);
+        throw;
+      }
+      if (b.leave != nullptr) b.leave(token);
+      cost.kernel = r.run.name();
+      r.workspace = buffer(r.run.workspace());
+      for (std::size_t i = 0; i < c.record.arguments; ++i) {
+        const std::uint32_t v = c.record.argument[i];
+        const void* data = network.at(v).role == value_role::constant ? static_cast<const void*>(network.bytes_of(v).data())
+                                                                     : contents.at(v).data();
+        r.in.push_back(r.run.reads(i) ? data : nullptr);
+      }
+      r.out = result.data();
+      // A kernel that leaves elements unwritten must not pass on what another wrote there: NaN, or a bit pattern.
+      if (result.data() != nullptr) std::memset(result.data(), 0xFF, result.bytes());
+      r.enter_and_call();
+      if (const agreement a = compare(result, expected[0]); !a) {
+        cost.refusal = std::string("wrong result: ") + a.why;
+        continue;
+      }
+      rivals.push_back(std::move(r));
+      keys.push_back(key_of(candidates, c));
+    } catch (const error& e) {
+      cost.refusal = e.what();
+    }
+  }
+  std::vector<std::function<void()>> calls;
+  for (const detail::rival& r : rivals) calls.emplace_back([&r] { r.enter_and_call(); });
+  std::vector<std::vector<double>> samples = time_rivals(calls, how);
+  for (std::size_t i = 0; i < rivals.size(); ++i) costs[keys[i]].time = summarise(std::move(samples[i]));
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,291 @@
+// Definitions of place.hpp.
+#pragma once
+
+#include <collage/op/movement.hpp>
+#include <map>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+/// One run of `place`: candidates and costs, from which placements over any subset of backends are searched.
+class placer {
+ public:
+  placer(const graph& network, backend_table backends, const place_options& options)
+      : network_(network), backends_(backends), options_(options), packed_(std::make_shared<packed_weights>()) {
+    threads_ = options.threads > 0 ? options.threads : available_threads();
+    choose_backends();
+    for (const value_record& v : network.values())
+      if (!v.type.dims.is_concrete())
+        throw error(error_kind::invalid_argument, "has extents that are not known", "network " + options.network,
+                    "bind every symbolic extent before placing");
+    candidates_ = find_candidates(network, backends, use_);
+    is_alias_.resize(network.nodes().size());
+    for (std::uint32_t n = 0; n < is_alias_.size(); ++n) is_alias_[n] = network.node(n).kind->id == kind_id<struct ops::reshape>;
+  }
+
+  plan run() {
+    require_cover([](const place_candidate&) { return true; });
+    const double start = now_ms();
+    measure();
+    report_.measuring_s = (now_ms() - start) / 1e3;
+    require_cover([this](const place_candidate& c) { return cost_of(c).refusal.empty(); });
+
+    plan made;
+    made.network = options_.network;
+    made.fingerprint = network_.fingerprint();
+    made.threads = threads_;
+    made.processor = processor_name();
+    for (std::uint32_t b = 0; b < backends_.size(); ++b) {
+      if (!use_[b]) continue;
+      const probe_result found = backends_[b].probe();
+      made.backends.push_back({backends_[b].name, found.version, found.details});
+    }
+    const double search_start = now_ms();
+    std::vector<std::uint32_t> who;
+    const search::problem problem = to_problem(who);
+    const search::placement best = search::exact(problem);
+    made.chosen = to_placement("plan", problem, who, best);
+    report_.search_ms = now_ms() - search_start;
+    report_.states = best.states;
+    report_.transitions = best.transitions;
+    made.lower_bound_ms = best.lower_bound_ms;
+    made.optimal = best.optimal;
+    for (std::uint32_t b = 0; b < backends_.size(); ++b)
+      if (use_[b]) made.singles.push_back(single(b));
+    compare(made);
+    if (options_.report != nullptr) {
+      report_.candidates = candidates_.list.size();
+      report_.distinct = costs_.size();
+      *options_.report = std::move(report_);
+    }
+    return made;
+  }
+
+ private:
+  void choose_backends() {
+    for (const std::string& name : options_.backends)
+      if (std::none_of(backends_.begin(), backends_.end(), [&](const backend_entry& b) { return name == b.name; })) {
+        std::string known;
+        for (const backend_entry& b : backends_) known += (known.empty() ? "" : ", ") + std::string(b.name);
+        throw error(error_kind::invalid_argument, "there is no backend " + name, "backends", "this program has " + known);
+      }
+    std::string missing;
+    for (const backend_entry& b : backends_) {
+      const bool wanted = options_.backends.empty() ||
+                          std::find(options_.backends.begin(), options_.backends.end(), b.name) != options_.backends.end();
+      const probe_result found = b.probe();
+      use_.push_back(wanted && found.available);
+      if (wanted && !found.available) {
+        if (!options_.backends.empty()) throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);
+        report_.refusals.push_back({b.name, "", "this machine", found.reason});
+        missing += std::string("; ") + b.name + ": " + found.reason;
+      }
+    }
+    if (std::none_of(use_.begin(), use_.end(), [](bool used) { return used; }))
+      throw error(error_kind::environment, "no backend is available" + missing, "backends");
+  }
+
+  /// Throws one error that names every node without a candidate, and who refused it and why.
+  template <class Usable>
+  void require_cover(Usable usable) {
+    std::vector<bool> covered = is_alias_;
+    for (const place_candidate& c : candidates_.list)
+      if (usable(c))
+        for (const std::uint32_t n : candidates_.groups[c.group].nodes) covered[n] = true;
+    std::string text;
+    std::size_t holes = 0;
+    for (std::uint32_t n = 0; n < covered.size(); ++n) {
+      if (covered[n]) continue;
+      text += (holes++ == 0 ? "" : "; ") + network_.node_name(n) + " (" + network_.node(n).kind->name;
+      for (const std::uint32_t v : network_.view().inputs_of(n)) text += " " + to_string(network_.type_of(v));
+      text += ")";
+      std::string who;
+      for (const place_refusal& r : candidates_.refusals)
+        if (r.where == network_.node_name(n)) who += (who.empty() ? "" : ", ") + r.backend + " refuses: " + r.reason;
+      for (const place_candidate& c : candidates_.list) {
+        const auto known = costs_.find(key_of(candidates_, c));
+        const auto& nodes = candidates_.groups[c.group].nodes;
+        if (known != costs_.end() && !known->second.refusal.empty() && nodes.size() == 1 && nodes[0] == n)
+          who += (who.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " refuses: " + known->second.refusal;
+      }
+      text += who.empty() ? " is in no backend's patterns" : ", " + who;
+    }
+    if (holes != 0)
+      throw error(error_kind::unsupported, "no backend takes " + text, "network " + options_.network, "add a backend that does");
+  }
+
+  const measured_cost& cost_of(const place_candidate& c) const { return costs_.at(key_of(candidates_, c)); }
+
+  void measure() {
+    // Small groups first: as soon as single operators have costs there is a placement, which then only gets better.
+    std::vector<std::uint32_t> order(candidates_.structures.size());
+    for (std::uint32_t s = 0; s < order.size(); ++s) order[s] = s;
+    const auto size_of_structure = [&](std::uint32_t s) { return candidates_.groups[candidates_.structures[s].example].nodes.size(); };
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return size_of_structure(a) < size_of_structure(b); });
+    double best = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      if (options_.progress)
+        options_.progress({"measuring", candidates_.structures[order[i]].label, i, order.size() - i, best});
+      measure_structure(network_, backends_, candidates_, order[i], threads_, options_.seed, *packed_, options_.timing, costs_);
+      if (options_.progress) best = best_so_far();
+    }
+    for (const auto& [key, cost] : costs_) {
+      const auto& [structure, b, p, choice] = key;
+      if (cost.refusal.empty())
+        ++report_.measured;
+      else
+        report_.refusals.push_back({backends_[b].name, backends_[b].patterns[p].name,
+                                    candidates_.structures[structure].label, cost.refusal});
+    }
+    std::map<std::tuple<std::string, std::string, std::string>, bool> told;
+    for (const place_refusal& r : candidates_.refusals)
+      if (!std::exchange(told[{r.backend, r.pattern, r.reason}], true)) report_.refusals.push_back(r);
+  }
+
+  /// The cheapest placement over what has a cost by now; 0 while nodes lack one.
+  double best_so_far() const {
+    std::vector<std::uint32_t> who;
+    const search::problem p = to_problem(who);
+    if (!search::uncovered(p).empty()) return 0;
+    return search::exact(p, {.states = 20000}).cost_ms;
+  }
+
+  /// The search's view: candidates that have a cost, then one free candidate per alias. `who` says which of our candidates
+  /// each is.
+  search::problem to_problem(std::vector<std::uint32_t>& who) const {
+    search::problem p;
+    const graph_view view = network_.view();
+    p.nodes = network_.nodes().size();
+    for (std::uint32_t n = 0; n < p.nodes; ++n)
+      for (const std::uint32_t v : view.inputs_of(n))
+        if (network_.at(v).producer >= 0) p.edges.emplace_back(static_cast<std::uint32_t>(network_.at(v).producer), n);
+    for (const std::uint32_t v : network_.outputs())
+      if (network_.at(v).producer >= 0) p.outputs.push_back(static_cast<std::uint32_t>(network_.at(v).producer));
+    const auto add = [&](std::span<const std::uint32_t> nodes, double cost, std::uint32_t index) {
+      p.candidates.push_back({search::node_set(nodes), cost, index});
+      who.push_back(index);
+    };
+    for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
+      const auto cost = costs_.find(key_of(candidates_, candidates_.list[i]));
+      if (cost == costs_.end() || !cost->second.refusal.empty()) continue;
+      add(candidates_.groups[candidates_.list[i].group].nodes, cost->second.time.median_ms, i);
+    }
+    for (std::uint32_t n = 0; n < p.nodes; ++n)
+      if (is_alias_[n]) {
+        const std::uint32_t nodes[] = {n};
+        add(nodes, 0.0, match_record::nothing);
+      }
+    return p;
+  }
+
+  placement to_placement(const std::string& name, const search::problem& p, const std::vector<std::uint32_t>& who,
+                         const search::placement& found) const {
+    placement result;
+    result.name = name;
+    result.cost_ms = found.cost_ms;
+    for (const std::uint32_t chosen : found.chosen) {
+      if (who[chosen] == match_record::nothing) {
+        result.groups.push_back({alias_backend, "reshape", 0, "view", {p.candidates[chosen].nodes.first()}, 0, 0, 0, {}});
+        continue;
+      }
+      const place_candidate& c = candidates_.list[who[chosen]];
+      const measured_cost& cost = cost_of(c);
+      plan_group g;
+      g.backend = backends_[c.backend].name;
+      g.pattern = backends_[c.backend].patterns[c.pattern].name;
+      g.choice = c.choice;
+      g.kernel = cost.kernel;
+      g.nodes.assign(c.record.node_list().begin(), c.record.node_list().end());
+      g.cost_ms = cost.time.median_ms;
+      g.low_ms = cost.time.low_ms;
+      g.high_ms = cost.time.high_ms;
+      g.runners_up = runners_up(who[chosen]);
+      result.groups.push_back(std::move(g));
+    }
+    order_groups(result);
+    return result;
+  }
+
+  /// Other kernels for the same nodes, cheapest first, at most three.
+  std::vector<plan_alternative> runners_up(std::uint32_t chosen) const {
+    std::vector<plan_alternative> others;
+    for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
+      const place_candidate& c = candidates_.list[i];
+      if (i == chosen || c.group != candidates_.list[chosen].group) continue;
+      const measured_cost& cost = cost_of(c);
+      if (!cost.refusal.empty()) continue;
+      others.push_back({backends_[c.backend].name, backends_[c.backend].patterns[c.pattern].name, cost.kernel, cost.time.median_ms});
+    }
+    std::stable_sort(others.begin(), others.end(),
+                     [](const plan_alternative& a, const plan_alternative& b) { return a.cost_ms < b.cost_ms; });
+    if (others.size() > 3) others.resize(3);
+    return others;
+  }
+
+  /// Groups by their last node, which is each group's exit: whatever a group reads was computed by an exit with a smaller
+  /// number than its own last node, since nodes stand in a topological order and groups have one exit.
+  static void order_groups(placement& p) {
+    std::stable_sort(p.groups.begin(), p.groups.end(),
+                     [](const plan_group& a, const plan_group& b) { return a.nodes.back() < b.nodes.back(); });
+  }
+
+  /// The same search for one backend alone: nodes that it refuses go to the next backend of the set that takes them, and are
+  /// named.
+  placement single(std::uint32_t backend) const {
+    const auto rank_of = [&](std::uint32_t other) {
+      return static_cast<std::uint32_t>((other + backends_.size() - backend) % backends_.size());
+    };
+    std::vector<std::uint32_t> who;
+    const search::problem p = to_problem(who);
+    std::vector<std::uint32_t> rank;
+    for (const std::uint32_t i : who) rank.push_back(i == match_record::nothing ? 0 : rank_of(candidates_.list[i].backend));
+    placement result = to_placement(backends_[backend].name, p, who, search::exact_by_rank(p, rank));
+    for (const plan_group& g : result.groups)
+      if (g.backend != result.name && g.backend != alias_backend)
+        for (const std::uint32_t n : g.nodes) result.borrowed.push_back(network_.node_name(n));
+    return result;
+  }
+
+  /// Promise 1: what is handed out is never slower than the best single backend in a paired run.
+  void compare(plan& made) {
+    if (options_.progress) options_.progress({"comparing", "the plan with every single backend, end to end", 0, 1, made.chosen.cost_ms});
+    const double start = now_ms();
+    std::vector<const placement*> all{&made.chosen};
+    for (const placement& s : made.singles) all.push_back(&s);
+    const comparison c = compare_placements(network_, all, backends_, threads_, options_.compare_s, options_.seed, packed_);
+    made.runs = c.runs;
+    const comparison_ratio r = ratio_of(c);
+    // Only a difference that the paired rounds show counts; within 1 % the plan with the certificate stays.
+    if (r.best_single != 0 && r.ratio < 0.99) {
+      made.origin = all[r.best_single]->name;
+      std::string name = made.chosen.name;
+      made.chosen = *all[r.best_single];
+      made.chosen.name = std::move(name);
+      made.runs[0] = made.runs[r.best_single];
+      made.runs[0].name = made.chosen.name;
+    }
+    report_.comparing_s = (now_ms() - start) / 1e3;
+    if (options_.progress) options_.progress({"comparing", "done", 1, 0, made.chosen.cost_ms});
+  }
+
+  const graph& network_;
+  backend_table backends_;
+  const place_options& options_;
+  int threads_ = 1;
+  std::vector<bool> use_;
+  std::vector<bool> is_alias_;
+  place_candidates candidates_;
+  cost_table costs_;
+  std::shared_ptr<packed_weights> packed_;
+  place_report report_;
+};
+
+}  // namespace detail
+
+inline plan place(const graph& network, backend_table backends, const place_options& options) {
+  return detail::placer(network, backends, options).run();
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,266 @@
+#include <collage/backends/reference.hpp>
+#include <collage/run/agreement.hpp>
+#include <collage/run/engine.hpp>
+
+#include <gtest/gtest.h>
+
+#include <random>
+#include <thread>
+
+#include "counting_allocator.hpp"
+#include "loops_backend.hpp"
+
+namespace {
+
+namespace c = collage;
+namespace op = collage::ops;
+using collage_test::loops;
+using set = c::backend_set<loops>;
+
+/// One group per node, in order.
+c::plan one_by_one(const c::graph& network) {
+  c::plan p;
+  p.fingerprint = network.fingerprint();
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+    c::plan_group g;
+    const bool alias = network.node(n).kind->id == c::kind_id<struct op::reshape>;
+    g.backend = alias ? c::alias_backend : "loops";
+    g.pattern = network.node(n).kind->name;
+    g.nodes = {n};
+    p.chosen.groups.push_back(g);
+  }
+  return p;
+}
+
+struct memory {
+  std::vector<c::tensor> in, out;
+  std::vector<c::const_tensor_view> inputs;
+  std::vector<c::tensor_view> outputs;
+  explicit memory(const c::graph& network, unsigned seed = 1) {
+    std::mt19937 random(seed);
+    std::uniform_real_distribution<float> real(-1, 1);
+    for (const std::uint32_t v : network.inputs()) {
+      in.emplace_back(network.type_of(v));
+      for (float& x : in.back().as<float>()) x = real(random);
+    }
+    for (const std::uint32_t v : network.outputs()) out.emplace_back(network.type_of(v));
+    for (const c::tensor& t : in) inputs.emplace_back(t);
+    for (const c::tensor& t : out) outputs.emplace_back(t);
+  }
+};
+
+void expect_right(const c::graph& network, const memory& m) {
+  const std::vector<c::oracle_value> expected = c::evaluate(network, m.inputs);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const c::agreement a = c::compare(m.out[i], expected[i]);
+    EXPECT_TRUE(a.agrees) << "output " << i << ": " << (a.why != nullptr ? a.why : "");
+  }
+}
+
+template <class F>
+std::string message_of(F f) {
+  try {
+    f();
+  } catch (const c::error& e) {
+    EXPECT_EQ(e.exit_code(), 2) << e.what();
+    return e.what();
+  }
+  return "no error";
+}
+
+c::graph two_sums() {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {2, 3}});
+  const c::value y = g.input("y", {c::dtype::f32, {2, 3}});
+  const c::value s = g(op::add, x, y);
+  const c::value r = g(op::relu, s);
+  g.output("z", g(op::add, r, x));
+  return g.finish();
+}
+
+TEST(engine, runs_a_plan_and_agrees_with_the_reference) {
+  const c::graph network = two_sums();
+  memory m(network);
+  c::dynamic_context context = c::engine<set>(network, one_by_one(network)).context();
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
+}
+
+TEST(engine, says_what_it_takes_and_needs) {
+  const c::graph network = two_sums();
+  const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
+  ASSERT_EQ(e.inputs().size(), 2U);
+  EXPECT_EQ(e.inputs()[1].name, "y");
+  EXPECT_EQ(e.outputs()[0].name, "z");
+  EXPECT_EQ(e.outputs()[0].type, (c::tensor_type{c::dtype::f32, {2, 3}}));
+  ASSERT_EQ(e.steps().size(), 3U);
+  EXPECT_EQ(e.steps()[1].kernel, "loop relu");
+  EXPECT_EQ(e.arena_bytes(), 128U);  // two inner values of 24 bytes, each in a line of its own
+  EXPECT_EQ(e.arena_lower_bound(), 128U);
+}
+
+TEST(engine, outputs_of_every_sort) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {2, 6}});
+  const c::value k = g.constant("k", {c::dtype::f32, {4}}, {-1, 1});
+  const c::value a = g(op::relu, x);
+  const c::value shaped = g(op::reshape, a, {.dims = {3, 4}});
+  const c::value b = g(op::neg, shaped);
+  g.output("the input itself", x);
+  g.output("a constant", k);
+  g.output("a computed value", a);
+  g.output("another view of it", shaped);
+  g.output("the same again", a);
+  g.output("a value behind the view", b);
+  g.output("a view of the input", g(op::reshape, x, {.dims = {12}}));
+  c::graph network = g.finish();
+  c::fill_constants(network);
+  memory m(network);
+  c::dynamic_context context = c::engine<set>(network, one_by_one(network)).context();
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
+}
+
+TEST(engine, random_graphs_agree_with_the_reference) {
+  const auto seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 engine(seed);
+  const auto random = [&] { return static_cast<unsigned>(engine()); };
+  for (unsigned trial = 0; trial < 100; ++trial) {
+    c::graph_builder g;
+    std::vector<c::value> values{g.input("x", {c::dtype::f32, {3, 4}}), g.input("y", {c::dtype::f32, {3, 4}})};
+    const auto any = [&] { return values[random() % values.size()]; };
+    const unsigned count = 1 + random() % 25;
+    for (unsigned i = 0; i < count; ++i) {
+      switch (random() % 4) {
+        case 0: values.push_back(g(op::relu, any())); break;
+        case 1: values.push_back(g(op::add, any(), any())); break;
+        case 2: values.push_back(g(op::neg, any())); break;
+        default: values.push_back(g(op::reshape, any(), {.dims = {3, 4}})); break;
+      }
+    }
+    g.output("last", values.back());
+    g.output("some", any());
+    g.output("some more", any());
+    const c::graph network = g.finish();
+    memory m(network, trial);
+    c::dynamic_context context = c::engine<set>(network, one_by_one(network)).context();
+    context.run(m.inputs, m.outputs);
+    context.run(m.inputs, m.outputs);  // nothing may be left over from the first run
+    expect_right(network, m);
+  }
+}
+
+TEST(engine, running_does_not_allocate) {
+  const c::graph network = two_sums();
+  memory m(network);
+  c::dynamic_context context = c::engine<set>(network, one_by_one(network)).context();
+  context.run(m.inputs, m.outputs);
+  const std::size_t before = collage_test::allocations();
+  for (int i = 0; i < 100; ++i) context.run(m.inputs, m.outputs);
+  EXPECT_EQ(collage_test::allocations(), before);
+  const auto* counted = new int(1);  // the counter counts
+  EXPECT_GT(collage_test::allocations(), before);
+  delete counted;
+}
+
+TEST(engine, takes_the_callers_memory) {
+  const c::graph network = two_sums();
+  const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
+  memory m(network);
+  const c::buffer arena(e.arena_bytes() + 64);
+  c::dynamic_context context = e.context({arena.data(), e.arena_bytes()});
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
+  EXPECT_EQ(message_of([&] { (void)e.context({arena.data(), 64}); }),
+            "context: the arena has 64 bytes but 128 are needed; ask the engine for arena_bytes()");
+  EXPECT_EQ(message_of([&] { (void)e.context({arena.data() + 4, e.arena_bytes()}); }),
+            "context: the arena must be aligned to 64 bytes");
+}
+
+TEST(engine, contexts_run_side_by_side) {
+  const c::graph network = two_sums();
+  const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
+  std::vector<std::thread> threads;
+  for (unsigned t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      memory m(network, t);
+      c::dynamic_context context = e.context();
+      for (int i = 0; i < 200; ++i) context.run(m.inputs, m.outputs);
+      expect_right(network, m);
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+TEST(engine, observers_see_every_step_and_its_value) {
+  const c::graph network = two_sums();
+  const c::plan p = one_by_one(network);
+  memory m(network);
+  c::dynamic_context context = c::engine<set>(network, p).context();
+  std::vector<std::pair<std::size_t, float>> seen;
+  struct state {
+    std::vector<std::pair<std::size_t, float>>* seen;
+    const c::graph* network;
+  } s{&seen, &network};
+  context.run(m.inputs, m.outputs, {&s, nullptr, [](void* data, std::size_t step, const c::dynamic_context& run) {
+                                      auto* to = static_cast<state*>(data);
+                                      const std::uint32_t v = to->network->view().output_of(static_cast<std::uint32_t>(step));
+                                      to->seen->emplace_back(step, static_cast<const float*>(run.data_of(v))[0]);
+                                    }});
+  ASSERT_EQ(seen.size(), 3U);
+  EXPECT_EQ(seen[0].second, m.in[0].as<float>()[0] + m.in[1].as<float>()[0]);
+  EXPECT_EQ(seen[2].second, m.out[0].as<float>()[0]);
+}
+
+TEST(engine, keeps_only_the_constants_its_kernels_read) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {4}});
+  const c::value used = g.constant("used", {c::dtype::f32, {4}}, {-1, 1});
+  g.constant("unused", {c::dtype::f32, {4}}, {-1, 1});
+  g.output("y", g(op::add, x, used));
+  c::graph network = g.finish();
+  c::fill_constants(network);
+  const std::weak_ptr<const std::byte> kept = network.constant(1).bytes;
+  const std::weak_ptr<const std::byte> dropped = network.constant(2).bytes;
+  const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
+  network = c::graph();
+  EXPECT_FALSE(kept.expired());
+  EXPECT_TRUE(dropped.expired());
+}
+
+TEST(engine, refuses_plans_that_do_not_fit) {
+  const c::graph network = two_sums();
+  const c::plan good = one_by_one(network);
+  const auto with = [&](auto change) {
+    return message_of([&] {
+      c::plan p = good;
+      change(p);
+      (void)c::engine<set>(network, p);
+    });
+  };
+  EXPECT_NE(with([](c::plan& p) { p.fingerprint ^= 1; }).find("the plan was made for another network"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups.pop_back(); }).find("does not run node add_2"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups.push_back(p.chosen.groups[0]); }).find("runs node add_0 twice"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { std::swap(p.chosen.groups[0], p.chosen.groups[1]); }).find("before it is computed"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].backend = "nobody"; }).find("backend nobody is not in this program's set"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "conv"; }).find("has no pattern conv"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "relu"; }).find("does not match there"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes = {99}; }).find("names node 99, but the network has 3"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes.clear(); }).find("a group without nodes"), std::string::npos);
+}
+
+TEST(engine, refuses_tensors_that_do_not_fit) {
+  const c::graph network = two_sums();
+  c::dynamic_context context = c::engine<set>(network, one_by_one(network)).context();
+  memory m(network);
+  const c::tensor wrong({c::dtype::f32, {3, 2}});
+  std::vector<c::const_tensor_view> inputs = m.inputs;
+  inputs[1] = wrong;
+  EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }), "input y: is float32[3x2], but the network wants float32[2x3]");
+  inputs[1] = c::const_tensor_view(nullptr, m.inputs[1].type);
+  EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }), "input y: has no memory");
+  inputs.pop_back();
+  EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }), "run: takes 2 inputs and 1 outputs, not 1 and 1");
+}
+
+}  // namespace
