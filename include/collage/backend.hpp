@@ -45,10 +45,8 @@ inline constexpr bool is_patterns<patterns<P...>> = true;
 /// What a backend says of a match: true when it has no opinion.
 template <class B, class P>
 constexpr verdict accepts(const match<P>& m) {
-  if constexpr (requires { B::accepts(m); })
-    return B::accepts(m);
-  else
-    return {};
+  if constexpr (requires { B::accepts(m); }) return B::accepts(m);
+  else return {};
 }
 
 }  // namespace detail

@@ -25,8 +25,9 @@ concept builds = requires(const match<P>& m, build_context& context) { B::build(
 template <class B, class P>
 constexpr void check_pattern() {
   static_assert(check_expression<P>());
-  static_assert(builds<B, P>,
-                "a backend must build every pattern it declares: static kernel build(const match<pattern>&, build_context&)");
+  static_assert(
+      builds<B, P>,
+      "a backend must build every pattern it declares: static kernel build(const match<pattern>&, build_context&)");
 }
 template <class B, class... P>
 constexpr bool check_backend(const patterns<P...>&) {
@@ -42,7 +43,8 @@ constexpr bool check_backend(const patterns<P...>&) {
 /// preference where nothing was measured.
 template <class... B>
 struct backend_set {
-  static_assert((backend_type<B> && ...), "a backend_set holds backends: types derived from collage::backend<\"name\"> with a list of patterns");
+  static_assert((backend_type<B> && ...),
+                "a backend_set holds backends: types derived from collage::backend<\"name\"> with a list of patterns");
   static constexpr std::size_t size = sizeof...(B);
 
   static constexpr std::uint64_t ids[] = {detail::hash(B::name)..., 0};

@@ -20,11 +20,11 @@ namespace collage::inline v0 {
 
 /// What is going on, for a line of progress.
 struct place_progress {
-  const char* stage = "";      ///< "measuring", "comparing"
-  std::string what;            ///< the group being measured
+  const char* stage = "";  ///< "measuring", "comparing"
+  std::string what;        ///< the group being measured
   std::size_t done = 0;
   std::size_t remaining = 0;
-  double best_ms = 0;          ///< cost of the best placement over what is measured so far; 0 while nodes lack a cost
+  double best_ms = 0;  ///< cost of the best placement over what is measured so far; 0 while nodes lack a cost
 };
 
 /// What happened, beyond the plan itself.
@@ -43,7 +43,7 @@ struct place_options {
   int threads = 0;                         ///< 0: as many as the process may use
   std::uint64_t seed = 1;                  ///< of the random inputs kernels are checked and timed with
   timing_options timing = {};
-  double compare_s = 3;                    ///< for the end-to-end comparison with every single backend
+  double compare_s = 3;  ///< for the end-to-end comparison with every single backend
   std::function<void(const place_progress&)> progress = {};
   place_report* report = nullptr;
 };

@@ -17,7 +17,8 @@ struct verdict {
   constexpr verdict() = default;
   /// From a plain yes or no, for callers that have nothing to explain.
   constexpr verdict(bool holds) : rule(holds ? nullptr : "it is refused") {}
-  constexpr verdict(bool holds, const char* text, std::int32_t which = -1) : rule(holds ? nullptr : text), operand(which) {}
+  constexpr verdict(bool holds, const char* text, std::int32_t which = -1)
+      : rule(holds ? nullptr : text), operand(which) {}
 
   constexpr explicit operator bool() const { return rule == nullptr; }
 };

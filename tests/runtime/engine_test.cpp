@@ -204,7 +204,8 @@ TEST(engine, observers_see_every_step_and_its_value) {
   } s{&seen, &network};
   context.run(m.inputs, m.outputs, {&s, nullptr, [](void* data, std::size_t step, const c::dynamic_context& run) {
                                       auto* to = static_cast<state*>(data);
-                                      const std::uint32_t v = to->network->view().output_of(static_cast<std::uint32_t>(step));
+                                      const std::uint32_t v =
+                                          to->network->view().output_of(static_cast<std::uint32_t>(step));
                                       to->seen->emplace_back(step, static_cast<const float*>(run.data_of(v))[0]);
                                     }});
   ASSERT_EQ(seen.size(), 3U);
@@ -238,15 +239,25 @@ TEST(engine, refuses_plans_that_do_not_fit) {
       (void)c::engine<set>(network, p);
     });
   };
-  EXPECT_NE(with([](c::plan& p) { p.fingerprint ^= 1; }).find("the plan was made for another network"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.fingerprint ^= 1; }).find("the plan was made for another network"),
+            std::string::npos);
   EXPECT_NE(with([](c::plan& p) { p.chosen.groups.pop_back(); }).find("does not run node add_2"), std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups.push_back(p.chosen.groups[0]); }).find("runs node add_0 twice"), std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { std::swap(p.chosen.groups[0], p.chosen.groups[1]); }).find("before it is computed"), std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].backend = "nobody"; }).find("backend nobody is not in this program's set"), std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "conv"; }).find("has no pattern conv"), std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "relu"; }).find("does not match there"), std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes = {99}; }).find("names node 99, but the network has 3"), std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes.clear(); }).find("a group without nodes"), std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups.push_back(p.chosen.groups[0]); }).find("runs node add_0 twice"),
+            std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { std::swap(p.chosen.groups[0], p.chosen.groups[1]); }).find("before it is computed"),
+            std::string::npos);
+  EXPECT_NE(with([](c::plan& p) {
+              p.chosen.groups[0].backend = "nobody";
+            }).find("backend nobody is not in this program's set"),
+            std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "conv"; }).find("has no pattern conv"),
+            std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "relu"; }).find("does not match there"),
+            std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes = {99}; }).find("names node 99, but the network has 3"),
+            std::string::npos);
+  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes.clear(); }).find("a group without nodes"),
+            std::string::npos);
 }
 
 TEST(engine, refuses_tensors_that_do_not_fit) {
@@ -256,7 +267,8 @@ TEST(engine, refuses_tensors_that_do_not_fit) {
   const c::tensor wrong({c::dtype::f32, {3, 2}});
   std::vector<c::const_tensor_view> inputs = m.inputs;
   inputs[1] = wrong;
-  EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }), "input y: is float32[3x2], but the network wants float32[2x3]");
+  EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }),
+            "input y: is float32[3x2], but the network wants float32[2x3]");
   inputs[1] = c::const_tensor_view(nullptr, m.inputs[1].type);
   EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }), "input y: has no memory");
   inputs.pop_back();

@@ -36,7 +36,8 @@ std::size_t second_argument(const Match& m, const collage::bound_value& sum) {
 }
 
 struct loops : collage::backend<"loops"> {
-  using patterns = collage::patterns<collage::single<op::relu>, collage::single<op::add>, collage::single<op::neg>, add_relu>;
+  using patterns =
+      collage::patterns<collage::single<op::relu>, collage::single<op::add>, collage::single<op::neg>, add_relu>;
 
   static constexpr collage::verdict accepts(const collage::match<collage::single<op::add>>& m) {
     return {m.operand(m.output(), 0).out == m.operand(m.output(), 1).out, "its operands must have one shape"};
@@ -47,7 +48,8 @@ struct loops : collage::backend<"loops"> {
   static std::size_t count(const collage::bound_value& v) { return static_cast<std::size_t>(v.out.elements()); }
 
   static collage::kernel build(const collage::match<collage::single<op::relu>>& m, collage::build_context&) {
-    return loop("loop relu", count(m.output()), [](const collage::kernel_call&, float a, std::size_t) { return std::max(a, 0.0F); });
+    return loop("loop relu", count(m.output()),
+                [](const collage::kernel_call&, float a, std::size_t) { return std::max(a, 0.0F); });
   }
   static collage::kernel build(const collage::match<collage::single<op::neg>>& m, collage::build_context&) {
     return loop("loop neg", count(m.output()), [](const collage::kernel_call&, float a, std::size_t) { return -a; });

@@ -17,8 +17,10 @@ void expect_sound(const std::vector<memory_request>& requests, const memory_plan
     EXPECT_EQ(plan.offset[i] % 64, 0U);
     EXPECT_LE(plan.offset[i] + requests[i].bytes, plan.bytes);
     for (std::size_t j = 0; j < i; ++j) {
-      const bool together = requests[i].first_step <= requests[j].last_step && requests[j].first_step <= requests[i].last_step;
-      const bool apart = plan.offset[i] + requests[i].bytes <= plan.offset[j] || plan.offset[j] + requests[j].bytes <= plan.offset[i];
+      const bool together =
+          requests[i].first_step <= requests[j].last_step && requests[j].first_step <= requests[i].last_step;
+      const bool apart =
+          plan.offset[i] + requests[i].bytes <= plan.offset[j] || plan.offset[j] + requests[j].bytes <= plan.offset[i];
       EXPECT_TRUE(!together || apart) << "blocks " << i << " and " << j << " live together and overlap";
     }
   }

@@ -23,8 +23,7 @@ struct slow : c::backend<"slow"> {
     const c::kernel inner = loops::build(m, context);
     return {"slow " + inner.name(), [inner](const c::kernel_call& call) {
               const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(200);
-              while (std::chrono::steady_clock::now() < until) {
-              }
+              while (std::chrono::steady_clock::now() < until) {}
               inner(call);
             }};
   }
@@ -74,7 +73,8 @@ c::place_options quick() {
 TEST(place, takes_the_fastest_and_aliases_reshapes) {
   const c::graph network = block();
   const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick());
-  for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
+  for (const c::plan_group& g : p.chosen.groups)
+    EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
   EXPECT_TRUE(p.optimal);
   EXPECT_EQ(p.chosen.cost_ms, p.lower_bound_ms);
   ASSERT_EQ(p.singles.size(), 2U);
@@ -100,7 +100,8 @@ TEST(place, wrong_results_and_failures_are_refused_with_a_reason) {
   c::place_options o = quick();
   o.report = &report;
   const c::plan p = c::place<c::backend_set<liar, unable, absent, loops>>(network, o);
-  for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
+  for (const c::plan_group& g : p.chosen.groups)
+    EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
   const auto told = [&](const std::string& backend, const std::string& text) {
     for (const c::place_refusal& r : report.refusals)
       if (r.backend == backend && r.reason.find(text) != std::string::npos) return true;
@@ -180,7 +181,9 @@ TEST(place, all_nodes_that_nobody_takes_are_named_at_once) {
   g.output("z", g(op::exp, g(op::add, g(op::tanh, x), y)));
   const std::string text = message_of([&] { (void)c::place<c::backend_set<loops>>(g.finish(), quick()); }, 2);
   EXPECT_NE(text.find("tanh_0 (tanh float32[2x8]) is in no backend's patterns"), std::string::npos) << text;
-  EXPECT_NE(text.find("add_1 (add float32[2x8] float32[8]), loops refuses: its operands must have one shape"), std::string::npos) << text;
+  EXPECT_NE(text.find("add_1 (add float32[2x8] float32[8]), loops refuses: its operands must have one shape"),
+            std::string::npos)
+      << text;
   EXPECT_NE(text.find("exp_2 (exp float32[2x8]) is in no backend's patterns"), std::string::npos) << text;
 }
 

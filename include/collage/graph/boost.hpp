@@ -92,7 +92,8 @@ class out_edge_iterator
 
 // Vertex list ------------------------------------------------------------------------------------------------------------
 
-inline std::pair<boost::counting_iterator<std::uint32_t>, boost::counting_iterator<std::uint32_t>> vertices(const graph& g) {
+inline std::pair<boost::counting_iterator<std::uint32_t>, boost::counting_iterator<std::uint32_t>> vertices(
+    const graph& g) {
   return {boost::counting_iterator<std::uint32_t>(0),
           boost::counting_iterator<std::uint32_t>(static_cast<std::uint32_t>(g.nodes().size()))};
 }

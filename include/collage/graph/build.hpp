@@ -41,7 +41,8 @@ class graph_calls {
     return call<K>(operands, attributes);
   }
   template <operator_kind K>
-  constexpr value operator()(const K&, std::initializer_list<value> operands, const typename K::attributes& attributes = {}) {
+  constexpr value operator()(const K&, std::initializer_list<value> operands,
+                             const typename K::attributes& attributes = {}) {
     return call<K>(std::span<const value>(operands.begin(), operands.size()), attributes);
   }
 

@@ -51,7 +51,9 @@ class graph {
   }
   /// Only meaningful for constants.
   const constant_data& constant(std::uint32_t value) const { return constants_[value]; }
-  void set_bytes(std::uint32_t value, std::shared_ptr<const std::byte> bytes) { constants_[value].bytes = std::move(bytes); }
+  void set_bytes(std::uint32_t value, std::shared_ptr<const std::byte> bytes) {
+    constants_[value].bytes = std::move(bytes);
+  }
 
   /// A hash over structure, attributes, types and names' absence: equal for equal networks whatever their weights are.
   std::uint64_t fingerprint() const;

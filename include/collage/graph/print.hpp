@@ -40,7 +40,8 @@ std::string number_text(Real number) {
 
 inline std::string fixed_text(double number, int decimals) {
   char digits[340];
-  const std::to_chars_result end = std::to_chars(digits, digits + sizeof digits, number, std::chars_format::fixed, decimals);
+  const std::to_chars_result end =
+      std::to_chars(digits, digits + sizeof digits, number, std::chars_format::fixed, decimals);
   return {digits, end.ptr};
 }
 
@@ -142,15 +143,20 @@ inline std::string to_string(const graph& network, std::uint32_t node, const pri
 /// The first lines of a printed graph: what it holds, what it takes and gives.
 inline std::string summary(const graph& network, const print_options& options = {}) {
   const graph_totals totals = totals_of(network);
-  const auto count = [](std::size_t n, const char* what) { return std::to_string(n) + " " + what + (n == 1 ? "" : "s"); };
+  const auto count = [](std::size_t n, const char* what) {
+    return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+  };
   std::string text = "graph: " + count(totals.nodes, "node") + ", " + count(totals.constants, "constant") + ", " +
                      detail::fixed_text(static_cast<double>(totals.parameters) / 1e6, 2) + " M parameters, " +
                      (totals.concrete ? "" : "at least ") + detail::fixed_text(totals.flops / 1e9, 2) + " GFLOP\n";
   for (const std::uint32_t value : network.inputs())
-    detail::wrap(text, {"in  ", network.value_name(value) + ":", detail::to_string(network.type_of(value))}, options.columns);
+    detail::wrap(text, {"in  ", network.value_name(value) + ":", detail::to_string(network.type_of(value))},
+                 options.columns);
   for (std::size_t i = 0; i < network.outputs().size(); ++i) {
     const std::uint32_t value = network.outputs()[i];
-    detail::wrap(text, {"out ", network.output_name(i) + ":", detail::to_string(network.type_of(value)), "= " + network.value_name(value)},
+    detail::wrap(text,
+                 {"out ", network.output_name(i) + ":", detail::to_string(network.type_of(value)),
+                  "= " + network.value_name(value)},
                  options.columns);
   }
   return text;

@@ -16,7 +16,8 @@ inline work work_of(const graph& network, std::uint32_t node) {
   if (kind.count == nullptr) return {};
   std::vector<tensor_type> in, out;
   for (const std::uint32_t value : view.inputs_of(node)) in.push_back(network.type_of(value));
-  for (std::uint32_t i = 0; i < network.node(node).outputs; ++i) out.push_back(network.type_of(view.output_of(node, i)));
+  for (std::uint32_t i = 0; i < network.node(node).outputs; ++i)
+    out.push_back(network.type_of(view.output_of(node, i)));
   for (const std::vector<tensor_type>* list : {&in, &out})
     for (const tensor_type& type : *list)
       if (!type.dims.is_concrete()) return {};
@@ -34,10 +35,10 @@ inline work total_work(const graph& network) {
 struct graph_totals {
   std::size_t nodes = 0;
   std::size_t constants = 0;
-  std::int64_t parameters = 0;   ///< elements of the floating-point constants
+  std::int64_t parameters = 0;  ///< elements of the floating-point constants
   std::size_t constant_bytes = 0;
-  double flops = 0;              ///< a multiply-add counts twice
-  bool concrete = true;          ///< every extent is known; otherwise `flops` leaves nodes out
+  double flops = 0;      ///< a multiply-add counts twice
+  bool concrete = true;  ///< every extent is known; otherwise `flops` leaves nodes out
 };
 
 inline graph_totals totals_of(const graph& network) {

@@ -36,9 +36,9 @@ struct node_record {
 struct value_record {
   tensor_type type;
   value_role role = value_role::computed;
-  bool is_output = false;        ///< read by the graph's user
-  bool has_scalar = false;       ///< a constant of one element whose value is known
-  std::int32_t producer = -1;    ///< the node that computes it, or -1
+  bool is_output = false;      ///< read by the graph's user
+  bool has_scalar = false;     ///< a constant of one element whose value is known
+  std::int32_t producer = -1;  ///< the node that computes it, or -1
   std::uint32_t first_use = 0, uses = 0;
   double scalar = 0;
 };

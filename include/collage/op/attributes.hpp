@@ -87,7 +87,8 @@ struct attribute_reader {
   constexpr void operator()(const char*, short_text& t) {
     for (std::size_t i = 0; i < 7; ++i) {
       const std::uint64_t w = get();
-      for (std::size_t j = 0; j < 8; ++j) t.text[8 * i + j] = static_cast<char>(static_cast<unsigned char>(w >> (8 * j)));
+      for (std::size_t j = 0; j < 8; ++j)
+        t.text[8 * i + j] = static_cast<char>(static_cast<unsigned char>(w >> (8 * j)));
     }
   }
   constexpr void operator()(const char*, double& v) { v = __builtin_bit_cast(double, get()); }

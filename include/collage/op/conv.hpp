@@ -31,13 +31,13 @@ inline constexpr struct conv : kind<conv> {
   using attributes = conv_attributes;
 
   static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
-    if (in[0].rank() >= 2)
-      detail::default_window(in[0].rank() - 2, a.strides, a.dilations, a.pads_begin, a.pads_end);
+    if (in[0].rank() >= 2) detail::default_window(in[0].rank() - 2, a.strides, a.dilations, a.pads_begin, a.pads_end);
   }
   static constexpr verdict infer(const attributes& a, inference& io) {
     const shape& x = io.in[0].dims;
     const shape& w = io.in[1].dims;
-    if (x.rank < 3) return {false, "its input must have shape [N, C, spatial...] with at least one spatial dimension", 0};
+    if (x.rank < 3)
+      return {false, "its input must have shape [N, C, spatial...] with at least one spatial dimension", 0};
     if (w.rank != x.rank) return {false, "its weights must have the rank of its input", 1};
     for (std::size_t i = 1; i < io.in.size(); ++i)
       if (io.in[i].type != io.in[0].type)

@@ -83,8 +83,8 @@ struct kind_info {
   fusion_kind fusion = fusion_kind::opaque;
   arity inputs;
   std::uint32_t outputs = 1;
-  bool commutative = false;                ///< its first two operands may be swapped
-  const traced_body* body = nullptr;       ///< set for the elementwise kinds alone
+  bool commutative = false;                 ///< its first two operands may be swapped
+  const traced_body* body = nullptr;        ///< set for the elementwise kinds alone
   attribute_words (*defaults)() = nullptr;  ///< the attributes of a node that states none, before `normalise`
   void (*normalise)(attribute_words& words, std::span<const tensor_type> in) = nullptr;
   verdict (*infer)(std::span<const std::uint64_t> words, inference& io) = nullptr;
@@ -157,8 +157,10 @@ inline constexpr traced_body body_of = trace<K, K::body_inputs, to_words(typenam
 
 template <class K>
 constexpr kind_info describe_kind() {
-  static_assert(requires(const typename K::attributes& a, inference& io) { { K::infer(a, io) } -> std::same_as<verdict>; },
-                "an operator kind needs a shape rule: static constexpr verdict infer(const attributes&, inference&)");
+  static_assert(
+      requires(const typename K::attributes& a, inference& io) {
+        { K::infer(a, io) } -> std::same_as<verdict>;
+      }, "an operator kind needs a shape rule: static constexpr verdict infer(const attributes&, inference&)");
   kind_info info;
   info.id = kind_id<K>;
   info.name = K::name;

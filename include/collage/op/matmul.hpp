@@ -55,7 +55,8 @@ inline constexpr struct matmul : kind<matmul> {
     if (b.rank < 1) return {false, "its operands must have at least rank 1", 1};
     if (io.in[0].type != io.in[1].type) return {false, "its operands must have the same element type", 1};
     const extents e = extents_of(t, a, b);
-    if (e.k_a >= 0 && e.k_b >= 0 && e.k_a != e.k_b) return {false, "the columns of a must be as many as the rows of b", 1};
+    if (e.k_a >= 0 && e.k_b >= 0 && e.k_a != e.k_b)
+      return {false, "the columns of a must be as many as the rows of b", 1};
     bool fits = true;
     io.out[0] = {io.in[0].type, detail::broadcast(e.batch_a, e.batch_b, fits)};
     if (!fits) return {false, "its batch dimensions must broadcast", 1};

@@ -37,10 +37,12 @@ inline constexpr struct reshape : kind<reshape> {
         return {false, "its target shape must be a list of int64", 1};
       const std::span<const std::int64_t> list = io.integers(1);
       const std::int64_t rank = io.in[1].dims[0];
-      if (rank > static_cast<std::int64_t>(shape::max_rank)) return {false, "its target shape has more than 8 dimensions", 1};
+      if (rank > static_cast<std::int64_t>(shape::max_rank))
+        return {false, "its target shape has more than 8 dimensions", 1};
       if (rank < 0) return {false, "the length of its target shape must be known", 1};
-      target = list.size() == static_cast<std::size_t>(rank) ? shape(list)
-                                                             : shape::filled(static_cast<std::size_t>(rank), unknown - 1);
+      target = list.size() == static_cast<std::size_t>(rank)
+                   ? shape(list)
+                   : shape::filled(static_cast<std::size_t>(rank), unknown - 1);
     }
     const shape& x = io.in[0].dims;
     const std::int64_t total = x.elements();
@@ -146,10 +148,8 @@ inline constexpr struct concat : kind<concat> {
       if (io.in[i].type != io.in[0].type) return {false, "its operands must have the same element type", which};
       if (x.rank != sum.rank) return {false, "its operands must have the same rank", which};
       for (std::size_t d = 0; d < x.rank; ++d) {
-        if (d == axis)
-          sum[d] = sum[d] < 0 || x[d] < 0 ? unknown : sum[d] + x[d];
-        else if (sum[d] < 0)
-          sum[d] = x[d];
+        if (d == axis) sum[d] = sum[d] < 0 || x[d] < 0 ? unknown : sum[d] + x[d];
+        else if (sum[d] < 0) sum[d] = x[d];
         else if (x[d] >= 0 && x[d] != sum[d])
           return {false, "its operands may differ in the joined dimension alone", which};
       }

@@ -33,21 +33,23 @@ struct pool_kind : kind<Derived> {
   using attributes = pool_attributes;
 
   static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
-    if (in[0].rank() >= 2)
-      detail::default_window(in[0].rank() - 2, a.strides, a.dilations, a.pads_begin, a.pads_end);
+    if (in[0].rank() >= 2) detail::default_window(in[0].rank() - 2, a.strides, a.dilations, a.pads_begin, a.pads_end);
   }
   static constexpr verdict infer(const attributes& a, inference& io) {
     const shape& x = io.in[0].dims;
-    if (x.rank < 3) return {false, "its input must have shape [N, C, spatial...] with at least one spatial dimension", 0};
+    if (x.rank < 3)
+      return {false, "its input must have shape [N, C, spatial...] with at least one spatial dimension", 0};
     const std::size_t rank = x.rank - 2;
-    if (verdict v = detail::check_window(rank, a.window, a.strides, a.dilations, a.pads_begin, a.pads_end); !v) return v;
+    if (verdict v = detail::check_window(rank, a.window, a.strides, a.dilations, a.pads_begin, a.pads_end); !v)
+      return v;
     for (std::size_t i = 0; i < rank; ++i)
-      if (a.pads_begin[i] >= a.dilations[i] * (a.window[i] - 1) + 1 || a.pads_end[i] >= a.dilations[i] * (a.window[i] - 1) + 1)
+      if (a.pads_begin[i] >= a.dilations[i] * (a.window[i] - 1) + 1 ||
+          a.pads_end[i] >= a.dilations[i] * (a.window[i] - 1) + 1)
         return {false, "pads must be smaller than the window, or a place would hold no element"};
     io.out[0] = {io.in[0].type, {x[0], x[1]}};
     for (std::size_t i = 0; i < rank; ++i)
-      io.out[0].dims.push_back(detail::window_places(x[i + 2], a.window[i], a.strides[i], a.dilations[i], a.pads_begin[i],
-                                                     a.pads_end[i], a.round_up));
+      io.out[0].dims.push_back(detail::window_places(x[i + 2], a.window[i], a.strides[i], a.dilations[i],
+                                                     a.pads_begin[i], a.pads_end[i], a.round_up));
     return {};
   }
   static constexpr work count(const attributes& a, const inference& io) {

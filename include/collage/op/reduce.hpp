@@ -45,10 +45,8 @@ struct reduce_kind : kind<Derived> {
     io.out[0].type = io.in[0].type;
     io.out[0].dims = {};
     for (std::size_t i = 0; i < x.rank; ++i) {
-      if (!reduces(a, i))
-        io.out[0].dims.push_back(x[i]);
-      else if (a.keep_dims)
-        io.out[0].dims.push_back(1);
+      if (!reduces(a, i)) io.out[0].dims.push_back(x[i]);
+      else if (a.keep_dims) io.out[0].dims.push_back(1);
     }
     return {};
   }

@@ -8,7 +8,12 @@ namespace collage::inline v0::ops {
 /// How an output element picks or mixes input elements.
 enum class resize_mode : std::uint8_t { nearest = 0, linear = 1, cubic = 2 };
 /// Where an output index lies in the input (names as in ONNX Resize).
-enum class resize_coordinates : std::uint8_t { half_pixel = 0, asymmetric = 1, align_corners = 2, pytorch_half_pixel = 3 };
+enum class resize_coordinates : std::uint8_t {
+  half_pixel = 0,
+  asymmetric = 1,
+  align_corners = 2,
+  pytorch_half_pixel = 3
+};
 /// Which neighbour `nearest` takes: halves down, halves up, always the lower, always the upper one.
 enum class resize_rounding : std::uint8_t { prefer_floor = 0, prefer_ceil = 1, down = 2, up = 3 };
 

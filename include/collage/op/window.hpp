@@ -35,8 +35,9 @@ constexpr verdict check_window(std::size_t rank, const shape& window, const shap
 
 /// How many places a window has along one dimension; `unknown` if either extent is. `round_up` counts a last, partial place too, as
 /// long as it starts inside the input or its leading pad (ONNX ceil_mode).
-constexpr std::int64_t window_places(std::int64_t extent, std::int64_t window, std::int64_t stride, std::int64_t dilation,
-                                     std::int64_t pad_begin, std::int64_t pad_end, bool round_up) {
+constexpr std::int64_t window_places(std::int64_t extent, std::int64_t window, std::int64_t stride,
+                                     std::int64_t dilation, std::int64_t pad_begin, std::int64_t pad_end,
+                                     bool round_up) {
   if (extent < 0 || window < 0) return unknown;
   const std::int64_t room = extent + pad_begin + pad_end - (dilation * (window - 1) + 1);
   if (room < 0) return 0;

@@ -43,14 +43,14 @@ struct pattern_node {
 
   pattern_role role = pattern_role::any;
   pattern_count count = pattern_count::once;
-  bool may_escape = false;          ///< its value may also be read outside the match, if it is not the root
+  bool may_escape = false;  ///< its value may also be read outside the match, if it is not the root
   std::uint8_t children = 0;
-  std::uint8_t kinds = 0;           ///< `apply`: how many kinds are allowed; the same operands for each
+  std::uint8_t kinds = 0;  ///< `apply`: how many kinds are allowed; the same operands for each
   std::uint16_t child[max_children] = {};
   const kind_info* kind[max_kinds] = {};
   double scalar = 0;
-  double tolerance = 0;             ///< relative
-  std::uint64_t capture = 0;        ///< hash of the capture's name, 0 without one
+  double tolerance = 0;       ///< relative
+  std::uint64_t capture = 0;  ///< hash of the capture's name, 0 without one
   const char* capture_name = "";
 };
 
@@ -137,8 +137,10 @@ constexpr std::uint16_t append(expression<To>& to, std::size_t& at, const expres
 }
 
 template <std::size_t... N>
-constexpr expression<(1 + ... + N)> apply(const kind_info* const* kinds, std::size_t count, const expression<N>&... operands) {
-  static_assert(sizeof...(N) <= pattern_node::max_children, "an operator in a pattern takes at most 6 operand patterns; write many(any) for the rest");
+constexpr expression<(1 + ... + N)> apply(const kind_info* const* kinds, std::size_t count,
+                                          const expression<N>&... operands) {
+  static_assert(sizeof...(N) <= pattern_node::max_children,
+                "an operator in a pattern takes at most 6 operand patterns; write many(any) for the rest");
   expression<(1 + ... + N)> whole{};
   pattern_node& root = whole.node[whole.size - 1];
   root.role = pattern_role::apply;
@@ -154,8 +156,9 @@ constexpr expression<(1 + ... + N)> apply(const kind_info* const* kinds, std::si
 /// An operator applied to sub-patterns; what `op::relu(any)` calls. A pattern that can never match does not compile.
 template <operator_kind K, std::size_t... N>
 constexpr auto make_pattern(const K&, const expression<N>&... operands) {
-  static_assert(sizeof...(N) >= K::inputs.least && sizeof...(N) <= K::inputs.most,
-                "this operator kind does not take that many operands; an optional one is written maybe(...), the rest many(any)");
+  static_assert(
+      sizeof...(N) >= K::inputs.least && sizeof...(N) <= K::inputs.most,
+      "this operator kind does not take that many operands; an optional one is written maybe(...), the rest many(any)");
   const kind_info* const kinds[] = {&kind_of<K>};
   return detail::apply(kinds, 1, operands...);
 }

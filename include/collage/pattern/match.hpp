@@ -73,8 +73,7 @@ class matcher {
   constexpr const char* refuse(const pattern_node& p, std::uint32_t value) const {
     const value_record& v = graph_.values[value];
     switch (p.role) {
-      case pattern_role::constant:
-        return v.role == value_role::constant ? nullptr : "a constant is wanted here";
+      case pattern_role::constant: return v.role == value_role::constant ? nullptr : "a constant is wanted here";
       case pattern_role::variable:
         return v.role != value_role::constant ? nullptr : "a value that is not constant is wanted here";
       case pattern_role::scalar: {
@@ -142,7 +141,8 @@ class matcher {
     const std::size_t from_end = operands.size() - 1 - done;  // built from the last to the first
     const std::size_t slot = from_end < p.children ? from_end : p.children - 1U;
     const std::size_t which = swapped ? operands.size() - 1 - from_end : from_end;
-    const goal here{p.child[slot], operands[which], graph_.values[g.value].producer, static_cast<std::int32_t>(which), rest};
+    const goal here{p.child[slot], operands[which], graph_.values[g.value].producer, static_cast<std::int32_t>(which),
+                    rest};
     const pattern_node& child = pattern_[p.child[slot]];
     // Beyond the first, operands of `many` are checked here; the goal binds the first of them.
     if (child.count == pattern_count::many && from_end > slot) {
@@ -190,7 +190,8 @@ class matcher {
       if (pattern_[i].role == pattern_role::apply && r.bound[i] != match_record::nothing)
         r.node[r.nodes++] = static_cast<std::uint32_t>(graph_.values[r.bound[i]].producer);
     for (std::size_t i = 0; i + 1 < pattern_.size(); ++i) {
-      if (pattern_[i].role != pattern_role::apply || r.bound[i] == match_record::nothing || pattern_[i].may_escape) continue;
+      if (pattern_[i].role != pattern_role::apply || r.bound[i] == match_record::nothing || pattern_[i].may_escape)
+        continue;
       const node_record& inner = graph_.nodes[static_cast<std::size_t>(graph_.values[r.bound[i]].producer)];
       for (std::uint32_t v = inner.first_output; v < inner.first_output + inner.outputs; ++v) {
         if (graph_.values[v].is_output) return miss("it is an output of the graph and cannot be fused away", r, i);
@@ -235,8 +236,8 @@ class matcher {
 /// Whether the pattern matches with its root at `node`. On success `out` is filled; on a miss `out` is untouched and `why`,
 /// if given, says the most telling reason: the rule, the pattern node that it belongs to, and where it was broken, as
 /// operand `operand` of `graph_node`, or at `graph_node` itself where `operand` is -1.
-constexpr bool match_at(const graph_view& graph, std::span<const pattern_node> pattern, std::uint32_t node, match_record& out,
-                        verdict* why = nullptr) {
+constexpr bool match_at(const graph_view& graph, std::span<const pattern_node> pattern, std::uint32_t node,
+                        match_record& out, verdict* why = nullptr) {
   const pattern_node& root = pattern.back();
   // Most nodes are rejected here, without a search.
   bool possible = root.role != pattern_role::apply;

@@ -61,8 +61,10 @@ constexpr bool optional_operands_are_last(std::span<const pattern_node> nodes) {
 template <class P>
 constexpr bool check_expression() {
   static_assert(P::expr.size <= match_record::max_pattern, "a pattern has at most 48 nodes");
-  static_assert(P::expr.node[P::expr.size - 1].role == pattern_role::apply, "the root of a pattern must be an operator");
-  static_assert(same_is_captured(P::expr.node), "same<\"name\">() must name what the pattern captures with as<\"name\">()");
+  static_assert(P::expr.node[P::expr.size - 1].role == pattern_role::apply,
+                "the root of a pattern must be an operator");
+  static_assert(same_is_captured(P::expr.node),
+                "same<\"name\">() must name what the pattern captures with as<\"name\">()");
   static_assert(captures_are_distinct(P::expr.node),
                 "a pattern captures two values under one name; the same value again is written same<\"name\">()");
   static_assert(optional_operands_are_last(P::expr.node),
@@ -87,9 +89,9 @@ struct patterns {};
 struct bound_value {
   std::uint32_t value = match_record::nothing;
   dtype type = dtype::f32;
-  shape out;                  ///< the value's shape
+  shape out;  ///< the value's shape
   bool is_constant = false;
-  bool has_scalar = false;    ///< a constant of one element whose value is known
+  bool has_scalar = false;  ///< a constant of one element whose value is known
   double scalar = 0;
   const kind_info* kind = nullptr;  ///< of the operator that computes it, if the pattern has matched that
 
@@ -111,7 +113,9 @@ class match {
   constexpr typename K::attributes operator[](const K&) const {
     constexpr std::size_t found = count_kind<K>();
     static_assert(found != 0, "m[kind]: the pattern has no operator of this kind");
-    static_assert(found < 2, "m[kind]: the pattern has several operators of this kind; capture each with as<\"name\">() and read it with m.attributes<kind>(m.get<\"name\">())");
+    static_assert(
+        found < 2,
+        "m[kind]: the pattern has several operators of this kind; capture each with as<\"name\">() and read it with m.attributes<kind>(m.get<\"name\">())");
     return attributes<K>(at(find_kind<K>()));
   }
   /// The attributes of the operator that computes a bound value; the defaults where that is not of kind K.

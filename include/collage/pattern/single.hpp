@@ -16,16 +16,13 @@ inline constexpr const expression<1>& any_operand = any;
 template <class K>
 constexpr auto single_expression() {
   return []<std::size_t... Once>(std::index_sequence<Once...>) {
-    if constexpr (K::inputs.most == any_number)
-      return make_pattern(K{}, any_operand<Once>..., many(any));
+    if constexpr (K::inputs.most == any_number) return make_pattern(K{}, any_operand<Once>..., many(any));
     else if constexpr (K::inputs.most == K::inputs.least + 1)
       return make_pattern(K{}, any_operand<Once>..., maybe(any));
     else if constexpr (K::inputs.most == K::inputs.least + 2)
       return make_pattern(K{}, any_operand<Once>..., maybe(any), maybe(any));
-    else if constexpr (K::inputs.most > K::inputs.least)
-      return make_pattern(K{}, any_operand<Once>..., many(any));
-    else
-      return make_pattern(K{}, any_operand<Once>...);
+    else if constexpr (K::inputs.most > K::inputs.least) return make_pattern(K{}, any_operand<Once>..., many(any));
+    else return make_pattern(K{}, any_operand<Once>...);
   }(std::make_index_sequence<K::inputs.least - (K::inputs.most == any_number ? 1 : 0)>{});
 }
 

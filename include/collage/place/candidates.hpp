@@ -20,7 +20,7 @@ struct place_candidate {
   std::uint32_t backend = 0;  ///< index into the table
   std::uint32_t pattern = 0;
   std::uint32_t choice = 0;
-  std::uint32_t group = 0;    ///< index into place_candidates::groups
+  std::uint32_t group = 0;  ///< index into place_candidates::groups
   match_record record;
 };
 
@@ -41,7 +41,7 @@ struct place_structure {
 struct place_refusal {
   std::string backend;
   std::string pattern;
-  std::string where;   ///< a node's name
+  std::string where;  ///< a node's name
   std::string reason;
 };
 
@@ -64,7 +64,8 @@ inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<
     key.push_back(at->second);
     if (!fresh) return;
     const value_record& r = network.at(v);
-    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 | static_cast<std::uint64_t>(r.role == value_role::constant) << 1 |
+    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 |
+                  static_cast<std::uint64_t>(r.role == value_role::constant) << 1 |
                   static_cast<std::uint64_t>(r.has_scalar));
     key.push_back(r.type.dims.rank);
     for (const std::int64_t extent : r.type.dims) key.push_back(static_cast<std::uint64_t>(extent));
@@ -112,8 +113,8 @@ inline place_candidates find_candidates(const graph& network, backend_table back
         std::sort(nodes.begin(), nodes.end());
         const auto [at, fresh] = group_of.emplace(nodes, static_cast<std::uint32_t>(found.groups.size()));
         if (fresh) {
-          const auto [s, new_structure] =
-              structure_of.emplace(detail::structure_key(network, nodes), static_cast<std::uint32_t>(found.structures.size()));
+          const auto [s, new_structure] = structure_of.emplace(detail::structure_key(network, nodes),
+                                                               static_cast<std::uint32_t>(found.structures.size()));
           if (new_structure) found.structures.push_back({at->second, detail::structure_label(network, nodes), 0});
           ++found.structures[s->second].occurrences;
           found.groups.push_back({std::move(nodes), s->second});

@@ -42,8 +42,8 @@ inline bool same_steps(const placement& a, const placement& b) {
 }
 
 struct comparison {
-  std::vector<plan_run> runs;                     ///< one per placement, in their order
-  std::vector<std::vector<double>> samples;       ///< by placement, in rounds; equal placements share their samples
+  std::vector<plan_run> runs;                ///< one per placement, in their order
+  std::vector<std::vector<double>> samples;  ///< by placement, in rounds; equal placements share their samples
 };
 
 /// Runs placements of one network end to end, interleaved, for about `seconds`; placements with identical steps run once and

@@ -40,10 +40,8 @@ inline void fill_random(const tensor& t, std::mt19937_64& random) {
   std::uniform_int_distribution<int> integer(0, 3);
   const auto fill = [&]<class T>(T) {
     for (T& x : t.as<T>()) {
-      if constexpr (std::is_floating_point_v<T>)
-        x = static_cast<T>(real(random));
-      else
-        x = static_cast<T>(integer(random));
+      if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(real(random));
+      else x = static_cast<T>(integer(random));
     }
   };
   switch (t.type().type) {
@@ -143,8 +141,9 @@ inline void measure_structure(const graph& network, backend_table backends, cons
       r.workspace = buffer(r.run.workspace());
       for (std::size_t i = 0; i < c.record.arguments; ++i) {
         const std::uint32_t v = c.record.argument[i];
-        const void* data = network.at(v).role == value_role::constant ? static_cast<const void*>(network.bytes_of(v).data())
-                                                                     : contents.at(v).data();
+        const void* data = network.at(v).role == value_role::constant
+                               ? static_cast<const void*>(network.bytes_of(v).data())
+                               : contents.at(v).data();
         r.in.push_back(r.run.reads(i) ? data : nullptr);
       }
       r.out = result.data();
@@ -157,9 +156,7 @@ inline void measure_structure(const graph& network, backend_table backends, cons
       }
       rivals.push_back(std::move(r));
       keys.push_back(key_of(candidates, c));
-    } catch (const error& e) {
-      cost.refusal = e.what();
-    }
+    } catch (const error& e) { cost.refusal = e.what(); }
   }
   std::vector<std::function<void()>> calls;
   for (const detail::rival& r : rivals) calls.emplace_back([&r] { r.enter_and_call(); });

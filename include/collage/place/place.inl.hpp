@@ -21,7 +21,8 @@ class placer {
                     "bind every symbolic extent before placing");
     candidates_ = find_candidates(network, backends, use_);
     is_alias_.resize(network.nodes().size());
-    for (std::uint32_t n = 0; n < is_alias_.size(); ++n) is_alias_[n] = network.node(n).kind->id == kind_id<struct ops::reshape>;
+    for (std::uint32_t n = 0; n < is_alias_.size(); ++n)
+      is_alias_[n] = network.node(n).kind->id == kind_id<struct ops::reshape>;
   }
 
   plan run() {
@@ -68,16 +69,18 @@ class placer {
       if (std::none_of(backends_.begin(), backends_.end(), [&](const backend_entry& b) { return name == b.name; })) {
         std::string known;
         for (const backend_entry& b : backends_) known += (known.empty() ? "" : ", ") + std::string(b.name);
-        throw error(error_kind::invalid_argument, "there is no backend " + name, "backends", "this program has " + known);
+        throw error(error_kind::invalid_argument, "there is no backend " + name, "backends",
+                    "this program has " + known);
       }
     std::string missing;
     for (const backend_entry& b : backends_) {
-      const bool wanted = options_.backends.empty() ||
-                          std::find(options_.backends.begin(), options_.backends.end(), b.name) != options_.backends.end();
+      const bool wanted = options_.backends.empty() || std::find(options_.backends.begin(), options_.backends.end(),
+                                                                 b.name) != options_.backends.end();
       const probe_result found = b.probe();
       use_.push_back(wanted && found.available);
       if (wanted && !found.available) {
-        if (!options_.backends.empty()) throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);
+        if (!options_.backends.empty())
+          throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);
         report_.refusals.push_back({b.name, "", "this machine", found.reason});
         missing += std::string("; ") + b.name + ": " + found.reason;
       }
@@ -107,12 +110,14 @@ class placer {
         const auto known = costs_.find(key_of(candidates_, c));
         const auto& nodes = candidates_.groups[c.group].nodes;
         if (known != costs_.end() && !known->second.refusal.empty() && nodes.size() == 1 && nodes[0] == n)
-          who += (who.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " refuses: " + known->second.refusal;
+          who +=
+              (who.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " refuses: " + known->second.refusal;
       }
       text += who.empty() ? " is in no backend's patterns" : ", " + who;
     }
     if (holes != 0)
-      throw error(error_kind::unsupported, "no backend takes " + text, "network " + options_.network, "add a backend that does");
+      throw error(error_kind::unsupported, "no backend takes " + text, "network " + options_.network,
+                  "add a backend that does");
   }
 
   const measured_cost& cost_of(const place_candidate& c) const { return costs_.at(key_of(candidates_, c)); }
@@ -121,23 +126,25 @@ class placer {
     // Small groups first: as soon as single operators have costs there is a placement, which then only gets better.
     std::vector<std::uint32_t> order(candidates_.structures.size());
     for (std::uint32_t s = 0; s < order.size(); ++s) order[s] = s;
-    const auto size_of_structure = [&](std::uint32_t s) { return candidates_.groups[candidates_.structures[s].example].nodes.size(); };
+    const auto size_of_structure = [&](std::uint32_t s) {
+      return candidates_.groups[candidates_.structures[s].example].nodes.size();
+    };
     std::stable_sort(order.begin(), order.end(),
                      [&](std::uint32_t a, std::uint32_t b) { return size_of_structure(a) < size_of_structure(b); });
     double best = 0;
     for (std::size_t i = 0; i < order.size(); ++i) {
       if (options_.progress)
         options_.progress({"measuring", candidates_.structures[order[i]].label, i, order.size() - i, best});
-      measure_structure(network_, backends_, candidates_, order[i], threads_, options_.seed, *packed_, options_.timing, costs_);
+      measure_structure(network_, backends_, candidates_, order[i], threads_, options_.seed, *packed_, options_.timing,
+                        costs_);
       if (options_.progress) best = best_so_far();
     }
     for (const auto& [key, cost] : costs_) {
       const auto& [structure, b, p, choice] = key;
-      if (cost.refusal.empty())
-        ++report_.measured;
+      if (cost.refusal.empty()) ++report_.measured;
       else
-        report_.refusals.push_back({backends_[b].name, backends_[b].patterns[p].name,
-                                    candidates_.structures[structure].label, cost.refusal});
+        report_.refusals.push_back(
+            {backends_[b].name, backends_[b].patterns[p].name, candidates_.structures[structure].label, cost.refusal});
     }
     std::map<std::tuple<std::string, std::string, std::string>, bool> told;
     for (const place_refusal& r : candidates_.refusals)
@@ -187,7 +194,8 @@ class placer {
     result.cost_ms = found.cost_ms;
     for (const std::uint32_t chosen : found.chosen) {
       if (who[chosen] == match_record::nothing) {
-        result.groups.push_back({alias_backend, "reshape", 0, "view", {p.candidates[chosen].nodes.first()}, 0, 0, 0, {}});
+        result.groups.push_back(
+            {alias_backend, "reshape", 0, "view", {p.candidates[chosen].nodes.first()}, 0, 0, 0, {}});
         continue;
       }
       const place_candidate& c = candidates_.list[who[chosen]];
@@ -216,7 +224,8 @@ class placer {
       if (i == chosen || c.group != candidates_.list[chosen].group) continue;
       const measured_cost& cost = cost_of(c);
       if (!cost.refusal.empty()) continue;
-      others.push_back({backends_[c.backend].name, backends_[c.backend].patterns[c.pattern].name, cost.kernel, cost.time.median_ms});
+      others.push_back(
+          {backends_[c.backend].name, backends_[c.backend].patterns[c.pattern].name, cost.kernel, cost.time.median_ms});
     }
     std::stable_sort(others.begin(), others.end(),
                      [](const plan_alternative& a, const plan_alternative& b) { return a.cost_ms < b.cost_ms; });
@@ -240,7 +249,8 @@ class placer {
     std::vector<std::uint32_t> who;
     const search::problem p = to_problem(who);
     std::vector<std::uint32_t> rank;
-    for (const std::uint32_t i : who) rank.push_back(i == match_record::nothing ? 0 : rank_of(candidates_.list[i].backend));
+    for (const std::uint32_t i : who)
+      rank.push_back(i == match_record::nothing ? 0 : rank_of(candidates_.list[i].backend));
     placement result = to_placement(backends_[backend].name, p, who, search::exact_by_rank(p, rank));
     for (const plan_group& g : result.groups)
       if (g.backend != result.name && g.backend != alias_backend)
@@ -250,11 +260,13 @@ class placer {
 
   /// Promise 1: what is handed out is never slower than the best single backend in a paired run.
   void compare(plan& made) {
-    if (options_.progress) options_.progress({"comparing", "the plan with every single backend, end to end", 0, 1, made.chosen.cost_ms});
+    if (options_.progress)
+      options_.progress({"comparing", "the plan with every single backend, end to end", 0, 1, made.chosen.cost_ms});
     const double start = now_ms();
     std::vector<const placement*> all{&made.chosen};
     for (const placement& s : made.singles) all.push_back(&s);
-    const comparison c = compare_placements(network_, all, backends_, threads_, options_.compare_s, options_.seed, packed_);
+    const comparison c =
+        compare_placements(network_, all, backends_, threads_, options_.compare_s, options_.seed, packed_);
     made.runs = c.runs;
     const comparison_ratio r = ratio_of(c);
     // Only a difference that the paired rounds show counts; within 1 % the plan with the certificate stays.

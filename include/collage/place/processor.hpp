@@ -19,10 +19,8 @@ inline std::string processor_name() {
     break;
   }
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f"))
-    name += " (avx512)";
-  else if (__builtin_cpu_supports("avx2"))
-    name += " (avx2)";
+  if (__builtin_cpu_supports("avx512f")) name += " (avx512)";
+  else if (__builtin_cpu_supports("avx2")) name += " (avx2)";
 #endif
   return name;
 }

@@ -46,10 +46,8 @@ constexpr pattern_entry lower_pattern() {
   e.nodes = P::expr.node;
   e.accepts = [](const graph_view& g, const match_record& r) { return accepts<B>(match<P>(g, r)); };
   e.choices = [](const graph_view& g, const match_record& r) -> std::size_t {
-    if constexpr (requires(const match<P>& m) { B::choices(m); })
-      return B::choices(match<P>(g, r));
-    else
-      return 1;
+    if constexpr (requires(const match<P>& m) { B::choices(m); }) return B::choices(match<P>(g, r));
+    else return 1;
   };
   e.build = [](const graph_view& g, const match_record& r, build_context& c) { return B::build(match<P>(g, r), c); };
   return e;
@@ -68,10 +66,8 @@ constexpr backend_entry lower_backend() {
   e.name = B::name;
   e.patterns = lowered_patterns<B, typename B::patterns>::list;
   e.probe = [] {
-    if constexpr (requires { B::probe(); })
-      return B::probe();
-    else
-      return probe_result{};
+    if constexpr (requires { B::probe(); }) return B::probe();
+    else return probe_result{};
   };
   if constexpr (requires { B::enter(1); }) {
     e.enter = [](int threads) { return B::enter(threads); };

@@ -25,8 +25,8 @@ struct step_info {
   std::string pattern;
   std::string kernel;
   std::vector<std::uint32_t> nodes;
-  std::string label;             ///< the name of the group's last node
-  std::uint32_t output = 0;      ///< the value it writes
+  std::string label;         ///< the name of the group's last node
+  std::uint32_t output = 0;  ///< the value it writes
   std::size_t workspace = 0;
 };
 
@@ -114,7 +114,8 @@ class dynamic_context {
   void run(std::initializer_list<const_tensor_view> inputs, std::initializer_list<tensor_view> outputs) {
     run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()), step_observer{});
   }
-  void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs, const step_observer& observer);
+  void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
+           const step_observer& observer);
 
   /// During a run, from an observer: where a value is that the step just run has written, or null.
   const void* data_of(std::uint32_t value) const;

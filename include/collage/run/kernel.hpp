@@ -73,7 +73,8 @@ class packed_weights {
     const std::lock_guard lock(mutex_);
     entry& e = entries_[packing + '@' + std::to_string(reinterpret_cast<std::uintptr_t>(contents.get()))];
     // The address alone would not do: other contents may have taken the place of contents that were released.
-    if (std::shared_ptr<const std::byte> found = e.packed.lock(); found != nullptr && e.contents.lock() == contents) return found;
+    if (std::shared_ptr<const std::byte> found = e.packed.lock(); found != nullptr && e.contents.lock() == contents)
+      return found;
     const std::shared_ptr<std::byte> made = allocate_bytes(bytes);
     pack(made.get());
     e = {made, contents};
@@ -99,7 +100,8 @@ class packed_weights {
 /// What a backend may ask while it builds a kernel.
 class build_context {
  public:
-  build_context(const graph& network, int threads, packed_weights& packed) : graph_(&network), threads_(threads), packed_(&packed) {}
+  build_context(const graph& network, int threads, packed_weights& packed)
+      : graph_(&network), threads_(threads), packed_(&packed) {}
 
   /// How many threads the kernel will run with.
   int threads() const { return threads_; }

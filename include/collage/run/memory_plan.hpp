@@ -54,8 +54,9 @@ inline memory_plan plan_memory(std::span<const memory_request> requests, std::si
     }
     plan.offset[index] = at;
     plan.bytes = std::max(plan.bytes, at + rounded(r.bytes));
-    const auto position = std::upper_bound(placed.begin(), placed.end(), at,
-                                           [&](std::size_t value, std::size_t other) { return value < plan.offset[other]; });
+    const auto position = std::upper_bound(placed.begin(), placed.end(), at, [&](std::size_t value, std::size_t other) {
+      return value < plan.offset[other];
+    });
     placed.insert(position, index);
   }
   return plan;

@@ -24,20 +24,20 @@ struct plan_alternative {
 struct plan_group {
   std::string backend;
   std::string pattern;
-  std::size_t choice = 0;            ///< which of the backend's ways to build the pattern
-  std::string kernel;                ///< the implementation that was measured
-  std::vector<std::uint32_t> nodes;  ///< in pattern order, the root last
-  double cost_ms = 0;                ///< measured: median
-  double low_ms = 0, high_ms = 0;    ///< 10th and 90th percentile of the samples
+  std::size_t choice = 0;                    ///< which of the backend's ways to build the pattern
+  std::string kernel;                        ///< the implementation that was measured
+  std::vector<std::uint32_t> nodes;          ///< in pattern order, the root last
+  double cost_ms = 0;                        ///< measured: median
+  double low_ms = 0, high_ms = 0;            ///< 10th and 90th percentile of the samples
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
 };
 
 /// A whole network distributed over backends; groups stand in an order in which they can run.
 struct placement {
-  std::string name;                  ///< "plan", or the backend of a single-backend placement
+  std::string name;  ///< "plan", or the backend of a single-backend placement
   std::vector<plan_group> groups;
-  double cost_ms = 0;                ///< the sum of the groups' costs
-  std::vector<std::string> borrowed; ///< single-backend placements: nodes which that backend refuses, run by another
+  double cost_ms = 0;                 ///< the sum of the groups' costs
+  std::vector<std::string> borrowed;  ///< single-backend placements: nodes which that backend refuses, run by another
 };
 
 /// A backend as it was when the plan was made.
@@ -56,18 +56,18 @@ struct plan_run {
 
 /// The result of placing: the placement handed out, the single-backend placements it was compared with, and why.
 struct plan {
-  std::string network;               ///< a name for people
-  std::uint64_t fingerprint = 0;     ///< of the graph; the engine refuses another
+  std::string network;            ///< a name for people
+  std::uint64_t fingerprint = 0;  ///< of the graph; the engine refuses another
   int threads = 1;
   std::string precision = "fp32";
   std::string processor;
   std::vector<plan_backend> backends;
   placement chosen;
   std::vector<placement> singles;
-  double lower_bound_ms = 0;         ///< no placement over the same candidates and costs can be cheaper
-  bool optimal = false;              ///< the search finished: cost equals lower bound
-  std::vector<plan_run> runs;        ///< end-to-end: the chosen placement first, then the singles
-  std::string origin = "search";     ///< "search", or the single-backend placement that proved faster end to end
+  double lower_bound_ms = 0;      ///< no placement over the same candidates and costs can be cheaper
+  bool optimal = false;           ///< the search finished: cost equals lower bound
+  std::vector<plan_run> runs;     ///< end-to-end: the chosen placement first, then the singles
+  std::string origin = "search";  ///< "search", or the single-backend placement that proved faster end to end
 };
 
 }  // namespace collage::inline v0

@@ -84,8 +84,8 @@ inline std::uint64_t graph::fingerprint() const {
 
 inline value graph_builder::add_value(const tensor_type& type, value_role role, std::string name) {
   if (role == value_role::constant && !type.dims.is_concrete())
-    throw error(error_kind::invalid_argument, "every extent of a constant must be known, and it is " + detail::to_string(type),
-                name);
+    throw error(error_kind::invalid_argument,
+                "every extent of a constant must be known, and it is " + detail::to_string(type), name);
   const std::int64_t extent_limit = std::int64_t{1} << 48;
   std::int64_t elements = 1;
   for (const std::int64_t extent : type.dims) {
@@ -143,10 +143,11 @@ inline value graph_builder::scalar(text_ref name, double number, dtype type) {
   return constant(name, tensor_type{type, {}}, bytes);
 }
 
-inline value graph_builder::add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes,
-                                text_ref name) {
+inline value graph_builder::add(const kind_info& kind, std::span<const value> operands,
+                                const attribute_words& attributes, text_ref name) {
   const auto index = static_cast<std::uint32_t>(graph_.nodes_.size());
-  std::string node_name = name.size == 0 ? std::string(kind.name) + "_" + std::to_string(unnamed_++) : std::string(name.data, name.size);
+  std::string node_name =
+      name.size == 0 ? std::string(kind.name) + "_" + std::to_string(unnamed_++) : std::string(name.data, name.size);
   const std::string where = "node " + node_name + " (" + kind.name + ")";
   if (operands.size() < kind.inputs.least || operands.size() > kind.inputs.most)
     throw error(error_kind::invalid_argument,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <collage/op/movement.hpp>
 #include <collage/run/memory_plan.hpp>
 
 namespace collage::inline v0 {
@@ -24,7 +25,8 @@ inline error plan_error(const std::string& what, const std::string& where) {
 }
 
 /// The match a plan's group stands for; an error if the plan does not fit the network.
-inline match_record match_group(const graph& network, const plan_group& g, const backend_entry& b, const pattern_entry& p) {
+inline match_record match_group(const graph& network, const plan_group& g, const backend_entry& b,
+                                const pattern_entry& p) {
   match_record record;
   verdict why;
   const std::uint32_t root = g.nodes.back();
@@ -35,6 +37,9 @@ inline match_record match_group(const graph& network, const plan_group& g, const
     throw plan_error("pattern " + g.pattern + " of " + b.name + " matches other nodes than the plan lists", where);
   if (const verdict v = p.accepts(network.view(), record); !v)
     throw plan_error(std::string(b.name) + " refuses it: " + v.rule, where);
+  if (g.choice >= p.choices(network.view(), record))
+    throw plan_error(std::string(b.name) + " has no choice " + std::to_string(g.choice) + " for pattern " + g.pattern,
+                     where);
   return record;
 }
 
@@ -48,15 +53,23 @@ inline void check_cover(const graph& network, const placement& groups) {
     if (g.nodes.empty()) throw plan_error("has a group without nodes", "plan");
     for (const std::uint32_t n : g.nodes) {
       if (n >= covered.size())
-        throw plan_error("names node " + std::to_string(n) + ", but the network has " + std::to_string(covered.size()), "plan");
+        throw plan_error("names node " + std::to_string(n) + ", but the network has " + std::to_string(covered.size()),
+                         "plan");
       if (covered[n]++ != 0) throw plan_error("runs node " + network.node_name(n) + " twice", "plan");
     }
+    // No kernel runs for an alias: any other node under that name would be a view of memory of another size.
+    if (g.backend == alias_backend &&
+        (g.nodes.size() != 1 || view.kind_id_of(g.nodes[0]) != kind_id<struct ops::reshape>))
+      throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view, which only a reshape is",
+                       "plan");
     for (const std::uint32_t n : g.nodes)
       for (const std::uint32_t operand : view.inputs_of(n)) {
         const std::int32_t producer = network.at(operand).producer;
-        const bool inside = producer >= 0 && std::find(g.nodes.begin(), g.nodes.end(), static_cast<std::uint32_t>(producer)) != g.nodes.end();
+        const bool inside = producer >= 0 && std::find(g.nodes.begin(), g.nodes.end(),
+                                                       static_cast<std::uint32_t>(producer)) != g.nodes.end();
         if (!inside && !ready[operand])
-          throw plan_error("reads " + network.value_name(operand) + " before it is computed", "plan, node " + network.node_name(n));
+          throw plan_error("reads " + network.value_name(operand) + " before it is computed",
+                           "plan, node " + network.node_name(n));
       }
     ready[view.output_of(g.nodes.back())] = true;
   }
@@ -66,8 +79,8 @@ inline void check_cover(const graph& network, const placement& groups) {
 
 }  // namespace detail
 
-inline dynamic_engine::dynamic_engine(const graph& network, const placement& groups, backend_table backends, int threads,
-                                      std::shared_ptr<packed_weights> packed) {
+inline dynamic_engine::dynamic_engine(const graph& network, const placement& groups, backend_table backends,
+                                      int threads, std::shared_ptr<packed_weights> packed) {
   detail::check_cover(network, groups);
   auto made = std::make_shared<core>();
   core& c = *made;
@@ -88,7 +101,8 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
   std::vector<const backend_entry*> entered;
   for (const plan_group& g : groups.groups) {
     if (g.backend == alias_backend) continue;
-    const auto b = std::find_if(backends.begin(), backends.end(), [&](const backend_entry& e) { return g.backend == e.name; });
+    const auto b =
+        std::find_if(backends.begin(), backends.end(), [&](const backend_entry& e) { return g.backend == e.name; });
     if (b == backends.end())
       throw error(error_kind::invalid_argument, "backend " + g.backend + " is not in this program's set", "plan",
                   "build the program with it or place the network again");
@@ -107,7 +121,8 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     const int token = b->enter != nullptr ? b->enter(threads) : 0;
     k.run = p->build(view, k.record, context);
     if (b->leave != nullptr) b->leave(token);
-    c.infos.push_back({g.backend, g.pattern, k.run.name(), g.nodes, network.node_name(g.nodes.back()), k.output, k.run.workspace()});
+    c.infos.push_back(
+        {g.backend, g.pattern, k.run.name(), g.nodes, network.node_name(g.nodes.back()), k.output, k.run.workspace()});
     kernels.push_back(std::move(k));
   }
 
@@ -132,8 +147,7 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     const bool computed = network.at(v).producer >= 0;
     if (computed && c.value_place[v].kind == place::where::nowhere)
       c.value_place[v] = {place::where::output, i, nullptr};
-    else
-      c.copies.push_back({c.value_place[v], i, network.type_of(v).bytes()});
+    else c.copies.push_back({c.value_place[v], i, network.type_of(v).bytes()});
   }
 
   // 3. The arena: lifetimes in steps, from the writing step to the last that reads the value or a view of it.
@@ -154,7 +168,8 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
   std::size_t workspace = 0;
   for (const built& k : kernels) workspace = std::max(workspace, (k.run.workspace() + 63) / 64 * 64);
   const memory_plan memory = plan_memory(requests);
-  for (std::size_t r = 0; r < requests.size(); ++r) c.value_place[request_value[r]] = {place::where::arena, memory.offset[r], nullptr};
+  for (std::size_t r = 0; r < requests.size(); ++r)
+    c.value_place[request_value[r]] = {place::where::arena, memory.offset[r], nullptr};
   c.values_bytes = memory.bytes;
   c.arena = memory.bytes + workspace;
   c.arena_bound = memory.lower_bound + workspace;
@@ -184,9 +199,10 @@ inline dynamic_context dynamic_engine::context() const {
 
 inline dynamic_context dynamic_engine::context(std::span<std::byte> arena) const {
   if (arena.size() < core_->arena)
-    throw error(error_kind::invalid_argument,
-                "the arena has " + std::to_string(arena.size()) + " bytes but " + std::to_string(core_->arena) + " are needed",
-                "context", "ask the engine for arena_bytes()");
+    throw error(
+        error_kind::invalid_argument,
+        "the arena has " + std::to_string(arena.size()) + " bytes but " + std::to_string(core_->arena) + " are needed",
+        "context", "ask the engine for arena_bytes()");
   if (reinterpret_cast<std::uintptr_t>(arena.data()) % 64 != 0)
     throw error(error_kind::invalid_argument, "the arena must be aligned to 64 bytes", "context");
   return {core_, buffer(), arena.data()};
@@ -207,27 +223,36 @@ inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::co
     bound_step b;
     b.invoke = s.run.entry();
     b.state = s.run.state();
-    b.call = {pointers_.data() + s.first_slot, pointers_.data() + s.first_slot + s.arguments, arena_ + core_->values_bytes};
+    b.call = {pointers_.data() + s.first_slot, pointers_.data() + s.first_slot + s.arguments,
+              arena_ + core_->values_bytes};
     steps_.push_back(b);
   }
 }
 
-inline void dynamic_context::check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const {
-  const auto check_one = [](const port& p, const tensor_type& type, const void* data, const layout& order, const char* what) {
+inline void dynamic_context::check(std::span<const const_tensor_view> inputs,
+                                   std::span<const tensor_view> outputs) const {
+  const auto check_one = [](const port& p, const tensor_type& type, const void* data, const layout& order,
+                            const char* what) {
     if (type != p.type)
-      throw error(error_kind::invalid_argument, "is " + detail::to_string(type) + ", but the network wants " + detail::to_string(p.type),
+      throw error(error_kind::invalid_argument,
+                  "is " + detail::to_string(type) + ", but the network wants " + detail::to_string(p.type),
                   std::string(what) + " " + p.name);
-    if (data == nullptr && type.dims.elements() != 0) throw error(error_kind::invalid_argument, "has no memory", std::string(what) + " " + p.name);
+    if (data == nullptr && type.dims.elements() != 0)
+      throw error(error_kind::invalid_argument, "has no memory", std::string(what) + " " + p.name);
     if (order != plain)
-      throw error(error_kind::invalid_argument, std::string("has layout ") + order.name + ", but plain is wanted", std::string(what) + " " + p.name);
+      throw error(error_kind::invalid_argument, std::string("has layout ") + order.name + ", but plain is wanted",
+                  std::string(what) + " " + p.name);
   };
   if (inputs.size() != core_->inputs.size() || outputs.size() != core_->outputs.size())
     throw error(error_kind::invalid_argument,
-                "takes " + std::to_string(core_->inputs.size()) + " inputs and " + std::to_string(core_->outputs.size()) +
-                    " outputs, not " + std::to_string(inputs.size()) + " and " + std::to_string(outputs.size()),
+                "takes " + std::to_string(core_->inputs.size()) + " inputs and " +
+                    std::to_string(core_->outputs.size()) + " outputs, not " + std::to_string(inputs.size()) + " and " +
+                    std::to_string(outputs.size()),
                 "run");
-  for (std::size_t i = 0; i < inputs.size(); ++i) check_one(core_->inputs[i], inputs[i].type, inputs[i].data, inputs[i].order, "input");
-  for (std::size_t i = 0; i < outputs.size(); ++i) check_one(core_->outputs[i], outputs[i].type, outputs[i].data, outputs[i].order, "output");
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    check_one(core_->inputs[i], inputs[i].type, inputs[i].data, inputs[i].order, "input");
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    check_one(core_->outputs[i], outputs[i].type, outputs[i].data, outputs[i].order, "output");
 }
 
 inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
@@ -235,7 +260,8 @@ inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std:
   check(inputs, outputs);
   inputs_ = inputs;
   outputs_ = outputs;
-  for (const patch& p : patches_) pointers_[p.slot] = p.is_output ? outputs[p.which].data : const_cast<void*>(inputs[p.which].data);
+  for (const patch& p : patches_)
+    pointers_[p.slot] = p.is_output ? outputs[p.which].data : const_cast<void*>(inputs[p.which].data);
 
   // Libraries keep their thread count per calling thread: set it for this run, put it back afterwards.
   constexpr std::size_t most_backends = 32;
@@ -281,7 +307,8 @@ inline const void* dynamic_context::data_of(std::uint32_t value) const {
 }
 
 template <class Set>
-dynamic_engine engine(const graph& network, const plan& made, const placement& which, std::shared_ptr<packed_weights> packed) {
+dynamic_engine engine(const graph& network, const plan& made, const placement& which,
+                      std::shared_ptr<packed_weights> packed) {
   if (made.fingerprint != network.fingerprint())
     throw error(error_kind::invalid_argument, "the plan was made for another network (" + made.network + ")", "plan",
                 "place this network to get a plan of its own");
