@@ -19,8 +19,11 @@ constexpr bool distinct(std::span<const std::uint64_t> ids) {
   return true;
 }
 
+/// Asked of the type alone: a set can be composed, and covered, where kernels are only declared.
 template <class B, class P>
-concept builds = requires(const match<P>& m, build_context& context) { B::build(m, context); };
+concept builds = requires(const match<P>& m, build_context& context) {
+  requires std::is_same_v<decltype(B::build(m, context)), kernel>;
+};
 
 template <class B, class P>
 constexpr void check_pattern() {

@@ -1,8 +1,8 @@
 // Makes `collage::graph` a graph of Boost.Graph: vertex list, edge list, bidirectional.
 //
-// Vertices are nodes, by index. Each reading of a computed value is an edge from the node that computes it to the node that
-// reads it, so that a node which reads a value twice has two edges from its producer, told apart by the operand. Graph
-// inputs and constants are neither vertices nor edges.
+// Vertices are nodes, by index. Each reading of a computed value is an edge from the node that computes it to the node
+// that reads it, so that a node which reads a value twice has two edges from its producer, told apart by the operand.
+// Graph inputs and constants are neither vertices nor edges.
 //
 // For dominators with nodes that the entry does not reach, give lengauer_tarjan_dominator_tree depth-first numbers that
 // start at the largest number: its short overload starts them at 0, which means the entry (Boost 1.81).
@@ -90,7 +90,7 @@ class out_edge_iterator
 
 }  // namespace detail
 
-// Vertex list ------------------------------------------------------------------------------------------------------------
+// Vertex list ---------------------------------------------------------------------------------------------------------
 
 inline std::pair<boost::counting_iterator<std::uint32_t>, boost::counting_iterator<std::uint32_t>> vertices(
     const graph& g) {
@@ -99,7 +99,7 @@ inline std::pair<boost::counting_iterator<std::uint32_t>, boost::counting_iterat
 }
 inline std::size_t num_vertices(const graph& g) { return g.nodes().size(); }
 
-// Edge list --------------------------------------------------------------------------------------------------------------
+// Edge list -----------------------------------------------------------------------------------------------------------
 
 inline std::uint32_t source(const graph_edge& e, const graph&) { return e.producer; }
 inline std::uint32_t target(const graph_edge& e, const graph&) { return e.consumer; }
@@ -114,7 +114,7 @@ inline std::size_t num_edges(const graph& g) {
   return count;
 }
 
-// Bidirectional ----------------------------------------------------------------------------------------------------------
+// Bidirectional -------------------------------------------------------------------------------------------------------
 
 inline std::pair<detail::out_edge_iterator, detail::out_edge_iterator> out_edges(std::uint32_t node, const graph& g) {
   const node_record& n = g.node(node);
@@ -138,7 +138,7 @@ inline std::size_t in_degree(std::uint32_t node, const graph& g) {
 }
 inline std::size_t degree(std::uint32_t node, const graph& g) { return in_degree(node, g) + out_degree(node, g); }
 
-// Property maps ----------------------------------------------------------------------------------------------------------
+// Property maps -------------------------------------------------------------------------------------------------------
 
 inline boost::typed_identity_property_map<std::uint32_t> get(boost::vertex_index_t, const graph&) { return {}; }
 inline std::uint32_t get(boost::vertex_index_t, const graph&, std::uint32_t node) { return node; }

@@ -6,8 +6,8 @@
 //     conv_0 = conv(input, first.weight[32x16x3x3]) {pads_begin=[1,1], pads_end=[1,1]} -> float32[1x32x28x28]
 //     ...
 //
-// One node a line, in the graph's order. Constants are named with their shape, or with their value where it is one number;
-// attributes that have their default value are left out. Lines are wrapped between words.
+// One node a line, in the graph's order. Constants are named with their shape, or with their value where it is one
+// number; attributes that have their default value are left out. Lines are wrapped between words.
 #pragma once
 
 #include <charconv>

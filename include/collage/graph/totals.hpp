@@ -9,7 +9,8 @@
 
 namespace collage::inline v0 {
 
-/// The arithmetic of one node, from its kind's count; 0 for kinds that only move elements, and where an extent is not known.
+/// The arithmetic of one node, from its kind's count; 0 for kinds that only move elements, and where an extent is not
+/// known.
 inline work work_of(const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
   const kind_info& kind = *network.node(node).kind;

@@ -33,8 +33,8 @@ constexpr verdict check_window(std::size_t rank, const shape& window, const shap
   return {};
 }
 
-/// How many places a window has along one dimension; `unknown` if either extent is. `round_up` counts a last, partial place too, as
-/// long as it starts inside the input or its leading pad (ONNX ceil_mode).
+/// How many places a window has along one dimension; `unknown` if either extent is. `round_up` counts a last, partial
+/// place too, as long as it starts inside the input or its leading pad (ONNX ceil_mode).
 constexpr std::int64_t window_places(std::int64_t extent, std::int64_t window, std::int64_t stride,
                                      std::int64_t dilation, std::int64_t pad_begin, std::int64_t pad_end,
                                      bool round_up) {

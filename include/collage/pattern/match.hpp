@@ -1,5 +1,5 @@
-// The matcher: decides whether a pattern matches at a node of a graph, then binds. One function over arrays, the same in
-// constant evaluation and at run time.
+// The matcher: decides whether a pattern matches at a node of a graph, then binds. One function over arrays, the same
+// in constant evaluation and at run time.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -33,8 +33,8 @@ struct match_record {
 
 namespace detail {
 
-/// Backtracking search. Goals still to be met form a list on the call stack, so that a choice made early (which operand of
-/// a commutative operator goes where) is undone when a later goal fails.
+/// Backtracking search. Goals still to be met form a list on the call stack, so that a choice made early (which operand
+/// of a commutative operator goes where) is undone when a later goal fails.
 class matcher {
  public:
   constexpr matcher(const graph_view& graph, std::span<const pattern_node> pattern) : graph_(graph), pattern_(pattern) {
@@ -182,7 +182,8 @@ class matcher {
     return true;
   }
 
-  /// All goals are met: no inner value may be needed outside, no argument computed inside, and the arguments are listed.
+  /// All goals are met: no inner value may be needed outside, no argument computed inside, and the arguments are
+  /// listed.
   constexpr bool finish() {
     match_record r = state_;
     r.nodes = 0;
@@ -233,9 +234,9 @@ class matcher {
 
 }  // namespace detail
 
-/// Whether the pattern matches with its root at `node`. On success `out` is filled; on a miss `out` is untouched and `why`,
-/// if given, says the most telling reason: the rule, the pattern node that it belongs to, and where it was broken, as
-/// operand `operand` of `graph_node`, or at `graph_node` itself where `operand` is -1.
+/// Whether the pattern matches with its root at `node`. On success `out` is filled; on a miss `out` is untouched and
+/// `why`, if given, says the most telling reason: the rule, the pattern node that it belongs to, and where it was
+/// broken, as operand `operand` of `graph_node`, or at `graph_node` itself where `operand` is -1.
 constexpr bool match_at(const graph_view& graph, std::span<const pattern_node> pattern, std::uint32_t node,
                         match_record& out, verdict* why = nullptr) {
   const pattern_node& root = pattern.back();

@@ -96,13 +96,13 @@ class placer {
     for (const place_candidate& c : candidates_.list)
       if (usable(c))
         for (const std::uint32_t n : candidates_.groups[c.group].nodes) covered[n] = true;
-    std::string text;
-    std::size_t holes = 0;
+    // Places that are alike, of which a network has dozens, are told together.
+    std::vector<std::pair<std::string, std::vector<std::uint32_t>>> holes;
     for (std::uint32_t n = 0; n < covered.size(); ++n) {
       if (covered[n]) continue;
-      text += (holes++ == 0 ? "" : "; ") + network_.node_name(n) + " (" + network_.node(n).kind->name;
-      for (const std::uint32_t v : network_.view().inputs_of(n)) text += " " + to_string(network_.type_of(v));
-      text += ")";
+      std::string what = std::string(" (") + network_.node(n).kind->name;
+      for (const std::uint32_t v : network_.view().inputs_of(n)) what += " " + to_string(network_.type_of(v));
+      what += ")";
       std::string who;
       for (const place_refusal& r : candidates_.refusals)
         if (r.where == network_.node_name(n)) who += (who.empty() ? "" : ", ") + r.backend + " refuses: " + r.reason;
@@ -113,11 +113,22 @@ class placer {
           who +=
               (who.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " refuses: " + known->second.refusal;
       }
-      text += who.empty() ? " is in no backend's patterns" : ", " + who;
+      what += who.empty() ? " is in no backend's patterns" : ", " + who;
+      const auto alike = std::find_if(holes.begin(), holes.end(), [&](const auto& hole) { return hole.first == what; });
+      if (alike == holes.end()) holes.emplace_back(std::move(what), std::vector<std::uint32_t>{n});
+      else alike->second.push_back(n);
     }
-    if (holes != 0)
-      throw error(error_kind::unsupported, "no backend takes " + text, "network " + options_.network,
-                  "add a backend that does");
+    if (holes.empty()) return;
+    constexpr std::size_t named = 3;
+    std::string text;
+    for (const auto& [what, nodes] : holes) {
+      for (std::size_t i = 0; i < std::min(nodes.size(), named); ++i)
+        text += (i != 0 ? ", " : text.empty() ? "" : "; ") + network_.node_name(nodes[i]);
+      if (nodes.size() > named) text += " and " + std::to_string(nodes.size() - named) + " more";
+      text += what;
+    }
+    throw error(error_kind::unsupported, "no backend takes " + text, "network " + options_.network,
+                "add a backend that does");
   }
 
   const measured_cost& cost_of(const place_candidate& c) const { return costs_.at(key_of(candidates_, c)); }

@@ -1,6 +1,7 @@
 // A backend set lowered to an array of function pointers: from here on, backends are values.
 #pragma once
 
+#include <array>
 #include <collage/backend_set.hpp>
 #include <collage/run/kernel.hpp>
 #include <cstddef>
@@ -57,7 +58,7 @@ template <class B, class List>
 struct lowered_patterns;
 template <class B, class... P>
 struct lowered_patterns<B, patterns<P...>> {
-  static constexpr pattern_entry list[] = {lower_pattern<B, P>()...};
+  static constexpr std::array<pattern_entry, sizeof...(P)> list = {lower_pattern<B, P>()...};  // may be none
 };
 
 template <class B>
@@ -80,7 +81,7 @@ template <class Set>
 struct lowered_set;
 template <class... B>
 struct lowered_set<backend_set<B...>> {
-  static constexpr backend_entry list[] = {lower_backend<B>()...};
+  static constexpr std::array<backend_entry, sizeof...(B)> list = {lower_backend<B>()...};
 };
 
 }  // namespace detail

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstring>
+#include <limits>
 #include <unordered_set>
 #include <utility>
 
@@ -35,23 +36,29 @@ inline std::string to_string(const tensor_type& type) {
   return std::string(name_of(type.type)) + "[" + to_string(type.dims) + "]";
 }
 
-/// Stores a number as one element of a type; answers false for types that have no plain C++ counterpart.
+/// Stores a number as one element of a type; answers false where the type cannot hold it, or has no plain C++ counterpart.
 inline bool store_number(std::byte* to, dtype type, double number) {
   const auto put = [&]<class T>(T v) {
     std::memcpy(to, &v, sizeof v);
     return true;
   };
+  // Converting what does not fit would be undefined; 2^bits is exact where the largest integer is not.
+  const auto put_integer = [&]<class T>(T) {
+    const double limit = 2.0 * static_cast<double>(std::numeric_limits<T>::max() / 2 + 1);
+    const bool fits = number < limit && number >= static_cast<double>(std::numeric_limits<T>::min());
+    return fits && put(static_cast<T>(number));
+  };
   switch (type) {
     case dtype::f32: return put(static_cast<float>(number));
     case dtype::f64: return put(number);
-    case dtype::i8: return put(static_cast<std::int8_t>(number));
-    case dtype::i16: return put(static_cast<std::int16_t>(number));
-    case dtype::i32: return put(static_cast<std::int32_t>(number));
-    case dtype::i64: return put(static_cast<std::int64_t>(number));
-    case dtype::u8: return put(static_cast<std::uint8_t>(number));
-    case dtype::u16: return put(static_cast<std::uint16_t>(number));
-    case dtype::u32: return put(static_cast<std::uint32_t>(number));
-    case dtype::u64: return put(static_cast<std::uint64_t>(number));
+    case dtype::i8: return put_integer(std::int8_t{});
+    case dtype::i16: return put_integer(std::int16_t{});
+    case dtype::i32: return put_integer(std::int32_t{});
+    case dtype::i64: return put_integer(std::int64_t{});
+    case dtype::u8: return put_integer(std::uint8_t{});
+    case dtype::u16: return put_integer(std::uint16_t{});
+    case dtype::u32: return put_integer(std::uint32_t{});
+    case dtype::u64: return put_integer(std::uint64_t{});
     case dtype::boolean: return put(static_cast<std::uint8_t>(number != 0));
     case dtype::f16:
     case dtype::bf16: return false;
@@ -108,14 +115,15 @@ inline value graph_builder::constant(text_ref name, const tensor_type& type, std
   if (bytes == nullptr) throw error(error_kind::invalid_argument, "a constant needs contents", name);
   const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
   value_record& record = graph_.values_[v.index];
-  if (type.dims.elements() == 1) {
+  // `type` may be that of a value of this graph, which has moved: read the copy.
+  if (record.type.dims.elements() == 1) {
     record.has_scalar = true;
     const std::byte* at = bytes.get();
     const auto load = [at]<class T>(T from) {
       std::memcpy(&from, at, sizeof from);
       return static_cast<double>(from);
     };
-    switch (type.type) {
+    switch (record.type.type) {
       case dtype::f32: record.scalar = load(float{}); break;
       case dtype::f64: record.scalar = load(double{}); break;
       case dtype::i64: record.scalar = load(std::int64_t{}); break;
@@ -139,7 +147,7 @@ inline value graph_builder::constant(const graph& from, std::uint32_t which) {
 inline value graph_builder::scalar(text_ref name, double number, dtype type) {
   const std::shared_ptr<std::byte> bytes = allocate_bytes(size_of(type));
   if (!detail::store_number(bytes.get(), type, number))
-    throw error(error_kind::unsupported, "a scalar of this element type cannot be made", name);
+    throw error(error_kind::invalid_argument, std::string("its value cannot be stored as ") + name_of(type), name);
   return constant(name, tensor_type{type, {}}, bytes);
 }
 

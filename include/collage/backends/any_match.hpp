@@ -1,0 +1,62 @@
+// A match of whichever pattern, for backends that treat all their patterns alike.
+#pragma once
+
+#include <collage/op/kind.hpp>
+#include <collage/pattern/pattern.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace collage::inline v0 {
+
+/// What all matches have in common. Every match<P> turns into it, so that a backend can have one `accepts` and one `build`
+/// that are no templates:
+///
+///   static constexpr verdict accepts(const any_match& m);
+///   static kernel build(const any_match& m, build_context& context);
+///
+/// Refers to the graph and the record that the match refers to.
+class any_match {
+ public:
+  template <class P>
+  constexpr any_match(const match<P>& m) : graph_(&m.graph()), record_(&m.record()), pattern_(P::name) {}
+
+  /// The name of the pattern.
+  constexpr const char* pattern() const { return pattern_; }
+  constexpr const graph_view& graph() const { return *graph_; }
+  /// The operators in an order in which they can be computed, the root last: indices of graph nodes.
+  constexpr std::span<const std::uint32_t> nodes() const { return record_->node_list(); }
+  constexpr bool contains(std::uint32_t node) const { return record_->contains(node); }
+  /// The values that a kernel reads, in the order of its arguments.
+  constexpr std::span<const std::uint32_t> arguments() const { return record_->argument_list(); }
+  /// Which argument of the kernel a value is; match_record::nothing for others.
+  constexpr std::size_t index_of(std::uint32_t value) const {
+    for (std::uint32_t i = 0; i < record_->arguments; ++i)
+      if (record_->argument[i] == value) return i;
+    return match_record::nothing;
+  }
+  /// The value that the kernel writes.
+  constexpr std::uint32_t output() const { return output_of(nodes().back()); }
+
+  constexpr const kind_info& kind_of(std::uint32_t node) const { return *graph_->nodes[node].kind; }
+  template <operator_kind K>
+  constexpr bool is(std::uint32_t node, const K&) const {
+    return kind_of(node).id == kind_id<K>;
+  }
+  /// The attributes of a node, which must be of kind K.
+  template <operator_kind K>
+  constexpr typename K::attributes attributes(std::uint32_t node, const K&) const {
+    return from_words<typename K::attributes>(graph_->words_of(node));
+  }
+  constexpr std::span<const std::uint32_t> inputs_of(std::uint32_t node) const { return graph_->inputs_of(node); }
+  constexpr std::uint32_t output_of(std::uint32_t node) const { return graph_->output_of(node); }
+  constexpr const value_record& at(std::uint32_t value) const { return graph_->values[value]; }
+  constexpr const tensor_type& type_of(std::uint32_t value) const { return graph_->values[value].type; }
+
+ private:
+  const graph_view* graph_;
+  const match_record* record_;
+  const char* pattern_;
+};
+
+}  // namespace collage::inline v0

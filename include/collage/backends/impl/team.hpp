@@ -1,0 +1,61 @@
+// The one door through which all own loops on the host enter the process's OpenMP team.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#ifndef _OPENMP
+#error "compile this file with OpenMP (-fopenmp): all host code of collage shares one team of threads"
+#endif
+#include <omp.h>
+
+// Everything in impl/ stands in unnamed namespaces: these files are compiled for one particular processor, and the linker
+// must never give their copies of inline functions to code that is meant to run on any.
+namespace collage::inline v0::detail::host {
+namespace {
+
+/// Calls f(index, thread) for each index of [0, count): whoever is free takes the next. thread < threads; no two calls have
+/// the same `thread` at one time. f must not throw.
+template <class F>
+void parallel(int threads, std::int64_t count, const F& f) {
+  if (threads <= 1 || count <= 1) {
+    for (std::int64_t i = 0; i < count; ++i) f(i, 0);
+    return;
+  }
+  // Always the whole team, even where there are fewer tasks: libgomp ends threads that a smaller team leaves out, and would
+  // start them again for the next region.
+#pragma omp parallel num_threads(threads)
+  {
+    const int thread = omp_get_thread_num();
+#pragma omp for schedule(dynamic, 1) nowait
+    for (std::int64_t i = 0; i < count; ++i) f(i, thread);
+  }
+}
+
+/// Calls f(first, last) for parts of [0, count) that begin at multiples of `grain`; on one thread where all of it costs less
+/// than entering the team. `cost` is that of one item in elements moved or instructions of one vector lane, roughly.
+template <class F>
+void parallel_parts(int threads, std::int64_t count, std::int64_t grain, double cost, const F& f) {
+  if (count <= 0) return;
+  constexpr double least = 32768;  // about 3 microseconds
+  const double total = static_cast<double>(count) * cost;
+  const auto wanted = static_cast<std::int64_t>(std::min(total / least, 4.0 * threads));
+  const std::int64_t grains = (count + grain - 1) / grain;
+  const std::int64_t parts = threads <= 1 ? 1 : std::clamp<std::int64_t>(wanted, 1, grains);
+  parallel(threads, parts, [&](std::int64_t part, int) {
+    const std::int64_t first = grains * part / parts * grain;
+    const std::int64_t last = std::min(count, grains * (part + 1) / parts * grain);
+    if (first < last) f(first, last);
+  });
+}
+
+/// How a thread's own OpenMP setting is changed and put back: the `enter` and `leave` of backends.
+inline int enter_team(int threads) {
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(threads);
+  return before;
+}
+inline void leave_team(int before) { omp_set_num_threads(before); }
+
+}  // namespace
+}  // namespace collage::inline v0::detail::host

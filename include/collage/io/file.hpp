@@ -1,0 +1,116 @@
+// Files read and written whole, with one clear sentence for everything that can go wrong.
+#pragma once
+
+#include <unistd.h>
+
+#include <collage/error.hpp>
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+struct close_file {
+  void operator()(std::FILE* f) const { std::fclose(f); }
+};
+using file_handle = std::unique_ptr<std::FILE, close_file>;
+
+inline error unreadable(const std::string& path, const std::string& why) {
+  return {error_kind::invalid_argument, "cannot be read: " + why, path, "check the path"};
+}
+inline error unwritable(const std::string& path, const std::string& why) {
+  return {error_kind::invalid_argument, "cannot be written: " + why, path,
+          "name a file in a folder that exists and may be written to"};
+}
+
+/// Where a file is to be written: through links, so that replacing the file does not replace a link to it.
+struct write_target {
+  std::filesystem::path path;
+  bool exists = false;
+  bool in_place = false;  ///< a device or pipe, which can be written to but not replaced
+
+  explicit write_target(const std::string& name) : path(name) {
+    std::error_code failed;
+    std::filesystem::file_status status = std::filesystem::status(path, failed);
+    exists = std::filesystem::exists(status);
+    if (exists) {
+      if (std::filesystem::is_directory(status)) throw unwritable(name, "it is a folder");
+      if (::access(name.c_str(), W_OK) != 0) throw unwritable(name, std::strerror(errno));
+      in_place = !std::filesystem::is_regular_file(status);
+      const std::filesystem::path real = std::filesystem::canonical(path, failed);
+      if (!failed) path = real;
+    } else if (name.empty() || !path.has_filename()) {
+      throw unwritable(name.empty() ? "''" : name, "it has no file name");
+    }
+  }
+  /// A file beside the target: what is written there takes the target's place in one step.
+  std::string temporary() const { return path.string() + '.' + std::to_string(::getpid()) + ".tmp"; }
+};
+
+}  // namespace detail
+
+/// The contents of a file, at most `most` bytes.
+inline std::string read_file(const std::string& path, std::size_t most = std::size_t{1} << 28) {
+  std::error_code failed;
+  if (std::filesystem::is_directory(path, failed)) throw detail::unreadable(path, "it is a folder");
+  const detail::file_handle file(std::fopen(path.c_str(), "rb"));
+  if (file == nullptr) throw detail::unreadable(path, std::strerror(errno));
+  std::string text;
+  char block[1 << 16];
+  for (std::size_t got = 0; (got = std::fread(block, 1, sizeof(block), file.get())) != 0;) {
+    text.append(block, got);
+    if (text.size() > most) throw detail::unreadable(path, "it has more than " + std::to_string(most) + " bytes");
+  }
+  if (std::ferror(file.get()) != 0) throw detail::unreadable(path, std::strerror(errno));
+  return text;
+}
+
+/// Throws what `write_file` would throw for this path, as far as that can be known; nothing is left behind. For programs
+/// that work for minutes before they write.
+inline void check_writable(const std::string& path) {
+  const detail::write_target target(path);
+  if (target.in_place) return;
+  const std::string beside = target.temporary();
+  if (const detail::file_handle file(std::fopen(beside.c_str(), "wx")); file == nullptr)
+    throw detail::unwritable(path, std::strerror(errno));
+  std::remove(beside.c_str());
+}
+
+/// Writes a file in one step: whoever reads it sees the old contents or the new, and a failure leaves the old.
+inline void write_file(const std::string& path, std::string_view text) {
+  const detail::write_target target(path);
+  const std::string to = target.in_place ? path : target.temporary();
+  detail::file_handle file(std::fopen(to.c_str(), target.in_place ? "wb" : "wbx"));
+  if (file == nullptr) throw detail::unwritable(path, std::strerror(errno));
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), file.get()) == text.size() && std::fflush(file.get()) == 0;
+  const int why = errno;
+  file.reset();
+  if (target.in_place) {
+    if (!written) throw detail::unwritable(path, std::strerror(why));
+    return;
+  }
+  std::error_code failed;
+  if (written) {
+    if (target.exists) {
+      std::error_code ignored;
+      std::filesystem::permissions(to, std::filesystem::status(target.path, ignored).permissions(), ignored);
+    }
+    std::filesystem::rename(to, target.path, failed);
+  }
+  if (!written || failed) {
+    std::remove(to.c_str());
+    throw detail::unwritable(path, written ? failed.message() : std::strerror(why));
+  }
+}
+
+}  // namespace collage::inline v0

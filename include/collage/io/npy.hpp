@@ -1,0 +1,176 @@
+// Tensors as .npy files, numpy's format for one array. Versions 1.0 and 2.0 are read, 1.0 is written.
+//
+// All our element types are possible; bfloat16, which numpy does not have, is stored as two raw bytes ('<V2'), as the
+// package ml_dtypes does. Every error is one sentence that names the file.
+#pragma once
+
+#include <cerrno>
+#include <collage/error.hpp>
+#include <collage/io/detail/npy_header.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+struct file_closer {
+  void operator()(std::FILE* f) const { std::fclose(f); }
+};
+using file = std::unique_ptr<std::FILE, file_closer>;
+
+inline std::string errno_text(int number) { return std::generic_category().message(number); }
+
+/// "shape 1x3 float32", as the messages say it.
+inline std::string npy_words(const tensor_type& type) {
+  return "shape " + (type.dims.empty() ? "()" : to_string(type.dims)) + " " + name_of(type.type);
+}
+
+/// An .npy file whose header was read; the elements follow.
+struct opened_npy {
+  file from;
+  tensor_type type;
+};
+
+/// Opens a file and checks all but the elements: that what the header says is possible and that the file is as long as
+/// it should be. Nothing of the claimed size is allocated before that.
+inline opened_npy open_npy(const std::string& path) {
+  const auto refuse = [&path](const std::string& what, const std::string& remedy = {}) -> void {
+    throw error(error_kind::invalid_argument, what, path, remedy);
+  };
+  std::error_code failed;
+  const std::filesystem::file_status status = std::filesystem::status(path, failed);
+  if (status.type() == std::filesystem::file_type::not_found) refuse("there is no such file");
+  if (failed) refuse("cannot be read: " + failed.message());
+  if (status.type() == std::filesystem::file_type::directory) refuse("is a folder, not an .npy file");
+  if (status.type() != std::filesystem::file_type::regular) refuse("is not a regular file");
+
+  file from(std::fopen(path.c_str(), "rb"));
+  if (from == nullptr) refuse("cannot be read: " + errno_text(errno));
+  const std::uintmax_t size = std::filesystem::file_size(path, failed);
+  if (failed) refuse("cannot be read: " + failed.message());
+
+  unsigned char start[12] = {};
+  const std::size_t read = std::fread(start, 1, sizeof start, from.get());
+  if (read < 10 || std::memcmp(start, "\x93NUMPY", 6) != 0) refuse("is not an .npy file", "write one with numpy.save");
+  const int version = start[6];
+  if ((version != 1 && version != 2) || start[7] != 0)
+    refuse("is an .npy file of version " + std::to_string(version) + "." + std::to_string(start[7]) +
+           ", and 1.0 and 2.0 are read");
+  std::size_t length = static_cast<std::size_t>(start[8]) + (static_cast<std::size_t>(start[9]) << 8);
+  const std::size_t offset = version == 1 ? 10 : 12;
+  if (version == 2) length += (static_cast<std::size_t>(start[10]) << 16) + (static_cast<std::size_t>(start[11]) << 24);
+  if (read < offset || length > size - offset) refuse("is cut short within its header");
+  if (length > 65535) refuse("its header claims " + std::to_string(length) + " bytes, which no shape needs");
+
+  std::string header(length, '\0');
+  if (std::fseek(from.get(), static_cast<long>(offset), SEEK_SET) != 0 ||
+      std::fread(header.data(), 1, length, from.get()) != length)
+    refuse("cannot be read: " + errno_text(errno));
+  const tensor_type type = npy_dictionary_parser(header, path).parse();
+
+  const std::uintmax_t there = size - offset - length;
+  const std::string takes = npy_words(type) + " takes " + std::to_string(type.bytes()) + " bytes, and " +
+                            std::to_string(there) + " follow its header";
+  if (there < type.bytes()) refuse("is cut short: " + takes);
+  if (there > type.bytes()) refuse("is too long: " + takes);
+  return {std::move(from), type};
+}
+
+inline tensor read_npy(opened_npy opened, const std::string& path) {
+  tensor result(opened.type);
+  if (result.bytes() != 0 && std::fread(result.data(), 1, result.bytes(), opened.from.get()) != result.bytes())
+    throw error(error_kind::invalid_argument, "cannot be read: " + errno_text(errno), path);
+  return result;
+}
+
+/// Opens a new file next to `target`, under a name that nobody has.
+inline file open_part(const std::string& target, std::string& part) {
+  for (int attempt = 0; attempt < 100; ++attempt) {
+    part = target + ".part" + (attempt == 0 ? std::string() : std::to_string(attempt));
+    if (file to(std::fopen(part.c_str(), "wbx")); to != nullptr || errno != EEXIST) return to;
+  }
+  return nullptr;
+}
+
+}  // namespace detail
+
+/// Reads an array.
+inline tensor load_npy(const std::string& path) { return detail::read_npy(detail::open_npy(path), path); }
+
+/// Reads an array that must have this type; extents that are not known may be any. `name` is the network's input that
+/// it is for, and occurs in the message.
+inline tensor load_npy(const std::string& path, const tensor_type& expected, const std::string& name) {
+  detail::opened_npy opened = detail::open_npy(path);
+  const tensor_type& found = opened.type;
+  bool fits = found.dims.size() == expected.dims.size();
+  for (std::size_t i = 0; fits && i < found.dims.size(); ++i)
+    fits = expected.dims[i] < 0 || expected.dims[i] == found.dims[i];
+  if (fits && found.type == expected.type) return detail::read_npy(std::move(opened), path);
+
+  std::string remedy;
+  if (fits) remedy = std::string("save it with array.astype('") + name_of(expected.type) + "')";
+  else if (found.type == expected.type && found.dims.elements() == expected.dims.elements())
+    remedy = "save it with array.reshape(" + detail::npy_shape(expected.dims) + ")";
+  throw error(
+      error_kind::invalid_argument,
+      "has " + detail::npy_words(found) + ", the network's input `" + name + "` wants " + detail::npy_words(expected),
+      path, remedy);
+}
+
+/// Writes an array, in plain layout and the host's memory. The file appears whole or not at all: it is written under
+/// another name beside it, then renamed.
+inline void save_npy(const std::string& path, const const_tensor_view& array) {
+  const auto refuse = [&path](const std::string& what) { throw error(error_kind::invalid_argument, what, path); };
+  if (!(array.order == plain)) refuse(std::string("cannot be written from the layout ") + array.order.name);
+  if (!(*array.space == host_space)) refuse(std::string("cannot be written from the memory of ") + array.space->name);
+
+  std::string header = detail::npy_dictionary(array.type);
+  header.append(63 - (10 + header.size()) % 64, ' ');  // the elements start at a multiple of 64
+  header += '\n';
+  const char start[10] = {'\x93',
+                          'N',
+                          'U',
+                          'M',
+                          'P',
+                          'Y',
+                          1,
+                          0,
+                          static_cast<char>(header.size() & 0xFF),
+                          static_cast<char>(header.size() >> 8)};
+
+  // A link stays a link, and a device (/dev/null) is written to directly.
+  std::error_code failed;
+  const std::filesystem::path resolved = std::filesystem::canonical(path, failed);
+  const std::string target = failed ? path : resolved.string();
+  const auto type = std::filesystem::status(target, failed).type();
+  if (type == std::filesystem::file_type::directory) refuse("cannot be written: it is a folder");
+  const bool direct = type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
+
+  std::string part = target;
+  detail::file to = direct ? detail::file(std::fopen(target.c_str(), "wb")) : detail::open_part(target, part);
+  if (to == nullptr) refuse("cannot be written: " + detail::errno_text(errno));
+  const std::size_t bytes = array.type.bytes();
+  const bool written = std::fwrite(start, 1, sizeof start, to.get()) == sizeof start &&
+                       std::fwrite(header.data(), 1, header.size(), to.get()) == header.size() &&
+                       (bytes == 0 || std::fwrite(array.data, 1, bytes, to.get()) == bytes) &&
+                       std::fflush(to.get()) == 0;
+  std::string reason = written ? std::string() : detail::errno_text(errno);
+  to.reset();
+  if (written && !direct) {
+    std::filesystem::rename(part, target, failed);
+    if (failed) reason = failed.message();
+  }
+  if (reason.empty()) return;
+  if (!direct) std::filesystem::remove(part, failed);
+  refuse("cannot be written: " + reason);
+}
+
+}  // namespace collage::inline v0

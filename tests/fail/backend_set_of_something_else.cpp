@@ -1,0 +1,10 @@
+// expect: a backend_set holds backends: types derived from collage::backend<
+// A pattern is no backend.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+constexpr std::size_t size = c::backend_set<conv_relu>::size;

@@ -1,0 +1,16 @@
+// expect: the root of a pattern must be an operator
+// A pattern that computes nothing.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct example : c::pattern<"example"> {
+  static constexpr auto expr = c::any;
+};
+
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<example>;
+  static c::kernel build(const c::match<example>&, c::build_context&);
+};
+using backends = c::backend_set<library>;
+constexpr std::size_t size = backends::size;

@@ -1,0 +1,84 @@
+// What a backend sees of a match.
+#include <gtest/gtest.h>
+
+#include <collage/collage.hpp>
+#include <collage/graph/graph.hpp>
+#include <cstdint>
+#include <vector>
+
+namespace {
+
+namespace c = collage;
+namespace op = collage::ops;
+using c::any, c::constant;
+
+struct conv_bias_act : c::pattern<"conv_bias_act"> {
+  static constexpr auto expr =
+      c::one_of(op::relu, op::leaky_relu)(
+          op::add(op::conv(any.as<"x">(), constant.as<"w">(), c::maybe(any.as<"own bias">())), constant.as<"bias">()))
+          .as<"act">();
+};
+
+TEST(match, a_match_answers_for_its_parts) {
+  c::graph_builder b;
+  const c::value x = b.input("x", {c::dtype::f32, {1, 6, 8, 8}});
+  const c::value w = b.constant("w", {c::dtype::f32, {4, 3, 3, 3}}, c::uniform{-1, 1});
+  const c::value bias = b.constant("bias", {c::dtype::f32, {4, 1, 1}}, c::uniform{-1, 1});
+  const c::value y = b(op::add, bias, b(op::conv, x, w, {.groups = 2, .pads_begin = {1, 1}}));
+  b.output("out", b(op::leaky_relu, y, {.alpha = 0.25}));
+  const c::graph g = b.finish();
+
+  c::match_record record;
+  ASSERT_TRUE(match_at(g.view(), conv_bias_act::expr.node, 2, record));
+  const c::match<conv_bias_act> m(g.view(), record);
+  EXPECT_EQ(m[op::conv].groups, 2);
+  EXPECT_EQ(m[op::conv].pads_begin, (c::shape{1, 1}));
+  EXPECT_EQ(m[op::leaky_relu].alpha, 0.25);
+  EXPECT_TRUE(m.is(m.get<"act">(), op::leaky_relu));
+  EXPECT_FALSE(m.is(m.get<"act">(), op::relu));
+  EXPECT_EQ(m.get<"bias">().out, (c::shape{4, 1, 1}));
+  EXPECT_TRUE(m.get<"bias">().is_constant);
+  EXPECT_FALSE(m.get<"x">().is_constant);
+  EXPECT_FALSE(m.get<"own bias">().present());
+  EXPECT_EQ(m.arguments(), 3U);
+  EXPECT_EQ(m.index_of(m.get<"x">()), 0U);
+  EXPECT_EQ(m.index_of(m.get<"w">()), 1U);
+  EXPECT_EQ(m.index_of(m.get<"bias">()), 2U);
+  EXPECT_EQ(m.index_of(m.get<"act">()), c::match_record::nothing);
+  EXPECT_EQ(m.argument(1).value, w.index);
+  EXPECT_EQ(m.output().value, g.outputs()[0]);
+  EXPECT_EQ(m.output().kind->id, c::kind_id<struct op::leaky_relu>);
+  EXPECT_EQ(m.operand(m.output(), 0).value, y.index);
+  EXPECT_FALSE(m.operand(m.output(), 1).present());
+}
+
+TEST(match, attributes_of_what_is_not_there_are_the_defaults) {
+  c::graph_builder b;
+  const c::value x = b.input("x", {c::dtype::f32, {1, 3, 8, 8}});
+  const c::value w = b.constant("w", {c::dtype::f32, {4, 3, 3, 3}}, c::uniform{-1, 1});
+  b.output("out", b(op::relu, b(op::add, b(op::conv, x, w), b.scalar("bias", 1))));
+  const c::graph g = b.finish();
+  c::match_record record;
+  ASSERT_TRUE(match_at(g.view(), conv_bias_act::expr.node, 2, record));
+  const c::match<conv_bias_act> m(g.view(), record);
+  EXPECT_EQ(m[op::leaky_relu].alpha, op::alpha_attributes{}.alpha) << "relu was matched";
+}
+
+TEST(match, single_operators_take_their_optional_operands) {
+  c::graph_builder b;
+  const c::value x = b.input("x", {c::dtype::f32, {1, 3, 8, 8}});
+  const c::value w = b.constant("w", {c::dtype::f32, {3, 3, 1, 1}}, c::uniform{-1, 1});
+  const c::value y = b(op::conv, b(op::conv, x, w), w, b.constant("bias", {c::dtype::f32, {3}}, c::uniform{0, 1}));
+  b.output("out", b(op::concat, {x, y, x}, {.axis = 1}));
+  const c::graph g = b.finish();
+  c::match_record record;
+  EXPECT_TRUE(match_at(g.view(), c::single<op::conv>::expr.node, 0, record));
+  EXPECT_EQ(record.arguments, 2U);
+  EXPECT_TRUE(match_at(g.view(), c::single<op::conv>::expr.node, 1, record));
+  EXPECT_EQ(record.arguments, 3U);
+  ASSERT_TRUE(match_at(g.view(), c::single<op::concat>::expr.node, 2, record));
+  EXPECT_EQ(std::vector<std::uint32_t>(record.argument_list().begin(), record.argument_list().end()),
+            (std::vector<std::uint32_t>{x.index, y.index}));
+}
+
+}  // namespace
