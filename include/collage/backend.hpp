@@ -28,7 +28,8 @@ struct probe_result {
 ///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
 ///   static void leave(int token);               // afterwards, with what `enter` answered
 ///
-/// `accepts` depends on the match alone; what the library, its version or the processor refuses, `probe` and `build` say.
+/// `accepts` depends on the match alone; what the library, its version or the processor refuses, `probe` and `build`
+/// say.
 template <fixed_string Name>
 struct backend {
   static constexpr auto name_text = Name;

@@ -42,8 +42,8 @@ constexpr bool check_backend(const patterns<P...>&) {
 
 }  // namespace detail
 
-/// A set of backends, composed statically: `using backends = backend_set<eigen, onednn, my_library>;`. The order is that of
-/// preference where nothing was measured.
+/// A set of backends, composed statically: `using backends = backend_set<eigen, onednn, my_library>;`. The order is
+/// that of preference where nothing was measured.
 template <class... B>
 struct backend_set {
   static_assert((backend_type<B> && ...),

@@ -1,5 +1,5 @@
-// The compile-time core: words, operators, static graphs, patterns, backend sets. Includes no third-party library and no
-// header that allocates. Placement is in collage/place.hpp, running in collage/run/engine.hpp.
+// The compile-time core: words, operators, static graphs, patterns, backend sets. Includes no third-party library and
+// no header that allocates. Placement is in collage/place.hpp, running in collage/run/engine.hpp.
 #pragma once
 
 #include <collage/backend.hpp>

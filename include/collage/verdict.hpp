@@ -23,8 +23,8 @@ struct verdict {
   constexpr explicit operator bool() const { return rule == nullptr; }
 };
 
-/// The first verdict of a list that failed, or a passed one:
-/// `return first_failure({{a.groups == 1, "groups must be 1"}, {m.input(0).rank() == 4, "the input must have rank 4"}});`
+/// The first verdict of a list that failed, or a passed one: `return first_failure({{a.groups == 1, "groups must be
+/// 1"}, {m.input(0).rank() == 4, "the input must have rank 4"}});`
 constexpr verdict first_failure(std::initializer_list<verdict> list) {
   for (const verdict& v : list)
     if (!v) return v;

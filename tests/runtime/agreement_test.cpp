@@ -113,7 +113,8 @@ TEST(agreement, refuses_another_type_or_shape) {
   EXPECT_THROW((void)collage::compare(collage::const_tensor_view(a, {dtype::i32, {2}}), r), collage::error);
 }
 
-// Conversions ------------------------------------------------------------------------------------------------------------
+// Conversions
+// ------------------------------------------------------------------------------------------------------------
 
 TEST(elements, every_short_float_survives_and_neighbours_round_to_it) {
   const auto check = [](dtype type, std::uint32_t infinite) {
@@ -134,8 +135,8 @@ TEST(elements, every_short_float_survives_and_neighbours_round_to_it) {
       ASSERT_EQ(narrow(widen(bits)), bits);
       ASSERT_EQ(narrow(widen(bits | 0x8000U)), bits | 0x8000U);
       if (bits == 0) continue;
-      // Halfway between two neighbours goes to the even one, a little less or more to the nearer one. Infinity stands where
-      // the next number would be.
+      // Halfway between two neighbours goes to the even one, a little less or more to the nearer one. Infinity stands
+      // where the next number would be.
       const double low = widen(bits - 1);
       const double high = bits == infinite ? 2 * low - widen(bits - 2) : widen(bits);
       const double middle = (low + high) / 2;

@@ -31,8 +31,8 @@ std::string operands_of(const c::kind_info& kind) {
   return std::to_string(kind.inputs.least) + " to " + std::to_string(kind.inputs.most);
 }
 
-/// The record of a kind's default attributes is not kept in its description; every field reads as zero or empty from zeros,
-/// which is enough to learn the names.
+/// The record of a kind's default attributes is not kept in its description; every field reads as zero or empty from
+/// zeros, which is enough to learn the names.
 std::string attributes_of(const c::kind_info& kind) {
   std::string names;
   const std::uint64_t zeros[c::max_attribute_words] = {};

@@ -71,7 +71,8 @@ TEST(reference_gemm, says_what_it_runs_on) {
 }
 
 TEST(reference_gemm, special_values_follow_ieee_754) {
-  // One infinite element spoils its row and nothing else, also in tiles filled up with zeros; infinity times zero is NaN.
+  // One infinite element spoils its row and nothing else, also in tiles filled up with zeros; infinity times zero is
+  // NaN.
   constexpr std::int64_t n = 13;
   std::vector<double> a(n * n, 1.0), b(n * n, 1.0), c(n * n, 0.0);
   a[5 * n + 2] = collage_test::reference::infinity;

@@ -1,4 +1,5 @@
-// The reference's other kinds against independent definitions: elementwise kinds, matmul, reductions, norms, movers, resize.
+// The reference's other kinds against independent definitions: elementwise kinds, matmul, reductions, norms, movers,
+// resize.
 #include "reference_check.hpp"
 
 #include <array>
@@ -16,7 +17,8 @@ using collage::ops::resize_mode;
 using collage::ops::resize_rounding;
 namespace op = collage::ops;
 
-// Elementwise ------------------------------------------------------------------------------------------------------------
+// Elementwise
+// ------------------------------------------------------------------------------------------------------------
 
 using arguments = std::array<double, 5>;  // operands, then attributes
 
@@ -152,7 +154,8 @@ TEST(reference_elementwise, integers_wrap_around_and_never_trap) {
   EXPECT_EQ(run(op::sqrt, {integers({2}, {-1, 17})}).integer, (std::vector<std::int64_t>{0, 4}));
 }
 
-// Matmul -----------------------------------------------------------------------------------------------------------------
+// Matmul
+// -----------------------------------------------------------------------------------------------------------------
 
 TEST(reference_matmul, agrees_with_its_definition) {
   random_source random;
@@ -206,7 +209,8 @@ TEST(reference_matmul, agrees_with_its_definition) {
   }
 }
 
-// Reductions and norms ---------------------------------------------------------------------------------------------------
+// Reductions and norms
+// ---------------------------------------------------------------------------------------------------
 
 TEST(reference_reduce, every_kind_agrees_with_its_definition) {
   random_source random;
@@ -350,7 +354,8 @@ TEST(reference_norm, refuses_integers) {
                collage::error);
 }
 
-// Movers -----------------------------------------------------------------------------------------------------------------
+// Movers
+// -----------------------------------------------------------------------------------------------------------------
 
 TEST(reference_movement, agrees_with_its_definition) {
   random_source random;
@@ -410,7 +415,8 @@ TEST(reference_movement, reshape_reads_its_target_from_an_operand) {
   EXPECT_THROW((void)run(op::reshape, {x, integers({1}, {4})}), collage::error);
 }
 
-// Resize -----------------------------------------------------------------------------------------------------------------
+// Resize
+// -----------------------------------------------------------------------------------------------------------------
 
 /// The formulas of ONNX Resize as they are written, in long double.
 long double source_of(resize_coordinates how, std::int64_t o, std::int64_t in, std::int64_t out) {

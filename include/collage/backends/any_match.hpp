@@ -9,8 +9,8 @@
 
 namespace collage::inline v0 {
 
-/// What all matches have in common. Every match<P> turns into it, so that a backend can have one `accepts` and one `build`
-/// that are no templates:
+/// What all matches have in common. Every match<P> turns into it, so that a backend can have one `accepts` and one
+/// `build` that are no templates:
 ///
 ///   static constexpr verdict accepts(const any_match& m);
 ///   static kernel build(const any_match& m, build_context& context);

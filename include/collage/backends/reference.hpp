@@ -1,7 +1,7 @@
 // The reference: every operator kind in double precision, the oracle that checks all other backends. Never placed.
 //
-// Declarations; the definitions are in collage/backends/impl/reference.hpp, compiled in exactly one file (by default the
-// target collage::reference).
+// Declarations; the definitions are in collage/backends/impl/reference.hpp, compiled in exactly one file (by default
+// the target collage::reference).
 #pragma once
 
 #include <collage/backend.hpp>
@@ -31,9 +31,9 @@ struct known_value {
 /// network without holding them all.
 using value_observer = std::function<void(std::uint32_t value, const oracle_value& computed)>;
 
-/// Computes a network in double precision. `inputs` are the graph's, in its order; answers the graph's outputs in theirs.
-/// An error where an input has another type or shape, a constant is not loaded, an extent is not known, or a kind has no
-/// reference.
+/// Computes a network in double precision. `inputs` are the graph's, in its order; answers the graph's outputs in
+/// theirs. An error where an input has another type or shape, a constant is not loaded, an extent is not known, or a
+/// kind has no reference.
 std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs);
 
 /// The same for a list of `wanted` values of any role; nodes that none of them needs are not computed, and intermediate
@@ -41,9 +41,9 @@ std::vector<oracle_value> evaluate(const graph& network, std::span<const const_t
 std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs,
                                    std::span<const std::uint32_t> wanted, const value_observer& observer = {});
 
-/// Computes a group of nodes (in any order, each once) from the values in `known`; constants come from the graph. Answers
-/// the `wanted` values, which the group must produce or know. A known value is taken as given even where the group
-/// computes it. An error where an operand is neither known, nor constant, nor computed by the group.
+/// Computes a group of nodes (in any order, each once) from the values in `known`; constants come from the graph.
+/// Answers the `wanted` values, which the group must produce or know. A known value is taken as given even where the
+/// group computes it. An error where an operand is neither known, nor constant, nor computed by the group.
 std::vector<oracle_value> evaluate_group(const graph& network, std::span<const std::uint32_t> nodes,
                                          std::span<const known_value> known, std::span<const std::uint32_t> wanted,
                                          const value_observer& observer = {});

@@ -15,9 +15,9 @@ namespace collage::inline v0 {
 ///   value scalar(label name, double v, dtype = dtype::f32);    // a constant of rank 0
 ///   void output(label name, value);
 ///   value add(const kind_info&, std::span<const value> operands, const attribute_words&, label name);
-/// and gets from here the calls for nodes: `g(ops::conv, x, w, {.groups = 32})`, `g(ops::concat, {a, b, c}, {.axis = 1})`.
-/// All answer the node's first output. Calls nested as arguments, `g(op, f(g), h(g))`, are made in an order that the
-/// language leaves open; in braces, `g(op, {f(g), h(g)})`, from left to right.
+/// and gets from here the calls for nodes: `g(ops::conv, x, w, {.groups = 32})`, `g(ops::concat, {a, b, c}, {.axis =
+/// 1})`. All answer the node's first output. Calls nested as arguments, `g(op, f(g), h(g))`, are made in an order that
+/// the language leaves open; in braces, `g(op, {f(g), h(g)})`, from left to right.
 template <class Derived>
 class graph_calls {
  public:

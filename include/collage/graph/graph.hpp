@@ -21,8 +21,8 @@ struct constant_data {
   uniform fill;
 };
 
-/// A network. Immutable but for the contents of its constants; made by `graph_builder`, remade by passes. Nodes stand in a
-/// topological order. Copies share the contents of constants.
+/// A network. Immutable but for the contents of its constants; made by `graph_builder`, remade by passes. Nodes stand
+/// in a topological order. Copies share the contents of constants.
 class graph {
  public:
   graph_view view() const { return {nodes_, values_, operands_, uses_, words_}; }
@@ -80,8 +80,8 @@ inline std::shared_ptr<std::byte> allocate_bytes(std::size_t size) {
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
 }
 
-/// Builds a run-time graph node by node; shapes are inferred as nodes are added. Every mistake is a `collage::error` that
-/// names the node and the rule.
+/// Builds a run-time graph node by node; shapes are inferred as nodes are added. Every mistake is a `collage::error`
+/// that names the node and the rule.
 class graph_builder : public graph_calls<graph_builder> {
  public:
   value input(text_ref name, const tensor_type& type) {

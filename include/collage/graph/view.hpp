@@ -17,8 +17,8 @@ struct value {
 /// Where a value comes from.
 enum class value_role : std::uint8_t { input, constant, computed };
 
-/// How a constant's elements are made where they are not given: LOW + (HIGH - LOW) * u, u uniform in [0, 1) from SplitMix64
-/// seeded with the CRC-32 of the constant's name. LOW equal to HIGH is a constant.
+/// How a constant's elements are made where they are not given: LOW + (HIGH - LOW) * u, u uniform in [0, 1) from
+/// SplitMix64 seeded with the CRC-32 of the constant's name. LOW equal to HIGH is a constant.
 struct uniform {
   float low = 0;
   float high = 0;
@@ -49,7 +49,8 @@ struct use {
   std::uint32_t operand = 0;
 };
 
-/// A graph: nodes in a topological order (every operand is defined before its reader), over lists owned by someone else.
+/// A graph: nodes in a topological order (every operand is defined before its reader), over lists owned by someone
+/// else.
 struct graph_view {
   std::span<const node_record> nodes;
   std::span<const value_record> values;

@@ -74,8 +74,8 @@ inline std::string read_file(const std::string& path, std::size_t most = std::si
   return text;
 }
 
-/// Throws what `write_file` would throw for this path, as far as that can be known; nothing is left behind. For programs
-/// that work for minutes before they write.
+/// Throws what `write_file` would throw for this path, as far as that can be known; nothing is left behind. For
+/// programs that work for minutes before they write.
 inline void check_writable(const std::string& path) {
   const detail::write_target target(path);
   if (target.in_place) return;

@@ -59,9 +59,9 @@ struct timing_options {
   double budget_ms = 400;        ///< for one rival; long kernels get fewer rounds, but at least least_rounds
 };
 
-/// Times rivals for one place: in each round each rival gives one sample, in turns that start elsewhere every round, so that
-/// a slow period of the machine hits all of them alike. Answers each rival's samples in milliseconds per call. Every rival is
-/// called at least once before it counts.
+/// Times rivals for one place: in each round each rival gives one sample, in turns that start elsewhere every round, so
+/// that a slow period of the machine hits all of them alike. Answers each rival's samples in milliseconds per call.
+/// Every rival is called at least once before it counts.
 inline std::vector<std::vector<double>> time_rivals(std::span<const std::function<void()>> rivals,
                                                     const timing_options& options = {}) {
   const std::size_t count = rivals.size();

@@ -1,6 +1,7 @@
 // Attributes of operators: each kind has a plain struct; graphs store it as a flat record of 64-bit words.
 //
-// A kind's struct lists its fields once, in `visit`; reading, writing, printing and importing all follow from that list:
+// A kind's struct lists its fields once, in `visit`; reading, writing, printing and importing all follow from that
+// list:
 //
 //   struct pool_attributes {
 //     shape window{}, strides{};

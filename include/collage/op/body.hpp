@@ -1,7 +1,8 @@
 // Bodies of elementwise operators: traced once with symbolic values into a flat expression.
 //
-// A body is written as a function over any value type, `auto body(auto x) { return x / (1.0 + math::exp(-x)); }`. Calling it with
-// symbols records what it does; the reference, Eigen, SIMD loops and CUDA text are all made from the record.
+// A body is written as a function over any value type, `auto body(auto x) { return x / (1.0 + math::exp(-x)); }`.
+// Calling it with symbols records what it does; the reference, Eigen, SIMD loops and CUDA text are all made from the
+// record.
 #pragma once
 
 #include <cstddef>

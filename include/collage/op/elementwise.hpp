@@ -55,7 +55,8 @@ struct alpha_beta_attributes {
   }
 };
 
-// Unary ------------------------------------------------------------------------------------------------------------------
+// Unary
+// ------------------------------------------------------------------------------------------------------------------
 
 inline constexpr struct relu : elementwise_kind<relu, 1> {
   static constexpr char name[] = "relu";
@@ -150,7 +151,8 @@ inline constexpr struct softplus : elementwise_kind<softplus, 1> {
   static constexpr auto body(auto x) { return math::log(1.0 + math::exp(-math::abs(x))) + math::max(x, 0.0); }
 } softplus{};
 
-// Two operands -----------------------------------------------------------------------------------------------------------
+// Two operands
+// -----------------------------------------------------------------------------------------------------------
 
 inline constexpr struct add : elementwise_kind<add, 2> {
   static constexpr char name[] = "add";
@@ -191,7 +193,8 @@ inline constexpr struct pow : elementwise_kind<pow, 2> {
   static constexpr auto body(auto x, auto y) { return math::pow(x, y); }
 } pow{};
 
-// Three operands ---------------------------------------------------------------------------------------------------------
+// Three operands
+// ---------------------------------------------------------------------------------------------------------
 
 /// clip(x, low, high): min(max(x, low), high).
 inline constexpr struct clip : elementwise_kind<clip, 3> {

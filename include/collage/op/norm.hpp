@@ -44,8 +44,8 @@ struct layer_norm_attributes {
   }
 };
 
-/// layer_norm(x, scale[, bias]): (x - mean) / sqrt(variance + epsilon) * scale + bias over the dimensions from `axis` on;
-/// scale and bias broadcast to x.
+/// layer_norm(x, scale[, bias]): (x - mean) / sqrt(variance + epsilon) * scale + bias over the dimensions from `axis`
+/// on; scale and bias broadcast to x.
 inline constexpr struct layer_norm : kind<layer_norm> {
   static constexpr char name[] = "layer_norm";
   static constexpr fusion_kind fusion = fusion_kind::opaque;

@@ -2,8 +2,8 @@
 //
 //   op::relu(op::add(op::conv(any, constant), constant.as<"bias">()))
 //
-// reads like what it matches. Every call makes an `expression<N>`, an array of N nodes in post-order; nothing is nested, so
-// a pattern of any depth is one small type.
+// reads like what it matches. Every call makes an `expression<N>`, an array of N nodes in post-order; nothing is
+// nested, so a pattern of any depth is one small type.
 #pragma once
 
 #include <collage/detail/hash.hpp>

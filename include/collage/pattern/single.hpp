@@ -28,8 +28,8 @@ constexpr auto single_expression() {
 
 }  // namespace detail
 
-/// One operator, its operands any values, optional ones present or not: `patterns<single<ops::relu>, single<ops::conv>>`.
-/// Named as the operator.
+/// One operator, its operands any values, optional ones present or not: `patterns<single<ops::relu>,
+/// single<ops::conv>>`. Named as the operator.
 template <auto Kind>
 struct single {
   using kind = std::remove_cv_t<decltype(Kind)>;

@@ -30,7 +30,8 @@ struct place_group {
   std::uint32_t structure = 0;       ///< index into place_candidates::structures
 };
 
-/// Groups that are the same computation: same operators, attributes, types, constants in the same positions. Measured once.
+/// Groups that are the same computation: same operators, attributes, types, constants in the same positions. Measured
+/// once.
 struct place_structure {
   std::uint32_t example = 0;  ///< the first group of this structure
   std::string label;          ///< for people: "conv+relu 1x64x56x56"
@@ -89,6 +90,19 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
   return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
 }
 
+/// Whether only the root's first output is read outside the match: kernels write one value.
+inline bool has_one_exit(const graph& network, const match_record& record) {
+  for (const std::uint32_t n : record.node_list())
+    for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) {
+      const std::uint32_t v = network.view().output_of(n, i);
+      if (n == record.node_list().back() && i == 0) continue;
+      if (network.at(v).is_output) return false;
+      for (const use& u : network.view().uses_of(v))
+        if (!record.contains(u.node)) return false;
+    }
+  return true;
+}
+
 }  // namespace detail
 
 /// Enumerates all candidates of the backends for which `use` is true. Reshapes get none: they are aliases.
@@ -107,6 +121,11 @@ inline place_candidates find_candidates(const graph& network, backend_table back
         if (!match_at(view, pattern.nodes, n, c.record)) continue;
         if (const verdict v = pattern.accepts(view, c.record); !v) {
           found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), v.rule});
+          continue;
+        }
+        if (!detail::has_one_exit(network, c.record)) {
+          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n),
+                                    "an inner value is read outside, and kernels write one value"});
           continue;
         }
         std::vector<std::uint32_t> nodes(c.record.node_list().begin(), c.record.node_list().end());

@@ -46,8 +46,8 @@ struct comparison {
   std::vector<std::vector<double>> samples;  ///< by placement, in rounds; equal placements share their samples
 };
 
-/// Runs placements of one network end to end, interleaved, for about `seconds`; placements with identical steps run once and
-/// share the figure. At least three rounds.
+/// Runs placements of one network end to end, interleaved, for about `seconds`; placements with identical steps run
+/// once and share the figure. At least five rounds.
 inline comparison compare_placements(const graph& network, const std::vector<const placement*>& placements,
                                      backend_table backends, int threads, double seconds, std::uint64_t seed,
                                      const std::shared_ptr<packed_weights>& packed) {
@@ -65,18 +65,14 @@ inline comparison compare_placements(const graph& network, const std::vector<con
   for (const std::size_t d : distinct)
     contexts.push_back(dynamic_engine(network, *placements[d], backends, threads, packed).context());
 
-  std::vector<double> once(distinct.size(), 0);
-  double round_ms = 0;
-  for (std::size_t d = 0; d < distinct.size(); ++d) {
-    contexts[d].run(memory.inputs, memory.outputs);  // first call: page faults and one-time work of libraries
-    const double start = detail::now_ms();
-    contexts[d].run(memory.inputs, memory.outputs);
-    once[d] = detail::now_ms() - start;
-    round_ms += 2 * once[d];
-  }
-  const auto rounds = static_cast<std::size_t>(std::clamp(seconds * 1e3 / std::max(round_ms, 1e-3), 3.0, 200.0));
+  for (dynamic_context& context : contexts)  // first calls: page faults and one-time work of libraries
+    for (int call = 0; call < 2; ++call) context.run(memory.inputs, memory.outputs);
+  // By the clock: a number of rounds fixed beforehand would rest on one call, which a busy machine makes many times longer.
+  constexpr std::size_t least_rounds = 5, most_rounds = 200;
+  const double start_ms = detail::now_ms();
   std::vector<std::vector<double>> samples(distinct.size());
-  for (std::size_t round = 0; round < rounds; ++round)
+  for (std::size_t round = 0;
+       round < least_rounds || (round < most_rounds && detail::now_ms() - start_ms < seconds * 1e3); ++round)
     for (std::size_t turn = 0; turn < distinct.size(); ++turn) {
       const std::size_t d = (turn + round) % distinct.size();
       // One call that is not counted: the rival before leaves its own data in the caches.
@@ -94,8 +90,8 @@ inline comparison compare_placements(const graph& network, const std::vector<con
   return result;
 }
 
-/// The single-backend placement with the lowest median, and the median over rounds of its time divided by the plan's: above
-/// 1 the plan is faster. The plan is the first of the comparison.
+/// The single-backend placement with the lowest median, and the median over rounds of its time divided by the plan's:
+/// above 1 the plan is faster. The plan is the first of the comparison.
 struct comparison_ratio {
   std::size_t best_single = 0;  ///< index into the comparison; 0 where there is no single
   double ratio = 1;

@@ -170,8 +170,8 @@ class placer {
     return search::exact(p, {.states = 20000}).cost_ms;
   }
 
-  /// The search's view: candidates that have a cost, then one free candidate per alias. `who` says which of our candidates
-  /// each is.
+  /// The search's view: candidates that have a cost, then one free candidate per alias. `who` says which of our
+  /// candidates each is.
   search::problem to_problem(std::vector<std::uint32_t>& who) const {
     search::problem p;
     const graph_view view = network_.view();
@@ -244,15 +244,15 @@ class placer {
     return others;
   }
 
-  /// Groups by their last node, which is each group's exit: whatever a group reads was computed by an exit with a smaller
-  /// number than its own last node, since nodes stand in a topological order and groups have one exit.
+  /// Groups by their last node, which is each group's exit: whatever a group reads was computed by an exit with a
+  /// smaller number than its own last node, since nodes stand in a topological order and groups have one exit.
   static void order_groups(placement& p) {
     std::stable_sort(p.groups.begin(), p.groups.end(),
                      [](const plan_group& a, const plan_group& b) { return a.nodes.back() < b.nodes.back(); });
   }
 
-  /// The same search for one backend alone: nodes that it refuses go to the next backend of the set that takes them, and are
-  /// named.
+  /// The same search for one backend alone: nodes that it refuses go to the next backend of the set that takes them,
+  /// and are named.
   placement single(std::uint32_t backend) const {
     const auto rank_of = [&](std::uint32_t other) {
       return static_cast<std::uint32_t>((other + backends_.size() - backend) % backends_.size());

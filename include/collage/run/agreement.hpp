@@ -118,9 +118,9 @@ inline agreement compare_integers(std::span<const std::int64_t> actual, std::spa
 
 }  // namespace detail
 
-/// Compares a tensor with the reference's value of it: max|a - r| <= relative * max|r| + absolute over the elements where r
-/// is finite, NaN and infinity (with its sign) in the same places, integers and booleans exactly. A reference beyond the
-/// range of the tensor's element type counts as infinite. A tensor of another type or shape is an error.
+/// Compares a tensor with the reference's value of it: max|a - r| <= relative * max|r| + absolute over the elements
+/// where r is finite, NaN and infinity (with its sign) in the same places, integers and booleans exactly. A reference
+/// beyond the range of the tensor's element type counts as infinite. A tensor of another type or shape is an error.
 inline agreement compare(const const_tensor_view& actual, const oracle_value& expected, tolerance allowed) {
   if (!(actual.type == expected.type))
     throw error(error_kind::failure, "a tensor can only be compared with a reference of its own type and shape",

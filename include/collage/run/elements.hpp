@@ -20,8 +20,8 @@
 
 namespace collage::inline v0 {
 
-/// A tensor as the oracle holds it, dense. Exactly one of the lists is used: `real` for the floating-point types, `integer`
-/// for all others (uint64 as the int64 of the same bits, booleans as 0 and 1).
+/// A tensor as the oracle holds it, dense. Exactly one of the lists is used: `real` for the floating-point types,
+/// `integer` for all others (uint64 as the int64 of the same bits, booleans as 0 and 1).
 struct oracle_value {
   tensor_type type;
   std::vector<double> real;
@@ -43,7 +43,8 @@ struct oracle_value {
 
 namespace detail {
 
-/// A 16-bit floating-point format: a sign, `Exponent` bits of exponent, the rest mantissa, with the conventions of IEEE 754.
+/// A 16-bit floating-point format: a sign, `Exponent` bits of exponent, the rest mantissa, with the conventions of IEEE
+/// 754.
 template <int Exponent>
 struct short_float {
   static constexpr int mantissa = 15 - Exponent;

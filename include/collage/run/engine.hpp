@@ -43,12 +43,12 @@ struct step_observer {
   void (*after)(void* data, std::size_t step, const dynamic_context& context) = nullptr;
 };
 
-/// A network ready to run. Immutable; shared by any number of contexts in any number of threads. It keeps the constants its
-/// kernels read and the packed forms of others, and nothing else of the graph.
+/// A network ready to run. Immutable; shared by any number of contexts in any number of threads. It keeps the constants
+/// its kernels read and the packed forms of others, and nothing else of the graph.
 class dynamic_engine {
  public:
-  /// Builds every kernel of the placement. Errors: a plan of another network, a backend that is missing or refuses, nodes
-  /// that are not covered or covered twice, constants that were not loaded.
+  /// Builds every kernel of the placement. Errors: a plan of another network, a backend that is missing or refuses,
+  /// nodes that are not covered or covered twice, constants that were not loaded.
   dynamic_engine(const graph& network, const placement& groups, backend_table backends, int threads,
                  std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
 
@@ -61,14 +61,16 @@ class dynamic_engine {
   /// The largest sum of values alive at one step, plus the workspace: no arena can be smaller.
   std::size_t arena_lower_bound() const { return core_->arena_bound; }
 
-  /// A context with memory of its own, or in the caller's: at least arena_bytes(), aligned to 64, outliving the context.
+  /// A context with memory of its own, or in the caller's: at least arena_bytes(), aligned to 64, outliving the
+  /// context.
   dynamic_context context() const;
   dynamic_context context(std::span<std::byte> arena) const;
 
  private:
   friend class dynamic_context;
 
-  /// Where a value is found: an offset into the arena, a constant, or the memory of an input or output given at each run.
+  /// Where a value is found: an offset into the arena, a constant, or the memory of an input or output given at each
+  /// run.
   struct place {
     enum class where : std::uint8_t { nowhere, arena, weight, input, output } kind = where::nowhere;
     std::size_t offset = 0;  ///< into the arena, or which input or output
@@ -105,8 +107,8 @@ class dynamic_engine {
 /// One arena and its runs. Not to be used from two threads at once; as many contexts as wanted run side by side.
 class dynamic_context {
  public:
-  /// Runs the network. `inputs` and `outputs` follow the engine's lists; dense host memory, outputs aligned to their element
-  /// type. Neither allocates nor throws beyond the check of types and counts.
+  /// Runs the network. `inputs` and `outputs` follow the engine's lists; dense host memory, outputs aligned to their
+  /// element type. Neither allocates nor throws beyond the check of types and counts.
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) {
     run(inputs, outputs, step_observer{});
   }

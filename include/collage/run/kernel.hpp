@@ -25,8 +25,8 @@ struct kernel_call {
   void* workspace = nullptr;  ///< as many bytes as the kernel asked for, aligned to 64
 };
 
-/// A built kernel: immutable, cheap to copy, and callable from several threads at once, each with a workspace of its own.
-/// Running it neither allocates nor throws.
+/// A built kernel: immutable, cheap to copy, and callable from several threads at once, each with a workspace of its
+/// own. Running it neither allocates nor throws.
 class kernel {
  public:
   kernel() = default;
@@ -66,8 +66,8 @@ class kernel {
 /// Packed forms of constants, one for each (constant, packing), shared by all plans that are alive. Thread-safe.
 class packed_weights {
  public:
-  /// The packed form of these contents; made by `pack` (which fills `bytes` bytes) where nobody has it. `packing` names the
-  /// backend and the format: all that the result depends on besides the contents.
+  /// The packed form of these contents; made by `pack` (which fills `bytes` bytes) where nobody has it. `packing` names
+  /// the backend and the format: all that the result depends on besides the contents.
   std::shared_ptr<const std::byte> get(const std::shared_ptr<const std::byte>& contents, const std::string& packing,
                                        std::size_t bytes, const std::function<void(std::byte*)>& pack) {
     const std::lock_guard lock(mutex_);

@@ -24,8 +24,9 @@ struct memory_plan {
   std::size_t lower_bound = 0;  ///< the largest sum of blocks alive at one step
 };
 
-/// Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020): largest blocks
-/// first, each into the lowest gap left by the blocks that live at the same time. Offsets are multiples of `alignment`.
+/// Greedy by size (Pisarchyk and Lee, "Efficient memory management for deep neural net inference", 2020): largest
+/// blocks first, each into the lowest gap left by the blocks that live at the same time. Offsets are multiples of
+/// `alignment`.
 inline memory_plan plan_memory(std::span<const memory_request> requests, std::size_t alignment = 64) {
   memory_plan plan;
   plan.offset.assign(requests.size(), 0);

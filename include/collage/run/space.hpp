@@ -11,8 +11,8 @@
 
 namespace collage::inline v0 {
 
-/// A kind of memory with its own pointers: the host, a CUDA device. Kernels say in which space they read and write; a copy
-/// between two spaces is a kernel with a cost like any other. Spaces are compared by id.
+/// A kind of memory with its own pointers: the host, a CUDA device. Kernels say in which space they read and write; a
+/// copy between two spaces is a kernel with a cost like any other. Spaces are compared by id.
 struct memory_space {
   std::uint32_t id = 0;
   const char* name = "host";

@@ -1,4 +1,5 @@
-// Places the small network and writes the plan: what happens once, on a machine with everything. Built by collage itself.
+// Places the small network and writes the plan: what happens once, on a machine with everything. Built by collage
+// itself.
 #include <collage/backends/eigen.hpp>
 #include <collage/io/plan_file.hpp>
 #include <collage/place.hpp>

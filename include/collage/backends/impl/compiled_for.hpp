@@ -13,8 +13,8 @@ namespace {
 /// "compiled for znver4"
 inline const char* compiled_for() { return "compiled for " COLLAGE_COMPILED_FOR; }
 
-/// An instruction set that this file was compiled with and the processor lacks, or null. The compiler may use all it was
-/// told of anywhere, so that nothing else here may run before this was asked.
+/// An instruction set that this file was compiled with and the processor lacks, or null. The compiler may use all it
+/// was told of anywhere, so that nothing else here may run before this was asked.
 inline const char* missing_instructions() {
 #if defined(__x86_64__) && defined(__GNUC__)
 #ifdef __AVX2__

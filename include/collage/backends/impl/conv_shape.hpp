@@ -10,8 +10,8 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// conv with x: [images, groups * in_channels, extent...], w: [groups * out_channels, in_channels, window...]. Channels are
-/// counted per group.
+/// conv with x: [images, groups * in_channels, extent...], w: [groups * out_channels, in_channels, window...]. Channels
+/// are counted per group.
 struct conv_shape {
   std::int64_t images = 0, groups = 1, in_channels = 0, out_channels = 0;
   shape extent, places, window;  ///< spatial: of the input, the output, the filter

@@ -1,17 +1,17 @@
 // Chains of elementwise operators as one program: the bodies of all their nodes, one after the other.
 //
-// A program is made once, when a kernel is built, and evaluated block by block. Its result may be written over one of its
-// operands (the output of a convolution that it follows): element i depends on elements i alone.
+// A program is made once, when a kernel is built, and evaluated block by block. Its result may be written over one of
+// its operands (the output of a convolution that it follows): element i depends on elements i alone.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <collage/backends/any_match.hpp>
 #include <collage/error.hpp>
 #include <collage/op/body.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/shape.hpp>
-#include <algorithm>
-#include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -61,7 +61,7 @@ struct elementwise_program {
 
   shape dims;  ///< of the result, neighbouring dimensions joined where every leaf passes through both at one step
   std::vector<program_leaf> leaves;
-  std::vector<program_step> steps;  ///< none: nothing to do
+  std::vector<program_step> steps;     ///< none: nothing to do
   std::vector<std::size_t> constants;  ///< arguments whose number is in the steps, so that they are not read
 
   bool empty() const { return steps.empty(); }
@@ -70,7 +70,8 @@ struct elementwise_program {
 /// Puts a program together.
 class program_maker {
  public:
-  /// `dims` are the result's. `target` is a value of that shape that lies where the result goes, or match_record::nothing.
+  /// `dims` are the result's. `target` is a value of that shape that lies where the result goes, or
+  /// match_record::nothing.
   program_maker(const any_match& m, const shape& dims, std::uint32_t target) : match_(m), target_(target) {
     program_.dims = dims;
   }
@@ -94,13 +95,15 @@ class program_maker {
       leaf.linear = record.type.dims.elements() == program_.dims.elements();
       program_.leaves.push_back(leaf);
       if (program_.leaves.size() > elementwise_program::max_leaves)
-        throw error(error_kind::unsupported, "a chain of elementwise operators reads more than 8 tensors", "elementwise program");
+        throw error(error_kind::unsupported, "a chain of elementwise operators reads more than 8 tensors",
+                    "elementwise program");
     }
     computed_[value] = operand;
     return operand;
   }
 
-  program_operand step(opcode code, const program_operand& a, const program_operand& b = {}, const program_operand& c = {}) {
+  program_operand step(opcode code, const program_operand& a, const program_operand& b = {},
+                       const program_operand& c = {}) {
     program_.steps.push_back({code, a, b, c, 0});
     return {source::slot, static_cast<std::uint32_t>(program_.steps.size() - 1), 0};
   }
@@ -112,14 +115,13 @@ class program_maker {
     std::vector<program_operand> values;
     for (std::uint32_t i = 0; i < body.size; ++i) {
       const instruction& code = body.code[i];
-      if (code.code == opcode::input)
-        values.push_back(read(match_.inputs_of(node)[code.a]));
+      if (code.code == opcode::input) values.push_back(read(match_.inputs_of(node)[code.a]));
       else if (code.code == opcode::attribute)
         values.push_back({source::number, 0, __builtin_bit_cast(double, words[code.a])});
-      else if (code.code == opcode::constant)
-        values.push_back({source::number, 0, code.value});
+      else if (code.code == opcode::constant) values.push_back({source::number, 0, code.value});
       else
-        values.push_back(step(code.code, values[code.a], operands_of(code.code) > 1 ? values[code.b] : program_operand{},
+        values.push_back(step(code.code, values[code.a],
+                              operands_of(code.code) > 1 ? values[code.b] : program_operand{},
                               operands_of(code.code) > 2 ? values[code.c] : program_operand{}));
     }
     return computed_[match_.output_of(node)] = values.back();
@@ -127,7 +129,8 @@ class program_maker {
 
   elementwise_program take(program_operand whole) {
     // A body may pass its operand on, or be a number: maximum(x, x) copies either.
-    if (whole.from != source::slot || whole.index + 1 != program_.steps.size()) whole = step(opcode::maximum, whole, whole);
+    if (whole.from != source::slot || whole.index + 1 != program_.steps.size())
+      whole = step(opcode::maximum, whole, whole);
     join_dimensions();
     choose_slots();
     return std::move(program_);
@@ -187,10 +190,8 @@ class program_maker {
       bool joins = !dims.empty();
       for (std::size_t k = 0; joins && k < steps.size(); ++k)
         joins = steps[k][dims.size() - 1] == program_.leaves[k].steps[i] * program_.dims[i];
-      if (joins)
-        dims[dims.size() - 1] *= program_.dims[i];
-      else
-        dims.push_back(program_.dims[i]);
+      if (joins) dims[dims.size() - 1] *= program_.dims[i];
+      else dims.push_back(program_.dims[i]);
       for (std::size_t k = 0; k < steps.size(); ++k) {
         if (!joins) steps[k].push_back(0);
         steps[k][dims.size() - 1] = program_.leaves[k].steps[i];
@@ -221,10 +222,13 @@ inline elementwise_program make_program(const any_match& m, std::span<const std:
   return maker.take(last);
 }
 
-/// Tells a kernel which constants are part of its program alone. `read_elsewhere` are arguments that something else reads.
-inline void drop_constants(kernel& k, const elementwise_program& program, std::span<const std::size_t> read_elsewhere = {}) {
+/// Tells a kernel which constants are part of its program alone. `read_elsewhere` are arguments that something else
+/// reads.
+inline void drop_constants(kernel& k, const elementwise_program& program,
+                           std::span<const std::size_t> read_elsewhere = {}) {
   for (const std::size_t argument : program.constants)
-    if (std::find(read_elsewhere.begin(), read_elsewhere.end(), argument) == read_elsewhere.end()) k.does_not_read(argument);
+    if (std::find(read_elsewhere.begin(), read_elsewhere.end(), argument) == read_elsewhere.end())
+      k.does_not_read(argument);
 }
 
 }  // namespace

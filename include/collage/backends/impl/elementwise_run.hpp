@@ -1,10 +1,10 @@
 // Evaluates elementwise programs over blocks of elements that stay in the first-level cache.
 #pragma once
 
-#include <collage/backends/impl/elementwise_program.hpp>
-#include <collage/backends/impl/team.hpp>
 #include <algorithm>
 #include <cmath>
+#include <collage/backends/impl/elementwise_program.hpp>
+#include <collage/backends/impl/team.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -20,8 +20,8 @@ struct block_operand {
   T number{};
 };
 
-// Loops over blocks. Results may lie exactly on an operand, never elsewhere over it: `omp simd` says so to the compiler,
-// which would otherwise check for overlap and give up on vectors.
+// Loops over blocks. Results may lie exactly on an operand, never elsewhere over it: `omp simd` says so to the
+// compiler, which would otherwise check for overlap and give up on vectors.
 template <class T, class F>
 void for_block(std::int64_t count, T* to, const block_operand<T>& a, const F& f) {
   if (a.data == nullptr) return void(std::fill_n(to, count, f(a.number)));
@@ -67,8 +67,8 @@ struct plain_math {
 
 /// One instruction over one block. `Math` says whether and how the transcendental functions are computed.
 template <class Math>
-void run_instruction(opcode code, std::int64_t n, float* to, const block_operand<float>& a, const block_operand<float>& b,
-                     const block_operand<float>& c) {
+void run_instruction(opcode code, std::int64_t n, float* to, const block_operand<float>& a,
+                     const block_operand<float>& b, const block_operand<float>& c) {
   using op = element_operators<float>;
   const auto truth = [](bool holds) { return holds ? 1.0F : 0.0F; };
   switch (code) {
@@ -148,7 +148,8 @@ class leaf_walk {
         count = at_[i] / program_.dims[i];
         at_[i] -= count * program_.dims[i];
       }
-      for (std::size_t k = 0; k < program_.leaves.size(); ++k) offset_[k] += (at_[i] - before) * program_.leaves[k].steps[i];
+      for (std::size_t k = 0; k < program_.leaves.size(); ++k)
+        offset_[k] += (at_[i] - before) * program_.leaves[k].steps[i];
       if (count == 0) return;
     }
   }
@@ -160,8 +161,8 @@ class leaf_walk {
   std::int64_t offset_[elementwise_program::max_leaves] = {};
 };
 
-/// Evaluates rows of elements of a program's result, which begins at `result`: `rows` rows of `columns` elements, the first
-/// at element `first`, the others `row_step` further each. `in` are the kernel's arguments.
+/// Evaluates rows of elements of a program's result, which begins at `result`: `rows` rows of `columns` elements, the
+/// first at element `first`, the others `row_step` further each. `in` are the kernel's arguments.
 template <class Math, class T>
 void run_program(const elementwise_program& p, const void* const* in, T* result, std::int64_t first, std::int64_t rows,
                  std::int64_t columns, std::int64_t row_step) {
@@ -201,14 +202,10 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
       for (std::size_t k = 0; k < p.leaves.size(); ++k) {
         const program_leaf& l = p.leaves[k];
         if (l.single) continue;
-        if (l.linear)
-          leaf[k] = {base[k] + at, T{}};
-        else if (spreads)
-          leaf[k] = {spread[k], T{}};
-        else if (l.steps[inner] == 0)
-          leaf[k] = {nullptr, base[k][walk.offset(k)]};
-        else
-          leaf[k] = {base[k] + walk.offset(k), T{}};
+        if (l.linear) leaf[k] = {base[k] + at, T{}};
+        else if (spreads) leaf[k] = {spread[k], T{}};
+        else if (l.steps[inner] == 0) leaf[k] = {nullptr, base[k][walk.offset(k)]};
+        else leaf[k] = {base[k] + walk.offset(k), T{}};
       }
       for (std::int64_t s = 0; spreads && s < count;) {
         const std::int64_t run = std::min(count - s, walk.rest());
@@ -216,10 +213,8 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
           const program_leaf& l = p.leaves[k];
           if (l.single || l.linear) continue;
           const T* const from = base[k] + walk.offset(k);
-          if (l.steps[inner] == 0)
-            std::fill_n(spread[k] + s, run, *from);
-          else
-            std::copy_n(from, run, spread[k] + s);
+          if (l.steps[inner] == 0) std::fill_n(spread[k] + s, run, *from);
+          else std::copy_n(from, run, spread[k] + s);
         }
         walk.advance(run);
         s += run;
@@ -237,7 +232,8 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
 
 /// Elements [first, last).
 template <class Math, class T>
-void run_program(const elementwise_program& p, const void* const* in, T* result, std::int64_t first, std::int64_t last) {
+void run_program(const elementwise_program& p, const void* const* in, T* result, std::int64_t first,
+                 std::int64_t last) {
   run_program<Math>(p, in, result, first, 1, last - first, last - first);
 }
 
@@ -245,9 +241,8 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
 template <class Math, class T>
 void run_program(const elementwise_program& p, int threads, const void* const* in, T* result) {
   const double cost = static_cast<double>(p.leaves.size() + 2 * p.steps.size());
-  parallel_parts(threads, p.dims.elements(), 1024, cost, [&](std::int64_t first, std::int64_t last) {
-    run_program<Math>(p, in, result, first, last);
-  });
+  parallel_parts(threads, p.dims.elements(), 1024, cost,
+                 [&](std::int64_t first, std::int64_t last) { run_program<Math>(p, in, result, first, last); });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // The matrix of windows of a convolution, a tile at a time.
 #pragma once
 
-#include <collage/backends/impl/conv_shape.hpp>
 #include <algorithm>
+#include <collage/backends/impl/conv_shape.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -56,8 +56,8 @@ inline shape unravel(std::int64_t linear, const shape& dims) {
   return index;
 }
 
-/// Rows [0, depth) (channel, tap) and columns [first, last) (place) of the matrix of windows of one group of one image, whose
-/// first channel is `x`, to `to`, rows `row_step` apart. Taps in the padding read zero.
+/// Rows [0, depth) (channel, tap) and columns [first, last) (place) of the matrix of windows of one group of one image,
+/// whose first channel is `x`, to `to`, rows `row_step` apart. Taps in the padding read zero.
 inline void im2col(const conv_shape& s, const float* x, std::int64_t first, std::int64_t last, float* to,
                    std::int64_t row_step) {
   const std::size_t inner = s.rank() - 1;
@@ -79,7 +79,8 @@ inline void im2col(const conv_shape& s, const float* x, std::int64_t first, std:
         row = row * s.extent[d] + i;
       }
       const std::int64_t start = place[inner] * stride + offset(inner);
-      const place_range range = inside ? places_inside(count, stride, start, s.extent[inner]) : place_range{count, count};
+      const place_range range =
+          inside ? places_inside(count, stride, start, s.extent[inner]) : place_range{count, count};
       const std::int64_t source = row * s.extent[inner] + start + range.first * stride;
       float* line = to + t * row_step + (at - first);
       for (std::int64_t c = 0; c < s.in_channels; ++c, line += taps * row_step) {

@@ -15,8 +15,8 @@ namespace {
 /// c[i] = a[i] b[i], each c dense, [m, n], one behind the other.
 struct matmul_shape {
   std::int64_t m = 0, n = 0, k = 0;
-  bool a_transposed = false;  ///< a lies as [k, m]
-  bool b_transposed = false;  ///< b lies as [n, k]
+  bool a_transposed = false;       ///< a lies as [k, m]
+  bool b_transposed = false;       ///< b lies as [n, k]
   std::vector<std::int64_t> a, b;  ///< by product: the offset of its operand, in elements
 
   std::int64_t products() const { return static_cast<std::int64_t>(a.size()); }

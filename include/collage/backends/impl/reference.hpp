@@ -1,6 +1,7 @@
-// The definitions of collage/backends/reference.hpp and of every built-in kind's `reference`. Included by exactly one file of
-// a program: src/reference.cpp, which is the target collage::reference, or one of the user's own. Wants optimisation (the
-// inner loops take the instruction sets they need by themselves) and, to use more than one thread, OpenMP.
+// The definitions of collage/backends/reference.hpp and of every built-in kind's `reference`. Included by exactly one
+// file of a program: src/reference.cpp, which is the target collage::reference, or one of the user's own. Wants
+// optimisation (the inner loops take the instruction sets they need by themselves) and, to use more than one thread,
+// OpenMP.
 #pragma once
 
 #include <collage/backends/impl/reference_elementwise.hpp>

@@ -154,8 +154,8 @@ void run_body(const traced_body& body, std::span<const std::uint64_t> words, con
   });
 }
 
-/// Evaluates an elementwise kind. Floating-point types follow IEEE 754, minimum and maximum propagating NaN; integers wrap
-/// around after every instruction, divide toward zero, and by zero to 0.
+/// Evaluates an elementwise kind. Floating-point types follow IEEE 754, minimum and maximum propagating NaN; integers
+/// wrap around after every instruction, divide toward zero, and by zero to 0.
 inline void run_body(const traced_body& body, dtype type, std::span<const std::uint64_t> words,
                      const reference_call& call) {
   if (is_floating(type)) return run_body<real_arithmetic>(body, words, call);

@@ -1,6 +1,6 @@
 // A blocked matrix product in double precision. Both operands are packed into panels that the inner loop reads in order
-// (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008); the packing of b is a parameter, so
-// that convolutions read their input directly and no matrix of windows is ever stored.
+// (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008); the packing of b is a parameter,
+// so that convolutions read their input directly and no matrix of windows is ever stored.
 #pragma once
 
 #include <algorithm>
@@ -93,8 +93,8 @@ inline constexpr std::int64_t gemm_rows = 128;
 inline constexpr std::int64_t gemm_columns = 240;
 inline constexpr std::int64_t gemm_depth = 256;
 
-/// Memory for one block's packed panels and for a tile at the border. One per thread, and no larger than the product needs:
-/// fresh pages cost more than a small product.
+/// Memory for one block's packed panels and for a tile at the border. One per thread, and no larger than the product
+/// needs: fresh pages cost more than a small product.
 class gemm_scratch {
  public:
   gemm_scratch(const gemm_kernel& kernel, std::int64_t rows, std::int64_t columns, std::int64_t depth)
@@ -118,8 +118,8 @@ class gemm_scratch {
   std::unique_ptr<double, release> memory_;
 };
 
-/// Copies `depth x across` elements into panels of `width`: element (k, j) to to[j / width][k][j % width]; a last, partial
-/// panel is filled up with zeros.
+/// Copies `depth x across` elements into panels of `width`: element (k, j) to to[j / width][k][j % width]; a last,
+/// partial panel is filled up with zeros.
 inline void pack_panels(const double* from, std::int64_t depth_step, std::int64_t across_step, std::int64_t depth,
                         std::int64_t across, std::int64_t width, double* to) {
   for (std::int64_t first = 0; first < across; first += width) {
@@ -149,8 +149,8 @@ struct matrix_columns {
   }
 };
 
-/// c += a b on one block of at most gemm_rows x gemm_columns elements. `a` and `c` point at the block's first row and, c,
-/// column; `columns_of.pack` gives b's columns from `column_first` on.
+/// c += a b on one block of at most gemm_rows x gemm_columns elements. `a` and `c` point at the block's first row and,
+/// c, column; `columns_of.pack` gives b's columns from `column_first` on.
 template <class Columns>
 void multiply_block(const gemm_kernel& kernel, std::int64_t rows, std::int64_t column_first, std::int64_t columns,
                     std::int64_t depth, matrix_view a, const Columns& columns_of, double* c, std::int64_t c_row_step,

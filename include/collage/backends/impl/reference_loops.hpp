@@ -17,8 +17,8 @@
 
 namespace collage::inline v0::detail {
 
-/// Calls body(first, last) on parts of [0, count), on all threads of the process's OpenMP team where there is enough to do:
-/// parts have at least `least` items. How the items are divided does not depend on the number of threads.
+/// Calls body(first, last) on parts of [0, count), on all threads of the process's OpenMP team where there is enough to
+/// do: parts have at least `least` items. How the items are divided does not depend on the number of threads.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t least, const Body& body) {
   if (count <= 0) return;
@@ -51,7 +51,8 @@ inline shape dense_steps(const shape& dims) {
   return steps;
 }
 
-/// The steps of a dense tensor of shape `from` read while `to` is walked: 0 where it is repeated (numpy's broadcasting).
+/// The steps of a dense tensor of shape `from` read while `to` is walked: 0 where it is repeated (numpy's
+/// broadcasting).
 inline shape broadcast_steps(const shape& from, const shape& to) {
   const shape dense = dense_steps(from);
   shape steps = shape::filled(to.size(), 0);
@@ -90,8 +91,8 @@ class walk {
   /// What operand k's offset grows by along a run.
   std::int64_t step(std::size_t k) const { return steps_[k][dims_.size() - 1]; }
 
-  /// Calls body(first, count, offsets) for each run within the elements [first, last): `first` counts elements in order,
-  /// offsets[k] is where operand k stands. Changes the object's position: each thread walks with a copy.
+  /// Calls body(first, count, offsets) for each run within the elements [first, last): `first` counts elements in
+  /// order, offsets[k] is where operand k stands. Changes the object's position: each thread walks with a copy.
   template <class Body>
   void visit(std::int64_t first, std::int64_t last, Body&& body) {
     if (first >= last) return;

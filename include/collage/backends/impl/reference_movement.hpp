@@ -92,8 +92,8 @@ void resize_all(const ops::resize_attributes& a, const reference_call& call) {
   if (y.elements() == 0) return;
   const auto x = elements_of<Element>(call.in[0]);
   std::vector<Element> current(x.begin(), x.end());
-  // Linear in each dimension after the other is linear in all at once. A dimension that keeps its extent is the identity
-  // in every mode.
+  // Linear in each dimension after the other is linear in all at once. A dimension that keeps its extent is the
+  // identity in every mode.
   for (std::size_t d = 0; d < y.size(); ++d) {
     if (dims[d] == y[d]) continue;
     shape next = dims;

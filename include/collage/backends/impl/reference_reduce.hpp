@@ -106,7 +106,8 @@ void ops::softmax::reference(const attributes& a, const reference_call& call) {
                          for (std::int64_t i = first; i < last; ++i) {
                            const double* const in = call.in[0].real.data() + i / step * length * step + i % step;
                            double* const out = call.out[0].real.data() + (in - call.in[0].real.data());
-                           // NaN needs no care: one anywhere makes the sum NaN. An infinite maximum gives NaN too, as in the other libraries.
+                           // NaN needs no care: one anywhere makes the sum NaN. An infinite maximum gives NaN too, as
+                           // in the other libraries.
                            double largest = in[0];
                            for (std::int64_t j = 1; j < length; ++j) largest = std::max(largest, in[j * step]);
                            double sum = 0;

@@ -235,8 +235,8 @@ void pool(const ops::pool_attributes& a, const reference_call& call, Element sta
   });
 }
 
-/// How many elements each place's mean divides by. With `count_padding` the pads count, but not what a last, partial window
-/// covers beyond them (ONNX AveragePool since version 19; so does PyTorch).
+/// How many elements each place's mean divides by. With `count_padding` the pads count, but not what a last, partial
+/// window covers beyond them (ONNX AveragePool since version 19; so does PyTorch).
 inline std::vector<std::int64_t> pool_counts(const ops::pool_attributes& a, const shape& x, const shape& y) {
   const window_geometry g = geometry_of(a, x, y, a.window);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(g.places.elements()), 1);

@@ -9,21 +9,21 @@
 #endif
 #include <omp.h>
 
-// Everything in impl/ stands in unnamed namespaces: these files are compiled for one particular processor, and the linker
-// must never give their copies of inline functions to code that is meant to run on any.
+// Everything in impl/ stands in unnamed namespaces: these files are compiled for one particular processor, and the
+// linker must never give their copies of inline functions to code that is meant to run on any.
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Calls f(index, thread) for each index of [0, count): whoever is free takes the next. thread < threads; no two calls have
-/// the same `thread` at one time. f must not throw.
+/// Calls f(index, thread) for each index of [0, count): whoever is free takes the next. thread < threads; no two calls
+/// have the same `thread` at one time. f must not throw.
 template <class F>
 void parallel(int threads, std::int64_t count, const F& f) {
   if (threads <= 1 || count <= 1) {
     for (std::int64_t i = 0; i < count; ++i) f(i, 0);
     return;
   }
-  // Always the whole team, even where there are fewer tasks: libgomp ends threads that a smaller team leaves out, and would
-  // start them again for the next region.
+  // Always the whole team, even where there are fewer tasks: libgomp ends threads that a smaller team leaves out, and
+  // would start them again for the next region.
 #pragma omp parallel num_threads(threads)
   {
     const int thread = omp_get_thread_num();
@@ -32,8 +32,9 @@ void parallel(int threads, std::int64_t count, const F& f) {
   }
 }
 
-/// Calls f(first, last) for parts of [0, count) that begin at multiples of `grain`; on one thread where all of it costs less
-/// than entering the team. `cost` is that of one item in elements moved or instructions of one vector lane, roughly.
+/// Calls f(first, last) for parts of [0, count) that begin at multiples of `grain`; on one thread where all of it costs
+/// less than entering the team. `cost` is that of one item in elements moved or instructions of one vector lane,
+/// roughly.
 template <class F>
 void parallel_parts(int threads, std::int64_t count, std::int64_t grain, double cost, const F& f) {
   if (count <= 0) return;

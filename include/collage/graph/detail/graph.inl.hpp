@@ -36,7 +36,8 @@ inline std::string to_string(const tensor_type& type) {
   return std::string(name_of(type.type)) + "[" + to_string(type.dims) + "]";
 }
 
-/// Stores a number as one element of a type; answers false where the type cannot hold it, or has no plain C++ counterpart.
+/// Stores a number as one element of a type; answers false where the type cannot hold it, or has no plain C++
+/// counterpart.
 inline bool store_number(std::byte* to, dtype type, double number) {
   const auto put = [&]<class T>(T v) {
     std::memcpy(to, &v, sizeof v);
@@ -238,7 +239,8 @@ inline graph graph_builder::finish() {
 inline void fill_uniform(std::span<float> to, const std::string& name, uniform range) {
   std::uint64_t state = detail::crc32(name);
   const float width = range.high - range.low;
-  // Two loops, so that no compiler contracts product and sum into a fused multiply-add: each operation rounds on its own.
+  // Two loops, so that no compiler contracts product and sum into a fused multiply-add: each operation rounds on its
+  // own.
   for (float& x : to) {
     state += 0x9E3779B97F4A7C15ULL;
     x = width * (static_cast<float>(detail::mix(state) >> 40) * 0x1p-24F);
