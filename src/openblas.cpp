@@ -1,0 +1,2 @@
+// The target collage::openblas: the one file that knows OpenBLAS.
+#include <collage/backends/impl/openblas.hpp>

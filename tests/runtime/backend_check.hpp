@@ -1,0 +1,328 @@
+// Checks a backend's kernels against the reference: every pattern wherever it matches in a small graph, every choice,
+// one and two threads, aligned and unaligned memory with guards around it, and two calls at the same time.
+//
+//   backend_checker<collage::eigen> check;
+//   check([&](collage::graph_builder& g, data_source& data) {
+//     const auto x = g.input("x", {collage::dtype::f32, {1, 3, 8, 8}});
+//     return g(op::relu, x);
+//   });
+//   check.expect_every_pattern_checked();
+#pragma once
+
+#include <collage/backend_set.hpp>
+#include <collage/backends/reference.hpp>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/ops.hpp>
+#include <collage/pattern/match.hpp>
+#include <collage/run/agreement.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/kernel.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <iostream>
+#include <limits>
+#include <map>
+#include <memory>
+#include <new>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace collage_test {
+
+/// What random reals are like.
+struct data_range {
+  double low = -1;
+  double high = 1;
+  double specials = 0;  ///< the part of the elements that are NaN, infinite, or a zero of either sign
+};
+
+/// Random numbers from a new seed every time, printed once; COLLAGE_SEED repeats a run.
+class data_source {
+ public:
+  data_source() {
+    const char* given = std::getenv("COLLAGE_SEED");
+    seed_ = given != nullptr ? std::strtoul(given, nullptr, 10) : std::random_device{}();
+    std::cout << "COLLAGE_SEED=" << seed_ << "\n";
+    engine_.seed(seed_);
+  }
+  unsigned long seed() const { return seed_; }
+  /// Uniform in [low, high].
+  std::int64_t number(std::int64_t low, std::int64_t high) {
+    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
+  }
+  double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
+  bool chance(double probability) { return real(0, 1) < probability; }
+  /// `rank` extents, each uniform in [low, high].
+  collage::shape extents(std::size_t rank, std::int64_t low, std::int64_t high) {
+    collage::shape s;
+    for (std::size_t i = 0; i < rank; ++i) s.push_back(number(low, high));
+    return s;
+  }
+
+  /// Contents of a tensor: reals uniform in the range; integers from -9 to 9 without 0, which nothing divides by.
+  std::shared_ptr<const std::byte> contents(const collage::tensor_type& type, const data_range& r = {}) {
+    const std::shared_ptr<std::byte> bytes = collage::allocate_bytes(type.bytes());
+    collage::oracle_value made(type);
+    for (double& x : made.real) x = chance(r.specials) ? special() : real(r.low, r.high);
+    for (std::int64_t& i : made.integer) i = number(1, 9) * (chance(0.5) ? 1 : -1);
+    collage::from_oracle(made, bytes.get());
+    return bytes;
+  }
+  /// A constant with random contents.
+  collage::value constant(collage::graph_builder& g, const std::string& name, const collage::tensor_type& type,
+                          const data_range& r = {}) {
+    return g.constant(name, type, contents(type, r));
+  }
+
+ private:
+  double special() {
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    const double list[] = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 0.0, -0.0};
+    return list[number(0, 4)];
+  }
+
+  unsigned long seed_ = 0;
+  std::mt19937_64 engine_;
+};
+
+/// Memory that a kernel writes, with guards on both sides that tell of writes outside.
+class guarded_memory {
+ public:
+  /// `shift` bytes beyond an address aligned to 64.
+  guarded_memory(std::size_t bytes, std::size_t shift, unsigned char fill)
+      : memory_(bytes + shift + 2 * guard), shift_(shift), bytes_(bytes) {
+    std::memset(memory_.data(), mark, memory_.size());
+    std::memset(data(), fill, bytes);
+  }
+  std::byte* data() const { return memory_.data() + guard + shift_; }
+  bool intact() const {
+    const auto* at = reinterpret_cast<const unsigned char*>(memory_.data());
+    for (std::size_t i = 0; i < memory_.size(); ++i)
+      if ((i < guard + shift_ || i >= guard + shift_ + bytes_) && at[i] != mark) return false;
+    return true;
+  }
+
+ private:
+  static constexpr std::size_t guard = 256;
+  static constexpr unsigned char mark = 0xA5;
+  collage::buffer memory_;
+  std::size_t shift_;
+  std::size_t bytes_;
+};
+
+/// A copy of an operand that ends where its allocation ends, so that the address sanitizer sees readings beyond it.
+class exact_copy {
+ public:
+  exact_copy(const std::byte* contents, std::size_t bytes, std::size_t shift)
+      : memory_(static_cast<std::byte*>(::operator new(bytes + shift, alignment))), shift_(shift) {
+    if (bytes != 0) std::memcpy(data(), contents, bytes);
+  }
+  exact_copy(exact_copy&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)), shift_(other.shift_) {}
+  exact_copy& operator=(exact_copy&&) = delete;
+  ~exact_copy() { ::operator delete(memory_, alignment); }
+  std::byte* data() const { return memory_ + shift_; }
+
+ private:
+  static constexpr std::align_val_t alignment{64};
+  std::byte* memory_;
+  std::size_t shift_;
+};
+
+struct check_options {
+  data_range range;        ///< of the values that a kernel reads, constants of the graph excepted
+  bool must_cover = true;  ///< every node but reshape has to be taken by some pattern
+  collage::tolerance tolerance = {};
+};
+
+template <class Backend>
+class backend_checker {
+ public:
+  using build_function = std::function<collage::value(collage::graph_builder&, data_source&)>;
+
+  backend_checker() : probed_(table().probe()) {}
+
+  bool available() const { return probed_.available; }
+  std::string why_not() const { return probed_.reason; }
+  data_source& data() { return data_; }
+
+  /// Builds a graph and checks every pattern wherever it matches. The answered value becomes the graph's output.
+  void operator()(const build_function& build, const check_options& options = {}) {
+    collage::graph_builder g;
+    const collage::value last = build(g, data_);
+    g.output("out", last);
+    check(g.finish(), options);
+  }
+  void check(collage::graph network, const check_options& options = {}) {
+    collage::fill_constants(network);
+    collage::packed_weights packed;
+    for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
+      std::string reasons;
+      bool covered = network.node(node).kind->id == collage::kind_id<struct collage::ops::reshape>;
+      for (const collage::pattern_entry& pattern : table().patterns) {
+        collage::match_record record;
+        if (!collage::match_at(network.view(), pattern.nodes, node, record)) continue;
+        const collage::verdict accepted = pattern.accepts(network.view(), record);
+        if (!accepted) {
+          reasons += std::string(" ") + pattern.name + ": " + accepted.rule + ";";
+          ++refused_[pattern.name];
+          continue;
+        }
+        if (check_match(network, pattern, record, packed, options, reasons)) {
+          ++checked_[pattern.name];
+          covered = covered || record.nodes == 1;
+        }
+      }
+      if (options.must_cover && !covered)
+        ADD_FAILURE() << Backend::name << " does not take " << network.node_name(node) << " of "
+                      << collage::detail::to_string(network.type_of(network.node(node).first_output)) << ":" << reasons
+                      << " COLLAGE_SEED=" << data_.seed();
+    }
+  }
+
+  /// How often a pattern was built and agreed, or was refused by `accepts`.
+  std::size_t checked(const std::string& pattern) const { return count(checked_, pattern); }
+  std::size_t refused(const std::string& pattern) const { return count(refused_, pattern); }
+  void expect_every_pattern_checked() const {
+    for (const collage::pattern_entry& pattern : table().patterns)
+      EXPECT_GT(checked(pattern.name), 0U) << Backend::name << "'s pattern " << pattern.name << " was never checked";
+  }
+  /// The names of all kernels that were built.
+  const std::map<std::string, std::size_t>& kernels() const { return kernels_; }
+
+  static const collage::backend_entry& table() { return collage::table_of<collage::backend_set<Backend>>[0]; }
+
+ private:
+  using counts = std::map<std::string, std::size_t>;
+  static std::size_t count(const counts& list, const std::string& name) {
+    const auto found = list.find(name);
+    return found == list.end() ? 0 : found->second;
+  }
+
+  /// The operands of one match with memory of their own.
+  struct operands {
+    std::vector<std::shared_ptr<const std::byte>> contents;
+    std::vector<collage::known_value> known;
+  };
+
+  bool check_match(const collage::graph& network, const collage::pattern_entry& pattern,
+                   const collage::match_record& record, collage::packed_weights& packed, const check_options& options,
+                   std::string& reasons) {
+    const collage::graph_view view = network.view();
+    const std::uint32_t result = view.output_of(record.node[record.nodes - 1]);
+    operands given;
+    for (const std::uint32_t v : record.argument_list()) {
+      given.contents.push_back(view.is_constant(v) ? network.constant(v).bytes
+                                                   : data_.contents(network.type_of(v), options.range));
+      if (!view.is_constant(v)) given.known.push_back({v, {given.contents.back().get(), network.type_of(v)}});
+    }
+    const std::uint32_t wanted[] = {result};
+    const collage::oracle_value expected =
+        collage::evaluate_group(network, record.node_list(), given.known, wanted).front();
+
+    bool good = true;
+    const std::size_t choices = pattern.choices(view, record);
+    for (int threads = 1; threads <= 2; ++threads)
+      for (std::size_t choice = 0; choice < choices; ++choice) {
+        collage::build_context context(network, threads, packed);
+        context.set_choice(choice);
+        collage::kernel built;
+        try {
+          built = pattern.build(view, record, context);
+        } catch (const collage::error& e) {
+          reasons += std::string(" ") + pattern.name + ": " + e.what() + ";";
+          if (e.kind() != collage::error_kind::unsupported)
+            ADD_FAILURE() << Backend::name << " " << pattern.name << ": " << e.what();
+          return false;
+        }
+        ++kernels_[built.name()];
+        const std::string where = std::string(Backend::name) + " pattern " + pattern.name + " at " +
+                                  network.node_name(record.node[record.nodes - 1]) + ", kernel '" + built.name() +
+                                  "', choice " + std::to_string(choice) + ", " + std::to_string(threads) +
+                                  " threads, operands " + operand_text(network, record) +
+                                  ", COLLAGE_SEED=" + std::to_string(data_.seed());
+        EXPECT_FALSE(built.name().empty()) << where;
+        const int token = table().enter != nullptr ? table().enter(threads) : 0;
+        good = run(network, record, built, given, expected, 0, 0xFF, options, where) && good;
+        good = run(network, record, built, given, expected, size_of(expected.type.type), 0x5A, options,
+                   where + ", unaligned") &&
+               good;
+        if (table().enter != nullptr) table().leave(token);
+        if (threads == 1) good = run_twice_at_once(network, record, built, given, expected, options, where) && good;
+      }
+    return good;
+  }
+
+  bool run(const collage::graph& network, const collage::match_record& record, const collage::kernel& built,
+           const operands& given, const collage::oracle_value& expected, std::size_t shift, unsigned char fill,
+           const check_options& options, const std::string& where) {
+    std::vector<exact_copy> in;
+    std::vector<const void*> pointers;
+    for (std::size_t i = 0; i < given.contents.size(); ++i) {
+      // Constants stay where the graph has them, at their aligned address.
+      const bool moved = !network.view().is_constant(record.argument[i]);
+      in.emplace_back(given.contents[i].get(), network.type_of(record.argument[i]).bytes(), moved ? shift : 0);
+      pointers.push_back(built.reads(i) ? in.back().data() : nullptr);
+    }
+    const guarded_memory out(expected.type.bytes(), shift, fill);
+    const guarded_memory workspace(built.workspace(), 0, fill);
+    void* const outs[] = {out.data()};
+    built(collage::kernel_call{pointers.data(), outs, workspace.data()});
+
+    EXPECT_TRUE(out.intact()) << where << ": it wrote outside its output";
+    EXPECT_TRUE(workspace.intact()) << where << ": it wrote outside its workspace of " << built.workspace() << " bytes";
+    bool good = out.intact() && workspace.intact();
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const std::size_t bytes = network.type_of(record.argument[i]).bytes();
+      const bool same = bytes == 0 || std::memcmp(in[i].data(), given.contents[i].get(), bytes) == 0;
+      EXPECT_TRUE(same) << where << ": it changed operand " << i;
+      good = good && same;
+    }
+    const collage::agreement a =
+        collage::compare(collage::const_tensor_view{out.data(), expected.type}, expected, options.tolerance);
+    EXPECT_TRUE(a.agrees) << where << ": " << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": "
+                          << a.actual << ", the reference has " << a.expected << ", relative " << a.worst_relative;
+    return good && a.agrees;
+  }
+
+  /// Kernels are immutable: two threads may be in the same one, each with a workspace of its own.
+  bool run_twice_at_once(const collage::graph& network, const collage::match_record& record,
+                         const collage::kernel& built, const operands& given, const collage::oracle_value& expected,
+                         const check_options& options, const std::string& where) {
+    bool good[2] = {};
+    const auto body = [&](bool& answer) {
+      const int token = table().enter != nullptr ? table().enter(1) : 0;
+      answer = run(network, record, built, given, expected, 0, 0xFF, options, where + ", two calls at once");
+      if (table().enter != nullptr) table().leave(token);
+    };
+    std::thread other([&] { body(good[0]); });
+    body(good[1]);
+    other.join();
+    return good[0] && good[1];
+  }
+
+  static std::string operand_text(const collage::graph& network, const collage::match_record& record) {
+    std::string text;
+    for (const std::uint32_t v : record.argument_list())
+      text += (text.empty() ? "" : " ") + collage::detail::to_string(network.type_of(v)) +
+              (network.view().is_constant(v) ? "c" : "");
+    return text;
+  }
+
+  data_source data_;
+  collage::probe_result probed_;
+  counts checked_, refused_, kernels_;
+};
+
+}  // namespace collage_test
