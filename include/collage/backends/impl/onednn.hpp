@@ -1,0 +1,111 @@
+// The definitions of collage/backends/onednn.hpp. Included by exactly one file of a program, compiled with OpenMP and
+// linked with oneDNN (its build for OpenMP): src/onednn.cpp, which is the target collage::onednn, or one of the user's
+// own.
+#pragma once
+
+#include <collage/backends/impl/compiled_for.hpp>
+#include <collage/backends/impl/onednn_conv.hpp>
+#include <collage/backends/impl/onednn_library.hpp>
+#include <collage/backends/impl/onednn_matmul.hpp>
+#include <collage/backends/impl/onednn_rows.hpp>
+#include <collage/backends/impl/onednn_window.hpp>
+#include <collage/backends/impl/team.hpp>
+#include <collage/backends/onednn.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace collage::inline v0::detail::onednn {
+namespace {
+
+/// The team's size while a kernel is built: the library divides the work then.
+class building_with {
+ public:
+  explicit building_with(int threads) : before_(host::enter_team(threads)) {}
+  ~building_with() { host::leave_team(before_); }
+  building_with(const building_with&) = delete;
+  building_with& operator=(const building_with&) = delete;
+
+ private:
+  int before_;
+};
+
+inline kernel build_single(const any_match& m, build_context& context, std::uint32_t node) {
+  if (m.is(node, ops::max_pool)) return build_max_pool(m, context, node);
+  if (m.is(node, ops::average_pool)) return build_average_pool(m, context, node);
+  if (m.is(node, ops::resize)) return build_resize(m, context, node);
+  if (m.is(node, ops::softmax)) return build_softmax(m, context, node);
+  if (m.is(node, ops::layer_norm)) return build_layer_norm(m, context, node);
+  if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return build_reduction(m, context, node);
+  if (m.is(node, ops::concat)) return build_concat(m, context, node);
+  if (m.is(node, ops::transpose)) return build_transpose(m, context, node);
+  if (m.inputs_of(node).size() == 2) return build_binary(m, context, node);
+  return build_eltwise(m, context, node);
+}
+
+inline kernel build_any(const any_match& m, build_context& context) {
+  bool anchored = false;
+  for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
+  if (!anchored) return build_single(m, context, m.nodes().back());
+  const chain c = chain_of(m);
+  if (m.is(c.anchor, ops::conv)) return build_conv(m, context, c);
+  return build_matmul(m, context, c);
+}
+
+/// The instruction set that the library compiles its kernels for, by its own name.
+inline const char* instruction_set() {
+  switch (dnnl_get_effective_cpu_isa()) {
+    case dnnl_cpu_isa_sse41: return "sse41";
+    case dnnl_cpu_isa_avx: return "avx";
+    case dnnl_cpu_isa_avx2: return "avx2";
+    case dnnl_cpu_isa_avx2_vnni: return "avx2_vnni";
+    case dnnl_cpu_isa_avx2_vnni_2: return "avx2_vnni_2";
+    case dnnl_cpu_isa_avx512_core: return "avx512_core";
+    case dnnl_cpu_isa_avx512_core_vnni: return "avx512_core_vnni";
+    case dnnl_cpu_isa_avx512_core_bf16: return "avx512_core_bf16";
+    case dnnl_cpu_isa_avx512_core_fp16: return "avx512_core_fp16";
+    case dnnl_cpu_isa_avx512_core_amx: return "avx512_core_amx";
+    case dnnl_cpu_isa_avx512_core_amx_fp16: return "avx512_core_amx_fp16";
+    default: return "another instruction set";
+  }
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::onednn
+
+namespace collage::inline v0 {
+
+kernel onednn::build(const any_match& m, build_context& context) {
+  namespace library = detail::onednn;
+  if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
+  const library::building_with team(context.threads());
+  return library::translated(m.pattern(), [&] { return library::build_any(m, context); });
+}
+
+std::size_t onednn::choices(const any_match& m) {
+  using namespace detail::onednn;
+  for (const std::uint32_t node : m.nodes())
+    if (m.is(node, ops::conv)) return conv_ways(conv_problem_of(m, node)).size();
+  return 1;
+}
+
+probe_result onednn::probe() {
+  namespace library = detail::onednn;
+  static const std::string instructions = detail::host::why_not_here();
+  if (!instructions.empty()) return {.available = false, .reason = instructions.c_str()};
+  const dnnl_version_t& version = *dnnl_version();
+  static const std::string number =
+      std::to_string(version.major) + '.' + std::to_string(version.minor) + '.' + std::to_string(version.patch);
+  static const std::string details =
+      std::string("kernels for ") + library::instruction_set() + "; " + detail::host::compiled_for();
+  const bool shares_the_team = version.cpu_runtime == DNNL_RUNTIME_OMP;
+  return {.available = shares_the_team,
+          .version = number.c_str(),
+          .details = details.c_str(),
+          .reason = shares_the_team ? "" : "this oneDNN does not run on OpenMP: install its build for GNU OpenMP"};
+}
+
+int onednn::enter(int threads) { return detail::host::enter_team(threads); }
+void onednn::leave(int token) { detail::host::leave_team(token); }
+
+}  // namespace collage::inline v0

@@ -1,0 +1,114 @@
+// What the oneDNN adapter's files share: the engine, memory descriptors, errors.
+#pragma once
+
+#include <collage/error.hpp>
+#include <collage/shape.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+namespace collage::inline v0::detail::onednn {
+namespace {
+
+using dims = dnnl::memory::dims;
+using desc = dnnl::memory::desc;
+using tag = dnnl::memory::format_tag;
+inline constexpr auto f32 = dnnl::memory::data_type::f32;
+
+/// The one CPU engine. It has no state that could be seen.
+inline const dnnl::engine& cpu() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+/// Calls f; the library's exceptions become ours. `what` says what was tried.
+template <class F>
+auto translated(const char* what, const F& f) {
+  try {
+    return f();
+  } catch (const dnnl::error& e) {
+    const std::string text = std::string("the library refused ") + what + ": " + e.what();
+    if (e.status == dnnl_out_of_memory) throw error(error_kind::environment, text, "onednn");
+    if (e.status == dnnl_unimplemented || e.status == dnnl_invalid_arguments || e.status == dnnl_last_impl_reached)
+      throw error(error_kind::unsupported, text, "onednn");
+    throw error(error_kind::failure, text, "onednn");
+  }
+}
+
+/// The library's reference implementations are plain loops, up to a thousand times slower than others.
+template <class Descriptor>
+bool is_plain_loop(const Descriptor& d) {
+  return std::string(d.impl_info_str()).starts_with("ref");
+}
+template <class Descriptor>
+Descriptor fast(Descriptor d) {
+  if (is_plain_loop(d)) throw error(error_kind::unsupported, "the library has plain loops alone for this", "onednn");
+  return d;
+}
+
+/// Attributes that every primitive has: scratch memory is ours, and nothing, not even the environment, lowers
+/// precision.
+inline dnnl::primitive_attr attributes(const dnnl::post_ops& then = {}) {
+  dnnl::primitive_attr a;
+  a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  a.set_fpmath_mode(dnnl::fpmath_mode::strict);
+  a.set_post_ops(then);
+  return a;
+}
+
+inline dims to_dims(const shape& s) { return {s.begin(), s.end()}; }
+
+inline std::int64_t product(const dims& d) {
+  std::int64_t p = 1;
+  for (const std::int64_t extent : d) p *= extent;
+  return p;
+}
+
+/// Steps, in elements, of a dense row-major tensor.
+inline dims dense_steps(const dims& extents) {
+  dims steps(extents.size(), 1);
+  for (std::size_t i = extents.size(); i-- > 1;) steps[i - 1] = steps[i] * extents[i];
+  return steps;
+}
+
+/// A dense row-major tensor. A scalar has one dimension here.
+inline desc dense(const dims& extents) {
+  const dims at_least_one = extents.empty() ? dims{1} : extents;
+  return {at_least_one, f32, dense_steps(at_least_one)};
+}
+inline desc dense_of(const shape& s) { return dense(to_dims(s)); }
+
+/// The layout is left to the library.
+inline desc free_layout(const dims& extents) { return {extents, f32, tag::any}; }
+
+/// All that tells two layouts apart, as text.
+inline std::string text_of(const desc& d) {
+  std::string text;
+  const auto list = [&](const char* name, const dims& values) {
+    text += name;
+    for (const std::int64_t v : values) text += ' ' + std::to_string(v);
+  };
+  list("extents", d.get_dims());
+  list(" padded", d.get_padded_dims());
+  list(" steps", d.get_strides());
+  list(" blocks", d.get_inner_blks());
+  list(" of", d.get_inner_idxs());
+  return text;
+}
+
+/// The library's name of an activation's layout, as in "nChw16c"; only for images with channels.
+inline std::string name_of(const desc& d) {
+  const auto rank = static_cast<std::size_t>(d.get_ndims());
+  const char* const spatial[] = {"", "w", "hw", "dhw"};
+  const std::string places = rank >= 2 && rank <= 5 ? spatial[rank - 2] : "";
+  if (const dims blocks = d.get_inner_blks(); !blocks.empty()) return "nC" + places + std::to_string(blocks[0]) + "c";
+  const dims steps = d.get_strides();
+  return steps[1] == 1 && d.get_dims()[1] > 1 ? "n" + places + "c" : "nc" + places;
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::onednn

@@ -1,0 +1,195 @@
+// Products on oneDNN. Constant second operands are packed once in the library's layout; transposes, those of the
+// operator and those fused around it, are steps in memory.
+#pragma once
+
+#include <collage/backends/impl/onednn_program.hpp>
+#include <collage/backends/impl/onednn_steps.hpp>
+#include <collage/backends/onednn_chain.hpp>
+#include <collage/ops.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::onednn {
+namespace {
+
+/// A tensor in memory: extents and steps.
+struct strided {
+  dims extents, steps;
+  desc layout() const { return {extents, f32, steps}; }
+};
+
+/// How an operand of a product lies in memory: the source of a fused transpose is read where it is, and the operator's
+/// own transpose swaps the last two steps. Rank 1 becomes a row or a column.
+inline strided matmul_operand(const any_match& m, std::uint32_t value, bool transposed, bool second,
+                              std::uint32_t& source) {
+  shape permutation;
+  source = source_of(m, value, permutation);
+  const dims extents = to_dims(m.type_of(source).dims);
+  const dims steps = dense_steps(extents);
+  strided s{extents, steps};
+  for (std::size_t i = 0; i < permutation.size(); ++i) {
+    s.extents[i] = extents[static_cast<std::size_t>(permutation[i])];
+    s.steps[i] = steps[static_cast<std::size_t>(permutation[i])];
+  }
+  if (extents.size() == 1) {
+    const auto at = second ? s.extents.end() : s.extents.begin();
+    s.extents.insert(at, 1);
+    s.steps = second ? dims{1, 1} : dims{extents[0], 1};
+  } else if (transposed) {
+    std::swap(s.extents[extents.size() - 1], s.extents[extents.size() - 2]);
+    std::swap(s.steps[extents.size() - 1], s.steps[extents.size() - 2]);
+  }
+  return s;
+}
+
+/// A product of batches in the library's terms: a, b, c with the same rank.
+struct matmul_problem {
+  std::uint32_t a_value = 0, b_value = 0;
+  strided a, b, c;
+  std::size_t batches() const { return c.extents.size() - 2; }
+};
+
+/// Puts two neighbouring batch dimensions together where all three tensors allow it: the library is quickest with few.
+inline bool merge_batches(matmul_problem& p, std::size_t i) {
+  const auto merges = [i](const strided& s, bool whole) {
+    if (s.extents[i] == 1 && s.extents[i + 1] == 1) return !whole;
+    return whole && s.steps[i] == s.steps[i + 1] * s.extents[i + 1];
+  };
+  const auto whole = [&](const strided& s) {
+    return s.extents[i] == p.c.extents[i] && s.extents[i + 1] == p.c.extents[i + 1];
+  };
+  for (const strided* s : {&p.a, &p.b, &p.c})
+    if (!merges(*s, whole(*s))) return false;
+  for (strided* s : {&p.a, &p.b, &p.c}) {
+    s->extents[i + 1] *= s->extents[i];
+    s->extents.erase(s->extents.begin() + static_cast<std::ptrdiff_t>(i));
+    s->steps.erase(s->steps.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return true;
+}
+
+/// Batches of rows that all meet the same b are one matrix of many rows.
+inline bool merge_rows(matmul_problem& p) {
+  const std::size_t last = p.batches();  // the dimension of the rows
+  if (last == 0 || p.b.extents[last - 1] != 1) return false;
+  for (const strided* s : {&p.a, &p.c})
+    if (s->extents[last - 1] != p.c.extents[last - 1] || s->steps[last - 1] != s->steps[last] * s->extents[last])
+      return false;
+  for (strided* s : {&p.a, &p.c}) s->extents[last] *= s->extents[last - 1];
+  for (strided* s : {&p.a, &p.b, &p.c}) {
+    s->extents.erase(s->extents.begin() + static_cast<std::ptrdiff_t>(last - 1));
+    s->steps.erase(s->steps.begin() + static_cast<std::ptrdiff_t>(last - 1));
+  }
+  return true;
+}
+
+/// Drops a batch dimension of 1.
+inline bool drop_batch(matmul_problem& p, std::size_t i) {
+  if (p.c.extents[i] != 1) return false;
+  for (strided* s : {&p.a, &p.b, &p.c}) {
+    s->extents.erase(s->extents.begin() + static_cast<std::ptrdiff_t>(i));
+    s->steps.erase(s->steps.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  return true;
+}
+
+/// Gives rows and columns of one element the steps of a dense matrix. Nothing ever takes those steps, but the library
+/// reads from them how far rows are apart, and version 3.2 computes nothing at all where that seems too little.
+inline void settle(strided& s) {
+  const std::size_t column = s.extents.size() - 1;
+  const std::size_t row = column - 1;
+  if (s.extents[column] == 1) s.steps[column] = 1;
+  if (s.extents[row] == 1) s.steps[row] = s.steps[column] == 1 ? s.extents[column] : 1;
+}
+
+inline matmul_problem matmul_problem_of(const any_match& m, const chain& c) {
+  const auto transposes = m.attributes(c.anchor, ops::matmul);
+  const std::span<const std::uint32_t> in = m.inputs_of(c.anchor);
+  matmul_problem p;
+  p.a = matmul_operand(m, in[0], transposes.transpose_a, false, p.a_value);
+  p.b = matmul_operand(m, in[1], transposes.transpose_b, true, p.b_value);
+
+  const std::size_t rank = std::max(p.a.extents.size(), p.b.extents.size());
+  for (strided* s : {&p.a, &p.b})
+    while (s->extents.size() < rank) {
+      s->steps.insert(s->steps.begin(), s->steps[0] * s->extents[0]);
+      s->extents.insert(s->extents.begin(), 1);
+    }
+  for (std::size_t i = 0; i < rank; ++i) p.c.extents.push_back(std::max(p.a.extents[i], p.b.extents[i]));
+  p.c.extents[rank - 2] = p.a.extents[rank - 2];
+  p.c.extents[rank - 1] = p.b.extents[rank - 1];
+  p.c.steps = dense_steps(p.c.extents);
+  if (c.steps > 0 && c.step[c.steps - 1].what == chain_step::action::transpose) {
+    // Dimension i of what is written is dimension permutation[i] of the product.
+    const shape permutation = m.attributes(c.step[c.steps - 1].node, ops::transpose).permutation;
+    const dims steps = dense_steps(to_dims(m.type_of(m.output()).dims));
+    for (std::size_t i = 0; i < rank; ++i) p.c.steps[static_cast<std::size_t>(permutation[i])] = steps[i];
+  }
+
+  for (std::size_t i = 0; i < p.batches();)
+    if (!drop_batch(p, i)) ++i;
+  for (std::size_t i = 0; i + 1 < p.batches();)
+    if (!merge_batches(p, i)) ++i;
+  while (merge_rows(p)) {}
+  for (strided* s : {&p.a, &p.b, &p.c}) settle(*s);
+  // Heads side by side in the rows: the library's fast kernels know that layout with two batch dimensions alone.
+  if (p.batches() == 1)
+    for (strided* s : {&p.a, &p.b, &p.c}) {
+      s->steps.insert(s->steps.begin(), product(s->extents));
+      s->extents.insert(s->extents.begin(), 1);
+    }
+  return p;
+}
+
+inline kernel build_matmul(const any_match& m, build_context& context, const chain& c) {
+  const matmul_problem p = matmul_problem_of(m, c);
+  const dims result = p.c.extents;
+  dims columns(result.size(), 1);
+  columns.back() = result.back();
+
+  // One number per column right behind the product is its bias.
+  const shape& whole = m.type_of(m.output_of(c.anchor)).dims;
+  std::uint32_t bias = match_record::nothing;
+  epilogue then;
+  for (std::size_t i = 0; i < c.steps; ++i) {
+    const chain_step& s = c.step[i];
+    if (s.what == chain_step::action::transpose) continue;
+    if (s.what != chain_step::action::add) {
+      append_pointwise(then, s);
+      continue;
+    }
+    const spread lies = spread_of(m.type_of(s.operand).dims, whole, false);
+    if (lies == spread::last && i == 0) {
+      bias = s.operand;
+      continue;
+    }
+    const desc layout = dense(lies == spread::full ? result : lies == spread::last ? columns : dims(result.size(), 1));
+    then.add(s.operand, layout, layout);
+  }
+
+  const bool packed = m.graph().is_constant(p.b_value);
+  const desc a = p.a.layout();
+  const desc b = packed ? free_layout(p.b.extents) : p.b.layout();
+  const desc y = p.c.layout();
+  using descriptor = dnnl::matmul::primitive_desc;
+  const descriptor d =
+      fast(bias == match_record::nothing ? descriptor(cpu(), a, b, y, attributes(then.ops()))
+                                         : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())));
+
+  program_builder program(m, context);
+  std::vector<std::pair<int, std::size_t>> operands{
+      {DNNL_ARG_SRC, program.read(p.a_value, a)},
+      {DNNL_ARG_WEIGHTS, program.read(p.b_value, p.b.layout(), d.weights_desc())},
+      {DNNL_ARG_DST, program.output(y)}};
+  if (bias != match_record::nothing) operands.emplace_back(DNNL_ARG_BIAS, program.read(bias, dense(columns)));
+  then.read(program, d, operands);
+  program.run(d, dnnl::matmul(d), std::move(operands));
+  return program.finish(std::string(d.impl_info_str()) + (packed ? " packed" : ""));
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::onednn

@@ -1,0 +1,283 @@
+// A kernel on oneDNN: primitives run one after the other, and the memory they read and write.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <collage/backends/any_match.hpp>
+#include <collage/backends/impl/onednn_library.hpp>
+#include <collage/backends/impl/team.hpp>
+#include <collage/run/kernel.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::onednn {
+namespace {
+
+/// Where the memory of an operand is.
+struct place {
+  enum class source : std::uint8_t { argument, output, workspace, constant };
+  source from = source::argument;
+  std::size_t index = 0;                        ///< which argument, or the offset in the workspace
+  std::shared_ptr<const std::byte> contents{};  ///< of a constant, kept alive
+  desc layout{};
+};
+
+/// One primitive and its operands: indices into the list of places.
+struct program_step {
+  dnnl::primitive what;
+  std::vector<std::pair<int, std::size_t>> operands;
+};
+
+/// What one call needs for itself. The library's memory objects hold the pointer that a primitive reads, so that two
+/// calls at one time may not share them.
+struct call_frame {
+  std::vector<dnnl::memory> memories;
+  std::vector<dnnl_exec_arg_t> operands;  ///< of all steps, one behind the other
+  dnnl::stream stream;
+};
+
+/// A finished program. A call sets the pointers of a frame, 5 nanoseconds each; creating memory objects instead would
+/// take 200 each. The library itself takes some 300 per primitive and allocates a handful of small blocks: its
+/// argument list.
+class program {
+ public:
+  program(std::vector<place> places, std::vector<program_step> steps, std::size_t output_bytes)
+      : places_(std::move(places)), steps_(std::move(steps)), output_bytes_(output_bytes) {
+    for (std::size_t i = 0; i < places_.size(); ++i)
+      if (places_[i].from != place::source::constant) variable_.push_back(i);
+    give(make_frame());
+  }
+  ~program() {
+    for (std::atomic<call_frame*>& slot : idle_) delete slot.load();
+  }
+  program(const program&) = delete;
+  program& operator=(const program&) = delete;
+
+  void run(const kernel_call& call) const {
+    call_frame* const frame = take();
+    for (const std::size_t i : variable_)
+      dnnl_memory_set_data_handle(frame->memories[i].get(), pointer(places_[i], call));
+    // Out of memory is all that can go wrong. Kernels do not throw, and a result of NaN is not overlooked.
+    if (!execute(*frame)) std::memset(call.out[0], 0xFF, output_bytes_);
+    give(frame);
+  }
+
+ private:
+  bool execute(const call_frame& frame) const noexcept {
+    const dnnl_exec_arg_t* operands = frame.operands.data();
+    for (const program_step& step : steps_) {
+      const auto count = static_cast<int>(step.operands.size());
+      try {
+        if (dnnl_primitive_execute(step.what.get(), frame.stream.get(), count, operands) != dnnl_success) return false;
+      } catch (...) { return false; }
+      operands += count;
+    }
+    return true;
+  }
+
+  static void* pointer(const place& p, const kernel_call& call) {
+    switch (p.from) {
+      case place::source::argument: return const_cast<void*>(call.in[p.index]);
+      case place::source::output: return call.out[0];
+      default: return static_cast<std::byte*>(call.workspace) + p.index;
+    }
+  }
+
+  call_frame* make_frame() const {
+    auto frame = std::make_unique<call_frame>();
+    for (const place& p : places_)
+      frame->memories.emplace_back(p.layout, cpu(), const_cast<std::byte*>(p.contents.get()));
+    for (const program_step& step : steps_)
+      for (const auto& [argument, operand] : step.operands)
+        frame->operands.push_back({argument, frame->memories[operand].get()});
+    frame->stream = dnnl::stream(cpu());
+    return frame.release();
+  }
+
+  /// An idle frame; a new one where more calls run at one time than ever before.
+  call_frame* take() const {
+    for (;;) {
+      for (std::atomic<call_frame*>& slot : idle_)
+        if (slot.load(std::memory_order_relaxed) != nullptr)
+          if (call_frame* const frame = slot.exchange(nullptr, std::memory_order_acquire); frame != nullptr)
+            return frame;
+      try {
+        return make_frame();
+      } catch (...) {
+        std::this_thread::yield();  // no memory: another call's frame will do
+      }
+    }
+  }
+  void give(call_frame* frame) const {
+    for (std::atomic<call_frame*>& slot : idle_) {
+      call_frame* nothing = nullptr;
+      if (slot.compare_exchange_strong(nothing, frame, std::memory_order_release, std::memory_order_relaxed)) return;
+    }
+    delete frame;
+  }
+
+  std::vector<place> places_;
+  std::vector<program_step> steps_;
+  std::vector<std::size_t> variable_;
+  std::size_t output_bytes_;
+  mutable std::array<std::atomic<call_frame*>, 16> idle_{};
+};
+
+/// A program as a kernel, for what needs nothing around it.
+struct run_program {
+  std::shared_ptr<const program> steps;
+  void operator()(const kernel_call& call) const { steps->run(call); }
+};
+
+/// Puts a program together. Operands are numbers that its functions hand out.
+class program_builder {
+ public:
+  using operand = std::size_t;
+
+  program_builder(const any_match& m, const build_context& context) : match_(&m), context_(&context) {}
+
+  const any_match& match() const { return *match_; }
+  const build_context& context() const { return *context_; }
+  const desc& layout_of(operand o) const { return places_[o].layout; }
+
+  /// A value of the graph, read as `layout` says.
+  operand read(std::uint32_t value, const desc& layout) {
+    places_.push_back({.from = place::source::argument, .index = match_->index_of(value), .layout = layout});
+    return places_.size() - 1;
+  }
+  /// What the kernel writes.
+  operand output(const desc& layout) {
+    places_.push_back({.from = place::source::output, .layout = layout});
+    return places_.size() - 1;
+  }
+  /// Memory between two steps.
+  operand scratch(const desc& layout) {
+    places_.push_back({.from = place::source::workspace, .index = workspace_, .layout = layout});
+    workspace_ += aligned(layout.get_size());
+    return places_.size() - 1;
+  }
+
+  /// The same memory, seen in another way.
+  operand seen_as(operand o, const desc& layout) {
+    place copy = places_[o];
+    copy.layout = layout;
+    places_.push_back(std::move(copy));
+    return places_.size() - 1;
+  }
+
+  /// A value that lies as `from` says, in the layout `to`: as it is, packed now where it is constant, or reordered in
+  /// every call.
+  operand read(std::uint32_t value, const desc& from, const desc& to) {
+    if (from == to) return read(value, from);
+    if (!match_->graph().is_constant(value)) {
+      const operand made = scratch(to);
+      reorder(read(value, from), made);
+      return made;
+    }
+    const std::byte* const contents = context_->constant<std::byte>(value);
+    const auto pack = [&](std::byte* bytes) {
+      dnnl::memory source(from, cpu(), const_cast<std::byte*>(contents));
+      dnnl::memory packed(to, cpu(), bytes);
+      dnnl::stream stream(cpu());
+      dnnl::reorder(source, packed).execute(stream, source, packed);
+      stream.wait();
+    };
+    std::shared_ptr<const std::byte> packed;
+    if (to.get_format_kind() == dnnl::memory::format_kind::blocked) {
+      packed = context_->packed(value, "onednn " + text_of(from) + " to " + text_of(to), to.get_size(), pack);
+    } else {  // nothing that can be read tells this layout from others
+      const std::shared_ptr<std::byte> own = allocate_bytes(to.get_size());
+      pack(own.get());
+      packed = own;
+    }
+    places_.push_back({.from = place::source::constant, .contents = std::move(packed), .layout = to});
+    return places_.size() - 1;
+  }
+
+  /// Appends a primitive made from its description.
+  template <class Descriptor>
+  void run(const Descriptor& d, const dnnl::primitive& what, std::vector<std::pair<int, operand>> operands) {
+    if (const desc needed = d.scratchpad_desc(); needed.get_size() > 0) {
+      // One region serves the scratch memory of all steps; its place is known when all are there.
+      scratchpads_.push_back(places_.size());
+      scratchpad_size_ = std::max(scratchpad_size_, aligned(needed.get_size()));
+      places_.push_back({.from = place::source::workspace, .layout = needed});
+      operands.emplace_back(DNNL_ARG_SCRATCHPAD, places_.size() - 1);
+    }
+    steps_.push_back({what, std::move(operands)});
+  }
+  void reorder(operand from, operand to) {
+    const dnnl::reorder::primitive_desc d =
+        fast(dnnl::reorder::primitive_desc(cpu(), layout_of(from), cpu(), layout_of(to), attributes()));
+    run(d, dnnl::reorder(d), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+  }
+
+  /// The finished kernel. `wrap` makes the function object from the program.
+  template <class Wrap>
+  kernel finish(const std::string& name, const Wrap& wrap) {
+    for (const operand o : scratchpads_) places_[o].index = workspace_;
+    std::vector<bool> is_read(match_->arguments().size(), false);
+    for (const place& p : places_)
+      if (p.from == place::source::argument) is_read[p.index] = true;
+    const std::size_t bytes = match_->type_of(match_->output()).bytes();
+    auto steps = std::make_shared<const program>(std::move(places_), std::move(steps_), bytes);
+    kernel made(name, wrap(std::move(steps)), workspace_ + scratchpad_size_);
+    for (std::size_t i = 0; i < is_read.size(); ++i)
+      if (!is_read[i]) made.does_not_read(i);
+    return made;
+  }
+  kernel finish(const std::string& name) {
+    return finish(name, [](std::shared_ptr<const program> steps) { return run_program{std::move(steps)}; });
+  }
+
+ private:
+  static std::size_t aligned(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+
+  const any_match* match_;
+  const build_context* context_;
+  std::vector<place> places_;
+  std::vector<program_step> steps_;
+  std::vector<operand> scratchpads_;
+  std::size_t workspace_ = 0;
+  std::size_t scratchpad_size_ = 0;
+};
+
+/// The post-ops of a primitive and the tensors they read.
+class epilogue {
+ public:
+  /// `layout` is that of `value` as the post-op wants it, perhaps free; `from` how it lies in memory.
+  void add(std::uint32_t value, const desc& from, const desc& layout) {
+    added_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops_.len()) | DNNL_ARG_SRC_1, value, from});
+    ops_.append_binary(dnnl::algorithm::binary_add, layout);
+  }
+  void apply(dnnl::algorithm what, double alpha, double beta) {
+    ops_.append_eltwise(what, static_cast<float>(alpha), static_cast<float>(beta));
+  }
+  const dnnl::post_ops& ops() const { return ops_; }
+
+  /// Reads the tensors in the layouts that the primitive decided on.
+  template <class Descriptor>
+  void read(program_builder& p, const Descriptor& d, std::vector<std::pair<int, std::size_t>>& operands) const {
+    for (const tensor& t : added_)
+      operands.emplace_back(t.argument, p.read(t.value, t.from, d.query_md(dnnl::query::exec_arg_md, t.argument)));
+  }
+
+ private:
+  struct tensor {
+    int argument;
+    std::uint32_t value;
+    desc from;
+  };
+  dnnl::post_ops ops_;
+  std::vector<tensor> added_;
+};
+
+}  // namespace
+}  // namespace collage::inline v0::detail::onednn

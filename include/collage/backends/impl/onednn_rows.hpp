@@ -1,0 +1,198 @@
+// What oneDNN does row by row or element by element: softmax, layer norm, reductions, elementwise operators; and what
+// moves elements: concat, transpose.
+#pragma once
+
+#include <algorithm>
+#include <collage/backends/impl/onednn_program.hpp>
+#include <collage/backends/impl/onednn_steps.hpp>
+#include <collage/backends/impl/onednn_window.hpp>
+#include <collage/backends/impl/team.hpp>
+#include <collage/ops.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::onednn {
+namespace {
+
+/// [rows, elements of a row], where rows end before dimension `axis`.
+inline dims as_rows(const shape& s, std::size_t axis) {
+  return {shape(s.list().first(axis)).elements(), shape(s.list().subspan(axis)).elements()};
+}
+
+/// Where a row holds a NaN or infinity, all of its result is NaN; the library says so in single elements.
+struct run_softmax {
+  std::shared_ptr<const program> steps;
+  std::int64_t rows, length;
+  int threads;
+
+  void operator()(const kernel_call& call) const {
+    steps->run(call);
+    auto* const out = static_cast<float*>(call.out[0]);
+    host::parallel_parts(threads, rows, 1, 0.125 * static_cast<double>(length),
+                         [&](std::int64_t first, std::int64_t last) {
+                           if (largest_bits(out, first * length, last * length) <= infinity_bits) return;
+                           for (std::int64_t row = first; row < last; ++row)
+                             if (largest_bits(out, row * length, (row + 1) * length) > infinity_bits)
+                               std::fill_n(out + row * length, length, std::numeric_limits<float>::quiet_NaN());
+                         });
+  }
+};
+
+inline kernel build_softmax(const any_match& m, build_context& context, std::uint32_t node) {
+  const auto axis = static_cast<std::size_t>(m.attributes(node, ops::softmax).axis);
+  const dims x = as_rows(m.type_of(m.output()).dims, axis);
+  using descriptor = dnnl::softmax_forward::primitive_desc;
+  const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate,
+                                       dense(x), dense(x), 1, attributes()));
+  program_builder program(m, context);
+  program.run(d, dnnl::softmax_forward(d),
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], dense(x))}, {DNNL_ARG_DST, program.output(dense(x))}});
+  return program.finish(d.impl_info_str(), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
+    return run_softmax{std::move(steps), x[0], x[1], context.threads()};
+  });
+}
+
+inline kernel build_layer_norm(const any_match& m, build_context& context, std::uint32_t node) {
+  const auto a = m.attributes(node, ops::layer_norm);
+  const std::span<const std::uint32_t> in = m.inputs_of(node);
+  const dims x = as_rows(m.type_of(m.output()).dims, static_cast<std::size_t>(a.axis));
+  const desc row = dense({x[1]});
+  auto flags = dnnl::normalization_flags::use_scale;
+  if (in.size() == 3) flags |= dnnl::normalization_flags::use_shift;
+  using descriptor = dnnl::layer_normalization_forward::primitive_desc;
+  const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, dense(x), dense(x),
+                                       static_cast<float>(a.epsilon), flags, attributes()));
+  program_builder program(m, context);
+  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(in[0], dense(x))},
+                                                    {DNNL_ARG_DST, program.output(dense(x))},
+                                                    {DNNL_ARG_SCALE, program.read(in[1], row)}};
+  if (in.size() == 3) operands.emplace_back(DNNL_ARG_SHIFT, program.read(in[2], row));
+  program.run(d, dnnl::layer_normalization_forward(d), std::move(operands));
+  return program.finish(d.impl_info_str());
+}
+
+inline kernel build_reduction(const any_match& m, build_context& context, std::uint32_t node) {
+  const bool mean = m.is(node, ops::reduce_mean);
+  const std::int64_t all = m.type_of(m.inputs_of(node)[0]).dims.elements();
+  const std::int64_t rows = m.type_of(m.output()).dims.elements();
+  const desc x = dense({rows, all / rows});
+  const desc y = dense({rows, 1});
+  const auto how = mean ? dnnl::algorithm::reduction_mean : dnnl::algorithm::reduction_sum;
+  using descriptor = dnnl::reduction::primitive_desc;
+  program_builder program(m, context);
+  if (all == rows) {  // nothing to add up
+    program.reorder(program.read(m.inputs_of(node)[0], dense({rows})), program.output(dense({rows})));
+    return program.finish("reorder");
+  }
+  const descriptor d = fast(descriptor(cpu(), how, x, y, 0, 0, attributes()));
+  program.run(d, dnnl::reduction(d),
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], x)}, {DNNL_ARG_DST, program.output(y)}});
+  return program.finish(d.impl_info_str());
+}
+
+/// The elementwise operators whose results are the reference's for NaN and infinity too. A relu that keeps NaN is an
+/// elu of slope 0.
+inline eltwise exact_eltwise(const any_match& m, std::uint32_t node) {
+  using enum dnnl::algorithm;
+  if (m.is(node, ops::relu)) return {eltwise_elu};
+  if (m.is(node, ops::leaky_relu)) return {eltwise_relu, m.attributes(node, ops::leaky_relu).alpha};
+  if (m.is(node, ops::elu)) return {eltwise_elu, m.attributes(node, ops::elu).alpha};
+  if (m.is(node, ops::sigmoid)) return {eltwise_logistic};
+  if (m.is(node, ops::tanh)) return {eltwise_tanh};
+  if (m.is(node, ops::sqrt)) return {eltwise_sqrt};
+  if (m.is(node, ops::reciprocal)) return {eltwise_pow, 1, -1};
+  if (m.is(node, ops::neg)) return {eltwise_linear, -1, 0};
+  if (m.is(node, ops::abs)) return {eltwise_abs};
+  throw error(error_kind::unsupported, std::string("it has no operator like ") + m.kind_of(node).name, "onednn");
+}
+
+inline kernel build_eltwise(const any_match& m, build_context& context, std::uint32_t node) {
+  const eltwise f = exact_eltwise(m, node);
+  const desc x = dense({m.type_of(m.output()).dims.elements()});
+  using descriptor = dnnl::eltwise_forward::primitive_desc;
+  const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, f.what, x, x,
+                                       static_cast<float>(f.alpha), static_cast<float>(f.beta), attributes()));
+  program_builder program(m, context);
+  program.run(d, dnnl::eltwise_forward(d),
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], x)}, {DNNL_ARG_DST, program.output(x)}});
+  return program.finish(d.impl_info_str());
+}
+
+/// The extents of a whole tensor and of one that is broadcast to it; dimensions that are treated alike become one.
+inline std::pair<dims, dims> merged(const shape& whole, const shape& part) {
+  dims large, small;
+  bool last_shared = false;
+  for (std::size_t d = 0; d < whole.rank; ++d) {
+    if (whole[d] == 1) continue;
+    const bool shared = d + part.rank >= whole.rank && part[d + part.rank - whole.rank] != 1;
+    if (!large.empty() && shared == last_shared) {
+      large.back() *= whole[d];
+      small.back() *= shared ? whole[d] : 1;
+    } else {
+      large.push_back(whole[d]);
+      small.push_back(shared ? whole[d] : 1);
+    }
+    last_shared = shared;
+  }
+  if (large.empty()) return {{1}, {1}};
+  return {large, small};
+}
+
+inline kernel build_binary(const any_match& m, build_context& context, std::uint32_t node) {
+  using enum dnnl::algorithm;
+  const auto how = m.is(node, ops::add)   ? binary_add
+                   : m.is(node, ops::sub) ? binary_sub
+                   : m.is(node, ops::mul) ? binary_mul
+                                          : binary_div;
+  const shape& whole = m.type_of(m.output()).dims;
+  std::uint32_t a = m.inputs_of(node)[0];
+  std::uint32_t b = m.inputs_of(node)[1];
+  if (m.type_of(a).dims.elements() != whole.elements()) std::swap(a, b);  // it commutes, or was refused
+  const auto [large, small] = merged(whole, m.type_of(b).dims);
+  using descriptor = dnnl::binary::primitive_desc;
+  const descriptor d = fast(descriptor(cpu(), how, dense(large), dense(small), dense(large), attributes()));
+  program_builder program(m, context);
+  program.run(d, dnnl::binary(d),
+              {{DNNL_ARG_SRC_0, program.read(a, dense(large))},
+               {DNNL_ARG_SRC_1, program.read(b, dense(small))},
+               {DNNL_ARG_DST, program.output(dense(large))}});
+  return program.finish(d.impl_info_str());
+}
+
+inline kernel build_concat(const any_match& m, build_context& context, std::uint32_t node) {
+  const auto axis = static_cast<std::size_t>(m.attributes(node, ops::concat).axis);
+  const auto flat = [axis](const shape& s) {
+    return dense({shape(s.list().first(axis)).elements(), s[axis], shape(s.list().subspan(axis + 1)).elements()});
+  };
+  std::vector<desc> parts;
+  for (const std::uint32_t v : m.inputs_of(node)) parts.push_back(flat(m.type_of(v).dims));
+  const desc y = flat(m.type_of(m.output()).dims);
+  const dnnl::concat::primitive_desc d(cpu(), y, 1, parts, attributes());
+  program_builder program(m, context);
+  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_DST, program.output(y)}};
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    operands.emplace_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), program.read(m.inputs_of(node)[i], parts[i]));
+  program.run(d, dnnl::concat(d), std::move(operands));
+  return program.finish(d.impl_info_str());
+}
+
+inline kernel build_transpose(const any_match& m, build_context& context, std::uint32_t node) {
+  const shape permutation = m.attributes(node, ops::transpose).permutation;
+  const desc y = dense_of(m.type_of(m.output()).dims);
+  const dims steps = dense_steps(to_dims(m.type_of(m.inputs_of(node)[0]).dims));
+  dims moved;
+  for (const std::int64_t from : permutation) moved.push_back(steps[static_cast<std::size_t>(from)]);
+  if (moved.empty()) moved = {1};
+  program_builder program(m, context);
+  program.reorder(program.read(m.inputs_of(node)[0], desc(y.get_dims(), f32, moved)), program.output(y));
+  return program.finish("reorder");
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::onednn

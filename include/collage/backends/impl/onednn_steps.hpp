@@ -1,0 +1,46 @@
+// The steps behind an anchor as oneDNN's post-ops.
+#pragma once
+
+#include <collage/backends/impl/onednn_program.hpp>
+#include <collage/backends/onednn_chain.hpp>
+#include <collage/ops.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail::onednn {
+namespace {
+
+/// An elementwise operator in the library's terms.
+struct eltwise {
+  dnnl::algorithm what = dnnl::algorithm::undef;
+  double alpha = 0;
+  double beta = 0;
+};
+
+/// Behind a convolution or product, where relu is the library's own.
+inline eltwise fused_activation(const chain_step& s) {
+  using enum dnnl::algorithm;
+  if (s.kind == kind_id<struct ops::relu>) return {eltwise_relu};
+  if (s.kind == kind_id<struct ops::leaky_relu>) return {eltwise_relu, s.alpha};
+  if (s.kind == kind_id<struct ops::elu>) return {eltwise_elu, s.alpha};
+  if (s.kind == kind_id<struct ops::sigmoid>) return {eltwise_logistic};
+  return {eltwise_tanh};
+}
+
+inline void append_pointwise(epilogue& e, const chain_step& s) {
+  using enum dnnl::algorithm;
+  switch (s.what) {
+    case chain_step::action::scale: return e.apply(eltwise_linear, s.alpha, 0);
+    case chain_step::action::clip: return e.apply(eltwise_clip, s.alpha, s.beta);
+    case chain_step::action::gelu: return e.apply(eltwise_gelu_erf, 0, 0);
+    case chain_step::action::activation: {
+      const eltwise f = fused_activation(s);
+      return e.apply(f.what, f.alpha, f.beta);
+    }
+    case chain_step::action::add:
+    case chain_step::action::transpose: break;  // need a tensor or a layout: the anchor's own business
+  }
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::onednn

@@ -1,0 +1,50 @@
+// oneDNN: convolutions and products with what follows them fused as post-ops, pooling, softmax, norms; in layouts of
+// the library's own inside a kernel.
+//
+// Declarations. The definitions are in collage/backends/impl/onednn.hpp, compiled in exactly one file (by default the
+// target collage::onednn), which is the only one that sees the library's headers.
+//
+// Where values are finite, all that is accepted here agrees with the reference. NaN and infinity:
+//  - relu and clip fused behind a convolution or product turn NaN into 0 and into the lower bound, and fused GELU turns
+//    infinity into NaN: so the library computes them, and no cheap post-op computes anything else. A relu by itself,
+//    max_pool and softmax pass NaN on, which costs a look at the data.
+//  - exp, log, hard_sigmoid, softplus, max, min, reduce_max and reduce_min lose NaN or digits and are not taken.
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/backends/any_match.hpp>
+#include <collage/backends/onednn_patterns.hpp>
+#include <collage/backends/onednn_rules.hpp>
+#include <collage/ops.hpp>
+#include <collage/pattern/single.hpp>
+#include <cstddef>
+
+namespace collage::inline v0 {
+
+struct onednn : backend<"onednn"> {
+  using patterns =
+      collage::patterns<single<ops::conv>, onednn_patterns::conv_act, onednn_patterns::conv_clip,
+                        onednn_patterns::conv_add, onednn_patterns::conv_add_act, onednn_patterns::conv_add_clip,
+                        single<ops::matmul>, onednn_patterns::matmul_act, onednn_patterns::matmul_scale,
+                        onednn_patterns::matmul_add, onednn_patterns::matmul_add_act, onednn_patterns::matmul_add_add,
+                        onednn_patterns::matmul_add_gelu, onednn_patterns::matmul_of_transposed,
+                        onednn_patterns::matmul_by_transposed, onednn_patterns::matmul_both_transposed,
+                        onednn_patterns::matmul_both_transposed_scale, onednn_patterns::matmul_transpose,
+                        onednn_patterns::matmul_by_transposed_transpose, single<ops::average_pool>,
+                        single<ops::max_pool>, single<ops::softmax>, single<ops::layer_norm>, single<ops::reduce_mean>,
+                        single<ops::reduce_sum>, single<ops::resize>, single<ops::concat>, single<ops::transpose>,
+                        single<ops::add>, single<ops::sub>, single<ops::mul>, single<ops::div>, single<ops::relu>,
+                        single<ops::leaky_relu>, single<ops::elu>, single<ops::sigmoid>, single<ops::tanh>,
+                        single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>, single<ops::abs>>;
+
+  static constexpr verdict accepts(const any_match& m) { return detail::onednn::accepts(m); }
+  static kernel build(const any_match& m, build_context& context);
+
+  /// Convolutions have two: which layout they compute in, or whether as a product. The first is the better guess.
+  static std::size_t choices(const any_match& m);
+  static probe_result probe();
+  static int enter(int threads);
+  static void leave(int token);
+};
+
+}  // namespace collage::inline v0

@@ -1,0 +1,79 @@
+// What oneDNN can fuse, as patterns: a convolution or a product with what follows it (post-ops), and products of
+// transposed operands, which are read where they lie.
+#pragma once
+
+#include <collage/ops.hpp>
+#include <collage/pattern/pattern.hpp>
+#include <cstddef>
+
+namespace collage::inline v0::onednn_patterns {
+
+inline constexpr auto any_conv = ops::conv(any, any, maybe(any));
+inline constexpr auto any_matmul = ops::matmul(any, any);
+inline constexpr auto activation = one_of(ops::relu, ops::leaky_relu, ops::elu, ops::sigmoid, ops::tanh);
+inline constexpr auto scaled = one_of(ops::div, ops::mul);
+
+/// y (1 + erf(y / sqrt(2))) / 2, as exporters spell GELU. Half of sqrt(2)'s digits are enough: weights are float32.
+template <std::size_t N>
+constexpr auto gelu(const expression<N>& y) {
+  return ops::mul(
+      y.template as<"y">(),
+      ops::mul(scalar(0.5), ops::add(ops::erf(ops::div(same<"y">(), scalar(1.4142135623730951))), scalar(1))));
+}
+
+struct conv_act : pattern<"conv_act"> {
+  static constexpr auto expr = activation(any_conv);
+};
+struct conv_clip : pattern<"conv_clip"> {
+  static constexpr auto expr = ops::clip(any_conv, constant, constant);
+};
+struct conv_add : pattern<"conv_add"> {
+  static constexpr auto expr = ops::add(any_conv, any);
+};
+struct conv_add_act : pattern<"conv_add_act"> {
+  static constexpr auto expr = activation(ops::add(any_conv, any));
+};
+struct conv_add_clip : pattern<"conv_add_clip"> {
+  static constexpr auto expr = ops::clip(ops::add(any_conv, any), constant, constant);
+};
+
+struct matmul_act : pattern<"matmul_act"> {
+  static constexpr auto expr = activation(any_matmul);
+};
+struct matmul_scale : pattern<"matmul_scale"> {
+  static constexpr auto expr = scaled(any_matmul, constant);
+};
+struct matmul_add : pattern<"matmul_add"> {
+  static constexpr auto expr = ops::add(any_matmul, any);
+};
+struct matmul_add_act : pattern<"matmul_add_act"> {
+  static constexpr auto expr = activation(ops::add(any_matmul, any));
+};
+struct matmul_add_add : pattern<"matmul_add_add"> {
+  static constexpr auto expr = ops::add(ops::add(any_matmul, any), any);
+};
+struct matmul_add_gelu : pattern<"matmul_add_gelu"> {
+  static constexpr auto expr = gelu(ops::add(any_matmul, any));
+};
+
+// Attention: heads are moved by transposes before and behind the products.
+struct matmul_of_transposed : pattern<"matmul_of_transposed"> {
+  static constexpr auto expr = ops::matmul(ops::transpose(any), any);
+};
+struct matmul_by_transposed : pattern<"matmul_by_transposed"> {
+  static constexpr auto expr = ops::matmul(any, ops::transpose(any));
+};
+struct matmul_both_transposed : pattern<"matmul_both_transposed"> {
+  static constexpr auto expr = ops::matmul(ops::transpose(any), ops::transpose(any));
+};
+struct matmul_both_transposed_scale : pattern<"matmul_both_transposed_scale"> {
+  static constexpr auto expr = scaled(ops::matmul(ops::transpose(any), ops::transpose(any)), constant);
+};
+struct matmul_transpose : pattern<"matmul_transpose"> {
+  static constexpr auto expr = ops::transpose(any_matmul);
+};
+struct matmul_by_transposed_transpose : pattern<"matmul_by_transposed_transpose"> {
+  static constexpr auto expr = ops::transpose(ops::matmul(any, ops::transpose(any)));
+};
+
+}  // namespace collage::inline v0::onednn_patterns

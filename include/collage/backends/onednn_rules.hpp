@@ -1,0 +1,167 @@
+// What the oneDNN adapter takes. Where the library computes something else than the operator says, it is refused here
+// or guarded in impl/; what the library itself refuses, `build` says.
+#pragma once
+
+#include <collage/backends/any_match.hpp>
+#include <collage/backends/onednn_chain.hpp>
+#include <collage/ops.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail::onednn {
+
+/// All tensors must be float32 and hold something.
+constexpr verdict accepts_types(const any_match& m) {
+  for (const std::uint32_t v : m.arguments()) {
+    if (m.type_of(v).type != dtype::f32) return {false, "onednn computes in float32 alone"};
+    if (m.type_of(v).dims.elements() <= 0) return {false, "onednn wants shapes that are known and not empty"};
+  }
+  return {m.type_of(m.output()).dims.elements() > 0, "onednn wants shapes that are known and not empty"};
+}
+
+/// The steps behind a convolution or product.
+constexpr verdict accepts_steps(const any_match& m, const chain& c) {
+  if (!c.why) return c.why;
+  const shape& result = m.type_of(m.output_of(c.anchor)).dims;
+  for (std::size_t i = 0; i < c.steps; ++i) {
+    const chain_step& s = c.step[i];
+    if (s.what == chain_step::action::transpose) continue;
+    if (m.type_of(m.output_of(s.node)).dims != result)
+      return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
+    if (s.what != chain_step::action::add) continue;
+    const bool convolution = m.is(c.anchor, ops::conv);
+    const spread lies = spread_of(m.type_of(s.operand).dims, result, convolution);
+    // A matrix times a vector of rank 1 has its rows last.
+    const bool of_rows = lies == spread::last && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank == 1;
+    if (lies == spread::other || of_rows)
+      return {false, "onednn adds a tensor of the result's shape, one number per channel or column, or one number"};
+  }
+  return {};
+}
+
+constexpr verdict accepts_pool(const any_match& m, std::uint32_t node) {
+  const auto a = m.is(node, ops::max_pool) ? m.attributes(node, ops::max_pool) : m.attributes(node, ops::average_pool);
+  const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
+  const shape& y = m.type_of(m.output_of(node)).dims;
+  if (x.rank > 5) return {false, "onednn pools over at most 3 dimensions"};
+  for (std::size_t i = 0; i < a.window.size(); ++i) {
+    if (a.dilations[i] != 1) return {false, "onednn pools dilated windows in plain loops"};
+    // Where rounding up leaves a window partly beyond the pads, the library would count what lies there.
+    const std::int64_t beyond =
+        (y[i + 2] - 1) * a.strides[i] + a.window[i] - x[i + 2] - a.pads_begin[i] - a.pads_end[i];
+    if (m.is(node, ops::average_pool) && a.count_padding && beyond > 0)
+      return {false, "onednn counts all of a window that reaches beyond the pads"};
+  }
+  return {};
+}
+
+/// The library picks round(x), halves away from zero, with half-pixel coordinates. Other rules pass where they pick the
+/// same elements, as when an image grows by a whole factor.
+constexpr bool picks_the_same(const ops::resize_attributes& a, std::int64_t in, std::int64_t out) {
+  using enum ops::resize_coordinates;
+  using enum ops::resize_rounding;
+  const auto below = [](std::int64_t n, std::int64_t d) { return n >= 0 ? n / d : -((d - 1 - n) / d); };
+  const auto within = [in](std::int64_t i) { return i < 0 ? 0 : i >= in ? in - 1 : i; };
+  for (std::int64_t o = 0; o < out; ++o) {
+    // The place in the input is n / d.
+    std::int64_t n = (2 * o + 1) * in - out, d = 2 * out;
+    const std::int64_t library = within(below(2 * n + d, 2 * d));
+    if (a.coordinates == asymmetric) n = o * in, d = out;
+    if (a.coordinates == align_corners || (a.coordinates == pytorch_half_pixel && out == 1))
+      n = out == 1 ? 0 : o * (in - 1), d = out == 1 ? 1 : out - 1;
+    std::int64_t wanted = below(2 * n + d, 2 * d);
+    if (a.rounding == prefer_floor) wanted = -below(d - 2 * n, 2 * d);
+    if (a.rounding == down) wanted = below(n, d);
+    if (a.rounding == up) wanted = -below(-n, d);
+    if (within(wanted) != library) return false;
+  }
+  return true;
+}
+
+constexpr verdict accepts_resize(const any_match& m, std::uint32_t node) {
+  const auto a = m.attributes(node, ops::resize);
+  const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
+  const shape& y = m.type_of(m.output()).dims;
+  if (x.rank < 3 || x.rank > 5 || x[0] != y[0] || x[1] != y[1])
+    return {false, "onednn resizes 1 to 3 dimensions behind images and channels"};
+  if (a.mode == ops::resize_mode::cubic) return {false, "onednn resizes to the nearest element or linearly"};
+  for (std::size_t d = 2; d < x.rank; ++d) {
+    if (x[d] == y[d]) continue;
+    if (y[d] > (std::int64_t{1} << 16)) return {false, "onednn's coordinates are float32, too coarse for this size"};
+    if (a.mode == ops::resize_mode::nearest && !picks_the_same(a, x[d], y[d]))
+      return {false, "onednn rounds half-pixel coordinates, which picks other elements here"};
+    const bool half_pixel = a.coordinates == ops::resize_coordinates::half_pixel ||
+                            (a.coordinates == ops::resize_coordinates::pytorch_half_pixel && y[d] > 1);
+    if (a.mode == ops::resize_mode::linear && !half_pixel)
+      return {false, "onednn resizes linearly by half-pixel coordinates"};
+  }
+  return {};
+}
+
+constexpr verdict accepts_binary(const any_match& m, std::uint32_t node) {
+  const shape& out = m.type_of(m.output()).dims;
+  const auto is_full = [&](std::size_t operand) {
+    return m.type_of(m.inputs_of(node)[operand]).dims.elements() == out.elements();
+  };
+  if (is_full(0)) return {};
+  return {m.kind_of(node).commutative && is_full(1), "onednn broadcasts the second operand alone"};
+}
+
+constexpr verdict accepts_softmax(const any_match& m, std::uint32_t node) {
+  const shape& x = m.type_of(m.output()).dims;
+  const auto axis = static_cast<std::size_t>(m.attributes(node, ops::softmax).axis);
+  return {shape(x.list().subspan(axis + 1)).elements() == 1, "onednn has a fast softmax over the last dimension alone"};
+}
+
+constexpr verdict accepts_layer_norm(const any_match& m, std::uint32_t node) {
+  const shape& x = m.type_of(m.output()).dims;
+  const auto axis = static_cast<std::size_t>(m.attributes(node, ops::layer_norm).axis);
+  const std::span<const std::uint32_t> in = m.inputs_of(node);
+  for (std::size_t i = 1; i < in.size(); ++i)
+    if (!lies_over(m.type_of(in[i]).dims, x, [&](std::size_t d) { return d >= axis; }))
+      return {false, "onednn wants one scale and bias for each normalised element", static_cast<std::int32_t>(i)};
+  return {};
+}
+
+constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {
+  const auto a =
+      m.is(node, ops::reduce_mean) ? m.attributes(node, ops::reduce_mean) : m.attributes(node, ops::reduce_sum);
+  const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
+  bool inner = true;
+  for (std::size_t d = x.rank; d > 0; --d) {
+    const bool reduced = ops::reduce_mean.reduces(a, d - 1);
+    if (x[d - 1] != 1 && reduced && !inner) return {false, "onednn has fast reductions over the last dimensions alone"};
+    if (x[d - 1] != 1 && !reduced) inner = false;
+  }
+  return {};
+}
+
+constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
+  if (m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) return accepts_pool(m, node);
+  if (m.is(node, ops::resize)) return accepts_resize(m, node);
+  if (m.is(node, ops::softmax)) return accepts_softmax(m, node);
+  if (m.is(node, ops::layer_norm)) return accepts_layer_norm(m, node);
+  if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return accepts_reduction(m, node);
+  if (m.inputs_of(node).size() == 2 && m.kind_of(node).body != nullptr) return accepts_binary(m, node);
+  if (m.is(node, ops::leaky_relu))
+    return {m.attributes(node, ops::leaky_relu).alpha != 0, "onednn's leaky_relu of slope 0 loses NaN"};
+  if (m.is(node, ops::elu))
+    return {m.attributes(node, ops::elu).alpha >= 0, "onednn's elu wants an alpha that is not negative"};
+  return {};
+}
+
+constexpr verdict accepts(const any_match& m) {
+  if (verdict v = accepts_types(m); !v) return v;
+  bool anchored = false;
+  for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
+  if (!anchored) return accepts_single(m, m.nodes().back());
+  const chain c = chain_of(m);
+  if (verdict v = accepts_steps(m, c); !v) return v;
+  const std::size_t rank = m.type_of(m.inputs_of(c.anchor)[0]).dims.rank;
+  if (m.is(c.anchor, ops::conv)) return {rank <= 5, "onednn convolves over at most 3 dimensions"};
+  const bool moved = c.steps > 0 && c.step[c.steps - 1].what == chain_step::action::transpose;
+  return {!moved || (rank > 1 && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank > 1),
+          "onednn transposes products of matrices alone"};
+}
+
+}  // namespace collage::inline v0::detail::onednn

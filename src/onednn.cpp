@@ -1,0 +1,2 @@
+// The target collage::onednn: the one file that knows oneDNN.
+#include <collage/backends/impl/onednn.hpp>

@@ -1,0 +1,184 @@
+// oneDNN's convolutions and products against the reference. Where this build is without oneDNN there is nothing to
+// test.
+#ifdef COLLAGE_HAS_ONEDNN
+#include "onednn_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace collage_test;
+
+const auto as_it_is = [](graph_builder&, data_source&, value x) { return x; };
+
+TEST_F(onednn_test, says_what_it_is) {
+  const collage::probe_result found = collage::onednn::probe();
+  EXPECT_EQ(std::string(found.version).substr(0, 2), "3.");
+  EXPECT_NE(std::string(found.details).find("kernels for "), std::string::npos) << found.details;
+}
+
+TEST_F(onednn_test, convolutions) {
+  check_convs(check, as_it_is, lenient, 80);
+  EXPECT_GT(check.checked("conv"), 80U);
+  EXPECT_TRUE(built(" 1x1"));
+  EXPECT_TRUE(built(" inside"));
+}
+
+/// Values of an addition to x: one for each element, for each channel (or column), one.
+std::vector<shape> addends(const shape& x, bool convolution) {
+  shape small = shape::filled(x.size(), 1);
+  if (convolution) small[1] = x[1];
+  if (!convolution && !x.empty()) small[x.size() - 1] = x[x.size() - 1];
+  return {x, small, {}};
+}
+
+TEST_F(onednn_test, what_follows_a_convolution_is_fused) {
+  std::size_t turn = 0;
+  const auto chain = [&](const auto& then) {  // behind every third convolution, others each time
+    const std::vector<conv_case> cases = conv_cases();
+    for (std::size_t i = turn++ % 3; i < cases.size(); i += 3)
+      check([&](graph_builder& g, data_source& data) { return then(g, data, add_conv(g, data, cases[i])); }, lenient);
+  };
+  const auto clip = [](graph_builder& g, value x) {
+    return g(op::clip, x, g.scalar("low", -0.5), g.scalar("high", 2));
+  };
+  for (int round = 0; round < 3; ++round) {
+    chain(apply(op::relu));
+    chain(apply(op::sigmoid));
+    chain(apply(op::tanh));
+    chain([](graph_builder& g, data_source&, value x) { return g(op::leaky_relu, x, {.alpha = 0.25}); });
+    chain([](graph_builder& g, data_source&, value x) { return g(op::elu, x, {.alpha = 0.5}); });
+    chain([&](graph_builder& g, data_source&, value x) { return clip(g, x); });
+    chain([](graph_builder& g, data_source&, value x) { return g(op::add, x, x); });
+    for (std::size_t which = 0; which < 3; ++which) {
+      const auto sum = [&](graph_builder& g, data_source& data, value x) {
+        const collage::tensor_type type = f32(addends(g.type_of(x).dims, true)[which]);
+        return g(op::add, round == 0 ? g.input("sum", type) : data.constant(g, "sum", type), x);
+      };
+      chain(sum);
+      chain([&](graph_builder& g, data_source& data, value x) { return g(op::relu, sum(g, data, x)); });
+      chain([&](graph_builder& g, data_source& data, value x) { return clip(g, sum(g, data, x)); });
+    }
+  }
+  for (const char* pattern : {"conv_act", "conv_clip", "conv_add", "conv_add_act", "conv_add_clip"})
+    EXPECT_GT(check.checked(pattern), 20U) << pattern;
+}
+
+TEST_F(onednn_test, products) {
+  check_matmuls(check, as_it_is, lenient, 80);
+  EXPECT_GT(check.checked("matmul"), 100U);
+  EXPECT_TRUE(built(" packed"));
+}
+
+TEST_F(onednn_test, what_follows_a_product_is_fused) {
+  const auto chain = [&](const auto& then) { check_matmuls(check, then, lenient, 8); };
+  chain(apply(op::relu));
+  chain(apply(op::tanh));
+  chain([](graph_builder& g, data_source&, value x) { return g(op::div, x, g.scalar("root", 5.656854152679443)); });
+  chain([](graph_builder& g, data_source&, value x) { return g(op::mul, g.scalar("factor", -3), x); });
+  for (std::size_t which = 0; which < 3; ++which) {
+    const auto sum = [which](graph_builder& g, data_source& data, value x) {
+      const collage::tensor_type type = f32(addends(g.type_of(x).dims, false)[which]);
+      return g(op::add, which == 0 ? g.input("bias", type) : data.constant(g, "bias", type), x);
+    };
+    chain(sum);
+    chain([&](graph_builder& g, data_source& data, value x) { return g(op::sigmoid, sum(g, data, x)); });
+    chain([&](graph_builder& g, data_source& data, value x) {
+      return g(op::add, g.input("more", g.type_of(x)), sum(g, data, x));
+    });
+    chain([&](graph_builder& g, data_source& data, value x) {
+      const value y = sum(g, data, x);
+      const value shifted = g(op::add, g(op::erf, g(op::div, y, g.scalar("root", std::sqrt(2.0)))), g.scalar("one", 1));
+      return g(op::mul, y, g(op::mul, g.scalar("half", 0.5), shifted));
+    });
+  }
+  for (const char* pattern :
+       {"matmul_act", "matmul_scale", "matmul_add", "matmul_add_act", "matmul_add_add", "matmul_add_gelu"})
+    EXPECT_GT(check.checked(pattern), 20U) << pattern;
+}
+
+TEST_F(onednn_test, transposes_around_products_are_strides) {
+  const auto heads = [&](bool a, bool b, bool out, bool scale, bool constant_b) {
+    check(
+        [&](graph_builder& g, data_source& data) {
+          const std::int64_t h = data.number(1, 4), m = data.number(1, 40), n = data.number(1, 40),
+                             k = data.number(1, 40);
+          value x = g.input("x", f32(a ? shape{2, m, h, k} : shape{2, h, m, k}));
+          const collage::tensor_type y_type = f32(b ? shape{2, n, h, k} : shape{2, h, k, n});
+          value y = constant_b ? data.constant(g, "y", y_type) : g.input("y", y_type);
+          if (a) x = g(op::transpose, x, {.permutation = {0, 2, 1, 3}});
+          if (b) y = g(op::transpose, y, {.permutation = {0, 2, 3, 1}});
+          value z = g(op::matmul, x, y);
+          if (scale) z = g(op::div, z, g.scalar("root", 3));
+          return out ? g(op::transpose, z, {.permutation = {0, 2, 1, 3}}) : z;
+        },
+        lenient);
+  };
+  for (int i = 0; i < 8; ++i)
+    for (const bool a : {false, true})
+      for (const bool b : {false, true})
+        for (const bool out : {false, true})
+          for (const bool scale : {false, true}) heads(a, b, out, scale, i % 4 == 3);
+  check(  // of plain matrices, twice transposed
+      [](graph_builder& g, data_source& data) {
+        const value x = g(op::transpose, g.input("x", f32({30, 20})));
+        return g(op::transpose, g(op::matmul, x, g(op::transpose, data.constant(g, "y", f32({25, 30})))));
+      },
+      lenient);
+  check(
+      [](graph_builder& g, data_source&) {
+        const value x = g(op::transpose, g.input("x", f32({20, 30})));
+        return g(op::matmul, x, g(op::transpose, g.input("y", f32({30, 25}))),
+                 {.transpose_a = true, .transpose_b = true});
+      },
+      lenient);
+  check(  // rows and columns
+      [](graph_builder& g, data_source&) {
+        return g(op::transpose, g(op::matmul, g.input("x", f32({20})), g.input("y", f32({20, 30}))));
+      },
+      lenient);
+  for (const char* pattern : {"matmul_of_transposed", "matmul_by_transposed", "matmul_both_transposed",
+                              "matmul_both_transposed_scale", "matmul_transpose", "matmul_by_transposed_transpose"})
+    EXPECT_GT(check.checked(pattern), 5U) << pattern;
+}
+
+TEST_F(onednn_test, nan_and_infinity_pass) {
+  const auto convs = [&](const auto& then) {
+    for (const conv_case& c : conv_cases()) {
+      if (!c.constant_weights)
+        continue;  // an infinite weight meets a pad: the reference has a product there, the library none
+      check([&](graph_builder& g, data_source& data) { return then(g, data, add_conv(g, data, c)); }, special);
+    }
+  };
+  convs(as_it_is);
+  convs(apply(op::tanh));
+  convs([](graph_builder& g, data_source&, value x) { return g(op::add, g.input("sum", g.type_of(x)), x); });
+  check_matmuls(check, as_it_is, special);
+  check_matmuls(check, apply(op::sigmoid), special);
+  check_matmuls(
+      check, [](graph_builder& g, data_source&, value x) { return g(op::add, g.input("sum", g.type_of(x)), x); },
+      special);
+}
+
+TEST_F(onednn_test, refuses_what_it_cannot_do) {
+  graph_builder g;
+  const value x = g.input("x", f32({1, 4, 8, 8}));
+  const value y = g(op::conv, x, g.input("w", f32({6, 4, 3, 3})));
+  g.output("wide", g(op::add, y, g.input("sum", f32({2, 6, 6, 6}))));
+  g.output("rows", g(op::add, g(op::conv, x, g.input("v", f32({6, 4, 3, 3}))), g.input("row", f32({6, 1}))));
+  check.check(g.finish(), lenient);
+  EXPECT_EQ(check.checked("conv"), 2U);
+  EXPECT_EQ(check.refused("conv_add"), 2U);
+
+  graph_builder integers;
+  integers.output("out", integers(op::matmul, integers.input("a", i64({3, 4})), integers.input("b", i64({4, 5}))));
+  check.check(integers.finish(), lenient);
+  EXPECT_EQ(check.refused("matmul"), 1U);
+}
+
+}  // namespace
+#endif
