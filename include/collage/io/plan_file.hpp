@@ -1,0 +1,196 @@
+// Plan files: a plan as JSON that people can read and compare with another plan line by line.
+#pragma once
+
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/io/file.hpp>
+#include <collage/io/json.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <string>
+
+namespace collage::inline v0 {
+
+/// The version of the file format; readers take this one alone.
+inline constexpr std::uint64_t plan_file_version = 1;
+
+namespace detail {
+
+inline constexpr const char* plan_file_format = "collage plan";
+inline constexpr const char* new_plan = "place the network again and save the plan anew";
+inline constexpr std::uint64_t most_threads = 1024;
+
+/// As text: readers of JSON commonly keep numbers as doubles, which do not hold 64 bits.
+inline std::string fingerprint_text(std::uint64_t fingerprint) {
+  char text[24];
+  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(fingerprint));
+  return text;
+}
+
+inline json group_to_json(const plan_group& g, const graph& network) {
+  json nodes = json::array();
+  for (const std::uint32_t n : g.nodes) nodes.push_back(json::array({n, network.node_name(n)}));
+  json runners_up = json::array();
+  for (const plan_alternative& a : g.runners_up)
+    runners_up.push_back(
+        {{"backend", a.backend}, {"pattern", a.pattern}, {"kernel", a.kernel}, {"cost_ms", rounded(a.cost_ms)}});
+  return {{"nodes", nodes},
+          {"backend", g.backend},
+          {"pattern", g.pattern},
+          {"choice", g.choice},
+          {"kernel", g.kernel},
+          {"cost_ms", rounded(g.cost_ms)},
+          {"low_ms", rounded(g.low_ms)},
+          {"high_ms", rounded(g.high_ms)},
+          {"runners_up", runners_up}};
+}
+
+inline json placement_to_json(const placement& p, const graph& network) {
+  json groups = json::array();
+  for (const plan_group& g : p.groups) groups.push_back(group_to_json(g, network));
+  return {{"name", p.name}, {"cost_ms", rounded(p.cost_ms)}, {"borrowed", p.borrowed}, {"groups", groups}};
+}
+
+inline plan_group group_from_json(const json_place& from, const graph& network) {
+  plan_group g;
+  const json_place nodes = from["nodes"];
+  if (nodes.size() == 0) nodes.wrong("is empty");
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const json_place id = nodes[i][std::size_t{0}];
+    const json_place name = nodes[i][std::size_t{1}];
+    if (network.nodes().empty()) id.wrong("names a node, but the network has none");
+    const auto n = static_cast<std::uint32_t>(id.natural(0, network.nodes().size() - 1));
+    if (name.text() != network.node_name(n))
+      name.wrong("is " + name.text() + ", but the network's node " + std::to_string(n) + " is " + network.node_name(n));
+    g.nodes.push_back(n);
+  }
+  g.backend = from["backend"].text();
+  g.pattern = from["pattern"].text();
+  g.choice = static_cast<std::size_t>(from["choice"].natural(0, 1U << 20));
+  g.kernel = from["kernel"].text();
+  g.cost_ms = from["cost_ms"].number();
+  g.low_ms = from["low_ms"].number();
+  g.high_ms = from["high_ms"].number();
+  const json_place others = from["runners_up"];
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    const json_place o = others[i];
+    g.runners_up.push_back({o["backend"].text(), o["pattern"].text(), o["kernel"].text(), o["cost_ms"].number()});
+  }
+  return g;
+}
+
+inline placement placement_from_json(const json_place& from, const graph& network) {
+  placement p;
+  p.name = from["name"].text();
+  p.cost_ms = from["cost_ms"].number();
+  const json_place borrowed = from["borrowed"];
+  for (std::size_t i = 0; i < borrowed.size(); ++i) p.borrowed.push_back(borrowed[i].text());
+  const json_place groups = from["groups"];
+  for (std::size_t i = 0; i < groups.size(); ++i) p.groups.push_back(group_from_json(groups[i], network));
+  try {
+    check_cover(network, p);
+  } catch (const error& e) {
+    const std::string text = e.what();  // the remedy is the file's, not the engine's
+    groups.wrong("do not fit the network (" + text.substr(0, text.rfind("; ")) + ")");
+  }
+  return p;
+}
+
+}  // namespace detail
+
+/// A plan as JSON. Times have six significant digits.
+inline json plan_to_json(const plan& made, const graph& network) {
+  json backends = json::array();
+  for (const plan_backend& b : made.backends)
+    backends.push_back({{"name", b.name}, {"version", b.version}, {"details", b.details}});
+  json runs = json::array();
+  for (const plan_run& r : made.runs)
+    runs.push_back({{"name", r.name},
+                    {"median_ms", rounded(r.median_ms)},
+                    {"low_ms", rounded(r.low_ms)},
+                    {"high_ms", rounded(r.high_ms)},
+                    {"runs", r.runs}});
+  json singles = json::array();
+  for (const placement& s : made.singles) singles.push_back(detail::placement_to_json(s, network));
+  return {{"format", detail::plan_file_format},
+          {"version", plan_file_version},
+          {"network", made.network},
+          {"fingerprint", detail::fingerprint_text(made.fingerprint)},
+          {"threads", made.threads},
+          {"precision", made.precision},
+          {"processor", made.processor},
+          {"backends", backends},
+          {"origin", made.origin},
+          {"lower_bound_ms", rounded(made.lower_bound_ms)},
+          {"optimal", made.optimal},
+          {"runs", runs},
+          {"chosen", detail::placement_to_json(made.chosen, network)},
+          {"singles", singles}};
+}
+
+/// A plan from JSON. An error that names `file` and the place in it where something is missing, of a wrong type, or
+/// does not fit the network; a plan of another network is told first.
+inline plan plan_from_json(const json& from, const graph& network, const std::string& file) {
+  const json_place top(from, file, detail::new_plan);
+  if (!from.is_object() || !from.contains("format") || from["format"] != detail::plan_file_format)
+    throw error(error_kind::invalid_argument, "is not a plan", file, detail::new_plan);
+  if (const std::uint64_t version = top["version"].natural(0, ~std::uint64_t{0}); version != plan_file_version)
+    throw error(error_kind::invalid_argument,
+                "has version " + std::to_string(version) + " of the plan format, which is not version " +
+                    std::to_string(plan_file_version),
+                file, detail::new_plan);
+  plan made;
+  made.network = top["network"].text();
+  if (top["fingerprint"].text() != detail::fingerprint_text(network.fingerprint()))
+    throw error(error_kind::invalid_argument, "is a plan for another network, " + made.network, file,
+                "take that network, or place this one to get a plan of its own");
+  made.fingerprint = network.fingerprint();
+  made.threads = static_cast<int>(top["threads"].natural(1, detail::most_threads));
+  made.precision = top["precision"].text();
+  made.processor = top["processor"].text();
+  const json_place backends = top["backends"];
+  for (std::size_t i = 0; i < backends.size(); ++i) {
+    const json_place b = backends[i];
+    made.backends.push_back({b["name"].text(), b["version"].text(), b["details"].text()});
+  }
+  made.origin = top["origin"].text();
+  made.lower_bound_ms = top["lower_bound_ms"].number();
+  made.optimal = top["optimal"].boolean();
+  const json_place runs = top["runs"];
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const json_place r = runs[i];
+    made.runs.push_back({r["name"].text(), r["median_ms"].number(), r["low_ms"].number(), r["high_ms"].number(),
+                         static_cast<std::size_t>(r["runs"].natural(0, ~std::uint64_t{0}))});
+  }
+  made.chosen = detail::placement_from_json(top["chosen"], network);
+  const json_place singles = top["singles"];
+  for (std::size_t i = 0; i < singles.size(); ++i)
+    made.singles.push_back(detail::placement_from_json(singles[i], network));
+  return made;
+}
+
+/// Writes a plan, in one step: a failure leaves the file that was there.
+inline void save_plan(const plan& made, const graph& network, const std::string& path) {
+  write_file(path, to_text(plan_to_json(made, network)));
+}
+
+/// Reads a plan of this network. Every error is one sentence that names the file.
+inline plan load_plan(const std::string& path, const graph& network) {
+  const std::string text = read_file(path);
+  json parsed;
+  try {
+    parsed = json::parse(text);
+  } catch (const json::parse_error& e) {
+    throw error(error_kind::invalid_argument, "is not JSON, as byte " + std::to_string(e.byte) + " shows", path,
+                detail::new_plan);
+  } catch (const json::exception&) {
+    throw error(error_kind::invalid_argument, "is not JSON: a number is out of range", path, detail::new_plan);
+  }
+  return plan_from_json(parsed, network, path);
+}
+
+}  // namespace collage::inline v0
