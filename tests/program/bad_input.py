@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Every mistake a user can make is told in one sentence, with exit code 2, before anything is measured."""
+import copy
+import json
+import os
+import pathlib
+import random
+import subprocess
+import unittest
+
+from program import BERT, BERT_SHAPE, MOBILENET, PROGRAM, Case, collage, complete_backend, environment, npy, placed_backends
+
+
+class CommandLine(Case):
+    def test_commands_and_options(self):
+        self.refused(saying="no command is given")
+        self.refused("tunes", saying="there is no command tunes")
+        self.refused("--threads", "2", "bench", BERT, saying="there is no option --threads before the command")
+        for command in ("inspect", "tune", "run", "bench", "explain", "verify"):
+            self.refused(command, saying=f"{command}: NET is required")
+            self.refused(command, BERT, "--frobnicate", saying="there is no option --frobnicate")
+        for command in ("backends", "zoo"):
+            self.refused(command, "--threads", "1", saying="there is no option --threads")
+            self.refused(command, "word", saying="there is no place for the argument word")
+        self.refused("bench", BERT, MOBILENET, saying="there is no place for the argument zoo:mobilenet-v2")
+        self.refused("tune", BERT, saying="--plan is required")
+        self.refused("bench", BERT, "--plan", saying="--plan needs one value")
+
+    def test_numbers(self):
+        for text in ("0", "-1", "two", "1.5", "", "1e3", "99999999999999999999", "2000"):
+            self.refused("bench", BERT, "--threads", text, saying=f"'{text}' is not a whole number from 1 to 1024")
+        for text in ("-1", "x", "18446744073709551616"):
+            self.refused("bench", BERT, "--seed", text, saying="is not a whole number")
+        for text in ("-1", "x", "nan", "1e9"):
+            self.refused("bench", BERT, "--seconds", text, saying="is not a number of seconds")
+
+    def test_networks(self):
+        for name in ("zoo:nothing", "zoo:", "bert-paper", "", "model.onnx", "zoo:bert-paper\nx"):
+            for command in ("inspect", "run", "bench", "explain", "verify"):
+                self.refused(command, name, saying="there is no such network; there are zoo:bert-paper, ")
+            self.refused("tune", name, "--plan", self.path("p.json"), saying="there is no such network")
+
+    def test_backends(self):
+        self.refused("bench", BERT, "--backends", "tpu", saying="backend 'tpu': there is no such backend")
+        self.refused("bench", BERT, "--backends", "", saying="there is no such backend")
+        self.refused("bench", BERT, "--backends", placed_backends()[0] + ",", saying="there is no such backend")
+        self.refused("bench", BERT, "--backends", "reference", saying="never placed")
+        for backend in json.loads(collage("backends", "--json").stdout):
+            if not backend["available"]:
+                self.refused("tune", BERT, "--plan", self.path("p"), "--backends", backend["name"], "--quiet",
+                             saying=backend["reason"], code=2 if "without it" in backend["reason"] else 1)
+
+    def test_output_that_cannot_be_written(self):
+        (self.folder / "file").write_text("")
+        for name in ("no/such/folder/p.json", "file/p.json", ""):
+            self.refused("tune", BERT, "--plan", self.path(name) if name else "", saying="cannot be written")
+            self.refused("inspect", BERT, "--dot", self.path(name) if name else "/", saying="cannot be written")
+        self.refused("tune", BERT, "--plan", str(self.folder), saying="it is a folder")
+        for name in ("no/such", "file", "file/below"):
+            self.refused("run", BERT, "--output", self.path(name), saying="cannot be created")
+        (self.folder / "full").mkdir()
+        (self.folder / "full" / "output.npy").mkdir()
+        self.refused("run", BERT, "--output", self.path("full"), saying="it is a folder")
+        if os.geteuid() != 0:
+            (self.folder / "locked").mkdir(mode=0o500)
+            self.refused("tune", BERT, "--plan", self.path("locked/p.json"), saying="Permission denied")
+        if pathlib.Path("/dev/full").exists():
+            with open("/dev/full", "w") as full:
+                done = subprocess.run([PROGRAM, "zoo"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
+                self.assertEqual(done.returncode, 2)
+                self.assertRegex(done.stderr, r"\Acollage: standard output: cannot be written[^\n]+\n\Z")
+
+    def test_inputs(self):
+        def refused(contents, saying):
+            (self.folder / "x.npy").write_bytes(contents)
+            self.refused("run", BERT, "--input", f"input={self.path('x.npy')}", saying=saying)
+
+        refused(b"", "is not an .npy file")
+        refused(b"something else", "is not an .npy file")
+        refused(npy(BERT_SHAPE)[:-1], "cut short")
+        refused(npy(BERT_SHAPE) + b"x", "too long")
+        refused(npy((1, 64, 255)), "1x64x255")
+        refused(npy((64, 256)), "64x256")
+        refused(npy(BERT_SHAPE, "<f8"), "float64")
+        refused(npy(BERT_SHAPE, "<i4"), "int32")
+        refused(npy(BERT_SHAPE, ">f4"), "x.npy")
+        refused(npy(BERT_SHAPE, text="{'descr': "), "x.npy")
+        refused(npy(BERT_SHAPE, text="{'descr': '<f4', 'fortran_order': False, 'shape': (1, 64, 99999999999999999999), }"), "x.npy")
+        for argument in ("input", "=x.npy", "input=", ""):
+            self.refused("run", BERT, "--input", argument, saying="it is not of the form NAME=FILE.npy or NAME=random")
+        self.refused("run", BERT, "--input", "x=random", saying="the network has no such input; the inputs are input (float32[1x64x256])")
+        self.refused("run", BERT, "--input", "input=random", "--input", "input=random", saying="it is given twice")
+        self.refused("run", BERT, "--input", f"input={self.path('none.npy')}", saying="no such file")
+        self.refused("run", BERT, "--input", f"input={self.folder}", saying="is a folder")
+
+
+class Plans(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.backend = complete_backend()
+        cls.plan = str(cls.folder / "plan.json")
+        done = collage("tune", BERT, "--plan", cls.plan, "--backends", cls.backend, "--threads", "1", "--quiet")
+        assert done.returncode == 0, done.stderr
+        cls.good = json.loads(pathlib.Path(cls.plan).read_text())
+
+    def test_plans_that_do_not_fit(self):
+        for command in ("run", "bench", "explain", "verify"):
+            self.refused(command, MOBILENET, "--plan", self.plan, saying="is a plan for another network, zoo:bert-paper")
+            self.refused(command, BERT, "--plan", self.plan, "--threads", "2", saying="is a plan for --threads 1, not 2")
+            self.refused(command, BERT, "--plan", self.path("none.json"), saying="cannot be read")
+        others = [b for b in placed_backends() if b != self.backend]
+        if others:
+            self.refused("run", BERT, "--plan", self.plan, "--backends", others[0],
+                         saying=f"is a plan over --backends {self.backend}, not {others[0]}")
+
+    def spoiled(self, spoil, saying):
+        plan = copy.deepcopy(self.good)
+        spoil(plan)
+        path = self.path("spoiled.json")
+        pathlib.Path(path).write_text(json.dumps(plan))
+        self.refused("run", BERT, "--plan", path, saying=saying)
+
+    def test_plans_that_were_damaged(self):
+        groups = self.good["chosen"]["groups"]
+        at = next(i for i, g in enumerate(groups) if g["backend"] != "alias")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "backend tpu is not in this program's set")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(pattern="nothing"), "has no pattern nothing")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(choice=999), "has no choice 999")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="alias"), "for a view, which only a reshape is")
+        self.spoiled(lambda p: p["chosen"]["groups"].pop(at), "chosen.groups do not fit the network")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].pop("kernel"), f"chosen.groups[{at}].kernel is missing")
+        self.spoiled(lambda p: p.update(version=99), "has version 99 of the plan format")
+        self.spoiled(lambda p: p.update(network="a\nb", fingerprint="0"), "another network, a b")
+
+    def test_plans_with_noise(self):
+        seed = random.randrange(1 << 32)
+        chance = random.Random(seed)
+        good = pathlib.Path(self.plan).read_bytes()
+        path = self.path("noise.json")
+        for _ in range(40):
+            text = bytearray(good)
+            for _ in range(chance.randint(1, 3)):
+                text[chance.randrange(len(text))] = chance.choice(b'0123456789{}[]",:aelnrt\\ \xff')
+            pathlib.Path(path).write_bytes(text)
+            done = collage("run", BERT, "--plan", path, "--quiet")
+            self.assertIn(done.returncode, (0, 1, 2), f"seed {seed}: {done.returncode} {done.stderr}")
+            if done.returncode != 0:
+                self.assertRegex(done.stderr, r"\Acollage: [^\n]+\n\Z", f"seed {seed}")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,123 @@
+#include "backends.hpp"
+
+#include <collage/backend_set.hpp>
+#include <collage/backends/reference.hpp>
+
+#if COLLAGE_HAS_EIGEN
+#include <collage/backends/eigen.hpp>
+#endif
+#if COLLAGE_HAS_ONEDNN
+#include <collage/backends/onednn.hpp>
+#endif
+#if COLLAGE_HAS_OPENBLAS
+#include <collage/backends/openblas.hpp>
+#endif
+
+#include <algorithm>
+
+namespace program {
+
+namespace c = collage;
+
+namespace {
+
+// A set is a list of types, and the preprocessor cannot leave one out of the middle: lists are joined instead.
+template <class... Set>
+struct joined;
+template <class... A>
+struct joined<c::backend_set<A...>> {
+  using type = c::backend_set<A...>;
+};
+template <class... A, class... B, class... Rest>
+struct joined<c::backend_set<A...>, c::backend_set<B...>, Rest...> {
+  using type = typename joined<c::backend_set<A..., B...>, Rest...>::type;
+};
+
+// Preferred first: eigen covers everything and stands last.
+using program_set = typename joined<
+#if COLLAGE_HAS_ONEDNN
+    c::backend_set<c::onednn>,
+#endif
+#if COLLAGE_HAS_OPENBLAS
+    c::backend_set<c::openblas>,
+#endif
+#if COLLAGE_HAS_EIGEN
+    c::backend_set<c::eigen>,
+#endif
+    c::backend_set<>>::type;
+
+/// A set without backends has no table.
+template <class Set>
+c::backend_table table_of() {
+  if constexpr (Set::size == 0) return {};
+  else return c::table_of<Set>;
+}
+
+/// What a complete build has, and what to install for it.
+struct known_backend {
+  const char* name;
+  const char* remedy;
+};
+constexpr known_backend complete[] = {
+    {"onednn", "let tools/setup fetch oneDNN 3 for GNU OpenMP"},
+    {"openblas", "install libopenblas-openmp-dev"},
+    {"eigen", "install libeigen3-dev"},
+};
+
+described_backend left_out(const known_backend& known) {
+  described_backend d;
+  d.name = known.name;
+  d.reason = std::string("this program was built without it; ") + known.remedy + " and build again";
+  return d;
+}
+
+}  // namespace
+
+c::backend_table backends() { return table_of<program_set>(); }
+
+std::vector<described_backend> describe_backends() {
+  std::vector<described_backend> list;
+  for (const c::backend_entry& b : backends()) {
+    const c::probe_result found = b.probe();
+    described_backend d;
+    d.name = b.name;
+    d.available = found.available;
+    d.version = found.version;
+    d.details = found.details;
+    d.reason = found.reason;
+    for (const c::pattern_entry& p : b.patterns) d.patterns.push_back({p.name, c::describe(p.nodes).text});
+    list.push_back(std::move(d));
+  }
+  for (const known_backend& k : complete)
+    if (std::none_of(list.begin(), list.end(), [&](const described_backend& d) { return d.name == k.name; }))
+      list.push_back(left_out(k));
+  const c::probe_result oracle = c::reference::probe();
+  described_backend d;
+  d.name = c::reference::name;
+  d.available = oracle.available;
+  d.placed = false;
+  d.version = oracle.version;
+  d.details = std::string(oracle.details) + "; the oracle, which checks the others and is never placed";
+  list.push_back(std::move(d));
+  return list;
+}
+
+void check_backend_names(const std::vector<std::string>& names) {
+  const c::backend_table table = backends();
+  std::string known;
+  for (const c::backend_entry& b : table) known += (known.empty() ? "" : ", ") + std::string(b.name);
+  for (const std::string& name : names) {
+    if (std::any_of(table.begin(), table.end(), [&](const c::backend_entry& b) { return name == b.name; })) continue;
+    const auto k =
+        std::find_if(std::begin(complete), std::end(complete), [&](const known_backend& b) { return name == b.name; });
+    if (k != std::end(complete))
+      throw c::error(c::error_kind::invalid_argument, left_out(*k).reason, "backend " + name);
+    if (name == c::reference::name)
+      throw c::error(c::error_kind::invalid_argument, "it is the oracle, which checks the others and is never placed",
+                     "backend " + name, "this program places " + known);
+    throw c::error(c::error_kind::invalid_argument, "there is no such backend", "backend '" + name + "'",
+                   "this program has " + (known.empty() ? "none" : known));
+  }
+}
+
+}  // namespace program

@@ -1,0 +1,35 @@
+// The composition root: which backends this program was built with.
+#pragma once
+
+#include <collage/run/backend_table.hpp>
+
+#include <string>
+#include <vector>
+
+namespace program {
+
+/// The backends that can be placed, in the order of preference where nothing was measured.
+collage::backend_table backends();
+
+/// A pattern in words.
+struct described_pattern {
+  std::string name;
+  std::string text;
+};
+
+/// A backend for people: those of this program, the reference, and those that were left out when it was built.
+struct described_backend {
+  std::string name;
+  bool available = false;
+  bool placed = true;  ///< false for the oracle
+  std::string version;
+  std::string details;
+  std::string reason;  ///< why it is not available: a sentence with the remedy
+  std::vector<described_pattern> patterns;
+};
+std::vector<described_backend> describe_backends();
+
+/// Throws where a name is no backend of this program, with a sentence that says what there is.
+void check_backend_names(const std::vector<std::string>& names);
+
+}  // namespace program

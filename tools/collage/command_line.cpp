@@ -1,0 +1,239 @@
+#include "command_line.hpp"
+
+#include "commands.hpp"
+#include "terminal.hpp"
+
+#include <collage/error.hpp>
+#include <collage/fwd.hpp>
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace program {
+
+namespace {
+
+constexpr const char* program_footer =
+    R"(NET is zoo:NAME. Without --plan, run, bench, explain and verify place the network first.
+
+Examples:
+  collage zoo                                           the built-in networks
+  collage tune zoo:resnext50-paper --plan resnext.json  measure, place, keep the plan
+  collage explain zoo:resnext50-paper --plan resnext.json    who runs what, and why
+  collage bench zoo:resnext50-paper --plan resnext.json      the plan against every library
+  collage verify zoo:bert-paper --backends onednn,eigen      place now, then check
+
+Results are on standard output, progress and errors on standard error. Exit status: 0 done,
+1 failure, 2 mistake in the call. `collage COMMAND --help` tells a command's options.)";
+
+/// Text that must be a whole number in a range; answers what is wrong with it, as CLI11 wants it.
+template <class Int>
+CLI::Validator whole_number(Int least, Int most) {
+  return CLI::Validator(
+      [least, most](std::string& text) {
+        Int number{};
+        const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+        if (end.ec == std::errc() && end.ptr == text.data() + text.size() && number >= least && number <= most)
+          return std::string();
+        return "'" + text + "' is not a whole number from " + std::to_string(least) + " to " + std::to_string(most);
+      },
+      "");
+}
+
+std::string check_seconds(const std::string& text) {
+  double number = 0;
+  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (end.ec == std::errc() && end.ptr == text.data() + text.size() && number >= 0 && number <= 3600) return {};
+  return "'" + text + "' is not a number of seconds from 0 to 3600";
+}
+
+/// "a,b" as names. CLI11's own lists would also swallow the word after the option.
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', at), text.size());
+    names.push_back(text.substr(at, comma - at));
+    at = comma + 1;
+  }
+  return names;
+}
+
+/// One command while the line is read.
+class command {
+ public:
+  command(CLI::App& program, options& given, const char* name, int (*function)(const options&), const char* about,
+          const char* footer)
+      : app_(program.add_subcommand(name, about)), given_(given), run_(function) {
+    app_->group("Commands");
+    app_->footer(footer);
+    app_->set_help_flag("-h,--help", "Print this page");
+  }
+
+  command& network() {
+    app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo)")->required()->option_text(" ");
+    return *this;
+  }
+  command& plan() {
+    app_->add_option("--plan", given_.plan_file, "A plan from collage tune; without it, the network is placed first")
+        ->option_text("FILE");
+    return *this;
+  }
+  command& placing() {
+    app_->add_option_function<std::string>(
+            "--backends", [this](const std::string& text) { given_.backends = split(text); },
+            "Use these alone, as in onednn,eigen (see collage backends)")
+        ->option_text("A,B");
+    app_->add_option("--threads", given_.threads, "How many; as many as the process may use if not given")
+        ->option_text("N")
+        ->check(whole_number(1, 1024));
+    app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
+        ->option_text("N")
+        ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));
+    return *this;
+  }
+  command& output() {
+    app_->add_flag("--json", given_.json, "Print JSON");
+    app_->add_flag("--quiet", given_.quiet, "No progress and no notes on standard error");
+    return *this;
+  }
+  CLI::App* operator->() { return app_; }
+  bool chosen() const { return app_->parsed(); }
+  std::string name() const { return app_->get_name(); }
+  auto run() const { return run_; }
+
+ private:
+  CLI::App* app_;
+  options& given_;
+  int (*run_)(const options&);
+};
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& help) {
+  throw collage::error(collage::error_kind::invalid_argument, what, where, "see " + help + " --help");
+}
+
+/// Refuses the first word that is no option or argument, if there is one.
+void refuse_extras(const CLI::App& app, const std::string& where, const std::string& help) {
+  for (const std::string& word : app.remaining(true))
+    refuse((word.rfind('-', 0) == 0 ? "there is no option " : "there is no place for the argument ") + word, where,
+           help);
+}
+
+}  // namespace
+
+command_line parse(int argc, char** argv) {
+  command_line line;
+  options& given = line.given;
+  CLI::App app("Finds, by measurement, which library runs which part of a neural network, and runs it that way.",
+               "collage");
+  app.set_help_flag("-h,--help", "Print this page");
+  app.set_version_flag("--version",
+                       "collage " + std::to_string(COLLAGE_VERSION_MAJOR) + "." +
+                           std::to_string(COLLAGE_VERSION_MINOR) + "." + std::to_string(COLLAGE_VERSION_PATCH),
+                       "Print the version");
+  app.get_formatter()->column_width(24);
+  app.get_formatter()->label("OPTIONS", "OPTION");
+  app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+  app.get_formatter()->label("Positionals", "Arguments");
+  app.footer(program_footer);
+  app.require_subcommand(1);
+
+  std::vector<command> commands;
+  commands.reserve(8);  // CLI11 keeps references into the elements
+  const auto add = [&](const char* name, int (*function)(const options&), const char* about,
+                       const char* footer) -> command& {
+    return commands.emplace_back(app, given, name, function, about, footer);
+  };
+  add("backends", show_backends, "List the backends: version, what they run, or why they are not there",
+      "With --json, every pattern is described in words.")
+      .output();
+  add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
+  add("inspect", inspect, "Print a network: its nodes, shapes and size",
+      "Example:\n  collage inspect zoo:dcgan-paper --dot dcgan.dot && dot -Tsvg dcgan.dot > dcgan.svg")
+      .network()
+      ->add_option("--dot", given.dot_file, "Write the network for Graphviz instead")
+      ->option_text("FILE");
+  commands.back().output();
+  add("tune", tune, "Measure and place a network, and write the plan to a file",
+      "Example:\n  collage tune zoo:resnext50-paper --plan resnext.json --threads 2")
+      .network()
+      ->add_option("--plan", given.plan_file, "Where to write the plan")
+      ->option_text("FILE (required)")
+      ->required();
+  commands.back().placing().output();
+  command& run_command = add("run", run, "Run a network on given or random inputs",
+                             "Example:\n  collage run zoo:mobilenet-v2 --plan mobilenet.json --input input=photo.npy "
+                             "--output results")
+                             .network()
+                             .plan();
+  run_command->add_option("--input", given.inputs, "What an input holds; once for each, random where not given")
+      ->option_text("NAME=FILE.npy|random")
+      ->allow_extra_args(false);
+  run_command->add_option("--output", given.output_folder, "Write each output to FOLDER/NAME.npy")
+      ->option_text("FOLDER");
+  run_command->add_flag("--profile", given.profile, "Tell the time of each step");
+  run_command.placing().output();
+  add("bench", bench, "Run the plan and every single backend in turns, and compare",
+      "A backend alone is the same search restricted to it; what it refuses goes to the next that takes it.\n\n"
+      "Example:\n  collage bench zoo:resnext50-paper --plan resnext.json --seconds 30")
+      .network()
+      .plan()
+      ->add_option("--seconds", given.seconds, "For about how long; 10 if not given")
+      ->option_text("S")
+      ->check(check_seconds);
+  commands.back().placing().output();
+  add("explain", explain, "Say which backend runs what, how long it takes, and what else could",
+      "Example:\n  collage explain zoo:resnext50-paper --plan resnext.json | less")
+      .network()
+      .plan()
+      ->add_option("--dot", given.dot_file, "Also write the placed network for Graphviz")
+      ->option_text("FILE");
+  commands.back().placing().output();
+  add("verify", verify, "Check the plan and every backend against the reference in double precision",
+      "Example:\n  collage verify zoo:bert-paper --plan bert.json")
+      .network()
+      .plan()
+      .placing()
+      .output();
+
+  // Said here, because CLI11 would only say that a command is missing.
+  std::string names;
+  bool known = false;
+  const std::string first = argc > 1 ? argv[1] : "";
+  for (const command& c : commands) {
+    names += (names.empty() ? "" : ", ") + c.name();
+    known = known || c.name() == first;
+  }
+  if (argc < 2) refuse("no command is given, and there are " + names, "command line", "collage");
+  if (!known && first.rfind('-', 0) != 0)
+    refuse("there is no command " + first + ", but " + names, "command line", "collage");
+  if (!known && first != "-h" && first != "--help" && first != "--version")
+    refuse("there is no option " + first + " before the command", "command line", "collage");
+
+  const std::string where = known ? first : "command line";
+  const std::string help = known ? "collage " + first : "collage";
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& e) {  // help and version
+    std::ostringstream out, err;
+    line.exit_code = app.exit(e, out, err);
+    print(out.str());
+    return line;
+  } catch (const CLI::ExtrasError&) { refuse_extras(app, where, help); } catch (const CLI::ArgumentMismatch& e) {
+    const std::string text = e.what();  // "--plan: 1 required TEXT missing"
+    refuse(text.substr(0, text.find(':')) + " needs one value", where, help);
+  } catch (const CLI::ParseError& e) {
+    refuse_extras(app, where, help);  // a misspelt option is more telling than a missing one
+    refuse(e.what(), where, help);
+  }
+  for (const command& c : commands)
+    if (c.chosen()) line.command = c.run();
+  return line;
+}
+
+}  // namespace program

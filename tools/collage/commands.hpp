@@ -1,0 +1,18 @@
+// The commands. Each answers the program's exit code and throws `collage::error` for what the user or the machine did
+// wrong.
+#pragma once
+
+#include "options.hpp"
+
+namespace program {
+
+int show_backends(const options& given);
+int show_zoo(const options& given);
+int inspect(const options& given);
+int tune(const options& given);
+int run(const options& given);
+int bench(const options& given);
+int explain(const options& given);
+int verify(const options& given);
+
+}  // namespace program

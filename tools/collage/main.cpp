@@ -1,0 +1,42 @@
+// The program `collage`: reads the command line, runs one command, and turns errors into a sentence and an exit code:
+// 2 for the user's mistakes, 1 for failures.
+#include "command_line.hpp"
+#include "commands.hpp"
+#include "terminal.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <collage/error.hpp>
+
+#include <csignal>
+#include <exception>
+#include <new>
+#include <string>
+
+namespace {
+
+/// Without a descriptor for each of the three streams, the first file opened would become one of them.
+void occupy_streams() {
+  for (int stream = 0; stream <= 2; ++stream)
+    if (fcntl(stream, F_GETFD) == -1 && open("/dev/null", O_RDONLY) != stream) return;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  occupy_streams();
+  std::signal(SIGPIPE, SIG_IGN);  // print() handles a reader that went away
+  try {
+    const program::command_line line = program::parse(argc, argv);
+    return line.command != nullptr ? line.command(line.given) : line.exit_code;
+  } catch (const collage::error& e) {
+    program::complain(e.what());
+    return e.exit_code();
+  } catch (const std::bad_alloc&) {
+    program::complain("out of memory; end other programs or take a smaller network");
+  } catch (const std::exception& e) {
+    program::complain(std::string("this should not have happened: ") + e.what() + "; please report it");
+  } catch (...) { program::complain("this should not have happened; please report it"); }
+  return 1;
+}

@@ -1,0 +1,48 @@
+// Getting a plan: from a file, or by placing now.
+#pragma once
+
+#include "options.hpp"
+
+#include <collage/graph/graph.hpp>
+#include <collage/run/plan.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace program {
+
+/// A backend that refuses some places, with the same reason at each.
+struct refusal {
+  std::string backend;
+  std::string pattern;
+  std::string reason;
+  std::string where;  ///< the first of them
+  std::size_t count = 1;
+};
+
+/// A network with its plan.
+struct placed {
+  collage::graph network;
+  collage::plan made;
+  bool fresh = false;  ///< placed now, not read from a file
+  std::vector<refusal> refusals;
+  // Of a fresh plan:
+  std::size_t candidates = 0, kernels = 0, refused_kernels = 0;
+  std::size_t states = 0;
+  double seconds = 0;
+};
+
+/// Names, numbers and files that the options give, as far as they can be checked without a plan.
+void check(const options& given);
+
+/// Places the network of the options now, with progress on stderr.
+placed place_now(const options& given);
+
+/// The plan of `--plan FILE`, which must fit the network, `--threads` and `--backends`; without the option, place_now.
+placed get_plan(const options& given);
+
+/// "zoo:resnet50 on 2 threads of AMD EPYC 9R14 (avx512), fp32"
+std::string title_of(const collage::plan& made);
+
+}  // namespace program

@@ -1,0 +1,115 @@
+#include "report.hpp"
+
+#include "table.hpp"
+#include "terminal.hpp"
+
+#include <collage/place/compare.hpp>
+
+#include <algorithm>
+#include <map>
+
+namespace program {
+
+namespace c = collage;
+
+namespace {
+
+/// The placement of a row; null where a plan file lacks it.
+const c::placement* placement_of(const c::plan& made, const std::string& name) {
+  if (name == made.chosen.name) return &made.chosen;
+  for (const c::placement& s : made.singles)
+    if (s.name == name) return &s;
+  return nullptr;
+}
+
+std::string remark_on(const c::plan& made, const std::string& name) {
+  const c::placement* p = placement_of(made, name);
+  if (p == nullptr || p == &made.chosen) return "";
+  if (c::same_steps(*p, made.chosen)) return "runs the same steps as the plan";
+  for (const c::placement& other : made.singles) {
+    if (&other == p) break;
+    if (c::same_steps(*p, other)) return "runs the same steps as " + other.name;
+  }
+  const std::size_t borrowed = p->borrowed.size();
+  return borrowed == 0 ? ""
+                       : "leaves " + std::to_string(borrowed) + (borrowed == 1 ? " node" : " nodes") + " to others";
+}
+
+}  // namespace
+
+std::string runs_table(const c::plan& made, const std::vector<c::plan_run>& runs, const std::vector<double>& ratios) {
+  table page({{"end to end"},
+              {"median ms", align::right},
+              {"10 %", align::right},
+              {"90 %", align::right},
+              {"runs", align::right},
+              {"ratio", align::right},
+              {"", align::left, 16}});
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const c::plan_run& r = runs[i];
+    page.add({{r.name, i == 0 ? colour::bold : colour::none},
+              format_number("%.3f", r.median_ms),
+              format_number("%.3f", r.low_ms),
+              format_number("%.3f", r.high_ms),
+              std::to_string(r.runs),
+              {format_number("%.3f", ratios[i]), i == 0             ? colour::none
+                                                 : ratios[i] < 0.98 ? colour::red
+                                                                    : colour::green},
+              {remark_on(made, r.name), colour::dim}});
+  }
+  return page.text();
+}
+
+std::string borrowed_text(const c::plan& made, std::size_t most) {
+  std::string page;
+  for (const c::placement& single : made.singles) {
+    std::map<std::string, std::vector<std::string>> lenders;
+    std::map<std::string, std::size_t> counts;
+    for (const c::plan_group& g : single.groups)
+      if (g.backend != single.name && g.backend != c::alias_backend) lenders[g.backend];
+    if (single.borrowed.empty()) continue;
+    std::string text = single.name + " refuses " + std::to_string(single.borrowed.size()) +
+                       (single.borrowed.size() == 1 ? " node, run by " : " nodes, run by ");
+    for (auto lender = lenders.begin(); lender != lenders.end(); ++lender)
+      text += (lender == lenders.begin() ? "" : " or ") + lender->first;
+    text += ":";
+    for (std::size_t i = 0; i < std::min(most, single.borrowed.size()); ++i)
+      text += (i == 0 ? " " : ", ") + single.borrowed[i];
+    if (single.borrowed.size() > most) text += " and " + std::to_string(single.borrowed.size() - most) + " more";
+    page += wrap(text, 2);
+  }
+  return page;
+}
+
+std::string certificate_text(const c::plan& made) {
+  // A single-backend placement that won end to end may have a cost above the search's.
+  const double cost = made.chosen.cost_ms;
+  const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
+  std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
+  if (made.origin != "search")
+    return text + "no placement costs less than " + format_number("%.3f ms", made.lower_bound_ms) +
+           ", but end to end " + made.origin + " alone proved faster than what the search had found, and was taken.";
+  if (made.optimal) return text + "the search proved that no placement of these kernels costs less.";
+  return text + "the search stopped early and proved that none costs less than " +
+         format_number("%.3f ms", made.lower_bound_ms) + format_number(" (gap %.1f %%).", gap);
+}
+
+std::vector<double> ratios_to_first(const std::vector<c::plan_run>& runs) {
+  std::vector<double> ratios;
+  for (const c::plan_run& r : runs) ratios.push_back(runs[0].median_ms > 0 ? r.median_ms / runs[0].median_ms : 1);
+  return ratios;
+}
+
+std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& nodes) {
+  std::string names, kinds;
+  bool telling = true;  // names that begin with the kind need no kinds beside them
+  for (const std::uint32_t n : nodes) {
+    const std::string kind = network.node(n).kind->name;
+    telling = telling && network.node_name(n).rfind(kind, 0) == 0;
+    names += (names.empty() ? "" : "+") + network.node_name(n);
+    kinds += (kinds.empty() ? "" : "+") + kind;
+  }
+  return telling ? names : network.node_name(nodes.back()) + " " + kinds;
+}
+
+}  // namespace program

@@ -1,0 +1,32 @@
+// What several commands say about plans.
+#pragma once
+
+#include "placing.hpp"
+
+#include <collage/run/plan.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace program {
+
+/// End-to-end figures: the plan first, then the single-backend placements; `ratios` are their times to the plan's. The
+/// last column says what is special about a placement.
+std::string runs_table(const collage::plan& made, const std::vector<collage::plan_run>& runs,
+                       const std::vector<double>& ratios);
+
+/// Which nodes each single-backend placement leaves to others, at most `most` names each; empty where none does.
+std::string borrowed_text(const collage::plan& made, std::size_t most);
+
+/// Cost, lower bound and what they mean, in a sentence.
+std::string certificate_text(const collage::plan& made);
+
+/// The ratios of medians to the first.
+std::vector<double> ratios_to_first(const std::vector<collage::plan_run>& runs);
+
+/// A group of nodes in a word: the nodes' names; where these do not tell the operators, the last name and the
+/// operators.
+std::string label_of(const collage::graph& network, const std::vector<std::uint32_t>& nodes);
+
+}  // namespace program
