@@ -9,6 +9,8 @@
 //   check.expect_every_pattern_checked();
 #pragma once
 
+#include "counting_allocator.hpp"
+
 #include <collage/backend_set.hpp>
 #include <collage/backends/reference.hpp>
 #include <collage/error.hpp>
@@ -126,16 +128,20 @@ class guarded_memory {
 class exact_copy {
  public:
   exact_copy(const std::byte* contents, std::size_t bytes, std::size_t shift)
-      : memory_(static_cast<std::byte*>(::operator new(bytes + shift, alignment))), shift_(shift) {
+      : memory_(allocate(bytes + shift)), shift_(shift) {
     if (bytes != 0) std::memcpy(data(), contents, bytes);
   }
   exact_copy(exact_copy&& other) noexcept : memory_(std::exchange(other.memory_, nullptr)), shift_(other.shift_) {}
   exact_copy& operator=(exact_copy&&) = delete;
-  ~exact_copy() { ::operator delete(memory_, alignment); }
+  ~exact_copy() { std::free(memory_); }
   std::byte* data() const { return memory_ + shift_; }
 
  private:
-  static constexpr std::align_val_t alignment{64};
+  static std::byte* allocate(std::size_t bytes) {  // std::aligned_alloc wants whole multiples of the alignment
+    void* memory = nullptr;
+    if (posix_memalign(&memory, 64, bytes) != 0) throw std::bad_alloc();
+    return static_cast<std::byte*>(memory);
+  }
   std::byte* memory_;
   std::size_t shift_;
 };
@@ -200,6 +206,9 @@ class backend_checker {
   }
   /// The names of all kernels that were built.
   const std::map<std::string, std::size_t>& kernels() const { return kernels_; }
+
+  /// How often a kernel has called operator new while it ran.
+  std::size_t allocations_while_running() const { return allocations_; }
 
   static const collage::backend_entry& table() { return collage::table_of<collage::backend_set<Backend>>[0]; }
 
@@ -266,7 +275,7 @@ class backend_checker {
 
   bool run(const collage::graph& network, const collage::match_record& record, const collage::kernel& built,
            const operands& given, const collage::oracle_value& expected, std::size_t shift, unsigned char fill,
-           const check_options& options, const std::string& where) {
+           const check_options& options, const std::string& where, bool alone = true) {
     std::vector<exact_copy> in;
     std::vector<const void*> pointers;
     for (std::size_t i = 0; i < given.contents.size(); ++i) {
@@ -278,7 +287,9 @@ class backend_checker {
     const guarded_memory out(expected.type.bytes(), shift, fill);
     const guarded_memory workspace(built.workspace(), 0, fill);
     void* const outs[] = {out.data()};
+    const std::size_t before = allocations();
     built(collage::kernel_call{pointers.data(), outs, workspace.data()});
+    if (alone) allocations_ += allocations() - before;
 
     EXPECT_TRUE(out.intact()) << where << ": it wrote outside its output";
     EXPECT_TRUE(workspace.intact()) << where << ": it wrote outside its workspace of " << built.workspace() << " bytes";
@@ -303,7 +314,7 @@ class backend_checker {
     bool good[2] = {};
     const auto body = [&](bool& answer) {
       const int token = table().enter != nullptr ? table().enter(1) : 0;
-      answer = run(network, record, built, given, expected, 0, 0xFF, options, where + ", two calls at once");
+      answer = run(network, record, built, given, expected, 0, 0xFF, options, where + ", two calls at once", false);
       if (table().enter != nullptr) table().leave(token);
     };
     std::thread other([&] { body(good[0]); });
@@ -323,6 +334,7 @@ class backend_checker {
   data_source data_;
   collage::probe_result probed_;
   counts checked_, refused_, kernels_;
+  std::size_t allocations_ = 0;
 };
 
 }  // namespace collage_test

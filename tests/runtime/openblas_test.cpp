@@ -22,6 +22,7 @@ class openblas_test : public ::testing::Test {
     if (!check.available()) GTEST_SKIP() << check.why_not();
     options.must_cover = false;  // of a chain it takes the products
   }
+  void TearDown() override { EXPECT_EQ(check.allocations_while_running(), 0U); }
   checker check;
   check_options options;
 };

@@ -46,6 +46,7 @@ int bench(const options& given) {
   const c::comparison measured = c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds,
                                                        given.seed, std::make_shared<c::packed_weights>());
   line.clear();
+  if (!given.quiet) note_spread(measured.runs);
   const c::comparison_ratio best = c::ratio_of(measured);
   if (given.json) {
     print(c::to_text(to_json(p.made, measured, best)));

@@ -13,6 +13,7 @@ int tune(const options& given) {
   c::check_writable(given.plan_file);  // before minutes of measuring
   const placed p = place_now(given);
   c::save_plan(p.made, p.network, given.plan_file);
+  if (!given.quiet) note_spread(p.made.runs);
   if (given.json) {
     c::json runs = c::json::array();
     for (const c::plan_run& r : p.made.runs)

@@ -6,7 +6,7 @@
 #include <collage/place/compare.hpp>
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 namespace program {
 
@@ -60,18 +60,25 @@ std::string runs_table(const c::plan& made, const std::vector<c::plan_run>& runs
   return page.text();
 }
 
+void note_spread(const std::vector<c::plan_run>& runs) {
+  const auto spread =
+      std::find_if(runs.begin(), runs.end(), [](const c::plan_run& r) { return r.high_ms > 1.5 * r.low_ms; });
+  if (spread != runs.end())
+    complain("note: the times of " + spread->name + " spread from " + format_number("%.3f", spread->low_ms) + " to " +
+             format_number("%.3f ms", spread->high_ms) + "; end other programs that use the processors, and repeat");
+}
+
 std::string borrowed_text(const c::plan& made, std::size_t most) {
   std::string page;
   for (const c::placement& single : made.singles) {
-    std::map<std::string, std::vector<std::string>> lenders;
-    std::map<std::string, std::size_t> counts;
+    std::set<std::string> lenders;
     for (const c::plan_group& g : single.groups)
-      if (g.backend != single.name && g.backend != c::alias_backend) lenders[g.backend];
+      if (g.backend != single.name && g.backend != c::alias_backend) lenders.insert(g.backend);
     if (single.borrowed.empty()) continue;
-    std::string text = single.name + " refuses " + std::to_string(single.borrowed.size()) +
-                       (single.borrowed.size() == 1 ? " node, run by " : " nodes, run by ");
+    std::string text = single.name + " leaves " + std::to_string(single.borrowed.size()) +
+                       (single.borrowed.size() == 1 ? " node to " : " nodes to ");
     for (auto lender = lenders.begin(); lender != lenders.end(); ++lender)
-      text += (lender == lenders.begin() ? "" : " or ") + lender->first;
+      text += (lender == lenders.begin() ? "" : " and ") + *lender;
     text += ":";
     for (std::size_t i = 0; i < std::min(most, single.borrowed.size()); ++i)
       text += (i == 0 ? " " : ", ") + single.borrowed[i];

@@ -16,6 +16,9 @@ namespace program {
 std::string runs_table(const collage::plan& made, const std::vector<collage::plan_run>& runs,
                        const std::vector<double>& ratios);
 
+/// Notes on stderr that the figures are poor where they spread as they do when other programs use the processors.
+void note_spread(const std::vector<collage::plan_run>& runs);
+
 /// Which nodes each single-backend placement leaves to others, at most `most` names each; empty where none does.
 std::string borrowed_text(const collage::plan& made, std::size_t most);
 

@@ -1,8 +1,6 @@
 // What an adapter was compiled for, and whether this processor has it.
 #pragma once
 
-#include <string>
-
 #ifndef COLLAGE_COMPILED_FOR
 #define COLLAGE_COMPILED_FOR "an unnamed processor"
 #endif
@@ -10,41 +8,36 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// "compiled for znver4"
-inline const char* compiled_for() { return "compiled for " COLLAGE_COMPILED_FOR; }
+inline constexpr const char* compiled_for = "compiled for " COLLAGE_COMPILED_FOR;
 
-/// An instruction set that this file was compiled with and the processor lacks, or null. The compiler may use all it
-/// was told of anywhere, so that nothing else here may run before this was asked.
-inline const char* missing_instructions() {
+/// One sentence where the processor lacks what this file was compiled with, else an empty one. All literals: the compiler
+/// may use the missing instructions anywhere, even to put texts together.
+inline const char* why_not_here() {
 #if defined(__x86_64__) && defined(__GNUC__)
+#define COLLAGE_LACKS(set)                                                                \
+  "this backend was compiled for " COLLAGE_COMPILED_FOR ", and this processor lacks " set \
+  ": configure with another COLLAGE_ARCH"
 #ifdef __AVX2__
-  if (!__builtin_cpu_supports("avx2")) return "AVX2";
+  if (!__builtin_cpu_supports("avx2")) return COLLAGE_LACKS("AVX2");
 #endif
 #ifdef __FMA__
-  if (!__builtin_cpu_supports("fma")) return "FMA";
+  if (!__builtin_cpu_supports("fma")) return COLLAGE_LACKS("FMA");
 #endif
 #ifdef __AVX512F__
-  if (!__builtin_cpu_supports("avx512f")) return "AVX-512F";
+  if (!__builtin_cpu_supports("avx512f")) return COLLAGE_LACKS("AVX-512F");
 #endif
 #ifdef __AVX512DQ__
-  if (!__builtin_cpu_supports("avx512dq")) return "AVX-512DQ";
+  if (!__builtin_cpu_supports("avx512dq")) return COLLAGE_LACKS("AVX-512DQ");
 #endif
 #ifdef __AVX512BW__
-  if (!__builtin_cpu_supports("avx512bw")) return "AVX-512BW";
+  if (!__builtin_cpu_supports("avx512bw")) return COLLAGE_LACKS("AVX-512BW");
 #endif
 #ifdef __AVX512VL__
-  if (!__builtin_cpu_supports("avx512vl")) return "AVX-512VL";
+  if (!__builtin_cpu_supports("avx512vl")) return COLLAGE_LACKS("AVX-512VL");
 #endif
+#undef COLLAGE_LACKS
 #endif
-  return nullptr;
-}
-
-/// One sentence, or an empty one where all is well.
-inline std::string why_not_here() {
-  const char* missing = missing_instructions();
-  if (missing == nullptr) return {};
-  return std::string("this backend was ") + compiled_for() + ", and this processor lacks " + missing +
-         ": configure with another COLLAGE_ARCH";
+  return "";
 }
 
 }  // namespace

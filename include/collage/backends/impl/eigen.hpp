@@ -120,12 +120,11 @@ kernel eigen::build(const any_match& m, build_context& context) {
 
 probe_result eigen::probe() {
   using namespace detail::host;
-  static const std::string reason = why_not_here();
+  if (const char* reason = why_not_here(); *reason != '\0') return {.available = false, .reason = reason};
   static const std::string version = std::to_string(EIGEN_WORLD_VERSION) + '.' + std::to_string(EIGEN_MAJOR_VERSION) +
                                      '.' + std::to_string(EIGEN_MINOR_VERSION);
-  static const std::string details = std::string(compiled_for()) + ", packets of " + std::to_string(lanes) + " floats";
-  return {
-      .available = reason.empty(), .version = version.c_str(), .details = details.c_str(), .reason = reason.c_str()};
+  static const std::string details = std::string(compiled_for) + ", packets of " + std::to_string(lanes) + " floats";
+  return {.version = version.c_str(), .details = details.c_str()};
 }
 
 int eigen::enter(int threads) { return detail::host::enter_team(threads); }

@@ -70,7 +70,7 @@ class eigen_conv {
   std::int64_t scratch() const { return planes_size() + (planes_.dense() ? 0 : max_outputs * line_size()); }
 
   void divide() {
-    if (s_.work() < 1e5) threads_ = 1;
+    if (s_.work() < 3e5) threads_ = 1;  // about 6 microseconds
     // Lines that lie in the input as they are need not be copied; unless channels are whole pages apart: they would
     // all fall into the same few sets of the cache.
     in_place_ = s_.pointwise() && planes_.extent() % 512 != 0;

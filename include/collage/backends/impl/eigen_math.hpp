@@ -17,7 +17,9 @@
 // g++ 12 takes the undefined vectors that its own AVX-512 header starts from for mistakes (its bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
+#ifndef __clang__
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 #include <Eigen/Core>
 #include <unsupported/Eigen/SpecialFunctions>
 #pragma GCC diagnostic pop

@@ -68,7 +68,7 @@ class eigen_matmul {
   void divide() {
     const double work =
         static_cast<double>(s_.products()) * static_cast<double>(s_.m * s_.n) * static_cast<double>(s_.k);
-    if (work < 1.5e5) threads_ = 1;  // about 3 microseconds on one thread
+    if (work < 3e5) threads_ = 1;  // about 6 microseconds on one thread
     width_ = tile_columns(s_.n);
     panels_ = std::max<std::int64_t>(divide_up(s_.n, width_), 1);
     // Two tasks for each thread, so that one that is held up does not hold up all.

@@ -22,6 +22,9 @@ inline std::int64_t product(const shape& dims, std::size_t first, std::size_t la
   return result;
 }
 
+/// For how many rows a program is run at once: enough to be worth starting it, few enough to stay in the first-level cache.
+inline std::int64_t rows_together(std::int64_t length) { return std::max<std::int64_t>(2048 / length, 1); }
+
 /// Along any axis; what computes its input first (a scale) goes into the output, where softmax finds it.
 class eigen_softmax {
  public:
@@ -39,9 +42,11 @@ class eigen_softmax {
     const std::int64_t slab = length_ * inner_;
     if (slab == 0) return;
     float* const out = static_cast<float*>(call.out[0]);
+    const std::int64_t together = rows_together(slab);
     parallel_parts(threads_, outer_, 1, 24.0 * static_cast<double>(slab), [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
-        run_program<eigen_math>(before_, call.in, out, i * slab, (i + 1) * slab);
+        if ((i - first) % together == 0)
+          run_program<eigen_math>(before_, call.in, out, i * slab, std::min(i + together, last) * slab);
         const float* const from =
             before_.empty() ? static_cast<const float*>(call.in[argument_]) + i * slab : out + i * slab;
         if (inner_ == 1) row(from, out + i * slab);
@@ -117,23 +122,28 @@ class eigen_layer_norm {
   void operator()(const kernel_call& call) const {
     if (length_ == 0) return;
     float* const out = static_cast<float*>(call.out[0]);
+    const std::int64_t together = rows_together(length_);
     parallel_parts(threads_, rows_, 1, 12.0 * static_cast<double>(length_), [&](std::int64_t first, std::int64_t last) {
-      for (std::int64_t i = first; i < last; ++i) {
-        const std::int64_t start = i * length_;
-        run_program<eigen_math>(before_, call.in, out, start, start + length_);
-        const const_array_map x(before_.empty() ? static_cast<const float*>(call.in[argument_]) + start : out + start,
-                                length_);
-        array_map y(out + start, length_);
-        const float scale = 1.0F / static_cast<float>(length_);
-        const float mean = x.sum() * scale;
-        const float variance = (x - mean).square().sum() * scale;
-        y = (x - mean) * (1.0F / std::sqrt(variance + epsilon_));
-        run_program<eigen_math>(then_, call.in, out, start, start + length_);
+      for (std::int64_t row = first; row < last; row += together) {
+        const std::int64_t start = row * length_;
+        const std::int64_t end = std::min(row + together, last) * length_;
+        run_program<eigen_math>(before_, call.in, out, start, end);
+        const float* const from = before_.empty() ? static_cast<const float*>(call.in[argument_]) : out;
+        for (std::int64_t at = start; at < end; at += length_) normalise(from + at, out + at);
+        run_program<eigen_math>(then_, call.in, out, start, end);
       }
     });
   }
 
  private:
+  void normalise(const float* from, float* to) const {
+    const const_array_map x(from, length_);
+    const float scale = 1.0F / static_cast<float>(length_);
+    const float mean = x.sum() * scale;
+    const float variance = (x - mean).square().sum() * scale;
+    array_map(to, length_) = (x - mean) * (1.0F / std::sqrt(variance + epsilon_));
+  }
+
   elementwise_program before_, then_;
   std::size_t argument_;
   int threads_;

@@ -91,13 +91,13 @@ std::size_t onednn::choices(const any_match& m) {
 
 probe_result onednn::probe() {
   namespace library = detail::onednn;
-  static const std::string instructions = detail::host::why_not_here();
-  if (!instructions.empty()) return {.available = false, .reason = instructions.c_str()};
+  if (const char* missing = detail::host::why_not_here(); *missing != '\0')
+    return {.available = false, .reason = missing};
   const dnnl_version_t& version = *dnnl_version();
   static const std::string number =
       std::to_string(version.major) + '.' + std::to_string(version.minor) + '.' + std::to_string(version.patch);
   static const std::string details =
-      std::string("kernels for ") + library::instruction_set() + "; " + detail::host::compiled_for();
+      std::string("kernels for ") + library::instruction_set() + "; " + detail::host::compiled_for;
   const bool shares_the_team = version.cpu_runtime == DNNL_RUNTIME_OMP;
   return {.available = shares_the_team,
           .version = number.c_str(),

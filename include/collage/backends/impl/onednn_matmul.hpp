@@ -2,6 +2,7 @@
 // operator and those fused around it, are steps in memory.
 #pragma once
 
+#include <algorithm>
 #include <collage/backends/impl/onednn_program.hpp>
 #include <collage/backends/impl/onednn_steps.hpp>
 #include <collage/backends/onednn_chain.hpp>

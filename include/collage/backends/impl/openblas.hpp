@@ -181,11 +181,12 @@ kernel openblas::build(const any_match& m, build_context& context) {
   std::vector<std::size_t> read;
   for (const std::uint32_t v : inputs) read.push_back(m.index_of(v));
 
+  const int threads = std::min(context.threads(), detail::host::openblas().most_threads);
   kernel made;
   if (m.is(product, ops::conv)) {
     openblas_conv run;
     run.s = conv_shape_of(m, product);
-    run.threads = context.threads();
+    run.threads = threads;
     run.then = then;
     // A tile of the matrix of windows stays in the second-level cache.
     const std::int64_t widest =
@@ -200,7 +201,7 @@ kernel openblas::build(const any_match& m, build_context& context) {
   } else {
     openblas_matmul run;
     run.s = matmul_shape_of(m, product);
-    run.threads = context.threads();
+    run.threads = threads;
     run.then = then;
     run.pieces =
         divide_product(run.s.products(), run.s.m, run.s.n, run.s.k, std::max<std::int64_t>(run.s.n, 1), run.threads);
@@ -214,10 +215,9 @@ kernel openblas::build(const any_match& m, build_context& context) {
 
 probe_result openblas::probe() {
   using namespace detail::host;
-  static const std::string instructions = why_not_here();
-  if (!instructions.empty()) return {.available = false, .reason = instructions.c_str()};
+  if (const char* reason = why_not_here(); *reason != '\0') return {.available = false, .reason = reason};
   const openblas_library& library = detail::host::openblas();
-  static const std::string details = library.details + "; " + compiled_for();
+  static const std::string details = library.details.empty() ? compiled_for : library.details + "; " + compiled_for;
   return {.available = library.reason.empty(),
           .version = library.version.c_str(),
           .details = details.c_str(),

@@ -29,6 +29,7 @@ struct openblas_library {
                 const float* b, int b_step, float beta, float* c, int c_step) = nullptr;
   void (*sgemv)(int order, int a_form, int m, int n, float alpha, const float* a, int a_step, const float* x,
                 int x_step, float beta, float* y, int y_step) = nullptr;
+  int most_threads = 64;  ///< that may be in it at one time
   std::string version, details;
   std::string reason;  ///< empty where it is available
 };
@@ -101,6 +102,8 @@ inline openblas_library open_openblas(const std::string& file) {
   // "OpenBLAS 0.3.21 NO_LAPACKE DYNAMIC_ARCH ..."
   const std::size_t begin = config.find_first_of("0123456789");
   if (begin != std::string::npos) library.version = config.substr(begin, config.find(' ', begin) - begin);
+  if (const std::size_t at = config.find("MAX_THREADS="); at != std::string::npos)
+    library.most_threads = std::max(std::atoi(config.c_str() + at + 12), 1);
   if (get_parallel() != 2)
     library.reason = file +
                      " is not OpenBLAS's OpenMP build, and a second pool of threads would be in the way of the "

@@ -38,7 +38,7 @@ void parallel(int threads, std::int64_t count, const F& f) {
 template <class F>
 void parallel_parts(int threads, std::int64_t count, std::int64_t grain, double cost, const F& f) {
   if (count <= 0) return;
-  constexpr double least = 32768;  // about 3 microseconds
+  constexpr double least = 131072;  // about 4 microseconds
   const double total = static_cast<double>(count) * cost;
   const auto wanted = static_cast<std::int64_t>(std::min(total / least, 4.0 * threads));
   const std::int64_t grains = (count + grain - 1) / grain;
