@@ -1,4 +1,4 @@
-// A backend of your own, from nothing to a plan: a library that has one fused kernel, the sum of two tensors behind relu.
+// A backend of your own, from nothing to a plan: a library with one fused kernel, the sum of two tensors behind relu.
 // needs: eigen
 #include <algorithm>
 #include <collage/backends/eigen.hpp>
@@ -23,8 +23,8 @@ struct my_library : c::backend<"my_library"> {  // a backend is a type: what it 
     });
   }
 
-  static c::kernel build(const c::match<sum_relu>& m,
-                         c::build_context&) {  // shapes are fixed here, pointers come later
+  // Shapes are fixed here; pointers come with each call.
+  static c::kernel build(const c::match<sum_relu>& m, c::build_context&) {
     const std::size_t left = m.index_of(m.get<"left">());
     const std::size_t right = m.index_of(m.get<"right">());
     const auto count = static_cast<std::size_t>(m.output().out.elements());
