@@ -46,7 +46,10 @@ int bench(const options& given) {
   const c::comparison measured = c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds,
                                                        given.seed, std::make_shared<c::packed_weights>());
   line.clear();
-  if (!given.quiet) note_spread(measured.runs);
+  if (!given.quiet) {
+    note_spread(measured.runs);
+    note_slower(p.made, measured.runs[0].median_ms);
+  }
   const c::comparison_ratio best = c::ratio_of(measured);
   if (given.json) {
     print(c::to_text(to_json(p.made, measured, best)));

@@ -188,6 +188,7 @@ int run(const options& given) {
     if (contents[i].type() == memory.in[i].type() && contents[i].data() != nullptr) memory.inputs[i] = contents[i];
   const result done = run_engine(engine, memory, given.profile);
   for (std::size_t i = 0; i < files.size(); ++i) c::save_npy(files[i], memory.out[i]);
+  if (!given.quiet) note_slower(p.made, done.whole.median_ms);
 
   c::json outputs = c::json::array(), steps = c::json::array();
   table page({{"output"},

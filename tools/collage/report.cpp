@@ -68,6 +68,13 @@ void note_spread(const std::vector<c::plan_run>& runs) {
              format_number("%.3f ms", spread->high_ms) + "; end other programs that use the processors, and repeat");
 }
 
+void note_slower(const c::plan& made, double median_ms) {
+  if (made.runs.empty() || median_ms <= 1.5 * made.runs[0].median_ms) return;
+  complain("note: the plan took " + format_number("%.3f ms", median_ms) + ", and " +
+           format_number("%.3f ms", made.runs[0].median_ms) +
+           " when it was made; end other programs that use the processors, or tune again");
+}
+
 std::string borrowed_text(const c::plan& made, std::size_t most) {
   std::string page;
   for (const c::placement& single : made.singles) {

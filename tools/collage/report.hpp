@@ -19,6 +19,9 @@ std::string runs_table(const collage::plan& made, const std::vector<collage::pla
 /// Notes on stderr that the figures are poor where they spread as they do when other programs use the processors.
 void note_spread(const std::vector<collage::plan_run>& runs);
 
+/// Notes on stderr that the plan took much longer now than when it was made.
+void note_slower(const collage::plan& made, double median_ms);
+
 /// Which nodes each single-backend placement leaves to others, at most `most` names each; empty where none does.
 std::string borrowed_text(const collage::plan& made, std::size_t most);
 

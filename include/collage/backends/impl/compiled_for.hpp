@@ -10,8 +10,8 @@ namespace {
 
 inline constexpr const char* compiled_for = "compiled for " COLLAGE_COMPILED_FOR;
 
-/// One sentence where the processor lacks what this file was compiled with, else an empty one. All literals: the compiler
-/// may use the missing instructions anywhere, even to put texts together.
+/// One sentence where the processor lacks what this file was compiled with, else an empty one. All literals: the
+/// compiler may use the missing instructions anywhere, even to put texts together.
 inline const char* why_not_here() {
 #if defined(__x86_64__) && defined(__GNUC__)
 #define COLLAGE_LACKS(set)                                                                \

@@ -103,6 +103,7 @@ class eigen_conv {
     const auto together = static_cast<std::int64_t>(1e5 / (group_work + 1));
     groups_ = std::clamp<std::int64_t>(std::min(together, all / wanted), 1, std::max<std::int64_t>(s_.groups, 1));
     group_pieces_ = divide_up(s_.groups, groups_);
+    together_ = groups_ > 1 && planes_.bands() == 1 && planes_.slices().places == 1 && filter_pieces_ == 1;
   }
 
   /// The list of taps for a slice; slices that see the same part of the window share one.
@@ -139,8 +140,15 @@ class eigen_conv {
     index /= planes_.slices().places;
     const std::int64_t image = index / group_pieces_;
     const std::int64_t first = index % group_pieces_ * groups_;
-    for (std::int64_t group = first; group < std::min(first + groups_, s_.groups); ++group)
+    const std::int64_t last = std::min(first + groups_, s_.groups);
+    for (std::int64_t group = first; group < last; ++group)
       run_group(call, image * s_.groups + group, group, band, piece * filters_, memory);
+    if (together_) {
+      const std::int64_t group_size = s_.out_channels * planes_.places();
+      const std::int64_t start = (image * s_.groups + first) * group_size;
+      run_program<eigen_math>(then_, call.in, static_cast<float*>(call.out[0]), start,
+                              start + (last - first) * group_size);
+    }
   }
 
   /// `source` counts groups of all images.
@@ -189,7 +197,7 @@ class eigen_conv {
       if (!planes_.dense())
         for (std::int64_t o = 0; o < here; ++o)
           copy_line(planes_, line + o * line_size(), band.rows, out + start + o * places);
-      run_program<eigen_math>(then_, call.in, out, start, here, band.rows * row_places, places);
+      if (!together_) run_program<eigen_math>(then_, call.in, out, start, here, band.rows * row_places, places);
     }
   }
 
@@ -201,6 +209,7 @@ class eigen_conv {
   bool in_place_ = false;
   std::int64_t groups_ = 1, group_pieces_ = 1;    ///< groups of a task
   std::int64_t filters_ = 1, filter_pieces_ = 1;  ///< filters of a task
+  bool together_ = false;  ///< a task's output is in one piece, and what follows runs over it once
   std::vector<place_range> depths_;
   std::vector<std::vector<tap>> lists_;
   std::vector<std::size_t> list_of_slice_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <collage/backends/impl/eigen_reduce.hpp>
 #include <collage/backends/impl/eigen_tile.hpp>
+#include <collage/backends/impl/im2col.hpp>
 #include <collage/backends/impl/team.hpp>
 #include <collage/op/movement.hpp>
 #include <collage/run/kernel.hpp>
@@ -28,6 +29,33 @@ auto with_element_size(dtype type, const Body& body) {
     default: return body(std::uint64_t{});
   }
 }
+
+/// Two walks in step, each over its own tensor. They count up, since dividing costs more than copying a short row.
+class paired_walk {
+ public:
+  paired_walk(const strided_dims& a, const strided_dims& b, std::int64_t index)
+      : a_(a), b_(b), a_at_(a.offset(index)), b_at_(b.offset(index)) {
+    for (std::size_t d = a.dims.size(); d-- > 0; index /= a.dims[d]) at_[d] = index % a.dims[d];
+  }
+  std::int64_t a() const { return a_at_; }
+  std::int64_t b() const { return b_at_; }
+  void next() {
+    for (std::size_t d = a_.dims.size(); d-- > 0;) {
+      a_at_ += a_.steps[d];
+      b_at_ += b_.steps[d];
+      if (++at_[d] < a_.dims[d]) return;
+      a_at_ -= at_[d] * a_.steps[d];
+      b_at_ -= at_[d] * b_.steps[d];
+      at_[d] = 0;
+    }
+  }
+
+ private:
+  const strided_dims& a_;
+  const strided_dims& b_;
+  std::int64_t a_at_, b_at_;
+  std::int64_t at_[shape::max_rank] = {};
+};
 
 /// Two cases: the innermost dimension stays, and rows are copied; or it changes places, and blocks are transposed
 /// between it and the one that was innermost.
@@ -73,9 +101,9 @@ class eigen_transpose {
     if (column_step_ == 1)
       return parallel_parts(threads_, outer_in_.size(), 1, static_cast<double>(columns_ + 16),
                             [&](std::int64_t first, std::int64_t last) {
-                              for (std::int64_t i = first; i < last; ++i)
-                                std::memcpy(out + outer_out_.offset(i), in + outer_in_.offset(i),
-                                            static_cast<std::size_t>(columns_) * sizeof(Element));
+                              paired_walk walk(outer_in_, outer_out_, first);
+                              for (std::int64_t i = first; i < last; ++i, walk.next())
+                                copy_elements(in + walk.a(), columns_, out + walk.b());
                             });
     // Stripes of the block, as many columns as share a cache line of the output.
     const std::int64_t stripes = divide_up(columns_, stripe);
@@ -92,6 +120,12 @@ class eigen_transpose {
 
  private:
   static constexpr std::int64_t stripe = 64;
+
+  static void copy_elements(const Element* from, std::int64_t count, Element* to) {
+    if constexpr (sizeof(Element) == sizeof(float))
+      copy_run(reinterpret_cast<const float*>(from), count, reinterpret_cast<float*>(to));
+    else std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Element));
+  }
 
   /// to[r][c] = from[c][r]: `columns` of the output, all rows.
   void block(const Element* from, std::int64_t columns, Element* to) const {

@@ -22,7 +22,7 @@ inline std::int64_t product(const shape& dims, std::size_t first, std::size_t la
   return result;
 }
 
-/// For how many rows a program is run at once: enough to be worth starting it, few enough to stay in the first-level cache.
+/// For how many rows a program is run at once: enough to be worth starting it, few enough for the first-level cache.
 inline std::int64_t rows_together(std::int64_t length) { return std::max<std::int64_t>(2048 / length, 1); }
 
 /// Along any axis; what computes its input first (a scale) goes into the output, where softmax finds it.

@@ -147,21 +147,27 @@ class window_planes {
     const place_range inside = places_inside(lines, r.stride, first_row, r.extent);
     const std::int64_t first_column = column_phase - c.pad;
     const place_range columns_inside = places_inside(pitch_, c.stride, first_column, c.extent);
-    std::fill_n(to, inside.first * pitch_, padding);
-    std::fill(to + inside.last * pitch_, to + lines * pitch_, padding);
+    const bool small = lines * pitch_ <= 1024;  // one fill costs less than finding out where the padding is
+    if (small) {
+      std::fill_n(to, lines * pitch_, padding);
+    } else {
+      std::fill_n(to, inside.first * pitch_, padding);
+      std::fill(to + inside.last * pitch_, to + lines * pitch_, padding);
+    }
     if (inside.first == inside.last) return;
     if (r.stride == 1 && c.stride == 1 && pitch_ == c.extent && c.pad == 0) {  // the rows follow each other there too
       std::copy_n(image + (first_row + inside.first) * c.extent, (inside.last - inside.first) * pitch_,
                   to + inside.first * pitch_);
       return;
     }
+    const std::int64_t count = columns_inside.last - columns_inside.first;
     for (std::int64_t line = inside.first; line < inside.last; ++line) {
       const float* const row = image + (first_row + line * r.stride) * c.extent;
       float* const out = to + line * pitch_;
+      if (count > 0)
+        copy_run(row + first_column + columns_inside.first * c.stride, c.stride, count, out + columns_inside.first);
+      if (small) continue;
       std::fill_n(out, columns_inside.first, padding);
-      if (columns_inside.last > columns_inside.first)
-        copy_run(row + first_column + columns_inside.first * c.stride, c.stride,
-                 columns_inside.last - columns_inside.first, out + columns_inside.first);
       std::fill(out + columns_inside.last, out + pitch_, padding);
     }
   }

@@ -84,8 +84,10 @@ void run_instruction(opcode code, std::int64_t n, float* to, const block_operand
     case opcode::less: return for_block(n, to, a, b, [&](float x, float y) { return truth(x < y); });
     case opcode::equal: return for_block(n, to, a, b, [&](float x, float y) { return truth(x == y); });
     case opcode::logical_not: return for_block(n, to, a, [&](float x) { return truth(x == 0); });
-    case opcode::logical_and: return for_block(n, to, a, b, [&](float x, float y) { return truth(x != 0 && y != 0); });
-    case opcode::logical_or: return for_block(n, to, a, b, [&](float x, float y) { return truth(x != 0 || y != 0); });
+    case opcode::logical_and:
+      return for_block(n, to, a, b, [&](float x, float y) { return truth((x != 0) & (y != 0)); });
+    case opcode::logical_or:
+      return for_block(n, to, a, b, [&](float x, float y) { return truth((x != 0) | (y != 0)); });
     case opcode::select:
       for (std::int64_t i = 0; i < n; ++i) {
         const bool first = (a.data != nullptr ? a.data[i] : a.number) != 0;

@@ -6,24 +6,31 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Copies a short run of floats: a call of memcpy costs more than most of them.
+/// Copies a short run of floats: a call of memcpy costs more than most of them. What is left over at the end is copied
+/// together with some of what came before.
 inline void copy_run(const float* from, std::int64_t count, float* to) {
-  for (; count >= 16; count -= 16, from += 16, to += 16) std::memcpy(to, from, 16 * sizeof(float));
-  if ((count & 8) != 0) {
-    std::memcpy(to, from, 8 * sizeof(float));
-    from += 8;
-    to += 8;
+  const auto copy = [&](std::int64_t at, auto size) { std::memcpy(to + at, from + at, size.value * sizeof(float)); };
+  const auto ends = [&](auto size) {
+    copy(0, size);
+    copy(count - size.value, size);
+  };
+  if (count >= 16) {
+    for (std::int64_t i = 0; i + 16 <= count; i += 16) copy(i, std::integral_constant<int, 16>{});
+    copy(count - 16, std::integral_constant<int, 16>{});
+  } else if (count >= 8) {
+    ends(std::integral_constant<int, 8>{});
+  } else if (count >= 4) {
+    ends(std::integral_constant<int, 4>{});
+  } else if (count >= 2) {
+    ends(std::integral_constant<int, 2>{});
+  } else if (count == 1) {
+    *to = *from;
   }
-  if ((count & 4) != 0) {
-    std::memcpy(to, from, 4 * sizeof(float));
-    from += 4;
-    to += 4;
-  }
-  for (std::int64_t i = 0; i < (count & 3); ++i) to[i] = from[i];
 }
 
 /// The same where the source's elements are `step` apart.
