@@ -5,6 +5,7 @@
 #include "terminal.hpp"
 
 #include <collage/io/json.hpp>
+#include <collage/io/plan_file.hpp>
 #include <collage/place/compare.hpp>
 
 #include <memory>
@@ -17,19 +18,12 @@ namespace c = collage;
 namespace {
 
 c::json to_json(const c::plan& made, const c::comparison& measured, const c::comparison_ratio& best) {
-  c::json plans = c::json::array();
-  for (const c::plan_run& r : measured.runs)
-    plans.push_back({{"name", r.name},
-                     {"median_ms", c::rounded(r.median_ms)},
-                     {"low_ms", c::rounded(r.low_ms)},
-                     {"high_ms", c::rounded(r.high_ms)},
-                     {"runs", r.runs}});
   return {{"network", made.network},
           {"threads", made.threads},
           {"precision", made.precision},
           {"best_single", best.best_single == 0 ? c::json() : c::json(measured.runs[best.best_single].name)},
           {"ratio", c::rounded(best.ratio)},
-          {"plans", plans}};
+          {"plans", c::runs_to_json(measured.runs)}};
 }
 
 }  // namespace

@@ -15,13 +15,7 @@ int tune(const options& given) {
   c::save_plan(p.made, p.network, given.plan_file);
   if (!given.quiet) note_spread(p.made.runs);
   if (given.json) {
-    c::json runs = c::json::array();
-    for (const c::plan_run& r : p.made.runs)
-      runs.push_back({{"name", r.name},
-                      {"median_ms", c::rounded(r.median_ms)},
-                      {"low_ms", c::rounded(r.low_ms)},
-                      {"high_ms", c::rounded(r.high_ms)},
-                      {"runs", r.runs}});
+    const c::json runs = c::runs_to_json(p.made.runs);
     print(c::to_text({{"network", p.made.network},
                       {"plan", given.plan_file},
                       {"threads", p.made.threads},

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <span>
 #include <string>
 
 namespace collage::inline v0 {
@@ -102,18 +103,24 @@ inline placement placement_from_json(const json_place& from, const graph& networ
 
 }  // namespace detail
 
+/// End-to-end figures as JSON, as in the plan file and in what the program prints.
+inline json runs_to_json(std::span<const plan_run> runs) {
+  json list = json::array();
+  for (const plan_run& r : runs)
+    list.push_back({{"name", r.name},
+                    {"median_ms", rounded(r.median_ms)},
+                    {"low_ms", rounded(r.low_ms)},
+                    {"high_ms", rounded(r.high_ms)},
+                    {"runs", r.runs}});
+  return list;
+}
+
 /// A plan as JSON. Times have six significant digits.
 inline json plan_to_json(const plan& made, const graph& network) {
   json backends = json::array();
   for (const plan_backend& b : made.backends)
     backends.push_back({{"name", b.name}, {"version", b.version}, {"details", b.details}});
-  json runs = json::array();
-  for (const plan_run& r : made.runs)
-    runs.push_back({{"name", r.name},
-                    {"median_ms", rounded(r.median_ms)},
-                    {"low_ms", rounded(r.low_ms)},
-                    {"high_ms", rounded(r.high_ms)},
-                    {"runs", r.runs}});
+  const json runs = runs_to_json(made.runs);
   json singles = json::array();
   for (const placement& s : made.singles) singles.push_back(detail::placement_to_json(s, network));
   return {{"format", detail::plan_file_format},

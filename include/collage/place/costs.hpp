@@ -80,9 +80,8 @@ struct rival {
   }
   /// As the engine does: the library's thread count is set around its kernels.
   void enter_and_call() const {
-    const int token = backend->enter != nullptr ? backend->enter(threads) : 0;
+    const thread_scope scope(*backend, threads);
     call();
-    if (backend->leave != nullptr) backend->leave(token);
   }
 };
 
@@ -129,14 +128,10 @@ inline void measure_structure(const graph& network, backend_table backends, cons
       detail::rival r;
       r.backend = &b;
       r.threads = threads;
-      const int token = b.enter != nullptr ? b.enter(threads) : 0;
-      try {
+      {
+        const thread_scope scope(b, threads);
         r.run = b.patterns[c.pattern].build(view, c.record, context);
-      } catch (...) {
-        if (b.leave != nullptr) b.leave(token);
-        throw;
       }
-      if (b.leave != nullptr) b.leave(token);
       cost.kernel = r.run.name();
       r.workspace = buffer(r.run.workspace());
       for (std::size_t i = 0; i < c.record.arguments; ++i) {

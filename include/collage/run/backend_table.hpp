@@ -38,6 +38,23 @@ struct backend_entry {
 
 using backend_table = std::span<const backend_entry>;
 
+/// While it lives, a backend's library uses this many threads on the calling thread; afterwards what it used before, also
+/// when an error passes through.
+class thread_scope {
+ public:
+  thread_scope(const backend_entry& backend, int threads)
+      : leave_(backend.leave), token_(backend.enter != nullptr ? backend.enter(threads) : 0) {}
+  thread_scope(const thread_scope&) = delete;
+  thread_scope& operator=(const thread_scope&) = delete;
+  ~thread_scope() {
+    if (leave_ != nullptr) leave_(token_);
+  }
+
+ private:
+  void (*leave_)(int token);
+  int token_;
+};
+
 namespace detail {
 
 template <class B, class P>

@@ -118,9 +118,10 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     k.output = view.output_of(g.nodes.back());
     build_context context(network, threads, *c.packed);
     context.set_choice(g.choice);
-    const int token = b->enter != nullptr ? b->enter(threads) : 0;
-    k.run = p->build(view, k.record, context);
-    if (b->leave != nullptr) b->leave(token);
+    {
+      const thread_scope scope(*b, threads);
+      k.run = p->build(view, k.record, context);
+    }
     c.infos.push_back(
         {g.backend, g.pattern, k.run.name(), g.nodes, network.node_name(g.nodes.back()), k.output, k.run.workspace()});
     kernels.push_back(std::move(k));
