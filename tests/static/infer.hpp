@@ -22,18 +22,23 @@ struct inferred {
 };
 
 template <c::operator_kind K>
-constexpr inferred infer_types(const K&, std::initializer_list<c::tensor_type> in,
-                               const typename K::attributes& attributes = {},
-                               std::span<const std::span<const std::int64_t>> contents = {}) {
-  const std::span<const c::tensor_type> types(in.begin(), in.size());
+constexpr inferred infer_list(const K&, std::span<const c::tensor_type> types, const typename K::attributes& attributes,
+                              std::span<const std::span<const std::int64_t>> contents = {}) {
   c::attribute_words words = c::to_words(attributes);
   if (c::kind_of<K>.normalise != nullptr) c::kind_of<K>.normalise(words, types);
-  c::tensor_type out[1];
-  c::inference io{types, out, contents};
+  c::tensor_type out[8];
+  c::inference io{types, std::span(out).first(K::outputs < 8 ? K::outputs : 8), contents};
   inferred result;
   result.why = c::kind_of<K>.infer(words.list(), io);
   result.out = out[0];
   return result;
+}
+
+template <c::operator_kind K>
+constexpr inferred infer_types(const K& kind, std::initializer_list<c::tensor_type> in,
+                               const typename K::attributes& attributes = {},
+                               std::span<const std::span<const std::int64_t>> contents = {}) {
+  return infer_list(kind, std::span<const c::tensor_type>(in.begin(), in.size()), attributes, contents);
 }
 
 /// The same for float32 operands.
@@ -43,11 +48,7 @@ constexpr inferred infer(const K& kind, std::initializer_list<c::shape> in,
   c::tensor_type types[8];
   std::size_t count = 0;
   for (const c::shape& dims : in) types[count++] = {c::dtype::f32, dims};
-  switch (count) {
-    case 1: return infer_types(kind, {types[0]}, attributes);
-    case 2: return infer_types(kind, {types[0], types[1]}, attributes);
-    default: return infer_types(kind, {types[0], types[1], types[2]}, attributes);
-  }
+  return infer_list(kind, std::span<const c::tensor_type>(types, count), attributes);
 }
 
 }  // namespace collage_test

@@ -67,6 +67,7 @@ struct every_field {
   op::resize_mode mode = op::resize_mode::nearest;
   c::shape list{};
   c::short_text text{};
+  c::real_list reals{};
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("flag", self.flag);
@@ -75,8 +76,14 @@ struct every_field {
     visitor("mode", self.mode);
     visitor("list", self.list);
     visitor("text", self.text);
+    visitor("reals", self.reals);
   }
 };
+constexpr bool same_reals(const c::real_list& a, const c::real_list& b) {
+  for (std::size_t i = 0; i < a.size() && a.size() == b.size(); ++i)
+    if (a[i] != b[i]) return false;
+  return a.size() == b.size();
+}
 constexpr bool same_text(const c::short_text& a, const c::short_text& b) {
   for (std::size_t i = 0; i < sizeof a.text; ++i)
     if (a.text[i] != b.text[i]) return false;
@@ -86,13 +93,13 @@ constexpr bool round_trip(const every_field& a) {
   const every_field b = c::from_words<every_field>(c::to_words(a).list());
   return a.flag == b.flag && a.number == b.number &&
          __builtin_bit_cast(std::uint64_t, a.real) == __builtin_bit_cast(std::uint64_t, b.real) && a.mode == b.mode &&
-         a.list == b.list && same_text(a.text, b.text);
+         a.list == b.list && same_text(a.text, b.text) && same_reals(a.reals, b.reals);
 }
 static_assert(round_trip({}));
-static_assert(round_trip({true, -5, -0.0, op::resize_mode::cubic, {1, -2, 3}, "bhqk,bkhd->bqhd"}));
+static_assert(round_trip({true, -5, -0.0, op::resize_mode::cubic, {1, -2, 3}, "bhqk,bkhd->bqhd", {2, {0.5, -3}}}));
 static_assert(round_trip({false, INT64_MIN, 1e-308, op::resize_mode::linear, c::shape::filled(8, INT64_MAX),
                           "\xC3\xA9"}));
-static_assert(c::to_words(every_field{}).size == 1 + 1 + 1 + 1 + 1 + 7);
+static_assert(c::to_words(every_field{}).size == 1 + 1 + 1 + 1 + 1 + 7 + 1);
 static_assert(same_text("0123456789012345678901234567890123456789012345678901234",
                         "01234567890123456789012345678901234567890123456789012345678"),
               "text of more than 55 characters is cut");

@@ -41,6 +41,11 @@ class graph {
   const std::string& node_name(std::uint32_t index) const { return node_names_[index]; }
   const std::string& value_name(std::uint32_t index) const { return value_names_[index]; }
 
+  /// The sub-graphs that a node owns. Each takes as inputs what its kind says and reads nothing else of this graph.
+  std::span<const std::shared_ptr<const graph>> bodies_of(std::uint32_t node) const {
+    return std::span(bodies_).subspan(nodes_[node].first_body, nodes_[node].bodies);
+  }
+
   /// The contents of a constant. An error if `fill_constants` has not run.
   std::span<const std::byte> bytes_of(std::uint32_t value) const {
     const constant_data& data = constants_[value];
@@ -55,6 +60,11 @@ class graph {
     constants_[value].bytes = std::move(bytes);
   }
 
+  /// Replaces a sub-graph by one that takes and answers the same types.
+  void set_body(std::uint32_t node, std::size_t which, std::shared_ptr<const graph> body) {
+    bodies_[nodes_[node].first_body + which] = std::move(body);
+  }
+
   /// A hash over structure, attributes, types and names' absence: equal for equal networks whatever their weights are.
   std::uint64_t fingerprint() const;
 
@@ -65,6 +75,7 @@ class graph {
   std::vector<std::uint32_t> operands_;
   std::vector<use> uses_;
   std::vector<std::uint64_t> words_;
+  std::vector<std::shared_ptr<const graph>> bodies_;
   std::vector<std::uint32_t> inputs_, outputs_;
   std::vector<std::string> node_names_, value_names_, output_names_;
   std::vector<constant_data> constants_;  // one per value; empty for values that are not constants
@@ -110,12 +121,17 @@ class graph_builder : public graph_calls<graph_builder> {
     graph_.outputs_.push_back(v.index);
     graph_.output_names_.emplace_back(name.data, name.size);
   }
-  /// Adds a node of any kind; answers its first output. `name` may be empty.
-  value add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes, text_ref name);
+  /// Adds a node of any kind; answers its first output, behind which the others have consecutive indices. `name` may be
+  /// empty. `bodies` are the sub-graphs of a kind that owns any.
+  value add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes, text_ref name,
+            std::span<const std::shared_ptr<const graph>> bodies = {});
 
   /// The type of a value built so far.
   const tensor_type& type_of(value v) const { return graph_.values_[v.index].type; }
   const value_record& at(value v) const { return graph_.values_[v.index]; }
+  /// The contents of a constant built so far, or the rule that makes them.
+  const constant_data& contents_of(value v) const { return graph_.constants_[v.index]; }
+  std::size_t node_count() const { return graph_.nodes_.size(); }
   /// The int64 contents of a small constant, or nothing.
   std::span<const std::int64_t> integers(value v) const {
     const value_record& r = graph_.values_[v.index];

@@ -56,6 +56,11 @@ inline std::string attribute_text(const attribute_value& v) {
       for (const std::int64_t entry : v.list) text += (text.size() == 1 ? "" : ",") + std::to_string(entry);
       return text + "]";
     }
+    case attribute_value::tag::reals: {
+      std::string text = "[";
+      for (const double number : v.reals) text += (text.size() == 1 ? "" : ",") + number_text(number);
+      return text + "]";
+    }
   }
   return {};
 }
@@ -162,10 +167,21 @@ inline std::string summary(const graph& network, const print_options& options = 
   return text;
 }
 
-/// The whole graph: its summary, then a line for each node.
+/// The whole graph: its summary, then a line for each node, and its sub-graphs in the same form behind the node that
+/// owns them.
 inline std::string to_string(const graph& network, const print_options& options = {}) {
   std::string text = summary(network, options);
-  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) text += "  " + to_string(network, n, options) + '\n';
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+    text += "  " + to_string(network, n, options) + '\n';
+    for (std::size_t i = 0; i < network.bodies_of(n).size(); ++i) {
+      text += "    sub-graph " + std::to_string(i) + " of " + network.node_name(n) + ", a ";
+      for (const char c : to_string(*network.bodies_of(n)[i], options)) {
+        text += c;
+        if (c == '\n') text += "    ";
+      }
+      text.resize(text.size() - 4);  // the spaces behind its last line
+    }
+  }
   return text;
 }
 

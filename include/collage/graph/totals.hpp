@@ -1,9 +1,11 @@
 // Sums over a graph: arithmetic, parameters, sizes.
 #pragma once
 
+#include <algorithm>
 #include <collage/graph/graph.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -32,7 +34,8 @@ inline work total_work(const graph& network) {
   return sum;
 }
 
-/// What a graph holds.
+/// What a graph holds, its nodes' sub-graphs included; of a branch's two the one with more arithmetic counts as such, and
+/// a loop's as if it ran once.
 struct graph_totals {
   std::size_t nodes = 0;
   std::size_t constants = 0;
@@ -52,6 +55,19 @@ inline graph_totals totals_of(const graph& network) {
     ++sum.constants;
     sum.constant_bytes += v.type.bytes();
     if (is_floating(v.type.type)) sum.parameters += v.type.dims.elements();
+  }
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+    double most = 0;
+    for (const std::shared_ptr<const graph>& body : network.bodies_of(n)) {
+      const graph_totals inner = totals_of(*body);
+      sum.nodes += inner.nodes;
+      sum.constants += inner.constants;
+      sum.parameters += inner.parameters;
+      sum.constant_bytes += inner.constant_bytes;
+      sum.concrete = sum.concrete && inner.concrete;
+      most = std::max(most, inner.flops);
+    }
+    sum.flops += most;
   }
   return sum;
 }

@@ -30,6 +30,7 @@ struct node_record {
   std::uint32_t first_input = 0, inputs = 0;
   std::uint32_t first_output = 0, outputs = 0;  ///< outputs are values with consecutive indices
   std::uint32_t first_word = 0, words = 0;
+  std::uint32_t first_body = 0, bodies = 0;  ///< sub-graphs it owns: branches, the body of a loop
 };
 
 /// One value.

@@ -14,7 +14,7 @@
 //     }
 //   };
 //
-// Fields may be bool, std::int64_t, double, an enumeration, shape, or short_text.
+// Fields may be bool, std::int64_t, double, an enumeration, shape, real_list, or short_text.
 #pragma once
 
 #include <collage/shape.hpp>
@@ -32,6 +32,19 @@ struct short_text {
   constexpr short_text(const char* from) {
     for (std::size_t i = 0; i + 1 < sizeof(text) && from[i] != '\0'; ++i) text[i] = from[i];
   }
+};
+
+/// Real numbers kept in place, as many as a shape has extents: scales, corners of a region.
+struct real_list {
+  std::uint32_t count = 0;
+  double number[shape::max_rank] = {};
+
+  constexpr std::size_t size() const { return count; }
+  constexpr bool empty() const { return count == 0; }
+  constexpr double operator[](std::size_t i) const { return number[i]; }
+  constexpr const double* begin() const { return number; }
+  constexpr const double* end() const { return number + count; }
+  constexpr void push_back(double value) { number[count++] = value; }
 };
 
 /// The attributes of a kind that has none.
@@ -60,6 +73,10 @@ struct attribute_writer {
     put(s.rank);
     for (std::int64_t e : s) put(static_cast<std::uint64_t>(e));
   }
+  constexpr void operator()(const char*, const real_list& r) {
+    put(r.count);
+    for (const double number : r) put(__builtin_bit_cast(std::uint64_t, number));
+  }
   constexpr void operator()(const char*, const short_text& t) {
     for (std::size_t i = 0; i < 7; ++i) {
       std::uint64_t w = 0;
@@ -84,6 +101,11 @@ struct attribute_reader {
     const std::uint64_t rank = get();
     s = shape{};
     for (std::uint64_t i = 0; i < rank; ++i) s.push_back(static_cast<std::int64_t>(get()));
+  }
+  constexpr void operator()(const char*, real_list& r) {
+    const std::uint64_t count = get();
+    r = real_list{};
+    for (std::uint64_t i = 0; i < count; ++i) r.push_back(__builtin_bit_cast(double, get()));
   }
   constexpr void operator()(const char*, short_text& t) {
     for (std::size_t i = 0; i < 7; ++i) {
@@ -122,12 +144,13 @@ constexpr Attributes from_words(std::span<const std::uint64_t> words) {
 
 /// One field of a record, for printing and exporting.
 struct attribute_value {
-  enum class tag : std::uint8_t { boolean, integer, real, list, text };
+  enum class tag : std::uint8_t { boolean, integer, real, list, reals, text };
   const char* name = "";
   tag what = tag::integer;
   std::int64_t integer = 0;  ///< also booleans and enumerators
   double real = 0;
   shape list{};
+  real_list reals{};
   short_text text{};
 };
 
@@ -146,6 +169,11 @@ struct attribute_lister {
   void operator()(const char* name, const shape& s) const {
     attribute_value v{.name = name, .what = attribute_value::tag::list};
     v.list = s;
+    emit(v);
+  }
+  void operator()(const char* name, const real_list& r) const {
+    attribute_value v{.name = name, .what = attribute_value::tag::reals};
+    v.reals = r;
     emit(v);
   }
   void operator()(const char* name, const short_text& t) const {

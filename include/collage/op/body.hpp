@@ -20,8 +20,9 @@ enum class opcode : std::uint8_t {
   subtract,
   multiply,
   divide,
-  minimum,  ///< NaN if either is NaN
-  maximum,  ///< NaN if either is NaN
+  minimum,    ///< NaN if either is NaN
+  maximum,    ///< NaN if either is NaN
+  remainder,  ///< of the division that truncates toward zero: it has the dividend's sign; of integers by 0 it is 0
   power,
   negate,
   absolute,
@@ -30,7 +31,16 @@ enum class opcode : std::uint8_t {
   square_root,
   sine,
   cosine,
+  tangent,
+  arc_sine,
+  arc_cosine,
+  arc_tangent,
+  sine_hyperbolic,
+  cosine_hyperbolic,
   tangent_hyperbolic,
+  area_sine_hyperbolic,  ///< the inverse functions
+  area_cosine_hyperbolic,
+  area_tangent_hyperbolic,
   error_function,
   floor,
   ceiling,
@@ -40,8 +50,42 @@ enum class opcode : std::uint8_t {
   logical_not,
   logical_and,
   logical_or,
+  bitwise_and,  ///< these six of integers alone
+  bitwise_or,
+  bitwise_xor,
+  shift_left,   ///< by a count outside [0, bits of the type): everything is shifted out
+  shift_right,  ///< a signed number keeps its sign
+  bitwise_not,
   select,  ///< a != 0 ? b : c
 };
+
+/// How many earlier results an instruction reads.
+constexpr int operands_of(opcode code) {
+  switch (code) {
+    case opcode::input:
+    case opcode::attribute:
+    case opcode::constant: return 0;
+    case opcode::add:
+    case opcode::subtract:
+    case opcode::multiply:
+    case opcode::divide:
+    case opcode::minimum:
+    case opcode::maximum:
+    case opcode::remainder:
+    case opcode::power:
+    case opcode::less:
+    case opcode::equal:
+    case opcode::logical_and:
+    case opcode::logical_or:
+    case opcode::bitwise_and:
+    case opcode::bitwise_or:
+    case opcode::bitwise_xor:
+    case opcode::shift_left:
+    case opcode::shift_right: return 2;
+    case opcode::select: return 3;
+    default: return 1;
+  }
+}
 
 /// One instruction: operands are indices of earlier instructions.
 struct instruction {
@@ -111,21 +155,38 @@ constexpr symbol log(symbol x) { return x.unary(opcode::logarithm); }
 constexpr symbol sqrt(symbol x) { return x.unary(opcode::square_root); }
 constexpr symbol sin(symbol x) { return x.unary(opcode::sine); }
 constexpr symbol cos(symbol x) { return x.unary(opcode::cosine); }
+constexpr symbol tan(symbol x) { return x.unary(opcode::tangent); }
+constexpr symbol asin(symbol x) { return x.unary(opcode::arc_sine); }
+constexpr symbol acos(symbol x) { return x.unary(opcode::arc_cosine); }
+constexpr symbol atan(symbol x) { return x.unary(opcode::arc_tangent); }
+constexpr symbol sinh(symbol x) { return x.unary(opcode::sine_hyperbolic); }
+constexpr symbol cosh(symbol x) { return x.unary(opcode::cosine_hyperbolic); }
 constexpr symbol tanh(symbol x) { return x.unary(opcode::tangent_hyperbolic); }
+constexpr symbol asinh(symbol x) { return x.unary(opcode::area_sine_hyperbolic); }
+constexpr symbol acosh(symbol x) { return x.unary(opcode::area_cosine_hyperbolic); }
+constexpr symbol atanh(symbol x) { return x.unary(opcode::area_tangent_hyperbolic); }
 constexpr symbol erf(symbol x) { return x.unary(opcode::error_function); }
 constexpr symbol floor(symbol x) { return x.unary(opcode::floor); }
 constexpr symbol ceil(symbol x) { return x.unary(opcode::ceiling); }
 constexpr symbol round(symbol x) { return x.unary(opcode::round_to_even); }
 constexpr symbol pow(symbol x, symbol y) { return x.binary(opcode::power, y); }
+constexpr symbol remainder(symbol x, symbol y) { return x.binary(opcode::remainder, y); }
 constexpr symbol min(symbol x, symbol y) { return x.binary(opcode::minimum, y); }
 constexpr symbol max(symbol x, symbol y) { return x.binary(opcode::maximum, y); }
 constexpr symbol min(symbol x, double y) { return min(x, x.literal(y)); }
 constexpr symbol max(symbol x, double y) { return max(x, x.literal(y)); }
+constexpr symbol bitwise_and(symbol x, symbol y) { return x.binary(opcode::bitwise_and, y); }
+constexpr symbol bitwise_or(symbol x, symbol y) { return x.binary(opcode::bitwise_or, y); }
+constexpr symbol bitwise_xor(symbol x, symbol y) { return x.binary(opcode::bitwise_xor, y); }
+constexpr symbol bitwise_not(symbol x) { return x.unary(opcode::bitwise_not); }
+constexpr symbol shift_left(symbol x, symbol y) { return x.binary(opcode::shift_left, y); }
+constexpr symbol shift_right(symbol x, symbol y) { return x.binary(opcode::shift_right, y); }
 constexpr symbol select(symbol p, symbol x, symbol y) { return p.emit(opcode::select, p.index, x.index, y.index); }
 
 }  // namespace math
 
-/// Records `Kind::body`, called with one value per operand and then one per attribute (all of type double).
+/// Records `Kind::body`, called with one value per operand and then one per word of the attributes. Those that the body
+/// reads must be of type double.
 template <class Kind, std::size_t Inputs, std::size_t Attributes>
 constexpr traced_body trace() {
   traced_body recorded;

@@ -48,6 +48,7 @@ inline constexpr struct conv : kind<conv> {
     for (std::size_t i = 0; i < known.size(); ++i)
       if (known[i] < 0) known[i] = 1;
     if (verdict v = detail::check_window(rank, known, a.strides, a.dilations, a.pads_begin, a.pads_end); !v) return v;
+    if (verdict v = detail::check_fit(x, window, a.dilations, a.pads_begin, a.pads_end); !v) return v;
     if (a.groups < 1) return {false, "groups must be at least 1"};
     if (w[0] >= 0 && w[0] % a.groups != 0) return {false, "its output channels must divide into groups", 1};
     if (x[1] >= 0 && (x[1] % a.groups != 0 || (w[1] >= 0 && x[1] / a.groups != w[1])))

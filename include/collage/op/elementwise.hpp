@@ -1,4 +1,4 @@
-// Elementwise operators, unary and with broadcast operands, each given by its body.
+// Elementwise operators, each given by its body: what they have in common, arithmetic and functions.
 #pragma once
 
 #include <collage/op/kind.hpp>
@@ -6,22 +6,38 @@
 namespace collage::inline v0 {
 
 /// The base of elementwise kinds. `Derived` has `body`, a function over any value type; operands broadcast against each
-/// other (numpy's rule) and share one element type, which is also the output's. Attributes, where there are any, are
-/// doubles and follow the operands in `body`. Shape rule, costs, reference and the backends' code follow from the body.
+/// other (numpy's rule). Attributes that the body reads are doubles and follow the operands. Shape rule, costs, reference
+/// and the backends' code follow from the body.
+///
+/// The operands share one element type, in which the body is computed and which is also the result's, unless `Derived`
+/// says otherwise: leading operands may be conditions, read as 0 or 1, and the result may be converted, as `cast` does.
 template <class Derived, std::uint32_t Inputs>
 struct elementwise_kind : kind<Derived> {
   static constexpr std::uint32_t body_inputs = Inputs;
   static constexpr arity inputs{Inputs, Inputs};
   static constexpr fusion_kind fusion = Inputs == 1 ? fusion_kind::elementwise : fusion_kind::broadcast;
 
-  static constexpr verdict infer(const auto&, inference& io) {
-    io.out[0] = io.in[0];
-    for (std::size_t i = 1; i < Inputs; ++i) {
-      if (io.in[i].type != io.in[0].type)
-        return {false, "its operands must have the same element type", static_cast<std::int32_t>(i)};
+  /// How many leading operands are booleans whatever the others are; fewer than all.
+  static constexpr std::uint32_t conditions = 0;
+  /// Which element types the body has a meaning for.
+  static constexpr bool takes(dtype) { return true; }
+  /// The element type of the result, of the attributes and the type that the body is computed in.
+  static constexpr dtype result_type(const auto&, dtype computed) { return computed; }
+
+  static constexpr verdict infer(const auto& attributes, inference& io) {
+    const dtype computed = io.in[Derived::conditions].type;
+    if (!Derived::takes(computed))
+      return {false, "it is not defined for this element type", static_cast<std::int32_t>(Derived::conditions)};
+    io.out[0] = {Derived::result_type(attributes, computed), io.in[0].dims};
+    for (std::size_t i = 0; i < Inputs; ++i) {
+      const auto which = static_cast<std::int32_t>(i);
+      if (i < Derived::conditions && io.in[i].type != dtype::boolean)
+        return {false, "its condition must be boolean", which};
+      if (i > Derived::conditions && io.in[i].type != computed)
+        return {false, "its operands must have the same element type", which};
       bool fits = true;
       io.out[0].dims = detail::broadcast(io.out[0].dims, io.in[i].dims, fits);
-      if (!fits) return {false, "its operands' shapes must broadcast", static_cast<std::int32_t>(i)};
+      if (!fits) return {false, "its operands' shapes must broadcast", which};
     }
     return {};
   }
@@ -35,56 +51,7 @@ struct elementwise_kind : kind<Derived> {
 
 namespace ops {
 
-/// One attribute: the slope or scale of an activation.
-struct alpha_attributes {
-  double alpha = 1.0;
-  template <class Self, class Visitor>
-  static constexpr void visit(Self& self, Visitor&& visitor) {
-    visitor("alpha", self.alpha);
-  }
-};
-
-/// Two attributes: y = clamp(alpha x + beta).
-struct alpha_beta_attributes {
-  double alpha = 0.2;
-  double beta = 0.5;
-  template <class Self, class Visitor>
-  static constexpr void visit(Self& self, Visitor&& visitor) {
-    visitor("alpha", self.alpha);
-    visitor("beta", self.beta);
-  }
-};
-
-// Unary
-// ------------------------------------------------------------------------------------------------------------------
-
-inline constexpr struct relu : elementwise_kind<relu, 1> {
-  static constexpr char name[] = "relu";
-  static constexpr auto body(auto x) { return math::max(x, 0.0); }
-} relu{};
-
-inline constexpr struct leaky_relu : elementwise_kind<leaky_relu, 1> {
-  static constexpr char name[] = "leaky_relu";
-  using attributes = alpha_attributes;
-  static constexpr auto body(auto x, auto alpha) { return math::select(x < 0.0, alpha * x, x); }
-} leaky_relu{};
-
-inline constexpr struct elu : elementwise_kind<elu, 1> {
-  static constexpr char name[] = "elu";
-  using attributes = alpha_attributes;
-  static constexpr auto body(auto x, auto alpha) { return math::select(x < 0.0, alpha * (math::exp(x) - 1.0), x); }
-} elu{};
-
-inline constexpr struct hard_sigmoid : elementwise_kind<hard_sigmoid, 1> {
-  static constexpr char name[] = "hard_sigmoid";
-  using attributes = alpha_beta_attributes;
-  static constexpr auto body(auto x, auto alpha, auto beta) { return math::max(math::min(alpha * x + beta, 1.0), 0.0); }
-} hard_sigmoid{};
-
-inline constexpr struct sigmoid : elementwise_kind<sigmoid, 1> {
-  static constexpr char name[] = "sigmoid";
-  static constexpr auto body(auto x) { return 1.0 / (1.0 + math::exp(-x)); }
-} sigmoid{};
+// One operand -------------------------------------------------------------------------------------------------------
 
 inline constexpr struct tanh : elementwise_kind<tanh, 1> {
   static constexpr char name[] = "tanh";
@@ -146,13 +113,66 @@ inline constexpr struct cos : elementwise_kind<cos, 1> {
   static constexpr auto body(auto x) { return math::cos(x); }
 } cos{};
 
-inline constexpr struct softplus : elementwise_kind<softplus, 1> {
-  static constexpr char name[] = "softplus";
-  static constexpr auto body(auto x) { return math::log(1.0 + math::exp(-math::abs(x))) + math::max(x, 0.0); }
-} softplus{};
+inline constexpr struct tan : elementwise_kind<tan, 1> {
+  static constexpr char name[] = "tan";
+  static constexpr auto body(auto x) { return math::tan(x); }
+} tan{};
 
-// Two operands
-// -----------------------------------------------------------------------------------------------------------
+inline constexpr struct asin : elementwise_kind<asin, 1> {
+  static constexpr char name[] = "asin";
+  static constexpr auto body(auto x) { return math::asin(x); }
+} asin{};
+
+inline constexpr struct acos : elementwise_kind<acos, 1> {
+  static constexpr char name[] = "acos";
+  static constexpr auto body(auto x) { return math::acos(x); }
+} acos{};
+
+inline constexpr struct atan : elementwise_kind<atan, 1> {
+  static constexpr char name[] = "atan";
+  static constexpr auto body(auto x) { return math::atan(x); }
+} atan{};
+
+inline constexpr struct sinh : elementwise_kind<sinh, 1> {
+  static constexpr char name[] = "sinh";
+  static constexpr auto body(auto x) { return math::sinh(x); }
+} sinh{};
+
+inline constexpr struct cosh : elementwise_kind<cosh, 1> {
+  static constexpr char name[] = "cosh";
+  static constexpr auto body(auto x) { return math::cosh(x); }
+} cosh{};
+
+inline constexpr struct asinh : elementwise_kind<asinh, 1> {
+  static constexpr char name[] = "asinh";
+  static constexpr auto body(auto x) { return math::asinh(x); }
+} asinh{};
+
+inline constexpr struct acosh : elementwise_kind<acosh, 1> {
+  static constexpr char name[] = "acosh";
+  static constexpr auto body(auto x) { return math::acosh(x); }
+} acosh{};
+
+inline constexpr struct atanh : elementwise_kind<atanh, 1> {
+  static constexpr char name[] = "atanh";
+  static constexpr auto body(auto x) { return math::atanh(x); }
+} atanh{};
+
+/// round(x): halves to the even neighbour.
+inline constexpr struct round : elementwise_kind<round, 1> {
+  static constexpr char name[] = "round";
+  static constexpr auto body(auto x) { return math::round(x); }
+} round{};
+
+/// sign(x): -1, 0 or 1; of NaN it is NaN.
+inline constexpr struct sign : elementwise_kind<sign, 1> {
+  static constexpr char name[] = "sign";
+  static constexpr auto body(auto x) {
+    return math::select(0.0 < x, x.literal(1.0), math::select(x < 0.0, x.literal(-1.0), x));
+  }
+} sign{};
+
+// Two operands ------------------------------------------------------------------------------------------------------
 
 inline constexpr struct add : elementwise_kind<add, 2> {
   static constexpr char name[] = "add";
@@ -193,14 +213,21 @@ inline constexpr struct pow : elementwise_kind<pow, 2> {
   static constexpr auto body(auto x, auto y) { return math::pow(x, y); }
 } pow{};
 
-// Three operands
-// ---------------------------------------------------------------------------------------------------------
+/// remainder(x, y): of the division that truncates toward zero, so that it has the sign of x (fmod of C). Of integers by
+/// 0 it is 0.
+inline constexpr struct remainder : elementwise_kind<remainder, 2> {
+  static constexpr char name[] = "remainder";
+  static constexpr auto body(auto x, auto y) { return math::remainder(x, y); }
+} remainder{};
 
-/// clip(x, low, high): min(max(x, low), high).
-inline constexpr struct clip : elementwise_kind<clip, 3> {
-  static constexpr char name[] = "clip";
-  static constexpr auto body(auto x, auto low, auto high) { return math::min(math::max(x, low), high); }
-} clip{};
+/// modulo(x, y): of the division that rounds down, so that it has the sign of y. Of integers by 0 it is 0.
+inline constexpr struct modulo : elementwise_kind<modulo, 2> {
+  static constexpr char name[] = "modulo";
+  static constexpr auto body(auto x, auto y) {
+    const auto rest = math::remainder(x, y);
+    return math::select(rest == 0.0 || (rest < 0.0) == (y < 0.0), rest, rest + y);
+  }
+} modulo{};
 
 }  // namespace ops
 }  // namespace collage::inline v0

@@ -45,6 +45,12 @@ struct arity {
 /// As many operands as wanted, for `concat`.
 inline constexpr std::uint32_t any_number = 0xFFFF;
 
+/// The types that a sub-graph takes and answers.
+struct body_signature {
+  std::span<const tensor_type> in;
+  std::span<const tensor_type> out;
+};
+
 /// What a shape rule sees and fills.
 struct inference {
   std::span<const tensor_type> in;
@@ -52,6 +58,7 @@ struct inference {
   /// The contents of operand i where it is a known int64 constant (the target of a reshape), else empty. May be shorter
   /// than `in`; use `integers`.
   std::span<const std::span<const std::int64_t>> contents = {};
+  std::span<const body_signature> bodies = {};  ///< of the sub-graphs that the node owns
 
   constexpr std::span<const std::int64_t> integers(std::size_t operand) const {
     return operand < contents.size() ? contents[operand] : std::span<const std::int64_t>{};
@@ -70,10 +77,24 @@ struct reference_tensor {
   std::span<std::int64_t> integer;
 };
 
+/// Runs a node's sub-graphs for its reference.
+struct body_caller {
+  void* state = nullptr;
+  /// Computes body `which` from `in` and puts its outputs into `out`, allocated and of its types.
+  void (*run)(void* state, std::size_t which, std::span<const reference_tensor> in,
+              std::span<const reference_tensor> out) = nullptr;
+  void operator()(std::size_t which, std::span<const reference_tensor> in,
+                  std::span<const reference_tensor> out) const {
+    run(state, which, in, out);
+  }
+};
+
 /// One evaluation of a node by the reference. Outputs are allocated and of the inferred types.
 struct reference_call {
   std::span<const reference_tensor> in;
   std::span<const reference_tensor> out;
+  std::span<const body_signature> signatures = {};  ///< of the node's sub-graphs
+  const body_caller* bodies = nullptr;              ///< set where the node has any
 };
 
 /// The run-time view of one kind's description. Made only by `kind_of`; compared by id.
@@ -82,12 +103,14 @@ struct kind_info {
   const char* name = "";
   fusion_kind fusion = fusion_kind::opaque;
   arity inputs;
-  std::uint32_t outputs = 1;
+  std::uint32_t outputs = 1;                ///< `any_number` where `count_outputs` says how many
+  std::uint32_t bodies = 0;                 ///< how many sub-graphs a node owns
   bool commutative = false;                 ///< its first two operands may be swapped
   const traced_body* body = nullptr;        ///< set for the elementwise kinds alone
   attribute_words (*defaults)() = nullptr;  ///< the attributes of a node that states none, before `normalise`
   void (*normalise)(attribute_words& words, std::span<const tensor_type> in) = nullptr;
   verdict (*infer)(std::span<const std::uint64_t> words, inference& io) = nullptr;
+  std::size_t (*count_outputs)(std::span<const std::uint64_t> words, std::span<const body_signature> bodies) = nullptr;
   work (*count)(std::span<const std::uint64_t> words, const inference& io) = nullptr;
   void (*list)(std::span<const std::uint64_t> words, const attribute_sink& sink) = nullptr;
   void (*reference)(std::span<const std::uint64_t> words, const reference_call& call) = nullptr;
@@ -99,6 +122,7 @@ template <class Derived>
 struct kind {
   static constexpr arity inputs{1, 1};
   static constexpr std::uint32_t outputs = 1;
+  static constexpr std::uint32_t bodies = 0;
   static constexpr bool commutative = false;
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = no_attributes;
@@ -126,6 +150,11 @@ namespace detail {
 template <class K>
 constexpr verdict infer_words(std::span<const std::uint64_t> words, inference& io) {
   return K::infer(from_words<typename K::attributes>(words), io);
+}
+template <class K>
+constexpr std::size_t count_outputs_words(std::span<const std::uint64_t> words,
+                                          std::span<const body_signature> bodies) {
+  return K::count_outputs(from_words<typename K::attributes>(words), bodies);
 }
 template <class K>
 constexpr work count_words(std::span<const std::uint64_t> words, const inference& io) {
@@ -167,10 +196,12 @@ constexpr kind_info describe_kind() {
   info.fusion = K::fusion;
   info.inputs = K::inputs;
   info.outputs = K::outputs;
+  info.bodies = K::bodies;
   info.commutative = K::commutative;
   info.defaults = default_words<K>;
   info.infer = infer_words<K>;
   info.list = list_words<K>;
+  if constexpr (K::outputs == any_number) info.count_outputs = count_outputs_words<K>;
   if constexpr (requires { K::body_inputs; }) info.body = &body_of<K>;
   if constexpr (requires(typename K::attributes& a, std::span<const tensor_type> in) { K::normalise(a, in); })
     info.normalise = normalise_words<K>;

@@ -1,6 +1,7 @@
 // Operators that move elements without computing: reshape, transpose, concat.
 #pragma once
 
+#include <collage/op/extents.hpp>
 #include <collage/op/kind.hpp>
 
 namespace collage::inline v0::ops {
@@ -45,6 +46,7 @@ inline constexpr struct reshape : kind<reshape> {
                    : shape::filled(static_cast<std::size_t>(rank), unknown - 1);
     }
     const shape& x = io.in[0].dims;
+    if (!detail::is_countable(x)) return {false, "its input is too large"};
     const std::int64_t total = x.elements();
     std::int64_t rest = -1;  // which dimension takes what is left
     std::int64_t known_part = 1;
@@ -62,7 +64,7 @@ inline constexpr struct reshape : kind<reshape> {
         symbolic = true;
       }
       if (target[i] < 0) continue;
-      if (target[i] > 0 && known_part > (std::int64_t{1} << 62) / target[i])
+      if (target[i] > 0 && known_part > detail::most_elements / target[i])
         return {false, "its target shape is too large"};
       known_part *= target[i];
     }
@@ -78,6 +80,7 @@ inline constexpr struct reshape : kind<reshape> {
     } else if (!symbolic && total >= 0 && known_part != total) {
       return {false, "its target shape must hold as many elements as its input"};
     }
+    if (!detail::is_countable(target)) return {false, "its target shape is too large"};
     io.out[0] = {io.in[0].type, target};
     return {};
   }
@@ -148,12 +151,15 @@ inline constexpr struct concat : kind<concat> {
       if (io.in[i].type != io.in[0].type) return {false, "its operands must have the same element type", which};
       if (x.rank != sum.rank) return {false, "its operands must have the same rank", which};
       for (std::size_t d = 0; d < x.rank; ++d) {
+        if (d == axis && sum[d] >= 0 && x[d] > detail::most_elements - sum[d])
+          return {false, "its output is too large", which};
         if (d == axis) sum[d] = sum[d] < 0 || x[d] < 0 ? unknown : sum[d] + x[d];
         else if (sum[d] < 0) sum[d] = x[d];
         else if (x[d] >= 0 && x[d] != sum[d])
           return {false, "its operands may differ in the joined dimension alone", which};
       }
     }
+    if (!detail::is_countable(sum)) return {false, "its output is too large"};
     return {};
   }
   static void reference(const attributes& a, const reference_call& call);

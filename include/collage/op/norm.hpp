@@ -13,9 +13,9 @@ struct softmax_attributes {
   }
 };
 
-/// softmax(x): exp(x - max) / sum(exp(x - max)) along one axis.
-inline constexpr struct softmax : kind<softmax> {
-  static constexpr char name[] = "softmax";
+/// The base of both kinds.
+template <class Derived>
+struct softmax_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = softmax_attributes;
 
@@ -23,6 +23,7 @@ inline constexpr struct softmax : kind<softmax> {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
   static constexpr verdict infer(const attributes& a, inference& io) {
+    if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     if (a.axis < 0 || a.axis >= static_cast<std::int64_t>(io.in[0].rank()))
       return {false, "its axis must be within the rank of its input"};
     io.out[0] = io.in[0];
@@ -31,8 +32,19 @@ inline constexpr struct softmax : kind<softmax> {
   static constexpr work count(const attributes&, const inference& io) {
     return {5.0 * static_cast<double>(io.in[0].dims.elements())};
   }
+};
+
+/// softmax(x): exp(x - max) / sum(exp(x - max)) along one axis.
+inline constexpr struct softmax : softmax_kind<softmax> {
+  static constexpr char name[] = "softmax";
   static void reference(const attributes& a, const reference_call& call);
 } softmax{};
+
+/// log_softmax(x): x - max - log(sum(exp(x - max))) along one axis.
+inline constexpr struct log_softmax : softmax_kind<log_softmax> {
+  static constexpr char name[] = "log_softmax";
+  static void reference(const attributes& a, const reference_call& call);
+} log_softmax{};
 
 struct layer_norm_attributes {
   std::int64_t axis = -1;  ///< the first of the normalised dimensions, all to the last; stored non-negative
@@ -57,6 +69,7 @@ inline constexpr struct layer_norm : kind<layer_norm> {
   }
   static constexpr verdict infer(const attributes& a, inference& io) {
     const shape& x = io.in[0].dims;
+    if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     if (a.axis < 0 || a.axis >= static_cast<std::int64_t>(x.rank))
       return {false, "its axis must be within the rank of its input"};
     for (std::size_t i = 1; i < io.in.size(); ++i) {

@@ -1,4 +1,4 @@
-// Pooling: the largest or the mean element of a sliding window.
+// Pooling: the largest or the mean element of a sliding window, or its norm.
 #pragma once
 
 #include <collage/op/window.hpp>
@@ -26,11 +26,11 @@ struct pool_attributes {
   }
 };
 
-/// The base of both kinds. x: [N, C, spatial...]; output: [N, C, places...].
-template <class Derived>
+/// The base of these kinds. x: [N, C, spatial...]; output: [N, C, places...]. Elements in the pads do not take part.
+template <class Derived, class Attributes = pool_attributes>
 struct pool_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::anchor;
-  using attributes = pool_attributes;
+  using attributes = Attributes;
 
   static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
     if (in[0].rank() >= 2) detail::default_window(in[0].rank() - 2, a.strides, a.dilations, a.pads_begin, a.pads_end);
@@ -46,6 +46,7 @@ struct pool_kind : kind<Derived> {
       if (a.pads_begin[i] >= a.dilations[i] * (a.window[i] - 1) + 1 ||
           a.pads_end[i] >= a.dilations[i] * (a.window[i] - 1) + 1)
         return {false, "pads must be smaller than the window, or a place would hold no element"};
+    if (verdict v = detail::check_fit(x, a.window, a.dilations, a.pads_begin, a.pads_end); !v) return v;
     io.out[0] = {io.in[0].type, {x[0], x[1]}};
     for (std::size_t i = 0; i < rank; ++i)
       io.out[0].dims.push_back(detail::window_places(x[i + 2], a.window[i], a.strides[i], a.dilations[i],
@@ -66,5 +67,49 @@ inline constexpr struct average_pool : pool_kind<average_pool> {
   static constexpr char name[] = "average_pool";
   static void reference(const attributes& a, const reference_call& call);
 } average_pool{};
+
+struct max_pool_with_indices_attributes : pool_attributes {
+  bool column_major = false;  ///< indices count the spatial dimensions with the first as the fastest (storage_order 1)
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    pool_attributes::visit(self, visitor);
+    visitor("column_major", self.column_major);
+  }
+};
+
+/// max_pool_with_indices(x): the largest elements, and in a second output of type int64 where in the whole of x each
+/// stands: (n * C + c) * spatial elements + place in the channel. The first of several, the first NaN before all; -1
+/// where a window covers no element.
+inline constexpr struct max_pool_with_indices : pool_kind<max_pool_with_indices, max_pool_with_indices_attributes> {
+  static constexpr char name[] = "max_pool_with_indices";
+  static constexpr fusion_kind fusion = fusion_kind::opaque;
+  static constexpr std::uint32_t outputs = 2;
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    if (verdict v = pool_kind::infer(a, io); !v) return v;
+    io.out[1] = {dtype::i64, io.out[0].dims};
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} max_pool_with_indices{};
+
+struct lp_pool_attributes : pool_attributes {
+  double p = 2;
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    pool_attributes::visit(self, visitor);
+    visitor("p", self.p);
+  }
+};
+
+/// lp_pool(x): (sum of |x|^p)^(1/p) under each window.
+inline constexpr struct lp_pool : pool_kind<lp_pool, lp_pool_attributes> {
+  static constexpr char name[] = "lp_pool";
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
+    if (!(a.p > 0)) return {false, "its exponent must be positive"};
+    return pool_kind::infer(a, io);
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} lp_pool{};
 
 }  // namespace collage::inline v0::ops

@@ -55,6 +55,7 @@ struct reduce_kind : kind<Derived> {
   }
 };
 
+/// Of no elements: NaN, for integers 0. Integers are added in 64 bits; their mean is truncated toward zero.
 inline constexpr struct reduce_mean : reduce_kind<reduce_mean> {
   static constexpr char name[] = "reduce_mean";
   static void reference(const attributes& a, const reference_call& call);
@@ -65,14 +66,33 @@ inline constexpr struct reduce_sum : reduce_kind<reduce_sum> {
   static void reference(const attributes& a, const reference_call& call);
 } reduce_sum{};
 
+/// Of no elements: the lowest value of the type, for floating-point types -infinity.
 inline constexpr struct reduce_max : reduce_kind<reduce_max> {
   static constexpr char name[] = "reduce_max";
   static void reference(const attributes& a, const reference_call& call);
 } reduce_max{};
 
+/// Of no elements: the highest value of the type, for floating-point types infinity.
 inline constexpr struct reduce_min : reduce_kind<reduce_min> {
   static constexpr char name[] = "reduce_min";
   static void reference(const attributes& a, const reference_call& call);
 } reduce_min{};
+
+/// Of no elements: 1. Integers wrap around.
+inline constexpr struct reduce_prod : reduce_kind<reduce_prod> {
+  static constexpr char name[] = "reduce_prod";
+  static void reference(const attributes& a, const reference_call& call);
+} reduce_prod{};
+
+/// log(sum of exp(x)), computed from the distances to the largest element, so that nothing overflows. Of no elements:
+/// -infinity.
+inline constexpr struct reduce_log_sum_exp : reduce_kind<reduce_log_sum_exp> {
+  static constexpr char name[] = "reduce_log_sum_exp";
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
+    return reduce_kind::infer(a, io);
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} reduce_log_sum_exp{};
 
 }  // namespace collage::inline v0::ops

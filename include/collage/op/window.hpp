@@ -16,12 +16,18 @@ constexpr void default_window(std::size_t rank, shape& strides, shape& dilations
   if (pads_end.empty()) pads_end = shape::filled(rank, 0);
 }
 
-/// Checks one spatial window against the rank and for sane values; the limit keeps their products within 64 bits.
+/// More taps than any network has; whoever lists a window's taps may rely on it.
+inline constexpr std::int64_t most_taps = std::int64_t{1} << 20;
+/// Extents beyond it are refused, so that what is computed from them stays within 64 bits. Graphs hold none larger.
+inline constexpr std::int64_t largest_extent = std::int64_t{1} << 48;
+
+/// Checks one spatial window against the rank and for sane values; the limits keep their products within 64 bits.
 constexpr verdict check_window(std::size_t rank, const shape& window, const shape& strides, const shape& dilations,
                                const shape& pads_begin, const shape& pads_end) {
   if (window.size() != rank || strides.size() != rank || dilations.size() != rank || pads_begin.size() != rank ||
       pads_end.size() != rank)
     return {false, "window, strides, dilations and pads must each have one entry per spatial dimension"};
+  std::int64_t taps = 1;
   for (std::size_t i = 0; i < rank; ++i) {
     if (window[i] < 1) return {false, "its window must be at least 1 in every dimension"};
     if (strides[i] < 1) return {false, "strides must be at least 1"};
@@ -29,18 +35,32 @@ constexpr verdict check_window(std::size_t rank, const shape& window, const shap
     if (pads_begin[i] < 0 || pads_end[i] < 0) return {false, "pads must not be negative"};
     for (const std::int64_t number : {window[i], strides[i], dilations[i], pads_begin[i], pads_end[i]})
       if (number > 0x7FFFFFFF) return {false, "window, strides, dilations and pads must be below 2^31"};
+    if (window[i] > most_taps / taps) return {false, "its window must have at most 2^20 elements"};
+    taps *= window[i];
+  }
+  return {};
+}
+
+/// Whether a window, checked before, fits the padded extents of [N, C, spatial...] at least once; unknown ones may.
+constexpr verdict check_fit(const shape& x, const shape& window, const shape& dilations, const shape& pads_begin,
+                            const shape& pads_end) {
+  for (std::size_t i = 0; i < window.size(); ++i) {
+    const std::int64_t extent = x[i + 2];
+    if (extent < 0 || window[i] < 0) continue;
+    if (extent > largest_extent) return {false, "its input's extents must be at most 2^48", 0};
+    if (extent + pads_begin[i] + pads_end[i] < dilations[i] * (window[i] - 1) + 1)
+      return {false, "its window must fit into its padded input", 0};
   }
   return {};
 }
 
 /// How many places a window has along one dimension; `unknown` if either extent is. `round_up` counts a last, partial
-/// place too, as long as it starts inside the input or its leading pad (ONNX ceil_mode).
+/// place too, as long as it starts inside the input or its leading pad (ONNX ceil_mode). The window must fit.
 constexpr std::int64_t window_places(std::int64_t extent, std::int64_t window, std::int64_t stride,
                                      std::int64_t dilation, std::int64_t pad_begin, std::int64_t pad_end,
                                      bool round_up) {
   if (extent < 0 || window < 0) return unknown;
   const std::int64_t room = extent + pad_begin + pad_end - (dilation * (window - 1) + 1);
-  if (room < 0) return 0;
   std::int64_t places = room / stride + 1;
   if (round_up && room % stride != 0 && places * stride < extent + pad_begin) ++places;
   return places;

@@ -67,6 +67,32 @@ inline bool store_number(std::byte* to, dtype type, double number) {
   return false;
 }
 
+/// What a node's sub-graphs take and answer, as shape rules see it.
+struct signatures_of_bodies {
+  std::vector<tensor_type> types;
+  std::vector<body_signature> list;
+
+  explicit signatures_of_bodies(std::span<const std::shared_ptr<const graph>> bodies) {
+    std::size_t count = 0;
+    for (const auto& body : bodies) count += body->inputs().size() + body->outputs().size();
+    types.reserve(count);  // so that the spans into it stay
+    for (const auto& body : bodies) {
+      const auto put = [&](std::span<const std::uint32_t> values) {
+        for (const std::uint32_t v : values) types.push_back(body->type_of(v));
+        return std::span<const tensor_type>(types).last(values.size());
+      };
+      const std::span<const tensor_type> in = put(body->inputs());
+      list.push_back({in, put(body->outputs())});
+    }
+  }
+};
+
+/// How many outputs a node has.
+inline std::size_t outputs_of(const kind_info& kind, std::span<const std::uint64_t> words,
+                              std::span<const body_signature> bodies) {
+  return kind.count_outputs != nullptr ? kind.count_outputs(words, bodies) : kind.outputs;
+}
+
 }  // namespace detail
 
 inline std::uint64_t graph::fingerprint() const {
@@ -85,6 +111,7 @@ inline std::uint64_t graph::fingerprint() const {
     h = detail::combine(h, nodes_[n].kind->id);
     for (const std::uint32_t v : view().inputs_of(n)) h = detail::combine(h, v);
     for (const std::uint64_t w : view().words_of(n)) h = detail::combine(h, w);
+    for (const std::shared_ptr<const graph>& body : bodies_of(n)) h = detail::combine(h, body->fingerprint());
   }
   for (const std::uint32_t v : outputs_) h = detail::combine(h, v);
   return h;
@@ -153,7 +180,8 @@ inline value graph_builder::scalar(text_ref name, double number, dtype type) {
 }
 
 inline value graph_builder::add(const kind_info& kind, std::span<const value> operands,
-                                const attribute_words& attributes, text_ref name) {
+                                const attribute_words& attributes, text_ref name,
+                                std::span<const std::shared_ptr<const graph>> bodies) {
   const auto index = static_cast<std::uint32_t>(graph_.nodes_.size());
   std::string node_name =
       name.size == 0 ? std::string(kind.name) + "_" + std::to_string(unnamed_++) : std::string(name.data, name.size);
@@ -173,10 +201,14 @@ inline value graph_builder::add(const kind_info& kind, std::span<const value> op
     in.push_back(type_of(v));
     contents.push_back(integers(v));
   }
+  if (bodies.size() != kind.bodies)
+    throw error(error_kind::invalid_argument,
+                "owns " + std::to_string(kind.bodies) + " sub-graphs, not " + std::to_string(bodies.size()), where);
+  const detail::signatures_of_bodies signatures(bodies);
   attribute_words words = attributes;
   if (kind.normalise != nullptr) kind.normalise(words, in);
-  std::vector<tensor_type> out(kind.outputs);
-  inference io{in, out, contents};
+  std::vector<tensor_type> out(detail::outputs_of(kind, words.list(), signatures.list));
+  inference io{in, out, contents, signatures.list};
   if (const verdict v = kind.infer(words.list(), io); !v) {
     std::string shapes;
     for (const tensor_type& t : in) shapes += (shapes.empty() ? "" : ", ") + detail::to_string(t);
@@ -194,8 +226,11 @@ inline value graph_builder::add(const kind_info& kind, std::span<const value> op
   record.words = static_cast<std::uint32_t>(words.size);
   graph_.words_.insert(graph_.words_.end(), words.word, words.word + words.size);
   record.first_output = static_cast<std::uint32_t>(graph_.values_.size());
-  record.outputs = kind.outputs;
-  for (std::uint32_t i = 0; i < kind.outputs; ++i) {
+  record.outputs = static_cast<std::uint32_t>(out.size());
+  record.first_body = static_cast<std::uint32_t>(graph_.bodies_.size());
+  record.bodies = static_cast<std::uint32_t>(bodies.size());
+  graph_.bodies_.insert(graph_.bodies_.end(), bodies.begin(), bodies.end());
+  for (std::uint32_t i = 0; i < record.outputs; ++i) {
     const value v = add_value(out[i], value_role::computed, i == 0 ? node_name : node_name + ":" + std::to_string(i));
     graph_.values_[v.index].producer = static_cast<std::int32_t>(index);
   }
@@ -249,6 +284,12 @@ inline void fill_uniform(std::span<float> to, const std::string& name, uniform r
 }
 
 inline void fill_constants(graph& network) {
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+    for (std::size_t i = 0; i < network.bodies_of(n).size(); ++i) {
+      const auto filled = std::make_shared<graph>(*network.bodies_of(n)[i]);
+      fill_constants(*filled);
+      network.set_body(n, i, filled);
+    }
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     if (network.at(v).role != value_role::constant || network.constant(v).bytes != nullptr) continue;
     const std::shared_ptr<std::byte> bytes = allocate_bytes(network.type_of(v).bytes());

@@ -1,0 +1,30 @@
+// Conversion between element types.
+#pragma once
+
+#include <collage/op/elementwise.hpp>
+
+namespace collage::inline v0::ops {
+
+struct cast_attributes {
+  dtype to = dtype::f32;
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("to", self.to);
+  }
+};
+
+/// cast(x): floating-point numbers become the nearest, ties to even; as integers they lose their fraction, and where that
+/// does not fit they become the nearest number that does, NaN becomes 0. Integers wrap around. All but 0 is true, NaN
+/// too; true is 1.
+inline constexpr struct cast : elementwise_kind<cast, 1> {
+  static constexpr char name[] = "cast";
+  using attributes = cast_attributes;
+  static constexpr dtype result_type(const attributes& a, dtype) { return a.to; }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    if (size_of(a.to) == 0) return {false, "it must convert to an element type that there is"};
+    return elementwise_kind::infer(a, io);
+  }
+  static constexpr auto body(auto x, auto) { return x; }
+} cast{};
+
+}  // namespace collage::inline v0::ops

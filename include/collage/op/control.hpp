@@ -1,0 +1,114 @@
+// Control flow: nodes that own sub-graphs and decide while they run which of them runs, or how often.
+//
+// A sub-graph reads nothing but its inputs; values of the graph around it are handed in as operands behind the others.
+#pragma once
+
+#include <collage/op/kind.hpp>
+
+namespace collage::inline v0::detail {
+
+/// One element of a type, in a tensor of any rank.
+constexpr bool is_single(const tensor_type& t, dtype type) {
+  if (t.type != type) return false;
+  for (const std::int64_t extent : t.dims)
+    if (extent >= 0 && extent != 1) return false;
+  return true;
+}
+
+}  // namespace collage::inline v0::detail
+
+namespace collage::inline v0::ops {
+
+/// branch(condition, captured...): the first sub-graph where the condition (one boolean) holds, the second where it does
+/// not. Both take all the captured values and answer the same types.
+inline constexpr struct branch : kind<branch> {
+  static constexpr char name[] = "branch";
+  static constexpr fusion_kind fusion = fusion_kind::opaque;
+  static constexpr arity inputs{1, any_number};
+  static constexpr std::uint32_t outputs = any_number;
+  static constexpr std::uint32_t bodies = 2;
+
+  static constexpr std::size_t count_outputs(const attributes&, std::span<const body_signature> owned) {
+    return owned.empty() ? 0 : owned[0].out.size();
+  }
+  static constexpr verdict infer(const attributes&, inference& io) {
+    if (io.bodies.size() != 2) return {false, "it must own two sub-graphs"};
+    if (!detail::is_single(io.in[0], dtype::boolean)) return {false, "its condition must be one boolean", 0};
+    for (const body_signature& body : io.bodies) {
+      if (body.in.size() + 1 != io.in.size()) return {false, "its sub-graphs must take all captured values"};
+      for (std::size_t i = 0; i < body.in.size(); ++i)
+        if (body.in[i] != io.in[i + 1])
+          return {false, "its sub-graphs must take the types of the captured values", static_cast<std::int32_t>(i + 1)};
+      if (body.out.size() != io.out.size()) return {false, "its sub-graphs must have as many outputs"};
+      for (std::size_t i = 0; i < io.out.size(); ++i)
+        if (body.out[i] != io.bodies[0].out[i]) return {false, "its sub-graphs must answer the same types and shapes"};
+    }
+    for (std::size_t i = 0; i < io.out.size(); ++i) io.out[i] = io.bodies[0].out[i];
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} branch{};
+
+struct loop_attributes {
+  std::int64_t carried = 0;  ///< how many values go from one round to the next
+  bool stops = true;         ///< whether the sub-graph's condition may end it before the last round
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("carried", self.carried);
+    visitor("stops", self.stops);
+  }
+};
+
+/// loop(rounds, condition, carried..., captured...): runs its sub-graph while the condition (one boolean) holds, at most
+/// `rounds` (one int64) times. The sub-graph takes (round, condition, carried..., captured...) and answers (condition,
+/// carried..., stacked...). Outputs: the carried values after the last round, then each stacked value of all rounds one
+/// behind the other, in a new first dimension; these need rounds that are known and a loop that does not stop early.
+inline constexpr struct loop : kind<loop> {
+  static constexpr char name[] = "loop";
+  static constexpr fusion_kind fusion = fusion_kind::opaque;
+  static constexpr arity inputs{2, any_number};
+  static constexpr std::uint32_t outputs = any_number;
+  static constexpr std::uint32_t bodies = 1;
+  using attributes = loop_attributes;
+
+  static constexpr std::size_t count_outputs(const attributes&, std::span<const body_signature> owned) {
+    return owned.empty() || owned[0].out.empty() ? 0 : owned[0].out.size() - 1;
+  }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    if (io.bodies.size() != 1) return {false, "it must own one sub-graph"};
+    const body_signature& body = io.bodies[0];
+    if (!detail::is_single(io.in[0], dtype::i64)) return {false, "its number of rounds must be one int64", 0};
+    if (!detail::is_single(io.in[1], dtype::boolean)) return {false, "its condition must be one boolean", 1};
+    if (a.carried < 0 || static_cast<std::uint64_t>(a.carried) > io.in.size() - 2)
+      return {false, "it must be given all values that it carries"};
+    const auto carried = static_cast<std::size_t>(a.carried);
+    if (body.in.size() != io.in.size()) return {false, "its sub-graph must take all its operands"};
+    if (body.out.size() < carried + 1) return {false, "its sub-graph must answer a condition and all carried values"};
+    if (!detail::is_single(body.in[0], dtype::i64) || !detail::is_single(body.in[1], dtype::boolean) ||
+        !detail::is_single(body.out[0], dtype::boolean))
+      return {false,
+              "its sub-graph must take a round (one int64) and a condition, and answer a condition (one boolean)"};
+    for (std::size_t i = 2; i < io.in.size(); ++i)
+      if (body.in[i] != io.in[i])
+        return {false, "its sub-graph must take the types of its operands", static_cast<std::int32_t>(i)};
+    for (std::size_t i = 0; i < carried; ++i) {
+      if (body.out[i + 1] != body.in[i + 2])
+        return {false, "a carried value must keep its type and shape", static_cast<std::int32_t>(i + 2)};
+      io.out[i] = body.out[i + 1];
+    }
+    const std::span<const std::int64_t> rounds = io.integers(0);
+    for (std::size_t i = carried; i + 1 < body.out.size(); ++i) {
+      const tensor_type& one = body.out[i + 1];
+      if (a.stops || rounds.size() != 1 || rounds[0] < 0)
+        return {false, "stacked outputs need a number of rounds that is known, and a loop that does not stop early"};
+      if (one.rank() == shape::max_rank) return {false, "a stacked output would have more than 8 dimensions"};
+      io.out[i].type = one.type;
+      io.out[i].dims = {rounds[0]};
+      for (const std::int64_t extent : one.dims) io.out[i].dims.push_back(extent);
+    }
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} loop{};
+
+}  // namespace collage::inline v0::ops

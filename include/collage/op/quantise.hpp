@@ -1,0 +1,102 @@
+// Whole numbers that stand for real ones: (number - zero point) * scale.
+#pragma once
+
+#include <collage/op/kind.hpp>
+
+namespace collage::inline v0::ops {
+
+struct quantize_attributes {
+  std::int64_t axis = 1;   ///< the dimension that has a scale for each index or block; stored non-negative
+  std::int64_t block = 0;  ///< how many neighbours along the axis share a scale; 0: the scales are a list, or one
+  dtype type = dtype::u8;  ///< of the output
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("axis", self.axis);
+    visitor("block", self.block);
+    visitor("type", self.type);
+  }
+};
+
+template <class Derived>
+struct quantize_kind : kind<Derived> {
+  static constexpr fusion_kind fusion = fusion_kind::opaque;
+  static constexpr arity inputs{2, 3};
+  using attributes = quantize_attributes;
+
+  /// A single scale needs no axis.
+  static constexpr bool is_single(const shape& scale) { return scale.rank == 0 || (scale.rank == 1 && scale[0] == 1); }
+  static constexpr bool is_quantized(dtype type) {
+    return type == dtype::i8 || type == dtype::u8 || type == dtype::i16 || type == dtype::u16 || type == dtype::i32;
+  }
+  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+    a.axis = detail::wrap_axis(a.axis, in[0].rank());
+    if (is_single(in[1].dims)) a.axis = a.block = 0;
+  }
+
+ protected:
+  /// What both directions ask of scales and zero points.
+  static constexpr verdict check(const attributes& a, const inference& io, dtype quantized) {
+    const shape& x = io.in[0].dims;
+    const shape& scale = io.in[1].dims;
+    if (!is_floating(io.in[1].type)) return {false, "its scales must be of a floating-point type", 1};
+    if (io.in.size() == 3 && (io.in[2].type != quantized || io.in[2].dims != scale))
+      return {false, "its zero points must have the shape of its scales and the quantized element type", 2};
+    if (is_single(scale)) return {};
+    if (a.axis < 0 || a.axis >= static_cast<std::int64_t>(x.rank))
+      return {false, "its axis must be within the rank of its input"};
+    const auto axis = static_cast<std::size_t>(a.axis);
+    if (a.block < 0) return {false, "its block must not be negative"};
+    if (a.block == 0)
+      return {scale.rank == 1 && (scale[0] < 0 || x[axis] < 0 || scale[0] == x[axis]),
+              "its scales must be one, or a list with one for each index of its axis", 1};
+    bool fits = scale.rank == x.rank;
+    for (std::size_t i = 0; fits && i < x.rank; ++i) {
+      // The quotient rounded up.
+      const std::int64_t wanted = i != axis || x[i] <= 0 ? x[i] : (x[i] - 1) / a.block + 1;
+      fits = wanted < 0 || scale[i] < 0 || scale[i] == wanted;
+    }
+    return {fits, "its scales must have its input's shape, with one for each block of its axis", 1};
+  }
+};
+
+/// quantize_linear(x, scale[, zero_point]): x / scale rounded to the nearest, ties to even, plus the zero point; at the
+/// ends of the type's range where it is beyond. The quotient is taken in float32 (of float64: in float64), whose ties
+/// decide.
+inline constexpr struct quantize_linear : quantize_kind<quantize_linear> {
+  static constexpr char name[] = "quantize_linear";
+
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    if (!is_floating(io.in[0].type) && io.in[0].type != dtype::i32)
+      return {false, "its input must be of a floating-point type or int32", 0};
+    if (!is_quantized(a.type)) return {false, "its type must be int8, uint8, int16, uint16 or int32"};
+    if (verdict v = check(a, io, a.type); !v) return v;
+    io.out[0] = {a.type, io.in[0].dims};
+    return {};
+  }
+  static constexpr work count(const attributes&, const inference& io) {
+    return {3.0 * static_cast<double>(io.in[0].dims.elements())};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} quantize_linear{};
+
+/// dequantize_linear(x, scale[, zero_point]): (x - zero_point) * scale, of the scale's element type.
+inline constexpr struct dequantize_linear : quantize_kind<dequantize_linear> {
+  static constexpr char name[] = "dequantize_linear";
+
+  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+    quantize_kind::normalise(a, in);
+    a.type = in[1].type;
+  }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    if (!is_quantized(io.in[0].type)) return {false, "its input must be int8, uint8, int16, uint16 or int32", 0};
+    if (verdict v = check(a, io, io.in[0].type); !v) return v;
+    io.out[0] = {io.in[1].type, io.in[0].dims};
+    return {};
+  }
+  static constexpr work count(const attributes&, const inference& io) {
+    return {2.0 * static_cast<double>(io.in[0].dims.elements())};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} dequantize_linear{};
+
+}  // namespace collage::inline v0::ops

@@ -1,0 +1,189 @@
+// Operators that copy parts of a tensor, or copy it several times: slice, expand, tile, pad.
+#pragma once
+
+#include <collage/op/extents.hpp>
+#include <collage/op/kind.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+
+namespace collage::inline v0::ops {
+
+/// One entry per dimension of the input in each list. Equal slices have equal records: where at most one element is
+/// taken the step is stored as 1, and where none is the start as 0.
+struct slice_attributes {
+  shape starts{};
+  shape steps{};    ///< not 0; negative ones go backwards
+  shape extents{};  ///< the output's
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("starts", self.starts);
+    visitor("steps", self.steps);
+    visitor("extents", self.extents);
+  }
+};
+
+/// slice(x): output index o is input index starts + o * steps, in every dimension; none may be outside.
+inline constexpr struct slice : kind<slice> {
+  static constexpr char name[] = "slice";
+  static constexpr fusion_kind fusion = fusion_kind::injective;
+  using attributes = slice_attributes;
+
+  static constexpr void normalise(attributes& a, std::span<const tensor_type>) {
+    for (std::size_t i = 0; i < a.extents.size(); ++i) {
+      if (i < a.steps.size() && a.steps[i] != 0 && (a.extents[i] == 0 || a.extents[i] == 1)) a.steps[i] = 1;
+      if (i < a.starts.size() && a.extents[i] == 0) a.starts[i] = 0;
+    }
+  }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    const shape& x = io.in[0].dims;
+    if (a.starts.size() != x.size() || a.steps.size() != x.size() || a.extents.size() != x.size())
+      return {false, "its starts, steps and extents must have one entry per dimension of its input"};
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (a.steps[i] == 0) return {false, "its steps must not be 0"};
+      if (a.extents[i] < 0) return {false, "its extents must not be negative"};
+      if (a.extents[i] == 0) continue;
+      const std::int64_t last = x[i] >= 0 ? x[i] - 1 : std::numeric_limits<std::int64_t>::max();
+      if (a.starts[i] < 0 || a.starts[i] > last) return {false, "its starts must be within its input"};
+      // The lowest step has no opposite, and dividing by it takes no element more anyway.
+      const std::int64_t room = a.steps[i] > 0 ? (last - a.starts[i]) / a.steps[i] : -(a.starts[i] / a.steps[i]);
+      if (a.extents[i] - 1 > room) return {false, "its last element must be within its input"};
+    }
+    if (!detail::is_countable(a.extents)) return {false, "its output is too large"};
+    io.out[0] = {io.in[0].type, a.extents};
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} slice{};
+
+/// Stored as the output's shape where the input's is known.
+struct expand_attributes {
+  shape dims{};
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("dims", self.dims);
+  }
+};
+
+/// expand(x): x repeated along extents of 1 and new leading dimensions, to the shape that x and a tensor of `dims` have
+/// together by numpy's broadcasting.
+inline constexpr struct expand : kind<expand> {
+  static constexpr char name[] = "expand";
+  static constexpr fusion_kind fusion = fusion_kind::injective;
+  using attributes = expand_attributes;
+
+  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+    for (const std::int64_t extent : in[0].dims)
+      if (extent < 0) return;
+    for (const std::int64_t extent : a.dims)
+      if (extent < 0) return;
+    bool fits = true;
+    const shape together = detail::broadcast(in[0].dims, a.dims, fits);
+    if (fits) a.dims = together;
+  }
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    for (const std::int64_t extent : a.dims)
+      if (extent < 0) return {false, "its extents must not be negative"};
+    bool fits = true;
+    const shape together = detail::broadcast(io.in[0].dims, a.dims, fits);
+    if (!fits) return {false, "its input must fit the shape that it is expanded to"};
+    if (!detail::is_countable(together)) return {false, "its output is too large"};
+    io.out[0] = {io.in[0].type, together};
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} expand{};
+
+struct tile_attributes {
+  shape repeats{};  ///< one entry per dimension of the input
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("repeats", self.repeats);
+  }
+};
+
+/// tile(x): x several times one behind the other, in every dimension.
+inline constexpr struct tile : kind<tile> {
+  static constexpr char name[] = "tile";
+  static constexpr fusion_kind fusion = fusion_kind::injective;
+  using attributes = tile_attributes;
+
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    const shape& x = io.in[0].dims;
+    if (a.repeats.size() != x.size()) return {false, "its repeats must have one entry per dimension of its input"};
+    shape y;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      if (a.repeats[i] < 0) return {false, "its repeats must not be negative"};
+      if (x[i] > 0 && a.repeats[i] > detail::most_elements / x[i]) return {false, "its output is too large"};
+      y.push_back(x[i] >= 0 ? x[i] * a.repeats[i] : a.repeats[i] == 0 ? 0 : unknown);
+    }
+    if (!detail::is_countable(y)) return {false, "its output is too large"};
+    io.out[0] = {io.in[0].type, y};
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} tile{};
+
+/// What stands outside the input: a value; the input mirrored at its ends, which are not repeated; its nearest element;
+/// the input as if it went round.
+enum class pad_mode : std::uint8_t { constant = 0, reflect = 1, edge = 2, wrap = 3 };
+
+/// One entry per dimension of the input in both lists. Negative pads cut off; what the other end mirrors, repeats or
+/// goes round is what is left.
+struct pad_attributes {
+  shape pads_begin{};
+  shape pads_end{};
+  pad_mode mode = pad_mode::constant;
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("pads_begin", self.pads_begin);
+    visitor("pads_end", self.pads_end);
+    visitor("mode", self.mode);
+  }
+};
+
+/// pad(x[, value]): x with elements put before and behind it. `value` is one element of x's type, for the mode
+/// `constant`; left out it is 0. Mirroring goes on at the other end where a pad is longer than the input.
+inline constexpr struct pad : kind<pad> {
+  static constexpr char name[] = "pad";
+  static constexpr fusion_kind fusion = fusion_kind::injective;
+  static constexpr arity inputs{1, 2};
+  using attributes = pad_attributes;
+
+  static constexpr verdict infer(const attributes& a, inference& io) {
+    const shape& x = io.in[0].dims;
+    if (a.mode > pad_mode::wrap) return {false, "its mode must be constant, reflect, edge or wrap"};
+    if (a.pads_begin.size() != x.size() || a.pads_end.size() != x.size())
+      return {false, "its pads must have one entry per dimension of its input at each end"};
+    if (io.in.size() == 2) {
+      if (a.mode != pad_mode::constant) return {false, "only a constant padding takes a value", 1};
+      if (io.in[1].type != io.in[0].type || !detail::is_one_element(io.in[1].dims))
+        return {false, "its value must be one element of its input's type", 1};
+    }
+    shape y;
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      constexpr std::int64_t most = detail::most_elements;
+      const std::int64_t before = a.pads_begin[i];
+      const std::int64_t behind = a.pads_end[i];
+      if (before > most || before < -most || behind > most || behind < -most || x[i] > most)
+        return {false, "its output is too large"};
+      if (x[i] < 0) {
+        y.push_back(unknown);
+        continue;
+      }
+      const std::int64_t extent = before + x[i] + behind;
+      if (extent < 0) return {false, "its negative pads must not cut off more than there is"};
+      const std::int64_t left = x[i] + (before < 0 ? before : 0) + (behind < 0 ? behind : 0);
+      if (a.mode != pad_mode::constant && extent > 0 && left <= 0)
+        return {false, "an empty dimension can only be padded with a constant"};
+      y.push_back(extent);
+    }
+    if (!detail::is_countable(y)) return {false, "its output is too large"};
+    io.out[0] = {io.in[0].type, y};
+    return {};
+  }
+  static void reference(const attributes& a, const reference_call& call);
+} pad{};
+
+}  // namespace collage::inline v0::ops

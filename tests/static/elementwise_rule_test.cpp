@@ -1,0 +1,70 @@
+// Shape rules and descriptions of elementwise kinds whose operands or result have types of their own.
+#include "infer.hpp"
+
+namespace {
+
+using namespace collage_test;
+using c::dtype;
+
+// Comparisons answer booleans, of operands of one type.
+template <class... K>
+constexpr bool all_answer_booleans(dtype type, const K&... kinds) {
+  const c::tensor_type x{type, {2, 1}}, y{type, {3}};
+  return ((infer_types(kinds, {x, y}).is({2, 3}) && infer_types(kinds, {x, y}).out.type == dtype::boolean) && ...) &&
+         (infer_types(kinds, {x, {dtype::f16, {3}}}).refused_at(1) && ...);
+}
+static_assert(all_answer_booleans(dtype::f32, op::less, op::less_equal, op::greater, op::greater_equal, op::equal));
+static_assert(all_answer_booleans(dtype::u64, op::less, op::less_equal, op::greater, op::greater_equal, op::equal));
+static_assert(infer_types(op::is_nan, {{dtype::bf16, {4}}}).out.type == dtype::boolean);
+static_assert(infer_types(op::is_infinite, {{dtype::f64, {4}}}).out.type == dtype::boolean);
+static_assert(infer_types(op::is_nan, {{dtype::i32, {4}}}).refused_at(0), "an integer is never NaN");
+
+// Logic wants booleans, bits want integers.
+static_assert(infer_types(op::logical_and, {{dtype::boolean, {2, 1}}, {dtype::boolean, {3}}}).is({2, 3}));
+static_assert(infer_types(op::logical_not, {{dtype::i8, {2}}}).refused_at(0));
+static_assert(infer_types(op::bitwise_xor, {{dtype::u16, {2}}, {dtype::u16, {}}}).out.type == dtype::u16);
+static_assert(infer_types(op::bitwise_not, {{dtype::boolean, {2}}}).refused_at(0));
+static_assert(infer_types(op::shift_left, {{dtype::f32, {2}}, {dtype::f32, {}}}).refused_at(0));
+
+// A condition beside two operands of one type.
+constexpr c::tensor_type condition{dtype::boolean, {4, 1}};
+static_assert(infer_types(op::where, {condition, {dtype::i16, {}}, {dtype::i16, {1, 5}}}).is({4, 5}));
+static_assert(infer_types(op::where, {condition, {dtype::i16, {}}, {dtype::i16, {5}}}).out.type == dtype::i16);
+static_assert(infer_types(op::where, {condition, condition, condition}).out.type == dtype::boolean);
+static_assert(infer_types(op::where, {{dtype::i16, {4}}, {dtype::i16, {}}, {dtype::i16, {}}}).refused_at(0));
+static_assert(infer_types(op::where, {condition, {dtype::i16, {}}, {dtype::i32, {}}}).refused_at(2));
+static_assert(infer_types(op::where, {condition, {dtype::i16, {3}}, {dtype::i16, {}}}).refused() == false);
+static_assert(infer_types(op::where, {condition, {dtype::i16, {3}}, {dtype::i16, {2}}}).refused_at(2));
+
+// A cast changes the type alone.
+static_assert(infer_types(op::cast, {{dtype::f32, {2, c::unknown}}}, {.to = dtype::boolean}).is({2, c::unknown}));
+static_assert(infer_types(op::cast, {{dtype::f32, {2}}}, {.to = dtype::u8}).out.type == dtype::u8);
+static_assert(infer_types(op::cast, {{dtype::f32, {2}}}, {.to = static_cast<dtype>(14)}).refused());
+static_assert(infer_types(op::cast, {{dtype::f32, {2}}}, {.to = static_cast<dtype>(0)}).refused());
+
+// How many earlier results an instruction reads follows from its code.
+static_assert(c::operands_of(c::opcode::input) == 0 && c::operands_of(c::opcode::tangent) == 1 &&
+              c::operands_of(c::opcode::shift_right) == 2 && c::operands_of(c::opcode::select) == 3);
+/// Every instruction of every body reads what stands before it.
+constexpr bool every_body_is_in_order() {
+  for (const c::kind_info* kind : c::built_in_kinds) {
+    if (kind->body == nullptr) continue;
+    for (std::size_t i = 0; i < kind->body->size; ++i) {
+      const c::instruction& o = kind->body->code[i];
+      const int operands = c::operands_of(o.code);
+      if ((operands > 0 && o.a >= i) || (operands > 1 && o.b >= i) || (operands > 2 && o.c >= i)) return false;
+    }
+  }
+  return true;
+}
+static_assert(every_body_is_in_order());
+
+constexpr bool all_ids_differ() {
+  for (const c::kind_info* a : c::built_in_kinds)
+    for (const c::kind_info* b : c::built_in_kinds)
+      if (a != b && a->id == b->id) return false;
+  return true;
+}
+static_assert(all_ids_differ());
+
+}  // namespace
