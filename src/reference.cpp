@@ -1,2 +1,2 @@
-// The target collage::reference.
-#include <collage/backends/impl/reference.hpp>
+// The target collage::reference: what everything needs. Other families of operators have files of their own beside it.
+#include <collage/backends/impl/reference_base.hpp>

@@ -427,7 +427,7 @@ long double source_of(resize_coordinates how, std::int64_t o, std::int64_t in, s
     case resize_coordinates::align_corners:
       return out == 1 ? 0 : x * static_cast<long double>(in - 1) / static_cast<long double>(out - 1);
     case resize_coordinates::pytorch_half_pixel: return out > 1 ? (x + 0.5L) / scale - 0.5L : 0;
-    case resize_coordinates::half_pixel: break;
+    default: break;  // half_pixel; the others have tests of their own
   }
   return (x + 0.5L) / scale - 0.5L;
 }

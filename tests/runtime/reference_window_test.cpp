@@ -25,7 +25,8 @@ window random_window(random_source& random, std::int64_t rank, bool small_pads) 
     w.strides.push_back(random.chance(0.05) ? 1000 : random.number(1, 3));
     w.pads_begin.push_back(small_pads ? random.number(0, size - 1) : random.number(0, 5));
     w.pads_end.push_back(small_pads ? random.number(0, size - 1) : random.number(0, 5));
-    w.extent.push_back((small_pads ? reach : 0) + random.number(1, 8));
+    const std::int64_t pads = w.pads_begin.end()[-1] + w.pads_end.end()[-1];
+    w.extent.push_back(small_pads ? reach + random.number(1, 8) : std::max(random.number(1, 8), reach + 1 - pads));
   }
   return w;
 }

@@ -47,6 +47,10 @@ void append_attribute(void* text, const c::attribute_value& a) {
     case tag::integer: line += std::to_string(a.integer); break;
     case tag::real: line += text_of(a.real); break;
     case tag::list: line += text_of(a.list); break;
+    case tag::reals:
+      for (const double number : a.reals) line += (line.back() == '=' ? "[" : ",") + text_of(number);
+      line += a.reals.empty() ? "[]" : "]";
+      break;
     case tag::text: line += a.text.text; break;
   }
 }

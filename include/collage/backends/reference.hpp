@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -53,6 +54,11 @@ std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const s
                                         std::span<oracle_value> in);
 
 namespace detail {
+
+/// Runs one kind on operands and allocated outputs, all of types that its shape rule has passed. `where` names the node in
+/// errors.
+void run_kind(const kind_info& kind, std::span<const std::uint64_t> words, const reference_call& call,
+              const std::string& where);
 
 /// A matrix in memory, both steps in elements; a transposed matrix has its steps exchanged.
 struct matrix_view {

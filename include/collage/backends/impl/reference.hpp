@@ -1,39 +1,13 @@
 // The definitions of collage/backends/reference.hpp and of every built-in kind's `reference`. Included by exactly one
-// file of a program: src/reference.cpp, which is the target collage::reference, or one of the user's own. Wants
-// optimisation (the inner loops take the instruction sets they need by themselves) and, to use more than one thread,
-// OpenMP.
+// file of a program; the target collage::reference compiles its parts in several, src/reference*.cpp. Wants optimisation
+// (the inner loops take the instruction sets they need by themselves) and, to use more than one thread, OpenMP.
 #pragma once
 
-#include <collage/backends/impl/reference_elementwise.hpp>
-#include <collage/backends/impl/reference_gemm.hpp>
-#include <collage/backends/impl/reference_graph.hpp>
-#include <collage/backends/impl/reference_matmul.hpp>
-#include <collage/backends/impl/reference_movement.hpp>
-#include <collage/backends/impl/reference_reduce.hpp>
-#include <collage/backends/impl/reference_window.hpp>
-#include <collage/backends/reference.hpp>
-#include <collage/fwd.hpp>
-#include <string>
-
-namespace collage::inline v0 {
-
-probe_result reference::probe() {
-  static const std::string version = std::to_string(COLLAGE_VERSION_MAJOR) + '.' +
-                                     std::to_string(COLLAGE_VERSION_MINOR) + '.' +
-                                     std::to_string(COLLAGE_VERSION_PATCH);
-  static const std::string details = std::string("double precision, ") + detail::gemm_instruction_set();
-  return {.version = version.c_str(), .details = details.c_str()};
-}
-
-namespace detail {
-
-void gemm(std::int64_t rows, std::int64_t columns, std::int64_t depth, matrix_view a, matrix_view b, double* c,
-          std::int64_t c_row_step) {
-  multiply_all(1, rows, columns, depth, c_row_step,
-               [&](std::int64_t) { return gemm_problem<matrix_columns>{a, {b}, c}; });
-}
-
-const char* gemm_instruction_set() { return gemm_kernels().front().instruction_set; }
-
-}  // namespace detail
-}  // namespace collage::inline v0
+#include <collage/backends/impl/reference_algebra.hpp>
+#include <collage/backends/impl/reference_base.hpp>
+#include <collage/backends/impl/reference_deform_conv.hpp>
+#include <collage/backends/impl/reference_indexing.hpp>
+#include <collage/backends/impl/reference_layers.hpp>
+#include <collage/backends/impl/reference_recurrent.hpp>
+#include <collage/backends/impl/reference_resize.hpp>
+#include <collage/backends/impl/reference_sampling.hpp>

@@ -5,9 +5,12 @@
 #include <array>
 #include <cmath>
 #include <collage/backends/impl/reference_loops.hpp>
+#include <collage/dtype.hpp>
+#include <collage/error.hpp>
 #include <collage/op/body.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/run/elements.hpp>
+#include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -25,6 +28,7 @@ struct real_arithmetic {
   static double divide(double x, double y) { return x / y; }
   static double minimum(double x, double y) { return x < y || x != x ? x : y; }
   static double maximum(double x, double y) { return x > y || x != x ? x : y; }
+  static double remainder(double x, double y) { return std::fmod(x, y); }
   static double power(double x, double y) { return std::pow(x, y); }
   static double negate(double x) { return -x; }
   static double absolute(double x) { return std::abs(x); }
@@ -70,6 +74,7 @@ class body_interpreter {
         case opcode::divide: binary(code, to, Arithmetic::divide); break;
         case opcode::minimum: binary(code, to, Arithmetic::minimum); break;
         case opcode::maximum: binary(code, to, Arithmetic::maximum); break;
+        case opcode::remainder: binary(code, to, Arithmetic::remainder); break;
         case opcode::power: binary(code, to, Arithmetic::power); break;
         case opcode::negate: unary(code, to, Arithmetic::negate); break;
         case opcode::absolute: unary(code, to, Arithmetic::absolute); break;
@@ -78,7 +83,16 @@ class body_interpreter {
         case opcode::square_root: real(code, to, [](double x) { return std::sqrt(x); }); break;
         case opcode::sine: real(code, to, [](double x) { return std::sin(x); }); break;
         case opcode::cosine: real(code, to, [](double x) { return std::cos(x); }); break;
+        case opcode::tangent: real(code, to, [](double x) { return std::tan(x); }); break;
+        case opcode::arc_sine: real(code, to, [](double x) { return std::asin(x); }); break;
+        case opcode::arc_cosine: real(code, to, [](double x) { return std::acos(x); }); break;
+        case opcode::arc_tangent: real(code, to, [](double x) { return std::atan(x); }); break;
+        case opcode::sine_hyperbolic: real(code, to, [](double x) { return std::sinh(x); }); break;
+        case opcode::cosine_hyperbolic: real(code, to, [](double x) { return std::cosh(x); }); break;
         case opcode::tangent_hyperbolic: real(code, to, [](double x) { return std::tanh(x); }); break;
+        case opcode::area_sine_hyperbolic: real(code, to, [](double x) { return std::asinh(x); }); break;
+        case opcode::area_cosine_hyperbolic: real(code, to, [](double x) { return std::acosh(x); }); break;
+        case opcode::area_tangent_hyperbolic: real(code, to, [](double x) { return std::atanh(x); }); break;
         case opcode::error_function: real(code, to, [](double x) { return std::erf(x); }); break;
         // Integers are whole already, and the large ones are no doubles.
         case opcode::floor: rounding(code, to, [](double x) { return std::floor(x); }); break;
@@ -89,6 +103,12 @@ class body_interpreter {
         case opcode::logical_not: unary(code, to, [](element x) { return truth(!(x != 0)); }); break;
         case opcode::logical_and: binary(code, to, [](element x, element y) { return truth(x != 0 && y != 0); }); break;
         case opcode::logical_or: binary(code, to, [](element x, element y) { return truth(x != 0 || y != 0); }); break;
+        case opcode::bitwise_and:
+        case opcode::bitwise_or:
+        case opcode::bitwise_xor:
+        case opcode::bitwise_not:
+        case opcode::shift_left:
+        case opcode::shift_right: bits(code, to); break;
         case opcode::select:
           for (std::int64_t e = 0; e < count; ++e)
             to[e] = value_[code.a][e] != 0 ? value_[code.b][e] : value_[code.c][e];
@@ -117,6 +137,20 @@ class body_interpreter {
   void real(const instruction& code, element* to, const F& f) const {
     unary(code, to, [&](element x) { return Arithmetic::from_real(f(Arithmetic::real(x))); });
   }
+  void bits(const instruction& code, element* to) const {
+    if constexpr (std::is_same_v<element, double>) {
+      throw error(error_kind::unsupported, "floating-point numbers have no bits to compute with", "oracle");
+    } else {
+      switch (code.code) {
+        case opcode::bitwise_and: return binary(code, to, [](element x, element y) { return x & y; });
+        case opcode::bitwise_or: return binary(code, to, [](element x, element y) { return x | y; });
+        case opcode::bitwise_xor: return binary(code, to, [](element x, element y) { return x ^ y; });
+        case opcode::bitwise_not: return unary(code, to, Arithmetic::bitwise_not);
+        case opcode::shift_left: return binary(code, to, Arithmetic::shift_left);
+        default: return binary(code, to, Arithmetic::shift_right);
+      }
+    }
+  }
   template <class F>
   void rounding(const instruction& code, element* to, const F& f) const {
     if constexpr (std::is_same_v<element, double>) unary(code, to, f);
@@ -129,10 +163,44 @@ class body_interpreter {
   std::int64_t count_ = 0;
 };
 
+/// A double as the nearest number of a floating-point type, ties to even.
+inline double rounded_to(dtype type, double x) {
+  switch (type) {
+    case dtype::f32: return static_cast<float>(x);
+    case dtype::f16: return half::widen(half::narrow(x));
+    case dtype::bf16: return brain_float::widen(brain_float::narrow(x));
+    default: return x;
+  }
+}
+
+/// Elements in the type that a body was computed in, as elements of another type: what `cast` does.
+template <class Arithmetic>
+void convert_elements(std::span<const typename Arithmetic::element> from, const reference_tensor& to,
+                      std::size_t first) {
+  const dtype type = to.type.type;
+  if (is_floating(type)) {
+    for (std::size_t i = 0; i < from.size(); ++i) to.real[first + i] = rounded_to(type, Arithmetic::real(from[i]));
+  } else if (type == dtype::boolean) {
+    for (std::size_t i = 0; i < from.size(); ++i) to.integer[first + i] = from[i] != 0 ? 1 : 0;
+  } else {
+    with_integer_type(type, [&](auto zero) {
+      using arithmetic = integer_arithmetic<decltype(zero)>;
+      for (std::size_t i = 0; i < from.size(); ++i) {
+        if constexpr (std::is_same_v<Arithmetic, real_arithmetic>)
+          to.integer[first + i] = arithmetic::from_real(from[i]);
+        else to.integer[first + i] = arithmetic::wrap(arithmetic::bits(from[i]));
+      }
+    });
+  }
+}
+
 template <class Arithmetic>
 void run_body(const traced_body& body, std::span<const std::uint64_t> words, const reference_call& call) {
   using element = typename Arithmetic::element;
-  const shape& dims = call.out[0].type.dims;
+  constexpr std::int64_t block = body_interpreter<Arithmetic>::block;
+  const reference_tensor& result = call.out[0];
+  const dtype computed = call.in.back().type.type;
+  const shape& dims = result.type.dims;
   std::vector<shape> steps;
   for (const reference_tensor& t : call.in) steps.push_back(broadcast_steps(t.type.dims, dims));
   const walk operands(dims, steps);
@@ -141,25 +209,43 @@ void run_body(const traced_body& body, std::span<const std::uint64_t> words, con
     walk own = operands;
     std::vector<const element*> in(call.in.size());
     std::vector<std::int64_t> step(call.in.size());
-    for (std::size_t k = 0; k < call.in.size(); ++k) step[k] = own.step(k);
+    std::vector<std::vector<element>> conditions(call.in.size());  // of operands that are held as another type
+    std::vector<element> unconverted(result.type.type == computed ? 0 : static_cast<std::size_t>(block));
+    for (std::size_t k = 0; k < call.in.size(); ++k) {
+      if (is_floating(call.in[k].type.type) != is_floating(computed))
+        conditions[k].resize(static_cast<std::size_t>(block));
+      step[k] = conditions[k].empty() ? own.step(k) : 1;
+    }
     own.visit(first, last, [&](std::int64_t at, std::int64_t count, const std::int64_t* offsets) {
       for (std::int64_t done = 0; done < count;) {
-        const std::int64_t part = std::min(count - done, body_interpreter<Arithmetic>::block);
-        for (std::size_t k = 0; k < in.size(); ++k)
-          in[k] = elements_of<element>(call.in[k]).data() + offsets[k] + done * step[k];
-        interpreter.run(part, in.data(), step.data(), elements_of<element>(call.out[0]).data() + at + done);
+        const std::int64_t part = std::min(count - done, block);
+        for (std::size_t k = 0; k < in.size(); ++k) {
+          const std::int64_t from = offsets[k] + done * own.step(k);
+          in[k] = conditions[k].empty() ? elements_of<element>(call.in[k]).data() + from : conditions[k].data();
+          for (std::size_t e = 0; !conditions[k].empty() && e < static_cast<std::size_t>(part); ++e)
+            conditions[k][e] = static_cast<element>(
+                call.in[k].integer[static_cast<std::size_t>(from + static_cast<std::int64_t>(e) * own.step(k))]);
+        }
+        if (unconverted.empty()) {
+          interpreter.run(part, in.data(), step.data(), elements_of<element>(result).data() + at + done);
+        } else {
+          interpreter.run(part, in.data(), step.data(), unconverted.data());
+          convert_elements<Arithmetic>(std::span<const element>(unconverted).first(static_cast<std::size_t>(part)),
+                                       result, static_cast<std::size_t>(at + done));
+        }
         done += part;
       }
     });
   });
 }
 
-/// Evaluates an elementwise kind. Floating-point types follow IEEE 754, minimum and maximum propagating NaN; integers
-/// wrap around after every instruction, divide toward zero, and by zero to 0.
-inline void run_body(const traced_body& body, dtype type, std::span<const std::uint64_t> words,
-                     const reference_call& call) {
-  if (is_floating(type)) return run_body<real_arithmetic>(body, words, call);
-  with_integer_type(type, [&](auto zero) { run_body<integer_arithmetic<decltype(zero)>>(body, words, call); });
+/// Evaluates an elementwise kind in the type of its last operand; others may be conditions. Floating-point types follow
+/// IEEE 754, minimum and maximum propagating NaN; integers wrap around after every instruction, divide toward zero, and
+/// by zero to 0.
+inline void run_body(const traced_body& body, std::span<const std::uint64_t> words, const reference_call& call) {
+  const dtype computed = call.in.back().type.type;
+  if (is_floating(computed)) return run_body<real_arithmetic>(body, words, call);
+  with_integer_type(computed, [&](auto zero) { run_body<integer_arithmetic<decltype(zero)>>(body, words, call); });
 }
 
 }  // namespace collage::inline v0::detail

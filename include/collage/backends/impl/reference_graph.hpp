@@ -6,6 +6,7 @@
 #include <collage/backends/reference.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -15,11 +16,19 @@
 
 namespace collage::inline v0::detail {
 
-/// Runs one kind on operands and allocated outputs. `where` names the node in errors.
-inline void run_kind(const kind_info& kind, std::span<const std::uint64_t> words, const reference_call& call,
-                     const std::string& where) {
+/// Runs the sub-graphs of one node: each call is an evaluation of its own.
+struct body_evaluation {
+  std::span<const std::shared_ptr<const graph>> bodies;
+
+  static void run(void* state, std::size_t which, std::span<const reference_tensor> in,
+                  std::span<const reference_tensor> out);
+  body_caller caller() { return {this, run}; }
+};
+
+void run_kind(const kind_info& kind, std::span<const std::uint64_t> words, const reference_call& call,
+              const std::string& where) {
   if (kind.reference != nullptr) kind.reference(words, call);
-  else if (kind.body != nullptr) run_body(*kind.body, call.out[0].type.type, words, call);
+  else if (kind.body != nullptr) run_body(*kind.body, words, call);
   else
     throw error(error_kind::unsupported, "its kind has no reference", where,
                 "declare static void reference(const attributes&, const reference_call&) in the kind");
@@ -29,6 +38,18 @@ inline void run_kind(const kind_info& kind, std::span<const std::uint64_t> words
 class evaluation {
  public:
   explicit evaluation(const graph& network) : network_(&network) {}
+
+  /// A value in the oracle's own form.
+  void know(std::uint32_t value, const reference_tensor& elements) {
+    if (!(elements.type == network_->type_of(value)))
+      throw error(error_kind::invalid_argument, "the elements given for it have another type or shape",
+                  describe(value));
+    oracle_value& own = alive_[value];
+    own.type = elements.type;
+    own.real.assign(elements.real.begin(), elements.real.end());
+    own.integer.assign(elements.integer.begin(), elements.integer.end());
+    known_[value] = {};
+  }
 
   void know(std::uint32_t value, const const_tensor_view& elements) {
     if (!(elements.type == network_->type_of(value)))
@@ -98,7 +119,15 @@ class evaluation {
     std::vector<oracle_value> results;
     for (std::uint32_t i = 0; i < record.outputs; ++i) results.emplace_back(network_->type_of(record.first_output + i));
     for (oracle_value& result : results) out.push_back(result.view());
-    run_kind(*record.kind, view.words_of(node), {in, out}, "node " + network_->node_name(node));
+    reference_call call{in, out};
+    const signatures_of_bodies signatures(network_->bodies_of(node));
+    body_evaluation bodies{network_->bodies_of(node)};
+    const body_caller caller = bodies.caller();
+    if (record.bodies != 0) {
+      call.signatures = signatures.list;
+      call.bodies = &caller;
+    }
+    run_kind(*record.kind, view.words_of(node), call, "node " + network_->node_name(node));
     for (const std::uint32_t operand : view.inputs_of(node))
       if (--readings_[operand] == 0) alive_.erase(operand);
     for (std::uint32_t i = 0; i < record.outputs; ++i) {
@@ -116,6 +145,19 @@ class evaluation {
   std::unordered_map<std::uint32_t, std::int64_t> readings_;
   std::unordered_map<std::uint32_t, oracle_value> alive_;
 };
+
+inline void body_evaluation::run(void* state, std::size_t which, std::span<const reference_tensor> in,
+                                 std::span<const reference_tensor> out) {
+  const graph& body = *static_cast<body_evaluation*>(state)->bodies[which];
+  evaluation evaluation(body);
+  for (std::size_t i = 0; i < in.size(); ++i) evaluation.know(body.inputs()[i], in[i]);
+  evaluation.plan(body.outputs(), [](std::uint32_t) { return true; });
+  const std::vector<oracle_value> results = evaluation.run(body.outputs(), {});
+  for (std::size_t i = 0; i < out.size(); ++i) {
+    std::copy(results[i].real.begin(), results[i].real.end(), out[i].real.begin());
+    std::copy(results[i].integer.begin(), results[i].integer.end(), out[i].integer.begin());
+  }
+}
 
 }  // namespace collage::inline v0::detail
 
@@ -150,7 +192,10 @@ std::vector<oracle_value> evaluate_group(const graph& network, std::span<const s
 
 std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const std::uint64_t> words,
                                         std::span<oracle_value> in) {
-  std::vector<tensor_type> in_types, out_types(kind.outputs);
+  if (kind.bodies != 0)
+    throw error(error_kind::unsupported, "a kind with sub-graphs is evaluated in a graph alone", kind.name,
+                "build a graph of one node");
+  std::vector<tensor_type> in_types, out_types(detail::outputs_of(kind, words, {}));
   std::vector<std::span<const std::int64_t>> contents;
   std::vector<reference_tensor> operands, outputs;
   for (oracle_value& value : in) {

@@ -181,6 +181,21 @@ struct integer_arithmetic {
     if constexpr (std::is_unsigned_v<T>) return wrap(bits(x) / bits(y));
     else return y == -1 ? negate(x) : x / y;
   }
+  static std::int64_t remainder(std::int64_t x, std::int64_t y) {
+    if (y == 0) return 0;
+    if constexpr (std::is_unsigned_v<T>) return wrap(bits(x) % bits(y));
+    else return y == -1 ? 0 : x % y;
+  }
+  static std::int64_t bitwise_not(std::int64_t x) { return wrap(~bits(x)); }
+  /// By a count outside [0, bits of the type) everything is shifted out.
+  static std::int64_t shift_left(std::int64_t x, std::int64_t count) {
+    return bits(count) < 8 * sizeof(T) ? wrap(bits(x) << bits(count)) : 0;
+  }
+  static std::int64_t shift_right(std::int64_t x, std::int64_t count) {
+    if (bits(count) >= 8 * sizeof(T)) return std::is_signed_v<T> && x < 0 ? -1 : 0;
+    if constexpr (std::is_unsigned_v<T>) return wrap(bits(x) >> bits(count));
+    else return x >> count;
+  }
   static bool less(std::int64_t x, std::int64_t y) {
     if constexpr (std::is_unsigned_v<T>) return bits(x) < bits(y);
     else return x < y;

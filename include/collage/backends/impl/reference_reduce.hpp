@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <collage/backends/impl/reference_fold.hpp>
 #include <collage/backends/impl/reference_loops.hpp>
 #include <collage/op/norm.hpp>
 #include <collage/op/reduce.hpp>
@@ -13,42 +14,6 @@
 #include <type_traits>
 
 namespace collage::inline v0::detail {
-
-/// Folds the elements along the reduced axes with `combine`, from `start`; `finish(fold, count)` gives the result.
-template <class Element, class Combine, class Finish>
-void fold_axes(const ops::reduce_attributes& a, const reference_call& call, Element start, const Combine& combine,
-               const Finish& finish) {
-  const shape& x = call.in[0].type.dims;
-  const shape steps = dense_steps(x);
-  shape kept, kept_steps, folded, folded_steps;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const bool fold = std::find(a.axes.begin(), a.axes.end(), static_cast<std::int64_t>(i)) != a.axes.end();
-    (fold ? folded : kept).push_back(x[i]);
-    (fold ? folded_steps : kept_steps).push_back(steps[i]);
-  }
-  const walk outer(kept, {kept_steps});
-  const walk inner(folded, {folded_steps});
-  const std::int64_t count = inner.size();
-  const Element* const in = elements_of<Element>(call.in[0]).data();
-  Element* const out = elements_of<Element>(call.out[0]).data();
-  parallel_for(outer.size(), elements_per_part / std::max<std::int64_t>(count, 1),
-               [&](std::int64_t first, std::int64_t last) {
-                 walk own_outer = outer;
-                 walk own_inner = inner;
-                 own_outer.visit(first, last, [&](std::int64_t at, std::int64_t run, const std::int64_t* start_of) {
-                   for (std::int64_t i = 0; i < run; ++i) {
-                     const Element* const from = in + start_of[0] + i * own_outer.step(0);
-                     Element result = start;
-                     own_inner.visit_all([&](std::int64_t, std::int64_t length, const std::int64_t* offset) {
-                       const Element* const line = from + offset[0];
-                       const std::int64_t step = own_inner.step(0);
-                       for (std::int64_t j = 0; j < length; ++j) result = combine(result, line[j * step]);
-                     });
-                     out[at + i] = finish(result, count);
-                   }
-                 });
-               });
-}
 
 /// Sum or mean. Integers are added in 64 bits, wrapping around, and only the result is brought back to the type.
 inline void fold_sum(const ops::reduce_attributes& a, const reference_call& call, bool mean) {
@@ -96,26 +61,14 @@ void ops::reduce_min::reference(const attributes& a, const reference_call& call)
 
 void ops::softmax::reference(const attributes& a, const reference_call& call) {
   detail::require_floating(call.in[0], name);
-  const shape& x = call.in[0].type.dims;
-  const auto axis = static_cast<std::size_t>(a.axis);
-  const std::int64_t length = x[axis];
-  const std::int64_t step = detail::product(x, axis + 1, x.size());
-  const std::int64_t lines = length == 0 ? 0 : detail::product(x, 0, axis) * step;
-  detail::parallel_for(lines, detail::elements_per_part / std::max<std::int64_t>(length, 1),
-                       [&](std::int64_t first, std::int64_t last) {
-                         for (std::int64_t i = first; i < last; ++i) {
-                           const double* const in = call.in[0].real.data() + i / step * length * step + i % step;
-                           double* const out = call.out[0].real.data() + (in - call.in[0].real.data());
-                           // NaN needs no care: one anywhere makes the sum NaN. An infinite maximum gives NaN too, as
-                           // in the other libraries.
-                           double largest = in[0];
-                           for (std::int64_t j = 1; j < length; ++j) largest = std::max(largest, in[j * step]);
-                           double sum = 0;
-                           for (std::int64_t j = 0; j < length; ++j)
-                             sum += out[j * step] = std::exp(in[j * step] - largest);
-                           for (std::int64_t j = 0; j < length; ++j) out[j * step] /= sum;
-                         }
-                       });
+  detail::for_lines(call, a.axis, [](const double* in, double* out, std::int64_t length, std::int64_t step) {
+    // NaN needs no care: one anywhere makes the sum NaN. An infinite maximum gives NaN too, as in the other libraries.
+    double largest = in[0];
+    for (std::int64_t j = 1; j < length; ++j) largest = std::max(largest, in[j * step]);
+    double sum = 0;
+    for (std::int64_t j = 0; j < length; ++j) sum += out[j * step] = std::exp(in[j * step] - largest);
+    for (std::int64_t j = 0; j < length; ++j) out[j * step] /= sum;
+  });
 }
 
 void ops::layer_norm::reference(const attributes& a, const reference_call& call) {
