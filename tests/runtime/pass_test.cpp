@@ -3,10 +3,12 @@
 
 #include <collage/collage.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/pass/fold_constants.hpp>
 #include <collage/pass/remove_dead.hpp>
 #include <collage/pass/rewrite.hpp>
 #include <collage/zoo/all.hpp>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -89,6 +91,50 @@ TEST(rewrite, reading_what_was_dropped_is_an_error) {
     (void)rewrite(before, {.node = [](c::rewriter&, std::uint32_t) {}});
     FAIL() << "nothing was thrown";
   } catch (const c::error& e) { EXPECT_STREQ(e.what(), "value relu_0: was dropped and is still read"); }
+}
+
+TEST(rewrite, sub_graphs) {
+  // Two nodes share their sub-graphs; in these something can be folded and something is dead.
+  c::graph_builder inner;
+  const c::value x = inner.input("x", {c::dtype::f32, {2}});
+  inner(op::exp, x);
+  inner.output("y", inner(op::mul, x, inner(op::neg, floats(inner, "w", {1, 2}))));
+  const auto body = std::make_shared<const c::graph>(inner.finish());
+  c::graph_builder g;
+  const c::value condition = g.constant("condition", {c::dtype::boolean, {}}, bytes_of<std::uint8_t>({1}));
+  const c::value operands[] = {condition, g.input("x", {c::dtype::f32, {2}})};
+  const std::shared_ptr<const c::graph> bodies[] = {body, body};
+  for (const char* name : {"a", "b"})
+    g.output(name, g.add(c::kind_of<decltype(op::branch)>, operands, {}, name, bodies));
+  const c::graph before = g.finish();
+
+  EXPECT_EQ(rewrite(before, {}).bodies_of(1)[0], body) << "shared where there is no rule";
+  const c::graph folded = fold_constants(before), after = remove_dead(folded);
+  expect_same_results(before, after);
+  EXPECT_EQ(node_names(after), (std::vector<std::string>{"a", "b"})) << "the condition is known, the node stays";
+  EXPECT_EQ(node_names(*folded.bodies_of(0)[0]), (std::vector<std::string>{"exp_0", "mul_2"}));
+  EXPECT_EQ(node_names(*after.bodies_of(0)[0]), std::vector<std::string>{"mul_2"});
+  EXPECT_EQ(after.bodies_of(0)[0], after.bodies_of(1)[1]);
+}
+
+TEST(rewrite, a_sub_graph_keeps_its_types) {
+  // Folding makes the extents known, in one of two sub-graphs that must answer the same types: it stays.
+  const auto flat = [](bool computed) {
+    c::graph_builder g;
+    const c::value x = g.input("x", {c::dtype::f32, {2, 3}});
+    const c::value ends = g.input("target", {c::dtype::i64, {1}});
+    const c::value target = integers(g, "six", {6});
+    g.output("y", g(op::reshape, x, computed ? g(op::neg, g(op::neg, target)) : ends));
+    return std::make_shared<const c::graph>(g.finish());
+  };
+  c::graph_builder g;
+  const c::value operands[] = {g.constant("condition", {c::dtype::boolean, {}}, bytes_of<std::uint8_t>({1})),
+                               g.input("x", {c::dtype::f32, {2, 3}}), integers(g, "target", {6})};
+  const std::shared_ptr<const c::graph> bodies[] = {flat(true), flat(false)};
+  g.output("y", g.add(c::kind_of<decltype(op::branch)>, operands, {}, "branch", bodies));
+  const c::graph after = fold_constants(g.finish());
+  EXPECT_EQ(after.bodies_of(0)[0], bodies[0]);
+  EXPECT_FALSE(after.type_of(after.outputs()[0]).dims.is_concrete());
 }
 
 // Dead parts ----------------------------------------------------------------------------------------------------------

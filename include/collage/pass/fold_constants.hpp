@@ -35,12 +35,12 @@ class folder {
   void node(rewriter& r, std::uint32_t node) {
     const std::vector<value> operands = r.operands_of(node);
     if (computable(r, node, operands)) fold(r, node, operands);
-    else if (is_reshape(node) && operands.size() == 2 && known(operands[1])) fold_target(r, node, operands);
+    else if (is_kind(from_, node, ops::reshape) && operands.size() == 2 && known(operands[1]))
+      fold_target(r, node, operands);
     else r.copy_node(node);
   }
 
  private:
-  bool is_reshape(std::uint32_t node) const { return from_.node(node).kind->id == kind_of<decltype(ops::reshape)>.id; }
   bool known(value v) const { return v.index < contents_.size() && contents_[v.index] != nullptr; }
   void know(value v, std::shared_ptr<const std::byte> bytes) {
     if (contents_.size() <= v.index) contents_.resize(v.index + 1);
@@ -50,8 +50,8 @@ class folder {
   /// Whether the reference can compute the node now, and the result is small enough.
   bool computable(rewriter& r, std::uint32_t node, const std::vector<value>& operands) const {
     const kind_info& kind = *from_.node(node).kind;
-    if (kind.reference == nullptr && kind.body == nullptr) return false;
-    std::vector<tensor_type> in, out(kind.outputs);
+    if ((kind.reference == nullptr && kind.body == nullptr) || kind.bodies != 0) return false;
+    std::vector<tensor_type> in, out(from_.node(node).outputs);
     std::vector<std::span<const std::int64_t>> integers;
     std::size_t read = 0, written = 0;
     for (const value v : operands) {
@@ -100,11 +100,12 @@ class folder {
 /// The graph with every node computed that reads constants with contents alone (by the reference, in double precision,
 /// then rounded to the element type), with known targets of reshapes as attributes, and with all shapes inferred anew.
 /// One walk in topological order is the fixed point: what is known flows forward only. Constants that nobody reads any
-/// more stay; `remove_dead` takes them away.
+/// more stay; `remove_dead` takes them away. Sub-graphs are folded in the same way; nodes that own them stay.
 inline graph fold_constants(const graph& network, const fold_options& options = {}) {
   detail::folder folder(network, options);
   return rewrite(network, {.constant = [&](rewriter& r, std::uint32_t v) { folder.constant(r, v); },
-                           .node = [&](rewriter& r, std::uint32_t n) { folder.node(r, n); }});
+                           .node = [&](rewriter& r, std::uint32_t n) { folder.node(r, n); },
+                           .body = [&](const graph& body) { return fold_constants(body, options); }});
 }
 
 }  // namespace collage::inline v0

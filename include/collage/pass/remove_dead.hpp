@@ -10,7 +10,7 @@
 namespace collage::inline v0 {
 
 /// The graph without nodes and constants that reach no output. Graph inputs stay: they are what its users give. A node
-/// with one living output stays whole.
+/// with one living output stays whole. Sub-graphs are cleaned in the same way.
 inline graph remove_dead(const graph& network) {
   std::vector<bool> alive(network.values().size());
   for (const std::uint32_t v : network.outputs()) alive[v] = true;
@@ -33,7 +33,8 @@ inline graph remove_dead(const graph& network) {
                            .node =
                                [&](rewriter& r, std::uint32_t node) {
                                  if (lives(node)) r.copy_node(node);
-                               }});
+                               },
+                           .body = [](const graph& body) { return remove_dead(body); }});
 }
 
 }  // namespace collage::inline v0

@@ -7,17 +7,29 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 namespace collage::inline v0 {
 
+/// Whether a node is of this kind: `is_kind(network, node, ops::conv)`.
+template <operator_kind K>
+bool is_kind(const graph& network, std::uint32_t node, const K&) {
+  return network.view().kind_id_of(node) == kind_id<K>;
+}
+
 /// A graph on its way into a new one. Names, and the contents of constants, pass over unchanged and shared.
 class rewriter {
  public:
-  explicit rewriter(const graph& from) : from_(from), new_of_(from.values().size(), nothing) {}
+  /// What makes a new sub-graph out of an old one.
+  using body_rule = std::function<graph(const graph&)>;
+
+  explicit rewriter(const graph& from, body_rule body = {})
+      : from_(from), body_(std::move(body)), new_of_(from.values().size(), nothing) {}
 
   const graph& from() const { return from_; }
   /// The graph under construction: types and int64 contents of new values can be asked, new nodes added.
@@ -40,17 +52,36 @@ class rewriter {
     return list;
   }
   /// Adds a node in the place of an old one: the name and all outputs of that.
-  void replace(std::uint32_t node, const kind_info& kind, std::span<const value> operands,
-               const attribute_words& words) {
-    const value first = to_.add(kind, operands, words, from_.node_name(node));
+  void replace(std::uint32_t node, const kind_info& kind, std::span<const value> operands, const attribute_words& words,
+               std::span<const std::shared_ptr<const graph>> bodies = {}) {
+    const value first = to_.add(kind, operands, words, from_.node_name(node), bodies);
     for (std::uint32_t i = 0; i < from_.node(node).outputs; ++i)
       put(from_.view().output_of(node, i), {first.index + i});
   }
-  /// The same node once more, over the new operands; its shapes are inferred anew.
+  /// The new sub-graphs of a node; nodes that shared one still do. One whose outputs would have other types, because
+  /// the pass learned an extent, stays as it was: a node's sub-graphs must agree with each other.
+  std::vector<std::shared_ptr<const graph>> bodies_of(std::uint32_t node) {
+    std::vector<std::shared_ptr<const graph>> list;
+    for (const std::shared_ptr<const graph>& old : from_.bodies_of(node)) {
+      std::shared_ptr<const graph>& made = new_bodies_[old.get()];
+      if (made == nullptr) {
+        made = body_ ? std::make_shared<const graph>(body_(*old)) : old;
+        for (std::size_t i = 0; i < old->outputs().size(); ++i)
+          if (made->type_of(made->outputs()[i]) != old->type_of(old->outputs()[i])) made = old;
+      }
+      list.push_back(made);
+    }
+    return list;
+  }
+  /// The same node once more, over the new operands and sub-graphs; its shapes are inferred anew.
   void copy_node(std::uint32_t node) {
+    replace(node, *from_.node(node).kind, operands_of(node), words_of(node), bodies_of(node));
+  }
+  /// The attributes of an old node, to be given to a new one.
+  attribute_words words_of(std::uint32_t node) const {
     attribute_words words;
     for (const std::uint64_t w : from_.view().words_of(node)) words.word[words.size++] = w;
-    replace(node, *from_.node(node).kind, operands_of(node), words);
+    return words;
   }
   void copy_constant(std::uint32_t old) { put(old, to_.constant(from_, old)); }
 
@@ -71,9 +102,11 @@ class rewriter {
  private:
   static constexpr std::uint32_t nothing = std::numeric_limits<std::uint32_t>::max();
   const graph& from_;
+  body_rule body_;
   graph_builder to_;
   std::vector<std::uint32_t> new_of_;
   std::unordered_set<std::string> names_;
+  std::unordered_map<const graph*, std::shared_ptr<const graph>> new_bodies_;
 };
 
 /// What a pass does with constants and nodes; graph inputs and outputs always stay.
@@ -82,11 +115,13 @@ struct rewrite_rules {
   std::function<void(rewriter&, std::uint32_t value)> constant = {};
   /// Called with each node, after all that it reads. Unset: it is copied.
   std::function<void(rewriter&, std::uint32_t node)> node = {};
+  /// What becomes of each sub-graph that a node owns. Unset: it stays, and is shared.
+  rewriter::body_rule body = {};
 };
 
 /// Rebuilds a graph by rules.
 inline graph rewrite(const graph& from, const rewrite_rules& rules) {
-  rewriter state(from);
+  rewriter state(from, rules.body);
   for (std::uint32_t v = 0; v < from.values().size(); ++v) {
     const value_record& old = from.at(v);
     if (old.role == value_role::input) {
