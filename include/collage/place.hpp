@@ -44,6 +44,9 @@ struct place_options {
   std::uint64_t seed = 1;                  ///< of the random inputs kernels are checked and timed with
   timing_options timing = {};
   double compare_s = 3;  ///< for the end-to-end comparison with every single backend
+  /// false: nothing runs; the first backend of the set that takes a node and can build its kernel gets it, its largest
+  /// patterns first, as engines with a priority list do. Such a plan has no costs, no certificate and no comparison.
+  bool measure = true;
   std::function<void(const place_progress&)> progress = {};
   place_report* report = nullptr;
 };

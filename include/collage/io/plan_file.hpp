@@ -32,6 +32,8 @@ inline std::string fingerprint_text(std::uint64_t fingerprint) {
   return text;
 }
 
+inline json placement_to_json(const placement& p, const graph& network);
+
 inline json group_to_json(const plan_group& g, const graph& network) {
   json nodes = json::array();
   for (const std::uint32_t n : g.nodes) nodes.push_back(json::array({n, network.node_name(n)}));
@@ -39,15 +41,22 @@ inline json group_to_json(const plan_group& g, const graph& network) {
   for (const plan_alternative& a : g.runners_up)
     runners_up.push_back(
         {{"backend", a.backend}, {"pattern", a.pattern}, {"kernel", a.kernel}, {"cost_ms", rounded(a.cost_ms)}});
-  return {{"nodes", nodes},
-          {"backend", g.backend},
-          {"pattern", g.pattern},
-          {"choice", g.choice},
-          {"kernel", g.kernel},
-          {"cost_ms", rounded(g.cost_ms)},
-          {"low_ms", rounded(g.low_ms)},
-          {"high_ms", rounded(g.high_ms)},
-          {"runners_up", runners_up}};
+  json written = {{"nodes", nodes},
+                  {"backend", g.backend},
+                  {"pattern", g.pattern},
+                  {"choice", g.choice},
+                  {"kernel", g.kernel},
+                  {"cost_ms", rounded(g.cost_ms)},
+                  {"low_ms", rounded(g.low_ms)},
+                  {"high_ms", rounded(g.high_ms)},
+                  {"runners_up", runners_up}};
+  if (!g.bodies.empty()) {
+    json bodies = json::array();
+    for (std::size_t i = 0; i < g.bodies.size(); ++i)
+      bodies.push_back(placement_to_json(g.bodies[i], *network.bodies_of(g.nodes[0])[i]));
+    written["bodies"] = bodies;
+  }
+  return written;
 }
 
 inline json placement_to_json(const placement& p, const graph& network) {
@@ -55,6 +64,8 @@ inline json placement_to_json(const placement& p, const graph& network) {
   for (const plan_group& g : p.groups) groups.push_back(group_to_json(g, network));
   return {{"name", p.name}, {"cost_ms", rounded(p.cost_ms)}, {"borrowed", p.borrowed}, {"groups", groups}};
 }
+
+inline placement placement_from_json(const json_place& from, const graph& network);
 
 inline plan_group group_from_json(const json_place& from, const graph& network) {
   plan_group g;
@@ -80,6 +91,12 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   for (std::size_t i = 0; i < others.size(); ++i) {
     const json_place o = others[i];
     g.runners_up.push_back({o["backend"].text(), o["pattern"].text(), o["kernel"].text(), o["cost_ms"].number()});
+  }
+  const auto owned = network.bodies_of(g.nodes[0]);
+  if (!owned.empty()) {
+    const json_place bodies = from["bodies"];
+    if (bodies.size() != owned.size()) bodies.wrong("does not have one entry per sub-graph");
+    for (std::size_t i = 0; i < owned.size(); ++i) g.bodies.push_back(placement_from_json(bodies[i], *owned[i]));
   }
   return g;
 }

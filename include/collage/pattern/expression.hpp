@@ -45,7 +45,7 @@ struct pattern_node {
   pattern_count count = pattern_count::once;
   bool may_escape = false;  ///< its value may also be read outside the match, if it is not the root
   std::uint8_t children = 0;
-  std::uint8_t kinds = 0;  ///< `apply`: how many kinds are allowed; the same operands for each
+  std::uint8_t kinds = 0;  ///< `apply`: how many kinds are allowed, with the same operands each; none: any kind
   std::uint16_t child[max_children] = {};
   const kind_info* kind[max_kinds] = {};
   double scalar = 0;
@@ -180,6 +180,9 @@ constexpr one_of_kinds<K...> one_of(const K&...) {
   return {};
 }
 
+/// An operator of whichever kind, with any operands: what a backend declares that takes everything.
+inline constexpr expression<2> any_operator = detail::apply(nullptr, 0, many(any));
+
 /// A pattern in words, as in "relu(add(conv(any, constant), constant 'bias'))". At most 383 characters.
 struct pattern_text {
   char text[384] = {};
@@ -202,6 +205,7 @@ constexpr void describe(std::span<const pattern_node> nodes, std::size_t at, pat
     case pattern_role::scalar: out.append("scalar"); break;
     case pattern_role::same: out.append("same"); break;
     case pattern_role::apply:
+      if (p.kinds == 0) out.append("any operator");
       for (std::size_t i = 0; i < p.kinds; ++i) {
         if (i != 0) out.append("|");
         out.append(p.kind[i]->name);

@@ -110,7 +110,7 @@ class matcher {
     const value_record& v = graph_.values[g.value];
     if (v.producer < 0) return miss("an operator's output is wanted here", g);
     const auto node = static_cast<std::uint32_t>(v.producer);
-    bool kind_fits = false;
+    bool kind_fits = p.kinds == 0;
     for (std::size_t i = 0; i < p.kinds; ++i) kind_fits = kind_fits || p.kind[i]->id == graph_.kind_id_of(node);
     if (!kind_fits) return miss("it is another operator", g);
     const std::span<const std::uint32_t> operands = graph_.inputs_of(node);
@@ -241,7 +241,7 @@ constexpr bool match_at(const graph_view& graph, std::span<const pattern_node> p
                         match_record& out, verdict* why = nullptr) {
   const pattern_node& root = pattern.back();
   // Most nodes are rejected here, without a search.
-  bool possible = root.role != pattern_role::apply;
+  bool possible = root.role != pattern_role::apply || root.kinds == 0;
   for (std::size_t i = 0; i < root.kinds; ++i) possible = possible || root.kind[i]->id == graph.kind_id_of(node);
   if (!possible && why == nullptr) return false;
   detail::matcher search(graph, pattern);

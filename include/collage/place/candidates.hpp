@@ -90,12 +90,12 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
   return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
 }
 
-/// Whether only the root's first output is read outside the match: kernels write one value.
+/// Whether only the root's outputs are read outside the match: kernels write no others.
 inline bool has_one_exit(const graph& network, const match_record& record) {
   for (const std::uint32_t n : record.node_list())
     for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) {
       const std::uint32_t v = network.view().output_of(n, i);
-      if (n == record.node_list().back() && i == 0) continue;
+      if (n == record.node_list().back()) continue;
       if (network.at(v).is_output) return false;
       for (const use& u : network.view().uses_of(v))
         if (!record.contains(u.node)) return false;
@@ -105,14 +105,15 @@ inline bool has_one_exit(const graph& network, const match_record& record) {
 
 }  // namespace detail
 
-/// Enumerates all candidates of the backends for which `use` is true. Reshapes get none: they are aliases.
+/// Enumerates all candidates of the backends for which `use` is true. Reshapes get none, they are aliases; nor does
+/// control flow, which the engine runs itself.
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
   place_candidates found;
   const graph_view view = network.view();
   std::map<std::vector<std::uint32_t>, std::uint32_t> group_of;
   std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
-    if (network.node(n).kind->id == kind_id<struct ops::reshape>) continue;
+    if (network.node(n).kind->id == kind_id<struct ops::reshape> || network.node(n).bodies != 0) continue;
     for (std::uint32_t b = 0; b < backends.size(); ++b) {
       if (!use[b]) continue;
       for (std::uint32_t p = 0; p < backends[b].patterns.size(); ++p) {
@@ -125,7 +126,7 @@ inline place_candidates find_candidates(const graph& network, backend_table back
         }
         if (!detail::has_one_exit(network, c.record)) {
           found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n),
-                                    "an inner value is read outside, and kernels write one value"});
+                                    "an inner value is read outside, and kernels write the last operator's alone"});
           continue;
         }
         std::vector<std::uint32_t> nodes(c.record.node_list().begin(), c.record.node_list().end());

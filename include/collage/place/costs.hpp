@@ -5,6 +5,7 @@
 #include <collage/measure/timing.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/run/agreement.hpp>
+#include <collage/run/engine.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/tensor.hpp>
 #include <cstdint>
@@ -69,15 +70,12 @@ namespace detail {
 struct rival {
   kernel run;
   std::vector<const void*> in;
-  void* out = nullptr;
+  std::vector<void*> out;
   buffer workspace;
   const backend_entry* backend = nullptr;
   int threads = 1;
 
-  void call() const {
-    void* const outputs[] = {out};
-    run({in.data(), outputs, workspace.data()});
-  }
+  void call() const { run({in.data(), out.data(), workspace.data()}); }
   /// As the engine does: the library's thread count is set around its kernels.
   void enter_and_call() const {
     const thread_scope scope(*backend, threads);
@@ -99,10 +97,10 @@ inline void measure_structure(const graph& network, backend_table backends, cons
 
   // Contents for what the group reads, and what the reference makes of them.
   std::map<std::uint32_t, tensor> contents;
-  std::uint32_t output = 0;
+  std::uint32_t last = 0;  // whose outputs the kernels write
   for (const place_candidate& c : candidates.list) {
     if (c.group != s.example) continue;
-    output = view.output_of(c.record.node_list().back());
+    last = c.record.node_list().back();
     for (const std::uint32_t v : c.record.argument_list()) {
       if (network.at(v).role == value_role::constant || contents.count(v) != 0) continue;
       tensor t(network.type_of(v));
@@ -112,14 +110,21 @@ inline void measure_structure(const graph& network, backend_table backends, cons
   }
   std::vector<known_value> known;
   for (const auto& [v, t] : contents) known.push_back({v, t});
-  const std::uint32_t wanted[] = {output};
+  std::vector<std::uint32_t> wanted;
+  std::vector<void*> outputs(network.node(last).outputs, nullptr);
+  std::vector<tensor> results;
+  for (std::uint32_t i = 0; i < outputs.size(); ++i) {
+    const std::uint32_t v = view.output_of(last, i);
+    if (!detail::is_wanted(network, last, v)) continue;
+    wanted.push_back(v);
+    results.emplace_back(network.type_of(v));
+    outputs[i] = results.back().data();
+  }
   const std::vector<oracle_value> expected = evaluate_group(network, group.nodes, known, wanted);
-  const tensor result(network.type_of(output));
 
   std::vector<detail::rival> rivals;
   std::vector<cost_key> keys;
-  for (const place_candidate& c : candidates.list) {
-    if (c.group != s.example) continue;
+  const auto measure = [&](const place_candidate& c) {
     const backend_entry& b = backends[c.backend];
     measured_cost& cost = costs[key_of(candidates, c)];
     try {
@@ -141,18 +146,26 @@ inline void measure_structure(const graph& network, backend_table backends, cons
                                : contents.at(v).data();
         r.in.push_back(r.run.reads(i) ? data : nullptr);
       }
-      r.out = result.data();
+      r.out = outputs;
       // A kernel that leaves elements unwritten must not pass on what another wrote there: NaN, or a bit pattern.
-      if (result.data() != nullptr) std::memset(result.data(), 0xFF, result.bytes());
+      for (const tensor& t : results)
+        if (t.data() != nullptr) std::memset(t.data(), 0xFF, t.bytes());
       r.enter_and_call();
-      if (const agreement a = compare(result, expected[0]); !a) {
-        cost.refusal = std::string("wrong result: ") + a.why;
-        continue;
-      }
+      for (std::size_t i = 0; i < results.size() && cost.refusal.empty(); ++i)
+        if (const agreement a = compare(results[i], expected[i]); !a)
+          cost.refusal = std::string("wrong result: ") + a.why;
+      if (!cost.refusal.empty()) return;
       rivals.push_back(std::move(r));
       keys.push_back(key_of(candidates, c));
     } catch (const error& e) { cost.refusal = e.what(); }
-  }
+  };
+  for (const bool last_resorts : {false, true})
+    for (const place_candidate& c : candidates.list) {
+      if (c.group != s.example || backends[c.backend].patterns[c.pattern].last_resort != last_resorts) continue;
+      if (last_resorts && !rivals.empty())
+        costs[key_of(candidates, c)].refusal = "is the last resort, and there is another way";
+      else measure(c);
+    }
   std::vector<std::function<void()>> calls;
   for (const detail::rival& r : rivals) calls.emplace_back([&r] { r.enter_and_call(); });
   std::vector<std::vector<double>> samples = time_rivals(calls, how);

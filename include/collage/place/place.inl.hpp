@@ -1,6 +1,7 @@
 // Definitions of place.hpp.
 #pragma once
 
+#include <collage/op/control.hpp>
 #include <collage/op/movement.hpp>
 #include <map>
 
@@ -23,15 +24,25 @@ class placer {
     is_alias_.resize(network.nodes().size());
     for (std::uint32_t n = 0; n < is_alias_.size(); ++n)
       is_alias_[n] = network.node(n).kind->id == kind_id<struct ops::reshape>;
+    owned_.resize(network.nodes().size());
   }
 
   plan run() {
     require_cover([](const place_candidate&) { return true; });
-    const double start = now_ms();
-    measure();
-    report_.measuring_s = (now_ms() - start) / 1e3;
-    require_cover([this](const place_candidate& c) { return cost_of(c).refusal.empty(); });
+    plan made = options_.measure ? run_measured() : run_unmeasured();
+    if (options_.report != nullptr) {
+      report_.candidates = candidates_.list.size();
+      report_.distinct = costs_.size();
+      *options_.report = std::move(report_);
+    }
+    return made;
+  }
 
+ private:
+  /// Who stands for a node that no candidate covers.
+  static constexpr std::uint32_t alias_mark = match_record::nothing, control_mark = match_record::nothing - 1;
+
+  plan start_plan() const {
     plan made;
     made.network = options_.network;
     made.fingerprint = network_.fingerprint();
@@ -42,6 +53,16 @@ class placer {
       const probe_result found = backends_[b].probe();
       made.backends.push_back({backends_[b].name, found.version, found.details});
     }
+    return made;
+  }
+
+  plan run_measured() {
+    const double start = now_ms();
+    measure();
+    place_owned();
+    report_.measuring_s = (now_ms() - start) / 1e3;
+    require_cover([this](const place_candidate& c) { return cost_of(c).refusal.empty(); });
+    plan made = start_plan();
     const double search_start = now_ms();
     std::vector<std::uint32_t> who;
     const search::problem problem = to_problem(who);
@@ -55,15 +76,65 @@ class placer {
     for (std::uint32_t b = 0; b < backends_.size(); ++b)
       if (use_[b]) made.singles.push_back(single(b));
     compare(made);
-    if (options_.report != nullptr) {
-      report_.candidates = candidates_.list.size();
-      report_.distinct = costs_.size();
-      *options_.report = std::move(report_);
+    return made;
+  }
+
+  /// The priority list over what can be built: kernels that were chosen are built, and where one refuses the choice is
+  /// made again without it.
+  plan run_unmeasured() {
+    place_owned();
+    for (const place_candidate& c : candidates_.list) costs_.try_emplace(key_of(candidates_, c));
+    plan made = start_plan();
+    made.origin = "priority";
+    std::map<cost_key, bool> built;
+    for (bool settled = false; !settled;) {
+      settled = true;
+      require_cover([this](const place_candidate& c) { return cost_of(c).refusal.empty(); });
+      std::vector<std::uint32_t> who, rank;
+      const search::problem p = to_problem(who);
+      for (const std::uint32_t i : who) rank.push_back(i >= control_mark ? 0 : rank_of(candidates_.list[i], 0));
+      const search::placement found = search::priority_list(p, rank);
+      for (const std::uint32_t chosen : found.chosen) {
+        if (who[chosen] >= control_mark) continue;
+        const place_candidate& c = candidates_.list[who[chosen]];
+        if (std::exchange(built[key_of(candidates_, c)], true)) continue;
+        measured_cost& cost = costs_[key_of(candidates_, c)];
+        try {
+          build_context context(network_, threads_, *packed_);
+          context.set_choice(c.choice);
+          const thread_scope scope(backends_[c.backend], threads_);
+          cost.kernel = backends_[c.backend].patterns[c.pattern].build(network_.view(), c.record, context).name();
+        } catch (const error& e) {
+          cost.refusal = e.what();
+          settled = false;
+        }
+      }
+      if (settled) made.chosen = to_placement("plan", p, who, found);
     }
     return made;
   }
 
- private:
+  /// Places the sub-graphs of control flow, each as a network of its own.
+  void place_owned() {
+    for (std::uint32_t n = 0; n < owned_.size(); ++n)
+      for (const std::shared_ptr<const graph>& body : network_.bodies_of(n)) {
+        place_options inner = options_;
+        inner.threads = threads_;
+        inner.report = nullptr;
+        inner.network = options_.network + ", sub-graph of " + network_.node_name(n);
+        owned_[n].push_back(placer(*body, backends_, inner).run());
+      }
+  }
+  /// Of a branch the dearer side, of a loop one round; its number of rounds where that is known.
+  double cost_of_owned(std::uint32_t node) const {
+    double most = 0;
+    for (const plan& body : owned_[node]) most = std::max(most, body.chosen.cost_ms);
+    const std::uint32_t first = network_.view().inputs_of(node)[0];
+    if (network_.node(node).kind->id == kind_id<struct ops::loop> && network_.at(first).has_scalar)
+      most *= std::max(0.0, network_.at(first).scalar);
+    return most;
+  }
+
   void choose_backends() {
     for (const std::string& name : options_.backends)
       if (std::none_of(backends_.begin(), backends_.end(), [&](const backend_entry& b) { return name == b.name; })) {
@@ -93,6 +164,7 @@ class placer {
   template <class Usable>
   void require_cover(Usable usable) {
     std::vector<bool> covered = is_alias_;
+    for (std::uint32_t n = 0; n < covered.size(); ++n) covered[n] = covered[n] || is_control(network_, n);
     for (const place_candidate& c : candidates_.list)
       if (usable(c))
         for (const std::uint32_t n : candidates_.groups[c.group].nodes) covered[n] = true;
@@ -170,8 +242,8 @@ class placer {
     return search::exact(p, {.states = 20000}).cost_ms;
   }
 
-  /// The search's view: candidates that have a cost, then one free candidate per alias. `who` says which of our
-  /// candidates each is.
+  /// The search's view: candidates that have a cost, then one for each alias and each node of control flow. `who` says
+  /// which of our candidates each is.
   search::problem to_problem(std::vector<std::uint32_t>& who) const {
     search::problem p;
     const graph_view view = network_.view();
@@ -190,11 +262,11 @@ class placer {
       if (cost == costs_.end() || !cost->second.refusal.empty()) continue;
       add(candidates_.groups[candidates_.list[i].group].nodes, cost->second.time.median_ms, i);
     }
-    for (std::uint32_t n = 0; n < p.nodes; ++n)
-      if (is_alias_[n]) {
-        const std::uint32_t nodes[] = {n};
-        add(nodes, 0.0, match_record::nothing);
-      }
+    for (std::uint32_t n = 0; n < p.nodes; ++n) {
+      const std::uint32_t nodes[] = {n};
+      if (is_alias_[n]) add(nodes, 0.0, alias_mark);
+      if (is_control(network_, n)) add(nodes, cost_of_owned(n), control_mark);
+    }
     return p;
   }
 
@@ -204,9 +276,21 @@ class placer {
     result.name = name;
     result.cost_ms = found.cost_ms;
     for (const std::uint32_t chosen : found.chosen) {
-      if (who[chosen] == match_record::nothing) {
-        result.groups.push_back(
-            {alias_backend, "reshape", 0, "view", {p.candidates[chosen].nodes.first()}, 0, 0, 0, {}});
+      if (who[chosen] >= control_mark) {
+        const std::uint32_t node = p.candidates[chosen].nodes.first();
+        const bool alias = who[chosen] == alias_mark;
+        const char* kind = network_.node(node).kind->name;
+        const double cost = alias ? 0 : cost_of_owned(node);
+        result.groups.push_back({alias ? alias_backend : control_backend,
+                                 kind,
+                                 0,
+                                 alias ? "view" : kind,
+                                 {node},
+                                 cost,
+                                 cost,
+                                 cost,
+                                 {},
+                                 placements_of_owned(node, name)});
         continue;
       }
       const place_candidate& c = candidates_.list[who[chosen]];
@@ -225,6 +309,17 @@ class placer {
     }
     order_groups(result);
     return result;
+  }
+
+  /// The sub-graphs' placements for a plan of the whole, or for the single backend of that name.
+  std::vector<placement> placements_of_owned(std::uint32_t node, const std::string& name) const {
+    std::vector<placement> list;
+    for (const plan& body : owned_[node]) {
+      const auto single =
+          std::find_if(body.singles.begin(), body.singles.end(), [&](const placement& s) { return s.name == name; });
+      list.push_back(single != body.singles.end() ? *single : body.chosen);
+    }
+    return list;
   }
 
   /// Other kernels for the same nodes, cheapest first, at most three.
@@ -251,20 +346,23 @@ class placer {
                      [](const plan_group& a, const plan_group& b) { return a.nodes.back() < b.nodes.back(); });
   }
 
+  /// Where a candidate stands when `first` comes first and the others follow in the set's order; last resorts at the end.
+  std::uint32_t rank_of(const place_candidate& c, std::uint32_t first) const {
+    const std::size_t turn = (c.backend + backends_.size() - first) % backends_.size();
+    const bool last = backends_[c.backend].patterns[c.pattern].last_resort;
+    return static_cast<std::uint32_t>(turn + (last ? backends_.size() : 0));
+  }
+
   /// The same search for one backend alone: nodes that it refuses go to the next backend of the set that takes them,
   /// and are named.
   placement single(std::uint32_t backend) const {
-    const auto rank_of = [&](std::uint32_t other) {
-      return static_cast<std::uint32_t>((other + backends_.size() - backend) % backends_.size());
-    };
     std::vector<std::uint32_t> who;
     const search::problem p = to_problem(who);
     std::vector<std::uint32_t> rank;
-    for (const std::uint32_t i : who)
-      rank.push_back(i == match_record::nothing ? 0 : rank_of(candidates_.list[i].backend));
+    for (const std::uint32_t i : who) rank.push_back(i >= control_mark ? 0 : rank_of(candidates_.list[i], backend));
     placement result = to_placement(backends_[backend].name, p, who, search::exact_by_rank(p, rank));
     for (const plan_group& g : result.groups)
-      if (g.backend != result.name && g.backend != alias_backend)
+      if (g.backend != result.name && g.backend != alias_backend && g.backend != control_backend)
         for (const std::uint32_t n : g.nodes) result.borrowed.push_back(network_.node_name(n));
     return result;
   }
@@ -299,6 +397,7 @@ class placer {
   int threads_ = 1;
   std::vector<bool> use_;
   std::vector<bool> is_alias_;
+  std::vector<std::vector<plan>> owned_;  // by node: of its sub-graphs
   place_candidates candidates_;
   cost_table costs_;
   std::shared_ptr<packed_weights> packed_;

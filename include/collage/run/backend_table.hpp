@@ -15,6 +15,7 @@ namespace collage::inline v0 {
 /// One pattern of one backend.
 struct pattern_entry {
   const char* name = "";
+  bool last_resort = false;  ///< only for what nothing else in the set can run
   std::span<const pattern_node> nodes;
   verdict (*accepts)(const graph_view&, const match_record&) = nullptr;
   std::size_t (*choices)(const graph_view&, const match_record&) = nullptr;
@@ -62,6 +63,7 @@ constexpr pattern_entry lower_pattern() {
   pattern_entry e;
   e.name = P::name;
   e.nodes = P::expr.node;
+  if constexpr (requires { P::last_resort; }) e.last_resort = P::last_resort;
   e.accepts = [](const graph_view& g, const match_record& r) { return accepts<B>(match<P>(g, r)); };
   e.choices = [](const graph_view& g, const match_record& r) -> std::size_t {
     if constexpr (requires(const match<P>& m) { B::choices(m); }) return B::choices(match<P>(g, r));

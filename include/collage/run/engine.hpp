@@ -26,7 +26,7 @@ struct step_info {
   std::string kernel;
   std::vector<std::uint32_t> nodes;
   std::string label;         ///< the name of the group's last node
-  std::uint32_t output = 0;  ///< the value it writes
+  std::uint32_t output = 0;  ///< the value it writes, the first of several
   std::size_t workspace = 0;
 };
 
@@ -78,9 +78,8 @@ class dynamic_engine {
   };
   struct step {
     kernel run;
-    std::uint32_t first_slot = 0;  ///< its argument pointers, then its output pointer
+    std::uint32_t first_slot = 0;  ///< its argument pointers, then its output pointers
     std::uint32_t arguments = 0;
-    std::uint32_t output_value = 0;
   };
   struct copy {  // outputs that no kernel can write in place
     place from;

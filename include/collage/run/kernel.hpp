@@ -18,7 +18,8 @@
 namespace collage::inline v0 {
 
 /// One call of a kernel: pointers alone, since shapes were fixed when it was built. `in` follows the match's arguments;
-/// arguments the kernel said it does not read may be null.
+/// arguments the kernel said it does not read may be null. `out` follows the outputs of the match's last node; of several
+/// those that nobody reads are null.
 struct kernel_call {
   const void* const* in = nullptr;
   void* const* out = nullptr;

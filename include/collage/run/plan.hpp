@@ -12,6 +12,11 @@ namespace collage::inline v0 {
 /// The name under which plans list reshapes: no kernel runs, the value is another view of the same memory.
 inline constexpr const char* alias_backend = "alias";
 
+/// The name under which plans list control flow: the engine itself runs the sub-graphs, each by a placement of its own.
+inline constexpr const char* control_backend = "control";
+
+struct placement;
+
 /// What else could have run a group, at which cost.
 struct plan_alternative {
   std::string backend;
@@ -30,6 +35,7 @@ struct plan_group {
   double cost_ms = 0;                        ///< measured: median
   double low_ms = 0, high_ms = 0;            ///< 10th and 90th percentile of the samples
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
+  std::vector<placement> bodies = {};        ///< of the sub-graphs of a control group
 };
 
 /// A whole network distributed over backends; groups stand in an order in which they can run.

@@ -71,10 +71,44 @@ inline void check_cover(const graph& network, const placement& groups) {
           throw plan_error("reads " + network.value_name(operand) + " before it is computed",
                            "plan, node " + network.node_name(n));
       }
-    ready[view.output_of(g.nodes.back())] = true;
+    if (g.backend == control_backend && (g.nodes.size() != 1 || network.node(g.nodes[0]).bodies == 0))
+      throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for control flow, which it is not",
+                       "plan");
+    const node_record& last = network.node(g.nodes.back());
+    for (std::uint32_t i = 0; i < last.outputs; ++i) ready[last.first_output + i] = true;
   }
   for (std::uint32_t n = 0; n < covered.size(); ++n)
     if (covered[n] == 0) throw plan_error("does not run node " + network.node_name(n), "plan");
+}
+
+inline kernel build_control(const graph& network, const plan_group& g, backend_table backends, int threads,
+                            const std::shared_ptr<packed_weights>& packed);
+
+/// Libraries keep their thread count per calling thread: it is set for one run and put back afterwards, also where a
+/// kernel throws because its data are wrong.
+class run_scope {
+ public:
+  run_scope(std::span<const backend_entry* const> used, int threads) : used_(used.first(std::min(used.size(), most))) {
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (used_[i]->enter != nullptr) token_[i] = used_[i]->enter(threads);
+  }
+  run_scope(const run_scope&) = delete;
+  run_scope& operator=(const run_scope&) = delete;
+  ~run_scope() {
+    for (std::size_t i = used_.size(); i > 0; --i)
+      if (used_[i - 1]->leave != nullptr) used_[i - 1]->leave(token_[i - 1]);
+  }
+
+ private:
+  static constexpr std::size_t most = 32;
+  std::span<const backend_entry* const> used_;
+  int token_[most];
+};
+
+/// Whether a kernel has to write an output. The only one of a node is written whoever reads it.
+inline bool is_wanted(const graph& network, std::uint32_t node, std::uint32_t output) {
+  const value_record& v = network.at(output);
+  return network.node(node).outputs == 1 || v.uses != 0 || v.is_output;
 }
 
 }  // namespace detail
@@ -93,14 +127,26 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
 
   // 1. Kernels.
   struct built {
-    match_record record;
+    std::vector<std::uint32_t> arguments, outputs;
     kernel run;
-    std::uint32_t output = 0;
   };
   std::vector<built> kernels;
-  std::vector<const backend_entry*> entered;
+  const auto add = [&](const plan_group& g, std::span<const std::uint32_t> arguments, kernel run) {
+    const std::uint32_t last = g.nodes.back();
+    built k;
+    k.arguments.assign(arguments.begin(), arguments.end());
+    for (std::uint32_t i = 0; i < network.node(last).outputs; ++i) k.outputs.push_back(view.output_of(last, i));
+    c.infos.push_back(
+        {g.backend, g.pattern, run.name(), g.nodes, network.node_name(last), view.output_of(last), run.workspace()});
+    k.run = std::move(run);
+    kernels.push_back(std::move(k));
+  };
   for (const plan_group& g : groups.groups) {
     if (g.backend == alias_backend) continue;
+    if (g.backend == control_backend) {
+      add(g, view.inputs_of(g.nodes[0]), detail::build_control(network, g, backends, threads, c.packed));
+      continue;
+    }
     const auto b =
         std::find_if(backends.begin(), backends.end(), [&](const backend_entry& e) { return g.backend == e.name; });
     if (b == backends.end())
@@ -113,18 +159,15 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
         throw error(error_kind::environment, found.reason, std::string("backend ") + b->name);
       c.used.push_back(&*b);
     }
-    built k;
-    k.record = detail::match_group(network, g, *b, *p);
-    k.output = view.output_of(g.nodes.back());
+    const match_record record = detail::match_group(network, g, *b, *p);
+    kernel run;
     build_context context(network, threads, *c.packed);
     context.set_choice(g.choice);
     {
       const thread_scope scope(*b, threads);
-      k.run = p->build(view, k.record, context);
+      run = p->build(view, record, context);
     }
-    c.infos.push_back(
-        {g.backend, g.pattern, k.run.name(), g.nodes, network.node_name(g.nodes.back()), k.output, k.run.workspace()});
-    kernels.push_back(std::move(k));
+    add(g, record.argument_list(), std::move(run));
   }
 
   // 2. Who owns the memory of which value.
@@ -134,8 +177,8 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     c.value_place[network.inputs()[i]] = {place::where::input, i, nullptr};
   std::vector<bool> needed(network.values().size(), false);
   for (const built& k : kernels)
-    for (std::size_t i = 0; i < k.record.arguments; ++i)
-      if (k.run.reads(i)) needed[root[k.record.argument[i]]] = true;
+    for (std::size_t i = 0; i < k.arguments.size(); ++i)
+      if (k.run.reads(i)) needed[root[k.arguments[i]]] = true;
   for (const std::uint32_t v : network.outputs()) needed[root[v]] = true;
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     if (!needed[v] || network.at(v).role != value_role::constant) continue;
@@ -156,15 +199,17 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
   std::vector<std::uint32_t> request_value;
   std::vector<std::size_t> request_of(network.values().size(), static_cast<std::size_t>(-1));
   for (std::uint32_t s = 0; s < kernels.size(); ++s) {
-    const std::uint32_t out = kernels[s].output;
-    for (std::size_t i = 0; i < kernels[s].record.arguments; ++i) {
-      const std::size_t r = request_of[root[kernels[s].record.argument[i]]];
+    for (const std::uint32_t argument : kernels[s].arguments) {
+      const std::size_t r = request_of[root[argument]];
       if (r != static_cast<std::size_t>(-1)) requests[r].last_step = s;
     }
-    if (c.value_place[out].kind != place::where::nowhere) continue;
-    request_of[out] = requests.size();
-    requests.push_back({network.type_of(out).bytes(), s, s});
-    request_value.push_back(out);
+    for (const std::uint32_t out : kernels[s].outputs) {
+      if (c.value_place[out].kind != place::where::nowhere) continue;
+      if (!detail::is_wanted(network, static_cast<std::uint32_t>(network.at(out).producer), out)) continue;
+      request_of[out] = requests.size();
+      requests.push_back({network.type_of(out).bytes(), s, s});
+      request_value.push_back(out);
+    }
   }
   std::size_t workspace = 0;
   for (const built& k : kernels) workspace = std::max(workspace, (k.run.workspace() + 63) / 64 * 64);
@@ -181,11 +226,10 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
   for (built& k : kernels) {
     step s;
     s.first_slot = static_cast<std::uint32_t>(c.slots.size());
-    s.arguments = k.record.arguments;
-    s.output_value = k.output;
-    for (std::size_t i = 0; i < k.record.arguments; ++i)
-      c.slots.push_back(k.run.reads(i) ? c.value_place[k.record.argument[i]] : place{});
-    c.slots.push_back(c.value_place[k.output]);
+    s.arguments = static_cast<std::uint32_t>(k.arguments.size());
+    for (std::size_t i = 0; i < k.arguments.size(); ++i)
+      c.slots.push_back(k.run.reads(i) ? c.value_place[k.arguments[i]] : place{});
+    for (const std::uint32_t out : k.outputs) c.slots.push_back(c.value_place[out]);
     s.run = std::move(k.run);
     c.steps.push_back(std::move(s));
   }
@@ -264,12 +308,7 @@ inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std:
   for (const patch& p : patches_)
     pointers_[p.slot] = p.is_output ? outputs[p.which].data : const_cast<void*>(inputs[p.which].data);
 
-  // Libraries keep their thread count per calling thread: set it for this run, put it back afterwards.
-  constexpr std::size_t most_backends = 32;
-  int token[most_backends];
-  const std::size_t backends = std::min(core_->used.size(), most_backends);
-  for (std::size_t i = 0; i < backends; ++i)
-    if (core_->used[i]->enter != nullptr) token[i] = core_->used[i]->enter(core_->threads);
+  const detail::run_scope scope(core_->used, core_->threads);
   if (observer.before == nullptr && observer.after == nullptr) {
     for (const bound_step& s : steps_) s.invoke(s.state, s.call);
   } else {
@@ -279,9 +318,6 @@ inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std:
       if (observer.after != nullptr) observer.after(observer.data, i, *this);
     }
   }
-  for (std::size_t i = backends; i > 0; --i)
-    if (core_->used[i - 1]->leave != nullptr) core_->used[i - 1]->leave(token[i - 1]);
-
   for (const dynamic_engine::copy& c : core_->copies) {
     const void* from = nullptr;
     switch (c.from.kind) {
@@ -322,3 +358,5 @@ dynamic_engine engine(const graph& network, const plan& made) {
 }
 
 }  // namespace collage::inline v0
+
+#include <collage/run/detail/control.inl.hpp>
