@@ -6,6 +6,7 @@
 #include <collage/graph/graph.hpp>
 #include <collage/ops.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -74,7 +75,6 @@ inline std::vector<conv_case> conv_cases() {
       {{1, 64, 40, 56}, {20, 64, 3, 3}, {.pads_begin = {1, 1}, .pads_end = {1, 1}}},  // several tiles
       {{1, 8, 100, 100}, {16, 8, 1, 1}, {}, true},
       {{0, 4, 8, 8}, {6, 4, 3, 3}},                                                             // no images
-      {{1, 4, 2, 8}, {6, 4, 3, 3}},                                                             // no places
       {{1, 0, 4, 4}, {6, 0, 3, 3}, {}, true},                                                   // no channels
       {{1, 4, 4, 4}, {0, 4, 1, 1}},                                                             // no filters
       {{1, 8, 12, 12}, {8, 8, 3, 3}, {.pads_begin = {1, 1}, .pads_end = {1, 1}}, true, false},  // computed weights
@@ -96,12 +96,13 @@ inline conv_case random_conv(data_source& data) {
     const std::int64_t window = data.number(1, 4);
     const std::int64_t dilation = data.chance(0.3) ? data.number(2, 3) : 1;
     const std::int64_t reach = dilation * (window - 1) + 1;
-    c.x.push_back(data.number(1, rank == 3 ? 9 : 24));
     c.w.push_back(window);
     c.attributes.dilations.push_back(dilation);
     c.attributes.strides.push_back(data.chance(0.5) ? 1 : data.number(1, 5));
     c.attributes.pads_begin.push_back(data.chance(0.5) ? 0 : data.number(0, reach));
     c.attributes.pads_end.push_back(data.chance(0.5) ? 0 : data.number(0, reach));
+    const std::int64_t pads = c.attributes.pads_begin.end()[-1] + c.attributes.pads_end.end()[-1];
+    c.x.push_back(std::max(data.number(1, rank == 3 ? 9 : 24), reach - pads));
   }
   c.bias = data.chance(0.5);
   c.constant_weights = data.chance(0.7);

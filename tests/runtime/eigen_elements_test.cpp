@@ -196,6 +196,16 @@ TEST_F(eigen_test, functions_of_one_operand) {
     all(op::sin);
     all(op::cos);
     all(op::softplus);
+    all(op::round);
+    all(op::sign);
+    all(op::celu);
+    all(op::selu);
+    all(op::thresholded_relu);
+    all(op::shrink);
+    all(op::hard_swish);
+    all(op::gelu_tanh);
+    all(op::mish);
+    all(op::softsign);
     one(op::floor, {x}, {}, large);
     one(op::sin, {x}, {}, large);
     one(op::leaky_relu, {x}, {.alpha = 0.01}, wide);
@@ -234,6 +244,7 @@ TEST_F(eigen_test, functions_of_several_operands_broadcast) {
         one(op::max, operands, {}, options);
         one(op::min, operands, {}, options);
         one(op::pow, operands, {}, options);
+        one(op::prelu, operands, {}, options);
         one(op::clip, {a, b, b}, {}, options);
         one(op::clip, {b, {}, a}, {}, options);
       }

@@ -1,5 +1,5 @@
-// Eigen: every built-in operator, so that any network can run on it alone, and chains of elementwise operators fused
-// with each other and with what they follow.
+// Eigen: the operators that most networks are made of, so that those can run on it alone, and chains of elementwise
+// operators fused with each other and with what they follow.
 //
 // Declarations. The definitions are in collage/backends/impl/eigen.hpp, compiled in exactly one file (by default the
 // target collage::eigen).
@@ -76,10 +76,13 @@ struct eigen : backend<"eigen"> {
       single<ops::erf>, single<ops::exp>, single<ops::log>, single<ops::sqrt>, single<ops::reciprocal>,
       single<ops::neg>, single<ops::abs>, single<ops::floor>, single<ops::ceil>, single<ops::sin>, single<ops::cos>,
       single<ops::softplus>, single<ops::add>, single<ops::sub>, single<ops::mul>, single<ops::div>, single<ops::max>,
-      single<ops::min>, single<ops::pow>, single<ops::clip>, eigen_patterns::conv_activation, eigen_patterns::conv_clip,
-      eigen_patterns::conv_add, eigen_patterns::conv_add_relu, eigen_patterns::pool_add, eigen_patterns::matmul_add,
-      eigen_patterns::matmul_add_activation, eigen_patterns::matmul_add_add, eigen_patterns::matmul_add_gelu,
-      eigen_patterns::gelu, eigen_patterns::add_relu, eigen_patterns::scaled_softmax, eigen_patterns::add_layer_norm>;
+      single<ops::min>, single<ops::pow>, single<ops::clip>, single<ops::round>, single<ops::sign>, single<ops::prelu>,
+      single<ops::celu>, single<ops::selu>, single<ops::thresholded_relu>, single<ops::shrink>, single<ops::hard_swish>,
+      single<ops::gelu_tanh>, single<ops::mish>, single<ops::softsign>, eigen_patterns::conv_activation,
+      eigen_patterns::conv_clip, eigen_patterns::conv_add, eigen_patterns::conv_add_relu, eigen_patterns::pool_add,
+      eigen_patterns::matmul_add, eigen_patterns::matmul_add_activation, eigen_patterns::matmul_add_add,
+      eigen_patterns::matmul_add_gelu, eigen_patterns::gelu, eigen_patterns::add_relu, eigen_patterns::scaled_softmax,
+      eigen_patterns::add_layer_norm>;
 
   static constexpr verdict accepts(const any_match& m);
   static kernel build(const any_match& m, build_context& context);
@@ -107,12 +110,21 @@ constexpr verdict eigen_accepts_node(const any_match& m, std::uint32_t node) {
   const kind_info& kind = m.kind_of(node);
   const tensor_type& x = m.type_of(m.inputs_of(node)[0]);
   if (m.is(node, ops::transpose) || m.is(node, ops::concat)) return {};  // moves elements of any type
-  if (m.is(node, ops::resize) && m.attributes(node, ops::resize).mode == ops::resize_mode::nearest) return {};
-  if (x.type == dtype::i64 && kind.body != nullptr)
-    return {is_integer_body(*kind.body), "eigen computes this with float32 alone, not with int64"};
-  if (x.type != dtype::f32)
-    return {false, kind.body != nullptr ? "eigen computes with float32 and int64 alone"
-                                        : "eigen computes this with float32 alone"};
+  if (m.is(node, ops::resize)) {
+    const ops::resize_attributes a = m.attributes(node, ops::resize);
+    if (!decltype(ops::resize)::is_common(a))
+      return {false, "eigen resizes to the nearest element or linearly, by the ratio of the extents"};
+    if (a.mode == ops::resize_mode::nearest) return {};
+  }
+  if (kind.body != nullptr) {
+    for (const std::uint32_t v : m.inputs_of(node))
+      if (m.type_of(v).type != m.type_of(m.output_of(node)).type)
+        return {false, "eigen wants operands and results of one element type"};
+    if (x.type == dtype::i64)
+      return {is_integer_body(*kind.body), "eigen computes this with float32 alone, not with int64"};
+    if (x.type != dtype::f32) return {false, "eigen computes with float32 and int64 alone"};
+  }
+  if (x.type != dtype::f32) return {false, "eigen computes this with float32 alone"};
   if ((m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) && x.rank() > 5)
     return {false, "eigen pools over at most three spatial dimensions"};
   return {};

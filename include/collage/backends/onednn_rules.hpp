@@ -84,7 +84,8 @@ constexpr verdict accepts_resize(const any_match& m, std::uint32_t node) {
   const shape& y = m.type_of(m.output()).dims;
   if (x.rank < 3 || x.rank > 5 || x[0] != y[0] || x[1] != y[1])
     return {false, "onednn resizes 1 to 3 dimensions behind images and channels"};
-  if (a.mode == ops::resize_mode::cubic) return {false, "onednn resizes to the nearest element or linearly"};
+  if (!decltype(ops::resize)::is_common(a))
+    return {false, "onednn resizes to the nearest element or linearly, by the ratio of the extents"};
   for (std::size_t d = 2; d < x.rank; ++d) {
     if (x[d] == y[d]) continue;
     if (y[d] > (std::int64_t{1} << 16)) return {false, "onednn's coordinates are float32, too coarse for this size"};

@@ -39,6 +39,10 @@ using const_array_map = Eigen::Map<const Eigen::Array<float, Eigen::Dynamic, 1>>
 struct eigen_math {
   static constexpr bool has_functions = true;
 
+  template <class T>
+  static void run(opcode code, std::int64_t n, T* to, const block_operand<T>& a, const block_operand<T>& b) {
+    standard_math::run(code, n, to, a, b);
+  }
   static void run(opcode code, std::int64_t n, float* to, const block_operand<float>& a,
                   const block_operand<float>& b) {
     if (a.data == nullptr && (code != opcode::power || b.data == nullptr)) {  // the same for all
@@ -60,7 +64,7 @@ struct eigen_math {
       case opcode::ceiling: out = x.ceil(); return;
       case opcode::round_to_even: out = x.rint(); return;
       case opcode::power: power(n, to, a, b); return;
-      default: return;
+      default: return standard_math::run(code, n, to, a, b);
     }
   }
 

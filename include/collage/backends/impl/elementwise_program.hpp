@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <collage/backends/any_match.hpp>
+#include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/op/body.hpp>
 #include <collage/run/kernel.hpp>
@@ -43,9 +44,10 @@ struct program_operand {
 struct program_leaf {
   static constexpr std::uint32_t target = 0xFFFFFFFF;
   std::uint32_t argument = target;  ///< of the kernel; `target` is what the program writes over
-  shape steps{};                    ///< by the program's dimensions
-  bool linear = false;              ///< element i of it belongs to element i of the result
-  bool single = false;              ///< one element for all
+  dtype type = dtype::f32;
+  shape steps{};        ///< by the program's dimensions
+  bool linear = false;  ///< element i of it belongs to element i of the result
+  bool single = false;  ///< one element for all
 };
 
 struct program_step {
@@ -61,7 +63,9 @@ struct elementwise_program {
 
   shape dims;  ///< of the result, neighbouring dimensions joined where every leaf passes through both at one step
   std::vector<program_leaf> leaves;
-  std::vector<program_step> steps;     ///< none: nothing to do
+  std::vector<program_step> steps;  ///< none: nothing to do
+  dtype type = dtype::f32;          ///< in which it is computed
+  dtype result_type = dtype::f32;
   std::vector<std::size_t> constants;  ///< arguments whose number is in the steps, so that they are not read
 
   bool empty() const { return steps.empty(); }
@@ -90,6 +94,7 @@ class program_maker {
       operand = {source::leaf, static_cast<std::uint32_t>(program_.leaves.size()), 0};
       program_leaf leaf;
       if (value != target_) leaf.argument = static_cast<std::uint32_t>(match_.index_of(value));
+      leaf.type = record.type.type;
       leaf.steps = broadcast_steps(record.type.dims, program_.dims);
       leaf.single = record.type.dims.elements() == 1;
       leaf.linear = record.type.dims.elements() == program_.dims.elements();
@@ -138,24 +143,6 @@ class program_maker {
 
  private:
   using source = program_operand::source;
-
-  static int operands_of(opcode code) {
-    switch (code) {
-      case opcode::add:
-      case opcode::subtract:
-      case opcode::multiply:
-      case opcode::divide:
-      case opcode::minimum:
-      case opcode::maximum:
-      case opcode::power:
-      case opcode::less:
-      case opcode::equal:
-      case opcode::logical_and:
-      case opcode::logical_or: return 2;
-      case opcode::select: return 3;
-      default: return 1;
-    }
-  }
 
   /// Gives each step's result a place.
   void choose_slots() {
@@ -212,14 +199,18 @@ class program_maker {
 };
 
 /// The program of some nodes of a match, given in an order in which they can be computed; the last one's output is the
-/// result. Empty where there are none.
+/// result. Empty where there are none. All bodies are computed in the type of the first one's last operand.
 inline elementwise_program make_program(const any_match& m, std::span<const std::uint32_t> nodes,
                                         std::uint32_t target = match_record::nothing) {
   if (nodes.empty()) return {};
-  program_maker maker(m, m.type_of(m.output_of(nodes.back())).dims, target);
+  const tensor_type& result = m.type_of(m.output_of(nodes.back()));
+  program_maker maker(m, result.dims, target);
   program_operand last;
   for (const std::uint32_t node : nodes) last = maker.add_node(node);
-  return maker.take(last);
+  elementwise_program program = maker.take(last);
+  program.type = m.type_of(m.inputs_of(nodes.front()).back()).type;
+  program.result_type = result.type;
+  return program;
 }
 
 /// Tells a kernel which constants are part of its program alone. `read_elsewhere` are arguments that something else

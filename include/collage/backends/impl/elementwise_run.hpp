@@ -2,130 +2,16 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+#include <collage/backends/impl/element_blocks.hpp>
+#include <collage/backends/impl/element_operators.hpp>
 #include <collage/backends/impl/elementwise_program.hpp>
 #include <collage/backends/impl/team.hpp>
+#include <collage/dtype.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <type_traits>
 
 namespace collage::inline v0::detail::host {
 namespace {
-
-/// A block of elements, or one number for all of them (`data` is null).
-template <class T>
-struct block_operand {
-  const T* data = nullptr;
-  T number{};
-};
-
-// Loops over blocks. Results may lie exactly on an operand, never elsewhere over it: `omp simd` says so to the
-// compiler, which would otherwise check for overlap and give up on vectors.
-template <class T, class F>
-void for_block(std::int64_t count, T* to, const block_operand<T>& a, const F& f) {
-  if (a.data == nullptr) return void(std::fill_n(to, count, f(a.number)));
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) to[i] = f(a.data[i]);
-}
-template <class T, class F>
-void for_block(std::int64_t count, T* to, const block_operand<T>& a, const block_operand<T>& b, const F& f) {
-  if (a.data != nullptr && b.data != nullptr) {
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) to[i] = f(a.data[i], b.data[i]);
-  } else if (a.data != nullptr) {
-    const T y = b.number;
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) to[i] = f(a.data[i], y);
-  } else if (b.data != nullptr) {
-    const T x = a.number;
-#pragma omp simd
-    for (std::int64_t i = 0; i < count; ++i) to[i] = f(x, b.data[i]);
-  } else {
-    std::fill_n(to, count, f(a.number, b.number));
-  }
-}
-
-/// What the operators mean for one element; functions that a library has as vectors are in `Math`.
-template <class T>
-struct element_operators {
-  static T maximum(T x, T y) { return x > y || x != x ? x : y; }
-  static T minimum(T x, T y) { return x < y || x != x ? x : y; }
-};
-
-/// int64 wraps around, divides toward zero, and by zero to 0.
-template <>
-struct element_operators<std::int64_t> {
-  static std::int64_t maximum(std::int64_t x, std::int64_t y) { return std::max(x, y); }
-  static std::int64_t minimum(std::int64_t x, std::int64_t y) { return std::min(x, y); }
-};
-
-/// The functions for which there are no fast vectors without a library, one element at a time.
-struct plain_math {
-  static constexpr bool has_functions = false;  ///< beyond arithmetic
-};
-
-/// One instruction over one block. `Math` says whether and how the transcendental functions are computed.
-template <class Math>
-void run_instruction(opcode code, std::int64_t n, float* to, const block_operand<float>& a,
-                     const block_operand<float>& b, const block_operand<float>& c) {
-  using op = element_operators<float>;
-  const auto truth = [](bool holds) { return holds ? 1.0F : 0.0F; };
-  switch (code) {
-    case opcode::add: return for_block(n, to, a, b, [](float x, float y) { return x + y; });
-    case opcode::subtract: return for_block(n, to, a, b, [](float x, float y) { return x - y; });
-    case opcode::multiply: return for_block(n, to, a, b, [](float x, float y) { return x * y; });
-    case opcode::divide: return for_block(n, to, a, b, [](float x, float y) { return x / y; });
-    case opcode::minimum: return for_block(n, to, a, b, op::minimum);
-    case opcode::maximum: return for_block(n, to, a, b, op::maximum);
-    case opcode::negate: return for_block(n, to, a, [](float x) { return -x; });
-    case opcode::absolute: return for_block(n, to, a, [](float x) { return std::abs(x); });
-    case opcode::square_root: return for_block(n, to, a, [](float x) { return std::sqrt(x); });
-    case opcode::less: return for_block(n, to, a, b, [&](float x, float y) { return truth(x < y); });
-    case opcode::equal: return for_block(n, to, a, b, [&](float x, float y) { return truth(x == y); });
-    case opcode::logical_not: return for_block(n, to, a, [&](float x) { return truth(x == 0); });
-    case opcode::logical_and:
-      return for_block(n, to, a, b, [&](float x, float y) { return truth((x != 0) & (y != 0)); });
-    case opcode::logical_or:
-      return for_block(n, to, a, b, [&](float x, float y) { return truth((x != 0) | (y != 0)); });
-    case opcode::select:
-      for (std::int64_t i = 0; i < n; ++i) {
-        const bool first = (a.data != nullptr ? a.data[i] : a.number) != 0;
-        const float x = b.data != nullptr ? b.data[i] : b.number;
-        const float y = c.data != nullptr ? c.data[i] : c.number;
-        to[i] = first ? x : y;
-      }
-      return;
-    default:
-      if constexpr (Math::has_functions) Math::run(code, n, to, a, b);
-      return;
-  }
-}
-
-template <class Math>
-void run_instruction(opcode code, std::int64_t n, std::int64_t* to, const block_operand<std::int64_t>& a,
-                     const block_operand<std::int64_t>& b, const block_operand<std::int64_t>&) {
-  using op = element_operators<std::int64_t>;
-  const auto bits = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
-  const auto wrap = [](std::uint64_t x) { return static_cast<std::int64_t>(x); };
-  switch (code) {
-    case opcode::add: return for_block(n, to, a, b, [&](auto x, auto y) { return wrap(bits(x) + bits(y)); });
-    case opcode::subtract: return for_block(n, to, a, b, [&](auto x, auto y) { return wrap(bits(x) - bits(y)); });
-    case opcode::multiply: return for_block(n, to, a, b, [&](auto x, auto y) { return wrap(bits(x) * bits(y)); });
-    case opcode::divide:  // no processor divides vectors of integers
-      for (std::int64_t i = 0; i < n; ++i) {
-        const std::int64_t x = a.data != nullptr ? a.data[i] : a.number;
-        const std::int64_t y = b.data != nullptr ? b.data[i] : b.number;
-        to[i] = y == 0 ? 0 : y == -1 ? wrap(0 - bits(x)) : x / y;
-      }
-      return;
-    case opcode::minimum: return for_block(n, to, a, b, op::minimum);
-    case opcode::maximum: return for_block(n, to, a, b, op::maximum);
-    case opcode::negate: return for_block(n, to, a, [&](auto x) { return wrap(0 - bits(x)); });
-    case opcode::absolute: return for_block(n, to, a, [&](auto x) { return x < 0 ? wrap(0 - bits(x)) : x; });
-    default: return;
-  }
-}
 
 /// Walks over a program's dimensions but the innermost, keeping every leaf's offset.
 class leaf_walk {
@@ -164,7 +50,8 @@ class leaf_walk {
 };
 
 /// Evaluates rows of elements of a program's result, which begins at `result`: `rows` rows of `columns` elements, the
-/// first at element `first`, the others `row_step` further each. `in` are the kernel's arguments.
+/// first at element `first`, the others `row_step` further each. `in` are the kernel's arguments. T is the type that the
+/// program is computed in; where the result has another, `result` points to that in truth.
 template <class Math, class T>
 void run_program(const elementwise_program& p, const void* const* in, T* result, std::int64_t first, std::int64_t rows,
                  std::int64_t columns, std::int64_t row_step) {
@@ -177,12 +64,22 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
   constexpr std::int64_t short_run = 96;  // below, broadcast operands are spread out first
   alignas(64) T slot[elementwise_program::max_slots][block];
   alignas(64) T spread[elementwise_program::max_leaves][block];
-  const T* base[elementwise_program::max_leaves];
+  alignas(64) T unconverted[block];  // results of another type
+  const bool converts = !is_stored_as<T>(p.result_type);
+  const void* base[elementwise_program::max_leaves];
   block_operand<T> leaf[elementwise_program::max_leaves];
+  // Elements from one offset on: where they lie, or converted into `to`.
+  const auto read = [&](std::size_t k, std::int64_t offset, std::int64_t count, T* to) -> const T* {
+    const dtype type = p.leaves[k].type;
+    if (is_stored_as<T>(type)) return static_cast<const T*>(base[k]) + offset;
+    const auto bytes = offset * static_cast<std::int64_t>(size_of(type));
+    load_block(type, static_cast<const std::byte*>(base[k]) + bytes, count, to);
+    return to;
+  };
   bool all_linear = true;
   for (std::size_t k = 0; k < p.leaves.size(); ++k) {
-    base[k] = p.leaves[k].argument == program_leaf::target ? result : static_cast<const T*>(in[p.leaves[k].argument]);
-    if (p.leaves[k].single) leaf[k] = {nullptr, *base[k]};
+    base[k] = p.leaves[k].argument == program_leaf::target ? result : in[p.leaves[k].argument];
+    if (p.leaves[k].single) leaf[k] = {nullptr, *read(k, 0, 1, spread[k])};
     all_linear = all_linear && (p.leaves[k].linear || p.leaves[k].single);
   }
   const std::size_t inner = p.dims.size() - 1;
@@ -192,7 +89,7 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
     switch (o.from) {
       case program_operand::source::slot: return {slot[o.index], T{}};
       case program_operand::source::leaf: return leaf[o.index];
-      default: return {nullptr, static_cast<T>(o.number)};
+      default: return {nullptr, from_real<T>(o.number)};
     }
   };
 
@@ -204,27 +101,32 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
       for (std::size_t k = 0; k < p.leaves.size(); ++k) {
         const program_leaf& l = p.leaves[k];
         if (l.single) continue;
-        if (l.linear) leaf[k] = {base[k] + at, T{}};
+        if (l.linear) leaf[k] = {read(k, at, count, spread[k]), T{}};
         else if (spreads) leaf[k] = {spread[k], T{}};
-        else if (l.steps[inner] == 0) leaf[k] = {nullptr, base[k][walk.offset(k)]};
-        else leaf[k] = {base[k] + walk.offset(k), T{}};
+        else if (l.steps[inner] == 0) leaf[k] = {nullptr, *read(k, walk.offset(k), 1, spread[k])};
+        else leaf[k] = {read(k, walk.offset(k), count, spread[k]), T{}};
       }
       for (std::int64_t s = 0; spreads && s < count;) {
         const std::int64_t run = std::min(count - s, walk.rest());
         for (std::size_t k = 0; k < p.leaves.size(); ++k) {
           const program_leaf& l = p.leaves[k];
           if (l.single || l.linear) continue;
-          const T* const from = base[k] + walk.offset(k);
-          if (l.steps[inner] == 0) std::fill_n(spread[k] + s, run, *from);
-          else std::copy_n(from, run, spread[k] + s);
+          T* const to = spread[k] + s;
+          const T* const from = read(k, walk.offset(k), l.steps[inner] == 0 ? 1 : run, to);
+          if (l.steps[inner] == 0) std::fill_n(to, run, *from);
+          else if (from != to) std::copy_n(from, run, to);
         }
         walk.advance(run);
         s += run;
       }
       for (const program_step& step : p.steps) {
-        T* const to = step.slot == elementwise_program::result ? result + at : slot[step.slot];
+        const bool last = step.slot == elementwise_program::result;
+        T* const to = !last ? slot[step.slot] : converts ? unconverted : result + at;
         run_instruction<Math>(step.code, count, to, operand(step.a), operand(step.b), operand(step.c));
       }
+      if (converts)
+        store_block(p.result_type, unconverted, count,
+                    reinterpret_cast<std::byte*>(result) + at * static_cast<std::int64_t>(size_of(p.result_type)));
       if (!all_linear && !spreads) walk.advance(count);
       done += count;
     }

@@ -1,0 +1,132 @@
+// The definitions of collage/backends/portable.hpp. Included by exactly one file of a program, compiled with OpenMP:
+// src/portable.cpp, which is the target collage::portable, or one of the user's own.
+#pragma once
+
+#include <collage/backends/impl/compiled_for.hpp>
+#include <collage/backends/impl/portable_elementwise.hpp>
+#include <collage/backends/impl/portable_movement.hpp>
+#include <collage/backends/impl/portable_recurrent.hpp>
+#include <collage/backends/impl/team.hpp>
+#include <collage/backends/portable.hpp>
+#include <collage/backends/reference.hpp>
+#include <collage/error.hpp>
+#include <collage/fwd.hpp>
+#include <collage/run/elements.hpp>
+#include <collage/run/kernel.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::host {
+namespace {
+
+/// A node run by its kind's reference: operands are converted into the oracle's form, results back. Constants were
+/// converted when the kernel was built.
+struct reference_kernel {
+  struct operand {
+    tensor_type type;
+    std::size_t argument = 0;                ///< of the kernel
+    std::size_t offset = 0;                  ///< of its converted copy, in the workspace
+    std::shared_ptr<oracle_value> constant;  ///< or the constant itself
+  };
+  const kind_info* kind = nullptr;
+  std::vector<std::uint64_t> words;
+  std::vector<operand> in, out;
+
+  /// Memory of the workspace in the oracle's form.
+  static reference_tensor tensor_at(const operand& o, void* workspace) {
+    const auto count = static_cast<std::size_t>(o.type.dims.elements());
+    std::byte* const at = static_cast<std::byte*>(workspace) + o.offset;
+    if (is_floating(o.type.type)) return {o.type, {reinterpret_cast<double*>(at), count}, {}};
+    return {o.type, {}, {reinterpret_cast<std::int64_t*>(at), count}};
+  }
+
+  void operator()(const kernel_call& call) const {
+    std::vector<reference_tensor> given, made;
+    for (const operand& o : in) {
+      if (o.constant != nullptr) {
+        given.push_back(o.constant->view());
+        continue;
+      }
+      given.push_back(tensor_at(o, call.workspace));
+      if (is_floating(o.type.type)) load_elements(o.type.type, call.in[o.argument], given.back().real);
+      else load_elements(o.type.type, call.in[o.argument], given.back().integer);
+    }
+    for (const operand& o : out) made.push_back(tensor_at(o, call.workspace));
+    run_kind(*kind, words, {given, made}, kind->name);
+    for (std::size_t i = 0; i < out.size(); ++i) {
+      if (call.out[i] == nullptr) continue;
+      if (is_floating(out[i].type.type))
+        store_elements(out[i].type.type, std::span<const double>(made[i].real), call.out[i]);
+      else store_elements(out[i].type.type, std::span<const std::int64_t>(made[i].integer), call.out[i]);
+    }
+  }
+};
+
+inline kernel build_from_reference(const any_match& m, build_context& context) {
+  const std::uint32_t node = m.nodes().back();
+  const node_record& record = m.graph().nodes[node];
+  reference_kernel k;
+  k.kind = record.kind;
+  const std::span<const std::uint64_t> words = m.graph().words_of(node);
+  k.words.assign(words.begin(), words.end());
+  std::size_t bytes = 0;
+  const auto place = [&](const tensor_type& type) {
+    const std::size_t at = bytes;
+    bytes += (static_cast<std::size_t>(type.dims.elements()) * sizeof(double) + 63) / 64 * 64;
+    return at;
+  };
+  std::vector<std::size_t> converted;
+  for (const std::uint32_t v : m.inputs_of(node)) {
+    reference_kernel::operand o{m.type_of(v), m.index_of(v), 0, nullptr};
+    if (const std::byte* contents = context.constant<std::byte>(v); contents != nullptr) {
+      o.constant = std::make_shared<oracle_value>(to_oracle({contents, o.type}));
+      converted.push_back(o.argument);
+    } else {
+      o.offset = place(o.type);
+    }
+    k.in.push_back(std::move(o));
+  }
+  for (std::uint32_t i = 0; i < record.outputs; ++i) {
+    const tensor_type& type = m.type_of(m.graph().output_of(node, i));
+    k.out.push_back({type, 0, place(type), nullptr});
+  }
+  kernel made(std::string("reference ") + record.kind->name, std::move(k), bytes);
+  for (const std::size_t argument : converted) made.does_not_read(argument);
+  return made;
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::host
+
+namespace collage::inline v0 {
+
+kernel portable::build(const any_match& m, build_context& context) {
+  using namespace detail::host;
+  if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
+  if (std::string(m.pattern()) == portable_patterns::from_reference::name) return build_from_reference(m, context);
+  const std::uint32_t node = m.nodes().back();
+  if (portable_takes_elementwise(m, node)) return build_portable_elementwise(m, context);
+  if (portable_moves(m, node)) return build_portable_movement(m, context);
+  if (portable_recurs(m, node)) return build_portable_recurrent(m, context);
+  throw error(error_kind::unsupported, std::string("there are no loops for the operator ") + m.kind_of(node).name,
+              name);
+}
+
+probe_result portable::probe() {
+  using namespace detail::host;
+  if (const char* reason = why_not_here(); *reason != '\0') return {.available = false, .reason = reason};
+  static const std::string version = std::to_string(COLLAGE_VERSION_MAJOR) + '.' +
+                                     std::to_string(COLLAGE_VERSION_MINOR) + '.' +
+                                     std::to_string(COLLAGE_VERSION_PATCH);
+  return {.version = version.c_str(), .details = compiled_for};
+}
+
+int portable::enter(int threads) { return detail::host::enter_team(threads); }
+void portable::leave(int token) { detail::host::leave_team(token); }
+
+}  // namespace collage::inline v0

@@ -1,0 +1,53 @@
+// Our own plain loops: operators of every element type, so that a network never fails for want of a backend.
+//
+// Declarations. The definitions are in collage/backends/impl/portable.hpp, compiled in exactly one file (by default the
+// target collage::portable).
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/backends/any_match.hpp>
+#include <collage/pattern/single.hpp>
+
+namespace collage::inline v0 {
+
+namespace portable_patterns {
+
+/// One operator with loops written for it: elementwise kinds, what moves elements, recurrent cells.
+struct loops : pattern<"loops"> {
+  static constexpr auto expr = any_operator;
+};
+
+/// Any operator that has a reference: runs it in double precision on converted copies. Slow, and complete: user-defined
+/// kinds included.
+struct from_reference : pattern<"from_reference"> {
+  static constexpr auto expr = any_operator;
+  static constexpr bool last_resort = true;
+};
+
+}  // namespace portable_patterns
+
+/// Needs no library and is always there. A kernel made from the reference allocates while it runs, and throws where its
+/// data break a rule, an index out of range.
+struct portable : backend<"portable"> {
+  using patterns = collage::patterns<portable_patterns::loops, portable_patterns::from_reference>;
+
+  static constexpr verdict accepts(const any_match& m);
+  static kernel build(const any_match& m, build_context& context);
+  static probe_result probe();
+  static int enter(int threads);
+  static void leave(int token);
+};
+
+constexpr verdict portable::accepts(const any_match& m) {
+  const std::uint32_t node = m.nodes().back();
+  const kind_info& kind = m.kind_of(node);
+  if (kind.bodies != 0) return {false, "control flow is run by the engine itself"};
+  if (kind.reference == nullptr && kind.body == nullptr) return {false, "its kind has no reference"};
+  for (std::uint32_t i = 0; i < m.graph().nodes[node].outputs; ++i)
+    if (!m.type_of(m.graph().output_of(node, i)).dims.is_concrete()) return {false, "its shapes must be known"};
+  for (const std::uint32_t v : m.arguments())
+    if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
+  return {};
+}
+
+}  // namespace collage::inline v0

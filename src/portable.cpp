@@ -1,0 +1,2 @@
+// The target collage::portable: our own loops.
+#include <collage/backends/impl/portable.hpp>
