@@ -1,6 +1,6 @@
 # Looks for the third parties. A missing optional one is a smaller build and one sentence, unless it was asked for.
 #
-# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, PLACE and IO.
+# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, PLACE, IO and ONNX.
 
 # OpenMP is not optional: all host code shares one team of threads.
 find_package(OpenMP QUIET COMPONENTS CXX)
@@ -62,6 +62,13 @@ if(COLLAGE_WITH_IO)
   set(found ${nlohmann_json_FOUND})
 endif()
 collage_part(IO "${found}" "nlohmann-json 3.10 was not found (Debian and Ubuntu: nlohmann-json3-dev).")
+
+set(found OFF)
+if(COLLAGE_WITH_ONNX)
+  find_package(OnnxProto QUIET)
+  set(found ${OnnxProto_FOUND})
+endif()
+collage_part(ONNX "${found}" "ONNX's messages for protobuf were not found (Debian and Ubuntu: libonnx-dev and libprotobuf-dev).")
 unset(found)
 
 # The program, the tests and the examples need both.

@@ -29,7 +29,7 @@ configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/collage-config.cmake.
 # Before 1.0 every minor version may change the interface.
 write_basic_package_version_file(collage-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES "${CMAKE_CURRENT_BINARY_DIR}/collage-config.cmake" "${CMAKE_CURRENT_BINARY_DIR}/collage-config-version.cmake"
-              "${PROJECT_SOURCE_DIR}/cmake/CollageFindOneDNN.cmake"
+              "${PROJECT_SOURCE_DIR}/cmake/CollageFindOneDNN.cmake" "${PROJECT_SOURCE_DIR}/cmake/FindOnnxProto.cmake"
         DESTINATION "${collage_package_dir}")
 
 if(COLLAGE_BUILD_PROGRAM)

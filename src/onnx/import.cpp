@@ -1,0 +1,328 @@
+// The importer's walk: which node comes next, which rule it goes to, and the report of what is refused.
+#include "import_text.hpp"
+#include "importer.hpp"
+#include "rules.hpp"
+
+#include <collage/backends/reference.hpp>
+#include <collage/pass/remove_dead.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <string_view>
+
+namespace collage::inline v0::onnx {
+
+namespace {
+
+/// All built-in rules by domain and operator.
+const std::map<std::pair<std::string, std::string>, void (*)(lowering&)>& built_in_rules() {
+  static const auto rules = [] {
+    std::map<std::pair<std::string, std::string>, void (*)(lowering&)> all;
+    for (const std::span<const lowering_rule> list :
+         {elementwise_rules(), movement_rules(), indexing_rules(), layer_rules(), norm_rules(), reduction_rules(),
+          recurrent_rules(), sampling_rules(), quantise_rules(), algebra_rules(), data_rules(), shape_rules()})
+      for (const lowering_rule& r : list) all.emplace(std::pair(r.domain, r.operator_type), r.lower);
+    return all;
+  }();
+  return rules;
+}
+
+/// Control flow is the importer's own business.
+bool is_control(const model_node& node) {
+  return node.domain.empty() &&
+         (node.operator_type == "If" || node.operator_type == "Loop" || node.operator_type == "Scan");
+}
+
+/// Operators whose definition changed after the newest operator set we know, and in which.
+struct later_change {
+  const char* operator_type;
+  std::int64_t opset;
+};
+constexpr later_change later_changes[] = {
+    {"Cast", 23},
+    {"CastLike", 23},
+    {"Constant", 23},
+    {"ConstantOfShape", 23},
+    {"DequantizeLinear", 23},
+    {"Flatten", 23},
+    {"Identity", 23},
+    {"If", 23},
+    {"Loop", 23},
+    {"Pad", 23},
+    {"QuantizeLinear", 23},
+    {"Reshape", 23},
+    {"Scan", 23},
+    {"Shape", 23},
+    {"Size", 23},
+    {"Squeeze", 23},
+    {"Transpose", 23},
+    {"Unsqueeze", 23},
+    {"SplitToSequence", 24},
+    {"TopK", 24},
+};
+
+/// What a node reads: its inputs and what its sub-graphs take from around it.
+std::vector<std::string> names_read(const model_node& node) {
+  std::vector<std::string> names;
+  for (const std::string& name : node.inputs)
+    if (!name.empty()) names.push_back(name);
+  for (const model_attribute& a : node.attributes)
+    for (const auto& body : a.graphs)
+      for (std::string& name : outer_names(*body)) names.push_back(std::move(name));
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> outer_names(const model_graph& g) {
+  std::unordered_set<std::string> told;  // defined inside, or listed already
+  for (const model_port& p : g.inputs) told.insert(p.name);
+  for (const model_tensor& t : g.initializers) told.insert(t.name);
+  for (const model_node& n : g.nodes) told.insert(n.outputs.begin(), n.outputs.end());
+  std::vector<std::string> found;
+  const auto read = [&](const std::string& name) {
+    if (!name.empty() && told.insert(name).second) found.push_back(name);
+  };
+  for (const model_node& n : g.nodes) {
+    for (const std::string& name : n.inputs) read(name);
+    for (const model_attribute& a : n.attributes)
+      for (const auto& body : a.graphs)
+        for (const std::string& name : outer_names(*body)) read(name);
+  }
+  for (const model_port& p : g.outputs) read(p.name);
+  return found;
+}
+
+std::string building::name_like(const std::string& wanted) {
+  if (taken.insert(wanted).second) return wanted;
+  for (std::size_t number = 1;; ++number)
+    if (std::string name = wanted + "_" + std::to_string(number); taken.insert(name).second) return name;
+}
+
+value importer::operand(const lowering& n, std::size_t i) {
+  const std::optional<value> v = find(n.node().inputs[i]);
+  if (!v) throw error(error_kind::failure, "reads what was refused", where_);
+  return *v;
+}
+
+void importer::result(const lowering& n, std::size_t i, value v) { scope_->names[n.node().outputs[i]] = v; }
+
+void importer::report(const model_node& node, std::int64_t opset, const std::string& what, bool is_mistake) {
+  std::string text = printable(name_of(node)) + " (" + operator_name(node) + ", opset " + std::to_string(opset);
+  const std::string types = joined(node.inputs, [&](const std::string& name) -> std::string {
+    if (name.empty()) return "nothing";
+    try {
+      const std::optional<value> v = find(name);
+      return v ? collage::detail::to_string(builder().type_of(*v)) : std::string("?");
+    } catch (const error&) { return "?"; }
+  });
+  if (!types.empty()) text += ", of " + types;
+  const std::string attributes =
+      joined(node.attributes, [](const model_attribute& a) { return printable(a.name, 30) + "=" + text_of(a); });
+  if (!attributes.empty()) text += ", {" + attributes + "}";
+  problems_.push_back({text + "): " + printable(what, 500), is_mistake});
+}
+
+void importer::refuse_all() const {
+  bool mistake = false;
+  for (const problem& p : problems_) mistake = mistake || p.is_mistake;
+  const error_kind kind = mistake ? error_kind::invalid_argument : error_kind::unsupported;
+  if (problems_.size() == 1) throw error(kind, "node " + problems_[0].text, model_.file);
+  std::string text = std::to_string(problems_.size()) + " nodes cannot be imported:";
+  constexpr std::size_t most = 200;
+  for (std::size_t i = 0; i < std::min(problems_.size(), most); ++i) text += "\n  " + problems_[i].text;
+  if (problems_.size() > most) text += "\n  and " + std::to_string(problems_.size() - most) + " more";
+  throw error(kind, text, model_.file);
+}
+
+void importer::declare(scope& s, const model_graph& g) {
+  for (const model_tensor& t : g.initializers) {
+    if (t.name.empty()) continue;
+    if (!s.initializers.emplace(t.name, &t).second)
+      throw error(error_kind::invalid_argument, "defines " + printable(t.name) + " twice", model_.file);
+    s.into->taken.insert(t.name);
+  }
+}
+
+void importer::walk(const model_graph& g) {
+  walk(g.nodes, g.name.empty() ? "the graph" : "graph " + printable(g.name));
+}
+
+void importer::walk(std::span<const model_node> nodes, const std::string& graph_name) {
+  // Files should hold nodes in order, and not all do.
+  const std::string where = model_.file + ", " + graph_name;
+  std::unordered_map<std::string_view, std::size_t> producer;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const std::string& output : nodes[i].outputs) {
+      if (output.empty()) continue;
+      if (!producer.emplace(output, i).second || scope_->names.count(output) != 0 ||
+          scope_->initializers.count(output) != 0)
+        throw error(error_kind::invalid_argument,
+                    "node " + printable(name_of(nodes[i])) + " defines " + printable(output) +
+                        ", which is defined elsewhere too",
+                    where, "names in a graph must be unique");
+    }
+  std::vector<std::size_t> waits(nodes.size(), 0);
+  std::vector<std::vector<std::size_t>> readers(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const std::string& name : names_read(nodes[i]))
+      if (const auto found = producer.find(name); found != producer.end()) {
+        readers[found->second].push_back(i);
+        ++waits[i];
+      }
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (waits[i] == 0) ready.push(i);
+  std::size_t done = 0;
+  while (!ready.empty()) {
+    const std::size_t i = ready.top();
+    ready.pop();
+    ++done;
+    import_node(nodes[i]);
+    for (const std::size_t reader : readers[i])
+      if (--waits[reader] == 0) ready.push(reader);
+  }
+  if (done == nodes.size()) return;
+  std::size_t stuck = 0;
+  while (waits[stuck] == 0) ++stuck;
+  throw error(error_kind::invalid_argument,
+              "node " + printable(name_of(nodes[stuck])) + " (" + operator_name(nodes[stuck]) +
+                  ") needs what is only computed behind it: the graph has a cycle",
+              where);
+}
+
+void importer::import_node(const model_node& node) {
+  const restore<const model_node*> now(node_, &node);
+  const restore<std::string> named(where_, "node " + printable(name_of(node)) + " (" + operator_name(node) + ")");
+  const restore<std::size_t> piece(pieces_, 0);
+  if (++walked_ > options_.most_nodes)
+    throw error(error_kind::invalid_argument, "it becomes more than " + std::to_string(options_.most_nodes) + " nodes",
+                model_.file, "raise the limit load_options::most_nodes if that is meant");
+  const auto version = scope_->opsets->find(node.domain);
+  const std::int64_t opset = version != scope_->opsets->end() ? version->second : 1;
+
+  // What reads something refused is refused silently: the reason has been told. That there is a rule is checked anyway.
+  bool poisoned = false;
+  const auto fail = [&](const std::string& what, bool is_mistake) {
+    report(node, opset, what, is_mistake);
+    poisoned = true;
+  };
+  try {
+    for (const std::string& name : names_read(node)) poisoned = !find(name) || poisoned;
+    if (!poisoned) lower(node, opset);
+    else if (!is_control(node) && built_in_rules().count({node.domain, node.operator_type}) == 0 &&
+             std::none_of(options_.rules.begin(), options_.rules.end(),
+                          [&](const lowering_rule& r) {
+                            return node.domain == r.domain && node.operator_type == r.operator_type;
+                          }) &&
+             std::none_of(model_.functions.begin(), model_.functions.end(), [&](const model_function& f) {
+               return f.domain == node.domain && f.name == node.operator_type && f.overload == node.overload;
+             }))
+      fail("there is no such operator here", false);
+    for (const std::string& output : node.outputs)
+      if (!poisoned && !output.empty() && scope_->names.count(output) == 0)
+        fail("its output " + printable(output) + " is not supported", false);
+  } catch (const error& e) {
+    if (e.kind() == error_kind::environment) throw;
+    std::string text = e.what();
+    // The sentence says what; where is said by the report. The graph's builder names the node by the kind it became.
+    const std::string own = "node " + name_of(node);
+    if (const std::size_t end = text.find("): "); text.starts_with(own) && end != std::string::npos)
+      text = text.substr(end + 3);
+    fail(text, e.kind() == error_kind::invalid_argument);
+    if (problems_.size() > 10000) refuse_all();
+  }
+  for (const std::string& output : node.outputs)
+    if (!output.empty() && (poisoned || scope_->names.count(output) == 0)) scope_->names[output] = std::nullopt;
+}
+
+void importer::lower(const model_node& node, std::int64_t opset) {
+  lowering n(*this, node, opset);
+  for (const lowering_rule& r : options_.rules)
+    if (node.domain == r.domain && node.operator_type == r.operator_type) return r.lower(n);
+  if (call_function(node)) return;
+  if (is_control(node)) {
+    if (node.operator_type == "If") return lower_if(n);
+    if (node.operator_type == "Loop") return lower_loop(n);
+    return lower_scan(n);
+  }
+  const auto found = built_in_rules().find({node.domain, node.operator_type});
+  if (found == built_in_rules().end()) n.unsupported("there is no such operator here");
+  if (node.domain.empty() && scope_->opsets->count("") == 0)
+    n.invalid("the model imports no version of ONNX's operators");
+  found->second(n);
+}
+
+graph importer::run(load_report& found) {
+  found.opset = 0;
+  if (const auto own = model_.opsets.find(""); own != model_.opsets.end()) found.opset = own->second;
+  found.producer = model_.producer;
+  found.metadata = model_.metadata;
+  if (found.opset != 0 && found.opset < oldest_opset)
+    throw error(error_kind::unsupported,
+                "uses operator set " + std::to_string(found.opset) + ", and the oldest supported one is " +
+                    std::to_string(oldest_opset),
+                model_.file, "convert it with ONNX's version converter");
+  if (found.opset > newest_opset) {
+    std::set<std::string> changed;
+    for (const model_node& n : model_.graph.nodes)
+      for (const later_change& c : later_changes)
+        if (n.domain.empty() && n.operator_type == c.operator_type && found.opset >= c.opset)
+          changed.insert(n.operator_type);
+    std::string names;
+    for (const std::string& name : changed) names += (names.empty() ? "" : ", ") + name;
+    found.notes.push_back("the model uses operator set " + std::to_string(found.opset) +
+                          ", newer than the newest known (" + std::to_string(newest_opset) + "); " +
+                          (names.empty() ? "no operator of it is known to have changed since."
+                                         : "of its operators these have changed since: " + names + "."));
+  }
+  building whole;
+  scope top{&whole, nullptr, {}, {}, &model_.opsets};
+  const restore<scope*> entered(scope_, &top);
+  where_ = model_.file;
+  declare(top, model_.graph);
+  bind_inputs(found);
+  walk(model_.graph);
+  if (model_.graph.outputs.empty()) throw error(error_kind::invalid_argument, "the graph has no output", model_.file);
+  std::unordered_set<std::string> names;
+  for (const model_port& p : model_.graph.outputs) {
+    const restore<std::string> named(where_, model_.file + ", output " + printable(p.name));
+    if (!names.insert(p.name).second) throw error(error_kind::invalid_argument, "is declared twice", where_);
+    const std::optional<value> v = find(p.name);
+    if (v) whole.builder.output(p.name, *v);
+    else if (problems_.empty()) throw error(error_kind::failure, "is not computed", where_, "please report it");
+  }
+  if (!problems_.empty()) refuse_all();
+  // Loops that could not be unrolled and values that only decided a shape leave nodes behind.
+  return remove_dead(whole.builder.finish());
+}
+
+graph load(const std::string& file, const load_options& options, load_report* report) {
+  const model read = read_model(file, {.tensor_bytes = options.most_bytes});
+  load_report own;
+  importer work(read, options);
+  try {
+    return work.run(report != nullptr ? *report : own);
+  } catch (const error& e) {
+    // A message quotes what the file says, which may be anything.
+    std::string text = e.what();
+    for (char& c : text)
+      if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == 127) c = '?';
+    if (text.starts_with(file)) throw error(e.kind(), text);
+    throw error(e.kind(), text, file);
+  }
+}
+
+std::vector<std::string> supported_operators() {
+  std::vector<std::string> names{"If", "Loop", "Scan"};
+  for (const auto& [key, rule] : built_in_rules())
+    names.push_back(key.first.empty() ? key.second : key.first + "." + key.second);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace collage::inline v0::onnx

@@ -1,0 +1,341 @@
+// Control flow: branches whose condition is known are inlined, loops with few rounds unrolled; what only running can
+// decide becomes a node that owns its sub-graphs.
+#include "importer.hpp"
+
+#include <collage/op/control.hpp>
+#include <collage/op/movement.hpp>
+#include <collage/op/slice.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+namespace collage::inline v0::onnx {
+
+namespace {
+
+/// Loops of at most as many nodes, counted over all rounds, are unrolled.
+constexpr std::int64_t most_unrolled = 1000;
+
+/// A sub-graph under construction.
+struct own_graph {
+  building into;
+  scope names;
+  std::vector<value> inputs;
+};
+
+std::size_t count_nodes(const model_graph& g) {
+  std::size_t count = g.nodes.size();
+  for (const model_node& n : g.nodes)
+    for (const model_attribute& a : n.attributes)
+      for (const auto& body : a.graphs) count += count_nodes(*body);
+  return count;
+}
+
+}  // namespace
+
+/// The outer values that sub-graphs must be handed: what they read from outside and is no constant.
+std::vector<std::string> importer::captures_of(std::span<const model_graph* const> bodies) {
+  std::vector<std::string> captured;
+  for (const model_graph* g : bodies)
+    for (const std::string& name : outer_names(*g)) {
+      const std::optional<value> v = find(name);
+      if (v && builder().at(*v).role != value_role::constant &&
+          std::find(captured.begin(), captured.end(), name) == captured.end())
+        captured.push_back(name);
+    }
+  return captured;
+}
+
+/// Walks a graph within the graph under construction, its inputs standing for `given`.
+std::vector<std::optional<value>> importer::inline_graph(const model_graph& g,
+                                                         std::span<const std::optional<value>> given) {
+  scope inner{scope_->into, scope_, {}, {}, scope_->opsets};
+  for (std::size_t i = 0; i < given.size(); ++i) inner.names[g.inputs[i].name] = given[i];
+  const depth_guard guard(depth_, where_);
+  const restore<scope*> entered(scope_, &inner);
+  // Each inlined copy has constants of its own, which share their contents.
+  for (const model_tensor& t : g.initializers)
+    if (!t.name.empty()) inner.names[t.name] = constant(t, current().name_like(t.name));
+  walk(g);
+  std::vector<std::optional<value>> results;
+  for (const model_port& p : g.outputs) results.push_back(find(p.name));
+  return results;
+}
+
+void importer::lower_if(lowering& n) {
+  const model_graph* sides[] = {n.graph_attribute("then_branch"), n.graph_attribute("else_branch")};
+  for (const model_graph* g : sides) {
+    if (g == nullptr) n.invalid("it lacks a branch");
+    if (!g->inputs.empty()) n.invalid("its branches must not have inputs");
+    if (g->outputs.size() != n.outputs()) n.invalid("its branches must have as many outputs as it has");
+  }
+  const value condition = n.operand(0);
+  if (n.element_type_of(condition) != dtype::boolean || n.dims_of(condition).elements() != 1)
+    n.invalid("its condition must be one boolean");
+  if (n.is_known(condition)) {
+    const std::vector<std::optional<value>> results =
+        inline_graph(*sides[n.integer_of(0, "its condition") != 0 ? 0 : 1], {});
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (n.wants(i)) scope_->names[n.node().outputs[i]] = results[i];
+    return;
+  }
+  const std::vector<std::string> captured = captures_of(sides);
+  std::vector<value> operands{condition};
+  for (const std::string& name : captured) operands.push_back(*find(name));
+  std::vector<std::shared_ptr<const graph>> bodies;
+  for (const model_graph* g : sides) {
+    body_graph body = build_body(*g, {}, captured);
+    if (body.made == nullptr) {  // reported already
+      for (const std::string& output : n.node().outputs)
+        if (!output.empty()) scope_->names[output] = std::nullopt;
+      return;
+    }
+    bodies.push_back(std::move(body.made));
+  }
+  for (std::size_t i = 0; i < n.outputs(); ++i) {
+    const tensor_type& first = bodies[0]->type_of(bodies[0]->outputs()[i]);
+    const tensor_type& second = bodies[1]->type_of(bodies[1]->outputs()[i]);
+    if (first != second)
+      n.unsupported(
+          "its branches answer different types (" + collage::detail::to_string(first) + " and " +
+          collage::detail::to_string(second) +
+          ") and its condition is not known: bind the input that decides it to a value (--bind NAME=FILE.npy)");
+  }
+  const value made = add(kind_of<decltype(ops::branch)>, operands, {}, "", bodies);
+  for (std::size_t i = 0; i < n.outputs(); ++i) n.result(i, {made.index + static_cast<std::uint32_t>(i)});
+}
+
+importer::body_graph importer::build_body(const model_graph& g, std::span<const tensor_type> given,
+                                          std::span<const std::string> captured) {
+  own_graph own;
+  own.names = {&own.into, scope_, {}, {}, scope_->opsets};
+  std::vector<tensor_type> types(given.begin(), given.end());
+  for (const std::string& name : captured) types.push_back(builder().type_of(*find(name)));
+  body_graph made;
+  const depth_guard guard(depth_, where_);
+  const restore<scope*> entered(scope_, &own.names);
+  declare(own.names, g);
+  for (std::size_t i = 0; i < types.size(); ++i) {
+    const std::string& name = i < given.size() ? g.inputs[i].name : captured[i - given.size()];
+    const value v = builder().input(current().name_like(name), types[i]);
+    if (!own.names.names.emplace(name, v).second)
+      throw error(error_kind::invalid_argument, "declares " + name + " twice", where_);
+  }
+  walk(g);
+  bool whole = true;
+  std::unordered_set<std::string> names;
+  for (const model_port& p : g.outputs) {
+    made.outputs.push_back(find(p.name));
+    whole = whole && made.outputs.back();
+    std::string name = p.name;
+    for (std::size_t number = 1; !names.insert(name).second; ++number) name = p.name + "_" + std::to_string(number);
+    if (made.outputs.back()) builder().output(name, *made.outputs.back());
+  }
+  if (!g.outputs.empty() && whole) {
+    const value_record& first = builder().at(*made.outputs[0]);
+    if (first.role == value_role::constant && first.type.type == dtype::boolean && first.type.dims.elements() == 1) {
+      const constant_data& data = builder().contents_of(*made.outputs[0]);
+      if (data.bytes != nullptr) made.condition = *data.bytes != std::byte{0};
+    }
+    made.passes_condition = g.inputs.size() > 1 && own.names.names.count(g.inputs[1].name) != 0 &&
+                            made.outputs[0] == own.names.names[g.inputs[1].name];
+  }
+  if (whole) made.made = std::make_shared<const graph>(own.into.builder.finish());
+  return made;
+}
+
+bool importer::unroll(lowering& n, const model_graph& body, std::int64_t rounds) {
+  const std::size_t carried = n.operands() > 2 ? n.operands() - 2 : 0;
+  const std::size_t before = problems_.size();
+  bool goes_on = !n.has(1) || n.integer_of(1, "its condition") != 0;
+  std::vector<std::optional<value>> values(carried);
+  for (std::size_t i = 0; i < carried; ++i) values[i] = n.operand(i + 2);
+  std::vector<std::vector<value>> stacked(body.outputs.size() - 1 - carried);
+  const auto inner = static_cast<std::int64_t>(std::max<std::size_t>(count_nodes(body), 1));
+  for (std::int64_t round = 0; round < rounds && goes_on; ++round) {
+    if (round * inner > most_unrolled) return false;
+    std::vector<std::optional<value>> given{n.reshape(n.integers_constant({&round, 1}), {}),
+                                            n.scalar(1, dtype::boolean)};
+    given.insert(given.end(), values.begin(), values.end());
+    const std::vector<std::optional<value>> results = inline_graph(body, given);
+    if (problems_.size() != before) {
+      for (const std::string& output : n.node().outputs)
+        if (!output.empty()) scope_->names[output] = std::nullopt;
+      return true;
+    }
+    if (!n.is_known(*results[0])) return false;
+    if (n.type_of(*results[0]) != tensor_type{dtype::boolean, n.dims_of(*results[0])} ||
+        n.dims_of(*results[0]).elements() != 1)
+      n.invalid("its condition must be one boolean");
+    goes_on = *builder().contents_of(*results[0]).bytes != std::byte{0};
+    std::copy_n(results.begin() + 1, carried, values.begin());
+    for (std::size_t i = 0; i < stacked.size(); ++i) stacked[i].push_back(*results[1 + carried + i]);
+  }
+  for (std::size_t i = 0; i < carried; ++i) n.result(i, *values[i]);
+  for (std::size_t i = 0; i < stacked.size(); ++i) {
+    if (!n.wants(carried + i)) continue;
+    if (stacked[i].empty()) n.unsupported("a loop without rounds leaves the shape of what it stacks open");
+    n.result(carried + i, stack(n, stacked[i], 0));
+  }
+  return true;
+}
+
+/// Values of one type, one behind the other in a new dimension.
+value importer::stack(lowering& n, std::span<const value> list, std::size_t axis) {
+  std::vector<value> parts;
+  for (const value v : list) {
+    const shape& one = n.dims_of(v);
+    if (one.size() == shape::max_rank) n.unsupported("what it stacks would have more than 8 dimensions");
+    if (n.type_of(v) != n.type_of(list[0])) n.unsupported("what it stacks changes its type or shape between rounds");
+    shape dims;
+    for (std::size_t d = 0; d <= one.size(); ++d) {
+      if (d == axis) dims.push_back(1);
+      if (d < one.size()) dims.push_back(one[d]);
+    }
+    parts.push_back(n.reshape(v, dims));
+  }
+  if (parts.size() == 1) return parts[0];
+  return n(ops::concat, parts, {.axis = static_cast<std::int64_t>(axis)});
+}
+
+void importer::lower_loop(lowering& n) {
+  const model_graph* body = n.graph_attribute("body");
+  if (body == nullptr) n.invalid("it lacks a body");
+  const std::size_t carried = n.operands() > 2 ? n.operands() - 2 : 0;
+  if (body->inputs.size() != 2 + carried) n.invalid("its body must take a round, a condition and all carried values");
+  if (body->outputs.size() < 1 + carried) n.invalid("its body must answer a condition and all carried values");
+  if (n.outputs() > body->outputs.size() - 1) n.invalid("it has more outputs than its body");
+  constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
+  const bool rounds_known = !n.has(0) || n.is_known(n.operand(0));
+  const bool condition_known = !n.has(1) || n.is_known(n.operand(1));
+  if (rounds_known && condition_known) {
+    const std::int64_t rounds = n.has(0) ? n.integer_of(0, "its number of rounds") : endless;
+    if (unroll(n, *body, std::max<std::int64_t>(rounds, 0))) return;
+  }
+  const value rounds =
+      n.has(0) ? n.reshape(n.cast(n.operand(0), dtype::i64), {}) : n.reshape(n.integers_constant({&endless, 1}), {});
+  const value condition = n.has(1) ? n.reshape(n.operand(1), {}) : n.scalar(1, dtype::boolean);
+  std::vector<value> operands{rounds, condition};
+  std::vector<tensor_type> types{{dtype::i64, {}}, {dtype::boolean, {}}};
+  for (std::size_t i = 0; i < carried; ++i) {
+    operands.push_back(n.operand(i + 2));
+    types.push_back(n.type_of(operands.back()));
+  }
+  const std::vector<std::string> captured = captures_of({&body, 1});
+  for (const std::string& name : captured) operands.push_back(*find(name));
+  const body_graph made = build_body(*body, types, captured);
+  if (made.made == nullptr) {
+    for (const std::string& output : n.node().outputs)
+      if (!output.empty()) scope_->names[output] = std::nullopt;
+    return;
+  }
+  for (std::size_t i = 0; i < carried; ++i)
+    if (made.made->type_of(made.made->outputs()[i + 1]) != types[i + 2])
+      n.unsupported(
+          "a value that it carries changes its type or shape from round to round, and its rounds are not known: "
+          "bind the input that decides them to a value (--bind NAME=FILE.npy)");
+  const bool stops = !(made.condition.value_or(false) || made.passes_condition);
+  if (body->outputs.size() > 1 + carried && (stops || !n.is_known(rounds)))
+    n.unsupported(
+        "how many rounds it stacks is not known before it is run: bind the input that decides it to a value "
+        "(--bind NAME=FILE.npy)");
+  const ops::loop_attributes attributes{.carried = static_cast<std::int64_t>(carried), .stops = stops};
+  const value first = add(kind_of<decltype(ops::loop)>, operands, to_words(attributes), "", {&made.made, 1});
+  for (std::size_t i = 0; i < n.outputs(); ++i) n.result(i, {first.index + static_cast<std::uint32_t>(i)});
+}
+
+void importer::lower_scan(lowering& n) {
+  const model_graph* body = n.graph_attribute("body");
+  if (body == nullptr) n.invalid("it lacks a body");
+  const std::int64_t scanned = n.integer("num_scan_inputs", 0);
+  // Operator set 8 had a batch dimension and lengths in front of all.
+  const bool batched = n.opset() < 9;
+  const std::size_t skip = batched ? 1 : 0;
+  if (batched && n.has(0)) n.unsupported("a scan over sequences of different lengths is not supported");
+  if (scanned < 1 || static_cast<std::uint64_t>(scanned) + skip > n.operands())
+    n.invalid("its num_scan_inputs is wrong");
+  const std::size_t inputs = static_cast<std::size_t>(scanned);
+  const std::size_t states = n.operands() - skip - inputs;
+  if (body->inputs.size() != states + inputs || body->outputs.size() < states || n.outputs() > body->outputs.size())
+    n.invalid("its body must take and answer all states and scanned values");
+  const std::size_t outputs = body->outputs.size() - states;
+  const auto list = [&](const char* name, std::size_t count) {
+    std::vector<std::int64_t> given = n.integers(name, std::vector<std::int64_t>(count, 0));
+    if (given.size() != count) n.invalid(std::string("its ") + name + " must have one entry for each");
+    return given;
+  };
+  const std::vector<std::int64_t> in_directions = list(batched ? "directions" : "scan_input_directions", inputs);
+  const std::vector<std::int64_t> out_directions = list("scan_output_directions", outputs);
+  std::vector<std::int64_t> in_axes = list("scan_input_axes", inputs), out_axes = list("scan_output_axes", outputs);
+
+  std::int64_t batches = 1, length = -1;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    const shape& dims = n.dims_of(n.operand(skip + states + i));
+    if (dims.size() < 1 + skip) n.invalid("what it scans must have a dimension to go along");
+    if (batched) {
+      batches = dims[0];
+      in_axes[i] = 1;
+    }
+    in_axes[i] = n.axis(in_axes[i], dims.size());
+    const std::int64_t own = dims[static_cast<std::size_t>(in_axes[i])];
+    if (length >= 0 && own != length) n.invalid("what it scans must have one length");
+    length = own;
+  }
+  if (batches < 1 || length < 1) n.unsupported("a scan over nothing leaves the shape of what it stacks open");
+  const auto inner = static_cast<std::int64_t>(std::max<std::size_t>(count_nodes(*body), 1));
+  if (length > 100000 / inner / batches)
+    n.unsupported("it becomes more than 100000 nodes: " + std::to_string(length) + " rounds of " +
+                  std::to_string(inner));
+
+  // One element along an axis, without that axis.
+  const auto pick = [&](value x, std::size_t axis, std::int64_t at) {
+    const shape& dims = n.dims_of(x);
+    shape starts = shape::filled(dims.size(), 0), steps = shape::filled(dims.size(), 1), extents = dims, rest;
+    starts[axis] = at;
+    extents[axis] = 1;
+    for (std::size_t d = 0; d < dims.size(); ++d)
+      if (d != axis) rest.push_back(dims[d]);
+    return n.reshape(n(ops::slice, x, {.starts = starts, .steps = steps, .extents = extents}), rest);
+  };
+  const std::size_t before = problems_.size();
+  std::vector<std::vector<value>> results(states + outputs);  // by output, of each batch
+  for (std::int64_t batch = 0; batch < batches; ++batch) {
+    std::vector<std::optional<value>> state(states);
+    for (std::size_t i = 0; i < states; ++i) {
+      const value v = n.operand(skip + i);
+      state[i] = batched ? pick(v, 0, batch) : v;
+    }
+    std::vector<std::vector<value>> stacked(outputs);
+    for (std::int64_t round = 0; round < length; ++round) {
+      std::vector<std::optional<value>> given = state;
+      for (std::size_t i = 0; i < inputs; ++i) {
+        value v = n.operand(skip + states + i);
+        auto axis = static_cast<std::size_t>(in_axes[i]);
+        if (batched) {
+          v = pick(v, 0, batch);
+          --axis;
+        }
+        given.push_back(pick(v, axis, in_directions[i] == 0 ? round : length - 1 - round));
+      }
+      const std::vector<std::optional<value>> made = inline_graph(*body, given);
+      if (problems_.size() != before) {
+        for (const std::string& output : n.node().outputs)
+          if (!output.empty()) scope_->names[output] = std::nullopt;
+        return;
+      }
+      std::copy_n(made.begin(), states, state.begin());
+      for (std::size_t i = 0; i < outputs; ++i) stacked[i].push_back(*made[states + i]);
+    }
+    for (std::size_t i = 0; i < states; ++i) results[i].push_back(*state[i]);
+    for (std::size_t i = 0; i < outputs; ++i) {
+      if (out_directions[i] != 0) std::reverse(stacked[i].begin(), stacked[i].end());
+      const std::int64_t axis = n.axis(out_axes[i], n.dims_of(stacked[i][0]).size() + 1);
+      results[states + i].push_back(stack(n, stacked[i], static_cast<std::size_t>(axis)));
+    }
+  }
+  for (std::size_t i = 0; i < results.size(); ++i)
+    if (n.wants(i)) n.result(i, batched ? stack(n, results[i], 0) : results[i][0]);
+}
+
+}  // namespace collage::inline v0::onnx

@@ -1,0 +1,73 @@
+// Functions that a model defines itself: each call is inlined.
+#include "import_text.hpp"
+#include "importer.hpp"
+
+#include <algorithm>
+
+namespace collage::inline v0::onnx {
+
+namespace {
+
+/// A function's node as it stands in a call: attributes that refer to the call's are replaced by them.
+model_node instance(const model_node& node, const std::map<std::string, const model_attribute*>& given);
+
+model_graph instance(const model_graph& g, const std::map<std::string, const model_attribute*>& given) {
+  model_graph copy = g;
+  for (model_node& n : copy.nodes) n = instance(n, given);
+  return copy;
+}
+
+model_node instance(const model_node& node, const std::map<std::string, const model_attribute*>& given) {
+  model_node copy = node;
+  copy.attributes.clear();
+  for (const model_attribute& a : node.attributes) {
+    model_attribute own = a;
+    if (!a.refers_to.empty()) {
+      const auto found = given.find(a.refers_to);
+      if (found == given.end()) continue;  // left out by the call as well
+      own = *found->second;
+      own.name = a.name;
+    }
+    for (auto& body : own.graphs) body = std::make_shared<const model_graph>(instance(*body, given));
+    copy.attributes.push_back(std::move(own));
+  }
+  return copy;
+}
+
+}  // namespace
+
+bool importer::call_function(const model_node& node) {
+  const auto found = std::find_if(model_.functions.begin(), model_.functions.end(), [&](const model_function& f) {
+    return f.domain == node.domain && f.name == node.operator_type && f.overload == node.overload;
+  });
+  if (found == model_.functions.end()) return false;
+  const depth_guard guard(depth_, where_);
+  std::map<std::string, const model_attribute*> given;
+  for (const model_attribute& a : found->attribute_defaults) given[a.name] = &a;
+  for (const model_attribute& a : node.attributes) given[a.name] = &a;
+  std::vector<model_node> nodes;
+  for (const model_node& n : found->nodes) {
+    nodes.push_back(instance(n, given));
+    if (!nodes.back().name.empty()) nodes.back().name = name_of(node) + "/" + nodes.back().name;
+  }
+  scope inner{scope_->into, nullptr, {}, {}, &found->opsets};
+  for (std::size_t i = 0; i < found->inputs.size(); ++i)
+    if (i < node.inputs.size() && !node.inputs[i].empty()) inner.names[found->inputs[i]] = find(node.inputs[i]);
+  // An input that the call leaves out is left out wherever the function reads it.
+  for (model_node& n : nodes)
+    for (std::string& name : n.inputs)
+      if (std::find(found->inputs.begin(), found->inputs.end(), name) != found->inputs.end() &&
+          inner.names.count(name) == 0)
+        name.clear();
+  std::vector<std::optional<value>> results;
+  {
+    const restore<scope*> entered(scope_, &inner);
+    walk(nodes, "function " + printable(found->name));
+    for (const std::string& name : found->outputs) results.push_back(find(name));
+  }
+  for (std::size_t i = 0; i < node.outputs.size(); ++i)
+    if (!node.outputs[i].empty() && i < results.size()) scope_->names[node.outputs[i]] = results[i];
+  return true;
+}
+
+}  // namespace collage::inline v0::onnx

@@ -1,0 +1,138 @@
+// The importer: walks a model's nodes in an order in which they can be computed, and hands each to its lowering rule.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <collage/io/onnx.hpp>
+#include <collage/run/elements.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::onnx {
+
+/// The graph that nodes are added to, and the names that are taken in it.
+struct building {
+  graph_builder builder;
+  std::unordered_set<std::string> taken;
+
+  /// A name like this one that is still free.
+  std::string name_like(const std::string& wanted);
+};
+
+/// Where names of a model's graph are looked up. A scope of a graph that is inlined shares its outer scope's building; the
+/// scope of a sub-graph that stays one has a building of its own, and takes what it reads from outside as inputs.
+struct scope {
+  building* into = nullptr;
+  scope* outer = nullptr;
+  /// Nothing: the node that makes it was refused, which has been reported.
+  std::unordered_map<std::string, std::optional<value>> names;
+  std::unordered_map<std::string, const model_tensor*> initializers;  ///< added to the graph when first read
+  const std::map<std::string, std::int64_t>* opsets = nullptr;
+};
+
+/// Functions and sub-graphs may be nested, and a wrong file may nest them without end.
+struct depth_guard {
+  std::size_t& depth;
+  depth_guard(std::size_t& d, const std::string& where) : depth(d) {
+    if (++depth > 64) {
+      --depth;
+      throw error(error_kind::invalid_argument, "its functions and sub-graphs are nested more than 64 deep", where);
+    }
+  }
+  depth_guard(const depth_guard&) = delete;
+  depth_guard& operator=(const depth_guard&) = delete;
+  ~depth_guard() { --depth; }
+};
+
+/// Puts a member back to what it was.
+template <class T>
+struct restore {
+  T& place;
+  T before;
+  restore(T& p, T now) : place(p), before(std::exchange(p, std::move(now))) {}
+  restore(const restore&) = delete;
+  restore& operator=(const restore&) = delete;
+  ~restore() { place = std::move(before); }
+};
+
+/// A node that cannot be imported, and why.
+struct problem {
+  std::string text;
+  bool is_mistake = false;  ///< the model is wrong, rather than asking for something we lack
+};
+
+/// Every name that a graph and its nodes' sub-graphs read from outside it, in order.
+std::vector<std::string> outer_names(const model_graph& g);
+
+class importer {
+ public:
+  importer(const model& file, const load_options& options) : model_(file), options_(options) {}
+
+  graph run(load_report& report);
+
+  // What `lowering` asks for.
+  building& current() { return *scope_->into; }
+  graph_builder& builder() { return scope_->into->builder; }
+  std::optional<value> find(const std::string& name);
+  value operand(const lowering& n, std::size_t i);
+  void result(const lowering& n, std::size_t i, value v);
+  value add(const kind_info& kind, std::span<const value> operands, const attribute_words& words,
+            const std::string& label, std::span<const std::shared_ptr<const graph>> bodies = {});
+  value constant(const std::string& label, const tensor_type& type, std::shared_ptr<const std::byte> bytes);
+  value constant(const model_tensor& tensor, const std::string& name);
+  /// Counts bytes that loading makes; an error where they become too many.
+  void spend(std::size_t bytes);
+  const std::string& where() const { return where_; }
+
+ private:
+  void bind_inputs(load_report& report);
+  value declare_input(const model_port& port, const tensor_type& type);
+  void declare(scope& s, const model_graph& g);
+  void walk(const model_graph& g);
+  void walk(std::span<const model_node> nodes, const std::string& graph_name);
+  void import_node(const model_node& node);
+  void lower(const model_node& node, std::int64_t opset);
+  bool call_function(const model_node& node);
+  void lower_if(lowering& n);
+  void lower_loop(lowering& n);
+  void lower_scan(lowering& n);
+
+  /// A sub-graph that stays one.
+  struct body_graph {
+    std::shared_ptr<const graph> made;          ///< null where one of its nodes was refused
+    std::vector<std::optional<value>> outputs;  ///< in the body's own graph
+    std::optional<bool> condition;              ///< its first output, where that is a known boolean
+    bool passes_condition = false;              ///< its first output is its second input
+  };
+  body_graph build_body(const model_graph& g, std::span<const tensor_type> given,
+                        std::span<const std::string> captured);
+  value stack(lowering& n, std::span<const value> list, std::size_t axis);
+  std::vector<std::string> captures_of(std::span<const model_graph* const> bodies);
+  std::vector<std::optional<value>> inline_graph(const model_graph& g, std::span<const std::optional<value>> given);
+  bool unroll(lowering& n, const model_graph& body, std::int64_t rounds);
+
+  void report(const model_node& node, std::int64_t opset, const std::string& what, bool is_mistake);
+  [[noreturn]] void refuse_all() const;
+  bool foldable(const kind_info& kind, std::span<const value> operands, const attribute_words& words);
+
+  const model& model_;
+  const load_options& options_;
+  scope* scope_ = nullptr;
+  const model_node* node_ = nullptr;  ///< being lowered
+  std::string where_;                 ///< it, in words
+  std::size_t pieces_ = 0;            ///< how many nodes of ours it became so far
+  std::size_t spent_ = 0;
+  std::size_t walked_ = 0;
+  std::size_t depth_ = 0;
+  std::vector<problem> problems_;
+};
+
+}  // namespace collage::inline v0::onnx

@@ -1,0 +1,241 @@
+// Quantised operators. Products of whole numbers are computed in a floating-point type that holds them exactly.
+#include <algorithm>
+#include <cmath>
+#include <collage/io/onnx/lowering.hpp>
+#include <collage/op/comparison.hpp>
+#include <collage/op/conv.hpp>
+#include <collage/op/elementwise.hpp>
+#include <collage/op/matmul.hpp>
+#include <collage/op/quantise.hpp>
+#include <collage/op/reduce.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "rules.hpp"
+#include "windows.hpp"
+
+namespace collage::inline v0::onnx {
+namespace {
+
+bool is_one(const shape& dims) { return dims.elements() == 1; }
+
+/// Scales and zero points of one element are scalars, whatever their rank.
+value flat(lowering& n, value v) { return is_one(n.dims_of(v)) ? n.reshape(v, {}) : v; }
+
+dtype type_numbered(lowering& n, std::int64_t number) {
+  const bool fits = number > 0 && number <= std::numeric_limits<int>::max();
+  const std::optional<dtype> type = fits ? element_type_of(static_cast<int>(number)) : std::nullopt;
+  if (!type)
+    n.unsupported("the element type " + (fits ? element_type_name(static_cast<int>(number)) : std::to_string(number)));
+  return *type;
+}
+
+/// Axis and block, which mean nothing where there is one scale.
+ops::quantize_attributes granularity(lowering& n, value x, value scale) {
+  ops::quantize_attributes a;
+  if (is_one(n.dims_of(scale))) return a;
+  a.axis = n.axis(n.integer("axis", 1), n.rank_of(x));
+  a.block = n.integer("block_size", 0);
+  return a;
+}
+
+void lower_quantize_linear(lowering& n) {
+  const value x = n.operand(0);
+  const value scale = flat(n, n.operand(1));
+  ops::quantize_attributes a = granularity(n, x, scale);
+  if (const std::int64_t stated = n.integer("output_dtype", 0); stated != 0) a.type = type_numbered(n, stated);
+  else if (n.has(2)) a.type = n.element_type_of(n.operand(2));
+  if (n.has(2)) n.result(0, n(ops::quantize_linear, x, scale, flat(n, n.operand(2)), a));
+  else n.result(0, n(ops::quantize_linear, x, scale, a));
+}
+
+void lower_dequantize_linear(lowering& n) {
+  const value x = n.operand(0);
+  const value scale = flat(n, n.operand(1));
+  const ops::quantize_attributes a = granularity(n, x, scale);
+  if (n.has(2)) n.result(0, n(ops::dequantize_linear, x, scale, flat(n, n.operand(2)), a));
+  else n.result(0, n(ops::dequantize_linear, x, scale, a));
+}
+
+/// The range of the input, widened to hold 0, becomes the range of uint8.
+void lower_dynamic_quantize_linear(lowering& n) {
+  const value x = n.operand(0);
+  const dtype type = n.element_type_of(x);
+  const value zero = n.scalar(0, type);
+  const value low = n(ops::min, n(ops::reduce_min, x, {.keep_dims = false}), zero);
+  const value high = n(ops::max, n(ops::reduce_max, x, {.keep_dims = false}), zero);
+  const value range = n(ops::sub, high, low);
+  // Zeros alone have no range; any scale will do.
+  const value scale =
+      n(ops::where, n(ops::equal, range, zero), n.scalar(1, type), n(ops::div, range, n.scalar(255, type)));
+  const value zero_point = n(ops::quantize_linear, n(ops::neg, low), scale);
+  n.result(0, n(ops::quantize_linear, x, scale, zero_point));
+  n.result(1, scale);
+  n.result(2, zero_point);
+}
+
+/// Whole numbers with their zero point taken off, before they are multiplied.
+struct centred {
+  value numbers;                    ///< of the operand's own type
+  std::optional<value> zero_point;  ///< of the operand's own type, shaped to broadcast
+  double largest = 0;               ///< no difference is further from 0
+};
+
+centred centre(lowering& n, std::size_t operand, std::size_t zero_point, const shape& zero_point_dims) {
+  centred c{.numbers = n.operand(operand), .zero_point = std::nullopt, .largest = 0};
+  const dtype type = n.element_type_of(c.numbers);
+  if (type != dtype::i8 && type != dtype::u8) n.invalid("it multiplies int8 and uint8 alone");
+  const double low = type == dtype::i8 ? -128 : 0;
+  const double high = low + 255;
+  c.largest = std::max(-low, high);
+  if (!n.has(zero_point)) return c;
+  const value z = n.operand(zero_point);
+  if (n.element_type_of(z) != type) n.invalid("its zero points must have the element types of its operands");
+  if (n.is_known(z)) {
+    const std::vector<std::int64_t> list = n.integers_of(zero_point, "its zero point");
+    double largest = 0;
+    bool all_zero = true;
+    for (const std::int64_t number : list) {
+      const auto at = static_cast<double>(number);
+      largest = std::max({largest, high - at, at - low});
+      all_zero = all_zero && number == 0;
+    }
+    if (all_zero) return c;
+    c.largest = largest;
+  } else {
+    c.largest = 255;
+  }
+  c.zero_point = is_one(n.dims_of(z)) ? n.reshape(z, {}) : n.reshape(z, zero_point_dims);
+  return c;
+}
+
+/// In a floating-point type.
+value converted(lowering& n, const centred& c, dtype type) {
+  const value x = n.cast(c.numbers, type);
+  return c.zero_point ? n(ops::sub, x, n.cast(*c.zero_point, type)) : x;
+}
+
+/// The type in which a sum of `terms` products, and of one more number, is exact: float32 holds whole numbers to 2^24.
+dtype exact_type(const centred& a, const centred& b, std::int64_t terms, double more = 0) {
+  const double most = a.largest * b.largest * static_cast<double>(terms) + more;
+  return most <= 0x1p24 ? dtype::f32 : dtype::f64;
+}
+
+/// As the 32-bit integers that they are; what does not fit wraps around.
+value to_i32(lowering& n, value exact) { return n.cast(n.cast(exact, dtype::i64), dtype::i32); }
+
+/// Zero points and scales of a matrix's rows: a list of M becomes [M, 1]. Anything else is shaped already.
+shape row_dims(lowering& n, value v) {
+  shape dims = n.dims_of(v);
+  if (dims.size() == 1) dims.push_back(1);
+  return dims;
+}
+
+/// Operands at a, b; their zero points at a_zero, b_zero. Answers the exact product.
+value integer_product(lowering& n, std::size_t a, std::size_t b, std::size_t a_zero, std::size_t b_zero) {
+  const shape a_dims = n.dims_of(n.operand(a));
+  if (a_dims.empty()) n.invalid("its operands must have at least rank 1");
+  const centred x = centre(n, a, a_zero, n.has(a_zero) ? row_dims(n, n.operand(a_zero)) : shape{});
+  const centred y = centre(n, b, b_zero, n.has(b_zero) ? n.dims_of(n.operand(b_zero)) : shape{});
+  const dtype type = exact_type(x, y, a_dims[a_dims.size() - 1]);
+  return n(ops::matmul, converted(n, x, type), converted(n, y, type));
+}
+
+void lower_matmul_integer(lowering& n) { n.result(0, to_i32(n, integer_product(n, 0, 1, 2, 3))); }
+
+/// An exact sum of products times the ratio of scales, rounded and shifted to the output's zero point.
+value requantized(lowering& n, value exact, value ratio, std::size_t zero_point) {
+  const value y = n(ops::mul, n.cast(exact, dtype::f32), ratio);
+  const value shift = n.operand(zero_point);
+  if (!is_one(n.dims_of(shift))) n.unsupported("an output with several zero points");
+  return n(ops::quantize_linear, y, n.scalar(1, dtype::f32), n.reshape(shift, {}), {.type = n.element_type_of(shift)});
+}
+
+/// One scale, or one for each row or channel, shaped to broadcast; as float32.
+value scale_of(lowering& n, std::size_t operand, const shape& dims) {
+  const value v = n.operand(operand);
+  return n.cast(is_one(n.dims_of(v)) ? n.reshape(v, {}) : n.reshape(v, dims), dtype::f32);
+}
+
+/// x_scale * w_scale / y_scale, in that order, which decides how ties fall.
+value ratio_of(lowering& n, value x_scale, value w_scale, std::size_t y_scale) {
+  if (!is_one(n.dims_of(n.operand(y_scale)))) n.unsupported("an output with several scales");
+  return n(ops::div, n(ops::mul, x_scale, w_scale), scale_of(n, y_scale, {}));
+}
+
+void lower_qlinear_matmul(lowering& n) {
+  const value product = integer_product(n, 0, 3, 2, 5);
+  const value a_scale = scale_of(n, 1, row_dims(n, n.operand(1)));
+  const value b_scale = scale_of(n, 4, n.dims_of(n.operand(4)));
+  n.result(0, requantized(n, product, ratio_of(n, a_scale, b_scale, 6), 7));
+}
+
+/// A list with one entry for each filter as [M, 1...], of `rank` dimensions.
+shape filter_dims(std::int64_t filters, std::size_t rank) {
+  shape dims = shape::filled(rank, 1);
+  dims[0] = filters;
+  return dims;
+}
+
+/// Operands x, w; their zero points at x_zero, w_zero; a bias of int32 where there is one. The pads stand for the zero
+/// point, so that it is taken off first.
+value integer_convolution(lowering& n, std::size_t x, std::size_t w, std::size_t x_zero, std::size_t w_zero,
+                          std::size_t bias) {
+  const shape x_dims = n.dims_of(n.operand(x));
+  const shape w_dims = n.dims_of(n.operand(w));
+  const shape extents = spatial_extents(n, x_dims);
+  const sliding_window window = padded_window(n, extents, weights_window(n, w_dims, extents.size()));
+  const ops::conv_attributes a{.groups = n.integer("group", 1),
+                               .strides = window.strides,
+                               .dilations = window.dilations,
+                               .pads_begin = window.pads_begin,
+                               .pads_end = window.pads_end};
+  if (n.has(x_zero) && !is_one(n.dims_of(n.operand(x_zero)))) n.unsupported("an input with several zero points");
+  const centred image = centre(n, x, x_zero, {});
+  const centred weights = centre(n, w, w_zero, filter_dims(w_dims[0], w_dims.size()));
+  std::int64_t terms = 1;
+  for (std::size_t d = 1; d < w_dims.size(); ++d) terms *= w_dims[d];
+  if (!n.has(bias)) {
+    const dtype type = exact_type(image, weights, terms);
+    return n(ops::conv, converted(n, image, type), converted(n, weights, type), a);
+  }
+  const value b = n.operand(bias);
+  double largest = 0x1p31;
+  if (n.is_known(b)) {
+    largest = 0;
+    for (const std::int64_t number : n.integers_of(bias, "its bias"))
+      largest = std::max(largest, std::abs(static_cast<double>(number)));
+  }
+  const dtype type = exact_type(image, weights, terms, largest);
+  return n(ops::conv, converted(n, image, type), converted(n, weights, type), n.cast(b, type), a);
+}
+
+void lower_conv_integer(lowering& n) { n.result(0, to_i32(n, integer_convolution(n, 0, 1, 2, 3, n.operands()))); }
+
+void lower_qlinear_conv(lowering& n) {
+  const value sum = integer_convolution(n, 0, 3, 2, 5, 8);
+  const shape filters = filter_dims(n.dims_of(n.operand(3))[0], n.rank_of(n.operand(3)) - 1);
+  if (!is_one(n.dims_of(n.operand(1)))) n.unsupported("an input with several scales");
+  const value x_scale = scale_of(n, 1, {});
+  n.result(0, requantized(n, sum, ratio_of(n, x_scale, scale_of(n, 4, filters), 6), 7));
+}
+
+}  // namespace
+
+std::span<const lowering_rule> quantise_rules() {
+  static constexpr lowering_rule rules[] = {{"", "QuantizeLinear", lower_quantize_linear},
+                                            {"", "DequantizeLinear", lower_dequantize_linear},
+                                            {"", "DynamicQuantizeLinear", lower_dynamic_quantize_linear},
+                                            {"", "MatMulInteger", lower_matmul_integer},
+                                            {"", "QLinearMatMul", lower_qlinear_matmul},
+                                            {"", "ConvInteger", lower_conv_integer},
+                                            {"", "QLinearConv", lower_qlinear_conv}};
+  return rules;
+}
+
+}  // namespace collage::inline v0::onnx

@@ -1,0 +1,61 @@
+// Files that the reader reads from: opened so that nothing a path may name can block or surprise, read by position.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace collage::inline v0::onnx::detail {
+
+/// A file descriptor, closed at the end.
+class descriptor {
+ public:
+  descriptor() = default;
+  explicit descriptor(int number) : number_(number) {}
+  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~descriptor();
+
+  int number() const { return number_; }
+  explicit operator bool() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+/// A regular file open for reading. What goes wrong is answered as the end of a sentence: "is a folder".
+class input_file {
+ public:
+  /// Opens a file by its path, through links. `why` says what is wrong where nothing was opened.
+  static input_file open(const std::string& path, std::string& why);
+  /// Opens what a file of the folder refers to. It must lie in the folder or below and be reached without a link, so
+  /// that a model cannot make its reader read other files.
+  static input_file open_within(const std::string& folder, const std::string& location, std::string& why);
+
+  explicit operator bool() const { return static_cast<bool>(descriptor_); }
+  std::uint64_t size() const { return size_; }
+  /// Reads exactly `bytes` bytes. Answers what is wrong, or nothing.
+  std::string read(std::uint64_t offset, void* to, std::size_t bytes) const;
+
+ private:
+  static input_file open_at(int folder, const char* name, int flags, std::string& why);
+
+  descriptor descriptor_;
+  std::uint64_t size_ = 0;
+};
+
+/// The folder that a file lies in.
+std::string folder_of(const std::string& path);
+
+/// Text of a file as a message shows it: on one line, in quotes, cut where it is long.
+std::string quoted(std::string_view text);
+
+/// "out of memory"-like words for a number that a system call left.
+std::string system_words(int number);
+
+}  // namespace collage::inline v0::onnx::detail

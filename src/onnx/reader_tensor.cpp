@@ -1,0 +1,261 @@
+#include "reader_tensor.hpp"
+
+#include <onnx/onnx_pb.h>
+
+#include <charconv>
+#include <cmath>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace collage::inline v0::onnx {
+
+std::optional<dtype> element_type_of(int number) {
+  switch (number) {
+    case 1: return dtype::f32;
+    case 2: return dtype::u8;
+    case 3: return dtype::i8;
+    case 4: return dtype::u16;
+    case 5: return dtype::i16;
+    case 6: return dtype::i32;
+    case 7: return dtype::i64;
+    case 9: return dtype::boolean;
+    case 10: return dtype::f16;
+    case 11: return dtype::f64;
+    case 12: return dtype::u32;
+    case 13: return dtype::u64;
+    case 16: return dtype::bf16;
+    default: return std::nullopt;
+  }
+}
+
+std::string element_type_name(int number) {
+  static constexpr const char* names[] = {"undefined",      "float",    "uint8",        "int8",           "uint16",
+                                          "int16",          "int32",    "int64",        "string",         "bool",
+                                          "float16",        "double",   "uint32",       "uint64",         "complex64",
+                                          "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
+                                          "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0"};
+  if (number < 0 || static_cast<std::size_t>(number) >= std::size(names)) return "type " + std::to_string(number);
+  return names[number];
+}
+
+namespace detail {
+
+namespace {
+
+const char* name_of_field(std::uint32_t field) {
+  switch (field) {
+    case float_data: return "float_data";
+    case int32_data: return "int32_data";
+    case int64_data: return "int64_data";
+    case double_data: return "double_data";
+    case uint64_data: return "uint64_data";
+    default: return "raw_data";
+  }
+}
+
+/// The field that holds elements of a type one by one.
+std::uint32_t field_of(dtype type) {
+  switch (type) {
+    case dtype::f32: return float_data;
+    case dtype::f64: return double_data;
+    case dtype::i64: return int64_data;
+    case dtype::u32:
+    case dtype::u64: return uint64_data;
+    default: return int32_data;
+  }
+}
+
+/// The rule of a weightless tensor: "uniform LOW HIGH".
+std::optional<uniform> rule_in(std::string_view text) {
+  std::vector<std::string_view> words;
+  while (true) {
+    const std::size_t first = text.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos) break;
+    text.remove_prefix(first);
+    words.push_back(text.substr(0, text.find_first_of(" \t\r\n")));
+    text.remove_prefix(words.back().size());
+    if (words.size() > 3) return std::nullopt;
+  }
+  if (words.size() != 3 || words[0] != "uniform") return std::nullopt;
+  float bounds[2];
+  for (std::size_t i = 0; i < 2; ++i) {
+    const std::string_view word = words[i + 1];
+    double number = 0;
+    const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
+    if (failed != std::errc() || end != word.data() + word.size()) return std::nullopt;
+    bounds[i] = static_cast<float>(number);
+    if (!std::isfinite(bounds[i])) return std::nullopt;
+  }
+  return uniform{bounds[0], bounds[1]};
+}
+
+/// Memory of bool holds 0 or 1 and nothing else.
+void to_booleans(std::byte* bytes, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) bytes[i] = bytes[i] != std::byte{0} ? std::byte{1} : std::byte{0};
+}
+
+}  // namespace
+
+void tensor_reader::refuse(const std::string& called, const std::string& what) const {
+  throw error(error_kind::invalid_argument, called + " " + what, *path_);
+}
+
+void tensor_reader::take_bytes(const std::string& called, std::size_t bytes) {
+  if (bytes > bytes_left_)
+    refuse(called, "takes " + std::to_string(bytes) + " bytes, and the limit leaves " + std::to_string(bytes_left_) +
+                       " for it");
+  bytes_left_ -= bytes;
+}
+
+std::shared_ptr<std::byte> tensor_reader::memory_for(const wanted& w) {
+  take_bytes(w.called, w.bytes);
+  return allocate_bytes(w.bytes);
+}
+
+model_tensor tensor_reader::read(const ::onnx::TensorProto& from, const std::string& called) {
+  model_tensor made;
+  made.name = from.name();
+  made.element_type = from.data_type();
+  made.extents.assign(from.dims().begin(), from.dims().end());
+
+  // Extents of 0 do not excuse the others: whoever multiplies some of them must be safe too.
+  std::int64_t most = 8;
+  bool is_empty = false;
+  for (const std::int64_t extent : made.extents) {
+    if (extent < 0) refuse(called, "has the extent " + std::to_string(extent));
+    is_empty = is_empty || extent == 0;
+    if (extent > 0 && __builtin_mul_overflow(most, extent, &most))
+      refuse(called, "has extents whose product is too large");
+  }
+
+  if (from.has_segment()) made.refusal = "it is a segment of a larger tensor";
+  const std::optional<dtype> type = element_type_of(made.element_type);
+  if (!type) made.refusal = "its element type " + element_type_name(made.element_type) + " is not supported";
+  else if (made.extents.size() > shape::max_rank)
+    made.refusal = "its rank is " + std::to_string(made.extents.size()) + ", and at most " +
+                   std::to_string(shape::max_rank) + " is supported";
+  if (!made.refusal.empty()) return made;
+
+  const std::size_t elements = is_empty ? 0 : static_cast<std::size_t>(most / 8);
+  const wanted w{
+      called, {*type, shape(std::span<const std::int64_t>(made.extents))}, elements, elements * size_of(*type)};
+  const bool is_external = from.data_location() == ::onnx::TensorProto::EXTERNAL;
+  if (from.has_raw_data()) {
+    if (is_external) refuse(called, "has data both in the file and outside");
+    std::uint64_t entry = 0;
+    std::memcpy(&entry, from.raw_data().data(), sizeof entry);
+    made.bytes = inside(w, static_cast<std::size_t>(entry));
+  } else if (is_external) {
+    made.bytes = beside(w, from);
+  } else if (elements == 0) {
+    made.bytes = allocate_bytes(0);
+  } else {
+    if (*type == dtype::f32) made.fill = rule_in(from.doc_string());
+    if (!made.fill) refuse(called, "has no data, and no rule 'uniform LOW HIGH' for float numbers in its doc_string");
+    take_bytes(called, w.bytes);
+  }
+  return made;
+}
+
+std::shared_ptr<const std::byte> tensor_reader::inside(const wanted& w, std::size_t entry) {
+  const data_chunk* const first = parts_->chunks.data() + parts_->data[entry].first;
+  const data_chunk* const last = parts_->chunks.data() + parts_->data[entry].second;
+  const std::uint32_t field = first->field;
+  for (const data_chunk* c = first; c != last; ++c)
+    if (c->field != field || (field == raw_data && c != first)) refuse(w.called, "has data in more than one form");
+  if (field != raw_data) return decoded(w, first, last);
+
+  if (first->length != w.bytes)
+    refuse(w.called, "has " + std::to_string(first->length) + " bytes of data, and " +
+                         collage::detail::to_string(w.type) + " takes " + std::to_string(w.bytes));
+  std::shared_ptr<std::byte> bytes = memory_for(w);
+  if (const std::string why = file_->read(first->offset, bytes.get(), w.bytes); !why.empty()) refuse(w.called, why);
+  if (w.type.type == dtype::boolean) to_booleans(bytes.get(), w.elements);
+  return bytes;
+}
+
+std::shared_ptr<std::byte> tensor_reader::decoded(const wanted& w, const data_chunk* first, const data_chunk* last) {
+  const std::uint32_t field = first->field;
+  if (field != field_of(w.type.type))
+    refuse(w.called,
+           std::string("has its data in ") + name_of_field(field) + ", which is not for " + name_of(w.type.type));
+  const std::size_t width = element_width(field);
+  const auto for_each_element = [&](auto take) {
+    try {
+      for (const data_chunk* c = first; c != last; ++c) {
+        const std::uint64_t end = c->offset + c->length;
+        for (wire_.move_to(c->offset); wire_.at() < end;) {
+          if (c->tagged) wire_.varint(end);
+          take(width == 0 ? wire_.varint(end) : wire_.fixed(width, end));
+        }
+      }
+    } catch (const damage& found) { refuse(w.called, "has damaged data: " + found.what); }
+  };
+  // Counted first, so that no memory is asked for that the file does not fill.
+  std::size_t count = 0;
+  for_each_element([&](std::uint64_t) { ++count; });
+  if (count != w.elements)
+    refuse(w.called, "has " + std::to_string(count) + " elements of data, and " + collage::detail::to_string(w.type) +
+                         " takes " + std::to_string(w.elements));
+
+  std::shared_ptr<std::byte> bytes = memory_for(w);
+  std::byte* to = bytes.get();
+  const auto store = [&]<class T>(T) {
+    for_each_element([&to](std::uint64_t bits) {
+      const T element = static_cast<T>(bits);
+      std::memcpy(to, &element, sizeof element);
+      to += sizeof element;
+    });
+  };
+  if (w.type.type == dtype::boolean) {
+    for_each_element([&to](std::uint64_t bits) { *to++ = std::byte{bits != 0}; });
+    return bytes;
+  }
+  // Of narrower types the field holds the bits, whatever its sign makes of them.
+  switch (size_of(w.type.type)) {
+    case 1: store(std::uint8_t{}); break;
+    case 2: store(std::uint16_t{}); break;
+    case 4: store(std::uint32_t{}); break;
+    default: store(std::uint64_t{}); break;
+  }
+  return bytes;
+}
+
+std::shared_ptr<const std::byte> tensor_reader::beside(const wanted& w, const ::onnx::TensorProto& from) {
+  std::string location;
+  std::uint64_t offset = 0, length = w.bytes;
+  for (const auto& entry : from.external_data()) {
+    if (entry.key() == "location") location = entry.value();
+    if (entry.key() != "offset" && entry.key() != "length") continue;
+    const std::string& text = entry.value();
+    std::uint64_t& number = entry.key() == "offset" ? offset : length;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failed != std::errc() || end != text.data() + text.size())
+      refuse(w.called, "has external data whose " + entry.key() + " " + quoted(text) + " is no number");
+  }
+  const std::string named = "has external data in " + quoted(location) + ", which ";
+  if (!external_ || location_ != location) {
+    std::string why;
+    external_ = input_file::open_within(folder_of(*path_), location, why);
+    if (!external_) refuse(w.called, named + why);
+    location_ = location;
+  }
+  if (length != w.bytes)
+    refuse(w.called, "has " + std::to_string(length) + " bytes of external data, and " +
+                         collage::detail::to_string(w.type) + " takes " + std::to_string(w.bytes));
+  if (offset > external_.size() || length > external_.size() - offset)
+    refuse(w.called, named + "ends at byte " + std::to_string(external_.size()) + ", before " + std::to_string(length) +
+                         " bytes from byte " + std::to_string(offset));
+  std::shared_ptr<std::byte> bytes = memory_for(w);
+  if (const std::string why = external_.read(offset, bytes.get(), w.bytes); !why.empty()) refuse(w.called, named + why);
+  if (w.type.type == dtype::boolean) to_booleans(bytes.get(), w.elements);
+  return bytes;
+}
+
+}  // namespace detail
+
+}  // namespace collage::inline v0::onnx
