@@ -31,13 +31,14 @@ class CommandLine(Case):
             self.refused("bench", BERT, "--threads", text, saying=f"'{text}' is not a whole number from 1 to 1024")
         for text in ("-1", "x", "18446744073709551616"):
             self.refused("bench", BERT, "--seed", text, saying="is not a whole number")
+        self.refused("bench", BERT, "--place", "luck", saying="luck")
         for text in ("-1", "x", "nan", "1e9"):
             self.refused("bench", BERT, "--seconds", text, saying="is not a number of seconds")
 
     def test_networks(self):
-        for name in ("zoo:nothing", "zoo:", "bert-paper", "", "model.onnx", "zoo:bert-paper\nx"):
+        for name in ("zoo:nothing", "zoo:", "bert-paper", "", "zoo:bert-paper\nx"):
             for command in ("inspect", "run", "bench", "explain", "verify"):
-                self.refused(command, name, saying="there is no such network; there are zoo:bert-paper, ")
+                self.refused(command, name, saying="there is no such network; name a file of ONNX or one of zoo:bert-paper, ")
             self.refused("tune", name, "--plan", self.path("p.json"), saying="there is no such network")
 
     def test_backends(self):

@@ -44,7 +44,7 @@ class Pages(Case):
         self.fits_page(self.succeeds("backends").stdout)
         backends = json.loads(self.succeeds("backends", "--json").stdout)
         names = [b["name"] for b in backends]
-        self.assertEqual(sorted(names), ["eigen", "onednn", "openblas", "reference"])
+        self.assertEqual(sorted(names), ["eigen", "onednn", "openblas", "portable", "reference"])
         for b in backends:
             self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns"])
             self.assertTrue(b["available"] or b["reason"])

@@ -6,6 +6,7 @@
 #if COLLAGE_HAS_EIGEN
 #include <collage/backends/eigen.hpp>
 #endif
+#include <collage/backends/portable.hpp>
 #if COLLAGE_HAS_ONEDNN
 #include <collage/backends/onednn.hpp>
 #endif
@@ -33,7 +34,7 @@ struct joined<c::backend_set<A...>, c::backend_set<B...>, Rest...> {
   using type = typename joined<c::backend_set<A..., B...>, Rest...>::type;
 };
 
-// Preferred first: eigen covers everything and stands last.
+// Preferred first: portable covers everything and stands last.
 using program_set = typename joined<
 #if COLLAGE_HAS_ONEDNN
     c::backend_set<c::onednn>,
@@ -44,14 +45,7 @@ using program_set = typename joined<
 #if COLLAGE_HAS_EIGEN
     c::backend_set<c::eigen>,
 #endif
-    c::backend_set<>>::type;
-
-/// A set without backends has no table.
-template <class Set>
-c::backend_table table_of() {
-  if constexpr (Set::size == 0) return {};
-  else return c::table_of<Set>;
-}
+    c::backend_set<c::portable>>::type;
 
 /// What a complete build has, and what to install for it.
 struct known_backend {
@@ -73,7 +67,7 @@ described_backend left_out(const known_backend& known) {
 
 }  // namespace
 
-c::backend_table backends() { return table_of<program_set>(); }
+c::backend_table backends() { return c::table_of<program_set>; }
 
 std::vector<described_backend> describe_backends() {
   std::vector<described_backend> list;

@@ -20,7 +20,7 @@ namespace program {
 namespace {
 
 constexpr const char* program_footer =
-    R"(NET is zoo:NAME. Without --plan, run, bench, explain and verify place the network first.
+    R"(NET is zoo:NAME or FILE.onnx. Without --plan, run, bench, explain and verify place it first.
 
 Examples:
   collage zoo                                           the built-in networks
@@ -28,6 +28,7 @@ Examples:
   collage explain zoo:resnext50-paper --plan resnext.json    who runs what, and why
   collage bench zoo:resnext50-paper --plan resnext.json      the plan against every library
   collage verify zoo:bert-paper --backends onednn,eigen      place now, then check
+  collage inspect model.onnx --shape image=1x3x224x224       what a file holds
 
 Results are on standard output, progress and errors on standard error. Exit status: 0 done,
 1 failure, 2 mistake in the call. `collage COMMAND --help` tells a command's options.)";
@@ -76,7 +77,15 @@ class command {
   }
 
   command& network() {
-    app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo)")->required()->option_text(" ");
+    app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo), or a file of ONNX")
+        ->required()
+        ->option_text(" ");
+    app_->add_option("--shape", given_.shapes, "The extents of an input that the file leaves open; once for each")
+        ->option_text("NAME=1x3x224x224")
+        ->allow_extra_args(false);
+    app_->add_option("--bind", given_.bindings, "Make an input a constant before all else is decided; once for each")
+        ->option_text("NAME=FILE.npy")
+        ->allow_extra_args(false);
     return *this;
   }
   command& plan() {
@@ -92,6 +101,11 @@ class command {
     app_->add_option("--threads", given_.threads, "How many; as many as the process may use if not given")
         ->option_text("N")
         ->check(whole_number(1, 1024));
+    app_->add_option_function<std::string>(
+            "--place", [this](const std::string& how) { given_.measure = how == "measure"; },
+            "By measuring, or by the order of the backends, where no plan is given")
+        ->option_text("measure|priority")
+        ->check(CLI::IsMember({"measure", "priority"}).description(""));
     app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
         ->option_text("N")
         ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));

@@ -45,6 +45,7 @@ struct recording {
     auto& self = *static_cast<recording*>(data);
     if (step < self.first || step >= self.end) return;
     const std::uint32_t v = self.engine->steps()[step].output;
+    if (context.data_of(v) == nullptr) return;  // of several outputs one that nobody reads
     c::tensor copy(self.network->type_of(v));
     if (copy.bytes() != 0) std::memcpy(copy.data(), context.data_of(v), copy.bytes());
     self.values.insert_or_assign(v, std::pair(step, std::move(copy)));

@@ -67,7 +67,9 @@ int show_zoo(const options& given) {
               {"", align::left, 20, true}});
   for (const c::zoo::network& n : c::zoo::networks) {
     const std::string name = std::string("zoo:") + n.name;
-    const c::graph_totals totals = c::totals_of(load_network(name));
+    options of_this;
+    of_this.network = name;
+    const c::graph_totals totals = c::totals_of(load_network(of_this).network);
     list.push_back({{"name", n.name},
                     {"network", name},
                     {"about", n.about},
@@ -85,7 +87,10 @@ int show_zoo(const options& given) {
 }
 
 int inspect(const options& given) {
-  const c::graph network = load_network(given.network);
+  const loaded l = load_network(given);
+  const c::graph& network = l.network;
+  if (!given.quiet)
+    for (const std::string& note : l.notes) complain("note: " + note);
   if (!given.dot_file.empty()) {
     write_dot_file(given.dot_file, network);
     if (!given.json) {
@@ -93,8 +98,10 @@ int inspect(const options& given) {
       return 0;
     }
   }
+  std::string text;
+  for (const std::string& line : l.about) text += line + '\n';
   print(given.json ? c::to_text(graph_to_json(network, given.network))
-                   : c::to_string(network, {.columns = page_width}));
+                   : text + c::to_string(network, {.columns = page_width}));
   return 0;
 }
 

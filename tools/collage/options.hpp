@@ -8,10 +8,13 @@
 namespace program {
 
 struct options {
-  std::string network;                ///< NET as given: zoo:NAME
+  std::string network;                ///< NET as given: zoo:NAME or a file
+  std::vector<std::string> shapes;    ///< of its inputs: NAME=1x3x224x224
+  std::vector<std::string> bindings;  ///< inputs that become constants: NAME=FILE.npy
   std::vector<std::string> backends;  ///< empty: all there are
   int threads = 0;                    ///< 0: not given
   std::uint64_t seed = 1;
+  bool measure = true;  ///< --place measure, not priority
   bool json = false;
   bool quiet = false;
   std::string plan_file;

@@ -37,7 +37,7 @@ std::string joined(const std::set<std::string>& names) {
 
 placed read_plan(const options& given) {
   placed p;
-  p.network = load_network(given.network);
+  p.network = load_ready_network(given);
   p.made = c::load_plan(given.plan_file, p.network);
   if (given.threads != 0 && given.threads != p.made.threads)
     throw c::error(
@@ -57,7 +57,6 @@ placed read_plan(const options& given) {
   std::vector<bool> use;
   for (const c::backend_entry& b : table) use.push_back(made_of.count(b.name) != 0);
   p.refusals = merged(c::find_candidates(p.network, table, use).refusals);
-  c::fill_constants(p.network);
   return p;
 }
 
@@ -71,7 +70,7 @@ void check(const options& given) {
 
 placed place_now(const options& given) {
   placed p;
-  p.network = load_network_with_data(given.network);
+  p.network = load_ready_network(given);
   progress_line line(given.quiet);
   c::place_report report;
   c::place_options how;
@@ -79,6 +78,7 @@ placed place_now(const options& given) {
   how.backends = given.backends;
   how.threads = given.threads;
   how.seed = given.seed;
+  how.measure = given.measure;
   how.report = &report;
   if (!given.quiet)
     how.progress = [&](const c::place_progress& now) {

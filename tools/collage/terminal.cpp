@@ -58,7 +58,11 @@ void print(std::string_view text) {
 
 void complain(std::string_view text) {
   std::string line = "collage: " + std::string(text);
-  std::replace_if(line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }, ' ');
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const auto c = static_cast<unsigned char>(line[i]);
+    const bool list = c == '\n' && line.compare(i + 1, 2, "  ") == 0;  // the loader's: a line for each node it refuses
+    if ((c < 0x20 || c == 0x7F) && !list) line[i] = ' ';
+  }
   line += '\n';
   std::fflush(stdout);
   std::fputs(line.c_str(), stderr);

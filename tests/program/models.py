@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Networks from files of ONNX: commands on them, and everything that can be wrong with them or with their options."""
+import json
+import os
+import pathlib
+import struct
+import unittest
+
+from program import BERT, Case, collage, complete_backend, floats, npy
+
+WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "workloads"
+MODEL = str(WORKLOADS / "bert-paper.onnx")
+
+
+def field(number, payload):
+    """One field of a protobuf message: text, bytes, a nested message, or an integer."""
+    def varint(n):
+        n &= (1 << 64) - 1
+        out = b""
+        while n > 127:
+            out += bytes([n & 127 | 128])
+            n >>= 7
+        return out + bytes([n])
+    if isinstance(payload, int):
+        return varint(number << 3) + varint(payload)
+    payload = payload.encode() if isinstance(payload, str) else payload
+    return varint(number << 3 | 2) + varint(len(payload)) + payload
+
+
+def node(operator, inputs, outputs, name=""):
+    return field(1, b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(3, name) +
+                 field(4, operator))
+
+
+def port(number, name, extents, kind=1):
+    dims = b"".join(field(1, field(2, e) if isinstance(e, str) else field(1, e)) for e in extents)
+    return field(number, field(1, name) + field(2, field(1, field(1, kind) + field(2, dims))))
+
+
+def model(*parts, opset=17):
+    return field(1, 8) + field(8, field(2, opset)) + field(7, b"".join(parts) + field(2, "g"))
+
+
+RELU = (node("Relu", ["x"], ["y"], "rectify"), port(11, "x", ["batch", 3]), port(12, "y", ["batch", 3]))
+
+
+class Models(Case):
+    def write(self, name, contents):
+        (self.folder / name).write_bytes(contents)
+        return self.path(name)
+
+    def test_runs_like_a_network_of_the_zoo(self):
+        self.assertEqual(self.json_of("inspect", MODEL)["flops"], self.json_of("inspect", BERT)["flops"])
+        done = self.json_of("run", MODEL, "--place", "priority", "--output", self.path("out"))
+        self.assertEqual(done["outputs"][0]["shape"], [1, 64, 256])
+        self.assertTrue(self.json_of("verify", MODEL, "--place", "priority")["passed"])
+        plan = self.path("plan.json")
+        self.succeeds("tune", MODEL, "--plan", plan, "--place", "priority", "--quiet")
+        self.assertEqual(json.loads(pathlib.Path(plan).read_text())["origin"], "priority")
+        self.succeeds("run", MODEL, "--plan", plan, "--quiet")
+
+    def test_shapes_and_bound_inputs(self):
+        relu = self.write("relu.onnx", model(*RELU))
+        self.refused("run", relu, saying="has inputs whose extents are not known: x is float[batchx3]; give them, each N "
+                                         "replaced by a number: --shape x=Nx3")
+        (self.folder / "x.npy").write_bytes(npy((2, 3), values=[1, -1, 2, -2, 0, 5]))
+        words = ("run", relu, "--place", "priority", "--quiet", "--output", self.path("out"))
+        self.succeeds(*words, "--shape", "x=2x3", "--input", f"x={self.path('x.npy')}")
+        self.assertEqual(floats(self.path("out/y.npy")), (1, 0, 2, 0, 0, 5))
+        self.succeeds(*words, "--bind", f"x={self.path('x.npy')}")
+        self.assertEqual(floats(self.path("out/y.npy")), (1, 0, 2, 0, 0, 5))
+        for text, saying in (("x=2x4", "is given as 2x4, but the model declares float[batchx3]"),
+                             ("x=2", "is given as 2, but"), ("z=2x3", "the model has no such input; it has x (float"),
+                             ("x=2xx3", "it is no shape"), ("x=2x-3", "it is no shape"), ("x=", "is given as scalar"),
+                             ("x", "it is not of the form NAME=1x3x224x224"), ("=2x3", "it is not of the form"),
+                             ("x=99999999999999999999x3", "it is no shape"), ("x=9223372036854775807x3", "too large"),
+                             ("x=1x1x1x1x1x1x1x1x1", "more than 8 extents")):
+            self.refused("inspect", relu, "--shape", text, saying=saying)
+        self.refused("inspect", relu, "--shape", "x=2x3", "--shape", "x=2x3", saying="it is given twice")
+        (self.folder / "i.npy").write_bytes(npy((2, 3), "<i4"))
+        self.refused("inspect", relu, "--bind", f"x={self.path('i.npy')}", saying="is bound to int32, but the model declares")
+        self.refused("inspect", relu, "--bind", f"x={self.path('none.npy')}", saying="no such file")
+        self.refused("inspect", BERT, "--shape", "input=1x64x256", saying="it is for networks from files")
+
+    def test_files_that_are_no_models(self):
+        good = pathlib.Path(MODEL).read_bytes()
+        for name, contents, saying in (("empty.onnx", b"", "empty"), ("text.onnx", b"a text, not a model\n" * 9, "ONNX"),
+                                       ("short.onnx", good[:len(good) // 2], "short.onnx"),
+                                       ("long.onnx", struct.pack("<Q", 1 << 60) + good, "long.onnx")):
+            self.refused("inspect", self.write(name, contents), saying=saying)
+        self.refused("inspect", self.path("none.onnx"), saying="none.onnx")
+        self.refused("inspect", str(self.folder), saying="folder")
+        os.mkfifo(self.path("pipe.onnx"))
+        self.refused("inspect", self.path("pipe.onnx"), saying="pipe.onnx", timeout=20)
+
+    def test_graphs_that_cannot_be(self):
+        def refused(contents, saying):
+            self.refused("inspect", self.write("wrong.onnx", contents), "--shape", "x=2x3", saying=saying)
+
+        x, y = port(11, "x", ["batch", 3]), port(12, "y", ["batch", 3])
+        refused(model(node("Relu", ["z"], ["y"], "rectify"), x, y), "node rectify (Relu, opset 17, of ?): reads z, which nothing defines")
+        refused(model(node("Relu", ["b"], ["a"], "one"), node("Relu", ["a"], ["b"], "two"), node("Relu", ["x"], ["y"]), x, y),
+                "node one (Relu) needs what is only computed behind it: the graph has a cycle")
+        refused(model(node("Relu", ["x"], ["y"], "one"), node("Abs", ["x"], ["y"], "two"), x, y),
+                "node two defines y, which is defined elsewhere too")
+        refused(model(*RELU[:2]), "the graph has no output")
+        refused(model(*RELU, opset=6), "uses operator set 6, and the oldest supported one is 7")
+        refused(model(node("Relu", ["x"], ["y"]), port(11, "x", ["batch", 3], kind=8), y), "element type string")
+
+    def test_everything_unsupported_is_told_at_once(self):
+        wrong = self.write("unsupported.onnx", model(
+            node("NoSuchOperator", ["x"], ["a"], "first"), node("Relu", ["a"], ["b"], "between"),
+            node("AnotherOne", ["b"], ["c"], "second"), node("MatMul", ["x", "x"], ["d"], "third"),
+            port(11, "x", [2, 3]), port(12, "c", []), port(12, "d", [])))
+        done = collage("inspect", wrong)
+        self.assertEqual(done.returncode, 2)
+        lines = done.stderr.splitlines()
+        self.assertIn("3 nodes cannot be imported:", lines[0])
+        self.assertEqual(len(lines), 4, done.stderr)
+        self.assertIn("  first (NoSuchOperator, opset 17, of float32[2x3]): there is no such operator here", lines[1])
+        self.assertIn("  second (AnotherOne, opset 17, of ?): there is no such operator here", lines[2])
+        self.assertIn("  third (MatMul, opset 17, of float32[2x3], float32[2x3]): the columns of a must be as many", lines[3])
+
+    def test_a_newer_operator_set_is_tried(self):
+        newer = self.write("newer.onnx", model(*RELU, opset=23))
+        done = self.succeeds("inspect", newer, "--shape", "x=2x3")
+        self.assertIn("newer than the newest known (22)", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
