@@ -1,0 +1,132 @@
+// What the examples on trained models share: the backends of this build, a model file made ready to run, and the
+// command line.
+#pragma once
+
+#if COLLAGE_HAS_EIGEN
+#include <collage/backends/eigen.hpp>
+#endif
+#if COLLAGE_HAS_ONEDNN
+#include <collage/backends/onednn.hpp>
+#endif
+#if COLLAGE_HAS_OPENBLAS
+#include <collage/backends/openblas.hpp>
+#endif
+#include <algorithm>
+#include <collage/backends/portable.hpp>
+#include <collage/collage.hpp>
+#include <collage/io/onnx.hpp>
+#include <collage/io/plan_file.hpp>
+#include <collage/pass/optimise.hpp>
+#include <collage/place.hpp>
+#include <collage/run/engine.hpp>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace example {
+
+namespace c = collage;
+
+// Preferred first where nothing was measured; portable takes whatever the libraries leave over.
+using backends = c::backend_set<
+#if COLLAGE_HAS_ONEDNN
+    c::onednn,
+#endif
+#if COLLAGE_HAS_OPENBLAS
+    c::openblas,
+#endif
+#if COLLAGE_HAS_EIGEN
+    c::eigen,
+#endif
+    c::portable>;
+
+/// The name of a file of a model, which must be there.
+inline const std::string& existing(const std::string& file) {
+  if (std::filesystem::exists(file)) return file;
+  throw c::error(c::error_kind::environment, "is not here", file,
+                 "tools/setup fetches it, or name its folder with --models");
+}
+
+/// A model ready to run, and what its file says besides the network.
+struct trained_model {
+  c::dynamic_engine engine;
+  c::onnx::load_report report;
+};
+
+/// The plan kept in a file, if it was made on such a machine by a build with the backends that it needs.
+inline std::optional<c::dynamic_engine> engine_of_kept_plan(const c::graph& network, const std::string& file) try {
+  const c::plan plan = c::load_plan(file, network);
+  if (plan.processor != c::processor_name() || plan.threads != c::available_threads()) return {};
+  return c::engine<backends>(network, plan);
+} catch (const c::error&) {
+  return {};  // it is placed anew, whatever is wrong with the file
+}
+
+/// Reads a model with the shapes and values of its inputs that it leaves open, places it over the backends, and builds
+/// its engine. Placing measures for seconds: the plan is kept beside the program, and later starts take it from there.
+inline trained_model prepare(const std::string& file, std::vector<c::onnx::bound_shape> shapes,
+                             std::vector<c::onnx::bound_value> values = {}) {
+  const std::filesystem::path path(existing(file)), plans(COLLAGE_EXAMPLE_PLANS);
+  c::onnx::load_report report;
+  const c::graph network =
+      c::optimise(c::onnx::load(file, {.shapes = std::move(shapes), .values = std::move(values)}, &report));
+
+  char print[24];
+  std::snprintf(print, sizeof(print), "%016llx", static_cast<unsigned long long>(network.fingerprint()));
+  const std::string kept = (plans / (path.stem().string() + '-' + print + ".plan.json")).string();
+  if (std::optional<c::dynamic_engine> engine = engine_of_kept_plan(network, kept)) return {*engine, report};
+
+  std::fprintf(stderr, "placing %s, once ...\n", path.filename().c_str());
+  // Shorter than the default: here an answer within seconds is worth more than the last per cent.
+  const c::timing_options timing = {.sample_ms = 0.1, .rounds = 3, .budget_ms = 20};
+  const c::plan plan = c::place<backends>(network, {.network = path.stem(), .timing = timing, .compare_s = 0.5});
+  std::filesystem::create_directories(plans);
+  c::save_plan(plan, network, kept);
+  return {c::engine<backends>(network, plan), report};
+}
+
+/// The words of a command line: `--NAME VALUE` for the options that a program has, and the rest in order.
+struct command_line {
+  std::map<std::string, std::string> options;
+  std::vector<std::string> words;
+
+  command_line(int argc, char** argv, const char* usage, std::initializer_list<const char*> names) {
+    for (int i = 1; i < argc; ++i) {
+      const std::string word = argv[i];
+      if (!word.starts_with("--")) {
+        words.push_back(word);
+        continue;
+      }
+      if (std::find(names.begin(), names.end(), word) == names.end() || i + 1 == argc)
+        throw c::error(c::error_kind::invalid_argument, usage, "usage");
+      options[word] = argv[++i];
+    }
+  }
+  std::string option(const char* name, const std::string& otherwise) const {
+    const auto found = options.find(name);
+    return found == options.end() ? otherwise : found->second;
+  }
+};
+
+/// Runs a program's body and turns what it throws into one sentence and an exit status: 2 for the user's mistakes, 1
+/// for failures.
+template <class Body>
+int guarded(const char* program, Body body) {
+  try {
+    return body();
+  } catch (const c::error& e) {
+    std::fprintf(stderr, "%s: %s\n", program, e.what());
+    return e.exit_code();
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s: %s\n", program, e.what());
+    return 1;
+  }
+}
+
+}  // namespace example
