@@ -79,5 +79,9 @@ if __name__ == "__main__":
 
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    if not fill_file(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])):
+    try:
+        filled = fill_file(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))
+    except OSError as problem:
+        sys.exit(f"{problem.filename}: {problem.strerror}")
+    if not filled:
         sys.exit(f"{sys.argv[1]} lacks no weights: nothing was written")
