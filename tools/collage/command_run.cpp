@@ -175,10 +175,14 @@ std::string profile_table(const c::dynamic_engine& engine, const placed& p, cons
 
 int run(const options& given) {
   check(given);
-  // What can be wrong with files shows before a network is placed, which takes minutes.
-  const c::graph shape_of_it = load_network(given).network;
-  std::vector<c::tensor> contents = read_inputs(given, shape_of_it);
-  const std::vector<std::string> files = output_files(given.output_folder, shape_of_it);
+  // What can be wrong with files shows before a network is placed, which takes minutes. Its weights go again.
+  std::vector<c::tensor> contents;
+  std::vector<std::string> files;
+  {
+    const c::graph network = load_network(given).network;
+    contents = read_inputs(given, network);
+    files = output_files(given.output_folder, network);
+  }
 
   const placed p = get_plan(given);
   const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads);
