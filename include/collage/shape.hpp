@@ -55,7 +55,12 @@ struct shape {
     }
     return product;
   }
-  constexpr bool is_concrete() const { return elements() >= 0; }
+  /// Whether every extent is known. Multiplies nothing: extents that a user gave may be of any size.
+  constexpr bool is_concrete() const {
+    for (std::uint32_t i = 0; i < rank; ++i)
+      if (extent[i] < 0) return false;
+    return true;
+  }
 
   friend constexpr bool operator==(const shape& a, const shape& b) {
     if (a.rank != b.rank) return false;

@@ -99,8 +99,8 @@ std::vector<std::string> outer_names(const model_graph& g) {
 
 std::string building::name_like(const std::string& wanted) {
   if (taken.insert(wanted).second) return wanted;
-  for (std::size_t number = 1;; ++number)
-    if (std::string name = wanted + "_" + std::to_string(number); taken.insert(name).second) return name;
+  for (std::size_t& number = numbered[wanted];;)
+    if (std::string name = wanted + "_" + std::to_string(++number); taken.insert(name).second) return name;
 }
 
 value importer::operand(const lowering& n, std::size_t i) {
@@ -149,10 +149,13 @@ void importer::declare(scope& s, const model_graph& g) {
 }
 
 void importer::walk(const model_graph& g) {
-  walk(g.nodes, g.name.empty() ? "the graph" : "graph " + printable(g.name));
+  std::vector<std::string> outputs;
+  for (const model_port& p : g.outputs) outputs.push_back(p.name);
+  walk(g.nodes, outputs, g.name.empty() ? "the graph" : "graph " + printable(g.name));
 }
 
-void importer::walk(std::span<const model_node> nodes, const std::string& graph_name) {
+void importer::walk(std::span<const model_node> nodes, std::span<const std::string> outputs,
+                    const std::string& graph_name) {
   // Files should hold nodes in order, and not all do.
   const std::string where = model_.file + ", " + graph_name;
   std::unordered_map<std::string_view, std::size_t> producer;
@@ -168,12 +171,29 @@ void importer::walk(std::span<const model_node> nodes, const std::string& graph_
     }
   std::vector<std::size_t> waits(nodes.size(), 0);
   std::vector<std::vector<std::size_t>> readers(nodes.size());
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    for (const std::string& name : names_read(nodes[i]))
+  std::vector<std::vector<std::string>> read(nodes.size());
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    read[i] = names_read(nodes[i]);
+    for (const std::string& name : read[i])
       if (const auto found = producer.find(name); found != producer.end()) {
         readers[found->second].push_back(i);
         ++waits[i];
       }
+  }
+  // What no output needs is left out, whatever it is: exporters leave much behind.
+  std::vector<bool> needed(nodes.size(), false);
+  std::vector<std::string_view> open(outputs.begin(), outputs.end());
+  scope_->read.insert(outputs.begin(), outputs.end());
+  while (!open.empty()) {
+    const auto found = producer.find(open.back());
+    open.pop_back();
+    if (found == producer.end() || needed[found->second]) continue;
+    needed[found->second] = true;
+    for (const std::string& name : read[found->second]) {
+      scope_->read.insert(name);
+      open.push_back(name);
+    }
+  }
   std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
   for (std::size_t i = 0; i < nodes.size(); ++i)
     if (waits[i] == 0) ready.push(i);
@@ -182,7 +202,7 @@ void importer::walk(std::span<const model_node> nodes, const std::string& graph_
     const std::size_t i = ready.top();
     ready.pop();
     ++done;
-    import_node(nodes[i]);
+    if (needed[i]) import_node(nodes[i]);
     for (const std::size_t reader : readers[i])
       if (--waits[reader] == 0) ready.push(reader);
   }
@@ -199,6 +219,7 @@ void importer::import_node(const model_node& node) {
   const restore<const model_node*> now(node_, &node);
   const restore<std::string> named(where_, "node " + printable(name_of(node)) + " (" + operator_name(node) + ")");
   const restore<std::size_t> piece(pieces_, 0);
+  --unroll_left_;
   if (++walked_ > options_.most_nodes)
     throw error(error_kind::invalid_argument, "it becomes more than " + std::to_string(options_.most_nodes) + " nodes",
                 model_.file, "raise the limit load_options::most_nodes if that is meant");
@@ -224,7 +245,7 @@ void importer::import_node(const model_node& node) {
              }))
       fail("there is no such operator here", false);
     for (const std::string& output : node.outputs)
-      if (!poisoned && !output.empty() && scope_->names.count(output) == 0)
+      if (!poisoned && !output.empty() && reads(output) && scope_->names.count(output) == 0)
         fail("its output " + printable(output) + " is not supported", false);
   } catch (const error& e) {
     if (e.kind() == error_kind::environment) throw;
@@ -291,7 +312,7 @@ graph importer::run(load_report& found) {
   std::unordered_set<std::string> names;
   for (const model_port& p : model_.graph.outputs) {
     const restore<std::string> named(where_, model_.file + ", output " + printable(p.name));
-    if (!names.insert(p.name).second) throw error(error_kind::invalid_argument, "is declared twice", where_);
+    if (!names.insert(p.name).second) continue;  // declared twice, answered once
     const std::optional<value> v = find(p.name);
     if (v) whole.builder.output(p.name, *v);
     else if (problems_.empty()) throw error(error_kind::failure, "is not computed", where_, "please report it");

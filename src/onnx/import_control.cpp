@@ -7,6 +7,7 @@
 #include <collage/op/slice.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 
@@ -56,7 +57,8 @@ std::vector<std::optional<value>> importer::inline_graph(const model_graph& g,
   const restore<scope*> entered(scope_, &inner);
   // Each inlined copy has constants of its own, which share their contents.
   for (const model_tensor& t : g.initializers)
-    if (!t.name.empty()) inner.names[t.name] = constant(t, current().name_like(t.name));
+    if (!t.name.empty() && inner.names.count(t.name) == 0)
+      inner.names[t.name] = constant(t, current().name_like(t.name));
   walk(g);
   std::vector<std::optional<value>> results;
   for (const model_port& p : g.outputs) results.push_back(find(p.name));
@@ -108,6 +110,8 @@ void importer::lower_if(lowering& n) {
 
 importer::body_graph importer::build_body(const model_graph& g, std::span<const tensor_type> given,
                                           std::span<const std::string> captured) {
+  const restore<bool> apart(unrolling_, false);
+  const restore<std::int64_t> left(unroll_left_, 0);
   own_graph own;
   own.names = {&own.into, scope_, {}, {}, scope_->opsets};
   std::vector<tensor_type> types(given.begin(), given.end());
@@ -152,9 +156,11 @@ bool importer::unroll(lowering& n, const model_graph& body, std::int64_t rounds)
   std::vector<std::optional<value>> values(carried);
   for (std::size_t i = 0; i < carried; ++i) values[i] = n.operand(i + 2);
   std::vector<std::vector<value>> stacked(body.outputs.size() - 1 - carried);
-  const auto inner = static_cast<std::int64_t>(std::max<std::size_t>(count_nodes(body), 1));
+  // Loops within loops share what the outermost may become.
+  if (!unrolling_) unroll_left_ = most_unrolled;
+  const restore<bool> within(unrolling_, true);
   for (std::int64_t round = 0; round < rounds && goes_on; ++round) {
-    if (round * inner > most_unrolled) return false;
+    if (unroll_left_ <= 0) return false;
     std::vector<std::optional<value>> given{n.reshape(n.integers_constant({&round, 1}), {}),
                                             n.scalar(1, dtype::boolean)};
     given.insert(given.end(), values.begin(), values.end());
@@ -175,10 +181,25 @@ bool importer::unroll(lowering& n, const model_graph& body, std::int64_t rounds)
   for (std::size_t i = 0; i < carried; ++i) n.result(i, *values[i]);
   for (std::size_t i = 0; i < stacked.size(); ++i) {
     if (!n.wants(carried + i)) continue;
-    if (stacked[i].empty()) n.unsupported("a loop without rounds leaves the shape of what it stacks open");
-    n.result(carried + i, stack(n, stacked[i], 0));
+    n.result(carried + i, stacked[i].empty() ? nothing_stacked(n, body, carried + i) : stack(n, stacked[i], 0));
   }
   return true;
+}
+
+/// What a loop without rounds stacks: nothing, of the shape that a round would answer.
+value importer::nothing_stacked(lowering& n, const model_graph& body, std::size_t output) {
+  std::vector<tensor_type> types{{dtype::i64, {}}, {dtype::boolean, {}}};
+  for (std::size_t i = 2; i < n.operands(); ++i) types.push_back(n.type_of(n.operand(i)));
+  const std::size_t before = problems_.size();
+  const body_graph made = build_body(body, types, captures_of(std::array{&body}));
+  problems_.resize(before);  // it is not run
+  if (made.made == nullptr) n.unsupported("a loop without rounds leaves the shape of what it stacks open");
+  tensor_type type = made.made->type_of(made.made->outputs()[1 + output]);
+  if (type.rank() == shape::max_rank) n.unsupported("what it stacks would have more than 8 dimensions");
+  shape dims{0};
+  for (const std::int64_t extent : type.dims) dims.push_back(extent);
+  type.dims = dims;
+  return n.filled(type, 0);
 }
 
 /// Values of one type, one behind the other in a new dimension.
@@ -195,8 +216,7 @@ value importer::stack(lowering& n, std::span<const value> list, std::size_t axis
     }
     parts.push_back(n.reshape(v, dims));
   }
-  if (parts.size() == 1) return parts[0];
-  return n(ops::concat, parts, {.axis = static_cast<std::int64_t>(axis)});
+  return n.concatenate(std::move(parts), static_cast<std::int64_t>(axis));
 }
 
 void importer::lower_loop(lowering& n) {
@@ -236,7 +256,7 @@ void importer::lower_loop(lowering& n) {
           "a value that it carries changes its type or shape from round to round, and its rounds are not known: "
           "bind the input that decides them to a value (--bind NAME=FILE.npy)");
   const bool stops = !(made.condition.value_or(false) || made.passes_condition);
-  if (body->outputs.size() > 1 + carried && (stops || !n.is_known(rounds)))
+  if (body->outputs.size() > 1 + carried && (stops || !n.is_known(rounds) || !n.is_known(condition)))
     n.unsupported(
         "how many rounds it stacks is not known before it is run: bind the input that decides it to a value "
         "(--bind NAME=FILE.npy)");

@@ -34,6 +34,17 @@ model_node instance(const model_node& node, const std::map<std::string, const mo
   return copy;
 }
 
+void leave_out(model_node& node, const std::unordered_set<std::string>& absent) {
+  for (std::string& name : node.inputs)
+    if (absent.count(name) != 0) name.clear();
+  for (model_attribute& a : node.attributes)
+    for (auto& body : a.graphs) {
+      model_graph copy = *body;
+      for (model_node& n : copy.nodes) leave_out(n, absent);
+      body = std::make_shared<const model_graph>(std::move(copy));
+    }
+}
+
 }  // namespace
 
 bool importer::call_function(const model_node& node) {
@@ -53,16 +64,16 @@ bool importer::call_function(const model_node& node) {
   scope inner{scope_->into, nullptr, {}, {}, &found->opsets};
   for (std::size_t i = 0; i < found->inputs.size(); ++i)
     if (i < node.inputs.size() && !node.inputs[i].empty()) inner.names[found->inputs[i]] = find(node.inputs[i]);
-  // An input that the call leaves out is left out wherever the function reads it.
-  for (model_node& n : nodes)
-    for (std::string& name : n.inputs)
-      if (std::find(found->inputs.begin(), found->inputs.end(), name) != found->inputs.end() &&
-          inner.names.count(name) == 0)
-        name.clear();
+  // An input that the call leaves out is left out wherever the function reads it, also within sub-graphs.
+  std::unordered_set<std::string> absent;
+  for (const std::string& name : found->inputs)
+    if (inner.names.count(name) == 0) absent.insert(name);
+  if (!absent.empty())
+    for (model_node& n : nodes) leave_out(n, absent);
   std::vector<std::optional<value>> results;
   {
     const restore<scope*> entered(scope_, &inner);
-    walk(nodes, "function " + printable(found->name));
+    walk(nodes, found->outputs, "function " + printable(found->name));
     for (const std::string& name : found->outputs) results.push_back(find(name));
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i)

@@ -22,6 +22,7 @@ namespace collage::inline v0::onnx {
 struct building {
   graph_builder builder;
   std::unordered_set<std::string> taken;
+  std::unordered_map<std::string, std::size_t> numbered;  ///< by name: the last number put behind it
 
   /// A name like this one that is still free.
   std::string name_like(const std::string& wanted);
@@ -36,6 +37,7 @@ struct scope {
   std::unordered_map<std::string, std::optional<value>> names;
   std::unordered_map<std::string, const model_tensor*> initializers;  ///< added to the graph when first read
   const std::map<std::string, std::int64_t>* opsets = nullptr;
+  std::unordered_set<std::string> read = {};  ///< what some node or the graph's outputs need
 };
 
 /// Functions and sub-graphs may be nested, and a wrong file may nest them without end.
@@ -82,6 +84,8 @@ class importer {
   building& current() { return *scope_->into; }
   graph_builder& builder() { return scope_->into->builder; }
   std::optional<value> find(const std::string& name);
+  /// Whether anything needs the value of that name that a node of the present graph makes.
+  bool reads(const std::string& name) const { return scope_->read.count(name) != 0; }
   value operand(const lowering& n, std::size_t i);
   void result(const lowering& n, std::size_t i, value v);
   value add(const kind_info& kind, std::span<const value> operands, const attribute_words& words,
@@ -97,7 +101,7 @@ class importer {
   value declare_input(const model_port& port, const tensor_type& type);
   void declare(scope& s, const model_graph& g);
   void walk(const model_graph& g);
-  void walk(std::span<const model_node> nodes, const std::string& graph_name);
+  void walk(std::span<const model_node> nodes, std::span<const std::string> outputs, const std::string& graph_name);
   void import_node(const model_node& node);
   void lower(const model_node& node, std::int64_t opset);
   bool call_function(const model_node& node);
@@ -114,6 +118,7 @@ class importer {
   };
   body_graph build_body(const model_graph& g, std::span<const tensor_type> given,
                         std::span<const std::string> captured);
+  value nothing_stacked(lowering& n, const model_graph& body, std::size_t output);
   value stack(lowering& n, std::span<const value> list, std::size_t axis);
   std::vector<std::string> captures_of(std::span<const model_graph* const> bodies);
   std::vector<std::optional<value>> inline_graph(const model_graph& g, std::span<const std::optional<value>> given);
@@ -132,6 +137,8 @@ class importer {
   std::size_t spent_ = 0;
   std::size_t walked_ = 0;
   std::size_t depth_ = 0;
+  bool unrolling_ = false;
+  std::int64_t unroll_left_ = 0;  ///< nodes that the loop being unrolled may still become
   std::vector<problem> problems_;
 };
 

@@ -50,7 +50,7 @@ void lower_concat(lowering& n) {
   if (parts.empty()) n.invalid("it has no operands");
   const std::int64_t axis = n.axis(n.integer("axis", 0), n.rank_of(parts[0]));
   if (parts.size() == 1) return n.result(0, parts[0]);
-  n.result(0, n(ops::concat, std::span<const value>(parts), {.axis = axis}));
+  n.result(0, n.concatenate(std::move(parts), axis));
 }
 
 void lower_transpose(lowering& n) {

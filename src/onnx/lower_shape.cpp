@@ -215,13 +215,14 @@ std::optional<std::vector<std::int64_t>> axes_of(lowering& n) {
 void lower_squeeze(lowering& n) {
   const value x = n.operand(0);
   const shape dims = n.dims_of(x);
-  const std::optional<std::vector<std::int64_t>> axes = axes_of(n);
-  const std::vector<bool> named = listed_axes(n, axes.value_or(std::vector<std::int64_t>{}), dims.rank);
+  // ONNX Runtime takes an empty list for none.
+  const std::vector<std::int64_t> axes = axes_of(n).value_or(std::vector<std::int64_t>{});
+  const std::vector<bool> named = listed_axes(n, axes, dims.rank);
   shape kept;
   for (std::size_t i = 0; i < dims.rank; ++i) {
     if (named[i] && dims[i] != 1)
       n.invalid("it takes away dimension " + std::to_string(i) + ", whose extent is " + std::to_string(dims[i]));
-    if (axes ? !named[i] : dims[i] != 1) kept.push_back(dims[i]);
+    if (axes.empty() ? dims[i] != 1 : !named[i]) kept.push_back(dims[i]);
   }
   n.result(0, n.reshape(x, kept));
 }

@@ -3,6 +3,7 @@
 
 #include <collage/op/cast.hpp>
 #include <collage/op/movement.hpp>
+#include <collage/pattern/match.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -34,6 +35,10 @@ const char* form_name(attribute_form form) {
 value lowering::operand(std::size_t i) const {
   if (!has(i)) invalid("it lacks operand " + std::to_string(i));
   return into_->operand(*this, i);
+}
+
+bool lowering::wants(std::size_t i) const {
+  return i < node_->outputs.size() && !node_->outputs[i].empty() && into_->reads(node_->outputs[i]);
 }
 
 void lowering::result(std::size_t i, value v) {
@@ -206,6 +211,20 @@ value lowering::constant(const model_tensor& tensor) {
 value lowering::reshape(value x, const shape& dims) {
   if (dims_of(x) == dims) return x;
   return (*this)(ops::reshape, x, {.dims = dims, .allow_zero = true});
+}
+
+value lowering::concatenate(std::vector<value> parts, std::int64_t axis) {
+  constexpr std::size_t most = match_record::max_arguments;
+  while (parts.size() > 1) {
+    std::vector<value> joined;
+    for (std::size_t i = 0; i < parts.size(); i += most) {
+      const std::span<const value> some = std::span(parts).subspan(i, std::min(most, parts.size() - i));
+      joined.push_back(some.size() == 1 ? some[0] : (*this)(ops::concat, some, {.axis = axis}));
+    }
+    parts = std::move(joined);
+  }
+  if (parts.empty()) invalid("it has nothing to join");
+  return parts[0];
 }
 
 value lowering::cast(value x, dtype to) {

@@ -120,7 +120,7 @@ class Placed(Case):
         for p in done["plans"]:
             self.assertEqual(list(p), ["name", "median_ms", "low_ms", "high_ms", "runs"])
             self.assertTrue(0 < p["low_ms"] <= p["median_ms"] <= p["high_ms"])
-            self.assertGreaterEqual(p["runs"], 3)
+            self.assertGreaterEqual(p["runs"], 2)  # one that is far behind runs no more
         best = min(done["plans"][1:], key=lambda p: p["median_ms"])
         self.assertEqual(done["best_single"], best["name"])
         self.assertGreater(done["ratio"], 0)

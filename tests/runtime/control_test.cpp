@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <limits>
 #include <memory>
 #include <string>
 #include <thread>
@@ -71,8 +73,9 @@ c::graph looping(bool stops, std::int64_t rounds) {
   const c::value start = g.input("x", row);
   const c::value bias = g.input("bias", row);
   const std::shared_ptr<const c::graph> bodies[] = {round_of(stops)};
-  const c::value operands[] = {g.scalar("rounds", static_cast<double>(rounds), c::dtype::i64),
-                               g.scalar("true", 1, c::dtype::boolean), start, bias};
+  const std::shared_ptr<std::byte> count = c::allocate_bytes(sizeof rounds);
+  std::memcpy(count.get(), &rounds, sizeof rounds);
+  const c::value operands[] = {g.constant("rounds", whole, count), g.scalar("true", 1, c::dtype::boolean), start, bias};
   const c::value made = g.add(c::kind_of<decltype(op::loop)>, operands,
                               c::to_words(op::loop_attributes{.carried = 1, .stops = stops}), "rounds_of_x", bodies);
   g.output("last", made);
@@ -134,6 +137,15 @@ TEST(control, a_loop_carries_stacks_and_stops) {
     const c::graph none = looping(true, 0);
     EXPECT_EQ(run_both(none, quick(none, measure), {&x, &bias})[0], (std::vector<float>{1, 2, 3}));
   }
+}
+
+TEST(control, a_loop_that_its_data_end_is_placed_without_being_run) {
+  // 2^63 - 1 rounds at most: what a while-loop is exported as. On random data it might never end.
+  const c::graph network = looping(true, std::numeric_limits<std::int64_t>::max());
+  const c::plan made = quick(network, true);
+  EXPECT_TRUE(made.runs.empty());
+  const c::tensor x = filled<float>(row, {1, 2, 3}), bias = filled<float>(row, {0, 1, 0});
+  EXPECT_EQ(run_both(network, made, {&x, &bias})[0], (std::vector<float>{16, 47, 48}));
 }
 
 TEST(control, contexts_run_at_once) {

@@ -6,6 +6,7 @@
 #include <collage/io/onnx.hpp>
 #include <collage/op/control.hpp>
 #include <collage/ops.hpp>
+#include <collage/pattern/match.hpp>
 #include <collage/run/tensor.hpp>
 
 #include <algorithm>
@@ -154,6 +155,64 @@ TEST_F(onnx_import, a_short_loop_is_unrolled_and_another_runs) {
   }
 }
 
+TEST_F(onnx_import, loops_at_the_edges) {
+  // Many rounds: what they stack is joined by more kernels than one, or the loop stays a loop.
+  for (const std::int64_t rounds : {0, 1, 73, 100, 1000}) {
+    proto::ModelProto model = looping(true);
+    proto::GraphProto& g = *model.mutable_graph();
+    *g.mutable_initializer(0) = tensor_of<std::int64_t>("rounds", {}, {rounds});
+    const c::graph made = load(model);
+    EXPECT_EQ(made.type_of(made.outputs()[1]).dims, (c::shape{rounds, 1}));
+    for (const c::node_record& n : made.nodes()) EXPECT_LE(n.inputs, c::match_record::max_arguments);
+    EXPECT_EQ(compute(made, {{0}, {0}}, 1), reals(static_cast<std::size_t>(rounds), 0.0));
+  }
+  // Whether it starts at all is only known while it runs: then nobody knows how much it stacks.
+  proto::ModelProto model = looping(true);
+  proto::GraphProto& g = *model.mutable_graph();
+  add_input(g, "starts", {}, TensorProto::BOOL);
+  g.mutable_node(0)->set_input(1, "starts");
+  EXPECT_NE(refusal(model).find("how many rounds it stacks is not known"), std::string::npos) << refusal(model);
+}
+
+TEST_F(onnx_import, loops_within_loops_share_what_they_may_become) {
+  // 300 rounds of 300 rounds: unrolled they would be 90,000 nodes.
+  proto::ModelProto model = new_model();
+  proto::GraphProto& g = *model.mutable_graph();
+  const auto body_of = [](const char* name, bool nested, const proto::GraphProto* inner) {
+    proto::GraphProto body;
+    const std::string n = name;
+    body.set_name(n);
+    declare(*body.add_input(), n + "i", {}, TensorProto::INT64);
+    declare(*body.add_input(), n + "on", {}, TensorProto::BOOL);
+    declare(*body.add_input(), n + "x", {1});
+    add_node(body, "Identity", {n + "on"}, {n + "still"});
+    if (nested) add_node(body, "Loop", {"rounds", "", n + "x"}, {n + "next"}, {attribute("body", *inner)});
+    else add_node(body, "Add", {n + "x", "one"}, {n + "next"});
+    add_output(body, n + "still", {}, TensorProto::BOOL);
+    add_output(body, n + "next", {1});
+    return body;
+  };
+  const proto::GraphProto inner = body_of("b", false, nullptr), outer = body_of("a", true, &inner);
+  add_input(g, "x", {1});
+  add_initializer(g, tensor_of<std::int64_t>("rounds", {}, {300}));
+  add_initializer(g, tensor_of<float>("one", {1}, {1}));
+  add_node(g, "Loop", {"rounds", "", "x"}, {"y"}, {attribute("body", outer)});
+  add_output(g, "y", {1});
+  const c::graph made = load(model, {.most_nodes = 20000});
+  EXPECT_EQ(count(made, "loop"), 1U);
+  EXPECT_EQ(compute(made, {{0}}), (reals{90000}));
+}
+
+TEST_F(onnx_import, what_no_output_needs_is_left_out) {
+  proto::ModelProto model = new_model();
+  proto::GraphProto& g = *model.mutable_graph();
+  add_input(g, "x", {2});
+  add_node(g, "NoSuchOperator", {"x"}, {"nobody_reads_this"});
+  add_node(g, "Relu", {"x"}, {"y"});
+  add_output(g, "y", {2});
+  EXPECT_EQ(compute(load(model), {{-1, 1}}), (reals{0, 1}));
+}
+
 TEST_F(onnx_import, functions_are_inlined_with_their_attributes) {
   proto::ModelProto model = new_model();
   auto& import = *model.add_opset_import();
@@ -188,6 +247,7 @@ TEST_F(onnx_import, functions_are_inlined_with_their_attributes) {
   *loops.add_opset_import() = model.opset_import(0);
   add_node(loops, "Endless", {"x"}, {"y"}).set_domain("mine");
   add_node(g, "Endless", {"x"}, {"w"}).set_domain("mine");
+  add_output(g, "w", {2});
   EXPECT_NE(refusal(model).find("nested more than 64 deep"), std::string::npos) << refusal(model);
 }
 

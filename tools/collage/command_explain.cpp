@@ -16,6 +16,28 @@ namespace c = collage;
 
 namespace {
 
+/// A line for each group, and behind one of control flow the groups of its sub-graphs: those of the second sub-graph of
+/// group 7 are 7.2.1, 7.2.2, ...
+void add_groups(table& page, const c::graph& network, const c::placement& groups, const std::string& prefix,
+                double whole_ms) {
+  std::size_t number = 0;
+  for (const c::plan_group& g : groups.groups) {
+    if (g.backend == c::alias_backend) continue;
+    std::string other = "none", behind;
+    if (!g.runners_up.empty()) {
+      const c::plan_alternative& r = g.runners_up.front();
+      other = r.backend == g.backend ? r.kernel : r.backend;
+      behind = format_number("%.4f", r.cost_ms - g.cost_ms);
+    }
+    const std::string name = prefix + std::to_string(++number);
+    page.add({name, label_of(network, g.nodes), g.backend, g.kernel, format_number("%.4f", g.cost_ms),
+              format_number("%.1f", whole_ms > 0 ? 100 * g.cost_ms / whole_ms : 0), other, behind});
+    for (std::size_t i = 0; i < g.bodies.size(); ++i)
+      add_groups(page, *network.bodies_of(g.nodes[0])[i], g.bodies[i], name + "." + std::to_string(i + 1) + ".",
+                 whole_ms);
+  }
+}
+
 std::string groups_table(const placed& p) {
   table page({{"#", align::right},
               {"group", align::left, 16},
@@ -25,20 +47,7 @@ std::string groups_table(const placed& p) {
               {"%", align::right},
               {"runner-up", align::left, 12},
               {"+ms", align::right}});
-  std::size_t number = 0;
-  for (const c::plan_group& g : p.made.chosen.groups) {
-    if (g.backend == c::alias_backend) continue;
-    std::string other = "none", behind;
-    if (!g.runners_up.empty()) {
-      const c::plan_alternative& r = g.runners_up.front();
-      other = r.backend == g.backend ? r.kernel : r.backend;
-      behind = format_number("%.4f", r.cost_ms - g.cost_ms);
-    }
-    page.add({std::to_string(++number), label_of(p.network, g.nodes), g.backend, g.kernel,
-              format_number("%.4f", g.cost_ms),
-              format_number("%.1f", p.made.chosen.cost_ms > 0 ? 100 * g.cost_ms / p.made.chosen.cost_ms : 0), other,
-              behind});
-  }
+  add_groups(page, p.network, p.made.chosen, "", p.made.chosen.cost_ms);
   return page.text();
 }
 
@@ -76,6 +85,13 @@ std::string totals_table(const c::plan& made) {
               "",
               "",
               {"other views of the same memory", colour::dim}});
+  if (const auto control = totals.find(c::control_backend); control != totals.end())
+    page.add({c::control_backend,
+              std::to_string(control->second.groups),
+              std::to_string(control->second.nodes),
+              format_number("%.4f", control->second.cost_ms),
+              format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * control->second.cost_ms / made.chosen.cost_ms : 0),
+              {"branches and loops, run by the engine", colour::dim}});
   return page.text();
 }
 

@@ -62,7 +62,8 @@ struct loop_attributes {
 /// loop(rounds, condition, carried..., captured...): runs its sub-graph while the condition (one boolean) holds, at most
 /// `rounds` (one int64) times. The sub-graph takes (round, condition, carried..., captured...) and answers (condition,
 /// carried..., stacked...). Outputs: the carried values after the last round, then each stacked value of all rounds one
-/// behind the other, in a new first dimension; these need rounds that are known and a loop that does not stop early.
+/// behind the other, in a new first dimension; these need rounds that are known and a loop that neither stops early nor
+/// is skipped.
 inline constexpr struct loop : kind<loop> {
   static constexpr char name[] = "loop";
   static constexpr fusion_kind fusion = fusion_kind::opaque;

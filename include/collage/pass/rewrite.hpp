@@ -90,7 +90,8 @@ class rewriter {
     if (names_.empty())
       for (std::uint32_t v = 0; v < from_.values().size(); ++v) names_.insert(from_.value_name(v));
     std::string name = like;
-    for (std::size_t number = 1; !names_.insert(name).second; ++number) name = like + "_" + std::to_string(number);
+    for (std::size_t& number = numbered_[like]; !names_.insert(name).second;)
+      name = like + "_" + std::to_string(++number);
     return name;
   }
 
@@ -106,6 +107,7 @@ class rewriter {
   graph_builder to_;
   std::vector<std::uint32_t> new_of_;
   std::unordered_set<std::string> names_;
+  std::unordered_map<std::string, std::size_t> numbered_;  // by name: the last number put behind it
   std::unordered_map<const graph*, std::shared_ptr<const graph>> new_bodies_;
 };
 

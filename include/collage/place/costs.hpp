@@ -5,6 +5,7 @@
 #include <collage/measure/timing.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/run/agreement.hpp>
+#include <collage/run/elements.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/tensor.hpp>
@@ -60,7 +61,12 @@ inline void fill_random(const tensor& t, std::mt19937_64& random) {
       for (std::uint8_t& x : t.as<std::uint8_t>()) x = static_cast<std::uint8_t>(integer(random) > 1);
       break;
     case dtype::f16:
-    case dtype::bf16: break;  // zeros
+    case dtype::bf16: {
+      std::vector<double> numbers(static_cast<std::size_t>(t.type().dims.elements()));
+      for (double& x : numbers) x = static_cast<double>(real(random));
+      store_elements(t.type().type, std::span<const double>(numbers), t.data());
+      break;
+    }
   }
 }
 

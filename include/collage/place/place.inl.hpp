@@ -125,14 +125,15 @@ class placer {
         owned_[n].push_back(placer(*body, backends_, inner).run());
       }
   }
-  /// Of a branch the dearer side, of a loop one round; its number of rounds where that is known.
+  /// Of a branch the dearer side, of a loop one round, or all of them where their number is known. There is one candidate
+  /// for the node, so that nothing rests on it.
   double cost_of_owned(std::uint32_t node) const {
     double most = 0;
     for (const plan& body : owned_[node]) most = std::max(most, body.chosen.cost_ms);
     const std::uint32_t first = network_.view().inputs_of(node)[0];
-    if (network_.node(node).kind->id == kind_id<struct ops::loop> && network_.at(first).has_scalar)
-      most *= std::max(0.0, network_.at(first).scalar);
-    return most;
+    if (network_.node(node).kind->id != kind_id<struct ops::loop> || !network_.at(first).has_scalar) return most;
+    if (from_words<ops::loop_attributes>(network_.view().words_of(node)).stops) return most;
+    return most * std::clamp(network_.at(first).scalar, 0.0, 1e6);
   }
 
   void choose_backends() {
@@ -173,7 +174,10 @@ class placer {
     for (std::uint32_t n = 0; n < covered.size(); ++n) {
       if (covered[n]) continue;
       std::string what = std::string(" (") + network_.node(n).kind->name;
-      for (const std::uint32_t v : network_.view().inputs_of(n)) what += " " + to_string(network_.type_of(v));
+      const auto operands = network_.view().inputs_of(n);
+      for (const std::uint32_t v : operands.first(std::min<std::size_t>(operands.size(), 4)))
+        what += " " + to_string(network_.type_of(v));
+      if (operands.size() > 4) what += " ...";
       what += ")";
       std::string who;
       for (const place_refusal& r : candidates_.refusals)
@@ -367,8 +371,22 @@ class placer {
     return result;
   }
 
-  /// Promise 1: what is handed out is never slower than the best single backend in a paired run.
+  /// Whether a run may take any time: a loop ends by its data, and random ones may never end it.
+  static bool may_be_endless(const graph& network) {
+    for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+      for (const std::shared_ptr<const graph>& body : network.bodies_of(n))
+        if (may_be_endless(*body)) return true;
+      if (network.node(n).kind->id != kind_id<struct ops::loop>) continue;
+      const value_record& rounds = network.at(network.view().inputs_of(n)[0]);
+      if (!rounds.has_scalar || rounds.scalar > 1e6) return true;
+    }
+    return false;
+  }
+
+  /// Promise 1: what is handed out is never slower than the best single backend in a paired run. A network whose loops may
+  /// run for ever on random data is not run.
   void compare(plan& made) {
+    if (may_be_endless(network_)) return;
     if (options_.progress)
       options_.progress({"comparing", "the plan with every single backend, end to end", 0, 1, made.chosen.cost_ms});
     const double start = now_ms();

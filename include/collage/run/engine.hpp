@@ -56,7 +56,8 @@ class dynamic_engine {
   std::span<const port> outputs() const { return core_->outputs; }
   std::span<const step_info> steps() const { return core_->infos; }
   int threads() const { return core_->threads; }
-  /// Bytes one context needs for intermediate values and workspace.
+  /// Bytes one context needs for intermediate values and workspace; what runs inside branches and loops has memory of the
+  /// engine's own besides.
   std::size_t arena_bytes() const { return core_->arena; }
   /// The largest sum of values alive at one step, plus the workspace: no arena can be smaller.
   std::size_t arena_lower_bound() const { return core_->arena_bound; }
@@ -107,7 +108,9 @@ class dynamic_engine {
 class dynamic_context {
  public:
   /// Runs the network. `inputs` and `outputs` follow the engine's lists; dense host memory, outputs aligned to their
-  /// element type. Neither allocates nor throws beyond the check of types and counts.
+  /// element type. Neither allocates nor throws beyond the check of types and counts, unless a kernel does: those that
+  /// `portable` makes from the reference allocate, and throw where data break a rule (an index out of range); a branch or
+  /// loop that several threads run at once makes a context for each of them the first time.
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) {
     run(inputs, outputs, step_observer{});
   }

@@ -42,7 +42,7 @@ class lowering : public graph_calls<lowering> {
   bool has(std::size_t i) const { return i < node_->inputs.size() && !node_->inputs[i].empty(); }
   value operand(std::size_t i) const;  ///< an error where it is left out
   std::size_t outputs() const { return node_->outputs.size(); }
-  bool wants(std::size_t i) const { return i < node_->outputs.size() && !node_->outputs[i].empty(); }
+  bool wants(std::size_t i) const;  ///< false too where nobody reads it
   /// What an output of the node is. Every wanted output needs one.
   void result(std::size_t i, value v);
 
@@ -94,6 +94,8 @@ class lowering : public graph_calls<lowering> {
   value filled(const tensor_type& type, double number);
   /// x with other extents; nothing is added where they are the same.
   value reshape(value x, const shape& dims);
+  /// Any number of values one behind the other: a kernel takes 72 operands at most, so that many become a tree.
+  value concatenate(std::vector<value> parts, std::int64_t axis);
   /// x in another element type; nothing is added where it has that type.
   value cast(value x, dtype to);
 
