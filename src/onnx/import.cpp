@@ -235,14 +235,8 @@ void importer::import_node(const model_node& node) {
   try {
     for (const std::string& name : names_read(node)) poisoned = !find(name) || poisoned;
     if (!poisoned) lower(node, opset);
-    else if (!is_control(node) && built_in_rules().count({node.domain, node.operator_type}) == 0 &&
-             std::none_of(options_.rules.begin(), options_.rules.end(),
-                          [&](const lowering_rule& r) {
-                            return node.domain == r.domain && node.operator_type == r.operator_type;
-                          }) &&
-             std::none_of(model_.functions.begin(), model_.functions.end(), [&](const model_function& f) {
-               return f.domain == node.domain && f.name == node.operator_type && f.overload == node.overload;
-             }))
+    else if (users_rule_of(node) == nullptr && function_of(node) == nullptr && !is_control(node) &&
+             built_in_rules().count({node.domain, node.operator_type}) == 0)
       fail("there is no such operator here", false);
     for (const std::string& output : node.outputs)
       if (!poisoned && !output.empty() && reads(output) && scope_->names.count(output) == 0)
@@ -261,11 +255,16 @@ void importer::import_node(const model_node& node) {
     if (!output.empty() && (poisoned || scope_->names.count(output) == 0)) scope_->names[output] = std::nullopt;
 }
 
+auto importer::users_rule_of(const model_node& node) const -> decltype(lowering_rule::lower) {
+  for (const lowering_rule& r : options_.rules)
+    if (node.domain == r.domain && node.operator_type == r.operator_type) return r.lower;
+  return nullptr;
+}
+
 void importer::lower(const model_node& node, std::int64_t opset) {
   lowering n(*this, node, opset);
-  for (const lowering_rule& r : options_.rules)
-    if (node.domain == r.domain && node.operator_type == r.operator_type) return r.lower(n);
-  if (call_function(node)) return;
+  if (const auto lower_own = users_rule_of(node); lower_own != nullptr) return lower_own(n);
+  if (const model_function* function = function_of(node); function != nullptr) return call_function(node, *function);
   if (is_control(node)) {
     if (node.operator_type == "If") return lower_if(n);
     if (node.operator_type == "Loop") return lower_loop(n);

@@ -22,7 +22,6 @@ constexpr std::int64_t most_unrolled = 1000;
 struct own_graph {
   building into;
   scope names;
-  std::vector<value> inputs;
 };
 
 std::size_t count_nodes(const model_graph& g) {

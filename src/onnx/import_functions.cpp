@@ -47,38 +47,39 @@ void leave_out(model_node& node, const std::unordered_set<std::string>& absent) 
 
 }  // namespace
 
-bool importer::call_function(const model_node& node) {
-  const auto found = std::find_if(model_.functions.begin(), model_.functions.end(), [&](const model_function& f) {
-    return f.domain == node.domain && f.name == node.operator_type && f.overload == node.overload;
-  });
-  if (found == model_.functions.end()) return false;
+const model_function* importer::function_of(const model_node& node) const {
+  for (const model_function& f : model_.functions)
+    if (f.domain == node.domain && f.name == node.operator_type && f.overload == node.overload) return &f;
+  return nullptr;
+}
+
+void importer::call_function(const model_node& node, const model_function& function) {
   const depth_guard guard(depth_, where_);
   std::map<std::string, const model_attribute*> given;
-  for (const model_attribute& a : found->attribute_defaults) given[a.name] = &a;
+  for (const model_attribute& a : function.attribute_defaults) given[a.name] = &a;
   for (const model_attribute& a : node.attributes) given[a.name] = &a;
   std::vector<model_node> nodes;
-  for (const model_node& n : found->nodes) {
+  for (const model_node& n : function.nodes) {
     nodes.push_back(instance(n, given));
     if (!nodes.back().name.empty()) nodes.back().name = name_of(node) + "/" + nodes.back().name;
   }
-  scope inner{scope_->into, nullptr, {}, {}, &found->opsets};
-  for (std::size_t i = 0; i < found->inputs.size(); ++i)
-    if (i < node.inputs.size() && !node.inputs[i].empty()) inner.names[found->inputs[i]] = find(node.inputs[i]);
+  scope inner{scope_->into, nullptr, {}, {}, &function.opsets};
+  for (std::size_t i = 0; i < function.inputs.size(); ++i)
+    if (i < node.inputs.size() && !node.inputs[i].empty()) inner.names[function.inputs[i]] = find(node.inputs[i]);
   // An input that the call leaves out is left out wherever the function reads it, also within sub-graphs.
   std::unordered_set<std::string> absent;
-  for (const std::string& name : found->inputs)
+  for (const std::string& name : function.inputs)
     if (inner.names.count(name) == 0) absent.insert(name);
   if (!absent.empty())
     for (model_node& n : nodes) leave_out(n, absent);
   std::vector<std::optional<value>> results;
   {
     const restore<scope*> entered(scope_, &inner);
-    walk(nodes, found->outputs, "function " + printable(found->name));
-    for (const std::string& name : found->outputs) results.push_back(find(name));
+    walk(nodes, function.outputs, "function " + printable(function.name));
+    for (const std::string& name : function.outputs) results.push_back(find(name));
   }
   for (std::size_t i = 0; i < node.outputs.size(); ++i)
     if (!node.outputs[i].empty() && i < results.size()) scope_->names[node.outputs[i]] = results[i];
-  return true;
 }
 
 }  // namespace collage::inline v0::onnx

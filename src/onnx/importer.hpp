@@ -104,7 +104,9 @@ class importer {
   void walk(std::span<const model_node> nodes, std::span<const std::string> outputs, const std::string& graph_name);
   void import_node(const model_node& node);
   void lower(const model_node& node, std::int64_t opset);
-  bool call_function(const model_node& node);
+  auto users_rule_of(const model_node& node) const -> decltype(lowering_rule::lower);  ///< null where there is none
+  const model_function* function_of(const model_node& node) const;                     ///< null where there is none
+  void call_function(const model_node& node, const model_function& function);
   void lower_if(lowering& n);
   void lower_loop(lowering& n);
   void lower_scan(lowering& n);

@@ -1,4 +1,5 @@
 // What a lowering rule sees and builds with.
+#include "import_text.hpp"
 #include "importer.hpp"
 
 #include <collage/op/cast.hpp>
@@ -187,10 +188,7 @@ value lowering::integers_constant(std::span<const std::int64_t> list) {
 }
 
 value lowering::constant(const tensor_type& type, std::shared_ptr<const std::byte> bytes) {
-  const std::string base = !node_->name.empty()                                    ? node_->name
-                           : !node_->outputs.empty() && !node_->outputs[0].empty() ? node_->outputs[0]
-                                                                                   : node_->operator_type;
-  return into_->constant(base + "/constant", type, std::move(bytes));
+  return into_->constant(name_of(*node_) + "/constant", type, std::move(bytes));
 }
 
 value lowering::constant(const oracle_value& contents) {
