@@ -43,6 +43,11 @@ inline constexpr bool is_patterns = false;
 template <class... P>
 inline constexpr bool is_patterns<patterns<P...>> = true;
 
+/// Declared for `requires` alone.
+template <fixed_string Name>
+void as_backend(const backend<Name>*);
+template <class B> concept derives_from_backend = requires(const B* b) { as_backend(b); };
+
 /// What a backend says of a match: true when it has no opinion.
 template <class B, class P>
 constexpr verdict accepts(const match<P>& m) {
@@ -52,9 +57,16 @@ constexpr verdict accepts(const match<P>& m) {
 
 }  // namespace detail
 
+/// What a backend finds on this machine; one without a probe is always available.
+template <class B>
+probe_result probe_of() {
+  if constexpr (requires { B::probe(); }) return B::probe();
+  else return {};
+}
+
 /// A type that is a backend. Whether it builds each of its patterns is checked where sets are composed.
 template <class B>
-concept backend_type = requires {
+concept backend_type = detail::derives_from_backend<B> && requires {
   { B::name } -> std::convertible_to<const char*>;
   requires detail::is_patterns<typename B::patterns>;
 };

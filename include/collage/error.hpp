@@ -3,9 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
+#include <new>
 
 namespace collage::inline v0 {
 
@@ -39,13 +38,11 @@ struct text_ref {
 class error : public std::exception {
  public:
   error(error_kind kind, text_ref what, text_ref where = {}, text_ref remedy = {}) : kind_(kind) {
-    const std::size_t room = where.size + what.size + remedy.size + 8;
-    text_ = static_cast<char*>(std::malloc(room));
+    text_ = allocate(where.size + what.size + remedy.size + 8);
     if (text_ == nullptr) return;  // what() then answers with a fixed text
     char* at = text_;
     const auto append = [&at](text_ref part) {
-      std::memcpy(at, part.data, part.size);
-      at += part.size;
+      for (std::size_t i = 0; i < part.size; ++i) *at++ = part.data[i];
     };
     if (where.size != 0) {
       append(where);
@@ -59,14 +56,13 @@ class error : public std::exception {
     *at = '\0';
   }
   error(const error& other) noexcept : std::exception(other), kind_(other.kind_) {
-    if (other.text_ != nullptr) {
-      const std::size_t room = std::strlen(other.text_) + 1;
-      text_ = static_cast<char*>(std::malloc(room));
-      if (text_ != nullptr) std::memcpy(text_, other.text_, room);
-    }
+    if (other.text_ == nullptr) return;
+    const std::size_t room = text_ref(other.text_).size + 1;
+    text_ = allocate(room);
+    for (std::size_t i = 0; text_ != nullptr && i < room; ++i) text_[i] = other.text_[i];
   }
   error& operator=(const error&) = delete;
-  ~error() override { std::free(text_); }
+  ~error() override { ::operator delete(text_); }
 
   error_kind kind() const noexcept { return kind_; }
   const char* what() const noexcept override { return text_ != nullptr ? text_ : "collage: out of memory"; }
@@ -76,6 +72,8 @@ class error : public std::exception {
   }
 
  private:
+  static char* allocate(std::size_t room) noexcept { return static_cast<char*>(::operator new(room, std::nothrow)); }
+
   error_kind kind_;
   char* text_ = nullptr;
 };

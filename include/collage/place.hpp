@@ -52,9 +52,9 @@ struct place_options {
 };
 
 /// Measures every distinct candidate of the backends, finds the cheapest placement exactly, compares it end to end with
-/// every single-backend placement, and hands out the faster one. The network's constants must be loaded
-/// (`fill_constants`). Errors: an unknown backend name; no backend available; nodes that no backend takes, all in one
-/// message with who refused and why; a network with unknown extents.
+/// every single-backend placement, and hands out the faster one. The network's constants must have contents
+/// (`graph::bind`, `fill_constants`). Errors: constants without contents; an unknown backend name; no backend available;
+/// nodes that no backend takes, all in one message with who refused and why; a network with unknown extents.
 plan place(const graph& network, backend_table backends, const place_options& options = {});
 
 /// The same over a backend set: `auto plan = place<backend_set<eigen, onednn>>(network);`.

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <collage/dtype.hpp>
+#include <collage/list_view.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
 namespace collage::inline v0 {
@@ -23,17 +23,27 @@ struct shape {
   constexpr shape() = default;
   /// From a braced list: shape{1, 3, 224, 224}. A ninth entry does not compile.
   template <class... Int>
-    requires(sizeof...(Int) > 0 && (std::is_integral_v<Int> && ...))
-  constexpr shape(Int... list) : rank(sizeof...(Int)), extent{static_cast<std::int64_t>(list)...} {
+    requires(sizeof...(Int) > 0 && sizeof...(Int) <= max_rank && (std::is_integral_v<Int> && ...))
+  constexpr shape(Int... list) : rank(sizeof...(Int)), extent{static_cast<std::int64_t>(list)...} {}
+  template <class... Int>
+    requires(sizeof...(Int) > max_rank && (std::is_integral_v<Int> && ...))
+  constexpr shape(Int...) {
     static_assert(sizeof...(Int) <= max_rank, "a shape has at most 8 extents");
   }
-  constexpr explicit shape(std::span<const std::int64_t> list) : rank(static_cast<std::uint32_t>(list.size())) {
-    for (std::size_t i = 0; i < list.size(); ++i) extent[i] = list[i];
+  /// From a contiguous list: a span, a vector. A template, so that a copy of a shape does not ask whether a shape is one.
+  template <class List>
+    requires requires(const List& list) {
+      static_cast<const std::int64_t*>(list.data());
+      static_cast<std::size_t>(list.size());
+    }
+  constexpr explicit shape(const List& list) : rank(static_cast<std::uint32_t>(list.size())) {
+    for (std::size_t i = 0; i < rank; ++i) extent[i] = list.data()[i];
   }
   /// `count` times the same value.
   static constexpr shape filled(std::size_t count, std::int64_t value) {
     shape s;
-    for (std::size_t i = 0; i < count; ++i) s.push_back(value);
+    s.rank = static_cast<std::uint32_t>(count);
+    for (std::size_t i = 0; i < count; ++i) s.extent[i] = value;
     return s;
   }
 
@@ -44,7 +54,21 @@ struct shape {
   constexpr const std::int64_t* begin() const { return extent; }
   constexpr const std::int64_t* end() const { return extent + rank; }
   constexpr void push_back(std::int64_t value) { extent[rank++] = value; }
-  constexpr std::span<const std::int64_t> list() const { return {extent, rank}; }
+  constexpr list_view<const std::int64_t> list() const { return {extent, rank}; }
+  /// The first `count` extents.
+  constexpr shape first(std::size_t count) const {
+    shape s;
+    for (std::size_t i = 0; i < count; ++i) s.extent[i] = extent[i];
+    s.rank = static_cast<std::uint32_t>(count);
+    return s;
+  }
+  /// The extents from dimension `start` on.
+  constexpr shape from(std::size_t start) const {
+    shape s;
+    for (std::size_t i = start; i < rank; ++i) s.extent[i - start] = extent[i];
+    s.rank = rank - static_cast<std::uint32_t>(start);
+    return s;
+  }
 
   /// Number of elements; 1 for a scalar; `unknown` when an extent is a symbol.
   constexpr std::int64_t elements() const {

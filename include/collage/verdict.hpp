@@ -13,6 +13,7 @@ struct verdict {
   std::int32_t operand = -1;   ///< which operand, or -1
   std::int32_t pattern_node = -1;
   std::int32_t graph_node = -1;
+  std::int32_t other_node = -1;  ///< another node that has part in it, as the reader of a value that must not be read
 
   constexpr verdict() = default;
   /// From a plain yes or no, for callers that have nothing to explain.

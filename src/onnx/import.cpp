@@ -235,9 +235,9 @@ void importer::import_node(const model_node& node) {
   try {
     for (const std::string& name : names_read(node)) poisoned = !find(name) || poisoned;
     if (!poisoned) lower(node, opset);
-    else if (users_rule_of(node) == nullptr && function_of(node) == nullptr && !is_control(node) &&
-             built_in_rules().count({node.domain, node.operator_type}) == 0)
-      fail("there is no such operator here", false);
+    else if (users_rule_of(node) == nullptr && users_kind_of(node) == nullptr && function_of(node) == nullptr &&
+             !is_control(node) && built_in_rules().count({node.domain, node.operator_type}) == 0)
+      fail(unknown_operator(node), false);
     for (const std::string& output : node.outputs)
       if (!poisoned && !output.empty() && reads(output) && scope_->names.count(output) == 0)
         fail("its output " + printable(output) + " is not supported", false);
@@ -264,6 +264,7 @@ auto importer::users_rule_of(const model_node& node) const -> decltype(lowering_
 void importer::lower(const model_node& node, std::int64_t opset) {
   lowering n(*this, node, opset);
   if (const auto lower_own = users_rule_of(node); lower_own != nullptr) return lower_own(n);
+  if (const kind_info* kind = users_kind_of(node); kind != nullptr) return lower_kind(n, *kind);
   if (const model_function* function = function_of(node); function != nullptr) return call_function(node, *function);
   if (is_control(node)) {
     if (node.operator_type == "If") return lower_if(n);
@@ -271,7 +272,7 @@ void importer::lower(const model_node& node, std::int64_t opset) {
     return lower_scan(n);
   }
   const auto found = built_in_rules().find({node.domain, node.operator_type});
-  if (found == built_in_rules().end()) n.unsupported("there is no such operator here");
+  if (found == built_in_rules().end()) n.unsupported(unknown_operator(node));
   if (node.domain.empty() && scope_->opsets->count("") == 0)
     n.invalid("the model imports no version of ONNX's operators");
   found->second(n);
@@ -322,6 +323,7 @@ graph importer::run(load_report& found) {
 }
 
 graph load(const std::string& file, const load_options& options, load_report* report) {
+  check_kinds(options.kinds);
   const model read = read_model(file, {.tensor_bytes = options.most_bytes});
   load_report own;
   importer work(read, options);

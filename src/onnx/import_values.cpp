@@ -61,8 +61,8 @@ void importer::spend(std::size_t bytes) {
 
 bool importer::foldable(const kind_info& kind, std::span<const value> operands, const attribute_words& words) {
   if ((kind.reference == nullptr && kind.body == nullptr) || kind.bodies != 0) return false;
-  std::vector<tensor_type> in, out(kind.outputs);
-  std::vector<std::span<const std::int64_t>> integers;
+  std::vector<tensor_type> in, out(detail::outputs_of(kind, words.list(), {}));
+  std::vector<list_view<const std::int64_t>> integers;
   std::size_t read = 0, written = 0;
   std::int64_t elements = 0;
   for (const value v : operands) {

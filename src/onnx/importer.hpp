@@ -71,6 +71,9 @@ struct problem {
   bool is_mistake = false;  ///< the model is wrong, rather than asking for something we lack
 };
 
+/// Refuses kinds that nodes could not be told apart by.
+void check_kinds(std::span<const kind_info* const> kinds);
+
 /// Every name that a graph and its nodes' sub-graphs read from outside it, in order.
 std::vector<std::string> outer_names(const model_graph& g);
 
@@ -105,7 +108,10 @@ class importer {
   void import_node(const model_node& node);
   void lower(const model_node& node, std::int64_t opset);
   auto users_rule_of(const model_node& node) const -> decltype(lowering_rule::lower);  ///< null where there is none
+  const kind_info* users_kind_of(const model_node& node) const;                        ///< null where there is none
   const model_function* function_of(const model_node& node) const;                     ///< null where there is none
+  std::string unknown_operator(const model_node& node) const;                          ///< what to say of one
+  void lower_kind(lowering& n, const kind_info& kind);
   void call_function(const model_node& node, const model_function& function);
   void lower_if(lowering& n);
   void lower_loop(lowering& n);

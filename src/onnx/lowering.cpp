@@ -155,9 +155,8 @@ std::int64_t lowering::axis(std::int64_t given, std::size_t rank) const {
   return given < 0 ? given + count : given;
 }
 
-value lowering::add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes,
-                    text_ref name) {
-  return into_->add(kind, operands, attributes, std::string(name.data, name.size));
+value lowering::add_node(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes) {
+  return into_->add(kind, operands, attributes, {});
 }
 
 value lowering::scalar(double number, dtype type) { return filled({type, {}}, number); }

@@ -23,7 +23,7 @@ shape spatial_extents(const lowering& n, const shape& x) {
   if (x.rank < 3)
     n.invalid("its input has rank " + std::to_string(x.rank) + ", and must be [N, C, spatial...] with at least one " +
               "spatial dimension");
-  return shape(x.list().subspan(2));
+  return x.from(2);
 }
 
 std::int64_t reach(const sliding_window& w, std::size_t d) { return w.dilations[d] * (w.size[d] - 1) + 1; }
@@ -71,7 +71,7 @@ shape weights_window(const lowering& n, const shape& w, std::size_t spatial) {
   if (w.rank != spatial + 2)
     n.invalid("its weights have rank " + std::to_string(w.rank) + ", not that of its input, " +
               std::to_string(spatial + 2));
-  const shape window(w.list().subspan(2));
+  const shape window = w.from(2);
   if (n.has_attribute("kernel_shape") && !(n.to_shape(n.integers("kernel_shape"), "its kernel_shape") == window))
     n.invalid("its kernel_shape is not that of its weights");
   return window;

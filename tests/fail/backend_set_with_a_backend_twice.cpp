@@ -1,5 +1,5 @@
-// expect: a backend_set names the same backend twice
-// Two types of one name: plans name backends by it.
+// expect: a backend_set names the backend (library) twice; name it once
+// One type twice.
 #include <collage/collage.hpp>
 
 namespace c = collage;
@@ -11,5 +11,8 @@ struct library : c::backend<"library"> {
   using patterns = c::patterns<conv_relu>;
   static c::kernel build(const c::match<conv_relu>&, c::build_context&);
 };
-struct other : library {};
-constexpr std::size_t size = c::backend_set<library, other>::size;
+struct other : c::backend<"other"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+};
+constexpr std::size_t size = c::backend_set<library, other, library>::size;

@@ -1,4 +1,4 @@
-// expect: a backend declares the same pattern twice
+// expect: backend (library) declares the pattern (conv_relu) twice
 // Its costs could not be told apart.
 #include <collage/collage.hpp>
 

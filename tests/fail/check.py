@@ -1,45 +1,60 @@
 #!/usr/bin/env python3
-"""Checks one pair of files: NAME.cpp must be refused by the compiler with the text it expects, NAME.ok.cpp accepted.
+"""Checks one pair of files with every compiler: NAME.cpp must be refused with the text it expects, NAME.ok.cpp accepted.
 
-usage: check.py NAME.cpp COMPILER ARGUMENT...
+usage: check.py NAME.cpp --compiler COMPILER... -- ARGUMENT...
+
+What is expected must stand in the first 25 lines that a compiler prints: further down nobody looks for it.
 """
+import argparse
 import pathlib
 import subprocess
 import sys
 
+LINES_READ = 25
+PREFIX = "// expect: "
 
-def compile_file(command: list[str], source: pathlib.Path) -> tuple[bool, str]:
+
+def compile_file(command: list[str], source: pathlib.Path) -> tuple[bool, list[str]]:
     done = subprocess.run([*command, str(source)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    return done.returncode == 0, done.stdout
+    return done.returncode == 0, done.stdout.splitlines()
+
+
+def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], command: list[str]) -> str:
+    """What is wrong with the pair for this compiler; empty if nothing is."""
+    accepted, output = compile_file(command, bad)
+    if accepted:
+        return f"{bad.name} compiles, and must not."
+    first = "\n".join(output[:LINES_READ])
+    for text in expected:
+        if text not in first:
+            return f"{bad.name} is refused without '{text}' in the first {LINES_READ} lines; it was told:\n{first}"
+    accepted, output = compile_file(command, good)
+    return "" if accepted else f"{good.name} must compile; it was told:\n" + "\n".join(output)
 
 
 def main() -> int:
-    bad, command = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    good = bad.with_name(bad.stem + ".ok.cpp")
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("source", type=pathlib.Path)
+    parser.add_argument("--compiler", nargs="+", required=True)
+    split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    asked, arguments = parser.parse_args(sys.argv[1:split]), sys.argv[split + 1:]
 
-    prefix = "// expect: "
-    expected = [line[len(prefix):].rstrip() for line in bad.read_text().splitlines() if line.startswith(prefix)]
+    bad = asked.source
+    good = bad.with_name(bad.stem + ".ok.cpp")
+    expected = [line[len(PREFIX):].rstrip() for line in bad.read_text().splitlines() if line.startswith(PREFIX)]
     if not expected:
-        print(f"{bad.name} has no line '{prefix}TEXT': it would pass for any reason.")
+        print(f"{bad.name} has no line '{PREFIX}TEXT': it would pass for any reason.")
         return 1
     if not good.exists():
         print(f"{bad.name} has no twin {good.name}: nothing shows that it fails for the reason it means to.")
         return 1
 
-    accepted, output = compile_file(command, bad)
-    if accepted:
-        print(f"{bad.name} compiles, and must not.")
-        return 1
-    for text in expected:
-        if text not in output:
-            print(f"{bad.name} is refused without the text '{text}'; the compiler said:\n{output}")
-            return 1
-
-    accepted, output = compile_file(command, good)
-    if not accepted:
-        print(f"{good.name} must compile; the compiler said:\n{output}")
-        return 1
-    return 0
+    failed = 0
+    for compiler in asked.compiler:
+        if wrong := check(bad, good, expected, [compiler, *arguments]):
+            print(f"{compiler}: {wrong}")
+            failed = 1
+    return failed
 
 
 sys.exit(main())

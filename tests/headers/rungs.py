@@ -20,12 +20,12 @@ ENGINE = (*CORE, "umbrella", "graph", "kernels", "oracle", "passes", "engine")
 # name, files (the first that matches wins), the rungs its headers may include beside their own
 RUNGS = [
     ("umbrella", r"collage\.hpp", CORE),
-    (WORDS, r"(fwd|dtype|shape|layout|error|verdict)\.hpp|detail/.*", ()),
+    (WORDS, r"(fwd|dtype|list_view|shape|layout|error|verdict)\.hpp|detail/.*", ()),
     (OPERATORS, r"ops\.hpp|op/.*", (WORDS,)),
-    (GRAPHS, r"graph/(view|define|build)\.hpp", (WORDS, OPERATORS)),
+    (GRAPHS, r"graph/(view|define|build)\.hpp|graph/detail/static_.*", (WORDS, OPERATORS)),
     ("networks", r"zoo\.hpp|zoo/.*", (WORDS, OPERATORS, GRAPHS)),
     (PATTERNS, r"pattern/.*", (WORDS, OPERATORS, GRAPHS)),
-    (SETS, r"backend\.hpp|backend_set\.hpp", (WORDS, OPERATORS, GRAPHS, PATTERNS)),
+    (SETS, r"backend\.hpp|backend_set\.hpp|set/.*", (WORDS, OPERATORS, GRAPHS, PATTERNS)),
     ("graph for Boost", r"graph/boost\.hpp", (*CORE, "graph")),
     ("graph", r"graph/.*", CORE),
     ("kernels", r"run/(space|tensor|kernel|team|elements)\.hpp", (*CORE, "graph")),

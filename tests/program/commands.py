@@ -53,6 +53,22 @@ class Pages(Case):
                 self.assertEqual(list(p), ["name", "describe"])
                 self.assertIn("(", p["describe"])
 
+    def test_coverage(self):
+        page = self.succeeds("backends", "--coverage").stdout
+        self.fits_page(page)
+        lines = page.splitlines()
+        listed = [b["name"] for b in json.loads(self.succeeds("backends", "--json").stdout)
+                  if b["patterns"] and b["name"] != "reference"]
+        self.assertEqual(lines[0].split(), ["operator", *listed])
+        rows = json.loads(self.succeeds("backends", "--coverage", "--json").stdout)
+        self.assertEqual([row["operator"] for row in rows], [line.split("  ")[0] for line in lines[1:]])
+        for row in rows:
+            self.assertEqual(row["backends"]["portable"], {"alone": True, "fused": 0})
+            for cell in row["backends"].values():
+                self.assertEqual(list(cell), ["alone", "fused"])
+                self.assertTrue(cell["alone"] or cell["fused"])
+        self.assertEqual(rows[-1]["operator"], "any other")
+
     def test_zoo(self):
         self.fits_page(self.succeeds("zoo").stdout)
         self.assertEqual([n["name"] for n in json.loads(self.succeeds("zoo", "--json").stdout)], ZOO)

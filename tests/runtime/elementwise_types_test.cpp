@@ -5,6 +5,7 @@
 #include <collage/backend_set.hpp>
 #include <collage/backends/portable.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/op/built_in.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/tensor.hpp>

@@ -55,7 +55,7 @@ TEST(fold_constants, every_output_of_a_node) {
   c::graph_builder g;
   const c::value x = g.input("x", {c::dtype::f32, {3}});
   const c::value first = g(both_signs, floats(g, "w", {1, -2, 3}));
-  g.output("y", g(op::add, x, {first.index + 1}));
+  g.output("y", g(op::add, x, first[1]));
   g.output("constant", first);
   const c::graph before = g.finish(), after = fold_constants(before);
   EXPECT_EQ(node_names(after), std::vector<std::string>{"add_1"});

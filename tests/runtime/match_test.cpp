@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <collage/collage.hpp>
+#include <collage/graph/explain.hpp>
 #include <collage/graph/graph.hpp>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace {
@@ -29,7 +31,7 @@ TEST(match, a_match_answers_for_its_parts) {
   const c::graph g = b.finish();
 
   c::match_record record;
-  ASSERT_TRUE(match_at(g.view(), conv_bias_act::expr.node, 2, record));
+  ASSERT_TRUE(match_at(g.view(), c::nodes_of<conv_bias_act>, 2, record));
   const c::match<conv_bias_act> m(g.view(), record);
   EXPECT_EQ(m[op::conv].groups, 2);
   EXPECT_EQ(m[op::conv].pads_begin, (c::shape{1, 1}));
@@ -59,7 +61,7 @@ TEST(match, attributes_of_what_is_not_there_are_the_defaults) {
   b.output("out", b(op::relu, b(op::add, b(op::conv, x, w), b.scalar("bias", 1))));
   const c::graph g = b.finish();
   c::match_record record;
-  ASSERT_TRUE(match_at(g.view(), conv_bias_act::expr.node, 2, record));
+  ASSERT_TRUE(match_at(g.view(), c::nodes_of<conv_bias_act>, 2, record));
   const c::match<conv_bias_act> m(g.view(), record);
   EXPECT_EQ(m[op::leaky_relu].alpha, op::alpha_attributes{}.alpha) << "relu was matched";
 }
@@ -72,13 +74,62 @@ TEST(match, single_operators_take_their_optional_operands) {
   b.output("out", b(op::concat, {x, y, x}, {.axis = 1}));
   const c::graph g = b.finish();
   c::match_record record;
-  EXPECT_TRUE(match_at(g.view(), c::single<op::conv>::expr.node, 0, record));
+  EXPECT_TRUE(match_at(g.view(), c::nodes_of<c::single<op::conv>>, 0, record));
   EXPECT_EQ(record.arguments, 2U);
-  EXPECT_TRUE(match_at(g.view(), c::single<op::conv>::expr.node, 1, record));
+  EXPECT_TRUE(match_at(g.view(), c::nodes_of<c::single<op::conv>>, 1, record));
   EXPECT_EQ(record.arguments, 3U);
-  ASSERT_TRUE(match_at(g.view(), c::single<op::concat>::expr.node, 2, record));
+  ASSERT_TRUE(match_at(g.view(), c::nodes_of<c::single<op::concat>>, 2, record));
   EXPECT_EQ(std::vector<std::uint32_t>(record.argument_list().begin(), record.argument_list().end()),
             (std::vector<std::uint32_t>{x.index, y.index}));
+}
+
+struct conv_relus : c::pattern<"conv_relus"> {
+  static constexpr auto expr =
+      c::repeat<1, 4>(op::relu(op::conv(c::previous, constant.as<"w">())).as<"layer">(), c::variable.as<"x">());
+};
+
+TEST(match, a_repetition_is_asked_by_iteration) {
+  c::graph_builder b;
+  c::value x = b.input("x", {1, 3, 8, 8});
+  for (int i = 0; i < 3; ++i)
+    x = b(op::relu, b(op::conv, x, b.constant(c::label("w") + i, {3, 3, 1, 1}, c::uniform{-1, 1})));
+  b.output("out", x);
+  const c::graph g = b.finish();
+  const c::graph_view view = g.view();
+  c::match_record record;
+  ASSERT_TRUE(match_at(view, c::nodes_of<conv_relus>, 5, record));
+  const c::match<conv_relus> m(view, record);
+  ASSERT_EQ(m.count<"w">(), 3U);
+  EXPECT_EQ(m.count<"x">(), 1U);
+  for (std::size_t i = 0; i < m.count<"w">(); ++i)
+    EXPECT_EQ(g.value_name(m.get<"w">(i).value), "w" + std::to_string(i)) << "counted from the start";
+  EXPECT_FALSE(m.get<"w">(3).present());
+  EXPECT_FALSE(m.get<"w">(100).present());
+  EXPECT_EQ(m.get<"layer">(2).value, m.output().value);
+  EXPECT_EQ(m.get<"x">().value, g.inputs()[0]);
+}
+
+TEST(match, why_not_with_the_names_of_the_graph) {
+  c::graph_builder b;
+  const c::value x = b.input("image", {1, 3, 8, 8});
+  const c::value y = b.named("stem")(op::conv, x, b.constant("weights", {4, 3, 3, 3}, c::uniform{-1, 1}));
+  b.output("out", b.named("act")(op::relu, b(op::add, y, b.input("other", {4, 1, 1}))));
+  const c::graph g = b.finish();
+  EXPECT_STREQ(
+      c::explain_match(conv_bias_act{}, g, 2).text,
+      "pattern conv_bias_act does not match at node 2 (relu, act): operand 1 of node 1 (add) is the input other "
+      "where the pattern has constant as bias: a constant is wanted here");
+  EXPECT_STREQ(
+      c::explain_match(conv_bias_act{}, g).text,
+      "pattern conv_bias_act does not match anywhere; it comes nearest at node 2 (relu, act): operand 1 of node "
+      "1 (add) is the input other where the pattern has constant as bias: a constant is wanted here");
+  EXPECT_STREQ(c::explain_match(op::add(op::conv(any, any), any), g).text,
+               "the pattern matches at node 1 (add), of nodes 0 and 1");
+  EXPECT_STREQ(c::explain_match("of the table", c::nodes_of<c::single<op::conv>>, g, 1).text,
+               "pattern of the table does not match at node 1 (add): there is node 1 (add) where the pattern has "
+               "conv(any, any, maybe any): it is another operator");
+  EXPECT_STREQ(c::explain_match(conv_relus{}, g, 17).text,
+               "pattern conv_relus cannot match at node 17: the graph has 3 nodes, counted from 0");
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ TEST_F(onednn_rows_test, rows) {
         for (const bool bias : {false, true})
           check(
               [&](graph_builder& g, data_source& data) {
-                const shape row(s.list().subspan(static_cast<std::size_t>(axis)));
+                const shape row = s.from(static_cast<std::size_t>(axis));
                 const value x = g.input("x", f32(s));
                 const value scale = data.constant(g, "scale", f32(row));
                 if (!bias) return g(op::layer_norm, x, scale, {.axis = axis});

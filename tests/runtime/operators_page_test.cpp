@@ -1,10 +1,11 @@
 // docs/operators.md lists every operator kind as it is described in code.
-#include <collage/ops.hpp>
+#include <collage/op/built_in.hpp>
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
+#include <span>
 #include <sstream>
 #include <string>
 

@@ -61,7 +61,7 @@ TEST(remove_duplicates, every_output_of_a_node) {
   c::graph_builder g;
   const c::value x = g.input("x", {c::dtype::f32, {3}});
   const c::value a = g(both_signs, x), b = g(both_signs, x);
-  g.output("y", g(op::sub, a, {b.index + 1}));
+  g.output("y", g(op::sub, a, b[1]));
   g.output("same", {b.index + 1});
   const c::graph after = without_duplicates(g.finish());
   EXPECT_EQ(node_names(after), (names{"both_signs_0", "sub_2"}));

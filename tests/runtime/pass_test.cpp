@@ -55,7 +55,7 @@ TEST(rewrite, keeps_long_names_and_several_outputs) {
   const c::value x = g.input(long_name + "x", {c::dtype::f32, {3}});
   const c::value operands[] = {x};
   const c::value first = g.add(c::kind_of<struct both_signs>, operands, {}, long_name);
-  g.output(long_name + "y", g(op::sub, first, {first.index + 1}));
+  g.output(long_name + "y", g(op::sub, first, first[1]));
   const c::graph before = g.finish(), after = rewrite(before, {});
   EXPECT_EQ(node_names(after), (std::vector<std::string>{long_name, "sub_0"}));
   EXPECT_EQ(after.value_name(first.index + 1), long_name + ":1");
@@ -148,7 +148,7 @@ TEST(remove_dead, keeps_what_reaches_an_output) {
   const c::value dead = g(op::exp, x);
   g(op::mul, dead, floats(g, "read by the dead", {4, 5, 6}));
   const c::value half = g(both_signs, g(op::add, x, w));
-  g.output("y", g(op::relu, {half.index + 1}));
+  g.output("y", g(op::relu, half[1]));
   const c::graph before = g.finish(), after = remove_dead(before);
 
   EXPECT_EQ(node_names(after), (std::vector<std::string>{"add_2", "both_signs_3", "relu_4"}));

@@ -166,7 +166,7 @@ TEST(pattern, every_output_of_an_inner_operator_counts) {
     sketch s;
     const c::value first = s(split, s.x);
     s.output("a", s(op::relu, first));
-    if (read) s.output("b", s(op::neg, {first.index + 1}));
+    if (read) s.output("b", s(op::neg, first[1]));
     return s.finish();
   };
   EXPECT_TRUE(match(graph(false), op::relu(split(any)), 1).matched);
@@ -282,7 +282,7 @@ TEST(pattern, a_pattern_larger_than_the_graph) {
   sketch s;
   const auto o = match(s, op::relu(op::relu(op::relu(op::relu(any)))), s(op::relu, s(op::relu, s.x)));
   EXPECT_FALSE(o.matched);
-  EXPECT_EQ(o.rule(), "an operator's output is wanted here");
+  EXPECT_EQ(o.rule(), "an operator is wanted here, and no operator computes this");
   EXPECT_EQ(o.why.pattern_node, 2);
   EXPECT_EQ(o.why.graph_node, 0) << "the reader of the graph's input";
   EXPECT_EQ(o.why.operand, 0);

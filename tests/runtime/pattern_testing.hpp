@@ -1,4 +1,4 @@
-// What the tests of the matcher share: kinds with unusual operands, a graph to sketch on, and an outcome to ask.
+// What the tests of the matcher share: a graph to sketch on, and an outcome to ask.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -9,28 +9,10 @@
 #include <string>
 #include <vector>
 
+#include "../pattern_kinds.hpp"
 #include "random_graph.hpp"
 
 namespace collage_test {
-
-/// Any number of operands of one shape; and one with an optional second operand.
-inline constexpr struct sum : c::kind<sum> {
-  static constexpr char name[] = "sum";
-  static constexpr c::arity inputs{1, c::any_number};
-  static constexpr c::verdict infer(const attributes&, c::inference& io) { return io.out[0] = io.in[0], c::verdict(); }
-} sum{};
-inline constexpr struct biased : c::kind<biased> {
-  static constexpr char name[] = "biased";
-  static constexpr c::arity inputs{1, 2};
-  static constexpr c::verdict infer(const attributes&, c::inference& io) { return io.out[0] = io.in[0], c::verdict(); }
-} biased{};
-inline constexpr struct split : c::kind<split> {
-  static constexpr char name[] = "split";
-  static constexpr std::uint32_t outputs = 2;
-  static constexpr c::verdict infer(const attributes&, c::inference& io) {
-    return io.out[0] = io.out[1] = io.in[0], c::verdict();
-  }
-} split{};
 
 inline const c::tensor_type vec{c::dtype::f32, {4}};
 
@@ -50,10 +32,10 @@ struct outcome {
 template <std::size_t N>
 outcome match(const c::graph& g, const c::expression<N>& pattern, std::uint32_t node) {
   outcome o;
-  o.matched = match_at(g.view(), pattern.node, node, o.record, &o.why);
+  o.matched = match_at(g.view(), pattern, node, o.record, &o.why);
   EXPECT_EQ(o.matched, o.why.rule == nullptr) << "a miss has a reason";
   c::match_record silent;
-  EXPECT_EQ(match_at(g.view(), pattern.node, node, silent), o.matched) << "asking for the reason changes nothing";
+  EXPECT_EQ(match_at(g.view(), pattern, node, silent), o.matched) << "asking for the reason changes nothing";
   return o;
 }
 template <std::size_t N>

@@ -1,4 +1,7 @@
+#include <boost/hana/size.hpp>
+#include <collage/backends/portable.hpp>
 #include <collage/place.hpp>
+#include <collage/place/backends.hpp>
 #include <collage/search/checker.hpp>
 
 #include <gtest/gtest.h>
@@ -110,6 +113,42 @@ TEST(place, wrong_results_and_failures_are_refused_with_a_reason) {
   EXPECT_TRUE(told("liar", "wrong result"));
   EXPECT_TRUE(told("unable", "this processor is too old"));
   EXPECT_TRUE(told("absent", "libabsent.so was not found"));
+}
+
+TEST(place, the_backends_of_a_set_are_visited_in_order) {
+  using set = c::backend_set<absent, loops>;
+  std::string told;
+  std::size_t patterns = 0;
+  c::for_each_backend<set>([&](auto type) {
+    using backend = typename decltype(type)::type;
+    told += std::string(backend::name) + (c::probe_of<backend>().available ? " is here; " : " is not; ");
+    patterns += c::declaration_of<backend>.patterns.size();
+  });
+  EXPECT_EQ(told, "absent is not; loops is here; ");
+  EXPECT_EQ(patterns, 5U);
+  c::for_each_backend<c::backend_set<>>([](auto) { FAIL() << "there is none"; });
+  static_assert(decltype(boost::hana::size(c::backend_types<set>))::value == 2);
+}
+
+TEST(place, what_is_refused_is_reported_without_measuring_too) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {2, 8}});
+  g.output("y", g(op::relu, g(op::add, x, g.input("row", {c::dtype::f32, {8}}))));
+  const c::graph network = g.finish();
+  c::place_report report;
+  c::place_options o = quick();
+  o.report = &report;
+  o.measure = false;
+  c::place<c::backend_set<absent, unable, loops, c::portable>>(network, o);
+  const auto told = [&](const std::string& backend, const std::string& pattern, const std::string& text) {
+    for (const c::place_refusal& r : report.refusals)
+      if (r.backend == backend && r.pattern == pattern && r.reason.find(text) != std::string::npos) return true;
+    return false;
+  };
+  EXPECT_TRUE(told("absent", "", "libabsent.so was not found"));          // by probe
+  EXPECT_TRUE(told("unable", "relu", "this processor is too old"));       // by build
+  EXPECT_TRUE(told("loops", "add", "its operands must have one shape"));  // by accepts
+  EXPECT_EQ(report.measured, 0U);
 }
 
 TEST(place, nodes_that_a_backend_refuses_are_borrowed_and_named) {

@@ -67,9 +67,10 @@ c::plan example(const c::graph& g) {
                       0.5,
                       0.25,
                       0.75,
-                      {{"two", "conv_relu", "kernel b", 1.5}, {"two", "other", "c", 2}}},
-                     {c::alias_backend, "reshape", 0, "view", {2}, 0, 0, 0, {}},
-                     {"two", "tanh", 0, "kernel d", {3}, 0.125, 0.0625, 0.25, {}}};
+                      {{"two", "conv_relu", "kernel b", 1.5}, {"two", "other", "c", 2}},
+                      {}},
+                     {c::alias_backend, "reshape", 0, "view", {2}, 0, 0, 0, {}, {}},
+                     {"two", "tanh", 0, "kernel d", {3}, 0.125, 0.0625, 0.25, {}, {}}};
   c::placement single = p.chosen;
   single.name = "one";
   single.borrowed = {"tanh_3"};

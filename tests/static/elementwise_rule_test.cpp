@@ -1,6 +1,8 @@
 // Shape rules and descriptions of elementwise kinds whose operands or result have types of their own.
 #include "infer.hpp"
 
+#include <collage/op/built_in.hpp>
+
 namespace {
 
 using namespace collage_test;

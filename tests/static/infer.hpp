@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
-#include <span>
 
 namespace collage_test {
 
@@ -22,12 +21,13 @@ struct inferred {
 };
 
 template <c::operator_kind K>
-constexpr inferred infer_list(const K&, std::span<const c::tensor_type> types, const typename K::attributes& attributes,
-                              std::span<const std::span<const std::int64_t>> contents = {}) {
+constexpr inferred infer_list(const K&, c::list_view<const c::tensor_type> types,
+                              const typename K::attributes& attributes,
+                              c::list_view<const c::list_view<const std::int64_t>> contents = {}) {
   c::attribute_words words = c::to_words(attributes);
   if (c::kind_of<K>.normalise != nullptr) c::kind_of<K>.normalise(words, types);
   c::tensor_type out[8];
-  c::inference io{types, std::span(out).first(K::outputs < 8 ? K::outputs : 8), contents};
+  c::inference io{types, c::list_view<c::tensor_type>(out, K::outputs < 8 ? K::outputs : 8), contents};
   inferred result;
   result.why = c::kind_of<K>.infer(words.list(), io);
   result.out = out[0];
@@ -37,8 +37,8 @@ constexpr inferred infer_list(const K&, std::span<const c::tensor_type> types, c
 template <c::operator_kind K>
 constexpr inferred infer_types(const K& kind, std::initializer_list<c::tensor_type> in,
                                const typename K::attributes& attributes = {},
-                               std::span<const std::span<const std::int64_t>> contents = {}) {
-  return infer_list(kind, std::span<const c::tensor_type>(in.begin(), in.size()), attributes, contents);
+                               c::list_view<const c::list_view<const std::int64_t>> contents = {}) {
+  return infer_list(kind, c::list_view<const c::tensor_type>(in.begin(), in.size()), attributes, contents);
 }
 
 /// The same for float32 operands.
@@ -48,7 +48,7 @@ constexpr inferred infer(const K& kind, std::initializer_list<c::shape> in,
   c::tensor_type types[8];
   std::size_t count = 0;
   for (const c::shape& dims : in) types[count++] = {c::dtype::f32, dims};
-  return infer_list(kind, std::span<const c::tensor_type>(types, count), attributes);
+  return infer_list(kind, c::list_view<const c::tensor_type>(types, count), attributes);
 }
 
 }  // namespace collage_test

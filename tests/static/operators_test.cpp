@@ -55,8 +55,6 @@ inline constexpr struct swish : c::elementwise_kind<swish, 1> {
 static_assert(c::operator_kind<struct swish>);
 static_assert(c::kind_of<decltype(swish)>.body->inputs == 1);
 static_assert(!c::operator_kind<int>);
-struct nameless : c::kind<nameless> {};
-static_assert(!c::operator_kind<nameless>);
 
 // Attributes as words -------------------------------------------------------------------------------------------------
 

@@ -164,7 +164,7 @@ static_assert(infer(op::reshape, {{u}}, {.dims = {std::int64_t{1} << 40, std::in
 
 constexpr c::tensor_type data{c::dtype::f32, {2, 3, 4}};
 constexpr std::int64_t target[] = {4, -1};
-constexpr std::span<const std::int64_t> known[] = {{}, target};
+constexpr c::list_view<const std::int64_t> known[] = {{}, target};
 static_assert(infer_types(op::reshape, {data, {c::dtype::i64, {2}}}, {}, known).is({4, 6}));
 static_assert(infer_types(op::reshape, {data, {c::dtype::i64, {2}}}).out.dims.rank == 2);
 static_assert(!infer_types(op::reshape, {data, {c::dtype::i64, {2}}}).out.dims.is_concrete(),

@@ -2,6 +2,8 @@
 
 #include <collage/backend_set.hpp>
 #include <collage/backends/reference.hpp>
+#include <collage/pattern/describe.hpp>
+#include <collage/place/backends.hpp>
 
 #if COLLAGE_HAS_EIGEN
 #include <collage/backends/eigen.hpp>
@@ -15,6 +17,7 @@
 #endif
 
 #include <algorithm>
+#include <cstddef>
 
 namespace program {
 
@@ -22,20 +25,9 @@ namespace c = collage;
 
 namespace {
 
-// A set is a list of types, and the preprocessor cannot leave one out of the middle: lists are joined instead.
-template <class... Set>
-struct joined;
-template <class... A>
-struct joined<c::backend_set<A...>> {
-  using type = c::backend_set<A...>;
-};
-template <class... A, class... B, class... Rest>
-struct joined<c::backend_set<A...>, c::backend_set<B...>, Rest...> {
-  using type = typename joined<c::backend_set<A..., B...>, Rest...>::type;
-};
-
-// Preferred first: portable covers everything and stands last.
-using program_set = typename joined<
+// The preprocessor cannot leave a type out of the middle of a list: sets are united instead. Preferred first: portable
+// covers everything and stands last.
+using program_set = c::set_union<
 #if COLLAGE_HAS_ONEDNN
     c::backend_set<c::onednn>,
 #endif
@@ -45,7 +37,7 @@ using program_set = typename joined<
 #if COLLAGE_HAS_EIGEN
     c::backend_set<c::eigen>,
 #endif
-    c::backend_set<c::portable>>::type;
+    c::backend_set<c::portable>>;
 
 /// What a complete build has, and what to install for it.
 struct known_backend {
@@ -71,17 +63,19 @@ c::backend_table backends() { return c::table_of<program_set>; }
 
 std::vector<described_backend> describe_backends() {
   std::vector<described_backend> list;
-  for (const c::backend_entry& b : backends()) {
-    const c::probe_result found = b.probe();
+  c::for_each_backend<program_set>([&](auto type) {
+    using backend = typename decltype(type)::type;
+    const c::probe_result found = c::probe_of<backend>();
     described_backend d;
-    d.name = b.name;
+    d.name = backend::name;
     d.available = found.available;
     d.version = found.version;
     d.details = found.details;
     d.reason = found.reason;
-    for (const c::pattern_entry& p : b.patterns) d.patterns.push_back({p.name, c::describe(p.nodes).text});
+    for (const c::declared_pattern& p : c::declaration_of<backend>.patterns)
+      d.patterns.push_back({p.name, c::describe(p.nodes).text});
     list.push_back(std::move(d));
-  }
+  });
   for (const known_backend& k : complete)
     if (std::none_of(list.begin(), list.end(), [&](const described_backend& d) { return d.name == k.name; }))
       list.push_back(left_out(k));
@@ -94,6 +88,15 @@ std::vector<described_backend> describe_backends() {
   d.details = std::string(oracle.details) + "; the oracle, which checks the others and is never placed";
   list.push_back(std::move(d));
   return list;
+}
+
+described_coverage describe_coverage() {
+  constexpr const auto& table = c::coverage_of<program_set>;
+  described_coverage all;
+  all.backends.assign(table.backend, table.backend + table.backends());
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    all.rows.push_back({table.kind[row], {table.cell[row], table.cell[row] + table.backends()}});
+  return all;
 }
 
 void check_backend_names(const std::vector<std::string>& names) {

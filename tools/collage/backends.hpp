@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/run/backend_table.hpp>
+#include <collage/set/coverage.hpp>
 
 #include <string>
 #include <vector>
@@ -28,6 +29,17 @@ struct described_backend {
   std::vector<described_pattern> patterns;
 };
 std::vector<described_backend> describe_backends();
+
+/// Which operators the backends of this program declare.
+struct described_coverage {
+  struct row {
+    std::string kind;
+    std::vector<collage::coverage_cell> cells;  ///< by backend
+  };
+  std::vector<std::string> backends;
+  std::vector<row> rows;
+};
+described_coverage describe_coverage();
 
 /// Throws where a name is no backend of this program, with a sentence that says what there is.
 void check_backend_names(const std::vector<std::string>& names);

@@ -5,9 +5,46 @@
 
 #include <collage/io/json.hpp>
 
+#include <string>
+#include <utility>
+#include <vector>
+
 namespace program {
 
+namespace {
+
+/// "alone, 5 fused"; "-" for nothing.
+std::string to_text(const collage::coverage_cell& cell) {
+  std::string text = cell.alone ? "alone" : "";
+  if (cell.fused != 0) text += (text.empty() ? "" : ", ") + std::to_string(cell.fused) + " fused";
+  return text.empty() ? "-" : text;
+}
+
+int show_coverage(const options& given) {
+  const described_coverage coverage = describe_coverage();
+  collage::json list = collage::json::array();
+  std::vector<column> columns{{"operator"}};
+  for (const std::string& name : coverage.backends) columns.push_back({name});
+  table page(std::move(columns));
+  for (const described_coverage::row& row : coverage.rows) {
+    collage::json takers = collage::json::object();
+    std::vector<cell> cells{{row.kind, colour::bold}};
+    for (std::size_t b = 0; b < row.cells.size(); ++b) {
+      const collage::coverage_cell& c = row.cells[b];
+      cells.push_back(to_text(c));
+      if (!(c == collage::coverage_cell{})) takers[coverage.backends[b]] = {{"alone", c.alone}, {"fused", c.fused}};
+    }
+    list.push_back({{"operator", row.kind}, {"backends", takers}});
+    page.add(std::move(cells));
+  }
+  print(given.json ? collage::to_text(list) : page.text());
+  return 0;
+}
+
+}  // namespace
+
 int show_backends(const options& given) {
+  if (given.coverage) return show_coverage(given);
   collage::json list = collage::json::array();
   std::string page;
   for (const described_backend& b : describe_backends()) {

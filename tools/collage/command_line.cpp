@@ -165,7 +165,8 @@ command_line parse(int argc, char** argv) {
   };
   add("backends", show_backends, "List the backends: version, what they run, or why they are not there",
       "With --json, every pattern is described in words.")
-      .output();
+      .output()
+      ->add_flag("--coverage", given.coverage, "Print which operators each backend declares instead");
   add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
   add("inspect", inspect, "Print a network: its nodes, shapes and size",
       "Example:\n  collage inspect zoo:dcgan-paper --dot dcgan.dot && dot -Tsvg dcgan.dot > dcgan.svg")

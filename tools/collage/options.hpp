@@ -18,6 +18,8 @@ struct options {
   bool json = false;
   bool quiet = false;
   std::string plan_file;
+  // backends
+  bool coverage = false;
   // inspect
   std::string dot_file;
   // run

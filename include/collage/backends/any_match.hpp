@@ -1,11 +1,11 @@
 // A match of whichever pattern, for backends that treat all their patterns alike.
 #pragma once
 
+#include <collage/list_view.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/pattern/pattern.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace collage::inline v0 {
 
@@ -24,19 +24,21 @@ class any_match {
   /// The name of the pattern.
   constexpr const char* pattern() const { return pattern_; }
   constexpr const graph_view& graph() const { return *graph_; }
-  /// The operators in an order in which they can be computed, the root last: indices of graph nodes.
-  constexpr std::span<const std::uint32_t> nodes() const { return record_->node_list(); }
+  /// The operators in an order in which they can be computed: indices of graph nodes. The root is the last, unless the
+  /// pattern has several outputs.
+  constexpr list_view<const std::uint32_t> nodes() const { return record_->node_list(); }
   constexpr bool contains(std::uint32_t node) const { return record_->contains(node); }
   /// The values that a kernel reads, in the order of its arguments.
-  constexpr std::span<const std::uint32_t> arguments() const { return record_->argument_list(); }
+  constexpr list_view<const std::uint32_t> arguments() const { return record_->argument_list(); }
   /// Which argument of the kernel a value is; match_record::nothing for others.
   constexpr std::size_t index_of(std::uint32_t value) const {
     for (std::uint32_t i = 0; i < record_->arguments; ++i)
       if (record_->argument[i] == value) return i;
     return match_record::nothing;
   }
-  /// The value that the kernel writes.
-  constexpr std::uint32_t output() const { return output_of(nodes().back()); }
+  /// The value that the kernel writes: the root's. `outputs` are all values that are read outside, the root's first.
+  constexpr std::uint32_t output() const { return record_->output[0]; }
+  constexpr list_view<const std::uint32_t> outputs() const { return record_->output_list(); }
 
   constexpr const kind_info& kind_of(std::uint32_t node) const { return *graph_->nodes[node].kind; }
   template <operator_kind K>
@@ -48,7 +50,7 @@ class any_match {
   constexpr typename K::attributes attributes(std::uint32_t node, const K&) const {
     return from_words<typename K::attributes>(graph_->words_of(node));
   }
-  constexpr std::span<const std::uint32_t> inputs_of(std::uint32_t node) const { return graph_->inputs_of(node); }
+  constexpr list_view<const std::uint32_t> inputs_of(std::uint32_t node) const { return graph_->inputs_of(node); }
   constexpr std::uint32_t output_of(std::uint32_t node) const { return graph_->output_of(node); }
   constexpr const value_record& at(std::uint32_t value) const { return graph_->values[value]; }
   constexpr const tensor_type& type_of(std::uint32_t value) const { return graph_->values[value].type; }

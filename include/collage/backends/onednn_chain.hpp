@@ -89,7 +89,7 @@ constexpr bool is_sane_factor(double x) {
 }
 
 constexpr verdict read_step(const any_match& m, std::uint32_t node, std::uint32_t value, chain& c) {
-  const std::span<const std::uint32_t> in = m.inputs_of(node);
+  const auto in = m.inputs_of(node);
   const std::uint32_t other = in.size() < 2 ? value : in[0] == value ? in[1] : in[0];
   chain_step s{.node = node, .operand = other, .kind = m.kind_of(node).id};
   if (m.is(node, ops::add)) {

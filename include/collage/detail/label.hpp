@@ -28,7 +28,8 @@ class label {
   friend constexpr label operator+(label left, Int number) {
     char digits[24] = {};
     std::size_t at = sizeof(digits) - 1;
-    const bool negative = number < 0;
+    bool negative = false;
+    if constexpr (std::signed_integral<Int>) negative = number < 0;
     do {
       const int digit = static_cast<int>(number % 10);
       digits[--at] = static_cast<char>('0' + (digit < 0 ? -digit : digit));

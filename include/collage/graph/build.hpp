@@ -2,55 +2,182 @@
 #pragma once
 
 #include <collage/detail/label.hpp>
+#include <collage/error.hpp>
 #include <collage/graph/view.hpp>
+#include <collage/list_view.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <initializer_list>
-#include <span>
+#include <type_traits>
 
 namespace collage::inline v0 {
 
-/// The calls with which networks are written. `Derived` has
-///   value input(label name, tensor_type);
-///   value constant(label name, tensor_type, uniform fill);     // elements from the generator
-///   value scalar(label name, double v, dtype = dtype::f32);    // a constant of rank 0
-///   void output(label name, value);
-///   value add(const kind_info&, std::span<const value> operands, const attribute_words&, label name);
-/// and gets from here the calls for nodes: `g(ops::conv, x, w, {.groups = 32})`, `g(ops::concat, {a, b, c}, {.axis =
-/// 1})`. All answer the node's first output. Calls nested as arguments, `g(op, f(g), h(g))`, are made in an order that
-/// the language leaves open; in braces, `g(op, {f(g), h(g)})`, from left to right.
+/// Element type and shape as networks write them: `{1, 3, 224, 224}` is float32, `{dtype::i64, {1, 64}}` is not.
+struct typed_shape : tensor_type {
+  constexpr typed_shape() = default;
+  template <class... Int>
+    requires(sizeof...(Int) > 0 && (std::is_integral_v<Int> && ...))
+  constexpr typed_shape(Int... extents) : tensor_type{dtype::f32, shape(extents...)} {}
+  constexpr typed_shape(const shape& extents) : tensor_type{dtype::f32, extents} {}
+  constexpr typed_shape(dtype element, const shape& extents) : tensor_type{element, extents} {}
+  constexpr typed_shape(const tensor_type& both) : tensor_type(both) {}
+};
+
+namespace detail {
+
+/// Whether a tensor has more elements than graphs hold, so that sizes computed from it stay within 64 bits.
+constexpr bool is_too_large(const shape& dims) {
+  constexpr std::int64_t most = std::int64_t{1} << 48;
+  std::int64_t elements = 1;  // or most + 1
+  for (std::uint32_t i = 0; i < dims.rank; ++i)
+    if (dims.extent[i] > 1) elements = elements > most / dims.extent[i] ? most + 1 : elements * dims.extent[i];
+  return elements > most;
+}
+
+/// The attributes of a kind; of what is none, so that the call is found and can say so.
+template <class K>
+struct attributes_of_anything {
+  using type = no_attributes;
+};
+template <operator_kind K>
+struct attributes_of_anything<K> {
+  using type = typename K::attributes;
+};
+template <class K>
+using attributes_of = typename attributes_of_anything<K>::type;
+
+template <class T> concept list_of_values = std::is_constructible_v<list_view<const value>, const T&>;
+
+/// Whether the calls for nodes can be made with these; a sentence where they cannot.
+template <class K, class... Operands>
+constexpr bool is_node_call() {
+  if constexpr (!operator_kind<K>) {
+    static_assert(operator_kind<K>,
+                  "g(operator, operands..., {attributes}): the first argument is an operator kind, as "
+                  "in g(collage::ops::relu, x)");
+    return false;
+  } else if constexpr (!(std::is_same_v<Operands, value> && ...)) {
+    static_assert((std::is_same_v<Operands, value> && ...),
+                  "an operand of a node is a value: what g.input, g.constant, g.scalar or another node has answered");
+    return false;
+  } else {
+    return true;
+  }
+}
+
+}  // namespace detail
+
+/// The calls that add nodes: `g(ops::conv, x, w, {.groups = 32})`, `g(ops::concat, {a, b, c}, {.axis = 1})`. All answer
+/// the node's first output; `y[1]` is the second. Calls nested as arguments, `g(op, f(g), h(g))`, are made in an order
+/// that the language leaves open; in braces, `g(op, {f(g), h(g)})`, from left to right.
+///
+/// Operands of any type are taken, so that a wrong one is told in one sentence instead of a list of candidates.
 template <class Derived>
-class graph_calls {
+class node_calls {
  public:
-  template <operator_kind K>
-  constexpr value operator()(const K&, value a, const typename K::attributes& attributes = {}) {
-    const value operands[] = {a};
-    return call<K>(operands, attributes);
+  template <class K, class A, class B>
+    requires(!std::is_same_v<B, detail::attributes_of<K>>)
+  constexpr value operator()(const K&, const A& a, const B& b, const detail::attributes_of<K>& attributes = {}) {
+    if constexpr (detail::is_node_call<K, A, B>()) {
+      const value operands[] = {a, b};
+      return call<K>({operands, 2}, attributes);
+    } else {
+      return {};
+    }
   }
-  template <operator_kind K>
-  constexpr value operator()(const K&, value a, value b, const typename K::attributes& attributes = {}) {
-    const value operands[] = {a, b};
-    return call<K>(operands, attributes);
+  template <class K, class A>
+  constexpr value operator()(const K&, const A& a, const detail::attributes_of<K>& attributes = {}) {
+    if constexpr (detail::list_of_values<A>) {
+      return call<K>(list_view<const value>(a), attributes);
+    } else if constexpr (detail::is_node_call<K, A>()) {
+      return call<K>({&a, 1}, attributes);
+    } else {
+      return {};
+    }
   }
-  template <operator_kind K>
-  constexpr value operator()(const K&, value a, value b, value c, const typename K::attributes& attributes = {}) {
-    const value operands[] = {a, b, c};
-    return call<K>(operands, attributes);
+  template <class K, class A, class B, class C>
+    requires(!std::is_same_v<C, detail::attributes_of<K>>)
+  constexpr value operator()(const K&, const A& a, const B& b, const C& c,
+                             const detail::attributes_of<K>& attributes = {}) {
+    if constexpr (detail::is_node_call<K, A, B, C>()) {
+      const value operands[] = {a, b, c};
+      return call<K>({operands, 3}, attributes);
+    } else {
+      return {};
+    }
   }
-  template <operator_kind K>
-  constexpr value operator()(const K&, std::span<const value> operands, const typename K::attributes& attributes = {}) {
-    return call<K>(operands, attributes);
-  }
-  template <operator_kind K>
+  template <class K>
   constexpr value operator()(const K&, std::initializer_list<value> operands,
-                             const typename K::attributes& attributes = {}) {
-    return call<K>(std::span<const value>(operands.begin(), operands.size()), attributes);
+                             const detail::attributes_of<K>& attributes = {}) {
+    if constexpr (detail::is_node_call<K>()) return call<K>({operands.begin(), operands.size()}, attributes);
+    else return {};
   }
 
  private:
   template <class K>
-  constexpr value call(std::span<const value> operands, const typename K::attributes& attributes) {
-    return static_cast<Derived&>(*this).add(kind_of<K>, operands, to_words(attributes), label());
+  constexpr value call(list_view<const value> operands, const typename K::attributes& attributes) {
+    return static_cast<Derived&>(*this).add_node(kind_of<K>, operands, to_words(attributes));
   }
+};
+
+/// The calls for a node with a name of its own: `g.named("stem")(ops::conv, x, w)`.
+template <class Builder>
+class named_node_calls : public node_calls<named_node_calls<Builder>> {
+ public:
+  constexpr named_node_calls(Builder& builder, text_ref name) : builder_(builder), name_(name) {}
+  constexpr value add_node(const kind_info& kind, list_view<const value> operands, const attribute_words& attributes) {
+    return builder_.add(kind, operands, attributes, name_);
+  }
+
+ private:
+  Builder& builder_;
+  text_ref name_;
+};
+
+/// The calls with which networks are written, the same in `define` and in `graph_builder`. `Derived` has
+///   value add_input(text_ref name, const tensor_type&);
+///   value add_constant(text_ref name, const tensor_type&, contents_source, uniform fill);
+///   value add_scalar(text_ref name, double number, dtype);
+///   value add_integers(text_ref name, list_view<const std::int64_t>);
+///   void add_output(text_ref name, value);                      // no name: the value's own
+///   value add(const kind_info&, list_view<const value> operands, const attribute_words&, text_ref name);
+template <class Derived>
+class graph_calls : public node_calls<Derived> {
+ public:
+  constexpr value input(text_ref name, const typed_shape& type) { return self().add_input(name, type); }
+  /// A constant whose contents are bound later, by its name: graph::bind.
+  constexpr value constant(text_ref name, const typed_shape& type) {
+    return self().add_constant(name, type, contents_source::unbound, uniform{});
+  }
+  /// A constant whose elements (float32) come from the generator, in `fill_constants`, unless others are bound.
+  constexpr value constant(text_ref name, const typed_shape& type, uniform fill) {
+    return self().add_constant(name, type, contents_source::rule, fill);
+  }
+  /// A constant of rank 0.
+  constexpr value scalar(text_ref name, double number, dtype type = dtype::f32) {
+    return self().add_scalar(name, number, type);
+  }
+  /// A constant of rank 1 and type int64: axes, extents, the target of a reshape.
+  constexpr value integers(text_ref name, list_view<const std::int64_t> list) {
+    return self().add_integers(name, list);
+  }
+  constexpr value integers(text_ref name, std::initializer_list<std::int64_t> list) {
+    return self().add_integers(name, {list.begin(), list.size()});
+  }
+  /// What the network answers, in order. An output without a name has the value's.
+  constexpr void output(text_ref name, value v) { self().add_output(name, v); }
+  constexpr void output(value v) { self().add_output(text_ref(), v); }
+
+  /// The next node's name; without one it has its kind's and a number.
+  constexpr named_node_calls<Derived> named(text_ref name) { return {self(), name}; }
+
+  /// Called by the calls for nodes.
+  constexpr value add_node(const kind_info& kind, list_view<const value> operands, const attribute_words& attributes) {
+    return self().add(kind, operands, attributes, text_ref());
+  }
+
+ private:
+  constexpr Derived& self() { return static_cast<Derived&>(*this); }
 };
 
 }  // namespace collage::inline v0

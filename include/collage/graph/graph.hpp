@@ -1,30 +1,67 @@
 // The run-time graph: the flat records of graph/view.hpp in vectors, with names and the contents of constants.
 #pragma once
 
+#include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/build.hpp>
+#include <collage/graph/define.hpp>
 #include <collage/graph/view.hpp>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace collage::inline v0 {
 
-/// The contents of a constant: bytes, shared between graphs, or the rule that makes them. `bytes` is null until
-/// `fill_constants` ran.
+/// The contents of a constant: bytes, shared between graphs, or where they will come from. `bytes` is null until they
+/// are bound (`graph::bind`) or made (`fill_constants`).
 struct constant_data {
   std::shared_ptr<const std::byte> bytes;
+  contents_source source = contents_source::unbound;
   uniform fill;
+};
+
+/// Elements of one type, owned by someone else: made from a span, vector or array of numbers, or from std::byte for
+/// elements of any type.
+struct element_list {
+  template <class List>
+    requires requires(const List& list) {
+      list.size();
+      *list.data();
+    }
+  element_list(const List& list) : data(list.data()), count(list.size()) {
+    using element = std::remove_cvref_t<decltype(*list.data())>;
+    if constexpr (std::is_same_v<element, std::byte>) is_raw = true;
+    else type = dtype_of<element>;
+  }
+
+  /// Written out: `network.bind("bias", {0.5F, -1})`. To be used in the same expression.
+  element_list(std::initializer_list<float> list) : data(list.begin()), count(list.size()) {}
+
+  const void* data;
+  std::size_t count;  ///< of elements, or bytes
+  dtype type = dtype::f32;
+  bool is_raw = false;
 };
 
 /// A network. Immutable but for the contents of its constants; made by `graph_builder`, remade by passes. Nodes stand
 /// in a topological order. Copies share the contents of constants.
 class graph {
  public:
+  graph() = default;
+  /// The run-time form of a graph defined at compile time (graph/define.hpp): the same records and names, copied. Its
+  /// constants have the contents that the definition states; the others are bound or filled.
+  template <static_graph Tag>
+  graph(const Tag&) : graph(Tag::graph.lists()) {}
+  template <std::derived_from<detail::defined> Defined>
+  graph(const Defined& made) : graph(made.lists()) {}
+
   graph_view view() const { return {nodes_, values_, operands_, uses_, words_}; }
   std::span<const node_record> nodes() const { return nodes_; }
   std::span<const value_record> values() const { return values_; }
@@ -46,19 +83,23 @@ class graph {
     return std::span(bodies_).subspan(nodes_[node].first_body, nodes_[node].bodies);
   }
 
-  /// The contents of a constant. An error if `fill_constants` has not run.
-  std::span<const std::byte> bytes_of(std::uint32_t value) const {
-    const constant_data& data = constants_[value];
-    if (data.bytes == nullptr)
-      throw error(error_kind::failure, "its contents were not loaded", "constant " + value_names_[value],
-                  "call fill_constants(graph) first");
-    return {data.bytes.get(), values_[value].type.bytes()};
-  }
+  /// The contents of a constant. An error if they are neither bound nor made.
+  std::span<const std::byte> bytes_of(std::uint32_t value) const;
   /// Only meaningful for constants.
   const constant_data& constant(std::uint32_t value) const { return constants_[value]; }
   void set_bytes(std::uint32_t value, std::shared_ptr<const std::byte> bytes) {
     constants_[value].bytes = std::move(bytes);
   }
+
+  /// Gives a constant its contents, which are copied: `network.bind("w", weights)`, in place of those that a rule would
+  /// make. Errors: no constant of that name; one whose contents are part of the network (a scalar, integers that shapes
+  /// follow from); another element type or number of elements.
+  void bind(text_ref name, const element_list& elements);
+  /// The same without copying. The memory must be aligned to 64 bytes, and 64 bytes behind its end must be readable, as
+  /// of `allocate_bytes`.
+  void bind(text_ref name, std::shared_ptr<const std::byte> bytes, std::size_t size);
+  /// The constants that have to be bound still.
+  std::vector<std::uint32_t> unbound() const;
 
   /// Replaces a sub-graph by one that takes and answers the same types.
   void set_body(std::uint32_t node, std::size_t which, std::shared_ptr<const graph> body) {
@@ -70,6 +111,9 @@ class graph {
 
  private:
   friend class graph_builder;
+  explicit graph(const detail::lists_view& lists);
+  std::uint32_t bindable(text_ref name, std::size_t bytes, const dtype* type) const;
+
   std::vector<node_record> nodes_;
   std::vector<value_record> values_;
   std::vector<std::uint32_t> operands_;
@@ -95,32 +139,12 @@ inline std::shared_ptr<std::byte> allocate_bytes(std::size_t size) {
 /// that names the node and the rule.
 class graph_builder : public graph_calls<graph_builder> {
  public:
-  value input(text_ref name, const tensor_type& type) {
-    const value v = add_value(type, value_role::input, std::string(name.data, name.size));
-    graph_.inputs_.push_back(v.index);
-    return v;
-  }
-  /// A constant whose elements come from the generator, in `fill_constants`.
-  value constant(text_ref name, const tensor_type& type, uniform fill) {
-    if (type.type != dtype::f32)
-      throw error(error_kind::invalid_argument, "only float32 constants can be filled by rule", name);
-    const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
-    graph_.constants_[v.index].fill = fill;
-    return v;
-  }
+  using graph_calls<graph_builder>::constant;
+  using graph_calls<graph_builder>::integers;
   /// A constant with given contents (type.bytes() bytes), which are shared, not copied.
   value constant(text_ref name, const tensor_type& type, std::shared_ptr<const std::byte> bytes);
   /// The same constant as in another graph: name, type, contents (shared) and rule.
   value constant(const graph& from, std::uint32_t which);
-  /// A constant of rank 0.
-  value scalar(text_ref name, double number, dtype type = dtype::f32);
-
-  void output(text_ref name, value v) {
-    check(v, "output");
-    graph_.values_[v.index].is_output = true;
-    graph_.outputs_.push_back(v.index);
-    graph_.output_names_.emplace_back(name.data, name.size);
-  }
   /// Adds a node of any kind; answers its first output, behind which the others have consecutive indices. `name` may be
   /// empty. `bodies` are the sub-graphs of a kind that owns any.
   value add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes, text_ref name,
@@ -143,17 +167,23 @@ class graph_builder : public graph_calls<graph_builder> {
   /// The finished graph; the builder is left empty.
   graph finish();
 
+  // What the calls of graph_calls do here.
+  value add_input(text_ref name, const tensor_type& type);
+  value add_constant(text_ref name, const tensor_type& type, contents_source source, uniform fill);
+  value add_scalar(text_ref name, double number, dtype type);
+  value add_integers(text_ref name, std::span<const std::int64_t> list);
+  void add_output(text_ref name, value v);
+
  private:
   value add_value(const tensor_type& type, value_role role, std::string name);
-  void check(value v, const char* where) const {
-    if (v.index >= graph_.values_.size())
-      throw error(error_kind::invalid_argument, "names value " + std::to_string(v.index) + ", which does not exist yet",
-                  where, "add values before the nodes that read them");
-  }
+  void check(value v, const std::string& where) const;
 
   graph graph_;
   std::uint64_t unnamed_ = 0;
 };
+
+/// An error that names all constants that are read and have no contents, and what to do; `place` and engines call it.
+void check_contents(const graph& network);
 
 /// Makes the contents of every constant that is given by a rule; SplitMix64 seeded with the CRC-32 of the name, so the
 /// same for every run and machine.
@@ -165,3 +195,4 @@ void fill_uniform(std::span<float> to, const std::string& name, uniform range);
 }  // namespace collage::inline v0
 
 #include <collage/graph/detail/graph.inl.hpp>
+#include <collage/graph/detail/graph_builder.inl.hpp>

@@ -1,17 +1,21 @@
 // Graphs as flat records: what the matcher and every algorithm sees, of static and run-time graphs alike.
 #pragma once
 
+#include <collage/layout.hpp>
 #include <collage/op/kind.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace collage::inline v0 {
 
 /// A value of a graph under construction: what builders hand out and take.
 struct value {
   std::uint32_t index = 0;
-  friend constexpr bool operator==(value, value) = default;
+  std::uint32_t output = 0;  ///< which output of its node was asked for
+
+  /// Output `k` of the node whose first output this is. Builders refuse one that the node does not have.
+  constexpr value operator[](std::uint32_t k) const { return {index + k, output + k}; }
+  friend constexpr bool operator==(value a, value b) { return a.index == b.index; }
 };
 
 /// Where a value comes from.
@@ -22,6 +26,13 @@ enum class value_role : std::uint8_t { input, constant, computed };
 struct uniform {
   float low = 0;
   float high = 0;
+};
+
+/// Where the contents of a constant come from.
+enum class contents_source : std::uint8_t {
+  unbound,  ///< its user gives them when the network is there: graph::bind
+  rule,     ///< the generator: fill_constants
+  given,    ///< they are part of the network
 };
 
 /// One node: its kind, and where its operands, outputs and attributes lie in the graph's lists.
@@ -42,6 +53,7 @@ struct value_record {
   std::int32_t producer = -1;  ///< the node that computes it, or -1
   std::uint32_t first_use = 0, uses = 0;
   double scalar = 0;
+  std::uint64_t layout = plain.id;  ///< how its elements lie in memory: the id of a `layout`
 };
 
 /// One reading of a value.
@@ -53,25 +65,25 @@ struct use {
 /// A graph: nodes in a topological order (every operand is defined before its reader), over lists owned by someone
 /// else.
 struct graph_view {
-  std::span<const node_record> nodes;
-  std::span<const value_record> values;
-  std::span<const std::uint32_t> operands;
-  std::span<const use> uses;
-  std::span<const std::uint64_t> words;
+  list_view<const node_record> nodes;
+  list_view<const value_record> values;
+  list_view<const std::uint32_t> operands;
+  list_view<const use> uses;
+  list_view<const std::uint64_t> words;
 
   constexpr std::size_t node_count() const { return nodes.size(); }
   constexpr std::uint64_t kind_id_of(std::uint32_t node) const { return nodes[node].kind->id; }
-  constexpr std::span<const std::uint32_t> inputs_of(std::uint32_t node) const {
-    return operands.subspan(nodes[node].first_input, nodes[node].inputs);
+  constexpr list_view<const std::uint32_t> inputs_of(std::uint32_t node) const {
+    return {operands.data() + nodes[node].first_input, nodes[node].inputs};
   }
   constexpr std::uint32_t output_of(std::uint32_t node, std::uint32_t which = 0) const {
     return nodes[node].first_output + which;
   }
-  constexpr std::span<const use> uses_of(std::uint32_t value) const {
-    return uses.subspan(values[value].first_use, values[value].uses);
+  constexpr list_view<const use> uses_of(std::uint32_t value) const {
+    return {uses.data() + values[value].first_use, values[value].uses};
   }
-  constexpr std::span<const std::uint64_t> words_of(std::uint32_t node) const {
-    return words.subspan(nodes[node].first_word, nodes[node].words);
+  constexpr list_view<const std::uint64_t> words_of(std::uint32_t node) const {
+    return {words.data() + nodes[node].first_word, nodes[node].words};
   }
   constexpr bool is_constant(std::uint32_t value) const { return values[value].role == value_role::constant; }
 };

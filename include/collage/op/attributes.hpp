@@ -20,7 +20,6 @@
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
 namespace collage::inline v0 {
@@ -60,7 +59,7 @@ inline constexpr std::size_t max_attribute_words = 72;
 struct attribute_words {
   std::uint64_t word[max_attribute_words] = {};
   std::size_t size = 0;
-  constexpr std::span<const std::uint64_t> list() const { return {word, size}; }
+  constexpr list_view<const std::uint64_t> list() const { return {word, size}; }
 };
 
 namespace detail {
@@ -68,10 +67,11 @@ namespace detail {
 struct attribute_writer {
   attribute_words& out;
 
+  // Few statements: writing and reading is most of what a static graph costs.
   constexpr void put(std::uint64_t w) { out.word[out.size++] = w; }
   constexpr void operator()(const char*, const shape& s) {
-    put(s.rank);
-    for (std::int64_t e : s) put(static_cast<std::uint64_t>(e));
+    out.word[out.size++] = s.rank;
+    for (std::uint32_t i = 0; i < s.rank; ++i) out.word[out.size++] = static_cast<std::uint64_t>(s.extent[i]);
   }
   constexpr void operator()(const char*, const real_list& r) {
     put(r.count);
@@ -88,19 +88,17 @@ struct attribute_writer {
   template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
   constexpr void operator()(const char*, const T& v) {
-    put(static_cast<std::uint64_t>(v));
+    out.word[out.size++] = static_cast<std::uint64_t>(v);
   }
 };
 
 struct attribute_reader {
-  std::span<const std::uint64_t> in;
-  std::size_t at = 0;
+  const std::uint64_t* next;
 
-  constexpr std::uint64_t get() { return in[at++]; }
+  constexpr std::uint64_t get() { return *next++; }
   constexpr void operator()(const char*, shape& s) {
-    const std::uint64_t rank = get();
-    s = shape{};
-    for (std::uint64_t i = 0; i < rank; ++i) s.push_back(static_cast<std::int64_t>(get()));
+    s.rank = static_cast<std::uint32_t>(*next++);
+    for (std::uint32_t i = 0; i < s.rank; ++i) s.extent[i] = static_cast<std::int64_t>(*next++);
   }
   constexpr void operator()(const char*, real_list& r) {
     const std::uint64_t count = get();
@@ -118,7 +116,7 @@ struct attribute_reader {
   template <class T>
     requires(std::is_integral_v<T> || std::is_enum_v<T>)
   constexpr void operator()(const char*, T& v) {
-    v = static_cast<T>(get());
+    v = static_cast<T>(*next++);
   }
 };
 
@@ -135,9 +133,16 @@ constexpr attribute_words to_words(const Attributes& attributes) {
 
 /// Reads a kind's attributes back; `words` must come from to_words of the same struct.
 template <class Attributes>
-constexpr Attributes from_words(std::span<const std::uint64_t> words) {
+constexpr Attributes from_words(list_view<const std::uint64_t> words) {
   Attributes attributes{};
-  detail::attribute_reader reader{words};
+  detail::attribute_reader reader{words.data()};
+  Attributes::visit(attributes, reader);
+  return attributes;
+}
+template <class Attributes>
+constexpr Attributes from_words(const attribute_words& words) {
+  Attributes attributes{};
+  detail::attribute_reader reader{words.word};
   Attributes::visit(attributes, reader);
   return attributes;
 }

@@ -5,9 +5,9 @@
 // record.
 #pragma once
 
+#include <collage/detail/indices.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <utility>
 
 namespace collage::inline v0 {
 
@@ -110,7 +110,7 @@ struct symbol {
   std::uint8_t index = 0;
 
   constexpr symbol emit(opcode code, std::uint8_t x, std::uint8_t y = 0, std::uint8_t z = 0, double value = 0) const {
-    into->code[into->size] = {code, x, y, z, value};
+    if (into->size < traced_body::max_size) into->code[into->size] = {code, x, y, z, value};  // the kind's check tells
     return {into, static_cast<std::uint8_t>(into->size++)};
   }
   constexpr symbol literal(double v) const { return emit(opcode::constant, 0, 0, 0, v); }
@@ -192,18 +192,18 @@ constexpr traced_body trace() {
   traced_body recorded;
   recorded.inputs = Inputs;
   const detail::symbol start{&recorded, 0};
-  return [&]<std::size_t... I, std::size_t... A>(std::index_sequence<I...>, std::index_sequence<A...>) {
+  return [&]<std::size_t... I, std::size_t... A>(detail::indices<I...>, detail::indices<A...>) {
     // A braced list evaluates in order, so inputs come first in the record.
     const detail::symbol arguments[] = {start.emit(opcode::input, static_cast<std::uint8_t>(I))...,
                                         start.emit(opcode::attribute, static_cast<std::uint8_t>(A))...};
     const detail::symbol result = Kind::body(arguments[I]..., arguments[Inputs + A]...);
     // The result is by contract the last instruction; a body that returns an argument unchanged gets a copy of it.
     if (result.index + 1U != recorded.size) {
-      recorded.code[recorded.size] = recorded.code[result.index];
+      if (recorded.size < traced_body::max_size) recorded.code[recorded.size] = recorded.code[result.index];
       ++recorded.size;
     }
     return recorded;
-  }(std::make_index_sequence<Inputs>{}, std::make_index_sequence<Attributes>{});
+  }(detail::make_indices<Inputs>{}, detail::make_indices<Attributes>{});
 }
 
 }  // namespace collage::inline v0

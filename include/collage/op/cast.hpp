@@ -20,7 +20,7 @@ inline constexpr struct cast : elementwise_kind<cast, 1> {
   static constexpr char name[] = "cast";
   using attributes = cast_attributes;
   static constexpr dtype result_type(const attributes& a, dtype) { return a.to; }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (size_of(a.to) == 0) return {false, "it must convert to an element type that there is"};
     return elementwise_kind::infer(a, io);
   }

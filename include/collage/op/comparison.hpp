@@ -2,7 +2,6 @@
 #pragma once
 
 #include <collage/op/elementwise.hpp>
-#include <limits>
 
 namespace collage::inline v0::ops {
 
@@ -55,10 +54,10 @@ inline constexpr struct is_nan : real_predicate_kind<is_nan> {
   static constexpr auto body(auto x) { return !(x == x); }
 } is_nan{};
 
-/// is_infinite(x): of either sign.
+/// is_infinite(x): of either sign. The builtin spares everybody <limits>.
 inline constexpr struct is_infinite : real_predicate_kind<is_infinite> {
   static constexpr char name[] = "is_infinite";
-  static constexpr auto body(auto x) { return math::abs(x) == std::numeric_limits<double>::infinity(); }
+  static constexpr auto body(auto x) { return math::abs(x) == __builtin_huge_val(); }
 } is_infinite{};
 
 inline constexpr struct logical_not : logical_kind<logical_not, 1> {

@@ -28,13 +28,14 @@ inline constexpr struct branch : kind<branch> {
   static constexpr std::uint32_t outputs = any_number;
   static constexpr std::uint32_t bodies = 2;
 
-  static constexpr std::size_t count_outputs(const attributes&, std::span<const body_signature> owned) {
+  static constexpr std::size_t count_outputs(const attributes&, list_view<const body_signature> owned) {
     return owned.empty() ? 0 : owned[0].out.size();
   }
-  static constexpr verdict infer(const attributes&, inference& io) {
+  static constexpr verdict infer(const attributes&, auto& io) {
     if (io.bodies.size() != 2) return {false, "it must own two sub-graphs"};
     if (!detail::is_single(io.in[0], dtype::boolean)) return {false, "its condition must be one boolean", 0};
-    for (const body_signature& body : io.bodies) {
+    for (std::size_t b = 0; b < 2; ++b) {
+      const body_signature& body = io.bodies[b];
       if (body.in.size() + 1 != io.in.size()) return {false, "its sub-graphs must take all captured values"};
       for (std::size_t i = 0; i < body.in.size(); ++i)
         if (body.in[i] != io.in[i + 1])
@@ -72,10 +73,10 @@ inline constexpr struct loop : kind<loop> {
   static constexpr std::uint32_t bodies = 1;
   using attributes = loop_attributes;
 
-  static constexpr std::size_t count_outputs(const attributes&, std::span<const body_signature> owned) {
+  static constexpr std::size_t count_outputs(const attributes&, list_view<const body_signature> owned) {
     return owned.empty() || owned[0].out.empty() ? 0 : owned[0].out.size() - 1;
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (io.bodies.size() != 1) return {false, "it must own one sub-graph"};
     const body_signature& body = io.bodies[0];
     if (!detail::is_single(io.in[0], dtype::i64)) return {false, "its number of rounds must be one int64", 0};
@@ -97,7 +98,7 @@ inline constexpr struct loop : kind<loop> {
         return {false, "a carried value must keep its type and shape", static_cast<std::int32_t>(i + 2)};
       io.out[i] = body.out[i + 1];
     }
-    const std::span<const std::int64_t> rounds = io.integers(0);
+    const list_view<const std::int64_t> rounds = io.integers(0);
     for (std::size_t i = carried; i + 1 < body.out.size(); ++i) {
       const tensor_type& one = body.out[i + 1];
       if (a.stops || rounds.size() != 1 || rounds[0] < 0)

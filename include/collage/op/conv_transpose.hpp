@@ -34,14 +34,14 @@ inline constexpr struct conv_transpose : kind<conv_transpose> {
   static constexpr arity inputs{2, 3};
   using attributes = conv_transpose_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     if (in[0].rank() < 2) return;
     detail::default_window(in[0].rank() - 2, a.strides, a.dilations, a.pads_begin, a.pads_end);
     if (a.output_padding.empty()) a.output_padding = shape::filled(in[0].rank() - 2, 0);
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const shape& w = io.in[1].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& w = io.in[1].dims;
     if (x.rank < 3)
       return {false, "its input must have shape [N, C, spatial...] with at least one spatial dimension", 0};
     if (w.rank != x.rank) return {false, "its weights must have the rank of its input", 1};
@@ -49,7 +49,7 @@ inline constexpr struct conv_transpose : kind<conv_transpose> {
       if (io.in[i].type != io.in[0].type)
         return {false, "its operands must have the same element type", static_cast<std::int32_t>(i)};
     const std::size_t rank = x.rank - 2;
-    shape window(w.list().subspan(2));
+    shape window = w.from(2);
     for (std::size_t i = 0; i < rank; ++i)
       if (window[i] < 0) window[i] = 1;
     if (verdict v = detail::check_window(rank, window, a.strides, a.dilations, a.pads_begin, a.pads_end); !v) return v;
@@ -61,7 +61,7 @@ inline constexpr struct conv_transpose : kind<conv_transpose> {
     if (w[1] > detail::largest_extent / a.groups) return {false, "it has too many output channels", 1};
     const std::int64_t channels = w[1] < 0 ? unknown : w[1] * a.groups;
     if (io.in.size() == 3) {
-      const shape& bias = io.in[2].dims;
+      const auto& bias = io.in[2].dims;
       if (bias.rank != 1 || (bias[0] >= 0 && channels >= 0 && bias[0] != channels))
         return {false, "its bias must have shape [M]", 2};
     }
@@ -82,8 +82,8 @@ inline constexpr struct conv_transpose : kind<conv_transpose> {
     }
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
-    const shape& w = io.in[1].dims;
+  static constexpr work count(const attributes&, const auto& io) {
+    const auto& w = io.in[1].dims;
     const double per_element = w[0] == 0 ? 0.0 : static_cast<double>(w.elements() / w[0]);
     return {2.0 * static_cast<double>(io.in[0].dims.elements()) * per_element +
             (io.in.size() == 3 ? static_cast<double>(io.out[0].dims.elements()) : 0.0)};

@@ -34,12 +34,12 @@ inline constexpr struct deform_conv : kind<deform_conv> {
   static constexpr arity inputs{3, 4};
   using attributes = deform_conv_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type>) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type>) {
     detail::default_window(2, a.strides, a.dilations, a.pads_begin, a.pads_end);
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const shape& w = io.in[1].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& w = io.in[1].dims;
     if (x.rank != 4 || !is_floating(io.in[0].type))
       return {false, "its input must have shape [N, C, H, W] and a floating-point type", 0};
     for (std::size_t i = 1; i < io.in.size(); ++i) {
@@ -61,7 +61,7 @@ inline constexpr struct deform_conv : kind<deform_conv> {
                                                      a.pads_end[i], false));
     if (!detail::is_countable(io.out[0].dims)) return {false, "its output is too large"};
     for (std::size_t i = 2; i < io.in.size(); ++i) {
-      const shape& moves = io.in[i].dims;
+      const auto& moves = io.in[i].dims;
       const std::int64_t each = i == 2 ? 2 : 1;
       bool fits = detail::may_equal(moves[0], x[0]) && detail::may_equal(moves[2], io.out[0].dims[2]) &&
                   detail::may_equal(moves[3], io.out[0].dims[3]);
@@ -75,8 +75,8 @@ inline constexpr struct deform_conv : kind<deform_conv> {
     }
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
-    const shape& w = io.in[1].dims;
+  static constexpr work count(const attributes&, const auto& io) {
+    const auto& w = io.in[1].dims;
     const double taps = static_cast<double>(w[1]) * static_cast<double>(w[2]) * static_cast<double>(w[3]);
     return {2.0 * static_cast<double>(io.out[0].dims.elements()) * taps};
   }

@@ -5,14 +5,38 @@
 
 namespace collage::inline v0 {
 
-/// The base of elementwise kinds. `Derived` has `body`, a function over any value type; operands broadcast against each
-/// other (numpy's rule). Attributes that the body reads are doubles and follow the operands. Shape rule, costs, reference
-/// and the backends' code follow from the body.
-///
-/// The operands share one element type, in which the body is computed and which is also the result's, unless `Derived`
-/// says otherwise: leading operands may be conditions, read as 0 or 1, and the result may be converted, as `cast` does.
-template <class Derived, std::uint32_t Inputs>
-struct elementwise_kind : kind<Derived> {
+namespace detail {
+
+/// The shape rule of all elementwise kinds, whose first operands are conditions.
+constexpr verdict infer_elementwise(auto& io, std::uint32_t conditions, dtype result) {
+  const dtype computed = io.in[conditions].type;
+  tensor_type& y = io.out[0];
+  y = {result, io.in[0].dims};
+  for (std::uint32_t i = 0; i < io.in.size(); ++i) {
+    const auto which = static_cast<std::int32_t>(i);
+    const tensor_type& x = io.in[i];
+    if (i < conditions && x.type != dtype::boolean) return {false, "its condition must be boolean", which};
+    if (i > conditions && x.type != computed) return {false, "its operands must have the same element type", which};
+    if (i == 0) continue;
+    bool fits = true;
+    y.dims = broadcast(y.dims, x.dims, fits);
+    if (!fits) return {false, "its operands' shapes must broadcast", which};
+  }
+  return {};
+}
+
+constexpr work count_elementwise(const auto& io, const traced_body& body) {
+  double operations = 0;
+  for (std::uint32_t i = 0; i < body.size; ++i)
+    if (body.code[i].code > opcode::constant) operations += 1;
+  return {static_cast<double>(io.out[0].dims.elements()) * operations};
+}
+
+}  // namespace detail
+
+/// What an elementwise kind need not say.
+template <std::uint32_t Inputs>
+struct elementwise_defaults : kind_defaults {
   static constexpr std::uint32_t body_inputs = Inputs;
   static constexpr arity inputs{Inputs, Inputs};
   static constexpr fusion_kind fusion = Inputs == 1 ? fusion_kind::elementwise : fusion_kind::broadcast;
@@ -23,29 +47,24 @@ struct elementwise_kind : kind<Derived> {
   static constexpr bool takes(dtype) { return true; }
   /// The element type of the result, of the attributes and the type that the body is computed in.
   static constexpr dtype result_type(const auto&, dtype computed) { return computed; }
+};
 
-  static constexpr verdict infer(const auto& attributes, inference& io) {
+/// The base of elementwise kinds. `Derived` has `body`, a function over any value type; operands broadcast against each
+/// other (numpy's rule). Attributes that the body reads are doubles and follow the operands. Shape rule, costs, reference
+/// and the backends' code follow from the body.
+///
+/// The operands share one element type, in which the body is computed and which is also the result's, unless `Derived`
+/// says otherwise: leading operands may be conditions, read as 0 or 1, and the result may be converted, as `cast` does.
+template <class Derived, std::uint32_t Inputs>
+struct elementwise_kind : kind<Derived, elementwise_defaults<Inputs>> {
+  static constexpr verdict infer(const auto& attributes, auto& io) {
     const dtype computed = io.in[Derived::conditions].type;
     if (!Derived::takes(computed))
       return {false, "it is not defined for this element type", static_cast<std::int32_t>(Derived::conditions)};
-    io.out[0] = {Derived::result_type(attributes, computed), io.in[0].dims};
-    for (std::size_t i = 0; i < Inputs; ++i) {
-      const auto which = static_cast<std::int32_t>(i);
-      if (i < Derived::conditions && io.in[i].type != dtype::boolean)
-        return {false, "its condition must be boolean", which};
-      if (i > Derived::conditions && io.in[i].type != computed)
-        return {false, "its operands must have the same element type", which};
-      bool fits = true;
-      io.out[0].dims = detail::broadcast(io.out[0].dims, io.in[i].dims, fits);
-      if (!fits) return {false, "its operands' shapes must broadcast", which};
-    }
-    return {};
+    return detail::infer_elementwise(io, Derived::conditions, Derived::result_type(attributes, computed));
   }
-  static constexpr work count(const auto&, const inference& io) {
-    double operations = 0;
-    for (std::size_t i = 0; i < detail::body_of<Derived>.size; ++i)
-      if (detail::body_of<Derived>.code[i].code > opcode::constant) operations += 1;
-    return {static_cast<double>(io.out[0].dims.elements()) * operations};
+  static constexpr work count(const auto&, const auto& io) {
+    return detail::count_elementwise(io, detail::body_of<Derived>);
   }
 };
 

@@ -12,8 +12,8 @@ inline constexpr std::int64_t most_elements = std::int64_t{1} << 59;
 /// Whether the extents that are known multiply to no more than that, in any order.
 constexpr bool is_countable(const shape& dims) {
   std::int64_t product = 1;
-  for (const std::int64_t extent : dims) {
-    if (extent <= 1) continue;
+  for (std::uint32_t i = 0; i < dims.rank; ++i) {
+    const std::int64_t extent = dims.extent[i] > 1 ? dims.extent[i] : 1;
     if (product > most_elements / extent) return false;
     product *= extent;
   }

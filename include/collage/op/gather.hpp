@@ -8,7 +8,6 @@
 #include <collage/op/kind.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace collage::inline v0 {
 
@@ -49,12 +48,12 @@ inline constexpr struct gather : kind<gather> {
   static constexpr arity inputs{2, 2};
   using attributes = axis_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const shape& indices = io.in[1].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& indices = io.in[1].dims;
     if (!detail::is_axis(a.axis, x)) return {false, "its axis must be within the rank of its data"};
     if (!detail::is_index_type(io.in[1].type)) return {false, "its indices must be int32 or int64", 1};
     if (x.size() - 1 + indices.size() > shape::max_rank) return {false, "its output would have more than 8 dimensions"};
@@ -78,10 +77,10 @@ inline constexpr struct gather_elements : kind<gather_elements> {
   static constexpr arity inputs{2, 2};
   using attributes = axis_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (verdict v = detail::check_element_indices(io.in[0].dims, io.in[1], a.axis); !v) return v;
     if (!detail::is_countable(io.in[1].dims)) return {false, "its output is too large"};
     io.out[0] = {io.in[0].type, io.in[1].dims};
@@ -106,9 +105,9 @@ inline constexpr struct gather_nd : kind<gather_nd> {
   static constexpr arity inputs{2, 2};
   using attributes = gather_nd_attributes;
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const shape& indices = io.in[1].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& indices = io.in[1].dims;
     if (!detail::is_index_type(io.in[1].type)) return {false, "its indices must be int32 or int64", 1};
     if (indices.empty()) return {false, "its indices must not be a scalar", 1};
     if (a.batch_dims < 0 || a.batch_dims >= static_cast<std::int64_t>(indices.size()) ||
@@ -156,11 +155,11 @@ inline constexpr struct scatter_elements : kind<scatter_elements> {
   static constexpr arity inputs{3, 3};
   using attributes = scatter_elements_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const tensor_type& updates = io.in[2];
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& updates = io.in[2];
     if (a.reduction > scatter_reduction::smallest) return {false, "its reduction must be none, add, mul, max or min"};
     if (verdict v = detail::check_element_indices(io.in[0].dims, io.in[1], a.axis); !v) return v;
     if (updates.type != io.in[0].type) return {false, "its updates must have its data's type", 2};
@@ -190,10 +189,10 @@ inline constexpr struct scatter_nd : kind<scatter_nd> {
   static constexpr arity inputs{3, 3};
   using attributes = scatter_nd_attributes;
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const shape& indices = io.in[1].dims;
-    const shape& updates = io.in[2].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& indices = io.in[1].dims;
+    const auto& updates = io.in[2].dims;
     if (a.reduction > scatter_reduction::smallest) return {false, "its reduction must be none, add, mul, max or min"};
     if (!detail::is_index_type(io.in[1].type)) return {false, "its indices must be int32 or int64", 1};
     if (indices.empty()) return {false, "its indices must not be a scalar", 1};

@@ -9,6 +9,7 @@
 //     static constexpr verdict infer(const attributes& a, inference& io);      // shape rule: fills io.out
 //     static constexpr work count(const attributes& a, const inference& io);   // flops
 //     static void reference(const attributes& a, const reference_call& call);  // double precision, the oracle
+//     static constexpr onnx_name onnx{"com.example", "Softmax"};               // optional: how models name it
 //   } softmax{};
 //
 // The set is open: a kind defined in a user's header works like those in collage/op/.
@@ -17,85 +18,21 @@
 #include <collage/detail/hash.hpp>
 #include <collage/op/attributes.hpp>
 #include <collage/op/body.hpp>
+#include <collage/op/inference.hpp>
+#include <collage/op/kind_check.hpp>
 #include <collage/verdict.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
 namespace collage::inline v0 {
 
-/// How an operator takes part in fusion; the classes and their order are those of TVM's fuser.
-enum class fusion_kind : std::uint8_t {
-  elementwise = 0,  ///< output element i depends on input elements i
-  broadcast = 1,    ///< the same, with operands broadcast
-  injective = 2,    ///< moves elements: reshape, transpose, concat, resize
-  reduction = 3,    ///< sums or means over axes
-  anchor = 4,       ///< conv, matmul, pool: elementwise operators can be fused behind it
-  tuple = 7,
-  opaque = 8,
-};
-
-/// How many operands a kind takes. Optional ones come last.
-struct arity {
-  std::uint32_t least = 1;
-  std::uint32_t most = 1;
-};
-/// As many operands as wanted, for `concat`.
-inline constexpr std::uint32_t any_number = 0xFFFF;
-
-/// The types that a sub-graph takes and answers.
-struct body_signature {
-  std::span<const tensor_type> in;
-  std::span<const tensor_type> out;
-};
-
-/// What a shape rule sees and fills.
-struct inference {
-  std::span<const tensor_type> in;
-  std::span<tensor_type> out;
-  /// The contents of operand i where it is a known int64 constant (the target of a reshape), else empty. May be shorter
-  /// than `in`; use `integers`.
-  std::span<const std::span<const std::int64_t>> contents = {};
-  std::span<const body_signature> bodies = {};  ///< of the sub-graphs that the node owns
-
-  constexpr std::span<const std::int64_t> integers(std::size_t operand) const {
-    return operand < contents.size() ? contents[operand] : std::span<const std::int64_t>{};
-  }
-};
-
-/// Arithmetic of one node. A multiply-add counts twice.
-struct work {
-  double flops = 0;
-};
-
-/// A tensor of the reference: all floating-point types as double, all others as int64.
-struct reference_tensor {
-  tensor_type type;
-  std::span<double> real;
-  std::span<std::int64_t> integer;
-};
-
-/// Runs a node's sub-graphs for its reference.
-struct body_caller {
-  void* state = nullptr;
-  /// Computes body `which` from `in` and puts its outputs into `out`, allocated and of its types.
-  void (*run)(void* state, std::size_t which, std::span<const reference_tensor> in,
-              std::span<const reference_tensor> out) = nullptr;
-  void operator()(std::size_t which, std::span<const reference_tensor> in,
-                  std::span<const reference_tensor> out) const {
-    run(state, which, in, out);
-  }
-};
-
-/// One evaluation of a node by the reference. Outputs are allocated and of the inferred types.
-struct reference_call {
-  std::span<const reference_tensor> in;
-  std::span<const reference_tensor> out;
-  std::span<const body_signature> signatures = {};  ///< of the node's sub-graphs
-  const body_caller* bodies = nullptr;              ///< set where the node has any
-};
+namespace detail {
+/// Its address tells attribute types apart in constant evaluation, where there is no typeid.
+template <class Attributes>
+inline constexpr char attributes_tag = 0;
+}  // namespace detail
 
 /// The run-time view of one kind's description. Made only by `kind_of`; compared by id.
 struct kind_info {
@@ -106,27 +43,32 @@ struct kind_info {
   std::uint32_t outputs = 1;                ///< `any_number` where `count_outputs` says how many
   std::uint32_t bodies = 0;                 ///< how many sub-graphs a node owns
   bool commutative = false;                 ///< its first two operands may be swapped
+  onnx_name onnx;                           ///< no op_type: none
+  const char* attributes_tag = nullptr;     ///< equal for kinds with the same type of attributes
   const traced_body* body = nullptr;        ///< set for the elementwise kinds alone
   attribute_words (*defaults)() = nullptr;  ///< the attributes of a node that states none, before `normalise`
-  void (*normalise)(attribute_words& words, std::span<const tensor_type> in) = nullptr;
-  verdict (*infer)(std::span<const std::uint64_t> words, inference& io) = nullptr;
-  std::size_t (*count_outputs)(std::span<const std::uint64_t> words, std::span<const body_signature> bodies) = nullptr;
-  work (*count)(std::span<const std::uint64_t> words, const inference& io) = nullptr;
-  void (*list)(std::span<const std::uint64_t> words, const attribute_sink& sink) = nullptr;
-  void (*reference)(std::span<const std::uint64_t> words, const reference_call& call) = nullptr;
+  void (*normalise)(attribute_words& words, list_view<const tensor_type> in) = nullptr;
+  verdict (*infer)(list_view<const std::uint64_t> words, inference& io) = nullptr;
+  std::size_t (*count_outputs)(list_view<const std::uint64_t> words, list_view<const body_signature> bodies) = nullptr;
+  work (*count)(list_view<const std::uint64_t> words, const inference& io) = nullptr;
+  void (*list)(list_view<const std::uint64_t> words, const attribute_sink& sink) = nullptr;
+  void (*reference)(list_view<const std::uint64_t> words, const reference_call& call) = nullptr;
 };
 
-/// The base of every kind; `Derived` is the kind itself. The defaults suit a kind without attributes, with one operand
-/// and one output of the same type.
-template <class Derived>
-struct kind {
+/// What a kind need not say; it suits one without attributes, with one operand and one output of the same type. No
+/// template, so that it is not made again for every kind.
+struct kind_defaults {
   static constexpr arity inputs{1, 1};
   static constexpr std::uint32_t outputs = 1;
   static constexpr std::uint32_t bodies = 0;
   static constexpr bool commutative = false;
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = no_attributes;
+};
 
+/// The base of every kind; `Derived` is the kind itself.
+template <class Derived, class Defaults = kind_defaults>
+struct kind : Defaults {
   /// In a pattern: this operator applied to sub-patterns. Needs collage/pattern/expression.hpp.
   template <class... Operands>
   constexpr auto operator()(const Operands&... operands) const {
@@ -134,30 +76,38 @@ struct kind {
   }
 };
 
-/// A type that describes an operator kind.
+/// A type that describes an operator kind. Whether the description is right is checked where the kind is first used.
 template <class K>
-concept operator_kind = std::derived_from<K, kind<K>> && requires {
-  { K::name[0] } -> std::convertible_to<char>;
-  typename K::attributes;
-};
-
-/// The 64-bit id of a kind: the hash of its name.
-template <operator_kind K>
-inline constexpr std::uint64_t kind_id = detail::hash(K::name);
+concept operator_kind = requires(const K& k) { static_cast<const kind_defaults&>(k); };  // no class for each K
 
 namespace detail {
 
 template <class K>
-constexpr verdict infer_words(std::span<const std::uint64_t> words, inference& io) {
+constexpr std::uint64_t hash_of_name() {
+  static_assert(names_itself<K>, "an operator kind needs a name: static constexpr char name[] = ...");
+  if constexpr (names_itself<K>) return hash(K::name);
+  else return 0;
+}
+
+}  // namespace detail
+
+/// The 64-bit id of a kind: the hash of its name.
+template <operator_kind K>
+inline constexpr std::uint64_t kind_id = detail::hash_of_name<K>();
+
+namespace detail {
+
+template <class K>
+constexpr verdict infer_words(list_view<const std::uint64_t> words, inference& io) {
   return K::infer(from_words<typename K::attributes>(words), io);
 }
 template <class K>
-constexpr std::size_t count_outputs_words(std::span<const std::uint64_t> words,
-                                          std::span<const body_signature> bodies) {
+constexpr std::size_t count_outputs_words(list_view<const std::uint64_t> words,
+                                          list_view<const body_signature> bodies) {
   return K::count_outputs(from_words<typename K::attributes>(words), bodies);
 }
 template <class K>
-constexpr work count_words(std::span<const std::uint64_t> words, const inference& io) {
+constexpr work count_words(list_view<const std::uint64_t> words, const inference& io) {
   return K::count(from_words<typename K::attributes>(words), io);
 }
 template <class K>
@@ -165,31 +115,23 @@ constexpr attribute_words default_words() {
   return to_words(typename K::attributes{});
 }
 template <class K>
-constexpr void normalise_words(attribute_words& words, std::span<const tensor_type> in) {
-  auto attributes = from_words<typename K::attributes>(words.list());
+constexpr void normalise_words(attribute_words& words, list_view<const tensor_type> in) {
+  auto attributes = from_words<typename K::attributes>(words);
   K::normalise(attributes, in);
   words = to_words(attributes);
 }
 template <class K>
-void list_words(std::span<const std::uint64_t> words, const attribute_sink& sink) {
+void list_words(list_view<const std::uint64_t> words, const attribute_sink& sink) {
   const auto attributes = from_words<typename K::attributes>(words);
   K::attributes::visit(attributes, attribute_lister{sink});
 }
 template <class K>
-void reference_words(std::span<const std::uint64_t> words, const reference_call& call) {
+void reference_words(list_view<const std::uint64_t> words, const reference_call& call) {
   K::reference(from_words<typename K::attributes>(words), call);
 }
 
-/// The traced body of an elementwise kind; all its attributes are doubles, one word each.
 template <class K>
-inline constexpr traced_body body_of = trace<K, K::body_inputs, to_words(typename K::attributes{}).size>();
-
-template <class K>
-constexpr kind_info describe_kind() {
-  static_assert(
-      requires(const typename K::attributes& a, inference& io) {
-        { K::infer(a, io) } -> std::same_as<verdict>;
-      }, "an operator kind needs a shape rule: static constexpr verdict infer(const attributes&, inference&)");
+constexpr kind_info lower_kind() {
   kind_info info;
   info.id = kind_id<K>;
   info.name = K::name;
@@ -198,18 +140,24 @@ constexpr kind_info describe_kind() {
   info.outputs = K::outputs;
   info.bodies = K::bodies;
   info.commutative = K::commutative;
+  info.attributes_tag = &attributes_tag<typename K::attributes>;
+  if constexpr (has_onnx_name<K>) info.onnx = K::onnx;
   info.defaults = default_words<K>;
   info.infer = infer_words<K>;
   info.list = list_words<K>;
   if constexpr (K::outputs == any_number) info.count_outputs = count_outputs_words<K>;
-  if constexpr (requires { K::body_inputs; }) info.body = &body_of<K>;
-  if constexpr (requires(typename K::attributes& a, std::span<const tensor_type> in) { K::normalise(a, in); })
-    info.normalise = normalise_words<K>;
-  if constexpr (requires(const typename K::attributes& a, const inference& io) { K::count(a, io); })
-    info.count = count_words<K>;
-  if constexpr (requires(const typename K::attributes& a, const reference_call& c) { K::reference(a, c); })
-    info.reference = reference_words<K>;
+  if constexpr (has_body<K>) info.body = &body_of<K>;
+  if constexpr (has_normalise<K>) info.normalise = normalise_words<K>;
+  if constexpr (has_count<K>) info.count = count_words<K>;
+  if constexpr (has_reference<K>) info.reference = reference_words<K>;
   return info;
+}
+
+/// The description as values; one sentence where something is wrong with it.
+template <class K>
+constexpr kind_info describe_kind() {
+  if constexpr (constexpr kind_fault fault = fault_of<K>(); fault == kind_fault::none) return lower_kind<K>();
+  else return tell<fault>(), kind_info{};
 }
 
 }  // namespace detail
@@ -238,13 +186,15 @@ constexpr std::int64_t broadcast_extent(std::int64_t a, std::int64_t b, bool& fi
 
 /// The shape two operands have together after broadcasting; `fits` becomes false when they cannot.
 constexpr shape broadcast(const shape& a, const shape& b, bool& fits) {
-  const std::size_t rank = a.rank > b.rank ? a.rank : b.rank;
-  shape result = shape::filled(rank, 1);
-  for (std::size_t i = 1; i <= rank; ++i) {
-    const std::int64_t x = i <= a.rank ? a[a.rank - i] : 1;
-    const std::int64_t y = i <= b.rank ? b[b.rank - i] : 1;
-    result[rank - i] = broadcast_extent(x, y, fits);
-  }
+  // Extents are read without a call: each costs steps of the compiler's limit.
+  const bool a_is_longer = a.rank >= b.rank;
+  shape result = a_is_longer ? a : b;
+  const shape& other = a_is_longer ? b : a;
+  std::int64_t* extent = result.extent + (result.rank - other.rank);
+  for (std::uint32_t i = 0; i < other.rank; ++i)
+    if (extent[i] != other.extent[i])
+      extent[i] = a_is_longer ? broadcast_extent(extent[i], other.extent[i], fits)
+                              : broadcast_extent(other.extent[i], extent[i], fits);
   return result;
 }
 

@@ -26,14 +26,14 @@ inline constexpr struct lrn : kind<lrn> {
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = lrn_attributes;
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     if (io.in[0].rank() < 2) return {false, "its input must have shape [N, C, ...]", 0};
     if (a.size < 1) return {false, "its size must be at least 1"};
     io.out[0] = io.in[0];
     return {};
   }
-  static constexpr work count(const attributes& a, const inference& io) {
+  static constexpr work count(const attributes& a, const auto& io) {
     return {static_cast<double>(io.in[0].dims.elements()) * (2.0 * static_cast<double>(a.size) + 20.0)};
   }
   static void reference(const attributes& a, const reference_call& call);

@@ -36,7 +36,7 @@ inline constexpr struct matmul : kind<matmul> {
     } else {
       e.m = a[a.rank - (t.transpose_a ? 1 : 2)];
       e.k_a = a[a.rank - (t.transpose_a ? 2 : 1)];
-      e.batch_a = shape(a.list().first(a.rank - 2));
+      e.batch_a = a.first(a.rank - 2);
     }
     if (b.rank == 1) {
       e.n = 1;
@@ -44,13 +44,13 @@ inline constexpr struct matmul : kind<matmul> {
     } else {
       e.n = b[b.rank - (t.transpose_b ? 2 : 1)];
       e.k_b = b[b.rank - (t.transpose_b ? 1 : 2)];
-      e.batch_b = shape(b.list().first(b.rank - 2));
+      e.batch_b = b.first(b.rank - 2);
     }
     return e;
   }
-  static constexpr verdict infer(const attributes& t, inference& io) {
-    const shape& a = io.in[0].dims;
-    const shape& b = io.in[1].dims;
+  static constexpr verdict infer(const attributes& t, auto& io) {
+    const auto& a = io.in[0].dims;
+    const auto& b = io.in[1].dims;
     if (a.rank < 1) return {false, "its operands must have at least rank 1", 0};
     if (b.rank < 1) return {false, "its operands must have at least rank 1", 1};
     if (io.in[0].type != io.in[1].type) return {false, "its operands must have the same element type", 1};
@@ -64,7 +64,7 @@ inline constexpr struct matmul : kind<matmul> {
     if (b.rank > 1) io.out[0].dims.push_back(e.n);
     return {};
   }
-  static constexpr work count(const attributes& t, const inference& io) {
+  static constexpr work count(const attributes& t, const auto& io) {
     const extents e = extents_of(t, io.in[0].dims, io.in[1].dims);
     return {2.0 * static_cast<double>(io.out[0].dims.elements()) * static_cast<double>(e.k_a)};
   }

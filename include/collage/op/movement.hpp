@@ -25,18 +25,19 @@ inline constexpr struct reshape : kind<reshape> {
   static constexpr arity inputs{1, 2};
   using attributes = reshape_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type>) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type>) {
     // Without an extent of 0 in the target the flag says nothing; equal reshapes must have equal records.
+    if (!a.allow_zero || a.dims.empty()) return;
     bool has_zero = false;
     for (std::int64_t extent : a.dims) has_zero = has_zero || extent == 0;
-    if (!has_zero && !a.dims.empty()) a.allow_zero = false;
+    a.allow_zero = has_zero;
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     shape target = a.dims;
     if (io.in.size() == 2) {
       if (io.in[1].type != dtype::i64 || io.in[1].rank() != 1)
         return {false, "its target shape must be a list of int64", 1};
-      const std::span<const std::int64_t> list = io.integers(1);
+      const list_view<const std::int64_t> list = io.integers(1);
       const std::int64_t rank = io.in[1].dims[0];
       if (rank > static_cast<std::int64_t>(shape::max_rank))
         return {false, "its target shape has more than 8 dimensions", 1};
@@ -45,38 +46,34 @@ inline constexpr struct reshape : kind<reshape> {
                    ? shape(list)
                    : shape::filled(static_cast<std::size_t>(rank), unknown - 1);
     }
-    const shape& x = io.in[0].dims;
+    const auto& x = io.in[0].dims;
     if (!detail::is_countable(x)) return {false, "its input is too large"};
     const std::int64_t total = x.elements();
     std::int64_t rest = -1;  // which dimension takes what is left
     std::int64_t known_part = 1;
     bool symbolic = false;
-    for (std::size_t i = 0; i < target.size(); ++i) {
-      if (target[i] == 0 && !a.allow_zero) {
-        if (i >= x.rank) return {false, "its target shape copies an extent that its input does not have"};
-        target[i] = x[i];
-        if (target[i] < 0) symbolic = true;
-      } else if (target[i] == -1) {
+    for (std::uint32_t i = 0; i < target.rank; ++i) {
+      std::int64_t& extent = target.extent[i];
+      if (extent == -1) {
         if (rest >= 0) return {false, "at most one extent of its target shape may be -1"};
-        rest = static_cast<std::int64_t>(i);
+        rest = i;
         continue;
-      } else if (target[i] < 0) {
-        symbolic = true;
       }
-      if (target[i] < 0) continue;
-      if (target[i] > 0 && known_part > detail::most_elements / target[i])
-        return {false, "its target shape is too large"};
-      known_part *= target[i];
+      if (extent == 0 && !a.allow_zero) {
+        if (i >= x.rank) return {false, "its target shape copies an extent that its input does not have"};
+        extent = x.extent[i];
+      }
+      if (extent < 0) {
+        symbolic = true;
+        continue;
+      }
+      if (extent > 0 && known_part > detail::most_elements / extent) return {false, "its target shape is too large"};
+      known_part *= extent;
     }
     if (rest >= 0) {
-      const auto at = static_cast<std::size_t>(rest);
-      if (symbolic || total < 0) {
-        target[at] = unknown;
-      } else {
-        if (known_part == 0 || total % known_part != 0)
-          return {false, "its target shape must hold as many elements as its input"};
-        target[at] = total / known_part;
-      }
+      if (!symbolic && total >= 0 && (known_part == 0 || total % known_part != 0))
+        return {false, "its target shape must hold as many elements as its input"};
+      target.extent[rest] = symbolic || total < 0 ? unknown : total / known_part;
     } else if (!symbolic && total >= 0 && known_part != total) {
       return {false, "its target shape must hold as many elements as its input"};
     }
@@ -101,20 +98,22 @@ inline constexpr struct transpose : kind<transpose> {
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = transpose_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     if (!a.permutation.empty()) return;
     for (std::size_t i = in[0].rank(); i > 0; --i) a.permutation.push_back(static_cast<std::int64_t>(i - 1));
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (a.permutation.size() != x.rank) return {false, "its permutation must name every dimension of its input once"};
     std::uint32_t seen = 0;
-    io.out[0] = {io.in[0].type, {}};
-    for (std::int64_t from : a.permutation) {
+    tensor_type& y = io.out[0];
+    y = io.in[0];
+    for (std::uint32_t i = 0; i < x.rank; ++i) {
+      const std::int64_t from = a.permutation.extent[i];
       if (from < 0 || from >= static_cast<std::int64_t>(x.rank) || (seen >> from & 1U) != 0)
         return {false, "its permutation must name every dimension of its input once"};
       seen |= 1U << from;
-      io.out[0].dims.push_back(x[static_cast<std::size_t>(from)]);
+      y.dims.extent[i] = x.extent[from];
     }
     return {};
   }
@@ -136,27 +135,31 @@ inline constexpr struct concat : kind<concat> {
   static constexpr arity inputs{1, any_number};
   using attributes = concat_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     io.out[0] = io.in[0];
     shape& sum = io.out[0].dims;
     if (a.axis < 0 || a.axis >= static_cast<std::int64_t>(sum.rank))
       return {false, "its axis must be within the rank of its operands"};
     const auto axis = static_cast<std::size_t>(a.axis);
     for (std::size_t i = 1; i < io.in.size(); ++i) {
-      const shape& x = io.in[i].dims;
+      const auto& x = io.in[i].dims;
       const auto which = static_cast<std::int32_t>(i);
       if (io.in[i].type != io.in[0].type) return {false, "its operands must have the same element type", which};
       if (x.rank != sum.rank) return {false, "its operands must have the same rank", which};
       for (std::size_t d = 0; d < x.rank; ++d) {
-        if (d == axis && sum[d] >= 0 && x[d] > detail::most_elements - sum[d])
-          return {false, "its output is too large", which};
-        if (d == axis) sum[d] = sum[d] < 0 || x[d] < 0 ? unknown : sum[d] + x[d];
-        else if (sum[d] < 0) sum[d] = x[d];
-        else if (x[d] >= 0 && x[d] != sum[d])
-          return {false, "its operands may differ in the joined dimension alone", which};
+        const std::int64_t more = x.extent[d];
+        std::int64_t& whole = sum.extent[d];
+        if (d != axis) {
+          if (whole < 0) whole = more;
+          else if (more >= 0 && more != whole)
+            return {false, "its operands may differ in the joined dimension alone", which};
+          continue;
+        }
+        if (whole >= 0 && more > detail::most_elements - whole) return {false, "its output is too large", which};
+        whole = whole < 0 || more < 0 ? unknown : whole + more;
       }
     }
     if (!detail::is_countable(sum)) return {false, "its output is too large"};

@@ -19,17 +19,17 @@ struct softmax_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = softmax_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     if (a.axis < 0 || a.axis >= static_cast<std::int64_t>(io.in[0].rank()))
       return {false, "its axis must be within the rank of its input"};
     io.out[0] = io.in[0];
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {5.0 * static_cast<double>(io.in[0].dims.elements())};
   }
 };
@@ -64,11 +64,11 @@ inline constexpr struct layer_norm : kind<layer_norm> {
   static constexpr arity inputs{2, 3};
   using attributes = layer_norm_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     if (a.axis < 0 || a.axis >= static_cast<std::int64_t>(x.rank))
       return {false, "its axis must be within the rank of its input"};
@@ -85,7 +85,7 @@ inline constexpr struct layer_norm : kind<layer_norm> {
     io.out[0] = io.in[0];
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {8.0 * static_cast<double>(io.in[0].dims.elements())};
   }
   static void reference(const attributes& a, const reference_call& call);

@@ -6,7 +6,6 @@
 #include <collage/op/kind.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 namespace collage::inline v0::ops {
 
@@ -26,7 +25,7 @@ inline constexpr struct trilu : kind<trilu> {
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = trilu_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     if (in[0].rank() < 2) return;
     const std::int64_t rows = in[0].dims[in[0].rank() - 2];
     const std::int64_t columns = in[0].dims[in[0].rank() - 1];
@@ -34,7 +33,7 @@ inline constexpr struct trilu : kind<trilu> {
     if (rows >= 0 && a.k < -rows) a.k = -rows;
     if (columns >= 0 && a.k > columns) a.k = columns;
   }
-  static constexpr verdict infer(const attributes&, inference& io) {
+  static constexpr verdict infer(const attributes&, auto& io) {
     if (io.in[0].rank() < 2) return {false, "its input must have at least two dimensions"};
     io.out[0] = io.in[0];
     return {};
@@ -61,13 +60,13 @@ inline constexpr struct reverse_sequence : kind<reverse_sequence> {
   static constexpr arity inputs{2, 2};
   using attributes = reverse_sequence_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.batch_axis = detail::wrap_axis(a.batch_axis, in[0].rank());
     a.time_axis = detail::wrap_axis(a.time_axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const tensor_type& lengths = io.in[1];
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& lengths = io.in[1];
     if (!detail::is_axis(a.batch_axis, x) || !detail::is_axis(a.time_axis, x) || a.batch_axis == a.time_axis)
       return {false, "its two axes must be different ones within the rank of its input"};
     if (lengths.type != dtype::i64 && lengths.type != dtype::i32)
@@ -99,15 +98,15 @@ inline constexpr struct cumulative_sum : kind<cumulative_sum> {
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = cumulative_sum_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!detail::is_axis(a.axis, io.in[0].dims)) return {false, "its axis must be within the rank of its input"};
     io.out[0] = io.in[0];
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {static_cast<double>(io.in[0].dims.elements())};
   }
   static void reference(const attributes& a, const reference_call& call);
@@ -133,10 +132,10 @@ inline constexpr struct top_k : kind<top_k> {
   static constexpr std::uint32_t outputs = 2;
   using attributes = top_k_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!detail::is_axis(a.axis, io.in[0].dims)) return {false, "its axis must be within the rank of its input"};
     const auto axis = static_cast<std::size_t>(a.axis);
     const std::int64_t extent = io.in[0].dims[axis];
@@ -168,11 +167,11 @@ struct arg_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::reduction;
   using attributes = arg_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (!detail::is_axis(a.axis, x)) return {false, "its axis must be within the rank of its input"};
     shape y;
     bool empty = false;
@@ -185,7 +184,7 @@ struct arg_kind : kind<Derived> {
     io.out[0] = {dtype::i64, y};
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {static_cast<double>(io.in[0].dims.elements())};
   }
 };

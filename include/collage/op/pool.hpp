@@ -32,28 +32,31 @@ struct pool_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::anchor;
   using attributes = Attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     if (in[0].rank() >= 2) detail::default_window(in[0].rank() - 2, a.strides, a.dilations, a.pads_begin, a.pads_end);
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (x.rank < 3)
       return {false, "its input must have shape [N, C, spatial...] with at least one spatial dimension", 0};
     const std::size_t rank = x.rank - 2;
     if (verdict v = detail::check_window(rank, a.window, a.strides, a.dilations, a.pads_begin, a.pads_end); !v)
       return v;
-    for (std::size_t i = 0; i < rank; ++i)
-      if (a.pads_begin[i] >= a.dilations[i] * (a.window[i] - 1) + 1 ||
-          a.pads_end[i] >= a.dilations[i] * (a.window[i] - 1) + 1)
+    for (std::size_t i = 0; i < rank; ++i) {
+      const std::int64_t reach = a.dilations.extent[i] * (a.window.extent[i] - 1) + 1;
+      if (a.pads_begin.extent[i] >= reach || a.pads_end.extent[i] >= reach)
         return {false, "pads must be smaller than the window, or a place would hold no element"};
+    }
     if (verdict v = detail::check_fit(x, a.window, a.dilations, a.pads_begin, a.pads_end); !v) return v;
-    io.out[0] = {io.in[0].type, {x[0], x[1]}};
+    tensor_type& y = io.out[0];
+    y = io.in[0];
     for (std::size_t i = 0; i < rank; ++i)
-      io.out[0].dims.push_back(detail::window_places(x[i + 2], a.window[i], a.strides[i], a.dilations[i],
-                                                     a.pads_begin[i], a.pads_end[i], a.round_up));
+      y.dims.extent[i + 2] =
+          detail::window_places(x.extent[i + 2], a.window.extent[i], a.strides.extent[i], a.dilations.extent[i],
+                                a.pads_begin.extent[i], a.pads_end.extent[i], a.round_up);
     return {};
   }
-  static constexpr work count(const attributes& a, const inference& io) {
+  static constexpr work count(const attributes& a, const auto& io) {
     return {static_cast<double>(io.out[0].dims.elements()) * static_cast<double>(a.window.elements())};
   }
 };
@@ -84,7 +87,7 @@ inline constexpr struct max_pool_with_indices : pool_kind<max_pool_with_indices,
   static constexpr char name[] = "max_pool_with_indices";
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   static constexpr std::uint32_t outputs = 2;
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (verdict v = pool_kind::infer(a, io); !v) return v;
     io.out[1] = {dtype::i64, io.out[0].dims};
     return {};
@@ -104,7 +107,7 @@ struct lp_pool_attributes : pool_attributes {
 /// lp_pool(x): (sum of |x|^p)^(1/p) under each window.
 inline constexpr struct lp_pool : pool_kind<lp_pool, lp_pool_attributes> {
   static constexpr char name[] = "lp_pool";
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     if (!(a.p > 0)) return {false, "its exponent must be positive"};
     return pool_kind::infer(a, io);

@@ -28,16 +28,16 @@ struct quantize_kind : kind<Derived> {
   static constexpr bool is_quantized(dtype type) {
     return type == dtype::i8 || type == dtype::u8 || type == dtype::i16 || type == dtype::u16 || type == dtype::i32;
   }
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
     if (is_single(in[1].dims)) a.axis = a.block = 0;
   }
 
  protected:
   /// What both directions ask of scales and zero points.
-  static constexpr verdict check(const attributes& a, const inference& io, dtype quantized) {
-    const shape& x = io.in[0].dims;
-    const shape& scale = io.in[1].dims;
+  static constexpr verdict check(const attributes& a, const auto& io, dtype quantized) {
+    const auto& x = io.in[0].dims;
+    const auto& scale = io.in[1].dims;
     if (!is_floating(io.in[1].type)) return {false, "its scales must be of a floating-point type", 1};
     if (io.in.size() == 3 && (io.in[2].type != quantized || io.in[2].dims != scale))
       return {false, "its zero points must have the shape of its scales and the quantized element type", 2};
@@ -65,7 +65,7 @@ struct quantize_kind : kind<Derived> {
 inline constexpr struct quantize_linear : quantize_kind<quantize_linear> {
   static constexpr char name[] = "quantize_linear";
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!is_floating(io.in[0].type) && io.in[0].type != dtype::i32)
       return {false, "its input must be of a floating-point type or int32", 0};
     if (!is_quantized(a.type)) return {false, "its type must be int8, uint8, int16, uint16 or int32"};
@@ -73,7 +73,7 @@ inline constexpr struct quantize_linear : quantize_kind<quantize_linear> {
     io.out[0] = {a.type, io.in[0].dims};
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {3.0 * static_cast<double>(io.in[0].dims.elements())};
   }
   static void reference(const attributes& a, const reference_call& call);
@@ -83,17 +83,17 @@ inline constexpr struct quantize_linear : quantize_kind<quantize_linear> {
 inline constexpr struct dequantize_linear : quantize_kind<dequantize_linear> {
   static constexpr char name[] = "dequantize_linear";
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     quantize_kind::normalise(a, in);
     a.type = in[1].type;
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!is_quantized(io.in[0].type)) return {false, "its input must be int8, uint8, int16, uint16 or int32", 0};
     if (verdict v = check(a, io, io.in[0].type); !v) return v;
     io.out[0] = {io.in[1].type, io.in[0].dims};
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {2.0 * static_cast<double>(io.in[0].dims.elements())};
   }
   static void reference(const attributes& a, const reference_call& call);

@@ -86,7 +86,7 @@ struct recurrent_kind : kind<Derived> {
   static constexpr std::int64_t directions(const attributes& a) {
     return a.direction == recurrent_direction::bidirectional ? 2 : 1;
   }
-  static constexpr void normalise(attributes& a, std::span<const tensor_type>) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type>) {
     const auto count = static_cast<std::size_t>(directions(a)) * Activations;
     if (a.activations.empty())
       for (std::size_t i = 0; i < count; ++i)
@@ -96,7 +96,7 @@ struct recurrent_kind : kind<Derived> {
       if (list->empty())
         for (std::size_t i = 0; i < count; ++i) list->push_back(0);
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     const std::int64_t d = directions(a);
     const auto count = static_cast<std::size_t>(d) * Activations;
     if (a.direction > recurrent_direction::bidirectional) return {false, "it has an unknown direction"};
@@ -110,7 +110,7 @@ struct recurrent_kind : kind<Derived> {
     if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     if (io.in[0].rank() != 3) return {false, "its input must have shape [steps, batch, inputs]", 0};
     if (io.in[2].rank() != 3) return {false, "its recurrent weights must have rank 3", 2};
-    const shape& x = io.in[0].dims;
+    const auto& x = io.in[0].dims;
     const std::int64_t h = io.in[2].dims[2];
     if (h > (std::int64_t{1} << 40)) return {false, "it has too many hidden units", 2};
     const std::int64_t rows = h < 0 ? unknown : h * Gates;
@@ -134,8 +134,8 @@ struct recurrent_kind : kind<Derived> {
     for (std::size_t i = 1; i < io.out.size(); ++i) io.out[i] = {io.in[0].type, {d, x[1], h}};
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
-    const shape& y = io.out[0].dims;
+  static constexpr work count(const attributes&, const auto& io) {
+    const auto& y = io.out[0].dims;
     const double sums = static_cast<double>(io.in[0].dims[2]) + static_cast<double>(y[3]);
     return {static_cast<double>(y.elements()) * (2.0 * Gates * sums + 10.0 * Gates)};
   }

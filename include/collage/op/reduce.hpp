@@ -21,36 +21,37 @@ struct reduce_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::reduction;
   using attributes = reduce_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
-    const std::size_t rank = in[0].rank();
-    shape sorted;
-    for (std::size_t i = 0; i < rank; ++i) {
-      bool listed = a.axes.empty();
-      for (std::int64_t axis : a.axes) listed = listed || detail::wrap_axis(axis, rank) == static_cast<std::int64_t>(i);
-      if (listed) sorted.push_back(static_cast<std::int64_t>(i));
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
+    const std::uint32_t rank = in[0].dims.rank;
+    std::uint32_t listed = a.axes.rank == 0 ? (1U << rank) - 1 : 0;  // a bit for each dimension
+    for (std::uint32_t i = 0; i < a.axes.rank; ++i) {
+      const std::int64_t axis = detail::wrap_axis(a.axes.extent[i], rank);
+      // An axis out of range or named twice must reach the shape rule as it is.
+      if (axis < 0 || axis >= rank || (listed >> axis & 1U) != 0) return;
+      listed |= 1U << axis;
     }
-    // An axis out of range or named twice must reach the shape rule as it is.
-    if (a.axes.empty() || sorted.size() == a.axes.size()) a.axes = sorted;
+    a.axes.rank = 0;
+    for (std::uint32_t i = 0; i < rank; ++i)
+      if ((listed >> i & 1U) != 0) a.axes.extent[a.axes.rank++] = i;
   }
-  static constexpr bool reduces(const attributes& a, std::size_t axis) {
-    for (std::int64_t listed : a.axes)
-      if (listed == static_cast<std::int64_t>(axis)) return true;
-    return false;
-  }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    for (std::size_t i = 0; i < a.axes.size(); ++i)
-      if (a.axes[i] < 0 || a.axes[i] >= static_cast<std::int64_t>(x.rank) || (i > 0 && a.axes[i] <= a.axes[i - 1]))
-        return {false, "its axes must be distinct and within the rank of its input"};
-    io.out[0].type = io.in[0].type;
-    io.out[0].dims = {};
-    for (std::size_t i = 0; i < x.rank; ++i) {
-      if (!reduces(a, i)) io.out[0].dims.push_back(x[i]);
-      else if (a.keep_dims) io.out[0].dims.push_back(1);
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    std::int64_t least = 0;
+    std::uint32_t listed = 0;  // a bit for each dimension
+    for (std::uint32_t i = 0; i < a.axes.rank; ++i) {
+      const std::int64_t axis = a.axes.extent[i];
+      if (axis < least || axis >= x.rank) return {false, "its axes must be distinct and within the rank of its input"};
+      least = axis + 1;
+      listed |= 1U << axis;
     }
+    tensor_type& y = io.out[0];
+    y = {io.in[0].type, {}};
+    for (std::uint32_t i = 0; i < x.rank; ++i)
+      if ((listed >> i & 1U) == 0 || a.keep_dims)
+        y.dims.extent[y.dims.rank++] = (listed >> i & 1U) == 0 ? x.extent[i] : 1;
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {static_cast<double>(io.in[0].dims.elements())};
   }
 };
@@ -88,7 +89,7 @@ inline constexpr struct reduce_prod : reduce_kind<reduce_prod> {
 /// -infinity.
 inline constexpr struct reduce_log_sum_exp : reduce_kind<reduce_log_sum_exp> {
   static constexpr char name[] = "reduce_log_sum_exp";
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     if (!is_floating(io.in[0].type)) return {false, "its input must have a floating-point type", 0};
     return reduce_kind::infer(a, io);
   }

@@ -65,7 +65,7 @@ inline constexpr struct resize : kind<resize> {
   }
 
   /// What says nothing is set to its default, so that equal nodes have equal records.
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     const shape& x = in[0].dims;
     const bool known = a.sizes.size() == x.rank && a.scales.size() == x.rank;
     bool ratios = known;
@@ -90,8 +90,8 @@ inline constexpr struct resize : kind<resize> {
     }
     if (a.mode != resize_mode::cubic && !a.antialias) a.exclude_outside = false;
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (a.sizes.size() != x.rank) return {false, "its sizes must have one entry per dimension of its input"};
     for (std::size_t i = 0; i < a.sizes.size(); ++i) {
       if (a.sizes[i] < 0) return {false, "its sizes must not be negative"};
@@ -122,7 +122,7 @@ inline constexpr struct resize : kind<resize> {
     io.out[0] = {io.in[0].type, a.sizes};
     return {};
   }
-  static constexpr work count(const attributes& a, const inference& io) {
+  static constexpr work count(const attributes& a, const auto& io) {
     return {a.mode == resize_mode::nearest ? 0.0 : 8.0 * static_cast<double>(io.out[0].dims.elements())};
   }
   static void reference(const attributes& a, const reference_call& call);

@@ -31,9 +31,9 @@ inline constexpr struct grid_sample : kind<grid_sample> {
   static constexpr arity inputs{2, 2};
   using attributes = grid_sample_attributes;
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const shape& grid = io.in[1].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& grid = io.in[1].dims;
     if (a.mode > resize_mode::cubic || a.padding > sample_padding::reflection)
       return {false, "its mode and padding must be among the named ones"};
     if (x.rank < 3) return {false, "its input must have shape [N, C, spatial...]", 0};
@@ -51,7 +51,7 @@ inline constexpr struct grid_sample : kind<grid_sample> {
     if (!detail::is_countable(io.out[0].dims)) return {false, "its output is too large"};
     return {};
   }
-  static constexpr work count(const attributes& a, const inference& io) {
+  static constexpr work count(const attributes& a, const auto& io) {
     const double elements = static_cast<double>(io.out[0].dims.elements());
     double taps = 1;
     for (std::size_t i = 2; i < io.in[0].rank(); ++i)
@@ -90,10 +90,10 @@ inline constexpr struct roi_align : kind<roi_align> {
   static constexpr arity inputs{3, 3};
   using attributes = roi_align_attributes;
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    const shape& regions = io.in[1].dims;
-    const shape& images = io.in[2].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    const auto& regions = io.in[1].dims;
+    const auto& images = io.in[2].dims;
     if (x.rank != 4 || !is_floating(io.in[0].type))
       return {false, "its input must have shape [N, C, H, W] and a floating-point type", 0};
     if (x[2] == 0 || x[3] == 0) return {false, "an empty image cannot be sampled", 0};
@@ -111,7 +111,7 @@ inline constexpr struct roi_align : kind<roi_align> {
     if (!detail::is_countable(io.out[0].dims)) return {false, "its output is too large"};
     return {};
   }
-  static constexpr work count(const attributes& a, const inference& io) {
+  static constexpr work count(const attributes& a, const auto& io) {
     const double samples = a.samples == 0 ? 4.0 : static_cast<double>(a.samples) * static_cast<double>(a.samples);
     return {8.0 * samples * static_cast<double>(io.out[0].dims.elements())};
   }
@@ -142,11 +142,11 @@ inline constexpr struct col2im : kind<col2im> {
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = col2im_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type>) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type>) {
     detail::default_window(a.image.size(), a.strides, a.dilations, a.pads_begin, a.pads_end);
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (x.rank != 3) return {false, "its input must have shape [N, C * window, places]"};
     if (a.image.empty() || a.image.size() > shape::max_rank - 2)
       return {false, "its image must have one to six spatial dimensions"};
@@ -171,7 +171,7 @@ inline constexpr struct col2im : kind<col2im> {
     if (!detail::is_countable(io.out[0].dims)) return {false, "its output is too large"};
     return {};
   }
-  static constexpr work count(const attributes&, const inference& io) {
+  static constexpr work count(const attributes&, const auto& io) {
     return {static_cast<double>(io.in[0].dims.elements())};
   }
   static void reference(const attributes& a, const reference_call& call);

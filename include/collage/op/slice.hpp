@@ -5,8 +5,6 @@
 #include <collage/op/kind.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <span>
 
 namespace collage::inline v0::ops {
 
@@ -30,25 +28,28 @@ inline constexpr struct slice : kind<slice> {
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = slice_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type>) {
-    for (std::size_t i = 0; i < a.extents.size(); ++i) {
-      if (i < a.steps.size() && a.steps[i] != 0 && (a.extents[i] == 0 || a.extents[i] == 1)) a.steps[i] = 1;
-      if (i < a.starts.size() && a.extents[i] == 0) a.starts[i] = 0;
+  static constexpr void normalise(attributes& a, list_view<const tensor_type>) {
+    for (std::uint32_t i = 0; i < a.extents.rank; ++i) {
+      const std::int64_t extent = a.extents.extent[i];
+      if (extent != 0 && extent != 1) continue;
+      if (i < a.steps.rank && a.steps.extent[i] != 0) a.steps.extent[i] = 1;
+      if (i < a.starts.rank && extent == 0) a.starts.extent[i] = 0;
     }
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
-    if (a.starts.size() != x.size() || a.steps.size() != x.size() || a.extents.size() != x.size())
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
+    if (a.starts.rank != x.rank || a.steps.rank != x.rank || a.extents.rank != x.rank)
       return {false, "its starts, steps and extents must have one entry per dimension of its input"};
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      if (a.steps[i] == 0) return {false, "its steps must not be 0"};
-      if (a.extents[i] < 0) return {false, "its extents must not be negative"};
-      if (a.extents[i] == 0) continue;
-      const std::int64_t last = x[i] >= 0 ? x[i] - 1 : std::numeric_limits<std::int64_t>::max();
-      if (a.starts[i] < 0 || a.starts[i] > last) return {false, "its starts must be within its input"};
+    for (std::uint32_t i = 0; i < x.rank; ++i) {
+      const std::int64_t start = a.starts.extent[i], step = a.steps.extent[i], extent = a.extents.extent[i];
+      if (step == 0) return {false, "its steps must not be 0"};
+      if (extent < 0) return {false, "its extents must not be negative"};
+      if (extent == 0) continue;
+      const std::int64_t last = x.extent[i] >= 0 ? x.extent[i] - 1 : INT64_MAX;
+      if (start < 0 || start > last) return {false, "its starts must be within its input"};
       // The lowest step has no opposite, and dividing by it takes no element more anyway.
-      const std::int64_t room = a.steps[i] > 0 ? (last - a.starts[i]) / a.steps[i] : -(a.starts[i] / a.steps[i]);
-      if (a.extents[i] - 1 > room) return {false, "its last element must be within its input"};
+      const std::int64_t room = step > 0 ? (last - start) / step : -(start / step);
+      if (extent - 1 > room) return {false, "its last element must be within its input"};
     }
     if (!detail::is_countable(a.extents)) return {false, "its output is too large"};
     io.out[0] = {io.in[0].type, a.extents};
@@ -73,7 +74,7 @@ inline constexpr struct expand : kind<expand> {
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = expand_attributes;
 
-  static constexpr void normalise(attributes& a, std::span<const tensor_type> in) {
+  static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     for (const std::int64_t extent : in[0].dims)
       if (extent < 0) return;
     for (const std::int64_t extent : a.dims)
@@ -82,7 +83,7 @@ inline constexpr struct expand : kind<expand> {
     const shape together = detail::broadcast(in[0].dims, a.dims, fits);
     if (fits) a.dims = together;
   }
-  static constexpr verdict infer(const attributes& a, inference& io) {
+  static constexpr verdict infer(const attributes& a, auto& io) {
     for (const std::int64_t extent : a.dims)
       if (extent < 0) return {false, "its extents must not be negative"};
     bool fits = true;
@@ -109,8 +110,8 @@ inline constexpr struct tile : kind<tile> {
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = tile_attributes;
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (a.repeats.size() != x.size()) return {false, "its repeats must have one entry per dimension of its input"};
     shape y;
     for (std::size_t i = 0; i < x.size(); ++i) {
@@ -151,8 +152,8 @@ inline constexpr struct pad : kind<pad> {
   static constexpr arity inputs{1, 2};
   using attributes = pad_attributes;
 
-  static constexpr verdict infer(const attributes& a, inference& io) {
-    const shape& x = io.in[0].dims;
+  static constexpr verdict infer(const attributes& a, auto& io) {
+    const auto& x = io.in[0].dims;
     if (a.mode > pad_mode::wrap) return {false, "its mode must be constant, reflect, edge or wrap"};
     if (a.pads_begin.size() != x.size() || a.pads_end.size() != x.size())
       return {false, "its pads must have one entry per dimension of its input at each end"};

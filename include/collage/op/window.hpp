@@ -10,33 +10,37 @@ namespace collage::inline v0::detail {
 
 /// Fills in what was left out of a window's attributes: strides and dilations of 1, pads of 0.
 constexpr void default_window(std::size_t rank, shape& strides, shape& dilations, shape& pads_begin, shape& pads_end) {
-  if (strides.empty()) strides = shape::filled(rank, 1);
-  if (dilations.empty()) dilations = shape::filled(rank, 1);
-  if (pads_begin.empty()) pads_begin = shape::filled(rank, 0);
-  if (pads_end.empty()) pads_end = shape::filled(rank, 0);
+  if (strides.rank == 0) strides = shape::filled(rank, 1);
+  if (dilations.rank == 0) dilations = shape::filled(rank, 1);
+  if (pads_begin.rank == 0) pads_begin = shape::filled(rank, 0);
+  if (pads_end.rank == 0) pads_end = shape::filled(rank, 0);
 }
 
 /// More taps than any network has; whoever lists a window's taps may rely on it.
 inline constexpr std::int64_t most_taps = std::int64_t{1} << 20;
 /// Extents beyond it are refused, so that what is computed from them stays within 64 bits. Graphs hold none larger.
 inline constexpr std::int64_t largest_extent = std::int64_t{1} << 48;
+inline constexpr std::int64_t most_offset = 0x7FFFFFFF;
 
 /// Checks one spatial window against the rank and for sane values; the limits keep their products within 64 bits.
 constexpr verdict check_window(std::size_t rank, const shape& window, const shape& strides, const shape& dilations,
                                const shape& pads_begin, const shape& pads_end) {
-  if (window.size() != rank || strides.size() != rank || dilations.size() != rank || pads_begin.size() != rank ||
-      pads_end.size() != rank)
+  if (window.rank != rank || strides.rank != rank || dilations.rank != rank || pads_begin.rank != rank ||
+      pads_end.rank != rank)
     return {false, "window, strides, dilations and pads must each have one entry per spatial dimension"};
   std::int64_t taps = 1;
+  // Extents are read without a call: each costs steps of the compiler's limit.
   for (std::size_t i = 0; i < rank; ++i) {
-    if (window[i] < 1) return {false, "its window must be at least 1 in every dimension"};
-    if (strides[i] < 1) return {false, "strides must be at least 1"};
-    if (dilations[i] < 1) return {false, "dilations must be at least 1"};
-    if (pads_begin[i] < 0 || pads_end[i] < 0) return {false, "pads must not be negative"};
-    for (const std::int64_t number : {window[i], strides[i], dilations[i], pads_begin[i], pads_end[i]})
-      if (number > 0x7FFFFFFF) return {false, "window, strides, dilations and pads must be below 2^31"};
-    if (window[i] > most_taps / taps) return {false, "its window must have at most 2^20 elements"};
-    taps *= window[i];
+    const std::int64_t size = window.extent[i];
+    if (size < 1) return {false, "its window must be at least 1 in every dimension"};
+    if (strides.extent[i] < 1) return {false, "strides must be at least 1"};
+    if (dilations.extent[i] < 1) return {false, "dilations must be at least 1"};
+    if (pads_begin.extent[i] < 0 || pads_end.extent[i] < 0) return {false, "pads must not be negative"};
+    if (size > most_offset || strides.extent[i] > most_offset || dilations.extent[i] > most_offset ||
+        pads_begin.extent[i] > most_offset || pads_end.extent[i] > most_offset)
+      return {false, "window, strides, dilations and pads must be below 2^31"};
+    if (size > most_taps / taps) return {false, "its window must have at most 2^20 elements"};
+    taps *= size;
   }
   return {};
 }
@@ -44,11 +48,11 @@ constexpr verdict check_window(std::size_t rank, const shape& window, const shap
 /// Whether a window, checked before, fits the padded extents of [N, C, spatial...] at least once; unknown ones may.
 constexpr verdict check_fit(const shape& x, const shape& window, const shape& dilations, const shape& pads_begin,
                             const shape& pads_end) {
-  for (std::size_t i = 0; i < window.size(); ++i) {
-    const std::int64_t extent = x[i + 2];
-    if (extent < 0 || window[i] < 0) continue;
+  for (std::size_t i = 0; i < window.rank; ++i) {
+    const std::int64_t extent = x.extent[i + 2], size = window.extent[i];
+    if (extent < 0 || size < 0) continue;
     if (extent > largest_extent) return {false, "its input's extents must be at most 2^48", 0};
-    if (extent + pads_begin[i] + pads_end[i] < dilations[i] * (window[i] - 1) + 1)
+    if (extent + pads_begin.extent[i] + pads_end.extent[i] < dilations.extent[i] * (size - 1) + 1)
       return {false, "its window must fit into its padded input", 0};
   }
   return {};

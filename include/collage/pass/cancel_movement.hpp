@@ -146,8 +146,8 @@ class movement_canceller {
   bool keeps_everything(std::uint32_t node) const {
     const graph_view view = from_.view();
     if (is_kind(from_, node, ops::concat)) return from_.node(node).inputs == 1;
-    const bool pad = is_kind(from_, node, ops::pad), slice = is_kind(from_, node, ops::slice);
-    if (!pad && !slice && !is_kind(from_, node, ops::expand) && !is_kind(from_, node, ops::tile) &&
+    const bool is_pad = is_kind(from_, node, ops::pad), is_slice = is_kind(from_, node, ops::slice);
+    if (!is_pad && !is_slice && !is_kind(from_, node, ops::expand) && !is_kind(from_, node, ops::tile) &&
         !is_kind(from_, node, ops::cast))
       return false;
     const tensor_type& type = from_.type_of(view.output_of(node));
@@ -155,8 +155,8 @@ class movement_canceller {
     const auto all = [](const shape& list, std::int64_t number) {
       return std::all_of(list.begin(), list.end(), [number](std::int64_t entry) { return entry == number; });
     };
-    if (slice) return all(from_words<ops::slice_attributes>(view.words_of(node)).steps, 1);
-    if (!pad) return true;
+    if (is_slice) return all(from_words<ops::slice_attributes>(view.words_of(node)).steps, 1);
+    if (!is_pad) return true;
     const auto a = from_words<ops::pad_attributes>(view.words_of(node));
     return all(a.pads_begin, 0) && all(a.pads_end, 0);
   }

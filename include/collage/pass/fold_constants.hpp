@@ -52,7 +52,7 @@ class folder {
     const kind_info& kind = *from_.node(node).kind;
     if ((kind.reference == nullptr && kind.body == nullptr) || kind.bodies != 0) return false;
     std::vector<tensor_type> in, out(from_.node(node).outputs);
-    std::vector<std::span<const std::int64_t>> integers;
+    std::vector<list_view<const std::int64_t>> integers;
     std::size_t read = 0, written = 0;
     for (const value v : operands) {
       if (!known(v)) return false;

@@ -50,7 +50,7 @@ inline std::optional<weighted_node> weighted_node_of(const graph& network, std::
   weighted_node n;
   n.rank = network.type_of(view.output_of(node)).rank();
   if (forward || transposed) {
-    const shape window(w.list().subspan(2));
+    const shape window = w.from(2);
     std::int64_t groups = 0;
     if (forward) {
       const auto a = from_words<ops::conv_attributes>(view.words_of(node));

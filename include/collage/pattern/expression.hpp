@@ -2,236 +2,282 @@
 //
 //   op::relu(op::add(op::conv(any, constant), constant.as<"bias">()))
 //
-// reads like what it matches. Every call makes an `expression<N>`, an array of N nodes in post-order; nothing is
-// nested, so a pattern of any depth is one small type.
+// reads like what it matches. Every call makes an `expression<N>`, an array of up to N nodes in post-order; nothing is
+// nested, so a pattern of any depth is one small type. A pattern type stands wherever an expression can. Alternatives,
+// repetitions and several outputs are in pattern/combine.hpp.
 #pragma once
 
+#include <collage/detail/fixed_string.hpp>
 #include <collage/detail/hash.hpp>
-#include <collage/graph/view.hpp>
-#include <collage/op/kind.hpp>
+#include <collage/layout.hpp>
+#include <collage/pattern/detail/condition.hpp>
+#include <collage/pattern/node.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace collage::inline v0 {
 
-/// A string as a template argument: the name of a pattern, a backend, a capture.
-template <std::size_t N>
-struct fixed_string {
-  char text[N] = {};
-  consteval fixed_string(const char (&from)[N]) {
-    for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
-  }
-};
+namespace detail {
+template <fixed_string Name>
+inline constexpr const char* text_of = Name.text;
+}  // namespace detail
 
-/// What a pattern node asks of a value.
-enum class pattern_role : std::uint8_t {
-  any,       ///< any value
-  constant,  ///< a constant
-  variable,  ///< anything but a constant
-  scalar,    ///< a constant of one element with a given value
-  same,      ///< the value captured under the same name elsewhere
-  apply,     ///< the output of an operator
-};
-
-/// How often an operand may occur.
-enum class pattern_count : std::uint8_t { once, maybe, many };
-
-/// One node of a pattern.
-struct pattern_node {
-  static constexpr std::size_t max_children = 6;
-  static constexpr std::size_t max_kinds = 10;
-
-  pattern_role role = pattern_role::any;
-  pattern_count count = pattern_count::once;
-  bool may_escape = false;  ///< its value may also be read outside the match, if it is not the root
-  std::uint8_t children = 0;
-  std::uint8_t kinds = 0;  ///< `apply`: how many kinds are allowed, with the same operands each; none: any kind
-  std::uint16_t child[max_children] = {};
-  const kind_info* kind[max_kinds] = {};
-  double scalar = 0;
-  double tolerance = 0;       ///< relative
-  std::uint64_t capture = 0;  ///< hash of the capture's name, 0 without one
-  const char* capture_name = "";
-};
-
-/// A pattern: nodes in post-order, the root last.
+/// A pattern: `count` nodes in post-order, the root last. What is asked of the root's value is added by its members, each
+/// of which answers a copy.
 template <std::size_t N>
 struct expression {
-  static constexpr std::size_t size = N;
   pattern_node node[N];
+  std::size_t count = N;
 
-  /// Names what this pattern binds, to be asked of the match: `m.get<"bias">()`.
+  constexpr pattern_node& root() { return node[count - 1]; }
+  constexpr const pattern_node& root() const { return node[count - 1]; }
+  constexpr const pattern_node* data() const { return node; }
+  constexpr std::size_t size() const { return count; }
+
+  /// Names the value, to be asked of the match: `m.get<"bias">()`.
   template <fixed_string Name>
   constexpr expression as() const {
     expression copy = *this;
-    copy.node[N - 1].capture = detail::hash(Name.text);
-    copy.node[N - 1].capture_name = capture_text<Name>;
+    if (copy.root().capture != 0) copy.root().defect = "a value has one name: as<name>() is said twice of it";
+    copy.root().capture = detail::hash(Name.text);
+    copy.root().capture_name = detail::text_of<Name>;
     return copy;
   }
-  /// Allows the value to be read outside the match as well.
+  /// Allows the value to be read outside the match as well: it is then one of the match's outputs.
   constexpr expression escaping() const {
     expression copy = *this;
-    copy.node[N - 1].may_escape = true;
+    copy.root().may_escape = true;
     return copy;
   }
-
- private:
-  template <fixed_string Name>
-  static constexpr const char* capture_text = Name.text;
+  /// Asks for another output of the operator than the first; of same<"name">(), for an output of the operator that
+  /// computes the captured value.
+  template <std::size_t Index>
+  constexpr expression output() const {
+    static_assert(Index < 64, "output<k>(): in a pattern k is at most 63");
+    expression copy = *this;
+    pattern_node& p = copy.root();
+    if (p.role != pattern_role::apply && p.role != pattern_role::same)
+      p.defect = "output<k>() is for operators and for same<name>(); say it inside of either, repeat and optional";
+    p.output = static_cast<std::uint8_t>(Index);
+    p.says_output = true;
+    return copy;
+  }
+  /// Asks a condition of the user's: a lambda without captures that answers bool or verdict and takes the attributes of
+  /// the operator, the value's tensor_type, or its value_record. `text`, a literal, says what it asks:
+  /// `.where([](const op::conv_attributes& a) { return a.groups == 1; }, "groups must be 1")`.
+  template <class Predicate>
+  constexpr expression where(Predicate, const char* text = nullptr) const {
+    expression copy = *this;
+    pattern_node& p = copy.root();
+    if (p.conditions == pattern_node::max_conditions)
+      p.defect = "a value takes at most 2 conditions where(...); join them with &&";
+    else p.condition[p.conditions++] = detail::make_condition<Predicate>(text);
+    p.is_restricted = true;
+    return copy;
+  }
+  /// Asks for one of these element types.
+  template <class... Types>
+    requires(sizeof...(Types) > 0 && (std::is_same_v<Types, dtype> && ...))
+  constexpr expression of(Types... types) const {
+    expression copy = *this;
+    copy.root().types = (pattern_node::bit_of(types) | ...);
+    copy.root().is_restricted = true;
+    return copy;
+  }
+  /// Asks for a number of dimensions.
+  constexpr expression rank(int dimensions) const {
+    expression copy = *this;
+    if (dimensions < 0 || dimensions > static_cast<int>(shape::max_rank))
+      copy.root().defect = "rank(n): no value has that rank";
+    copy.root().rank = static_cast<std::int8_t>(dimensions);
+    copy.root().is_restricted = true;
+    return copy;
+  }
+  /// Asks for a layout, a constant with static storage.
+  constexpr expression in(const layout& wanted) const {
+    expression copy = *this;
+    copy.root().layout = wanted.id;
+    copy.root().layout_name = wanted.name;
+    copy.root().is_restricted = true;
+    return copy;
+  }
+  constexpr expression in(layout&&) const = delete;
 };
 
+namespace detail {
+template <class E>
+inline constexpr bool is_expression = false;
+template <std::size_t N>
+inline constexpr bool is_expression<expression<N>> = true;
+template <std::size_t N>
+inline constexpr bool is_expression<const expression<N>> = true;
+}  // namespace detail
+
+/// A type that is a pattern: derived from `pattern<"name">`, with an expression called `expr`.
+template <class P>
+concept pattern_type = requires {
+  static_cast<const char*>(P::name);
+  requires detail::is_expression<decltype(P::expr)>;
+};
+
+/// What can be an operand in a pattern: an expression or a pattern type.
+template <class E> concept pattern_operand = detail::is_expression<E> || pattern_type<E>;
+
+namespace detail {
+
+template <std::size_t N>
+constexpr const expression<N>& as_expression(const expression<N>& e) {
+  return e;
+}
+template <pattern_type P>
+constexpr const auto& as_expression(const P&) {
+  return P::expr;
+}
+constexpr expression<1> leaf(pattern_role role) {
+  expression<1> e{};
+  e.node[0].role = role;
+  return e;
+}
+
+}  // namespace detail
+
 /// Patterns that are one value.
-inline constexpr expression<1> any{{pattern_node{}}};
-inline constexpr expression<1> constant = [] {
-  expression<1> e{};
-  e.node[0].role = pattern_role::constant;
-  return e;
-}();
-inline constexpr expression<1> variable = [] {
-  expression<1> e{};
-  e.node[0].role = pattern_role::variable;
-  return e;
-}();
+inline constexpr expression<1> any = detail::leaf(pattern_role::any);
+inline constexpr expression<1> constant = detail::leaf(pattern_role::constant);
+inline constexpr expression<1> variable = detail::leaf(pattern_role::variable);
+inline constexpr expression<1> input = detail::leaf(pattern_role::input);
 
 /// A constant of one element whose value is `number`, up to a relative tolerance.
 constexpr expression<1> scalar(double number, double tolerance = 1e-6) {
-  expression<1> e{};
-  e.node[0].role = pattern_role::scalar;
+  expression<1> e = detail::leaf(pattern_role::scalar);
   e.node[0].scalar = number;
   e.node[0].tolerance = tolerance;
   return e;
 }
 
-/// The value captured under this name elsewhere in the pattern.
+/// The value captured under this name elsewhere in the pattern; in a repetition, in the same iteration.
 template <fixed_string Name>
 constexpr expression<1> same() {
-  expression<1> e = any.as<Name>();
-  e.node[0].role = pattern_role::same;
+  expression<1> e = detail::leaf(pattern_role::same);
+  e.node[0].capture = detail::hash(Name.text);
+  e.node[0].capture_name = detail::text_of<Name>;
   return e;
 }
 
+/// An operator of whichever kind, with any operands: what a backend declares that takes everything.
+inline constexpr expression<2> any_operator{
+    {{.count = pattern_count::many}, {.role = pattern_role::apply, .is_open = true, .children = 1}}};
+
 /// An operand that may be missing; only as the last of its operator's operands.
-template <std::size_t N>
-constexpr expression<N> maybe(expression<N> e) {
-  e.node[N - 1].count = pattern_count::maybe;
+template <pattern_operand E>
+constexpr auto maybe(const E& operand) {
+  auto e = detail::as_expression(operand);
+  e.root().count = pattern_count::maybe;
   return e;
 }
 
 /// All operands from here on, however many; only as the last of its operator's operands, and only of a single value.
 constexpr expression<1> many(expression<1> e) {
-  e.node[0].count = pattern_count::many;
+  e.root().count = pattern_count::many;
   return e;
 }
 
 namespace detail {
 
+/// Copies the nodes of `from` behind those of `to`; answers where the root has come to lie.
 template <std::size_t To, std::size_t From>
-constexpr std::uint16_t append(expression<To>& to, std::size_t& at, const expression<From>& from) {
-  const auto offset = static_cast<std::uint16_t>(at);
-  for (std::size_t i = 0; i < From; ++i) {
-    pattern_node copy = from.node[i];
+constexpr std::uint16_t append(expression<To>& to, const expression<From>& from) {
+  const std::size_t offset = to.count;
+  for (std::size_t i = 0; i < from.count; ++i) {
+    pattern_node& copy = to.node[to.count++];
+    copy = from.node[i];
+    copy.first = static_cast<std::uint16_t>(copy.first + offset);
     for (std::size_t c = 0; c < copy.children; ++c) copy.child[c] = static_cast<std::uint16_t>(copy.child[c] + offset);
-    to.node[at++] = copy;
   }
-  return static_cast<std::uint16_t>(at - 1);
+  return static_cast<std::uint16_t>(to.count - 1);
+}
+
+/// An expression whose root has these children, in order.
+template <std::size_t... N>
+constexpr expression<(1 + ... + N)> join(pattern_role role, const expression<N>&... operands) {
+  expression<(1 + ... + N)> whole{};
+  pattern_node root;
+  root.role = role;
+  whole.count = 0;
+  ((root.child[root.children++] = append(whole, operands)), ...);
+  whole.node[whole.count++] = root;
+  return whole;
+}
+
+/// Makes the root, which has its children, an operator of one of these kinds; none: of any.
+template <std::size_t N>
+constexpr void settle_operator(expression<N>& whole, const kind_info* const* kinds, std::size_t count) {
+  pattern_node& root = whole.root();
+  root.kind = kinds;
+  root.kinds = static_cast<std::uint16_t>(count);
+  if (count != 0) root.kind_bits = 0;
+  bool matters = false;  // in which order operands are tried
+  for (std::size_t i = 0; i < root.children; ++i) {
+    const pattern_node& child = whole.node[root.child[i]];
+    root.least_operands = static_cast<std::uint8_t>(root.least_operands + (child.count == pattern_count::once ? 1 : 0));
+    root.is_open = root.is_open || child.count == pattern_count::many;
+    matters = matters || child.role != pattern_role::any || child.capture != 0 || child.is_restricted;
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    root.kind_bits |= pattern_node::bit_of(*kinds[i]);
+    root.may_commute = root.may_commute || (matters && root.children > 1 && kinds[i]->commutative);
+  }
 }
 
 template <std::size_t... N>
-constexpr expression<(1 + ... + N)> apply(const kind_info* const* kinds, std::size_t count,
-                                          const expression<N>&... operands) {
-  static_assert(sizeof...(N) <= pattern_node::max_children,
-                "an operator in a pattern takes at most 6 operand patterns; write many(any) for the rest");
-  expression<(1 + ... + N)> whole{};
-  pattern_node& root = whole.node[whole.size - 1];
-  root.role = pattern_role::apply;
-  root.kinds = static_cast<std::uint8_t>(count);
-  for (std::size_t i = 0; i < count; ++i) root.kind[i] = kinds[i];
-  std::size_t at = 0;
-  ((root.child[root.children++] = append(whole, at, operands)), ...);
-  return whole;
+constexpr auto apply(const kind_info* const* kinds, std::size_t count, const expression<N>&... operands) {
+  constexpr bool fits = sizeof...(N) <= pattern_node::max_children;
+  static_assert(fits, "an operator in a pattern takes at most 6 operand patterns; write many(any) for the rest");
+  if constexpr (!fits) {
+    return any_operator;
+  } else {
+    auto whole = join(pattern_role::apply, operands...);
+    settle_operator(whole, kinds, count);
+    return whole;
+  }
 }
+
+template <class... K>
+inline constexpr const kind_info* allowed_kinds[] = {&kind_of<K>...};
 
 }  // namespace detail
 
 /// An operator applied to sub-patterns; what `op::relu(any)` calls. A pattern that can never match does not compile.
-template <operator_kind K, std::size_t... N>
-constexpr auto make_pattern(const K&, const expression<N>&... operands) {
+template <operator_kind K, class... Operands>
+constexpr auto make_pattern(const K&, const Operands&... operands) {
+  constexpr bool takes = (pattern_operand<Operands> && ...);
+  static_assert(takes, "an operator in a pattern is applied to expressions and to types derived from collage::pattern");
+  constexpr bool fits = sizeof...(Operands) >= K::inputs.least && sizeof...(Operands) <= K::inputs.most;
   static_assert(
-      sizeof...(N) >= K::inputs.least && sizeof...(N) <= K::inputs.most,
+      fits || !takes,
       "this operator kind does not take that many operands; an optional one is written maybe(...), the rest many(any)");
-  const kind_info* const kinds[] = {&kind_of<K>};
-  return detail::apply(kinds, 1, operands...);
+  if constexpr (takes && fits) return detail::apply(detail::allowed_kinds<K>, 1, detail::as_expression(operands)...);
+  else return any_operator;  // so that nothing else is said
 }
 
 /// Any one of several operator kinds with the same operands: `one_of(op::relu, op::sigmoid)(any)`.
 template <operator_kind... K>
 struct one_of_kinds {
-  static_assert(sizeof...(K) <= pattern_node::max_kinds, "one_of takes at most 10 operator kinds");
-  template <std::size_t... N>
-  constexpr auto operator()(const expression<N>&... operands) const {
-    static_assert(((sizeof...(N) >= K::inputs.least && sizeof...(N) <= K::inputs.most) && ...),
-                  "one of these operator kinds does not take that many operands");
-    const kind_info* const kinds[] = {&kind_of<K>...};
-    return detail::apply(kinds, sizeof...(K), operands...);
+  template <pattern_operand... Operands>
+  constexpr auto operator()(const Operands&... operands) const {
+    constexpr bool fits =
+        sizeof...(K) > 0 && ((sizeof...(Operands) >= K::inputs.least && sizeof...(Operands) <= K::inputs.most) && ...);
+    static_assert(fits || sizeof...(K) == 0, "one of these operator kinds does not take that many operands");
+    if constexpr (fits)
+      return detail::apply(detail::allowed_kinds<K...>, sizeof...(K), detail::as_expression(operands)...);
+    else return any_operator;
   }
 };
 template <operator_kind... K>
 constexpr one_of_kinds<K...> one_of(const K&...) {
+  static_assert(sizeof...(K) > 0, "one_of needs at least one operator kind");
   return {};
-}
-
-/// An operator of whichever kind, with any operands: what a backend declares that takes everything.
-inline constexpr expression<2> any_operator = detail::apply(nullptr, 0, many(any));
-
-/// A pattern in words, as in "relu(add(conv(any, constant), constant 'bias'))". At most 383 characters.
-struct pattern_text {
-  char text[384] = {};
-  std::size_t size = 0;
-  constexpr void append(const char* more) {
-    while (*more != '\0' && size + 1 < sizeof(text)) text[size++] = *more++;
-    text[size] = '\0';
-  }
-};
-
-namespace detail {
-
-constexpr void describe(std::span<const pattern_node> nodes, std::size_t at, pattern_text& out) {
-  const pattern_node& p = nodes[at];
-  if (p.count == pattern_count::maybe) out.append("maybe ");
-  switch (p.role) {
-    case pattern_role::any: out.append("any"); break;
-    case pattern_role::constant: out.append("constant"); break;
-    case pattern_role::variable: out.append("variable"); break;
-    case pattern_role::scalar: out.append("scalar"); break;
-    case pattern_role::same: out.append("same"); break;
-    case pattern_role::apply:
-      if (p.kinds == 0) out.append("any operator");
-      for (std::size_t i = 0; i < p.kinds; ++i) {
-        if (i != 0) out.append("|");
-        out.append(p.kind[i]->name);
-      }
-      out.append("(");
-      for (std::size_t i = 0; i < p.children; ++i) {
-        if (i != 0) out.append(", ");
-        describe(nodes, p.child[i], out);
-      }
-      out.append(")");
-      break;
-  }
-  if (p.count == pattern_count::many) out.append("...");
-  if (p.capture != 0) {
-    out.append(" '");
-    out.append(p.capture_name);
-    out.append("'");
-  }
-}
-
-}  // namespace detail
-
-constexpr pattern_text describe(std::span<const pattern_node> nodes) {
-  pattern_text out;
-  detail::describe(nodes, nodes.size() - 1, out);
-  return out;
 }
 
 }  // namespace collage::inline v0

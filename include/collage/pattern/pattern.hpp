@@ -1,12 +1,15 @@
 // Patterns as types, and what a backend sees of a match.
 #pragma once
 
+#include <collage/list_view.hpp>
+#include <collage/pattern/combine.hpp>
+#include <collage/pattern/describe.hpp>
+#include <collage/pattern/detail/captures.hpp>
+#include <collage/pattern/detail/check.hpp>
 #include <collage/pattern/expression.hpp>
 #include <collage/pattern/match.hpp>
-#include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <type_traits>
 
 namespace collage::inline v0 {
@@ -22,68 +25,42 @@ struct pattern {
   static constexpr const char* name = name_text.text;
 };
 
-namespace detail {
-template <std::size_t N>
-constexpr bool is_expression(const expression<N>&) {
-  return true;
-}
+/// The nodes of a pattern type, checked: a pattern that is not sound does not compile.
+template <pattern_type P>
+inline constexpr pattern_view nodes_of = detail::check_expression<P>() ? pattern_view(P::expr) : pattern_view();
 
-/// Each `same<"x">()` has a capture to mean.
-constexpr bool same_is_captured(std::span<const pattern_node> nodes) {
-  for (const pattern_node& p : nodes) {
-    bool found = p.role != pattern_role::same;
-    for (const pattern_node& other : nodes)
-      found = found || (other.capture == p.capture && other.role != pattern_role::same);
-    if (!found) return false;
-  }
-  return true;
-}
-/// No name captures two values.
-constexpr bool captures_are_distinct(std::span<const pattern_node> nodes) {
-  for (std::size_t i = 0; i < nodes.size(); ++i)
-    for (std::size_t j = i + 1; j < nodes.size(); ++j)
-      if (nodes[i].capture != 0 && nodes[i].capture == nodes[j].capture && nodes[i].role != pattern_role::same &&
-          nodes[j].role != pattern_role::same)
-        return false;
-  return true;
-}
-/// Operands that may be missing stand last, and `many` stands behind them.
-constexpr bool optional_operands_are_last(std::span<const pattern_node> nodes) {
-  for (const pattern_node& p : nodes)
-    for (std::size_t c = 0; c + 1 < p.children; ++c) {
-      const pattern_count here = nodes[p.child[c]].count, next = nodes[p.child[c + 1]].count;
-      if (here == pattern_count::many || (here == pattern_count::maybe && next == pattern_count::once)) return false;
-    }
-  return true;
-}
-
-/// Checks what an expression alone cannot: it is complete.
+/// Whether no match of the pattern can hold two operators of fusion_kind::anchor (conv, matmul, ...). A pattern type that
+/// says `static constexpr bool one_anchor = true;` is held to it wherever it is used.
 template <class P>
-constexpr bool check_expression() {
-  static_assert(P::expr.size <= match_record::max_pattern, "a pattern has at most 48 nodes");
-  static_assert(P::expr.node[P::expr.size - 1].role == pattern_role::apply,
-                "the root of a pattern must be an operator");
-  static_assert(same_is_captured(P::expr.node),
-                "same<\"name\">() must name what the pattern captures with as<\"name\">()");
-  static_assert(captures_are_distinct(P::expr.node),
-                "a pattern captures two values under one name; the same value again is written same<\"name\">()");
-  static_assert(optional_operands_are_last(P::expr.node),
-                "maybe(...) and many(...) must be the last operands of their operator");
-  return true;
-}
-
-}  // namespace detail
-
-/// A type that is a pattern.
-template <class P>
-concept pattern_type = requires {
-  { P::name } -> std::convertible_to<const char*>;
-  requires detail::is_expression(P::expr);
-};
+concept at_most_one_anchor =
+    pattern_type<P> && detail::count_anchors(detail::view_of(P::expr), P::expr.size() - 1) <= 1;
 
 /// The patterns a backend declares.
 template <pattern_type... P>
 struct patterns {};
+
+namespace detail {
+
+/// Whether all of a list are sound; of those that are not, the sentence for the first.
+template <class... P>
+consteval bool are_sound(const patterns<P...>&) {
+  const bool sound[] = {fault_of_pattern<P>.rule == nullptr..., true};
+  for (const bool s : sound)
+    if (!s) return false;
+  return true;
+}
+template <class... P>
+constexpr sentence tell_unsound(const patterns<P...>&) {
+  sentence out;
+  const auto tell = [&out]<class Q>(const Q*) {
+    if constexpr (fault_of_pattern<Q>.rule != nullptr)
+      if (out.empty()) out = pattern_check<Q>::why();
+  };
+  (tell(static_cast<const P*>(nullptr)), ...);
+  return out;
+}
+
+}  // namespace detail
 
 /// A value that a pattern bound.
 struct bound_value {
@@ -94,12 +71,14 @@ struct bound_value {
   bool has_scalar = false;  ///< a constant of one element whose value is known
   double scalar = 0;
   const kind_info* kind = nullptr;  ///< of the operator that computes it, if the pattern has matched that
+  std::uint64_t kind_id = 0;        ///< its id; 0 where there is none
 
   constexpr bool present() const { return value != match_record::nothing; }
 };
 
 /// A pattern matched at a place of a graph. `m[ops::conv]` are the attributes of the one operator of that kind;
-/// `m.get<"bias">()` is the value captured under a name. Both are looked up at compile time.
+/// `m.get<"bias">()` is the value captured under a name, `m.get<"weights">(i)` that of iteration i of a repetition. All
+/// are looked up at compile time.
 template <class P>
 class match {
  public:
@@ -111,12 +90,16 @@ class match {
   /// The defaults where the operator was optional and is missing, or another of several kinds was matched.
   template <operator_kind K>
   constexpr typename K::attributes operator[](const K&) const {
-    constexpr std::size_t found = count_kind<K>();
-    static_assert(found != 0, "m[kind]: the pattern has no operator of this kind");
+    constexpr detail::kind_place place = detail::find_kind(detail::view_of(P::expr), kind_id<K>);
+    static_assert(place.count != 0, "m[kind]: the pattern has no operator of this kind");
     static_assert(
-        found < 2,
+        !place.is_ambiguous,
         "m[kind]: the pattern has several operators of this kind; capture each with as<\"name\">() and read it with m.attributes<kind>(m.get<\"name\">())");
-    return attributes<K>(at(find_kind<K>()));
+    if constexpr (place.count != 0) {
+      for (std::size_t n = place.first; n < P::expr.size(); ++n)
+        if (is_bound(n) && detail::has_kind(P::expr.node[n], kind_id<K>)) return attributes<K>(at(n));
+    }
+    return {};
   }
   /// The attributes of the operator that computes a bound value; the defaults where that is not of kind K.
   template <operator_kind K>
@@ -126,26 +109,58 @@ class match {
     if (graph_.kind_id_of(producer) != kind_id<K>) return {};
     return from_words<typename K::attributes>(graph_.words_of(producer));
   }
-  /// The value captured under a name; not `present()` where it was optional and is missing.
-  template <fixed_string Name>
-  constexpr bound_value get() const {
-    constexpr std::size_t index = find_capture<Name>();
-    static_assert(index < P::expr.size, "m.get<name>(): the pattern captures nothing under this name");
-    return at(index);
+  /// The value captured under a name; not `present()` where it was optional and is missing, or another alternative was
+  /// taken. What is captured in a repetition is asked for by iteration, counted from 0 at the start; in a repetition
+  /// within another, first by the outer one's. Of an iteration that did not take place it is not `present()`.
+  template <fixed_string Name, class... Iteration>
+  constexpr bound_value get(Iteration... iteration) const {
+    constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
+    static_assert(place.count != 0, "m.get<name>(): the pattern captures nothing under this name");
+    static_assert(place.count == 0 || sizeof...(Iteration) >= place.depth,
+                  "m.get<name>(): the name is captured in a repetition; say of which iteration, m.get<name>(i)");
+    static_assert(place.count == 0 || sizeof...(Iteration) <= place.depth,
+                  "m.get<name>(i): the name is captured outside of repetitions, or of fewer than asked for");
+    const std::size_t iterations[] = {static_cast<std::size_t>(iteration)..., 0};
+    return find(place, detail::hash(Name.text), place.offset(iterations, sizeof...(Iteration)));
+  }
+  /// How many iterations were matched of the repetition that captures a name; of a name that is captured elsewhere, 1 if
+  /// it is bound and else 0. For a repetition within another, say the iteration of the outer one.
+  template <fixed_string Name, class... Iteration>
+  constexpr std::size_t count(Iteration... iteration) const {
+    constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
+    static_assert(place.count != 0, "m.count<name>(): the pattern captures nothing under this name");
+    if constexpr (place.depth == 0) {
+      static_assert(sizeof...(Iteration) == 0, "m.count<name>(i): the name is captured outside of repetitions");
+      return get<Name>().present() ? 1 : 0;
+    } else {
+      static_assert(sizeof...(Iteration) + 1 == place.depth,
+                    "m.count<name>(...): say the iterations of all repetitions around the innermost");
+      const std::size_t iterations[] = {static_cast<std::size_t>(iteration)..., 0};
+      const std::size_t offset = place.offset(iterations, sizeof...(Iteration));
+      if (offset == match_record::nothing) return 0;
+      const pattern_node& repeat = P::expr.node[place.repeat];
+      std::size_t matched = 0;
+      while (matched < repeat.most && is_bound(repeat.iteration(matched + 1) + offset)) ++matched;
+      return matched;
+    }
   }
   /// Whether the operator was matched with this kind, where the pattern allows several.
   template <operator_kind K>
   constexpr bool is(const bound_value& v, const K&) const {
-    return v.kind != nullptr && v.kind->id == kind_id<K>;
+    return v.kind_id == kind_id<K>;
   }
 
-  /// The operators of the match in pattern order, the root last: indices of graph nodes.
-  constexpr std::span<const std::uint32_t> nodes() const { return record_->node_list(); }
-  /// The root's output: what the kernel writes.
-  constexpr bound_value output() const { return at(P::expr.size - 1); }
+  /// The operators of the match in an order in which they can be computed: indices of graph nodes. The root is the last,
+  /// unless the pattern has several outputs.
+  constexpr list_view<const std::uint32_t> nodes() const { return record_->node_list(); }
+  /// The root's output, which is output 0 of the match.
+  constexpr bound_value output() const { return output(0); }
+  /// The values that a kernel writes: all that are read outside or by the graph's user.
+  constexpr std::size_t outputs() const { return record_->outputs; }
+  constexpr bound_value output(std::size_t index) const { return bind(record_->output[index]); }
   /// The values a kernel reads, in the order of its arguments.
   constexpr std::size_t arguments() const { return record_->arguments; }
-  constexpr bound_value argument(std::size_t index) const { return describe(record_->argument[index]); }
+  constexpr bound_value argument(std::size_t index) const { return bind(record_->argument[index]); }
   /// Which argument of the kernel a bound value is.
   constexpr std::size_t index_of(const bound_value& v) const {
     for (std::uint32_t i = 0; i < record_->arguments; ++i)
@@ -154,41 +169,26 @@ class match {
   }
   /// Operand `index` of the operator that computes a bound value; not `present()` beyond the last.
   constexpr bound_value operand(const bound_value& of, std::size_t index) const {
-    const auto producer = static_cast<std::uint32_t>(graph_.values[of.value].producer);
-    const std::span<const std::uint32_t> list = graph_.inputs_of(producer);
-    return index < list.size() ? describe(list[index]) : bound_value{};
+    const node_record& node = graph_.nodes[static_cast<std::size_t>(graph_.values[of.value].producer)];
+    return index < node.inputs ? bind(graph_.operands[node.first_input + index]) : bound_value{};
   }
   constexpr const graph_view& graph() const { return graph_; }
   constexpr const match_record& record() const { return *record_; }
 
  private:
-  template <class K>
-  static constexpr std::size_t count_kind() {
-    std::size_t count = 0;
-    for (const pattern_node& p : P::expr.node)
-      for (std::size_t i = 0; i < p.kinds; ++i) count += p.kind[i]->id == kind_id<K> ? 1U : 0U;
-    return count;
+  constexpr bool is_bound(std::size_t pattern_index) const {
+    return record_->bound[pattern_index] != match_record::nothing;
   }
-  template <class K>
-  static constexpr std::size_t find_kind() {
-    for (std::size_t n = 0; n < P::expr.size; ++n)
-      for (std::size_t i = 0; i < P::expr.node[n].kinds; ++i)
-        if (P::expr.node[n].kind[i]->id == kind_id<K>) return n;
-    return P::expr.size;
+  constexpr bound_value find(const detail::capture_place& place, std::uint64_t name, std::size_t offset) const {
+    if (offset == match_record::nothing) return {};
+    for (std::size_t n = place.first; n <= place.last; ++n) {
+      const pattern_node& p = P::expr.node[n];
+      if (p.capture == name && p.role != pattern_role::same && is_bound(n + offset)) return at(n + offset);
+    }
+    return {};
   }
-  template <fixed_string Name>
-  static constexpr std::size_t find_capture() {
-    for (std::size_t n = 0; n < P::expr.size; ++n)
-      if (P::expr.node[n].capture == detail::hash(Name.text) && P::expr.node[n].role != pattern_role::same) return n;
-    return P::expr.size;
-  }
-  constexpr bound_value at(std::size_t pattern_index) const {
-    bound_value v = describe(record_->bound[pattern_index]);
-    if (v.present() && P::expr.node[pattern_index].role == pattern_role::apply)
-      v.kind = graph_.nodes[static_cast<std::size_t>(graph_.values[v.value].producer)].kind;
-    return v;
-  }
-  constexpr bound_value describe(std::uint32_t value) const {
+  constexpr bound_value at(std::size_t pattern_index) const { return bind(record_->bound[pattern_index]); }
+  constexpr bound_value bind(std::uint32_t value) const {
     bound_value v;
     if (value == match_record::nothing) return v;
     const value_record& r = graph_.values[value];
@@ -198,6 +198,8 @@ class match {
     v.is_constant = r.role == value_role::constant;
     v.has_scalar = r.has_scalar;
     v.scalar = r.scalar;
+    if (r.producer >= 0 && record_->contains(static_cast<std::uint32_t>(r.producer)))
+      v.kind = graph_.nodes[static_cast<std::size_t>(r.producer)].kind, v.kind_id = v.kind->id;
     return v;
   }
 

@@ -4,26 +4,35 @@
 #include <collage/pattern/pattern.hpp>
 #include <cstddef>
 #include <type_traits>
-#include <utility>
 
 namespace collage::inline v0 {
 
 namespace detail {
 
-template <std::size_t>
-inline constexpr const expression<1>& any_operand = any;
-
+/// Operands that must be there, then optional ones, or as many as there are.
 template <class K>
 constexpr auto single_expression() {
-  return []<std::size_t... Once>(std::index_sequence<Once...>) {
-    if constexpr (K::inputs.most == any_number) return make_pattern(K{}, any_operand<Once>..., many(any));
-    else if constexpr (K::inputs.most == K::inputs.least + 1)
-      return make_pattern(K{}, any_operand<Once>..., maybe(any));
-    else if constexpr (K::inputs.most == K::inputs.least + 2)
-      return make_pattern(K{}, any_operand<Once>..., maybe(any), maybe(any));
-    else if constexpr (K::inputs.most > K::inputs.least) return make_pattern(K{}, any_operand<Once>..., many(any));
-    else return make_pattern(K{}, any_operand<Once>...);
-  }(std::make_index_sequence<K::inputs.least - (K::inputs.most == any_number ? 1 : 0)>{});
+  constexpr std::size_t optional = K::inputs.most - K::inputs.least;
+  constexpr bool is_open = optional > 2;
+  constexpr std::size_t once = K::inputs.least - (K::inputs.most == any_number && K::inputs.least > 0 ? 1 : 0);
+  constexpr std::size_t count = once + (is_open ? 1 : optional);
+  static_assert(count <= pattern_node::max_children,
+                "single<kind>: a pattern names at most 6 operands; write one that ends in many(any)");
+  expression<count + 1> e{};
+  pattern_node& root = e.node[count];
+  root.role = pattern_role::apply;
+  root.kind = allowed_kinds<K>;
+  root.kinds = 1;
+  root.kind_bits = pattern_node::bit_of(kind_of<K>);
+  root.children = count;
+  root.least_operands = once;
+  root.is_open = is_open;
+  for (std::size_t i = 0; i < count; ++i) {
+    e.node[i].first = static_cast<std::uint16_t>(i);
+    root.child[i] = static_cast<std::uint16_t>(i);
+    if (i >= once) e.node[i].count = is_open ? pattern_count::many : pattern_count::maybe;
+  }
+  return e;
 }
 
 }  // namespace detail

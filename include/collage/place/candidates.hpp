@@ -3,9 +3,9 @@
 
 #include <algorithm>
 #include <collage/graph/graph.hpp>
-#include <collage/op/movement.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/set/candidate.hpp>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -90,45 +90,26 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
   return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
 }
 
-/// Whether only the root's outputs are read outside the match: kernels write no others.
-inline bool has_one_exit(const graph& network, const match_record& record) {
-  for (const std::uint32_t n : record.node_list())
-    for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) {
-      const std::uint32_t v = network.view().output_of(n, i);
-      if (n == record.node_list().back()) continue;
-      if (network.at(v).is_output) return false;
-      for (const use& u : network.view().uses_of(v))
-        if (!record.contains(u.node)) return false;
-    }
-  return true;
-}
-
 }  // namespace detail
 
-/// Enumerates all candidates of the backends for which `use` is true. Reshapes get none, they are aliases; nor does
-/// control flow, which the engine runs itself.
+/// Enumerates all candidates of the backends for which `use` is true, by node, backend and pattern: what candidates_of
+/// (collage/set/candidates.hpp) is for static graphs, and each once for every way to build it.
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
   place_candidates found;
   const graph_view view = network.view();
   std::map<std::vector<std::uint32_t>, std::uint32_t> group_of;
   std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
-  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
-    if (network.node(n).kind->id == kind_id<struct ops::reshape> || network.node(n).bodies != 0) continue;
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
     for (std::uint32_t b = 0; b < backends.size(); ++b) {
       if (!use[b]) continue;
       for (std::uint32_t p = 0; p < backends[b].patterns.size(); ++p) {
         const pattern_entry& pattern = backends[b].patterns[p];
         place_candidate c;
-        if (!match_at(view, pattern.nodes, n, c.record)) continue;
-        if (const verdict v = pattern.accepts(view, c.record); !v) {
-          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), v.rule});
-          continue;
-        }
-        if (!detail::has_one_exit(network, c.record)) {
-          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n),
-                                    "an inner value is read outside, and kernels write the last operator's alone"});
-          continue;
-        }
+        verdict why;
+        const candidate_state state = candidate_at(view, pattern, n, c.record, why);
+        if (state == candidate_state::refused)
+          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), why.rule});
+        if (state != candidate_state::found) continue;
         std::vector<std::uint32_t> nodes(c.record.node_list().begin(), c.record.node_list().end());
         std::sort(nodes.begin(), nodes.end());
         const auto [at, fresh] = group_of.emplace(nodes, static_cast<std::uint32_t>(found.groups.size()));
@@ -149,7 +130,6 @@ inline place_candidates find_candidates(const graph& network, backend_table back
         }
       }
     }
-  }
   return found;
 }
 

@@ -4,32 +4,13 @@
 #include <algorithm>
 #include <collage/measure/timing.hpp>
 #include <collage/place/costs.hpp>
+#include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
 #include <functional>
-#include <random>
 #include <string>
 #include <vector>
 
 namespace collage::inline v0 {
-
-/// A network's inputs and outputs in memory of their own.
-struct run_buffers {
-  std::vector<tensor> in, out;
-  std::vector<const_tensor_view> inputs;
-  std::vector<tensor_view> outputs;
-
-  explicit run_buffers(const graph& network) {
-    for (const std::uint32_t v : network.inputs()) in.emplace_back(network.type_of(v));
-    for (const std::uint32_t v : network.outputs()) out.emplace_back(network.type_of(v));
-    for (const tensor& t : in) inputs.emplace_back(t);
-    for (const tensor& t : out) outputs.emplace_back(t);
-  }
-  /// Random inputs that depend on the seed alone.
-  void randomise(std::uint64_t seed) {
-    std::mt19937_64 random(seed);
-    for (const tensor& t : in) fill_random(t, random);
-  }
-};
 
 /// True when two placements run the same kernels on the same nodes.
 inline bool same_steps(const placement& a, const placement& b) {

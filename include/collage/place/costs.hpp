@@ -5,7 +5,7 @@
 #include <collage/measure/timing.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/run/agreement.hpp>
-#include <collage/run/elements.hpp>
+#include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/tensor.hpp>
@@ -35,40 +35,6 @@ inline cost_key key_of(const place_candidates& candidates, const place_candidate
 }
 
 using cost_table = std::map<cost_key, measured_cost>;
-
-/// Random contents for a value that is not a constant: uniform in [-1, 1], or small integers.
-inline void fill_random(const tensor& t, std::mt19937_64& random) {
-  std::uniform_real_distribution<float> real(-1.0F, 1.0F);
-  std::uniform_int_distribution<int> integer(0, 3);
-  const auto fill = [&]<class T>(T) {
-    for (T& x : t.as<T>()) {
-      if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(real(random));
-      else x = static_cast<T>(integer(random));
-    }
-  };
-  switch (t.type().type) {
-    case dtype::f32: fill(float{}); break;
-    case dtype::f64: fill(double{}); break;
-    case dtype::i8: fill(std::int8_t{}); break;
-    case dtype::i16: fill(std::int16_t{}); break;
-    case dtype::i32: fill(std::int32_t{}); break;
-    case dtype::i64: fill(std::int64_t{}); break;
-    case dtype::u8: fill(std::uint8_t{}); break;
-    case dtype::u16: fill(std::uint16_t{}); break;
-    case dtype::u32: fill(std::uint32_t{}); break;
-    case dtype::u64: fill(std::uint64_t{}); break;
-    case dtype::boolean:
-      for (std::uint8_t& x : t.as<std::uint8_t>()) x = static_cast<std::uint8_t>(integer(random) > 1);
-      break;
-    case dtype::f16:
-    case dtype::bf16: {
-      std::vector<double> numbers(static_cast<std::size_t>(t.type().dims.elements()));
-      for (double& x : numbers) x = static_cast<double>(real(random));
-      store_elements(t.type().type, std::span<const double>(numbers), t.data());
-      break;
-    }
-  }
-}
 
 namespace detail {
 

@@ -22,8 +22,7 @@ class placer {
                     "bind every symbolic extent before placing");
     candidates_ = find_candidates(network, backends, use_);
     is_alias_.resize(network.nodes().size());
-    for (std::uint32_t n = 0; n < is_alias_.size(); ++n)
-      is_alias_[n] = network.node(n).kind->id == kind_id<struct ops::reshape>;
+    for (std::uint32_t n = 0; n < is_alias_.size(); ++n) is_alias_[n] = is_alias(network.view(), n);
     owned_.resize(network.nodes().size());
   }
 
@@ -31,6 +30,7 @@ class placer {
     require_cover([](const place_candidate&) { return true; });
     plan made = options_.measure ? run_measured() : run_unmeasured();
     if (options_.report != nullptr) {
+      report_refusals();
       report_.candidates = candidates_.list.size();
       report_.distinct = costs_.size();
       *options_.report = std::move(report_);
@@ -165,7 +165,7 @@ class placer {
   template <class Usable>
   void require_cover(Usable usable) {
     std::vector<bool> covered = is_alias_;
-    for (std::uint32_t n = 0; n < covered.size(); ++n) covered[n] = covered[n] || is_control(network_, n);
+    for (std::uint32_t n = 0; n < covered.size(); ++n) covered[n] = covered[n] || is_control(network_.view(), n);
     for (const place_candidate& c : candidates_.list)
       if (usable(c))
         for (const std::uint32_t n : candidates_.groups[c.group].nodes) covered[n] = true;
@@ -180,14 +180,18 @@ class placer {
       if (operands.size() > 4) what += " ...";
       what += ")";
       std::string who;
+      const auto add = [&who](const std::string& backend, const std::string& reason) {
+        const std::string text = backend + " refuses: " + reason;
+        if (who.find(text) == std::string::npos) who += (who.empty() ? "" : ", ") + text;
+      };
       for (const place_refusal& r : candidates_.refusals)
-        if (r.where == network_.node_name(n)) who += (who.empty() ? "" : ", ") + r.backend + " refuses: " + r.reason;
+        if (r.where == network_.node_name(n)) add(r.backend, r.reason);
       for (const place_candidate& c : candidates_.list) {
         const auto known = costs_.find(key_of(candidates_, c));
         const auto& nodes = candidates_.groups[c.group].nodes;
-        if (known != costs_.end() && !known->second.refusal.empty() && nodes.size() == 1 && nodes[0] == n)
-          who +=
-              (who.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " refuses: " + known->second.refusal;
+        if (known != costs_.end() && !known->second.refusal.empty() &&
+            std::find(nodes.begin(), nodes.end(), n) != nodes.end())
+          add(backends_[c.backend].name, known->second.refusal);
       }
       what += who.empty() ? " is in no backend's patterns" : ", " + who;
       const auto alike = std::find_if(holes.begin(), holes.end(), [&](const auto& hole) { return hole.first == what; });
@@ -226,12 +230,16 @@ class placer {
                         costs_);
       if (options_.progress) best = best_so_far();
     }
+    for (const auto& [key, cost] : costs_) report_.measured += cost.refusal.empty() ? 1U : 0U;
+  }
+
+  /// What `build` refused, then what `accepts` did, each reason once.
+  void report_refusals() {
     for (const auto& [key, cost] : costs_) {
       const auto& [structure, b, p, choice] = key;
-      if (cost.refusal.empty()) ++report_.measured;
-      else
-        report_.refusals.push_back(
-            {backends_[b].name, backends_[b].patterns[p].name, candidates_.structures[structure].label, cost.refusal});
+      if (cost.refusal.empty()) continue;
+      report_.refusals.push_back(
+          {backends_[b].name, backends_[b].patterns[p].name, candidates_.structures[structure].label, cost.refusal});
     }
     std::map<std::tuple<std::string, std::string, std::string>, bool> told;
     for (const place_refusal& r : candidates_.refusals)
@@ -269,7 +277,7 @@ class placer {
     for (std::uint32_t n = 0; n < p.nodes; ++n) {
       const std::uint32_t nodes[] = {n};
       if (is_alias_[n]) add(nodes, 0.0, alias_mark);
-      if (is_control(network_, n)) add(nodes, cost_of_owned(n), control_mark);
+      if (is_control(network_.view(), n)) add(nodes, cost_of_owned(n), control_mark);
     }
     return p;
   }
@@ -425,6 +433,7 @@ class placer {
 }  // namespace detail
 
 inline plan place(const graph& network, backend_table backends, const place_options& options) {
+  check_contents(network);
   return detail::placer(network, backends, options).run();
 }
 

@@ -4,20 +4,17 @@
 #include <array>
 #include <collage/backend_set.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/set/algebra.hpp>
+#include <collage/set/declared.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
-#include <type_traits>
 
 namespace collage::inline v0 {
 
-/// One pattern of one backend.
-struct pattern_entry {
-  const char* name = "";
-  bool last_resort = false;  ///< only for what nothing else in the set can run
-  std::span<const pattern_node> nodes;
-  verdict (*accepts)(const graph_view&, const match_record&) = nullptr;
+/// One pattern of one backend, and how its kernels are built.
+struct pattern_entry : declared_pattern {
   std::size_t (*choices)(const graph_view&, const match_record&) = nullptr;
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
 };
@@ -59,54 +56,59 @@ class thread_scope {
 namespace detail {
 
 template <class B, class P>
-constexpr pattern_entry lower_pattern() {
-  pattern_entry e;
-  e.name = P::name;
-  e.nodes = P::expr.node;
-  if constexpr (requires { P::last_resort; }) e.last_resort = P::last_resort;
-  e.accepts = [](const graph_view& g, const match_record& r) { return accepts<B>(match<P>(g, r)); };
-  e.choices = [](const graph_view& g, const match_record& r) -> std::size_t {
-    if constexpr (requires(const match<P>& m) { B::choices(m); }) return B::choices(match<P>(g, r));
-    else return 1;
-  };
-  e.build = [](const graph_view& g, const match_record& r, build_context& c) { return B::build(match<P>(g, r), c); };
-  return e;
+std::size_t choices_at(const graph_view& graph, const match_record& record) {
+  return B::choices(match<P>(graph, record));
+}
+inline std::size_t one_choice(const graph_view&, const match_record&) { return 1; }
+template <class B, class P>
+kernel build_at(const graph_view& graph, const match_record& record, build_context& context) {
+  return B::build(match<P>(graph, record), context);
 }
 
-template <class B, class List>
-struct lowered_patterns;
+template <class B, class P>
+constexpr pattern_entry lower_pattern() {
+  pattern_entry e{declare<B, P>()};
+  if constexpr (requires(const match<P>& m) { B::choices(m); }) e.choices = choices_at<B, P>;
+  else e.choices = one_choice;
+  e.build = build_at<B, P>;
+  return e;
+}
 template <class B, class... P>
-struct lowered_patterns<B, patterns<P...>> {
-  static constexpr std::array<pattern_entry, sizeof...(P)> list = {lower_pattern<B, P>()...};  // may be none
-};
+constexpr std::array<pattern_entry, sizeof...(P)> lower_patterns(const patterns<P...>&) {
+  return {lower_pattern<B, P>()...};  // may be none
+}
+template <class B>
+inline constexpr auto lowered_patterns = lower_patterns<B>(typename B::patterns{});
 
 template <class B>
 constexpr backend_entry lower_backend() {
   backend_entry e;
   e.name = B::name;
-  e.patterns = lowered_patterns<B, typename B::patterns>::list;
-  e.probe = [] {
-    if constexpr (requires { B::probe(); }) return B::probe();
-    else return probe_result{};
-  };
+  e.patterns = lowered_patterns<B>;
+  e.probe = probe_of<B>;
   if constexpr (requires { B::enter(1); }) {
     e.enter = [](int threads) { return B::enter(threads); };
     e.leave = [](int token) { B::leave(token); };
   }
   return e;
 }
-
-template <class Set>
-struct lowered_set;
 template <class... B>
-struct lowered_set<backend_set<B...>> {
-  static constexpr std::array<backend_entry, sizeof...(B)> list = {lower_backend<B>()...};
-};
+constexpr std::array<backend_entry, sizeof...(B)> lower_set(const backend_list<B...>&) {
+  return {lower_backend<B>()...};
+}
+template <class Set>
+constexpr auto lower() {
+  // Of a set that is none, one error is enough.
+  if constexpr (Set::is_sound) return lower_set(backends_in<Set>{});
+  else return std::array<backend_entry, 0>{};
+}
+template <class Set>
+inline constexpr auto lowered_set = lower<Set>();
 
 }  // namespace detail
 
 /// The table of a set; lowered once per set, in static storage.
-template <class Set>
-inline constexpr backend_table table_of = detail::lowered_set<Set>::list;
+template <backend_set_type Set>
+inline constexpr backend_table table_of = detail::lowered_set<Set>;
 
 }  // namespace collage::inline v0

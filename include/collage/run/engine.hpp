@@ -73,7 +73,7 @@ class dynamic_engine {
   /// Where a value is found: an offset into the arena, a constant, or the memory of an input or output given at each
   /// run.
   struct place {
-    enum class where : std::uint8_t { nowhere, arena, weight, input, output } kind = where::nowhere;
+    enum class where : std::uint8_t { nowhere, arena, weight, users_input, users_output } kind = where::nowhere;
     std::size_t offset = 0;  ///< into the arena, or which input or output
     const std::byte* memory = nullptr;
   };

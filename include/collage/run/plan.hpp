@@ -35,7 +35,7 @@ struct plan_group {
   double cost_ms = 0;                        ///< measured: median
   double low_ms = 0, high_ms = 0;            ///< 10th and 90th percentile of the samples
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
-  std::vector<placement> bodies = {};        ///< of the sub-graphs of a control group
+  std::vector<placement> bodies;             ///< of the sub-graphs of a control group
 };
 
 /// A whole network distributed over backends; groups stand in an order in which they can run.

@@ -17,9 +17,14 @@ struct transformer {
   extents of;
   double epsilon;
   // Shared by all norms: in an untrained network they are alike, and exporters keep one of equal constants.
-  value norm_scale = constant(g, "norm.weight", {of.hidden}, around_one);
-  value norm_bias = constant(g, "norm.bias", {of.hidden}, small);
-  value root = g.scalar("root_of_head_size", square_root(static_cast<double>(of.hidden / of.heads)));
+  value norm_scale, norm_bias, root;
+
+  constexpr transformer(Builder& builder, const extents& sizes, double norm_epsilon)
+      : g(builder), of(sizes), epsilon(norm_epsilon) {
+    norm_scale = constant(g, "norm.weight", {of.hidden}, around_one);
+    norm_bias = constant(g, "norm.bias", {of.hidden}, small);
+    root = g.scalar("root_of_head_size", square_root(static_cast<double>(of.hidden / of.heads)));
+  }
 
   constexpr value norm(value x) {
     return g(ops::layer_norm, x, norm_scale, norm_bias, {.axis = -1, .epsilon = epsilon});

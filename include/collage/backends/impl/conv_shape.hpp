@@ -45,9 +45,9 @@ inline conv_shape conv_shape_of(const any_match& m, std::uint32_t node) {
   s.groups = a.groups;
   s.in_channels = w[1];
   s.out_channels = w[0] / a.groups;
-  s.extent = shape(x.list().subspan(2));
-  s.places = shape(y.list().subspan(2));
-  s.window = shape(w.list().subspan(2));
+  s.extent = x.from(2);
+  s.places = y.from(2);
+  s.window = w.from(2);
   s.strides = a.strides;
   s.dilations = a.dilations;
   s.pads = a.pads_begin;

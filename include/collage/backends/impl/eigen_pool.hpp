@@ -79,7 +79,7 @@ class eigen_pool {
   }
 
  private:
-  static shape spatial(const tensor_type& t) { return shape(t.dims.list().subspan(2)); }
+  static shape spatial(const tensor_type& t) { return t.dims.from(2); }
   std::int64_t planes_size() const { return round_up(planes_.channel_size() + max_packets * lanes, 16); }
   std::int64_t scratch() const { return planes_size() + round_up(planes_.line(planes_.band()), lanes * max_packets); }
 

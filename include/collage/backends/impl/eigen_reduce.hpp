@@ -64,8 +64,8 @@ class eigen_reduce {
     along_rows_ = inner_folds;
     if (!inner.dims.empty()) {  // the row is taken off the walk
       row_ = inner.dims[inner.dims.size() - 1];
-      inner.dims = shape(inner.dims.list().first(inner.dims.size() - 1));
-      inner.steps = shape(inner.steps.list().first(inner.steps.size() - 1));
+      inner.dims = inner.dims.first(inner.dims.size() - 1);
+      inner.steps = inner.steps.first(inner.steps.size() - 1);
     }
   }
   kernel make() && { return kernel(along_rows_ ? "fold of rows" : "fold of columns", std::move(*this)); }

@@ -21,9 +21,7 @@ namespace collage::inline v0::detail::onednn {
 namespace {
 
 /// [rows, elements of a row], where rows end before dimension `axis`.
-inline dims as_rows(const shape& s, std::size_t axis) {
-  return {shape(s.list().first(axis)).elements(), shape(s.list().subspan(axis)).elements()};
-}
+inline dims as_rows(const shape& s, std::size_t axis) { return {s.first(axis).elements(), s.from(axis).elements()}; }
 
 /// Where a row holds a NaN or infinity, all of its result is NaN; the library says so in single elements.
 struct run_softmax {
@@ -168,7 +166,7 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
 inline kernel build_concat(const any_match& m, build_context& context, std::uint32_t node) {
   const auto axis = static_cast<std::size_t>(m.attributes(node, ops::concat).axis);
   const auto flat = [axis](const shape& s) {
-    return dense({shape(s.list().first(axis)).elements(), s[axis], shape(s.list().subspan(axis + 1)).elements()});
+    return dense({s.first(axis).elements(), s[axis], s.from(axis + 1).elements()});
   };
   std::vector<desc> parts;
   for (const std::uint32_t v : m.inputs_of(node)) parts.push_back(flat(m.type_of(v).dims));

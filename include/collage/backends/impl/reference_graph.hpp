@@ -20,8 +20,8 @@ namespace collage::inline v0::detail {
 struct body_evaluation {
   std::span<const std::shared_ptr<const graph>> bodies;
 
-  static void run(void* state, std::size_t which, std::span<const reference_tensor> in,
-                  std::span<const reference_tensor> out);
+  static void run(void* state, std::size_t which, list_view<const reference_tensor> in,
+                  list_view<const reference_tensor> out);
   body_caller caller() { return {this, run}; }
 };
 
@@ -146,8 +146,8 @@ class evaluation {
   std::unordered_map<std::uint32_t, oracle_value> alive_;
 };
 
-inline void body_evaluation::run(void* state, std::size_t which, std::span<const reference_tensor> in,
-                                 std::span<const reference_tensor> out) {
+inline void body_evaluation::run(void* state, std::size_t which, list_view<const reference_tensor> in,
+                                 list_view<const reference_tensor> out) {
   const graph& body = *static_cast<body_evaluation*>(state)->bodies[which];
   evaluation evaluation(body);
   for (std::size_t i = 0; i < in.size(); ++i) evaluation.know(body.inputs()[i], in[i]);
@@ -196,12 +196,12 @@ std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const s
     throw error(error_kind::unsupported, "a kind with sub-graphs is evaluated in a graph alone", kind.name,
                 "build a graph of one node");
   std::vector<tensor_type> in_types, out_types(detail::outputs_of(kind, words, {}));
-  std::vector<std::span<const std::int64_t>> contents;
+  std::vector<list_view<const std::int64_t>> contents;
   std::vector<reference_tensor> operands, outputs;
   for (oracle_value& value : in) {
     in_types.push_back(value.type);
-    contents.push_back(value.type.type == dtype::i64 ? std::span<const std::int64_t>(value.integer)
-                                                     : std::span<const std::int64_t>{});
+    contents.push_back(value.type.type == dtype::i64 ? list_view<const std::int64_t>(value.integer)
+                                                     : list_view<const std::int64_t>{});
     operands.push_back(value.view());
   }
   if (in.size() < kind.inputs.least || in.size() > kind.inputs.most)

@@ -28,8 +28,7 @@ struct transposed_conv {
         groups(a.groups),
         depth(call.in[1].type.dims[0] / a.groups),
         channels(call.in[1].type.dims[1]),
-        geometry(
-            geometry_of(a, call.out[0].type.dims, call.in[0].type.dims, shape(call.in[1].type.dims.list().subspan(2)))),
+        geometry(geometry_of(a, call.out[0].type.dims, call.in[0].type.dims, call.in[1].type.dims.from(2))),
         taps(taps_of(geometry)),
         places(geometry.places.elements()),
         extent(geometry.extent.elements()) {}

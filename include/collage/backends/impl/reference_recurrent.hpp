@@ -193,9 +193,9 @@ void ops::lstm::reference(const attributes& a, const reference_call& call) {
           const auto peephole = [&](std::int64_t which, double c) {
             return r.peepholes == nullptr ? 0.0 : r.peepholes[which * r.hidden + i] * c;
           };
-          const double input = r.gate(0, sum(0) + peephole(0, r.c[at]));
-          const double forget = a.input_forget ? 1 - input : r.gate(0, sum(2) + peephole(2, r.c[at]));
-          const double c = forget * r.c[at] + input * r.gate(1, sum(3));
+          const double update = r.gate(0, sum(0) + peephole(0, r.c[at]));
+          const double forget = a.input_forget ? 1 - update : r.gate(0, sum(2) + peephole(2, r.c[at]));
+          const double c = forget * r.c[at] + update * r.gate(1, sum(3));
           const double output = r.gate(0, sum(1) + peephole(1, c));
           r.c[at] = c;
           r.h[at] = output * r.activation(2, c);

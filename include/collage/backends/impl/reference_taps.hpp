@@ -21,7 +21,7 @@ struct window_geometry {
 
 template <class Attributes>
 window_geometry geometry_of(const Attributes& a, const shape& x, const shape& y, const shape& window) {
-  return {shape(x.list().subspan(2)), shape(y.list().subspan(2)), window, a.strides, a.dilations, a.pads_begin};
+  return {x.from(2), y.from(2), window, a.strides, a.dilations, a.pads_begin};
 }
 
 /// The places p of [0, places) for which 0 <= p * stride + offset < extent.

@@ -72,7 +72,7 @@ inline void convolve(const ops::conv_attributes& a, const reference_call& call) 
   const shape& x = call.in[0].type.dims;
   const shape& w = call.in[1].type.dims;
   const shape& y = call.out[0].type.dims;
-  const window_geometry g = geometry_of(a, x, y, shape(w.list().subspan(2)));
+  const window_geometry g = geometry_of(a, x, y, w.from(2));
   const std::int64_t places = g.places.elements();
   const std::int64_t extent = g.extent.elements();
   const std::int64_t rows = w[0] / a.groups;
@@ -104,7 +104,7 @@ template <class Arithmetic>
 void convolve_integers(const ops::conv_attributes& a, const reference_call& call) {
   const shape& w = call.in[1].type.dims;
   const shape& y = call.out[0].type.dims;
-  const window_geometry g = geometry_of(a, call.in[0].type.dims, y, shape(w.list().subspan(2)));
+  const window_geometry g = geometry_of(a, call.in[0].type.dims, y, w.from(2));
   const std::int64_t places = g.places.elements();
   const std::int64_t extent = g.extent.elements();
   const std::int64_t rows = w[0] / a.groups;

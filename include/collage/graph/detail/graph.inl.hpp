@@ -1,10 +1,10 @@
 // Definitions of graph/graph.hpp.
 #pragma once
 
-#include <array>
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
 #include <limits>
-#include <unordered_set>
 #include <utility>
 
 namespace collage::inline v0 {
@@ -67,33 +67,132 @@ inline bool store_number(std::byte* to, dtype type, double number) {
   return false;
 }
 
-/// What a node's sub-graphs take and answer, as shape rules see it.
-struct signatures_of_bodies {
-  std::vector<tensor_type> types;
-  std::vector<body_signature> list;
-
-  explicit signatures_of_bodies(std::span<const std::shared_ptr<const graph>> bodies) {
-    std::size_t count = 0;
-    for (const auto& body : bodies) count += body->inputs().size() + body->outputs().size();
-    types.reserve(count);  // so that the spans into it stay
-    for (const auto& body : bodies) {
-      const auto put = [&](std::span<const std::uint32_t> values) {
-        for (const std::uint32_t v : values) types.push_back(body->type_of(v));
-        return std::span<const tensor_type>(types).last(values.size());
-      };
-      const std::span<const tensor_type> in = put(body->inputs());
-      list.push_back({in, put(body->outputs())});
-    }
+/// Names of values for a message, the first few: "w, b and 3 more".
+inline std::string some_names(const graph& network, std::span<const std::uint32_t> values) {
+  constexpr std::size_t most = 6;
+  std::string text;
+  for (std::size_t i = 0; i < values.size() && i < most; ++i) {
+    if (i > 0) text += i + 1 == values.size() ? " and " : ", ";
+    text += network.value_name(values[i]);
   }
-};
-
-/// How many outputs a node has.
-inline std::size_t outputs_of(const kind_info& kind, std::span<const std::uint64_t> words,
-                              std::span<const body_signature> bodies) {
-  return kind.count_outputs != nullptr ? kind.count_outputs(words, bodies) : kind.outputs;
+  if (values.size() > most) text += " and " + std::to_string(values.size() - most) + " more";
+  return text;
 }
 
 }  // namespace detail
+
+inline graph::graph(const detail::lists_view& lists)
+    : nodes_(lists.nodes, lists.nodes + lists.sizes.nodes),
+      values_(lists.values, lists.values + lists.sizes.values),
+      operands_(lists.operands, lists.operands + lists.sizes.operands),
+      uses_(lists.uses, lists.uses + lists.sizes.operands),
+      words_(lists.words, lists.words + lists.sizes.words),
+      inputs_(lists.inputs, lists.inputs + lists.sizes.inputs),
+      outputs_(lists.outputs, lists.outputs + lists.sizes.outputs),
+      constants_(lists.sizes.values) {
+  node_names_.reserve(nodes_.size());
+  for (const node_record& node : nodes_) node_names_.emplace_back(lists.value_name(node.first_output));
+  value_names_.reserve(values_.size());
+  for (std::uint32_t v = 0; v < lists.sizes.values; ++v) value_names_.emplace_back(lists.value_name(v));
+  output_names_.reserve(outputs_.size());
+  for (std::uint32_t i = 0; i < lists.sizes.outputs; ++i) output_names_.emplace_back(lists.output_name(i));
+  for (std::uint32_t i = 0; i < lists.sizes.constants; ++i) {
+    const detail::constant_record& from = lists.constants[i];
+    constant_data& to = constants_[from.value];
+    to.source = from.source;
+    to.fill = from.fill;
+    if (from.source != contents_source::given) continue;
+    const tensor_type& type = values_[from.value].type;
+    const std::shared_ptr<std::byte> bytes = allocate_bytes(type.bytes());
+    if (from.is_list) std::memcpy(bytes.get(), lists.integers + from.first_integer, type.bytes());
+    else detail::store_number(bytes.get(), type.type, from.number);
+    to.bytes = bytes;
+  }
+}
+
+inline std::span<const std::byte> graph::bytes_of(std::uint32_t value) const {
+  const constant_data& data = constants_[value];
+  if (data.bytes == nullptr) {
+    const std::string& name = value_names_[value];
+    if (data.source == contents_source::unbound)
+      throw error(error_kind::invalid_argument, "its contents were not bound", "constant " + name,
+                  "call bind(\"" + name + "\", data) first");
+    throw error(error_kind::failure, "its contents were not loaded", "constant " + name,
+                "call fill_constants(graph) first");
+  }
+  return {data.bytes.get(), values_[value].type.bytes()};
+}
+
+inline std::uint32_t graph::bindable(text_ref name, std::size_t bytes, const dtype* type) const {
+  const std::string text(name.data, name.size), where = "bind " + text;
+  const auto refuse = [&](const std::string& what, const std::string& remedy) {
+    throw error(error_kind::invalid_argument, what, where, remedy);
+  };
+  const auto found = std::find(value_names_.begin(), value_names_.end(), text);
+  const auto v = static_cast<std::uint32_t>(found - value_names_.begin());
+  if (found == value_names_.end() || values_[v].role != value_role::constant) {
+    const std::vector<std::uint32_t> missing = unbound();
+    refuse(found == value_names_.end() ? "the network has no constant of this name" : "this value is no constant",
+           missing.empty() ? std::string("every constant has contents already")
+                           : "to be bound still: " + detail::some_names(*this, missing));
+  }
+  const value_record& record = values_[v];
+  if (constants_[v].source == contents_source::given && (record.has_scalar || record.type.type == dtype::i64))
+    refuse("its contents are part of the network", "bind constants that were added without contents");
+  if (type != nullptr && record.type.type != *type)
+    refuse(std::string("it is of type ") + name_of(record.type.type) + ", and was given " + name_of(*type),
+           "convert the elements, or give them as bytes");
+  if (bytes != record.type.bytes())
+    refuse("it has " + std::to_string(record.type.bytes()) + " bytes, " + detail::to_string(record.type) +
+               ", and was given " + std::to_string(bytes),
+           "give it one element for each of its own");
+  return v;
+}
+
+inline void graph::bind(text_ref name, const element_list& elements) {
+  const std::size_t size = elements.is_raw ? elements.count : elements.count * size_of(elements.type);
+  const std::uint32_t v = bindable(name, size, elements.is_raw ? nullptr : &elements.type);
+  const std::shared_ptr<std::byte> bytes = allocate_bytes(size);
+  if (size != 0) std::memcpy(bytes.get(), elements.data, size);
+  constants_[v].bytes = bytes;
+}
+
+inline void graph::bind(text_ref name, std::shared_ptr<const std::byte> bytes, std::size_t size) {
+  const std::uint32_t v = bindable(name, size, nullptr);
+  if (bytes == nullptr || reinterpret_cast<std::uintptr_t>(bytes.get()) % 64 != 0)
+    throw error(error_kind::invalid_argument, "its memory must be aligned to 64 bytes",
+                "bind " + std::string(name.data, name.size),
+                "take it from allocate_bytes, or bind a span to be copied");
+  constants_[v].bytes = std::move(bytes);
+}
+
+inline std::vector<std::uint32_t> graph::unbound() const {
+  std::vector<std::uint32_t> list;
+  for (std::uint32_t v = 0; v < values_.size(); ++v)
+    if (values_[v].role == value_role::constant && constants_[v].bytes == nullptr &&
+        constants_[v].source == contents_source::unbound)
+      list.push_back(v);
+  return list;
+}
+
+inline void check_contents(const graph& network) {
+  std::vector<std::uint32_t> unbound, unfilled;
+  for (std::uint32_t v = 0; v < network.values().size(); ++v) {
+    const value_record& record = network.at(v);
+    if (record.role != value_role::constant || (record.uses == 0 && !record.is_output)) continue;
+    const constant_data& data = network.constant(v);
+    if (data.bytes == nullptr) (data.source == contents_source::unbound ? unbound : unfilled).push_back(v);
+  }
+  const auto refuse = [&](const std::vector<std::uint32_t>& list, error_kind kind, const char* remedy) {
+    if (list.empty()) return;
+    throw error(kind, list.size() == 1 ? "its contents are missing" : "their contents are missing",
+                (list.size() == 1 ? "constant " : "constants ") + detail::some_names(network, list), remedy);
+  };
+  refuse(unbound, error_kind::invalid_argument, "call bind(name, data) for each first");
+  refuse(unfilled, error_kind::failure, "call fill_constants(graph) first");
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+    for (const std::shared_ptr<const graph>& body : network.bodies_of(n)) check_contents(*body);
+}
 
 inline std::uint64_t graph::fingerprint() const {
   std::uint64_t h = detail::hash("graph");
@@ -117,160 +216,6 @@ inline std::uint64_t graph::fingerprint() const {
   return h;
 }
 
-inline value graph_builder::add_value(const tensor_type& type, value_role role, std::string name) {
-  if (role == value_role::constant && !type.dims.is_concrete())
-    throw error(error_kind::invalid_argument,
-                "every extent of a constant must be known, and it is " + detail::to_string(type), name);
-  const std::int64_t extent_limit = std::int64_t{1} << 48;
-  std::int64_t elements = 1;
-  for (const std::int64_t extent : type.dims) {
-    if (extent < 0) continue;
-    // Overflow is caught before it happens: extents are below 2^48 and so is the product so far.
-    if (extent > extent_limit || (extent > 0 && elements > extent_limit / extent))
-      throw error(error_kind::invalid_argument, "a tensor of " + detail::to_string(type) + " is too large", name);
-    elements *= extent == 0 ? 1 : extent;
-  }
-  value_record record;
-  record.type = type;
-  record.role = role;
-  graph_.values_.push_back(record);
-  graph_.value_names_.push_back(std::move(name));
-  graph_.constants_.emplace_back();
-  return {static_cast<std::uint32_t>(graph_.values_.size() - 1)};
-}
-
-inline value graph_builder::constant(text_ref name, const tensor_type& type, std::shared_ptr<const std::byte> bytes) {
-  if (bytes == nullptr) throw error(error_kind::invalid_argument, "a constant needs contents", name);
-  const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
-  value_record& record = graph_.values_[v.index];
-  // `type` may be that of a value of this graph, which has moved: read the copy.
-  if (record.type.dims.elements() == 1) {
-    record.has_scalar = true;
-    const std::byte* at = bytes.get();
-    const auto load = [at]<class T>(T from) {
-      std::memcpy(&from, at, sizeof from);
-      return static_cast<double>(from);
-    };
-    switch (record.type.type) {
-      case dtype::f32: record.scalar = load(float{}); break;
-      case dtype::f64: record.scalar = load(double{}); break;
-      case dtype::i64: record.scalar = load(std::int64_t{}); break;
-      case dtype::i32: record.scalar = load(std::int32_t{}); break;
-      default: record.has_scalar = false; break;
-    }
-  }
-  graph_.constants_[v.index].bytes = std::move(bytes);
-  return v;
-}
-
-inline value graph_builder::constant(const graph& from, std::uint32_t which) {
-  const value_record& original = from.at(which);
-  const value v = add_value(original.type, value_role::constant, from.value_name(which));
-  graph_.values_[v.index].has_scalar = original.has_scalar;
-  graph_.values_[v.index].scalar = original.scalar;
-  graph_.constants_[v.index] = from.constant(which);
-  return v;
-}
-
-inline value graph_builder::scalar(text_ref name, double number, dtype type) {
-  const std::shared_ptr<std::byte> bytes = allocate_bytes(size_of(type));
-  if (!detail::store_number(bytes.get(), type, number))
-    throw error(error_kind::invalid_argument, std::string("its value cannot be stored as ") + name_of(type), name);
-  return constant(name, tensor_type{type, {}}, bytes);
-}
-
-inline value graph_builder::add(const kind_info& kind, std::span<const value> operands,
-                                const attribute_words& attributes, text_ref name,
-                                std::span<const std::shared_ptr<const graph>> bodies) {
-  const auto index = static_cast<std::uint32_t>(graph_.nodes_.size());
-  std::string node_name =
-      name.size == 0 ? std::string(kind.name) + "_" + std::to_string(unnamed_++) : std::string(name.data, name.size);
-  const std::string where = "node " + node_name + " (" + kind.name + ")";
-  if (operands.size() < kind.inputs.least || operands.size() > kind.inputs.most)
-    throw error(error_kind::invalid_argument,
-                "takes " + std::to_string(kind.inputs.least) +
-                    (kind.inputs.most == kind.inputs.least ? std::string()
-                     : kind.inputs.most == any_number      ? std::string(" or more")
-                                                           : " to " + std::to_string(kind.inputs.most)) +
-                    (kind.inputs.most == 1 ? " operand, not " : " operands, not ") + std::to_string(operands.size()),
-                where);
-  std::vector<tensor_type> in;
-  std::vector<std::span<const std::int64_t>> contents;
-  for (const value v : operands) {
-    check(v, where.c_str());
-    in.push_back(type_of(v));
-    contents.push_back(integers(v));
-  }
-  if (bodies.size() != kind.bodies)
-    throw error(error_kind::invalid_argument,
-                "owns " + std::to_string(kind.bodies) + " sub-graphs, not " + std::to_string(bodies.size()), where);
-  const detail::signatures_of_bodies signatures(bodies);
-  attribute_words words = attributes;
-  if (kind.normalise != nullptr) kind.normalise(words, in);
-  std::vector<tensor_type> out(detail::outputs_of(kind, words.list(), signatures.list));
-  inference io{in, out, contents, signatures.list};
-  if (const verdict v = kind.infer(words.list(), io); !v) {
-    std::string shapes;
-    for (const tensor_type& t : in) shapes += (shapes.empty() ? "" : ", ") + detail::to_string(t);
-    throw error(error_kind::invalid_argument,
-                std::string(v.rule) + (v.operand >= 0 ? " (operand " + std::to_string(v.operand) + ")" : "") +
-                    "; its operands are " + shapes,
-                where);
-  }
-  node_record record;
-  record.kind = &kind;
-  record.first_input = static_cast<std::uint32_t>(graph_.operands_.size());
-  record.inputs = static_cast<std::uint32_t>(operands.size());
-  for (const value v : operands) graph_.operands_.push_back(v.index);
-  record.first_word = static_cast<std::uint32_t>(graph_.words_.size());
-  record.words = static_cast<std::uint32_t>(words.size);
-  graph_.words_.insert(graph_.words_.end(), words.word, words.word + words.size);
-  record.first_output = static_cast<std::uint32_t>(graph_.values_.size());
-  record.outputs = static_cast<std::uint32_t>(out.size());
-  record.first_body = static_cast<std::uint32_t>(graph_.bodies_.size());
-  record.bodies = static_cast<std::uint32_t>(bodies.size());
-  graph_.bodies_.insert(graph_.bodies_.end(), bodies.begin(), bodies.end());
-  for (std::uint32_t i = 0; i < record.outputs; ++i) {
-    const value v = add_value(out[i], value_role::computed, i == 0 ? node_name : node_name + ":" + std::to_string(i));
-    graph_.values_[v.index].producer = static_cast<std::int32_t>(index);
-  }
-  graph_.nodes_.push_back(record);
-  graph_.node_names_.push_back(std::move(node_name));
-  return {record.first_output};
-}
-
-inline graph graph_builder::finish() {
-  // Equal names would make plans and messages ambiguous.
-  std::unordered_set<std::string> seen;
-  for (std::size_t i = 0; i < graph_.value_names_.size(); ++i)
-    if (!seen.insert(graph_.value_names_[i]).second)
-      throw error(error_kind::invalid_argument, "the name is used twice", "value " + graph_.value_names_[i],
-                  "give every input, constant and node a name of its own");
-  seen.clear();
-  for (const std::string& name : graph_.output_names_)
-    if (!seen.insert(name).second)
-      throw error(error_kind::invalid_argument, "the name is used twice", "output " + name,
-                  "give every output a name of its own");
-  for (value_record& v : graph_.values_) v.uses = 0;
-  for (const std::uint32_t v : graph_.operands_) ++graph_.values_[v].uses;
-  std::uint32_t at = 0;
-  for (value_record& v : graph_.values_) {
-    v.first_use = at;
-    at += v.uses;
-    v.uses = 0;
-  }
-  graph_.uses_.resize(at);
-  for (std::uint32_t n = 0; n < graph_.nodes_.size(); ++n) {
-    const node_record& node = graph_.nodes_[n];
-    for (std::uint32_t i = 0; i < node.inputs; ++i) {
-      value_record& v = graph_.values_[graph_.operands_[node.first_input + i]];
-      graph_.uses_[v.first_use + v.uses++] = {n, i};
-    }
-  }
-  unnamed_ = 0;
-  return std::exchange(graph_, graph{});
-}
-
 inline void fill_uniform(std::span<float> to, const std::string& name, uniform range) {
   std::uint64_t state = detail::crc32(name);
   const float width = range.high - range.low;
@@ -291,7 +236,9 @@ inline void fill_constants(graph& network) {
       network.set_body(n, i, filled);
     }
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
-    if (network.at(v).role != value_role::constant || network.constant(v).bytes != nullptr) continue;
+    if (network.at(v).role != value_role::constant || network.constant(v).bytes != nullptr ||
+        network.constant(v).source != contents_source::rule)
+      continue;
     const std::shared_ptr<std::byte> bytes = allocate_bytes(network.type_of(v).bytes());
     const auto count = static_cast<std::size_t>(network.type_of(v).dims.elements());
     fill_uniform({reinterpret_cast<float*>(bytes.get()), count}, network.value_name(v), network.constant(v).fill);

@@ -29,7 +29,7 @@ namespace collage::inline v0::onnx {
 class importer;
 
 /// One node on its way into the graph.
-class lowering : public graph_calls<lowering> {
+class lowering : public node_calls<lowering> {
  public:
   lowering(importer& into, const model_node& node, std::int64_t opset) : into_(&into), node_(&node), opset_(opset) {}
 
@@ -79,9 +79,9 @@ class lowering : public graph_calls<lowering> {
   /// An axis counted from the end if negative; an error where it is outside [-rank, rank).
   std::int64_t axis(std::int64_t given, std::size_t rank) const;
 
-  // Building. The calls of graph_calls, as in n(ops::add, x, y), and constants. A node of a kind with several outputs
-  // answers the first; the others follow it: value{first.index + 1}.
-  value add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes, text_ref name);
+  // Building. The calls of node_calls, as in n(ops::add, x, y), and constants. A node answers its first output; `y[1]` is
+  // the second.
+  value add_node(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes);
   value scalar(double number, dtype type);
   /// A constant of rank 1 and type int64.
   value integers_constant(std::span<const std::int64_t> list);

@@ -170,7 +170,4 @@ inline kernel build_control(const graph& network, const plan_group& g, backend_t
   return {"loop", std::move(k), layout.bytes()};
 }
 
-/// Whether a node is control flow, which the engine runs itself.
-inline bool is_control(const graph& network, std::uint32_t node) { return network.node(node).bodies != 0; }
-
 }  // namespace collage::inline v0::detail

@@ -116,6 +116,7 @@ inline bool is_wanted(const graph& network, std::uint32_t node, std::uint32_t ou
 inline dynamic_engine::dynamic_engine(const graph& network, const placement& groups, backend_table backends,
                                       int threads, std::shared_ptr<packed_weights> packed) {
   detail::check_cover(network, groups);
+  check_contents(network);
   auto made = std::make_shared<core>();
   core& c = *made;
   c.threads = threads;
@@ -174,7 +175,7 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
   const std::vector<std::uint32_t> root = detail::alias_roots(network, groups);
   c.value_place.assign(network.values().size(), {});
   for (std::size_t i = 0; i < network.inputs().size(); ++i)
-    c.value_place[network.inputs()[i]] = {place::where::input, i, nullptr};
+    c.value_place[network.inputs()[i]] = {place::where::users_input, i, nullptr};
   std::vector<bool> needed(network.values().size(), false);
   for (const built& k : kernels)
     for (std::size_t i = 0; i < k.arguments.size(); ++i)
@@ -190,7 +191,7 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     const std::uint32_t v = root[network.outputs()[i]];
     const bool computed = network.at(v).producer >= 0;
     if (computed && c.value_place[v].kind == place::where::nowhere)
-      c.value_place[v] = {place::where::output, i, nullptr};
+      c.value_place[v] = {place::where::users_output, i, nullptr};
     else c.copies.push_back({c.value_place[v], i, network.type_of(v).bytes()});
   }
 
@@ -262,7 +263,8 @@ inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::co
     if (p.kind == where::arena) pointers_[i] = arena_ + p.offset;
     // Kernels take arguments as const; one list for both keeps a step's pointers together.
     if (p.kind == where::weight) pointers_[i] = const_cast<std::byte*>(p.memory);
-    if (p.kind == where::input || p.kind == where::output) patches_.push_back({i, p.kind == where::output, p.offset});
+    if (p.kind == where::users_input || p.kind == where::users_output)
+      patches_.push_back({i, p.kind == where::users_output, p.offset});
   }
   for (const dynamic_engine::step& s : core_->steps) {
     bound_step b;
@@ -321,8 +323,8 @@ inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std:
   for (const dynamic_engine::copy& c : core_->copies) {
     const void* from = nullptr;
     switch (c.from.kind) {
-      case place::where::input: from = inputs[c.from.offset].data; break;
-      case place::where::output: from = outputs[c.from.offset].data; break;
+      case place::where::users_input: from = inputs[c.from.offset].data; break;
+      case place::where::users_output: from = outputs[c.from.offset].data; break;
       case place::where::weight: from = c.from.memory; break;
       case place::where::arena: from = arena_ + c.from.offset; break;
       case place::where::nowhere: break;
@@ -336,8 +338,8 @@ inline const void* dynamic_context::data_of(std::uint32_t value) const {
   switch (p.kind) {
     case place::where::arena: return arena_ + p.offset;
     case place::where::weight: return p.memory;
-    case place::where::input: return inputs_[p.offset].data;
-    case place::where::output: return outputs_[p.offset].data;
+    case place::where::users_input: return inputs_[p.offset].data;
+    case place::where::users_output: return outputs_[p.offset].data;
     case place::where::nowhere: return nullptr;
   }
   return nullptr;

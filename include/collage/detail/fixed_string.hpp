@@ -1,0 +1,18 @@
+// Strings as template arguments.
+#pragma once
+
+#include <cstddef>
+
+namespace collage::inline v0 {
+
+/// A string as a template argument: the name of a pattern, a backend, a capture; the sentence in an error.
+template <std::size_t N>
+struct fixed_string {
+  char text[N] = {};
+  constexpr fixed_string() = default;
+  consteval fixed_string(const char (&from)[N]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = from[i];
+  }
+};
+
+}  // namespace collage::inline v0

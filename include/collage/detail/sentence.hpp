@@ -1,0 +1,97 @@
+// Sentences put together in constant evaluation, and how the compiler is made to print them.
+//
+// A check is an ordinary constexpr function that answers a sentence, empty when all is well. At the border it is turned
+// into a type, `accepted` or `refused<"the sentence">`, and asked by a concept: both g++ and clang print the argument of
+// a concept that is not satisfied in full, which they do with no other form of error.
+//
+//   struct check_of_lenet { static constexpr sentence why() { ... } };
+//   static_assert(holds<conclusion<check_of_lenet>>);
+#pragma once
+
+#include <collage/detail/fixed_string.hpp>
+#include <collage/shape.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+/// Text of at most 1023 characters, kept in place; what is too long is cut.
+struct sentence {
+  static constexpr std::size_t capacity = 1023;
+
+  char text[capacity + 1] = {};
+  std::size_t size = 0;
+
+  constexpr bool empty() const { return size == 0; }
+  constexpr sentence& operator<<(const char* more) {
+    while (*more != '\0' && size < capacity) text[size++] = *more++;
+    return *this;
+  }
+  template <std::integral Int>
+  constexpr sentence& operator<<(Int number) {
+    char digits[24] = {};
+    std::size_t at = sizeof(digits) - 1;
+    bool negative = false;
+    if constexpr (std::signed_integral<Int>) negative = number < 0;
+    do {
+      const int digit = static_cast<int>(number % 10);
+      digits[--at] = static_cast<char>('0' + (digit < 0 ? -digit : digit));
+      number /= 10;
+    } while (number != 0);
+    if (negative) digits[--at] = '-';
+    return *this << static_cast<const char*>(digits + at);
+  }
+  /// As in "[1, 3, 224, 224]"; a symbol is "?".
+  constexpr sentence& operator<<(const shape& dims) {
+    *this << "[";
+    for (std::size_t i = 0; i < dims.size(); ++i) {
+      if (i != 0) *this << ", ";
+      if (dims[i] < 0) *this << "?";
+      else *this << dims[i];
+    }
+    return *this << "]";
+  }
+  friend constexpr bool operator==(const sentence& a, const char* b) {
+    std::size_t i = 0;
+    while (i < a.size && a.text[i] == b[i]) ++i;
+    return i == a.size && b[i] == '\0';
+  }
+};
+
+/// What a check came to, as a type.
+struct accepted {
+  static constexpr bool is_accepted = true;
+};
+template <fixed_string Sentence>
+struct refused {
+  static constexpr bool is_accepted = false;
+};
+
+/// `Check::why()` as a type.
+template <class Check>
+consteval auto conclude() {
+  constexpr std::size_t size = Check::why().size;
+  if constexpr (size == 0) {
+    return accepted{};
+  } else {
+    constexpr auto exact = [] {
+      fixed_string<size + 1> copy;
+      const sentence whole = Check::why();
+      for (std::size_t i = 0; i < size; ++i) copy.text[i] = whole.text[i];
+      return copy;
+    }();
+    return refused<exact>{};
+  }
+}
+
+template <class Check>
+using conclusion = decltype(conclude<Check>());
+
+/// Satisfied by `accepted`; where it is not, the compiler prints the sentence.
+template <class Conclusion> concept holds = Conclusion::is_accepted;
+
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,241 @@
+// Graphs defined at compile time: counted, written, checked and inferred by the compiler, kept in flat arrays.
+//
+//   struct lenet {
+//     static constexpr auto graph = collage::define([](auto& g) {
+//       auto x = g.input("x", {1, 1, 28, 28});
+//       auto w = g.constant("w", {6, 1, 5, 5});             // its contents are bound at run time
+//       g.output(g(collage::ops::relu, g(collage::ops::conv, x, w, {.groups = 1})));
+//     });
+//   };
+//   static_assert(lenet::graph.view().node_count() == 2);
+//
+// `lenet`, the empty tag type, is what the rest of the library takes. The function is called twice: once to count, once
+// to write. Each step (counting, writing, checking, inferring, finishing) is a constant evaluation of its own, so that
+// networks of 2,000 nodes stay within the default limits of the compilers.
+#pragma once
+
+#include <collage/detail/sentence.hpp>
+#include <collage/graph/build.hpp>
+#include <collage/graph/detail/static_check.hpp>
+#include <collage/graph/detail/static_lists.hpp>
+#include <collage/graph/view.hpp>
+#include <collage/list_view.hpp>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+/// The base of all static graphs, by which they are known.
+struct defined {};
+
+}  // namespace detail
+
+/// A static graph. Made by `define`; kept as a static member `graph` of an empty tag type.
+template <detail::graph_sizes Sizes, std::uint32_t Words>
+class defined_graph : public detail::defined {
+ public:
+  /// The flat records that all algorithms read; spans into this object.
+  constexpr graph_view view() const {
+    return {{lists_.nodes, Sizes.nodes},
+            {lists_.values, Sizes.values},
+            {lists_.operands, Sizes.operands},
+            {uses_, Sizes.operands},
+            {words_, Words}};
+  }
+  /// Values that the user gives and reads, in order of declaration.
+  constexpr list_view<const std::uint32_t> inputs() const { return {lists_.inputs, Sizes.inputs}; }
+  constexpr list_view<const std::uint32_t> outputs() const { return {lists_.outputs, Sizes.outputs}; }
+
+  /// Names, the same as graph_builder gives. Require indices in range.
+  constexpr const char* node_name(std::uint32_t node) const { return value_name(lists_.nodes[node].first_output); }
+  constexpr const char* value_name(std::uint32_t value) const { return lists_.characters + lists_.value_names[value]; }
+  constexpr const char* output_name(std::uint32_t which) const {
+    return lists_.characters + lists_.output_names[which];
+  }
+  /// Where a constant's contents come from, and the rule if it is one.
+  constexpr contents_source source_of(std::uint32_t which) const { return record_of(which).source; }
+  constexpr uniform fill_of(std::uint32_t which) const { return record_of(which).fill; }
+  /// The contents of a constant made by `integers`; empty for others.
+  constexpr list_view<const std::int64_t> integers_of(std::uint32_t which) const {
+    const detail::constant_record& record = record_of(which);
+    if (!record.is_list) return {};
+    return {lists_.integers + record.first_integer, static_cast<std::size_t>(lists_.values[which].type.dims[0])};
+  }
+
+  /// The lists without their lengths in the type, for the run-time graph.
+  constexpr detail::lists_view lists() const {
+    detail::lists_view all = {.sizes = Sizes,
+                              .nodes = lists_.nodes,
+                              .values = lists_.values,
+                              .operands = lists_.operands,
+                              .inputs = lists_.inputs,
+                              .outputs = lists_.outputs,
+                              .value_names = lists_.value_names,
+                              .output_names = lists_.output_names,
+                              .characters = lists_.characters,
+                              .constants = lists_.constants,
+                              .integers = lists_.integers,
+                              .words = words_,
+                              .uses = uses_};
+    all.sizes.words = Words;
+    return all;
+  }
+
+  constexpr defined_graph() = default;
+  /// From a draft that was checked, and the types inferred for it.
+  constexpr defined_graph(const detail::graph_draft<Sizes>& draft, const tensor_type* types) : lists_(draft) {
+    normalise(draft.words, types);
+    for (std::uint32_t v = 0; v < Sizes.values; ++v) lists_.values[v].type = types[v];
+    list_uses();
+  }
+
+ private:
+  constexpr const detail::constant_record& record_of(std::uint32_t which) const {
+    return detail::constant_of(lists_.constants, Sizes.constants, which);
+  }
+  constexpr void normalise(const std::uint64_t* written, const tensor_type* types) {
+    detail::operand_room<Sizes.most_operands> room;
+    attribute_words words;
+    std::uint32_t at = 0;
+    for (std::uint32_t n = 0; n < Sizes.nodes; ++n) {
+      node_record& node = lists_.nodes[n];
+      const std::uint64_t* from = written + node.first_word;
+      if (node.kind->normalise != nullptr) {
+        for (std::uint32_t i = 0; i < node.inputs; ++i) room.in[i] = types[lists_.operands[node.first_input + i]];
+        words.size = node.words;
+        for (std::uint32_t i = 0; i < node.words; ++i) words.word[i] = from[i];
+        node.kind->normalise(words, list_view<const tensor_type>(room.in, node.inputs));
+        from = words.word;
+        node.words = static_cast<std::uint32_t>(words.size);
+      }
+      node.first_word = at;
+      for (std::uint32_t i = 0; i < node.words; ++i) words_[at + i] = from[i];
+      at += node.words;
+    }
+  }
+  constexpr void list_uses() {
+    for (std::uint32_t i = 0; i < Sizes.operands; ++i) ++lists_.values[lists_.operands[i]].uses;
+    std::uint32_t at = 0;
+    for (std::uint32_t v = 0; v < Sizes.values; ++v) {
+      value_record& record = lists_.values[v];
+      record.first_use = at;
+      at += record.uses;
+      record.uses = 0;
+    }
+    for (std::uint32_t n = 0; n < Sizes.nodes; ++n) {
+      const node_record& node = lists_.nodes[n];
+      for (std::uint32_t i = 0; i < node.inputs; ++i) {
+        value_record& record = lists_.values[lists_.operands[node.first_input + i]];
+        uses_[record.first_use + record.uses++] = {n, i};
+      }
+    }
+  }
+
+  detail::graph_lists<Sizes> lists_;
+  use uses_[Sizes.operands == 0 ? 1 : Sizes.operands] = {};
+  std::uint64_t words_[Words == 0 ? 1 : Words] = {};
+};
+
+namespace detail {
+
+template <class Function>
+consteval graph_sizes count_graph() {
+  graph_writer counter;
+  Function{}(counter);
+  return counter.sizes();
+}
+
+template <class Function, graph_sizes Sizes>
+consteval graph_draft<Sizes> write_graph() {
+  graph_draft<Sizes> draft;
+  graph_writer writer(room_of(draft));
+  Function{}(writer);
+  return draft;
+}
+
+// Each step of a definition is a constant of its own, and so an evaluation of its own.
+template <class Function>
+inline constexpr graph_sizes sizes_of = count_graph<Function>();
+
+template <class Function>
+inline constexpr graph_draft<sizes_of<Function>> draft_of = write_graph<Function, sizes_of<Function>>();
+
+template <class Function>
+inline constexpr sentence mistake_of = check_draft<sizes_of<Function>>(view_of(draft_of<Function>));
+
+template <class Function>
+inline constexpr auto types_of = infer_types<sizes_of<Function>>(view_of(draft_of<Function>));
+
+template <class Function>
+inline constexpr sentence misfit_of =
+    types_of<Function>.fits ? sentence{}
+                            : say_misfit(view_of(draft_of<Function>), types_of<Function>.types, types_of<Function>.node,
+                                         types_of<Function>.why);
+
+template <class Function>
+inline constexpr defined_graph<sizes_of<Function>, types_of<Function>.words> graph_of{draft_of<Function>,
+                                                                                      types_of<Function>.types};
+
+/// A sentence as a type; `conclude` for sentences that are constants already.
+template <const sentence& Why>
+consteval auto conclude_sentence() {
+  if constexpr (Why.empty()) {
+    return accepted{};
+  } else {
+    constexpr auto exact = [] {
+      fixed_string<Why.size + 1> copy;
+      for (std::size_t i = 0; i < Why.size; ++i) copy.text[i] = Why.text[i];
+      return copy;
+    }();
+    return refused<exact>{};
+  }
+}
+
+/// Why a definition is refused; empty where it is not.
+template <class Function>
+consteval const sentence& refusal_of() {
+  if constexpr (!mistake_of<Function>.empty()) return mistake_of<Function>;
+  else return misfit_of<Function>;
+}
+
+using empty_graph = defined_graph<graph_sizes{}, 0>;
+
+}  // namespace detail
+
+/// A graph from a function that writes it with the calls of graph/build.hpp: a lambda `[](auto& g) {...}` without
+/// captures. What is wrong with it (arity, shapes, attributes, names, cycles) is a compile error in one sentence.
+template <class Function>
+consteval auto define(Function) {
+  constexpr bool is_captureless = std::is_empty_v<Function> && std::is_default_constructible_v<Function>;
+  static_assert(
+      is_captureless,
+      "collage::define takes a lambda without captures, [](auto& g) {...}: what it needs must be constants or "
+      "be made inside");
+  if constexpr (is_captureless) {
+    // Compiles the function on its own first, so that mistakes of the language in it are told without the steps below.
+    constexpr bool is_writer = requires(const Function& write, detail::graph_writer& g) { write(g); };
+    static_assert(is_writer,
+                  "collage::define takes a lambda [](auto& g) {...}: it is called with a builder, which is not copied");
+    if constexpr (is_writer) {
+      using conclusion = decltype(detail::conclude_sentence<detail::refusal_of<Function>()>());
+      static_assert(detail::holds<conclusion>);
+      if constexpr (conclusion::is_accepted) return detail::graph_of<Function>;
+      else return detail::empty_graph{};
+    } else {
+      return detail::empty_graph{};
+    }
+  } else {
+    return detail::empty_graph{};
+  }
+}
+
+/// A tag type whose static member `graph` is made by `define`.
+template <class G>
+concept static_graph =
+    requires { G::graph; } && std::derived_from<std::remove_cv_t<decltype(G::graph)>, detail::defined>;
+
+}  // namespace collage::inline v0

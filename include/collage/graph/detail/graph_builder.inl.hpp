@@ -1,0 +1,236 @@
+// Definitions of graph_builder (graph/graph.hpp).
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+/// What a node's sub-graphs take and answer, as shape rules see it.
+struct signatures_of_bodies {
+  std::vector<tensor_type> types;
+  std::vector<body_signature> list;
+
+  explicit signatures_of_bodies(std::span<const std::shared_ptr<const graph>> bodies) {
+    std::size_t count = 0;
+    for (const auto& body : bodies) count += body->inputs().size() + body->outputs().size();
+    types.reserve(count);  // so that the spans into it stay
+    for (const auto& body : bodies) {
+      const auto put = [&](std::span<const std::uint32_t> values) {
+        for (const std::uint32_t v : values) types.push_back(body->type_of(v));
+        return std::span<const tensor_type>(types).last(values.size());
+      };
+      const std::span<const tensor_type> in = put(body->inputs());
+      list.push_back({in, put(body->outputs())});
+    }
+  }
+};
+
+/// How many outputs a node has.
+inline std::size_t outputs_of(const kind_info& kind, std::span<const std::uint64_t> words,
+                              std::span<const body_signature> bodies) {
+  return kind.count_outputs != nullptr ? kind.count_outputs(words, bodies) : kind.outputs;
+}
+
+}  // namespace detail
+
+inline void graph_builder::check(value v, const std::string& where) const {
+  const auto refuse = [&](const std::string& what, const char* remedy) {
+    throw error(error_kind::invalid_argument, what, where, remedy);
+  };
+  const std::uint32_t first = v.index - v.output;
+  if (v.output != 0 && first < graph_.values_.size()) {
+    const std::int32_t producer = graph_.values_[first].producer;
+    const std::uint32_t outputs = producer < 0 ? 0 : graph_.nodes_[static_cast<std::size_t>(producer)].outputs;
+    if (v.output >= outputs)
+      refuse("asks for output " + std::to_string(v.output) + " of " + graph_.value_names_[first] + ", which has " +
+                 (producer < 0 ? "none: no node computes it" : std::to_string(outputs)),
+             "count outputs from 0");
+  }
+  if (v.index >= graph_.values_.size())
+    refuse("names value " + std::to_string(v.index) + ", which does not exist yet",
+           "add values before the nodes that read them");
+}
+
+inline value graph_builder::add_value(const tensor_type& type, value_role role, std::string name) {
+  if (role == value_role::constant && !type.dims.is_concrete())
+    throw error(error_kind::invalid_argument,
+                "every extent of a constant must be known, and it is " + detail::to_string(type), name);
+  if (detail::is_too_large(type.dims))
+    throw error(error_kind::invalid_argument, "a tensor of " + detail::to_string(type) + " is too large", name);
+  value_record record;
+  record.type = type;
+  record.role = role;
+  graph_.values_.push_back(record);
+  graph_.value_names_.push_back(std::move(name));
+  graph_.constants_.emplace_back();
+  return {static_cast<std::uint32_t>(graph_.values_.size() - 1)};
+}
+
+inline value graph_builder::constant(text_ref name, const tensor_type& type, std::shared_ptr<const std::byte> bytes) {
+  if (bytes == nullptr) throw error(error_kind::invalid_argument, "a constant needs contents", name);
+  const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
+  value_record& record = graph_.values_[v.index];
+  // `type` may be that of a value of this graph, which has moved: read the copy.
+  if (record.type.dims.elements() == 1) {
+    record.has_scalar = true;
+    const std::byte* at = bytes.get();
+    const auto load = [at]<class T>(T from) {
+      std::memcpy(&from, at, sizeof from);
+      return static_cast<double>(from);
+    };
+    switch (record.type.type) {
+      case dtype::f32: record.scalar = load(float{}); break;
+      case dtype::f64: record.scalar = load(double{}); break;
+      case dtype::i64: record.scalar = load(std::int64_t{}); break;
+      case dtype::i32: record.scalar = load(std::int32_t{}); break;
+      default: record.has_scalar = false; break;
+    }
+  }
+  graph_.constants_[v.index].source = contents_source::given;
+  graph_.constants_[v.index].bytes = std::move(bytes);
+  return v;
+}
+
+inline value graph_builder::constant(const graph& from, std::uint32_t which) {
+  const value_record& original = from.at(which);
+  const value v = add_value(original.type, value_role::constant, from.value_name(which));
+  graph_.values_[v.index].has_scalar = original.has_scalar;
+  graph_.values_[v.index].scalar = original.scalar;
+  graph_.constants_[v.index] = from.constant(which);
+  return v;
+}
+
+inline value graph_builder::add_input(text_ref name, const tensor_type& type) {
+  const value v = add_value(type, value_role::input, std::string(name.data, name.size));
+  graph_.inputs_.push_back(v.index);
+  return v;
+}
+
+inline value graph_builder::add_constant(text_ref name, const tensor_type& type, contents_source source, uniform fill) {
+  if (source == contents_source::rule && type.type != dtype::f32)
+    throw error(error_kind::invalid_argument, "only float32 constants can be filled by rule", name);
+  const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
+  graph_.constants_[v.index].source = source;
+  graph_.constants_[v.index].fill = fill;
+  return v;
+}
+
+inline value graph_builder::add_integers(text_ref name, std::span<const std::int64_t> list) {
+  const std::shared_ptr<std::byte> bytes = allocate_bytes(list.size_bytes());
+  if (!list.empty()) std::memcpy(bytes.get(), list.data(), list.size_bytes());
+  return constant(name, tensor_type{dtype::i64, {list.size()}}, bytes);
+}
+
+inline void graph_builder::add_output(text_ref name, value v) {
+  check(v, "output");
+  graph_.values_[v.index].is_output = true;
+  graph_.outputs_.push_back(v.index);
+  if (name.size == 0) graph_.output_names_.push_back(graph_.value_names_[v.index]);
+  else graph_.output_names_.emplace_back(name.data, name.size);
+}
+
+inline value graph_builder::add_scalar(text_ref name, double number, dtype type) {
+  const std::shared_ptr<std::byte> bytes = allocate_bytes(size_of(type));
+  if (!detail::store_number(bytes.get(), type, number))
+    throw error(error_kind::invalid_argument, std::string("its value cannot be stored as ") + name_of(type), name);
+  return constant(name, tensor_type{type, {}}, bytes);
+}
+
+inline value graph_builder::add(const kind_info& kind, std::span<const value> operands,
+                                const attribute_words& attributes, text_ref name,
+                                std::span<const std::shared_ptr<const graph>> bodies) {
+  const auto index = static_cast<std::uint32_t>(graph_.nodes_.size());
+  std::string node_name =
+      name.size == 0 ? std::string(kind.name) + "_" + std::to_string(unnamed_++) : std::string(name.data, name.size);
+  const std::string where = "node " + node_name + " (" + kind.name + ")";
+  if (operands.size() < kind.inputs.least || operands.size() > kind.inputs.most)
+    throw error(error_kind::invalid_argument,
+                "takes " + std::to_string(kind.inputs.least) +
+                    (kind.inputs.most == kind.inputs.least ? std::string()
+                     : kind.inputs.most == any_number      ? std::string(" or more")
+                                                           : " to " + std::to_string(kind.inputs.most)) +
+                    (kind.inputs.most == 1 ? " operand, not " : " operands, not ") + std::to_string(operands.size()),
+                where);
+  std::vector<tensor_type> in;
+  std::vector<list_view<const std::int64_t>> contents;
+  for (const value v : operands) {
+    check(v, where);
+    in.push_back(type_of(v));
+    contents.push_back(integers(v));
+  }
+  if (bodies.size() != kind.bodies)
+    throw error(error_kind::invalid_argument,
+                "owns " + std::to_string(kind.bodies) + " sub-graphs, not " + std::to_string(bodies.size()), where);
+  const detail::signatures_of_bodies signatures(bodies);
+  attribute_words words = attributes;
+  if (kind.normalise != nullptr) kind.normalise(words, in);
+  std::vector<tensor_type> out(detail::outputs_of(kind, words.list(), signatures.list));
+  inference io{in, out, contents, signatures.list};
+  if (const verdict v = kind.infer(words.list(), io); !v) {
+    std::string shapes;
+    for (const tensor_type& t : in) shapes += (shapes.empty() ? "" : ", ") + detail::to_string(t);
+    throw error(error_kind::invalid_argument,
+                std::string(v.rule) + (v.operand >= 0 ? " (operand " + std::to_string(v.operand) + ")" : "") +
+                    "; its operands are " + shapes,
+                where);
+  }
+  node_record record;
+  record.kind = &kind;
+  record.first_input = static_cast<std::uint32_t>(graph_.operands_.size());
+  record.inputs = static_cast<std::uint32_t>(operands.size());
+  for (const value v : operands) graph_.operands_.push_back(v.index);
+  record.first_word = static_cast<std::uint32_t>(graph_.words_.size());
+  record.words = static_cast<std::uint32_t>(words.size);
+  graph_.words_.insert(graph_.words_.end(), words.word, words.word + words.size);
+  record.first_output = static_cast<std::uint32_t>(graph_.values_.size());
+  record.outputs = static_cast<std::uint32_t>(out.size());
+  record.first_body = static_cast<std::uint32_t>(graph_.bodies_.size());
+  record.bodies = static_cast<std::uint32_t>(bodies.size());
+  graph_.bodies_.insert(graph_.bodies_.end(), bodies.begin(), bodies.end());
+  for (std::uint32_t i = 0; i < record.outputs; ++i) {
+    const value v = add_value(out[i], value_role::computed, i == 0 ? node_name : node_name + ":" + std::to_string(i));
+    graph_.values_[v.index].producer = static_cast<std::int32_t>(index);
+  }
+  graph_.nodes_.push_back(record);
+  graph_.node_names_.push_back(std::move(node_name));
+  return {record.first_output};
+}
+
+inline graph graph_builder::finish() {
+  // Equal names would make plans and messages ambiguous.
+  std::unordered_set<std::string> seen;
+  for (std::size_t i = 0; i < graph_.value_names_.size(); ++i)
+    if (!seen.insert(graph_.value_names_[i]).second)
+      throw error(error_kind::invalid_argument, "the name is used twice", "value " + graph_.value_names_[i],
+                  "give every input, constant and node a name of its own");
+  seen.clear();
+  for (const std::string& name : graph_.output_names_)
+    if (!seen.insert(name).second)
+      throw error(error_kind::invalid_argument, "the name is used twice", "output " + name,
+                  "give every output a name of its own");
+  for (value_record& v : graph_.values_) v.uses = 0;
+  for (const std::uint32_t v : graph_.operands_) ++graph_.values_[v].uses;
+  std::uint32_t at = 0;
+  for (value_record& v : graph_.values_) {
+    v.first_use = at;
+    at += v.uses;
+    v.uses = 0;
+  }
+  graph_.uses_.resize(at);
+  for (std::uint32_t n = 0; n < graph_.nodes_.size(); ++n) {
+    const node_record& node = graph_.nodes_[n];
+    for (std::uint32_t i = 0; i < node.inputs; ++i) {
+      value_record& v = graph_.values_[graph_.operands_[node.first_input + i]];
+      graph_.uses_[v.first_use + v.uses++] = {n, i};
+    }
+  }
+  unnamed_ = 0;
+  return std::exchange(graph_, graph{});
+}
+
+}  // namespace collage::inline v0

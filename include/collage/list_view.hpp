@@ -1,0 +1,45 @@
+// Lists owned by someone else: a pointer and a count.
+#pragma once
+
+#include <cstddef>
+
+namespace collage::inline v0 {
+
+/// What std::span is, in the headers of the umbrella: <span> alone would cost every includer more than all of them, and
+/// an access to a span takes clang some ten steps of its limit on constant evaluation (docs/compile-time.md). Made from
+/// an array or anything with data() and size(), a vector, a span; a std::span is made from it.
+template <class T>
+class list_view {
+ public:
+  constexpr list_view() = default;
+  constexpr list_view(T* data, std::size_t size) : data_(data), size_(size) {}
+  template <std::size_t N>
+  constexpr list_view(T (&array)[N]) : data_(array), size_(N) {}
+  template <class List>
+    requires requires(List& list) {
+      static_cast<T*>(list.data());
+      static_cast<std::size_t>(list.size());
+    }
+  constexpr list_view(List&& list) : data_(list.data()), size_(list.size()) {}
+
+  constexpr T& operator[](std::size_t i) const { return data_[i]; }
+  constexpr std::size_t size() const { return size_; }
+  constexpr bool empty() const { return size_ == 0; }
+  constexpr T* data() const { return data_; }
+  constexpr T* begin() const { return data_; }
+  constexpr T* end() const { return data_ + size_; }
+
+  constexpr T& front() const { return data_[0]; }
+  constexpr T& back() const { return data_[size_ - 1]; }
+
+  constexpr list_view first(std::size_t count) const { return {data_, count}; }
+  /// The elements from `start` on.
+  constexpr list_view subspan(std::size_t start) const { return {data_ + start, size_ - start}; }
+  constexpr list_view subspan(std::size_t start, std::size_t count) const { return {data_ + start, count}; }
+
+ private:
+  T* data_ = nullptr;
+  std::size_t size_ = 0;
+};
+
+}  // namespace collage::inline v0

@@ -1,0 +1,78 @@
+// Where in a pattern a name is captured, and where an operator kind stands: looked up at compile time.
+#pragma once
+
+#include <collage/pattern/detail/check.hpp>
+#include <collage/pattern/node.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail {
+
+/// The nodes that capture a name: one, or one for each alternative of an either; and the repetitions around them.
+struct capture_place {
+  static constexpr std::size_t max_depth = 4;
+
+  std::size_t first = 0, last = 0;  ///< the lowest node and the highest, within first iterations
+  std::size_t count = 0;            ///< how many there are
+  std::size_t depth = 0;            ///< how many repetitions are around them
+  std::size_t repeat = 0;           ///< the innermost of these
+  std::size_t stride[max_depth] = {}, most[max_depth] = {};  ///< of each, the outermost first
+
+  /// How far the nodes for these iterations lie behind those of the first; `nothing` if there are not that many.
+  constexpr std::size_t offset(const std::size_t* iteration, std::size_t given) const {
+    std::size_t sum = 0;
+    for (std::size_t d = 0; d < given; ++d) {
+      if (iteration[d] >= most[d]) return match_record::nothing;
+      sum += iteration[d] * stride[d];
+    }
+    return sum;
+  }
+};
+
+template <class Pattern>
+constexpr capture_place find_capture(const Pattern& pattern, std::uint64_t name) {
+  capture_place place;
+  for (std::size_t i = 0; i < pattern.size; ++i) {
+    if (pattern[i].capture != name || pattern[i].role == pattern_role::same) continue;
+    if (in_first_iteration(pattern, i) != i) continue;
+    if (place.count++ == 0) place.first = i;
+    place.last = i;
+  }
+  if (place.count == 0) return place;
+  for (std::size_t r = pattern.size; r-- > 0;) {
+    if (pattern[r].most < 2 || !is_repeated(pattern, place.first, r) || place.depth == capture_place::max_depth)
+      continue;
+    place.repeat = r;
+    place.stride[place.depth] = pattern[r].stride;
+    place.most[place.depth++] = pattern[r].most;
+  }
+  return place;
+}
+
+/// The nodes that match an operator kind.
+struct kind_place {
+  std::size_t first = 0;
+  std::size_t count = 0;
+  bool is_ambiguous = false;  ///< two of them may be in one match
+};
+
+template <class Node>
+constexpr bool has_kind(const Node& p, std::uint64_t id) {
+  for (std::size_t i = 0; i < p.kinds; ++i)
+    if (p.kind[i]->id == id) return true;
+  return false;
+}
+
+template <class Pattern>
+constexpr kind_place find_kind(const Pattern& pattern, std::uint64_t id) {
+  kind_place place;
+  for (std::size_t i = 0; i < pattern.size; ++i) {
+    if (!has_kind(pattern[i], id)) continue;
+    if (place.count++ == 0) place.first = i;
+    for (std::size_t j = 0; j < i; ++j)
+      place.is_ambiguous = place.is_ambiguous || (has_kind(pattern[j], id) && !are_alternatives(pattern, i, j));
+  }
+  return place;
+}
+
+}  // namespace collage::inline v0::detail

@@ -1,0 +1,65 @@
+// Conditions of the user's in patterns: a predicate's type turned into a pointer to a function.
+#pragma once
+
+#include <collage/graph/view.hpp>
+#include <collage/op/attributes.hpp>
+#include <collage/op/kind.hpp>
+#include <collage/pattern/node.hpp>
+#include <collage/verdict.hpp>
+#include <concepts>
+#include <cstdint>
+#include <type_traits>
+
+namespace collage::inline v0::detail {
+
+// What a predicate's one parameter is; declared only.
+template <class Result, class Predicate, class Parameter>
+Parameter parameter_of(Result (Predicate::*)(Parameter) const);
+
+/// A lambda that is not generic, of one parameter, without captures.
+template <class Predicate>
+concept plain_predicate = std::is_empty_v<Predicate> && std::default_initializable<Predicate> &&
+                          requires { typename std::void_t<decltype(parameter_of(&Predicate::operator()))>; };
+
+template <class Predicate>
+using parameter_type = std::remove_cvref_t<decltype(parameter_of(&Predicate::operator()))>;
+
+struct ignore_attribute {
+  template <class T>
+  constexpr void operator()(const char*, const T&) const {}
+};
+/// What a condition can read of an operator.
+template <class A> concept attribute_record = requires(const A& a) { A::visit(a, ignore_attribute{}); };
+
+constexpr verdict answer(bool holds) { return {holds, "its condition does not hold"}; }
+constexpr verdict answer(const verdict& v) { return v; }
+
+template <class Predicate>
+constexpr verdict test_condition(const graph_view& graph, std::uint32_t value) {
+  using read = parameter_type<Predicate>;
+  if constexpr (std::is_same_v<read, tensor_type>) return answer(Predicate{}(graph.values[value].type));
+  else if constexpr (std::is_same_v<read, value_record>) return answer(Predicate{}(graph.values[value]));
+  else
+    return answer(
+        Predicate{}(from_words<read>(graph.words_of(static_cast<std::uint32_t>(graph.values[value].producer)))));
+}
+
+template <class Predicate>
+constexpr pattern_condition make_condition(const char* text) {
+  constexpr bool plain = plain_predicate<Predicate>;
+  static_assert(plain, "where(...) takes a lambda without captures, of one parameter that is not auto");
+  if constexpr (plain) {
+    using read = parameter_type<Predicate>;
+    constexpr bool reads_value = std::is_same_v<read, tensor_type> || std::is_same_v<read, value_record>;
+    static_assert(reads_value || attribute_record<read>,
+                  "where(...): the parameter says what is read: the attributes of the operator, as in "
+                  "const ops::conv_attributes&, or const tensor_type&, or const value_record&");
+    if constexpr (reads_value) return {test_condition<Predicate>, text};
+    else if constexpr (attribute_record<read>) return {test_condition<Predicate>, text, true, &attributes_tag<read>};
+    else return {};
+  } else {
+    return {};
+  }
+}
+
+}  // namespace collage::inline v0::detail

@@ -1,0 +1,298 @@
+// The search for a match: a backtracking machine over fixed arrays.
+#pragma once
+
+#include <collage/graph/view.hpp>
+#include <collage/pattern/detail/match_judge.hpp>
+#include <collage/pattern/detail/match_state.hpp>
+#include <collage/pattern/match_record.hpp>
+#include <collage/pattern/node.hpp>
+#include <collage/verdict.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail {
+
+/// A pattern node is *admitted* to a value when the value passes all that the node asks; an operator's operands are
+/// admitted with it. Only where there is a choice (an alternative, a number of iterations, which operand comes first) the
+/// node waits as a goal, until everything that is certain has been admitted. Goals form lists that share their ends, so
+/// that going back to an earlier choice takes no copying.
+template <class Graph, class Node>
+class matcher : public match_judge<Graph, Node> {
+ public:
+  using judge = match_judge<Graph, Node>;
+  constexpr matcher(const Graph& graph, const Node* pattern, std::size_t size, bool explains)
+      : judge(graph, pattern, size, explains) {}
+
+  constexpr bool run(std::uint32_t node, match_record& out) {
+    if (root_ >= room) return miss_at_node("the pattern has more than 64 nodes", root_, node);
+    const auto& record = graph_.nodes[node];
+    if (pattern_[root_].output >= record.outputs) return miss_at_node("it has fewer outputs", root_, node);
+    if (!admit(root_, record.first_output + pattern_[root_].output)) return false;
+    if (cells_ != 0) cell_[cells_ - 1].next = 0, head_ = 1;
+    while (head_ != 0 || !finish()) {
+      if (++steps_ > max_match_steps) return give_up(node);
+      if (head_ != 0 && advance(cell_[head_ - 1].pattern, 0, {trail_size_, operators_, cells_, cell_[head_ - 1].next}))
+        continue;
+      if (!go_back()) return false;
+    }
+    for (std::size_t i = 0; i <= root_; ++i) --found_.bound[i];  // 0 becomes `nothing`
+    out = found_;
+    return true;
+  }
+
+ private:
+  using judge::another_value, judge::is_close, judge::room;
+  using judge::explains_, judge::found_, judge::graph_, judge::has_several_roots_, judge::is_tree_, judge::operator_,
+      judge::operators_, judge::pattern_, judge::root_, judge::trail_, judge::trail_size_;
+  using judge::find_captured, judge::finish, judge::is_bound, judge::is_same, judge::miss, judge::miss_at_node,
+      judge::record_of, judge::tell, judge::value_of;
+
+  // Cells are counted from 1, 0 ends a list.
+  struct cell {
+    std::uint16_t pattern, next;
+  };
+  struct mark {
+    std::uint16_t trail, operators, cells, head;
+  };
+  struct choice {
+    std::uint16_t pattern, next;
+    mark before;
+  };
+  // Admitting -----------------------------------------------------------------------------------------------------------
+
+  constexpr bool admit(std::uint16_t at, std::uint32_t value) {
+    if (found_.bound[at] != 0) return found_.bound[at] == value + 1 || miss(another_value, at, value, is_close);
+    const Node& p = pattern_[at];
+    if (p.role == pattern_role::apply) return admit_operator(p, at, value);
+    if ((p.role != pattern_role::any && !admit_value(p, at, value)) || (p.is_restricted && !meets(p, at, value)))
+      return false;
+    found_.bound[at] = value + 1, trail_[trail_size_++] = at;
+    return p.children == 0 || add_goal(at);
+  }
+  constexpr bool add_goal(std::uint16_t at) {
+    cell_[cells_] = {at, static_cast<std::uint16_t>(cells_ + 2)}, ++cells_;
+    return true;
+  }
+
+  constexpr bool admit_operator(const Node& p, std::uint16_t at, std::uint32_t value) {
+    const auto& v = graph_.values[value];
+    if (v.producer < 0) return miss("an operator is wanted here, and no operator computes this", at, value);
+    const auto& node = graph_.nodes[static_cast<std::size_t>(v.producer)];
+    if ((p.kinds != 0 && p.kind[0]->id != node.kind->id && !is_among(p, node.kind->id)) ||
+        node.first_output + p.output != value || node.inputs < p.least_operands ||
+        (node.inputs > p.children && !p.is_open))
+      return miss_operator(p, node, at, value);
+    // What is read once, was by the operator through which it was reached.
+    if ((v.uses != 1 || v.is_output || node.outputs != 1 || has_several_roots_) && !admit_shared(node, v.producer))
+      return miss("the operator is matched elsewhere in the pattern already", at, value, is_close);
+    if (p.is_restricted && !meets(p, at, value)) return false;
+    found_.bound[at] = value + 1, trail_[trail_size_++] = at;
+    operator_[operators_++] = {static_cast<std::uint32_t>(v.producer), at};
+    return p.may_commute ? add_goal(at) : take_operands(p, node, 0);
+  }
+  constexpr bool miss_operator(const Node& p, const node_record& node, std::uint16_t at, std::uint32_t value) {
+    if (p.kinds != 0 && p.kind[0]->id != node.kind->id && !is_among(p, node.kind->id))
+      return miss("it is another operator", at, value);
+    if (node.first_output + p.output != value) return miss("it is another output of the operator", at, value, is_close);
+    return miss("it has another number of operands", at, value, is_close);
+  }
+  /// An operator matched twice under different pattern nodes would be computed twice.
+  constexpr bool admit_shared(const node_record& node, std::int32_t producer) {
+    is_tree_ = is_tree_ && operators_ == 0 && node.outputs == 1;  // the root may be read by anybody
+    for (std::size_t i = 0; i < operators_; ++i)
+      if (operator_[i].node == static_cast<std::uint32_t>(producer)) return false;
+    return true;
+  }
+  static constexpr bool is_among(const Node& p, std::uint64_t id) {
+    for (std::size_t i = 1; i < p.kinds; ++i)
+      if (p.kind[i]->id == id) return true;
+    return false;
+  }
+
+  /// For all roles but `any` and `apply`.
+  constexpr bool admit_value(const Node& p, std::uint16_t at, std::uint32_t value) {
+    const auto& v = graph_.values[value];
+    switch (p.role) {
+      case pattern_role::constant:
+        return v.role == value_role::constant || miss("a constant is wanted here", at, value);
+      case pattern_role::variable:
+        return v.role != value_role::constant || miss("a value that is not constant is wanted here", at, value);
+      case pattern_role::input:
+        return v.role == value_role::input || miss("an input of the graph is wanted here", at, value);
+      case pattern_role::scalar: {
+        if (!v.has_scalar) return miss("a constant of one element with a known value is wanted here", at, value);
+        const double difference = v.scalar < p.scalar ? p.scalar - v.scalar : v.scalar - p.scalar;
+        return difference <= p.tolerance * (p.scalar < 0 ? -p.scalar : p.scalar) ||
+               miss("the constant has another value", at, value, is_close);
+      }
+      case pattern_role::same: {
+        is_tree_ = false;
+        const std::size_t captured = find_captured(p);  // if it is not bound yet, `finish` compares
+        return captured == room || is_same(p, captured, value) || miss(another_value, at, value);
+      }
+      default: return true;
+    }
+  }
+
+  /// Whether a value passes what is asked of it beside its place in the graph.
+  constexpr bool meets(const Node& p, std::uint16_t at, std::uint32_t value) {
+    const auto& v = graph_.values[value];
+    if (p.types != 0 && (p.types & pattern_node::bit_of(v.type.type)) == 0)
+      return miss("it has another element type", at, value, is_close);
+    if (p.rank >= 0 && v.type.dims.rank != static_cast<std::size_t>(p.rank))
+      return miss("it has another number of dimensions", at, value, is_close);
+    if (p.layout != 0 && v.layout != p.layout) return miss("it has another layout", at, value, is_close);
+    for (std::size_t i = 0; i < p.conditions; ++i)
+      if (const verdict holds = p.condition[i].test(*graph_.view, value); !holds)
+        return miss(p.condition[i].text != nullptr ? p.condition[i].text : holds.rule, at, value, is_close);
+    return true;
+  }
+
+  // Goals ---------------------------------------------------------------------------------------------------------------
+
+  /// Takes the first way from `first` on in which a goal can be met, and remembers that there are others.
+  constexpr bool advance(std::uint16_t at, std::size_t first, const mark& before) {
+    const Node& p = pattern_[at];
+    if (p.role == pattern_role::apply && is_bound(at)) return advance_operator(p, at, first, before);
+    const std::size_t ways = !is_bound(at) ? count_places(at) : p.is_choice() ? p.alternatives() : 1;
+    for (std::size_t way = first; way < ways; ++way) {
+      if (take(p, at, way)) return arrive(at, way + 1, ways, before);
+      undo(before);
+    }
+    return false;
+  }
+  constexpr bool advance_operator(const Node& p, std::uint16_t at, std::size_t first, const mark& before) {
+    const auto& node = graph_.nodes[static_cast<std::size_t>(record_of(at).producer)];
+    // Operands that commute, unless they are the same.
+    const bool commutes = node.kind->commutative && node.inputs == 2 &&
+                          graph_.operands[node.first_input] != graph_.operands[node.first_input + 1];
+    if (first == 0 && take_operands(p, node, 0)) return arrive(at, 1, commutes ? 2 : 1, before);
+    undo(before);
+    if (!commutes) return false;
+    if (take_operands(p, node, 1)) return arrive(at, 2, 2, before);
+    undo(before);
+    return false;
+  }
+  constexpr bool arrive(std::uint16_t at, std::size_t next, std::size_t ways, const mark& before) {
+    head_ = before.head;
+    if (cells_ != before.cells)
+      cell_[cells_ - 1].next = before.head, head_ = static_cast<std::uint16_t>(before.cells + 1);
+    if (next < ways) choice_[choices_++] = {at, static_cast<std::uint16_t>(next), before};
+    return true;
+  }
+  constexpr void undo(const mark& before) {
+    while (trail_size_ > before.trail) found_.bound[trail_[--trail_size_]] = 0;
+    operators_ = before.operators, cells_ = before.cells;
+  }
+  /// Back to the last choice that has another way.
+  constexpr bool go_back() {
+    while (choices_ != 0) {
+      const choice last = choice_[--choices_];
+      undo(last.before);
+      if (advance(last.pattern, last.next, last.before)) return true;
+    }
+    return false;
+  }
+
+  constexpr bool take(const Node& p, std::uint16_t at, std::size_t way) {
+    if (!is_bound(at)) return admit(at, place_of(at, way));
+    if (p.is_choice()) return admit(p.alternative(way), value_of(at));
+    // Several outputs: the first now, each of the others when those before it are met and their captures bound.
+    if (!admit(p.child[0], value_of(at))) return false;
+    for (std::size_t i = 1; i < p.children; ++i) add_goal(p.child[i]);
+    return true;
+  }
+
+  /// Operand i is the graph's operand i ^ flip.
+  constexpr bool take_operands(const Node& p, const auto& node, std::size_t flip) {
+    for (std::size_t i = 0; i < node.inputs; ++i)
+      if (!(i < p.children ? admit(p.child[i], graph_.operands[node.first_input + (i ^ flip)])
+                           : admit_further(p.child[p.children - 1U], graph_.operands[node.first_input + i])))
+        return false;
+    return true;
+  }
+  /// An operand of `many` beyond the first, to which its pattern node is bound.
+  constexpr bool admit_further(std::uint16_t at, std::uint32_t value) {
+    const Node& p = pattern_[at];
+    return (p.role == pattern_role::any || admit_value(p, at, value)) && (!p.is_restricted || meets(p, at, value));
+  }
+
+  // The places of further outputs -----------------------------------------------------------------------------------------
+
+  constexpr std::size_t count_places(std::uint16_t root) {
+    place_search all{root, ~std::size_t{0}};
+    search_places(all);
+    const std::size_t count = ~std::size_t{0} - all.left;
+    if (count == 0)
+      miss_at_node("nothing of this kind reads the value that the outputs share", root,
+                   static_cast<std::uint32_t>(record_of(root_).producer));
+    return count;
+  }
+  constexpr std::uint32_t place_of(std::uint16_t root, std::size_t which) {
+    place_search one{root, which};
+    search_places(one);
+    return one.found;
+  }
+
+  struct place_search {
+    std::uint16_t root;
+    std::size_t left;  ///< how many places to pass over
+    std::uint32_t found = 0;
+  };
+  /// Walks from each shared value towards the readers that the pattern names, up to its root.
+  constexpr bool search_places(place_search& s) {
+    for (std::uint16_t at = pattern_[s.root].first; at < s.root; ++at) {
+      const Node& p = pattern_[at];
+      if (p.role != pattern_role::same) continue;
+      const std::size_t captured = find_captured(p);
+      if (captured >= pattern_[s.root].first) continue;  // its own, or none
+      std::uint32_t value = value_of(captured);
+      if (p.says_output) {
+        const std::int32_t producer = record_of(captured).producer;
+        if (producer < 0 || p.output >= graph_.nodes[static_cast<std::size_t>(producer)].outputs) continue;
+        value = graph_.nodes[static_cast<std::size_t>(producer)].first_output + p.output;
+      }
+      if (climb(s, at, value)) return true;
+    }
+    return false;
+  }
+  constexpr bool climb(place_search& s, std::uint16_t from, std::uint32_t value) {
+    if (++steps_ > max_match_steps) return true;
+    if (from == s.root) {
+      s.found = value;
+      return s.left-- == 0;
+    }
+    for (std::uint16_t at = static_cast<std::uint16_t>(from + 1); at <= s.root; ++at) {
+      const Node& p = pattern_[at];
+      if (p.is_choice()) {
+        for (std::size_t i = 0; i < p.alternatives(); ++i)
+          if (p.alternative(i) == from && climb(s, at, value)) return true;
+        continue;
+      }
+      bool reads = false;
+      for (std::size_t c = 0; c < p.children; ++c) reads = reads || p.child[c] == from;
+      if (!reads) continue;
+      const auto& v = graph_.values[value];
+      for (std::size_t i = 0; i < v.uses; ++i) {
+        const auto& node = graph_.nodes[graph_.uses[v.first_use + i].node];
+        if ((p.kind_bits & pattern_node::bit_of(*node.kind)) != 0 && p.output < node.outputs &&
+            climb(s, at, node.first_output + p.output))
+          return true;
+      }
+    }
+    return false;
+  }
+
+  constexpr bool give_up(std::uint32_t node) {
+    if (explains_)
+      tell("the search was given up: there are too many ways in which the pattern might match", root_, node, -1);
+    return false;
+  }
+
+  std::uint16_t cells_ = 0, head_ = 0, choices_ = 0;
+  std::uint32_t steps_ = 0;
+  cell cell_[room + pattern_node::max_children];
+  choice choice_[room];
+};
+
+}  // namespace collage::inline v0::detail

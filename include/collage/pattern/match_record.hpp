@@ -1,0 +1,72 @@
+// What a match binds, as plain numbers.
+#pragma once
+
+#include <collage/graph/view.hpp>
+#include <collage/list_view.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0 {
+
+/// How many steps a search for one match takes at most. Ordinary patterns take about as many as they have operators; only
+/// alternatives that multiply, as in long chains of operators whose operands commute, come near.
+inline constexpr std::uint32_t max_match_steps = 1U << 12;
+
+/// What a pattern bound.
+struct match_record {
+  static constexpr std::size_t max_pattern = 64;
+  static constexpr std::size_t max_arguments = 72;
+  static constexpr std::size_t max_outputs = 16;
+  static constexpr std::uint32_t nothing = 0xFFFFFFFF;
+
+  std::uint32_t bound[max_pattern] = {};  ///< by pattern node: the value it matched, or `nothing`
+  /// The operators of the match in an order in which they can be computed. The root is the last, unless the pattern has
+  /// several outputs.
+  std::uint32_t node[max_pattern] = {};
+  std::uint32_t argument[max_arguments] = {};  ///< values read from outside, in order of first reading
+  /// Values read outside or by the graph's user; first the root's (always, even if nobody reads it), then the others of
+  /// the root's operator.
+  std::uint32_t output[max_outputs] = {};
+  std::uint32_t nodes = 0, arguments = 0, outputs = 0;
+
+  constexpr list_view<const std::uint32_t> node_list() const { return {node, nodes}; }
+  constexpr list_view<const std::uint32_t> argument_list() const { return {argument, arguments}; }
+  constexpr list_view<const std::uint32_t> output_list() const { return {output, outputs}; }
+  constexpr bool contains(std::uint32_t which) const {
+    for (std::uint32_t i = 0; i < nodes; ++i)
+      if (node[i] == which) return true;
+    return false;
+  }
+};
+
+/// Whether all that is read outside a match is computed by its root.
+constexpr bool has_one_exit(const graph_view& graph, const match_record& record) {
+  for (std::uint32_t i = 1; i < record.outputs; ++i)
+    if (graph.values[record.output[i]].producer != graph.values[record.output[0]].producer) return false;
+  return true;
+}
+
+namespace detail {
+
+/// The lists of a graph as bare pointers: to index a list_view is a call, which counts in constant evaluation.
+struct graph_arrays {
+  const node_record* nodes;
+  const value_record* values;
+  const std::uint32_t* operands;
+  const use* uses;
+  const graph_view* view;  // outlives this
+
+  constexpr explicit graph_arrays(const graph_view& graph)
+      : nodes(graph.nodes.data()),
+        values(graph.values.data()),
+        operands(graph.operands.data()),
+        uses(graph.uses.data()),
+        view(&graph) {}
+};
+template <class Graph>
+constexpr graph_arrays arrays_of(const Graph& graph) {
+  return graph_arrays(graph);
+}
+
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,70 @@
+// A network's inputs and outputs in memory, and random contents for them.
+#pragma once
+
+#include <collage/dtype.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/elements.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <random>
+#include <span>
+#include <type_traits>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// Random contents for a value that is not a constant: uniform in [-1, 1], or small integers.
+inline void fill_random(const tensor& t, std::mt19937_64& random) {
+  std::uniform_real_distribution<float> real(-1.0F, 1.0F);
+  std::uniform_int_distribution<int> integer(0, 3);
+  const auto fill = [&]<class T>(T) {
+    for (T& x : t.as<T>()) {
+      if constexpr (std::is_floating_point_v<T>) x = static_cast<T>(real(random));
+      else x = static_cast<T>(integer(random));
+    }
+  };
+  switch (t.type().type) {
+    case dtype::f32: fill(float{}); break;
+    case dtype::f64: fill(double{}); break;
+    case dtype::i8: fill(std::int8_t{}); break;
+    case dtype::i16: fill(std::int16_t{}); break;
+    case dtype::i32: fill(std::int32_t{}); break;
+    case dtype::i64: fill(std::int64_t{}); break;
+    case dtype::u8: fill(std::uint8_t{}); break;
+    case dtype::u16: fill(std::uint16_t{}); break;
+    case dtype::u32: fill(std::uint32_t{}); break;
+    case dtype::u64: fill(std::uint64_t{}); break;
+    case dtype::boolean:
+      for (std::uint8_t& x : t.as<std::uint8_t>()) x = static_cast<std::uint8_t>(integer(random) > 1);
+      break;
+    case dtype::f16:
+    case dtype::bf16: {
+      std::vector<double> numbers(static_cast<std::size_t>(t.type().dims.elements()));
+      for (double& x : numbers) x = static_cast<double>(real(random));
+      store_elements(t.type().type, std::span<const double>(numbers), t.data());
+      break;
+    }
+  }
+}
+
+/// A network's inputs and outputs in memory of their own.
+struct run_buffers {
+  std::vector<tensor> in, out;
+  std::vector<const_tensor_view> inputs;
+  std::vector<tensor_view> outputs;
+
+  explicit run_buffers(const graph& network) {
+    for (const std::uint32_t v : network.inputs()) in.emplace_back(network.type_of(v));
+    for (const std::uint32_t v : network.outputs()) out.emplace_back(network.type_of(v));
+    for (const tensor& t : in) inputs.emplace_back(t);
+    for (const tensor& t : out) outputs.emplace_back(t);
+  }
+  /// Random inputs that depend on the seed alone.
+  void randomise(std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    for (const tensor& t : in) fill_random(t, random);
+  }
+};
+
+}  // namespace collage::inline v0

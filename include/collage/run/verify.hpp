@@ -1,0 +1,221 @@
+// Verifying a plan: every output of a network, as the engine computes it, against the reference in double precision.
+//
+//   const verification found = verify<backends>(network, plan);
+//   if (!found) std::puts(found.why().c_str());
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <collage/backends/reference.hpp>
+#include <collage/run/agreement.hpp>
+#include <collage/run/buffers.hpp>
+#include <collage/run/engine.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// One output of the network, as one placement computes it.
+struct verified_output {
+  std::string name;
+  agreement found;
+};
+
+/// The first step of a placement whose value differs from the reference's.
+struct faulty_step {
+  std::size_t step = 0;  ///< of the engine's
+  std::string node;      ///< the last node of its group
+  std::string backend, pattern, kernel;
+  std::string value;  ///< which of its values
+  agreement found;
+};
+
+/// One placement against the reference.
+struct verified_placement {
+  std::string name;  ///< "plan", or the backend that ran alone
+  std::vector<verified_output> outputs;
+  std::optional<faulty_step> fault;  ///< set where an output differs and a step is to blame
+
+  bool passed() const {
+    return std::all_of(outputs.begin(), outputs.end(), [](const verified_output& o) { return o.found.agrees; });
+  }
+  /// The largest agreement::worst_relative of its outputs.
+  double worst_relative() const {
+    double worst = 0;
+    for (const verified_output& o : outputs) worst = std::max(worst, o.found.worst_relative);
+    return worst;
+  }
+  /// What differs, in one sentence; empty where nothing does.
+  std::string why() const {
+    if (fault)
+      return fault->node + ", run by " + fault->backend + " (" + fault->kernel +
+             "): " + (fault->found.why != nullptr ? fault->found.why : "");
+    for (const verified_output& o : outputs)
+      if (!o.found.agrees) return "output " + o.name + ": " + (o.found.why != nullptr ? o.found.why : "");
+    return {};
+  }
+};
+
+/// The outcome of `verify`.
+struct verification {
+  std::vector<verified_placement> placements;  ///< the plan's own first
+  double reference_s = 0;                      ///< seconds that the reference took
+
+  /// The first placement that differs; null where none does.
+  const verified_placement* failed() const {
+    for (const verified_placement& p : placements)
+      if (!p.passed()) return &p;
+    return nullptr;
+  }
+  explicit operator bool() const { return failed() == nullptr; }
+  /// One sentence that names the placement, the node, backend and kernel at fault, and what differs; empty where
+  /// nothing does.
+  std::string why() const {
+    const verified_placement* p = failed();
+    return p == nullptr ? std::string() : p->name + ": " + p->why();
+  }
+};
+
+struct verify_options {
+  std::vector<const_tensor_view> inputs = {};  ///< the network's, in its order; random ones where none are given
+  std::uint64_t seed = 1;                      ///< of the random inputs
+  bool singles = true;                         ///< also the single-backend placements that the plan was compared with
+  /// While the first step that differs is looked for, so many bytes of values are kept at a time.
+  std::size_t recorded_bytes = std::size_t{1} << 30;
+  std::function<void(const std::string&)> progress = {};  ///< what is going on, for a line of progress
+};
+
+namespace detail {
+
+/// What a placement computes, step by step, as far as it is kept.
+struct step_recording {
+  const dynamic_engine* engine = nullptr;
+  const graph* network = nullptr;
+  std::size_t first = 0, end = 0;                                 ///< the steps to keep
+  std::map<std::uint32_t, std::pair<std::size_t, tensor>> known;  ///< by value: the step that wrote it, the contents
+
+  /// The values that a step may write: of its inner ones the context knows no place.
+  template <class Visit>
+  static void values_of(const graph& network, const step_info& step, Visit visit) {
+    for (const std::uint32_t n : step.nodes)
+      for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) visit(network.view().output_of(n, i));
+  }
+  static void keep(void* data, std::size_t step, const dynamic_context& context) {
+    auto& self = *static_cast<step_recording*>(data);
+    if (step < self.first || step >= self.end) return;
+    values_of(*self.network, self.engine->steps()[step], [&](std::uint32_t v) {
+      if (context.data_of(v) == nullptr) return;
+      tensor copy(self.network->type_of(v));
+      if (copy.bytes() != 0) std::memcpy(copy.data(), context.data_of(v), copy.bytes());
+      self.known.insert_or_assign(v, std::pair(step, std::move(copy)));
+    });
+  }
+};
+
+/// Finds the first step whose value differs from the reference's. Steps are recorded in portions, so that memory stays
+/// bounded; the reference is computed anew for each portion, up to the first difference.
+inline std::optional<faulty_step> find_fault(const graph& network, const dynamic_engine& engine,
+                                             std::span<const const_tensor_view> inputs,
+                                             std::span<const tensor_view> outputs, std::size_t portion_bytes) {
+  struct stop {};
+  std::optional<faulty_step> fault;
+  dynamic_context context = engine.context();
+  const std::size_t steps = engine.steps().size();
+  for (std::size_t first = 0; first < steps && !fault;) {
+    step_recording kept{&engine, &network, first, first, {}};
+    for (std::size_t bytes = 0; kept.end < steps && (bytes == 0 || bytes < portion_bytes); ++kept.end)
+      step_recording::values_of(network, engine.steps()[kept.end],
+                                [&](std::uint32_t v) { bytes += network.type_of(v).bytes(); });
+    context.run(inputs, outputs, {.data = &kept, .before = nullptr, .after = &step_recording::keep});
+    // Nodes and steps stand in the same order, so that the first difference the reference meets is the first.
+    const auto compare_one = [&](std::uint32_t value, const oracle_value& expected) {
+      const auto recorded = kept.known.find(value);
+      if (recorded == kept.known.end()) return;
+      const agreement found = compare(recorded->second.second, expected);
+      if (found) return;
+      const step_info& step = engine.steps()[recorded->second.first];
+      fault = faulty_step{recorded->second.first,    step.label, step.backend, step.pattern, step.kernel,
+                          network.value_name(value), found};
+      throw stop{};
+    };
+    try {
+      evaluate(network, inputs, network.outputs(), compare_one);
+    } catch (const stop&) {}
+    first = kept.end;
+  }
+  return fault;
+}
+
+inline verified_placement verify_placement(const graph& network, const placement& which, backend_table backends,
+                                           int threads, std::span<const const_tensor_view> inputs,
+                                           const std::vector<oracle_value>& expected, std::size_t portion_bytes,
+                                           const std::shared_ptr<packed_weights>& packed) {
+  verified_placement result;
+  result.name = which.name;
+  const dynamic_engine engine(network, which, backends, threads, packed);
+  std::vector<tensor> memory;
+  for (const std::uint32_t v : network.outputs()) memory.emplace_back(network.type_of(v));
+  const std::vector<tensor_view> outputs(memory.begin(), memory.end());
+  // What a kernel leaves unwritten must not pass as a number.
+  for (const tensor& t : memory)
+    if (t.bytes() != 0) std::memset(t.data(), 0xFF, t.bytes());
+  engine.context().run(inputs, outputs);
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    result.outputs.push_back({network.output_name(i), compare(memory[i], expected[i])});
+  if (!result.passed()) result.fault = find_fault(network, engine, inputs, outputs, portion_bytes);
+  return result;
+}
+
+}  // namespace detail
+
+/// Runs a plan, and every single-backend placement that it was compared with, and compares each output with the
+/// reference (`compare` says how); where one differs, the first step at fault is looked for. Errors: a plan of another
+/// network; a kind without a reference; inputs that do not fit; a backend that is missing.
+inline verification verify(const graph& network, const plan& made, backend_table backends,
+                           const verify_options& options = {}) {
+  if (made.fingerprint != network.fingerprint())
+    throw error(error_kind::invalid_argument, "the plan was made for another network (" + made.network + ")", "verify",
+                "place this network to get a plan of its own");
+  const auto tell = [&](const std::string& what) {
+    if (options.progress) options.progress(what);
+  };
+  std::vector<tensor> memory;
+  std::vector<const_tensor_view> inputs = options.inputs;
+  if (inputs.empty()) {
+    std::mt19937_64 random(options.seed);
+    for (const std::uint32_t v : network.inputs()) fill_random(memory.emplace_back(network.type_of(v)), random);
+    inputs.assign(memory.begin(), memory.end());
+  }
+  verification result;
+  tell("computing the reference in double precision");
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<oracle_value> expected = evaluate(network, inputs);
+  result.reference_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+
+  std::vector<const placement*> all{&made.chosen};
+  if (options.singles)
+    for (const placement& s : made.singles) all.push_back(&s);
+  const auto packed = std::make_shared<packed_weights>();
+  for (const placement* which : all) {
+    tell("checking " + which->name);
+    result.placements.push_back(detail::verify_placement(network, *which, backends, made.threads, inputs, expected,
+                                                         options.recorded_bytes, packed));
+  }
+  return result;
+}
+
+/// The same over a backend set: `auto found = verify<backends>(network, plan);`.
+template <class Set>
+verification verify(const graph& network, const plan& made, const verify_options& options = {}) {
+  return verify(network, made, table_of<Set>, options);
+}
+
+}  // namespace collage::inline v0

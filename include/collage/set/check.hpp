@@ -1,0 +1,328 @@
+// What is wrong with a list of types that should be a set of backends, in one sentence.
+//
+// Each backend is asked once about each of its patterns; the answers are plain values, which ordinary code judges.
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/detail/sentence.hpp>
+#include <collage/detail/type_name.hpp>
+#include <collage/set/algebra.hpp>
+#include <collage/set/kinds.hpp>
+#include <collage/set/sample.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace collage::inline v0::detail {
+
+/// What there is to say of one member function of a backend.
+enum class member : std::uint8_t { fine, missing, other_arguments, not_static, other_result, not_constant };
+
+/// Asked of the type alone: a set can be composed, and covered, where kernels are only declared.
+template <class B, class P>
+concept builds = requires(const match<P>& m, build_context& context) {
+  requires std::is_same_v<decltype(B::build(m, context)), kernel>;
+};
+/// The same whatever it answers: `decltype` alone allows the incomplete type `kernel`.
+template <class B, class Match, class Context>
+concept has_build = requires(Match m, Context context) { typename std::void_t<decltype(B::build(m, context))>; };
+template <class B, class Match> concept has_accepts = requires(Match m) { B::accepts(m); };
+template <class B, class Match> concept has_choices = requires(Match m) { B::choices(m); };
+
+template <class B, class P>
+consteval member check_build() {
+  using m = const match<P>&;
+  using context = build_context&;
+  if constexpr (builds<B, P>) return member::fine;
+  else if constexpr (has_build<B, m, context>) return member::other_result;
+  else if constexpr (requires(B& b, m x, context c) { typename std::void_t<decltype(b.build(x, c))>; })
+    return member::not_static;
+  else if constexpr (has_build<B, match<P>&, context> || has_build<B, m, build_context*> ||
+                     requires(m x) { typename std::void_t<decltype(B::build(x))>; })
+    return member::other_arguments;
+  else return member::missing;
+}
+
+template <class B, class P>
+consteval member check_accepts() {
+  using m = const match<P>&;
+  if constexpr (has_accepts<B, m>) {
+    constexpr bool answers = requires(m x) {
+      requires std::is_same_v<std::remove_cvref_t<decltype(B::accepts(x))>, verdict> ||
+                   std::is_same_v<std::remove_cvref_t<decltype(B::accepts(x))>, bool>;
+    };
+    return answers ? member::fine : member::other_result;
+  } else if constexpr (requires(B& b, m x) { b.accepts(x); }) {
+    return member::not_static;
+  } else if constexpr (has_accepts<B, match<P>&> || requires(m x, build_context& c) { B::accepts(x, c); }) {
+    return member::other_arguments;
+  } else {
+    return member::missing;
+  }
+}
+
+template <class B, class P>
+consteval member check_choices() {
+  using m = const match<P>&;
+  if constexpr (has_choices<B, m>) {
+    constexpr bool answers =
+        requires(m x) { requires std::is_same_v<std::remove_cvref_t<decltype(B::choices(x))>, std::size_t>; };
+    return answers ? member::fine : member::other_result;
+  } else if constexpr (requires(B& b, m x) { b.choices(x); }) {
+    return member::not_static;
+  } else if constexpr (has_choices<B, match<P>&> || requires(m x, build_context& c) { B::choices(x, c); }) {
+    return member::other_arguments;
+  } else {
+    return member::missing;
+  }
+}
+
+/// `accepts` on the sample of its pattern; true where there is no sample.
+template <class B, class P>
+constexpr bool try_accepts() {
+  sample_graph<graph_view> sample;
+  match_record record;
+  if (sample.make(nodes_of<P>, record)) static_cast<void>(B::accepts(match<P>(sample.view(), record)));
+  return true;
+}
+template <class P>
+constexpr bool try_sample() {
+  sample_graph<graph_view> sample;
+  match_record record;
+  static_cast<void>(sample.make(nodes_of<P>, record));
+  return true;
+}
+template <class B, class P>
+concept accepts_in_constant_evaluation =
+    !requires { typename std::bool_constant<try_sample<P>()>; } ||  // the kind's fault, and not the backend's
+    requires { typename std::bool_constant<try_accepts<B, P>()>; };
+
+// A class has a member of some name, whatever it is, where that name becomes ambiguous beside another base's.
+struct named_accepts {
+  int accepts;
+};
+struct named_choices {
+  int choices;
+};
+template <class B, class Named>
+struct beside : B, Named {};
+template <class B>
+consteval bool names_accepts() {
+  if constexpr (std::is_final_v<B>) return requires { &B::accepts; };
+  else return !requires { &beside<B, named_accepts>::accepts; };
+}
+template <class B>
+consteval bool names_choices() {
+  if constexpr (std::is_final_v<B>) return requires { &B::choices; };
+  else return !requires { &beside<B, named_choices>::choices; };
+}
+
+struct pattern_facts {
+  const char* name = "";
+  std::uint64_t id = 0;
+  member build = member::fine, accepts = member::fine, choices = member::fine;
+};
+
+template <class B, class P>
+consteval pattern_facts ask_pattern() {
+  return {P::name, hash(P::name), check_build<B, P>(), check_accepts<B, P>(), check_choices<B, P>()};
+}
+
+/// What the whole backend has: `probe`, `enter`, `leave`.
+struct backend_facts {
+  member probe = member::fine, enter = member::fine, leave = member::fine;
+};
+
+template <class B>
+consteval backend_facts ask_backend() {
+  backend_facts f;
+  if constexpr (requires { B::probe(); })
+    f.probe = std::is_same_v<decltype(B::probe()), probe_result> ? member::fine : member::other_result;
+  else if constexpr (requires(B& b) { b.probe(); }) f.probe = member::not_static;
+  else f.probe = requires { &B::probe; } ? member::other_arguments : member::missing;
+  if constexpr (requires { B::enter(1); })
+    f.enter = std::is_same_v<decltype(B::enter(1)), int> ? member::fine : member::other_result;
+  else if constexpr (requires(B& b) { b.enter(1); }) f.enter = member::not_static;
+  else f.enter = requires { &B::enter; } ? member::other_arguments : member::missing;
+  if constexpr (requires { B::leave(1); }) f.leave = member::fine;
+  else if constexpr (requires(B& b) { b.leave(1); }) f.leave = member::not_static;
+  else f.leave = requires { &B::leave; } ? member::other_arguments : member::missing;
+  return f;
+}
+
+enum class set_rule : std::uint8_t {
+  none,
+  member,
+  accepts_nothing,
+  choices_of_nothing,
+  pattern_twice,
+  twice,
+  one_name
+};
+
+/// A broken rule; no rule where all is well. Told as a sentence only where there is something to tell.
+struct set_fault {
+  set_rule rule = set_rule::none;
+  member state = member::fine;
+  const char* backend = "";
+  const char* pattern = nullptr;
+  const char* name = "";  ///< of the member
+  const char* declaration = "";
+  std::uint32_t first = 0, second = 0;  ///< which of the backends, where two do not go together
+};
+
+inline constexpr char build_declaration[] = "static kernel build(const match<P>&, build_context&) for every pattern P";
+inline constexpr char accepts_declaration[] = "static constexpr verdict accepts(const match<P>&), or bool";
+inline constexpr char choices_declaration[] = "static std::size_t choices(const match<P>&)";
+
+constexpr bool is_wrong(auto state, bool needed) {
+  return state != member::fine && (needed || state != member::missing);
+}
+
+// Templates of what they read and write, so that only who composes a set pays for them.
+template <class Facts>
+constexpr set_fault judge_patterns(const char* backend, const Facts* list, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) {
+    const Facts& p = list[i];
+    for (std::size_t j = 0; j < i; ++j)
+      if (list[j].id == p.id) return {set_rule::pattern_twice, {}, backend, p.name};
+    if (is_wrong(p.build, true)) return {set_rule::member, p.build, backend, p.name, "build", build_declaration};
+    if (is_wrong(p.accepts, false))
+      return {set_rule::member, p.accepts, backend, p.name, "accepts", accepts_declaration};
+    if (is_wrong(p.choices, false))
+      return {set_rule::member, p.choices, backend, p.name, "choices", choices_declaration};
+  }
+  return {};
+}
+
+template <class Facts>
+constexpr set_fault judge_backend(const char* backend, const Facts& f) {
+  const bool either = f.enter != member::missing || f.leave != member::missing;
+  if (is_wrong(f.probe, false))
+    return {set_rule::member, f.probe, backend, nullptr, "probe", "static probe_result probe()"};
+  if (is_wrong(f.enter, either))
+    return {set_rule::member, f.enter, backend, nullptr, "enter", "static int enter(int threads) beside leave"};
+  if (is_wrong(f.leave, either))
+    return {set_rule::member, f.leave, backend, nullptr, "leave", "static void leave(int token) beside enter"};
+  return {};
+}
+
+template <class B, class P>
+consteval bool fails_to_accept() {
+  if constexpr (has_accepts<B, const match<P>&>) return !accepts_in_constant_evaluation<B, P>;
+  else return false;
+}
+template <class B, class First, class... P>
+consteval set_fault try_backend(const patterns<First, P...>&) {
+  const char* pattern = nullptr;
+  if constexpr (requires { &B::accepts; }) {  // one function for all patterns: the first pattern says enough
+    if (fails_to_accept<B, First>()) pattern = First::name;
+  } else {
+    const bool fails[] = {fails_to_accept<B, First>(), fails_to_accept<B, P>()...};
+    const char* const names[] = {First::name, P::name...};
+    for (std::size_t i = 0; i < sizeof...(P) + 1 && pattern == nullptr; ++i)
+      if (fails[i]) pattern = names[i];
+  }
+  if (pattern == nullptr) return {};
+  return {set_rule::member, member::not_constant, B::name, pattern, "accepts", accepts_declaration};
+}
+
+template <class B, class... P>
+consteval set_fault check_backend(const patterns<P...>& list) {
+  constexpr set_fault whole = judge_backend(B::name, ask_backend<B>());
+  if constexpr (whole.rule != set_rule::none || sizeof...(P) == 0) {
+    return whole;
+  } else {
+    constexpr pattern_facts facts[] = {ask_pattern<B, P>()...};
+    constexpr set_fault found = judge_patterns(B::name, facts, sizeof...(P));
+    if constexpr (found.rule != set_rule::none) return found;
+    if constexpr (!(has_choices<B, const match<P>&> || ...)) {
+      if (names_choices<B>()) return {set_rule::choices_of_nothing, {}, B::name, nullptr, "", choices_declaration};
+    }
+    if constexpr (!(has_accepts<B, const match<P>&> || ...)) {
+      if (names_accepts<B>()) return {set_rule::accepts_nothing, {}, B::name, nullptr, "", accepts_declaration};
+      return {};
+    } else {
+      return try_backend<B>(list);
+    }
+  }
+}
+
+/// Backends that do not go together.
+template <class... B>
+consteval set_fault judge_names() {
+  const char* const names[] = {B::name..., nullptr};
+  const std::uint64_t ids[] = {hash(B::name)..., 0};
+  const char* const types[] = {&type_tag<B>..., nullptr};
+  for (std::uint32_t i = 0; i < sizeof...(B); ++i)
+    for (std::uint32_t j = 0; j < i; ++j)
+      if (ids[i] == ids[j])
+        return {types[i] == types[j] ? set_rule::twice : set_rule::one_name, {}, names[i], nullptr, "", "", j, i};
+  return {};
+}
+
+template <class... B>
+consteval set_fault find_fault() {
+  set_fault fault = judge_names<B...>();
+  ((fault.rule == set_rule::none ? static_cast<void>(fault = check_backend<B>(typename B::patterns{})) : void()), ...);
+  return fault;
+}
+
+template <class Text>
+constexpr void tell_member(Text& out, const set_fault& f) {
+  out << "backend (" << f.backend << ")";
+  if (f.pattern != nullptr) out << ", pattern (" << f.pattern << ")";
+  out << ": " << f.name;
+  switch (f.state) {
+    case member::other_arguments: out << " takes other arguments"; break;
+    case member::not_static: out << " is not static"; break;
+    case member::other_result: out << " answers something else"; break;
+    case member::not_constant: out << " cannot be evaluated by the compiler, and may depend on the match alone"; break;
+    default: out << " is missing"; break;
+  }
+  out << "; declare " << f.declaration;
+}
+template <class... B, class Text>
+constexpr void tell_fault(Text& out, const set_fault& f) {
+  if (f.rule == set_rule::member) tell_member(out, f);
+  if (f.rule == set_rule::accepts_nothing || f.rule == set_rule::choices_of_nothing)
+    out << "backend (" << f.backend << "): " << (f.rule == set_rule::accepts_nothing ? "accepts" : "choices")
+        << " takes a match of none of its patterns; declare " << f.declaration;
+  if (f.rule == set_rule::pattern_twice)
+    out << "backend (" << f.backend << ") declares the pattern (" << f.pattern
+        << ") twice, and costs are kept by its name; declare it once, or give the other another name";
+  if (f.rule == set_rule::twice) out << "a backend_set names the backend (" << f.backend << ") twice; name it once";
+  if (f.rule == set_rule::one_name) {
+    const Text types[] = {type_name<B>()...};
+    out << "a backend_set holds two backends called (" << f.backend << "), the types " << types[f.first].text << " and "
+        << types[f.second].text << ", and plans tell backends apart by name; give one another name";
+  }
+}
+template <class B, class Text>
+constexpr void tell_type(Text& out) {
+  if (!out.empty() || backend_type<B>) return;
+  out << "a backend_set holds " << type_name<B>().text << ", which is no backend; "
+      << (derives_from_backend<B> ? "" : "derive it from collage::backend<name>, and ")
+      << "list what it runs: using patterns = collage::patterns<...>";
+}
+
+/// Why the types are no set of backends; empty if they are.
+template <class... B>
+struct set_check {
+  static constexpr sentence why() {
+    sentence out;
+    if constexpr (!(backend_type<B> && ...)) {
+      (tell_type<B>(out), ...);
+    } else if constexpr (!(are_sound(typename B::patterns{}) && ...)) {
+      ((out = out.empty() ? tell_unsound(typename B::patterns{}) : out), ...);
+    } else {
+      constexpr set_fault fault = find_fault<B...>();
+      // What is wrong by itself is not lowered.
+      if constexpr (fault.rule != set_rule::none) tell_fault<B...>(out, fault);
+      else if constexpr (kinds_named_by<B...>.twin != nullptr) tell_twins<B...>(out);
+    }
+    return out;
+  }
+};
+
+}  // namespace collage::inline v0::detail

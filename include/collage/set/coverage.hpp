@@ -1,0 +1,317 @@
+// What a backend set declares, as a table: a row for each operator kind, a column for each backend. Made by the compiler;
+// printed at run time as text, or by the compiler itself.
+#pragma once
+
+#include <collage/backend_set.hpp>
+#include <collage/detail/fixed_string.hpp>
+#include <collage/detail/indices.hpp>
+#include <collage/set/declared.hpp>
+#include <collage/set/detail/enumerate.hpp>
+#include <collage/set/kinds.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0 {
+
+/// What one backend declares for one operator kind. Declared is not accepted: that is asked of each match.
+struct coverage_cell {
+  bool alone = false;       ///< some pattern takes the operator by itself
+  std::uint32_t fused = 0;  ///< how many patterns take it together with others
+
+  friend constexpr bool operator==(const coverage_cell&, const coverage_cell&) = default;
+};
+
+/// Rows are the kinds that any pattern names, in the order in which they are first named. Where a backend takes operators
+/// of whichever kind, the last row stands for those that are not named.
+template <std::size_t Rows, std::size_t Backends>
+struct coverage_table {
+  const char* kind[Rows + 1] = {};
+  const char* backend[Backends + 1] = {};
+  coverage_cell cell[Rows + 1][Backends + 1] = {};
+
+  static constexpr std::size_t rows() { return Rows; }
+  static constexpr std::size_t backends() { return Backends; }
+};
+
+/// How many nodes of a graph a backend can run, by kind.
+template <std::size_t Rows, std::size_t Backends>
+struct graph_coverage_table {
+  const char* kind[Rows + 1] = {};
+  const char* backend[Backends + 1] = {};
+  std::uint32_t nodes[Rows + 1] = {};                ///< of the kind
+  std::uint32_t taken[Rows + 1][Backends + 1] = {};  ///< of those, in some match that the backend declares and accepts
+
+  static constexpr std::size_t rows() { return Rows; }
+  static constexpr std::size_t backends() { return Backends; }
+};
+
+/// Text whose length is part of its type, zero-terminated.
+template <std::size_t Size>
+struct constant_text {
+  char text[Size + 1] = {};
+  static constexpr std::size_t size() { return Size; }
+  constexpr const char* c_str() const { return text; }
+};
+
+namespace detail {
+
+inline constexpr char other_operators[] = "any other";
+
+/// Whether a match of what stands at `at` may hold no operator at all.
+constexpr bool may_be_value(pattern_view pattern, std::size_t at) {
+  const pattern_node& p = pattern[at];
+  if (p.role == pattern_role::either) {
+    for (std::size_t c = 0; c < p.children; ++c)
+      if (may_be_value(pattern, p.child[c])) return true;
+    return false;
+  }
+  if (p.role == pattern_role::repeat) return p.least == 0 && may_be_value(pattern, p.child[0]);
+  return (p.role != pattern_role::apply && p.role != pattern_role::outputs) || p.count != pattern_count::once;
+}
+/// Whether an operator of this kind alone may be a match; of kind 0, one that no pattern names.
+constexpr bool may_be_alone(pattern_view pattern, std::size_t at, std::uint64_t kind) {
+  const pattern_node& p = pattern[at];
+  if (p.role == pattern_role::either) {
+    for (std::size_t c = 0; c < p.children; ++c)
+      if (may_be_alone(pattern, p.child[c], kind)) return true;
+    return false;
+  }
+  if (p.role == pattern_role::repeat)
+    return (p.least == 0 && may_be_alone(pattern, p.child[0], kind)) ||
+           (p.least <= 1 && p.most >= 1 && may_be_alone(pattern, p.iteration(1), kind));
+  if (p.role != pattern_role::apply) return false;
+  bool fits = p.kinds == 0;
+  for (std::size_t i = 0; i < p.kinds; ++i) fits = fits || p.kind[i]->id == kind;
+  for (std::size_t c = 0; c < p.children; ++c) fits = fits && may_be_value(pattern, p.child[c]);
+  return fits;
+}
+/// Whether a pattern of several operators may have one of this kind; of kind 0, one that no pattern names.
+constexpr bool may_be_fused(pattern_view pattern, std::uint64_t kind) {
+  std::size_t operators = 0;
+  bool fits = false;
+  for (std::size_t i = 0; i < pattern.size; ++i) {
+    if (pattern[i].role != pattern_role::apply) continue;
+    ++operators;
+    fits = fits || pattern[i].kinds == 0;
+    for (std::size_t k = 0; k < pattern[i].kinds; ++k) fits = fits || pattern[i].kind[k]->id == kind;
+  }
+  return fits && operators > 1;
+}
+
+constexpr coverage_cell cover(const declared_backend& backend, std::uint64_t kind) {
+  coverage_cell cell;
+  for (std::uint32_t p = 0; p < backend.patterns.size(); ++p) {
+    const pattern_view pattern = backend.patterns[p].nodes;
+    cell.alone = cell.alone || may_be_alone(pattern, pattern.size - 1, kind);
+    cell.fused += may_be_fused(pattern, kind) ? 1U : 0U;
+  }
+  return cell;
+}
+
+/// One column; an evaluation of its own.
+template <std::size_t Rows>
+struct coverage_column {
+  coverage_cell cell[Rows + 1] = {};
+};
+template <class B, class... Set>
+inline constexpr auto coverage_by = [] {
+  constexpr const auto& kinds = kinds_named_by<Set...>;
+  coverage_column<kinds.count + 1> column;
+  for (std::uint32_t k = 0; k < kinds.count; ++k) column.cell[k] = cover(declaration_of<B>, kinds.kind[k]->id);
+  column.cell[kinds.count] = cover(declaration_of<B>, 0);
+  return column;
+}();
+
+template <class... B>
+constexpr auto make_coverage() {
+  constexpr const auto& kinds = kinds_named_by<B...>;
+  constexpr std::size_t rows = kinds.count + (kinds.any_operator ? 1 : 0);
+  coverage_table<rows, sizeof...(B)> table;
+  for (std::uint32_t k = 0; k < kinds.count; ++k) table.kind[k] = kinds.kind[k]->name;
+  if (kinds.any_operator) table.kind[kinds.count] = other_operators;
+  std::size_t b = 0;
+  [[maybe_unused]] const auto put = [&](const char* name, const coverage_cell* column) {
+    table.backend[b] = name;
+    for (std::size_t r = 0; r < rows; ++r) table.cell[r][b] = column[r];
+    ++b;
+  };
+  (put(B::name, coverage_by<B, B...>.cell), ...);
+  return table;
+}
+template <class... B>
+inline constexpr auto coverage_found = make_coverage<B...>();
+template <class... B>
+consteval const auto& find_coverage(const backend_list<B...>&) {
+  return coverage_found<B...>;
+}
+
+template <class G, class... B>
+constexpr auto make_graph_coverage() {
+  constexpr const auto& chains = chains_of<G>;
+  graph_coverage_table<chains.chains, sizeof...(B)> table;
+  const graph_view graph = G::graph.view();
+  for (std::uint32_t k = 0; k < chains.chains; ++k) {
+    table.kind[k] = graph.nodes[chains.chain[k].first].kind->name;
+    table.nodes[k] = chains.chain[k].count;
+  }
+  for (std::uint32_t b = 0; b < sizeof...(B); ++b) {
+    table.backend[b] = backends_of<B...>[b].name;
+    bool taken[node_count<G> + 1] = {};
+    for_each_match(matches_in<G, B...> + b, 1, [&](std::uint32_t, std::uint32_t, const std::uint32_t* m, const char*) {
+      for (std::uint32_t i = 0; i < m[1] && m[2] != is_refused; ++i) taken[m[header_words + i]] = true;
+    });
+    for (std::uint32_t k = 0; k < chains.chains; ++k)
+      for (std::uint32_t n = chains.chain[k].first; n != no_node; n = chains.next_alike[n])
+        table.taken[k][b] += taken[n] ? 1U : 0U;
+  }
+  return table;
+}
+template <class G, class... B>
+inline constexpr auto graph_coverage_found = make_graph_coverage<G, B...>();
+template <class G, class... B>
+consteval const auto& find_graph_coverage(const backend_list<B...>&) {
+  return graph_coverage_found<G, B...>;
+}
+
+/// Writes a page, or counts its characters.
+struct page_writer {
+  char* to = nullptr;
+  std::size_t size = 0;
+
+  constexpr void put(char c) {
+    if (to != nullptr) to[size] = c;
+    ++size;
+  }
+  constexpr std::size_t put(const char* text) {
+    std::size_t length = 0;
+    for (; text[length] != '\0'; ++length) put(text[length]);
+    return length;
+  }
+  constexpr std::size_t put(std::uint32_t number) {
+    char digits[12] = {};
+    std::size_t at = sizeof(digits) - 1;
+    do digits[--at] = static_cast<char>('0' + number % 10);
+    while ((number /= 10) != 0);
+    return put(digits + at);
+  }
+  constexpr void fill(std::size_t from, std::size_t to_width) {
+    for (; from < to_width; ++from) put(' ');
+  }
+};
+
+constexpr std::size_t put_cell(page_writer& page, const coverage_cell& cell) {
+  std::size_t width = 0;
+  if (cell.alone) width += page.put("alone");
+  if (cell.alone && cell.fused != 0) width += page.put(", ");
+  if (cell.fused != 0) width += page.put(cell.fused) + page.put(" fused");
+  return width == 0 ? page.put("-") : width;
+}
+
+/// Columns as wide as their widest entry, two spaces apart; nothing behind the last. `put` writes one entry and answers
+/// its width.
+template <std::size_t Columns, class Put>
+constexpr void put_page(page_writer& page, std::size_t rows, Put put) {
+  std::size_t widths[Columns] = {};
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < Columns; ++c) {
+      page_writer counter;
+      const std::size_t width = put(counter, r, c);
+      if (width > widths[c]) widths[c] = width;
+    }
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < Columns; ++c) {
+      const std::size_t width = put(page, r, c);
+      if (c + 1 == Columns) page.put('\n');
+      else page.fill(width, widths[c] + 2);
+    }
+}
+
+template <std::size_t Rows, std::size_t Backends>
+constexpr void put_table(page_writer& page, const coverage_table<Rows, Backends>& table) {
+  put_page<Backends + 1>(page, Rows + 1, [&](page_writer& to, std::size_t row, std::size_t column) {
+    if (row == 0) return to.put(column == 0 ? "operator" : table.backend[column - 1]);
+    return column == 0 ? to.put(table.kind[row - 1]) : put_cell(to, table.cell[row - 1][column - 1]);
+  });
+}
+template <std::size_t Rows, std::size_t Backends>
+constexpr void put_table(page_writer& page, const graph_coverage_table<Rows, Backends>& table) {
+  put_page<Backends + 2>(page, Rows + 1, [&](page_writer& to, std::size_t row, std::size_t column) {
+    if (row == 0) return to.put(column == 0 ? "operator" : column == 1 ? "nodes" : table.backend[column - 2]);
+    if (column == 0) return to.put(table.kind[row - 1]);
+    return to.put(column == 1 ? table.nodes[row - 1] : table.taken[row - 1][column - 2]);
+  });
+}
+
+template <const auto& Table>
+constexpr std::size_t length_of_page() {
+  page_writer counter;
+  put_table(counter, Table);
+  return counter.size;
+}
+template <const auto& Table>
+constexpr auto make_page() {
+  constant_text<length_of_page<Table>()> text;
+  page_writer writer{text.text};
+  put_table(writer, Table);
+  return text;
+}
+
+}  // namespace detail
+
+/// The coverage table of a set.
+template <backend_set_type Set>
+inline constexpr const auto& coverage_of = detail::find_coverage(detail::backends_in<Set>{});
+
+/// How many nodes of a static graph (named by its tag type) each backend of a set can run.
+template <backend_set_type Set, static_graph G>
+inline constexpr const auto& coverage_in = detail::find_graph_coverage<G>(detail::backends_in<Set>{});
+
+/// The tables as text for people, a line for each row: `std::puts(coverage_text<backends>.c_str())`.
+template <backend_set_type Set>
+inline constexpr auto coverage_text = detail::make_page<coverage_of<Set>>();
+template <backend_set_type Set, static_graph G>
+inline constexpr auto graph_coverage_text = detail::make_page<coverage_in<Set, G>>();
+
+namespace detail {
+
+/// "conv: onednn alone, 5 fused; eigen alone, 4 fused".
+template <class Table>
+constexpr void put_row(page_writer& page, const Table& table, std::size_t row) {
+  page.put(table.kind[row]);
+  for (std::size_t b = 0; b < table.backends(); ++b) {
+    page.put(b == 0 ? ": " : "; ");
+    page.put(table.backend[b]);
+    page.put(' ');
+    put_cell(page, table.cell[row][b]);
+  }
+}
+template <class Set, std::size_t Row>
+consteval std::size_t row_length() {
+  page_writer counter;
+  put_row(counter, coverage_of<Set>, Row);
+  return counter.size;
+}
+template <class Set, std::size_t Row>
+consteval auto row_text() {
+  fixed_string<row_length<Set, Row>() + 1> text;
+  page_writer writer{text.text};
+  put_row(writer, coverage_of<Set>, Row);
+  return text;
+}
+
+template <fixed_string... Row>
+struct coverage_rows {
+  static constexpr bool are_hidden = false;
+};
+template <class Rows> concept printed = Rows::are_hidden;
+template <class Set, std::size_t... Row>
+coverage_rows<row_text<Set, Row>()...> rows_of(const indices<Row...>&);
+
+}  // namespace detail
+
+/// Never satisfied: `static_assert(print_coverage<backends>)` makes the compiler print the table.
+template <class Set>
+concept print_coverage =
+    detail::printed<decltype(detail::rows_of<Set>(detail::make_indices<coverage_of<Set>.rows()>{}))>;
+
+}  // namespace collage::inline v0

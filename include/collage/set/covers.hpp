@@ -1,0 +1,212 @@
+// Whether a backend set can run a static graph, as a concept whose failure names every hole.
+#pragma once
+
+#include <collage/backend_set.hpp>
+#include <collage/detail/fixed_string.hpp>
+#include <collage/detail/indices.hpp>
+#include <collage/detail/sentence.hpp>
+#include <collage/list_view.hpp>
+#include <collage/set/detail/enumerate.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0 {
+
+/// Nodes of one kind that no backend takes, for one reason.
+struct hole {
+  const char* kind = "";
+  std::uint32_t count = 0;
+  std::uint32_t first = 0;  ///< the first of the nodes
+  detail::sentence why;     ///< "no backend declares it", or who declares it and why it does not come to a match
+};
+
+/// The holes of a set in a graph.
+struct hole_list {
+  static constexpr std::size_t most = 8;
+
+  hole list[most];
+  std::size_t size = 0;
+  std::uint32_t others = 0;  ///< nodes beyond those in the list
+
+  constexpr bool empty() const { return size == 0; }
+  constexpr const hole& operator[](std::size_t index) const { return list[index]; }
+};
+
+namespace detail {
+
+template <std::size_t Nodes>
+struct node_list {
+  std::uint32_t node[Nodes + 1] = {};
+  std::uint32_t count = 0;
+};
+
+/// The nodes that are in no match and want a kernel.
+template <std::size_t Nodes>
+constexpr node_list<Nodes> find_uncovered(const graph_view& graph, const backend_matches* backends, std::size_t count) {
+  bool covered[Nodes + 1] = {};
+  for_each_match(backends, count, [&](std::uint32_t, std::uint32_t, const std::uint32_t* match, const char*) {
+    for (std::uint32_t i = 0; i < match[1] && match[2] != is_refused; ++i) covered[match[header_words + i]] = true;
+  });
+  node_list<Nodes> list;
+  for (std::uint32_t n = 0; n < Nodes; ++n)
+    if (!covered[n] && !is_alias(graph, n) && !is_control(graph, n)) list.node[list.count++] = n;
+  return list;
+}
+
+/// What one backend has to do with a node that it does not take; nothing where it does not declare its kind.
+template <class Text, class Graph, class Backend, class Matches>
+constexpr void explain_backend(Text& out, const Graph& graph, const Backend& backend, const Matches& matches,
+                               std::uint32_t node) {
+  const auto begin = [&]() -> Text& { return out << (out.empty() ? "" : "; ") << backend.name; };
+  bool told = false;
+  for_each_match(&matches, 1, [&](std::uint32_t, std::uint32_t p, const std::uint32_t* match, const char* rule) {
+    for (std::uint32_t i = 0; i < match[1] && match[2] == is_refused && !told; ++i) {
+      if (match[header_words + i] != node) continue;
+      begin() << " refuses it";
+      if (match[1] > 1) out << " in pattern (" << backend.patterns[p].name << ")";
+      out << ": " << rule;
+      told = true;
+    }
+  });
+  const std::uint64_t kind = graph.kind_id_of(node);
+  for (std::uint32_t p = 0; p < backend.patterns.size() && !told; ++p) {
+    const auto& pattern = backend.patterns[p];
+    bool named = false;
+    for (std::size_t i = 0; i < pattern.nodes.size; ++i)
+      for (std::size_t k = 0; k < pattern.nodes[i].kinds; ++k) named = named || pattern.nodes[i].kind[k]->id == kind;
+    if (!named) continue;
+    match_record record;
+    verdict why;
+    const bool at_root = pattern.nodes.root().role == pattern_role::apply &&
+                         (pattern.nodes.root().kind_bits & pattern_node::bit_of(*graph.nodes[node].kind)) != 0;
+    begin() << " has it in pattern (" << pattern.name << "), which does not match here";
+    if (at_root && !match_at(graph, pattern.nodes, node, record, &why)) out << ": " << why.rule;
+    told = true;
+  }
+}
+
+template <class Graph, class Backend, class Matches>
+constexpr sentence explain_hole(const Graph& graph, const Backend* backends, const Matches* matches, std::size_t count,
+                                std::uint32_t node) {
+  sentence out;
+  for (std::size_t b = 0; b < count; ++b) explain_backend(out, graph, backends[b], matches[b], node);
+  if (out.empty()) out << "no backend declares it";
+  return out;
+}
+
+constexpr bool same_text(const sentence& a, const sentence& b) {
+  if (a.size != b.size) return false;
+  for (std::size_t i = 0; i < a.size; ++i)
+    if (a.text[i] != b.text[i]) return false;
+  return true;
+}
+
+template <class G, class... B>
+inline constexpr auto uncovered_in = find_uncovered<node_count<G>>(G::graph.view(), matches_in<G, B...>, sizeof...(B));
+/// Why the uncovered node of this number is uncovered; an evaluation for each.
+template <std::size_t Index, class G, class... B>
+inline constexpr sentence reason_of = explain_hole(G::graph.view(), backends_of<B...>, matches_in<G, B...>,
+                                                   sizeof...(B), uncovered_in<G, B...>.node[Index]);
+
+/// Only the first nodes are explained; later ones count as those of their kind.
+inline constexpr std::size_t most_explained = 64;
+template <class G, class... B>
+inline constexpr std::size_t explained_in =
+    uncovered_in<G, B...>.count < most_explained ? uncovered_in<G, B...>.count : most_explained;
+
+/// `why` is null for a node that is not explained.
+template <class Holes, class Graph, class Text>
+constexpr void add_hole(Holes& holes, const Graph& graph, std::uint32_t node, const Text* why) {
+  std::size_t h = 0;
+  while (h < holes.size && (graph.kind_id_of(holes[h].first) != graph.kind_id_of(node) ||
+                            (why != nullptr && !same_text(holes[h].why, *why))))
+    ++h;
+  if (h == holes.size && h < hole_list::most && why != nullptr)
+    holes.list[holes.size++] = {graph.nodes[node].kind->name, 0, node, *why};
+  ++(h < holes.size ? holes.list[h].count : holes.others);
+}
+template <class G, class... B, std::size_t... Index>
+constexpr hole_list list_holes(const indices<Index...>&) {
+  hole_list holes;
+  const sentence* const reasons[] = {&reason_of<Index, G, B...>..., nullptr};
+  for (std::size_t i = 0; i < uncovered_in<G, B...>.count; ++i)
+    add_hole(holes, G::graph.view(), uncovered_in<G, B...>.node[i], i < sizeof...(Index) ? reasons[i] : nullptr);
+  return holes;
+}
+template <class G, class... B>
+inline constexpr hole_list holes_found = list_holes<G, B...>(make_indices<explained_in<G, B...>>{});
+
+template <class G, class... B>
+consteval const hole_list& find_holes(const backend_list<B...>&) {
+  return holes_found<G, B...>;
+}
+
+}  // namespace detail
+
+/// The holes of a set in a static graph (named by its tag type), as values.
+template <backend_set_type Set, static_graph G>
+inline constexpr const hole_list& holes_of = detail::find_holes<G>(detail::backends_in<Set>{});
+
+// The same as types, to be read in errors.
+
+/// `Count` nodes of one kind without a backend.
+template <fixed_string Operator, std::uint32_t Count, fixed_string Why>
+struct uncovered {};
+/// `Count` nodes more, of kinds that are not told.
+template <std::uint32_t Count>
+struct and_others {};
+template <class... Uncovered>
+struct operators_no_backend_takes {
+  static constexpr bool none = sizeof...(Uncovered) == 0;
+};
+
+namespace detail {
+
+template <std::size_t Size>
+consteval fixed_string<Size + 1> exact_text(const char* text) {
+  fixed_string<Size + 1> copy;
+  for (std::size_t i = 0; i < Size; ++i) copy.text[i] = text[i];
+  return copy;
+}
+consteval std::size_t length_of(const char* text) {
+  std::size_t length = 0;
+  while (text[length] != '\0') ++length;
+  return length;
+}
+
+template <class Set, class G, std::size_t Index>
+consteval auto name_hole() {
+  constexpr const hole& h = holes_of<Set, G>[Index];
+  constexpr auto kind = exact_text<length_of(h.kind)>(h.kind);
+  constexpr auto why = exact_text<h.why.size>(h.why.text);
+  return uncovered<kind, h.count, why>{};
+}
+template <class Set, class G, std::size_t... Index>
+consteval auto list_names(const indices<Index...>&) {
+  if constexpr (holes_of<Set, G>.others == 0)
+    return operators_no_backend_takes<decltype(name_hole<Set, G, Index>())...>{};
+  else
+    return operators_no_backend_takes<decltype(name_hole<Set, G, Index>())..., and_others<holes_of<Set, G>.others>>{};
+}
+template <class Set, class G>
+consteval auto name_holes() {
+  if constexpr (!Set::is_sound) return operators_no_backend_takes<>{};  // its own error was told
+  else return list_names<Set, G>(make_indices<holes_of<Set, G>.size>{});
+}
+
+}  // namespace detail
+
+/// operators_no_backend_takes<uncovered<"conv", 2, "library refuses it: groups must be 1">, ...>
+template <backend_set_type Set, static_graph G>
+using holes = decltype(detail::name_holes<Set, G>());
+
+template <class Holes> concept no_holes = Holes::none;
+
+/// Satisfied where each operator of a static graph (named by its tag type) is in some match that a backend of the set
+/// declares and accepts: `static_assert(covers<backends, lenet>);`. Where it is not, the compiler prints what is left
+/// over. Reshapes and control flow need nobody. What the machine lacks is not asked: a probe finds that at run time.
+template <class Set, class G>
+concept covers = (Set::is_sound || true)  // a set that is none is told here
+                 && backend_set_type<Set> && static_graph<G> && no_holes<holes<Set, G>>;
+
+}  // namespace collage::inline v0

@@ -1,0 +1,84 @@
+// What a backend declares, lowered to plain records: from here on, patterns and backends are values, for the compiler and
+// at run time.
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/list_view.hpp>
+#include <collage/pattern/node.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0 {
+
+/// One pattern of one backend: what it matches, and what the backend says of a match. Usable in constant evaluation.
+struct declared_pattern {
+  const char* name = "";
+  bool last_resort = false;  ///< only for what nothing else in the set can run
+  pattern_view nodes;
+  verdict (*accepts)(const graph_view&, const match_record&) = nullptr;
+};
+
+namespace detail {
+
+/// What a backend says of a match on which it has no opinion.
+constexpr verdict accepts_anything(const graph_view&, const match_record&) { return {}; }
+template <class B, class P>
+constexpr verdict accepts_at(const graph_view& graph, const match_record& record) {
+  return B::accepts(match<P>(graph, record));
+}
+
+template <class B, class P>
+constexpr declared_pattern declare() {
+  declared_pattern d;
+  d.name = P::name;
+  d.nodes = nodes_of<P>;
+  if constexpr (requires { P::last_resort; }) d.last_resort = P::last_resort;
+  if constexpr (requires(const match<P>& m) { B::accepts(m); }) d.accepts = accepts_at<B, P>;
+  else d.accepts = accepts_anything;
+  return d;
+}
+
+template <std::size_t N>
+struct declared_list {
+  declared_pattern at[N + 1];  // one more, so that there may be none
+};
+template <class B, class... P>
+consteval declared_list<sizeof...(P)> declare_all(const patterns<P...>&) {
+  return {{declare<B, P>()..., {}}};
+}
+template <class B>
+inline constexpr auto declared_by = declare_all<B>(typename B::patterns{});
+
+template <class... P>
+constexpr std::uint32_t count_patterns(const patterns<P...>&) {
+  return sizeof...(P);
+}
+
+}  // namespace detail
+
+/// One backend with its patterns, in its order.
+struct declared_backend {
+  const char* name = "";
+  list_view<const declared_pattern> patterns;
+};
+
+/// What a backend declares.
+template <class B>
+inline constexpr declared_backend declaration_of{
+    B::name, {detail::declared_by<B>.at, detail::count_patterns(typename B::patterns{})}};
+
+namespace detail {
+
+/// Whether some pattern names the kind of this id.
+constexpr bool names_kind(const declared_backend& backend, std::uint64_t kind) {
+  for (std::size_t p = 0; p < backend.patterns.size(); ++p) {
+    const pattern_view nodes = backend.patterns[p].nodes;
+    for (std::size_t n = 0; n < nodes.size; ++n)
+      for (std::size_t i = 0; i < nodes[n].kinds; ++i)
+        if (nodes[n].kind[i]->id == kind) return true;
+  }
+  return false;
+}
+
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,145 @@
+// A small graph in which a pattern matches, made from the pattern itself: on it the compiler tries what a backend's
+// `accepts` is worth.
+#pragma once
+
+#include <collage/pattern/match.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail {
+
+/// The operators of a pattern over tensors of ones: the first alternatives, the most iterations, optional operands left
+/// out, attributes as by default. There is none where the shape rules refuse tensors of one rank throughout, or where the
+/// pattern wants particular attributes or types. A template, so that only who makes one pays for it.
+template <class Graph>
+struct sample_types {
+  using node = node_record;
+  using value = value_record;
+  using kind = kind_info;
+  using io = inference;
+  using words = attribute_words;
+};
+template <class Graph, class Types = sample_types<Graph>>
+class sample_graph {
+ public:
+  constexpr bool make(const auto& pattern, auto& found) {
+    constexpr std::size_t ranks[] = {4, 2, 3, 1};
+    for (const std::size_t rank : ranks)
+      if (write(pattern, rank)) return match_at(view(), pattern, root_, found);
+    return false;
+  }
+  constexpr Graph view() const {
+    return {
+        {nodes_, node_count_}, {values_, value_count_}, {operands_, operand_count_}, {uses_, operand_count_}, words_};
+  }
+
+ private:
+  static constexpr std::size_t most_nodes = 16, most_values = 64, most_operands = 64, most_words = 512;
+  static constexpr std::size_t most_outputs = 4;
+  /// Stands for the operator of whichever kind.
+  static constexpr typename Types::kind some_kind = [] {
+    typename Types::kind info;
+    info.name = "operator";
+    return info;
+  }();
+
+  constexpr bool write(const auto& pattern, std::size_t rank) {
+    node_count_ = value_count_ = operand_count_ = word_count_ = 0;
+    std::uint32_t value_of[match_record::max_pattern] = {};
+    for (std::size_t i = 0; i < pattern.size; ++i) {
+      const auto& p = pattern[i];
+      if (value_count_ + most_outputs > most_values) return false;
+      if (p.role == pattern_role::apply) {
+        if (!add_node(pattern, p, value_of)) return false;
+        value_of[i] = static_cast<std::uint32_t>(value_count_) - nodes_[node_count_ - 1].outputs + p.output;
+      } else if (p.is_choice()) {
+        value_of[i] = value_of[p.alternative(0)];
+      } else if (p.role == pattern_role::same) {
+        // In a sound pattern something that stands before it or behind it has the name; only the former is tried.
+        std::size_t j = 0;
+        while (j < i && (pattern[j].capture != p.capture || pattern[j].role == pattern_role::same)) ++j;
+        if (j == i || p.says_output) return false;
+        value_of[i] = value_of[j];
+      } else {
+        value_of[i] = add_value(p, rank);
+      }
+    }
+    const std::int32_t producer = values_[value_of[pattern.size - 1]].producer;
+    if (producer < 0) return false;
+    root_ = static_cast<std::uint32_t>(producer);
+    list_uses();
+    return true;
+  }
+
+  constexpr std::uint32_t add_value(const auto& p, std::size_t rank) {
+    const bool is_scalar = p.role == pattern_role::scalar;
+    typename Types::value v;
+    v.type.dims = shape::filled(is_scalar ? 0 : rank, 1);
+    v.role = is_scalar || p.role == pattern_role::constant ? value_role::constant : value_role::input;
+    v.has_scalar = is_scalar;
+    v.scalar = p.scalar;
+    values_[value_count_] = v;
+    return static_cast<std::uint32_t>(value_count_++);
+  }
+
+  constexpr bool add_node(const auto& pattern, const auto& p, const std::uint32_t* value_of) {
+    const auto& kind = p.kinds == 0 ? some_kind : *p.kind[0];
+    if (node_count_ == most_nodes || kind.bodies != 0) return false;
+    tensor_type in[most_operands], out[most_outputs];
+    std::uint32_t inputs = 0;
+    for (std::size_t c = 0; c < p.children; ++c) {
+      if (pattern[p.child[c]].count == pattern_count::maybe) continue;
+      if (operand_count_ == most_operands) return false;
+      in[inputs++] = values_[value_of[p.child[c]]].type;
+      operands_[operand_count_++] = value_of[p.child[c]];
+    }
+    typename Types::words words;
+    if (kind.defaults != nullptr) words = kind.defaults();
+    if (kind.normalise != nullptr) kind.normalise(words, {in, inputs});
+    const std::size_t outputs =
+        kind.count_outputs != nullptr ? kind.count_outputs(words.list(), {}) : std::size_t{kind.outputs};
+    if (word_count_ + words.size > most_words || outputs > most_outputs || p.output >= outputs) return false;
+    typename Types::io io{.in = {in, inputs}, .out = {out, outputs}};
+    out[0] = in[0];
+    if (kind.infer != nullptr && !kind.infer(words.list(), io)) return false;
+
+    typename Types::node node;
+    node.kind = &kind;
+    node.first_input = static_cast<std::uint32_t>(operand_count_) - inputs;
+    node.inputs = inputs;
+    node.first_output = static_cast<std::uint32_t>(value_count_);
+    node.outputs = static_cast<std::uint32_t>(outputs);
+    node.first_word = static_cast<std::uint32_t>(word_count_);
+    node.words = static_cast<std::uint32_t>(words.size);
+    for (std::size_t i = 0; i < words.size; ++i) words_[word_count_++] = words.word[i];
+    for (std::size_t i = 0; i < outputs; ++i) {
+      typename Types::value v;
+      v.type = out[i];
+      v.producer = static_cast<std::int32_t>(node_count_);
+      values_[value_count_++] = v;
+    }
+    nodes_[node_count_++] = node;
+    return true;
+  }
+
+  constexpr void list_uses() {
+    std::uint32_t at = 0;
+    for (std::uint32_t v = 0; v < value_count_; ++v) {
+      values_[v].first_use = at;
+      for (std::uint32_t n = 0; n < node_count_; ++n)
+        for (std::uint32_t i = 0; i < nodes_[n].inputs; ++i)
+          if (operands_[nodes_[n].first_input + i] == v) uses_[at++] = {n, i};
+      values_[v].uses = at - values_[v].first_use;
+    }
+  }
+
+  typename Types::node nodes_[most_nodes] = {};
+  typename Types::value values_[most_values] = {};
+  std::uint32_t operands_[most_operands] = {};
+  use uses_[most_operands] = {};
+  std::uint64_t words_[most_words] = {};
+  std::size_t node_count_ = 0, value_count_ = 0, operand_count_ = 0, word_count_ = 0;
+  std::uint32_t root_ = 0;
+};
+
+}  // namespace collage::inline v0::detail

@@ -1,0 +1,14 @@
+// The twin of backend_accepts_not_constexpr.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+  static constexpr bool accepts(const c::match<conv_relu>& m) { return m[op::conv].groups == 1; }
+};
+constexpr std::size_t size = c::backend_set<library>::size;

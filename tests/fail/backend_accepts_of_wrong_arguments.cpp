@@ -1,0 +1,15 @@
+// expect: backend (library), pattern (conv_relu): accepts takes other arguments; declare static constexpr verdict accepts(const match<P>&)
+// Whether a match is taken depends on the match alone.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+  static constexpr bool accepts(const c::match<conv_relu>& m, c::build_context&) { return m[op::conv].groups == 1; }
+};
+constexpr std::size_t size = c::backend_set<library>::size;

@@ -1,0 +1,22 @@
+// The twin of backend_set_add_present.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+};
+struct other : c::backend<"other"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+};
+struct more : c::backend<"more"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+};
+using backends = c::backend_set<library, other>;
+using more_backends = backends::add<more>;

@@ -1,0 +1,17 @@
+// The twin of backend_set_with_a_name_twice.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+};
+struct other : c::backend<"other"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+};
+constexpr std::size_t size = c::backend_set<library, other>::size;

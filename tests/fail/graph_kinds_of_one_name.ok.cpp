@@ -1,0 +1,20 @@
+// The twin of graph_kinds_of_one_name.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+
+inline constexpr struct negative : c::kind<negative> {
+  static constexpr char name[] = "negative";
+  static constexpr c::verdict infer(const attributes&, c::inference& io) {
+    io.out[0] = io.in[0];
+    return {};
+  }
+} negative{};
+
+struct network {
+  static constexpr auto graph = c::define([](auto& g) {
+    auto x = g.input("x", {4});
+    g.output(g(negative, g(op::neg, x)));
+  });
+};

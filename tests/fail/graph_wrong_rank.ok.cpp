@@ -1,0 +1,12 @@
+// The twin of graph_wrong_rank.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct network {
+  static constexpr auto graph = c::define([](auto& g) {
+    auto x = g.input("x", {1, 3, 8});
+    auto w = g.constant("w", {4, 3, 3});
+    g.output(g(op::conv, g(op::relu, x), w));
+  });
+};

@@ -1,0 +1,14 @@
+// expect: an operator kind must take at least as many operands at most as at least
+// It cannot take more operands at least than at most.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+struct twice : c::kind<twice> {
+  static constexpr char name[] = "twice";
+  static constexpr c::arity inputs{2, 1};
+  static constexpr c::verdict infer(const attributes&, c::inference& io) {
+    io.out[0] = io.in[0];
+    return {};
+  }
+};
+constexpr std::uint64_t id = c::kind_of<twice>.id;

@@ -1,0 +1,20 @@
+// The twin of kind_attributes_without_list.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+struct factor {
+  double by = 2;
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("by", self.by);
+  }
+};
+struct twice : c::kind<twice> {
+  static constexpr char name[] = "twice";
+  using attributes = factor;
+  static constexpr c::verdict infer(const attributes&, c::inference& io) {
+    io.out[0] = io.in[0];
+    return {};
+  }
+};
+constexpr std::uint64_t id = c::kind_of<twice>.id;

@@ -1,0 +1,17 @@
+// The twin of kind_body_reads_an_integer.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+struct factor {
+  double by = 2;
+  template <class Self, class Visitor>
+  static constexpr void visit(Self& self, Visitor&& visitor) {
+    visitor("by", self.by);
+  }
+};
+struct twice : c::elementwise_kind<twice, 1> {
+  static constexpr char name[] = "twice";
+  using attributes = factor;
+  static constexpr auto body(auto x, auto by) { return by * x; }
+};
+constexpr std::uint64_t id = c::kind_of<twice>.id;

@@ -1,0 +1,15 @@
+// The twin of kind_without_name_in_a_pattern.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+struct twice : c::kind<twice> {
+  static constexpr char name[] = "twice";
+  static constexpr c::verdict infer(const attributes&, c::inference& io) {
+    io.out[0] = io.in[0];
+    return {};
+  }
+};
+struct doubling : c::pattern<"doubling"> {
+  static constexpr auto expr = twice{}(c::any);
+};
+constexpr std::uint64_t id = doubling::expr.root().kind[0]->id;

@@ -1,0 +1,12 @@
+// The twin of match_capture_of_which_iteration.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct example : c::pattern<"example"> {
+  static constexpr auto expr =
+      c::repeat<1, 3>(op::relu(op::conv(c::previous, c::constant.as<"w">())), c::any.as<"x">());
+};
+
+/// Looks at a match, as a backend does.
+constexpr auto look(const c::match<example>& m) { return m.get<"w">(0).value; }

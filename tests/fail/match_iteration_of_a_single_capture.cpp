@@ -1,0 +1,13 @@
+// expect: m.get<name>(i): the name is captured outside of repetitions, or of fewer than asked for
+// The start is there once.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct example : c::pattern<"example"> {
+  static constexpr auto expr =
+      c::repeat<1, 3>(op::relu(op::conv(c::previous, c::constant.as<"w">())), c::any.as<"x">());
+};
+
+/// Looks at a match, as a backend does.
+constexpr auto look(const c::match<example>& m) { return m.get<"x">(0).value; }

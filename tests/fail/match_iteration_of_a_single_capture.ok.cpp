@@ -1,0 +1,12 @@
+// The twin of match_iteration_of_a_single_capture.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct example : c::pattern<"example"> {
+  static constexpr auto expr =
+      c::repeat<1, 3>(op::relu(op::conv(c::previous, c::constant.as<"w">())), c::any.as<"x">());
+};
+
+/// Looks at a match, as a backend does.
+constexpr auto look(const c::match<example>& m) { return m.get<"x">().value; }
