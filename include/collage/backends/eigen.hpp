@@ -116,7 +116,7 @@ constexpr verdict eigen_accepts_node(const any_match& m, std::uint32_t node) {
       return {false, "eigen resizes to the nearest element or linearly, by the ratio of the extents"};
     if (a.mode == ops::resize_mode::nearest) return {};
   }
-  if (kind.body != nullptr) {
+  if (kind.has_body) {
     for (const std::uint32_t v : m.inputs_of(node))
       if (m.type_of(v).type != m.type_of(m.output_of(node)).type)
         return {false, "eigen wants operands and results of one element type"};
@@ -140,7 +140,7 @@ constexpr verdict eigen::accepts(const any_match& m) {
   bool only_elementwise = true;
   for (const std::uint32_t node : m.nodes()) {
     if (verdict v = detail::eigen_accepts_node(m, node); !v) return v;
-    only_elementwise = only_elementwise && m.kind_of(node).body != nullptr;
+    only_elementwise = only_elementwise && m.kind_of(node).has_body;
   }
   for (const std::uint32_t node : m.nodes())
     if (!only_elementwise && m.type_of(m.output_of(node)).dims != result)

@@ -144,7 +144,7 @@ constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::softmax)) return accepts_softmax(m, node);
   if (m.is(node, ops::layer_norm)) return accepts_layer_norm(m, node);
   if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return accepts_reduction(m, node);
-  if (m.inputs_of(node).size() == 2 && m.kind_of(node).body != nullptr) return accepts_binary(m, node);
+  if (m.inputs_of(node).size() == 2 && m.kind_of(node).has_body) return accepts_binary(m, node);
   if (m.is(node, ops::leaky_relu))
     return {m.attributes(node, ops::leaky_relu).alpha != 0, "onednn's leaky_relu of slope 0 loses NaN"};
   if (m.is(node, ops::elu))

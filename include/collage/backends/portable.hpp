@@ -42,7 +42,7 @@ constexpr verdict portable::accepts(const any_match& m) {
   const std::uint32_t node = m.nodes().back();
   const kind_info& kind = m.kind_of(node);
   if (kind.bodies != 0) return {false, "control flow is run by the engine itself"};
-  if (kind.reference == nullptr && kind.body == nullptr) return {false, "its kind has no reference"};
+  if (!kind.has_reference && !kind.has_body) return {false, "its kind has no reference"};
   for (std::uint32_t i = 0; i < m.graph().nodes[node].outputs; ++i)
     if (!m.type_of(m.graph().output_of(node, i)).dims.is_concrete()) return {false, "its shapes must be known"};
   for (const std::uint32_t v : m.arguments())

@@ -104,7 +104,7 @@ class defined_graph : public detail::defined {
     for (std::uint32_t n = 0; n < Sizes.nodes; ++n) {
       node_record& node = lists_.nodes[n];
       const std::uint64_t* from = written + node.first_word;
-      if (node.kind->normalise != nullptr) {
+      if (node.kind->has_normalise) {
         for (std::uint32_t i = 0; i < node.inputs; ++i) room.in[i] = types[lists_.operands[node.first_input + i]];
         words.size = node.words;
         for (std::uint32_t i = 0; i < node.words; ++i) words.word[i] = from[i];

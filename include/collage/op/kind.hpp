@@ -40,9 +40,12 @@ struct kind_info {
   const char* name = "";
   fusion_kind fusion = fusion_kind::opaque;
   arity inputs;
-  std::uint32_t outputs = 1;                ///< `any_number` where `count_outputs` says how many
-  std::uint32_t bodies = 0;                 ///< how many sub-graphs a node owns
-  bool commutative = false;                 ///< its first two operands may be swapped
+  std::uint32_t outputs = 1;  ///< `any_number` where `count_outputs` says how many
+  std::uint32_t bodies = 0;   ///< how many sub-graphs a node owns
+  bool commutative = false;   ///< its first two operands may be swapped
+  // Whether the pointers below are set: under -fsanitize=undefined g++ takes no comparison of a function's or a constant's
+  // address with null for a constant expression.
+  bool has_body = false, has_normalise = false, counts_outputs = false, has_reference = false;
   onnx_name onnx;                           ///< no op_type: none
   const char* attributes_tag = nullptr;     ///< equal for kinds with the same type of attributes
   const traced_body* body = nullptr;        ///< set for the elementwise kinds alone
@@ -145,6 +148,10 @@ constexpr kind_info lower_kind() {
   info.defaults = default_words<K>;
   info.infer = infer_words<K>;
   info.list = list_words<K>;
+  info.has_body = has_body<K>;
+  info.has_normalise = has_normalise<K>;
+  info.counts_outputs = K::outputs == any_number;
+  info.has_reference = has_reference<K>;
   if constexpr (K::outputs == any_number) info.count_outputs = count_outputs_words<K>;
   if constexpr (has_body<K>) info.body = &body_of<K>;
   if constexpr (has_normalise<K>) info.normalise = normalise_words<K>;

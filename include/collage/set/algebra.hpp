@@ -39,10 +39,6 @@ constexpr std::size_t index_in(const backend_list<In...>&) {
   return i;
 }
 
-/// Its address tells types apart.
-template <class B>
-inline constexpr char type_tag = 0;
-
 /// Indices of those that stay.
 template <std::size_t N>
 struct kept {
@@ -55,13 +51,10 @@ struct kept {
 template <class... B>
 struct without_repeats {
   static constexpr kept<sizeof...(B)> which = [] {
-    const char* const types[] = {&type_tag<B>..., nullptr};
+    const std::size_t first[] = {index_in<B>(backend_list<B...>{})..., 0};
     kept<sizeof...(B)> k;
-    for (std::size_t i = 0; i < sizeof...(B); ++i) {
-      bool repeated = false;
-      for (std::size_t j = 0; j < i; ++j) repeated = repeated || types[j] == types[i];
-      if (!repeated) k.add(i);
-    }
+    for (std::size_t i = 0; i < sizeof...(B); ++i)
+      if (first[i] == i) k.add(i);
     return k;
   }();
 };

@@ -253,11 +253,11 @@ template <class... B>
 consteval set_fault judge_names() {
   const char* const names[] = {B::name..., nullptr};
   const std::uint64_t ids[] = {hash(B::name)..., 0};
-  const char* const types[] = {&type_tag<B>..., nullptr};
+  const std::size_t first[] = {index_in<B>(backend_list<B...>{})..., 0};
   for (std::uint32_t i = 0; i < sizeof...(B); ++i)
     for (std::uint32_t j = 0; j < i; ++j)
       if (ids[i] == ids[j])
-        return {types[i] == types[j] ? set_rule::twice : set_rule::one_name, {}, names[i], nullptr, "", "", j, i};
+        return {first[i] == first[j] ? set_rule::twice : set_rule::one_name, {}, names[i], nullptr, "", "", j, i};
   return {};
 }
 
@@ -319,7 +319,7 @@ struct set_check {
       constexpr set_fault fault = find_fault<B...>();
       // What is wrong by itself is not lowered.
       if constexpr (fault.rule != set_rule::none) tell_fault<B...>(out, fault);
-      else if constexpr (kinds_named_by<B...>.twin != nullptr) tell_twins<B...>(out);
+      else if constexpr (kinds_named_by<B...>.has_twin) tell_twins<B...>(out);
     }
     return out;
   }

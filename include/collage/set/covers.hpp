@@ -114,14 +114,14 @@ template <class G, class... B>
 inline constexpr std::size_t explained_in =
     uncovered_in<G, B...>.count < most_explained ? uncovered_in<G, B...>.count : most_explained;
 
-/// `why` is null for a node that is not explained.
+/// `why` is looked at for a node that is explained only. (Not null for the others: see kind_info::has_body.)
 template <class Holes, class Graph, class Text>
-constexpr void add_hole(Holes& holes, const Graph& graph, std::uint32_t node, const Text* why) {
+constexpr void add_hole(Holes& holes, const Graph& graph, std::uint32_t node, bool is_explained, const Text* why) {
   std::size_t h = 0;
   while (h < holes.size && (graph.kind_id_of(holes[h].first) != graph.kind_id_of(node) ||
-                            (why != nullptr && !same_text(holes[h].why, *why))))
+                            (is_explained && !same_text(holes[h].why, *why))))
     ++h;
-  if (h == holes.size && h < hole_list::most && why != nullptr)
+  if (h == holes.size && h < hole_list::most && is_explained)
     holes.list[holes.size++] = {graph.nodes[node].kind->name, 0, node, *why};
   ++(h < holes.size ? holes.list[h].count : holes.others);
 }
@@ -130,7 +130,8 @@ constexpr hole_list list_holes(const indices<Index...>&) {
   hole_list holes;
   const sentence* const reasons[] = {&reason_of<Index, G, B...>..., nullptr};
   for (std::size_t i = 0; i < uncovered_in<G, B...>.count; ++i)
-    add_hole(holes, G::graph.view(), uncovered_in<G, B...>.node[i], i < sizeof...(Index) ? reasons[i] : nullptr);
+    add_hole(holes, G::graph.view(), uncovered_in<G, B...>.node[i], i < sizeof...(Index),
+             reasons[i < sizeof...(Index) ? i : sizeof...(Index)]);
   return holes;
 }
 template <class G, class... B>

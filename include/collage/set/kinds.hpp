@@ -13,7 +13,8 @@ struct named_kinds {
   const kind_info* kind[Capacity] = {};
   std::uint16_t by_id[Capacity] = {};  ///< indices of `kind`, ascending by id
   std::uint32_t count = 0;
-  bool any_operator = false;        ///< some pattern takes operators of whichever kind
+  bool any_operator = false;  ///< some pattern takes operators of whichever kind
+  bool has_twin = false;
   const kind_info* twin = nullptr;  ///< another kind with the id of `twin_of`, where there is one
   const kind_info* twin_of = nullptr;
 
@@ -37,7 +38,7 @@ struct named_kinds {
     if (at < count && kind[by_id[at]]->id == k->id) {
       // One kind has one shape rule; its description may exist twice, for the type and for the constant.
       const kind_info* known = kind[by_id[at]];
-      if (twin == nullptr && known->infer != k->infer) twin = k, twin_of = known;
+      if (!has_twin && known->infer != k->infer) has_twin = true, twin = k, twin_of = known;
       return;
     }
     for (std::uint32_t i = count; i > at; --i) by_id[i] = by_id[i - 1];

@@ -94,14 +94,13 @@ class sample_graph {
       operands_[operand_count_++] = value_of[p.child[c]];
     }
     typename Types::words words;
-    if (kind.defaults != nullptr) words = kind.defaults();
-    if (kind.normalise != nullptr) kind.normalise(words, {in, inputs});
-    const std::size_t outputs =
-        kind.count_outputs != nullptr ? kind.count_outputs(words.list(), {}) : std::size_t{kind.outputs};
+    words = kind.defaults();
+    if (kind.has_normalise) kind.normalise(words, {in, inputs});
+    const std::size_t outputs = kind.counts_outputs ? kind.count_outputs(words.list(), {}) : std::size_t{kind.outputs};
     if (word_count_ + words.size > most_words || outputs > most_outputs || p.output >= outputs) return false;
     typename Types::io io{.in = {in, inputs}, .out = {out, outputs}};
     out[0] = in[0];
-    if (kind.infer != nullptr && !kind.infer(words.list(), io)) return false;
+    if (!kind.infer(words.list(), io)) return false;
 
     typename Types::node node;
     node.kind = &kind;

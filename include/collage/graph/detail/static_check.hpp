@@ -270,7 +270,7 @@ constexpr inferred_types<Sizes.values> infer_types(const auto& g) {
       io.contents = {room.contents, node.inputs};
     }
     list_view<const std::uint64_t> list(g.words + node.first_word, node.words);
-    if (node.kind->normalise != nullptr) {
+    if (node.kind->has_normalise) {
       words.size = node.words;
       for (std::uint32_t i = 0; i < node.words; ++i) words.word[i] = list[i];
       node.kind->normalise(words, io.in);
@@ -278,7 +278,7 @@ constexpr inferred_types<Sizes.values> infer_types(const auto& g) {
     }
     result.words += static_cast<std::uint32_t>(list.size());
     verdict why;
-    if (node.kind->count_outputs != nullptr && node.kind->count_outputs(list, {}) != node.outputs)
+    if (node.kind->counts_outputs && node.kind->count_outputs(list, {}) != node.outputs)
       why = {false, "how many outputs it has depends on its operands, so only graph_builder can build it"};
     else why = node.kind->infer(list, io);
     for (std::uint32_t i = 0; why && i < node.outputs; ++i)

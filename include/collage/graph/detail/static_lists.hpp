@@ -200,7 +200,7 @@ class list_writer {
   constexpr value add(const kind_info& kind, list_view<const value> operands, const attribute_words& attributes,
                       text_ref name) {
     const value made = {sizes_.values};
-    std::size_t outputs = kind.count_outputs != nullptr ? kind.count_outputs(attributes.list(), {}) : kind.outputs;
+    std::size_t outputs = kind.counts_outputs ? kind.count_outputs(attributes.list(), {}) : kind.outputs;
     if (outputs > any_number) outputs = 0;  // refused later
     const std::size_t size = operands.size();
     if (room_.nodes != nullptr) {
