@@ -13,13 +13,6 @@ namespace program {
 
 namespace {
 
-/// "alone, 5 fused"; "-" for nothing.
-std::string to_text(const collage::coverage_cell& cell) {
-  std::string text = cell.alone ? "alone" : "";
-  if (cell.fused != 0) text += (text.empty() ? "" : ", ") + std::to_string(cell.fused) + " fused";
-  return text.empty() ? "-" : text;
-}
-
 int show_coverage(const options& given) {
   const described_coverage coverage = describe_coverage();
   collage::json list = collage::json::array();
@@ -31,7 +24,7 @@ int show_coverage(const options& given) {
     std::vector<cell> cells{{row.kind, colour::bold}};
     for (std::size_t b = 0; b < row.cells.size(); ++b) {
       const collage::coverage_cell& c = row.cells[b];
-      cells.push_back(to_text(c));
+      cells.push_back(std::string(collage::to_label(c).c_str()));
       if (!(c == collage::coverage_cell{})) takers[coverage.backends[b]] = {{"alone", c.alone}, {"fused", c.fused}};
     }
     list.push_back({{"operator", row.kind}, {"backends", takers}});

@@ -15,4 +15,15 @@ struct fixed_string {
   }
 };
 
+namespace detail {
+
+/// The first characters of a text, as a template argument.
+template <std::size_t Size>
+consteval fixed_string<Size + 1> exact_text(const char* text) {
+  fixed_string<Size + 1> copy;
+  for (std::size_t i = 0; i < Size; ++i) copy.text[i] = text[i];
+  return copy;
+}
+
+}  // namespace detail
 }  // namespace collage::inline v0

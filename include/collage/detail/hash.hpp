@@ -6,6 +6,8 @@
 
 namespace collage::inline v0::detail {
 
+inline constexpr std::uint64_t fnv_basis = 0xCBF29CE484222325ULL, fnv_prime = 0x100000001B3ULL;
+
 /// FNV-1a (Fowler, Noll, Vo), 64 bits, finished with the mixer of SplitMix64 so that all bits depend on all bytes.
 constexpr std::uint64_t mix(std::uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
@@ -14,8 +16,8 @@ constexpr std::uint64_t mix(std::uint64_t z) {
 }
 
 constexpr std::uint64_t hash(const char* text, std::size_t length) {
-  std::uint64_t h = 0xCBF29CE484222325ULL;
-  for (std::size_t i = 0; i < length; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * 0x100000001B3ULL;
+  std::uint64_t h = fnv_basis;
+  for (std::size_t i = 0; i < length; ++i) h = (h ^ static_cast<unsigned char>(text[i])) * fnv_prime;
   return mix(h);
 }
 

@@ -1,6 +1,7 @@
 // Names that can be put together in constant evaluation.
 #pragma once
 
+#include <collage/detail/decimal.hpp>
 #include <concepts>
 #include <cstddef>
 
@@ -26,17 +27,7 @@ class label {
   friend constexpr label operator+(label left, const label& right) { return left + right.c_str(); }
   template <std::integral Int>
   friend constexpr label operator+(label left, Int number) {
-    char digits[24] = {};
-    std::size_t at = sizeof(digits) - 1;
-    bool negative = false;
-    if constexpr (std::signed_integral<Int>) negative = number < 0;
-    do {
-      const int digit = static_cast<int>(number % 10);
-      digits[--at] = static_cast<char>('0' + (digit < 0 ? -digit : digit));
-      number /= 10;
-    } while (number != 0);
-    if (negative) digits[--at] = '-';
-    left.append(digits + at);
+    left.append(detail::decimal(number).c_str());
     return left;
   }
   friend constexpr bool operator==(const label& a, const label& b) {

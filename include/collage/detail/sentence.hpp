@@ -8,6 +8,7 @@
 //   static_assert(holds<conclusion<check_of_lenet>>);
 #pragma once
 
+#include <collage/detail/decimal.hpp>
 #include <collage/detail/fixed_string.hpp>
 #include <collage/shape.hpp>
 #include <concepts>
@@ -32,17 +33,7 @@ struct sentence {
   }
   template <std::integral Int>
   constexpr sentence& operator<<(Int number) {
-    char digits[24] = {};
-    std::size_t at = sizeof(digits) - 1;
-    bool negative = false;
-    if constexpr (std::signed_integral<Int>) negative = number < 0;
-    do {
-      const int digit = static_cast<int>(number % 10);
-      digits[--at] = static_cast<char>('0' + (digit < 0 ? -digit : digit));
-      number /= 10;
-    } while (number != 0);
-    if (negative) digits[--at] = '-';
-    return *this << static_cast<const char*>(digits + at);
+    return *this << decimal(number).c_str();
   }
   /// As in "[1, 3, 224, 224]"; a symbol is "?".
   constexpr sentence& operator<<(const shape& dims) {
@@ -70,25 +61,23 @@ struct refused {
   static constexpr bool is_accepted = false;
 };
 
-/// `Check::why()` as a type.
-template <class Check>
-consteval auto conclude() {
-  constexpr std::size_t size = Check::why().size;
-  if constexpr (size == 0) {
+/// A sentence as a type.
+template <const sentence& Why>
+consteval auto conclude_sentence() {
+  if constexpr (Why.empty()) {
     return accepted{};
   } else {
-    constexpr auto exact = [] {
-      fixed_string<size + 1> copy;
-      const sentence whole = Check::why();
-      for (std::size_t i = 0; i < size; ++i) copy.text[i] = whole.text[i];
-      return copy;
-    }();
+    constexpr auto exact = exact_text<Why.size>(Why.text);
     return refused<exact>{};
   }
 }
 
 template <class Check>
-using conclusion = decltype(conclude<Check>());
+inline constexpr sentence sentence_of = Check::why();
+
+/// `Check::why()` as a type.
+template <class Check>
+using conclusion = decltype(conclude_sentence<sentence_of<Check>>());
 
 /// Satisfied by `accepted`; where it is not, the compiler prints the sentence.
 template <class Conclusion> concept holds = Conclusion::is_accepted;

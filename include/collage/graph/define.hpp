@@ -90,7 +90,9 @@ class defined_graph : public detail::defined {
   constexpr defined_graph(const detail::graph_draft<Sizes>& draft, const tensor_type* types) : lists_(draft) {
     normalise(draft.words, types);
     for (std::uint32_t v = 0; v < Sizes.values; ++v) lists_.values[v].type = types[v];
-    list_uses();
+    detail::list_uses(list_view<const node_record>(lists_.nodes, Sizes.nodes),
+                      list_view<const std::uint32_t>(lists_.operands, Sizes.operands),
+                      list_view<value_record>(lists_.values, Sizes.values), uses_);
   }
 
  private:
@@ -115,23 +117,6 @@ class defined_graph : public detail::defined {
       node.first_word = at;
       for (std::uint32_t i = 0; i < node.words; ++i) words_[at + i] = from[i];
       at += node.words;
-    }
-  }
-  constexpr void list_uses() {
-    for (std::uint32_t i = 0; i < Sizes.operands; ++i) ++lists_.values[lists_.operands[i]].uses;
-    std::uint32_t at = 0;
-    for (std::uint32_t v = 0; v < Sizes.values; ++v) {
-      value_record& record = lists_.values[v];
-      record.first_use = at;
-      at += record.uses;
-      record.uses = 0;
-    }
-    for (std::uint32_t n = 0; n < Sizes.nodes; ++n) {
-      const node_record& node = lists_.nodes[n];
-      for (std::uint32_t i = 0; i < node.inputs; ++i) {
-        value_record& record = lists_.values[lists_.operands[node.first_input + i]];
-        uses_[record.first_use + record.uses++] = {n, i};
-      }
     }
   }
 
@@ -179,21 +164,6 @@ inline constexpr sentence misfit_of =
 template <class Function>
 inline constexpr defined_graph<sizes_of<Function>, types_of<Function>.words> graph_of{draft_of<Function>,
                                                                                       types_of<Function>.types};
-
-/// A sentence as a type; `conclude` for sentences that are constants already.
-template <const sentence& Why>
-consteval auto conclude_sentence() {
-  if constexpr (Why.empty()) {
-    return accepted{};
-  } else {
-    constexpr auto exact = [] {
-      fixed_string<Why.size + 1> copy;
-      for (std::size_t i = 0; i < Why.size; ++i) copy.text[i] = Why.text[i];
-      return copy;
-    }();
-    return refused<exact>{};
-  }
-}
 
 /// Why a definition is refused; empty where it is not.
 template <class Function>

@@ -88,4 +88,28 @@ struct graph_view {
   constexpr bool is_constant(std::uint32_t value) const { return values[value].role == value_role::constant; }
 };
 
+namespace detail {
+
+/// Lists who reads each value: sets `first_use` and `uses` of the values, where `uses` are 0 before, and fills `to`, which
+/// has an entry for each operand. A template, so that only who makes a graph pays for its body.
+template <class Nodes, class Operands, class Values, class Uses>
+constexpr void list_uses(const Nodes& nodes, const Operands& operands, Values&& values, Uses&& to) {
+  for (std::size_t i = 0; i < operands.size(); ++i) ++values[operands[i]].uses;
+  std::uint32_t at = 0;
+  for (std::size_t v = 0; v < values.size(); ++v) {
+    auto& record = values[v];
+    record.first_use = at;
+    at += record.uses;
+    record.uses = 0;
+  }
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) {
+    const auto& node = nodes[n];
+    for (std::uint32_t i = 0; i < node.inputs; ++i) {
+      auto& record = values[operands[node.first_input + i]];
+      to[record.first_use + record.uses++] = {n, i};
+    }
+  }
+}
+
+}  // namespace detail
 }  // namespace collage::inline v0

@@ -56,6 +56,12 @@ struct kind_info {
   work (*count)(list_view<const std::uint64_t> words, const inference& io) = nullptr;
   void (*list)(list_view<const std::uint64_t> words, const attribute_sink& sink) = nullptr;
   void (*reference)(list_view<const std::uint64_t> words, const reference_call& call) = nullptr;
+
+  /// How many outputs a node of these attributes and sub-graphs has.
+  constexpr std::size_t output_count(list_view<const std::uint64_t> words,
+                                     list_view<const body_signature> of_bodies = {}) const {
+    return counts_outputs ? count_outputs(words, of_bodies) : outputs;
+  }
 };
 
 /// What a kind need not say; it suits one without attributes, with one operand and one output of the same type. No

@@ -154,23 +154,21 @@ inline std::optional<faulty_step> find_fault(const graph& network, const dynamic
   return fault;
 }
 
+/// `memory` is for the outputs.
 inline verified_placement verify_placement(const graph& network, const placement& which, backend_table backends,
                                            int threads, std::span<const const_tensor_view> inputs,
-                                           const std::vector<oracle_value>& expected, std::size_t portion_bytes,
-                                           const std::shared_ptr<packed_weights>& packed) {
+                                           const run_buffers& memory, const std::vector<oracle_value>& expected,
+                                           std::size_t portion_bytes, const std::shared_ptr<packed_weights>& packed) {
   verified_placement result;
   result.name = which.name;
   const dynamic_engine engine(network, which, backends, threads, packed);
-  std::vector<tensor> memory;
-  for (const std::uint32_t v : network.outputs()) memory.emplace_back(network.type_of(v));
-  const std::vector<tensor_view> outputs(memory.begin(), memory.end());
   // What a kernel leaves unwritten must not pass as a number.
-  for (const tensor& t : memory)
+  for (const tensor& t : memory.out)
     if (t.bytes() != 0) std::memset(t.data(), 0xFF, t.bytes());
-  engine.context().run(inputs, outputs);
+  engine.context().run(inputs, memory.outputs);
   for (std::size_t i = 0; i < expected.size(); ++i)
-    result.outputs.push_back({network.output_name(i), compare(memory[i], expected[i])});
-  if (!result.passed()) result.fault = find_fault(network, engine, inputs, outputs, portion_bytes);
+    result.outputs.push_back({network.output_name(i), compare(memory.out[i], expected[i])});
+  if (!result.passed()) result.fault = find_fault(network, engine, inputs, memory.outputs, portion_bytes);
   return result;
 }
 
@@ -187,13 +185,9 @@ inline verification verify(const graph& network, const plan& made, backend_table
   const auto tell = [&](const std::string& what) {
     if (options.progress) options.progress(what);
   };
-  std::vector<tensor> memory;
-  std::vector<const_tensor_view> inputs = options.inputs;
-  if (inputs.empty()) {
-    std::mt19937_64 random(options.seed);
-    for (const std::uint32_t v : network.inputs()) fill_random(memory.emplace_back(network.type_of(v)), random);
-    inputs.assign(memory.begin(), memory.end());
-  }
+  run_buffers memory(network);
+  if (options.inputs.empty()) memory.randomise(options.seed);
+  const std::vector<const_tensor_view>& inputs = options.inputs.empty() ? memory.inputs : options.inputs;
   verification result;
   tell("computing the reference in double precision");
   const auto start = std::chrono::steady_clock::now();
@@ -206,8 +200,8 @@ inline verification verify(const graph& network, const plan& made, backend_table
   const auto packed = std::make_shared<packed_weights>();
   for (const placement* which : all) {
     tell("checking " + which->name);
-    result.placements.push_back(detail::verify_placement(network, *which, backends, made.threads, inputs, expected,
-                                                         options.recorded_bytes, packed));
+    result.placements.push_back(detail::verify_placement(network, *which, backends, made.threads, inputs, memory,
+                                                         expected, options.recorded_bytes, packed));
   }
   return result;
 }

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <collage/backend_set.hpp>
+#include <collage/detail/decimal.hpp>
 #include <collage/detail/fixed_string.hpp>
 #include <collage/detail/indices.hpp>
+#include <collage/detail/label.hpp>
 #include <collage/set/declared.hpp>
 #include <collage/set/detail/enumerate.hpp>
 #include <collage/set/kinds.hpp>
@@ -20,6 +22,14 @@ struct coverage_cell {
 
   friend constexpr bool operator==(const coverage_cell&, const coverage_cell&) = default;
 };
+
+/// In words: "alone, 5 fused"; "-" for nothing.
+constexpr label to_label(const coverage_cell& cell) {
+  label text = cell.alone ? label("alone") : label();
+  if (cell.alone && cell.fused != 0) text = text + ", ";
+  if (cell.fused != 0) text = text + cell.fused + " fused";
+  return text.empty() ? label("-") : text;
+}
 
 /// Rows are the kinds that any pattern names, in the order in which they are first named. Where a backend takes operators
 /// of whichever kind, the last row stands for those that are not named.
@@ -187,25 +197,11 @@ struct page_writer {
     for (; text[length] != '\0'; ++length) put(text[length]);
     return length;
   }
-  constexpr std::size_t put(std::uint32_t number) {
-    char digits[12] = {};
-    std::size_t at = sizeof(digits) - 1;
-    do digits[--at] = static_cast<char>('0' + number % 10);
-    while ((number /= 10) != 0);
-    return put(digits + at);
-  }
+  constexpr std::size_t put(std::uint32_t number) { return put(decimal(number).c_str()); }
   constexpr void fill(std::size_t from, std::size_t to_width) {
     for (; from < to_width; ++from) put(' ');
   }
 };
-
-constexpr std::size_t put_cell(page_writer& page, const coverage_cell& cell) {
-  std::size_t width = 0;
-  if (cell.alone) width += page.put("alone");
-  if (cell.alone && cell.fused != 0) width += page.put(", ");
-  if (cell.fused != 0) width += page.put(cell.fused) + page.put(" fused");
-  return width == 0 ? page.put("-") : width;
-}
 
 /// Columns as wide as their widest entry, two spaces apart; nothing behind the last. `put` writes one entry and answers
 /// its width.
@@ -230,7 +226,7 @@ template <std::size_t Rows, std::size_t Backends>
 constexpr void put_table(page_writer& page, const coverage_table<Rows, Backends>& table) {
   put_page<Backends + 1>(page, Rows + 1, [&](page_writer& to, std::size_t row, std::size_t column) {
     if (row == 0) return to.put(column == 0 ? "operator" : table.backend[column - 1]);
-    return column == 0 ? to.put(table.kind[row - 1]) : put_cell(to, table.cell[row - 1][column - 1]);
+    return column == 0 ? to.put(table.kind[row - 1]) : to.put(to_label(table.cell[row - 1][column - 1]).c_str());
   });
 }
 template <std::size_t Rows, std::size_t Backends>
@@ -282,7 +278,7 @@ constexpr void put_row(page_writer& page, const Table& table, std::size_t row) {
     page.put(b == 0 ? ": " : "; ");
     page.put(table.backend[b]);
     page.put(' ');
-    put_cell(page, table.cell[row][b]);
+    page.put(to_label(table.cell[row][b]).c_str());
   }
 }
 template <class Set, std::size_t Row>

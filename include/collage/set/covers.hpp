@@ -5,6 +5,7 @@
 #include <collage/detail/fixed_string.hpp>
 #include <collage/detail/indices.hpp>
 #include <collage/detail/sentence.hpp>
+#include <collage/error.hpp>
 #include <collage/list_view.hpp>
 #include <collage/set/detail/enumerate.hpp>
 #include <cstddef>
@@ -94,13 +95,6 @@ constexpr sentence explain_hole(const Graph& graph, const Backend* backends, con
   return out;
 }
 
-constexpr bool same_text(const sentence& a, const sentence& b) {
-  if (a.size != b.size) return false;
-  for (std::size_t i = 0; i < a.size; ++i)
-    if (a.text[i] != b.text[i]) return false;
-  return true;
-}
-
 template <class G, class... B>
 inline constexpr auto uncovered_in = find_uncovered<node_count<G>>(G::graph.view(), matches_in<G, B...>, sizeof...(B));
 /// Why the uncovered node of this number is uncovered; an evaluation for each.
@@ -118,8 +112,8 @@ inline constexpr std::size_t explained_in =
 template <class Holes, class Graph, class Text>
 constexpr void add_hole(Holes& holes, const Graph& graph, std::uint32_t node, bool is_explained, const Text* why) {
   std::size_t h = 0;
-  while (h < holes.size && (graph.kind_id_of(holes[h].first) != graph.kind_id_of(node) ||
-                            (is_explained && !same_text(holes[h].why, *why))))
+  while (h < holes.size &&
+         (graph.kind_id_of(holes[h].first) != graph.kind_id_of(node) || (is_explained && !(holes[h].why == why->text))))
     ++h;
   if (h == holes.size && h < hole_list::most && is_explained)
     holes.list[holes.size++] = {graph.nodes[node].kind->name, 0, node, *why};
@@ -163,22 +157,10 @@ struct operators_no_backend_takes {
 
 namespace detail {
 
-template <std::size_t Size>
-consteval fixed_string<Size + 1> exact_text(const char* text) {
-  fixed_string<Size + 1> copy;
-  for (std::size_t i = 0; i < Size; ++i) copy.text[i] = text[i];
-  return copy;
-}
-consteval std::size_t length_of(const char* text) {
-  std::size_t length = 0;
-  while (text[length] != '\0') ++length;
-  return length;
-}
-
 template <class Set, class G, std::size_t Index>
 consteval auto name_hole() {
   constexpr const hole& h = holes_of<Set, G>[Index];
-  constexpr auto kind = exact_text<length_of(h.kind)>(h.kind);
+  constexpr auto kind = exact_text<text_ref(h.kind).size>(h.kind);
   constexpr auto why = exact_text<h.why.size>(h.why.text);
   return uncovered<kind, h.count, why>{};
 }

@@ -67,7 +67,9 @@ class sample_graph {
     const std::int32_t producer = values_[value_of[pattern.size - 1]].producer;
     if (producer < 0) return false;
     root_ = static_cast<std::uint32_t>(producer);
-    list_uses();
+    list_uses(list_view<const typename Types::node>(nodes_, node_count_),
+              list_view<const std::uint32_t>(operands_, operand_count_),
+              list_view<typename Types::value>(values_, value_count_), uses_);
     return true;
   }
 
@@ -96,7 +98,7 @@ class sample_graph {
     typename Types::words words;
     words = kind.defaults();
     if (kind.has_normalise) kind.normalise(words, {in, inputs});
-    const std::size_t outputs = kind.counts_outputs ? kind.count_outputs(words.list(), {}) : std::size_t{kind.outputs};
+    const std::size_t outputs = kind.output_count(words.list());
     if (word_count_ + words.size > most_words || outputs > most_outputs || p.output >= outputs) return false;
     typename Types::io io{.in = {in, inputs}, .out = {out, outputs}};
     out[0] = in[0];
@@ -119,17 +121,6 @@ class sample_graph {
     }
     nodes_[node_count_++] = node;
     return true;
-  }
-
-  constexpr void list_uses() {
-    std::uint32_t at = 0;
-    for (std::uint32_t v = 0; v < value_count_; ++v) {
-      values_[v].first_use = at;
-      for (std::uint32_t n = 0; n < node_count_; ++n)
-        for (std::uint32_t i = 0; i < nodes_[n].inputs; ++i)
-          if (operands_[nodes_[n].first_input + i] == v) uses_[at++] = {n, i};
-      values_[v].uses = at - values_[v].first_use;
-    }
   }
 
   typename Types::node nodes_[most_nodes] = {};

@@ -30,12 +30,6 @@ struct signatures_of_bodies {
   }
 };
 
-/// How many outputs a node has.
-inline std::size_t outputs_of(const kind_info& kind, std::span<const std::uint64_t> words,
-                              std::span<const body_signature> bodies) {
-  return kind.count_outputs != nullptr ? kind.count_outputs(words, bodies) : kind.outputs;
-}
-
 }  // namespace detail
 
 inline void graph_builder::check(value v, const std::string& where) const {
@@ -169,7 +163,7 @@ inline value graph_builder::add(const kind_info& kind, std::span<const value> op
   const detail::signatures_of_bodies signatures(bodies);
   attribute_words words = attributes;
   if (kind.normalise != nullptr) kind.normalise(words, in);
-  std::vector<tensor_type> out(detail::outputs_of(kind, words.list(), signatures.list));
+  std::vector<tensor_type> out(kind.output_count(words.list(), signatures.list));
   inference io{in, out, contents, signatures.list};
   if (const verdict v = kind.infer(words.list(), io); !v) {
     std::string shapes;
@@ -213,22 +207,8 @@ inline graph graph_builder::finish() {
     if (!seen.insert(name).second)
       throw error(error_kind::invalid_argument, "the name is used twice", "output " + name,
                   "give every output a name of its own");
-  for (value_record& v : graph_.values_) v.uses = 0;
-  for (const std::uint32_t v : graph_.operands_) ++graph_.values_[v].uses;
-  std::uint32_t at = 0;
-  for (value_record& v : graph_.values_) {
-    v.first_use = at;
-    at += v.uses;
-    v.uses = 0;
-  }
-  graph_.uses_.resize(at);
-  for (std::uint32_t n = 0; n < graph_.nodes_.size(); ++n) {
-    const node_record& node = graph_.nodes_[n];
-    for (std::uint32_t i = 0; i < node.inputs; ++i) {
-      value_record& v = graph_.values_[graph_.operands_[node.first_input + i]];
-      graph_.uses_[v.first_use + v.uses++] = {n, i};
-    }
-  }
+  graph_.uses_.resize(graph_.operands_.size());
+  detail::list_uses(graph_.nodes_, graph_.operands_, graph_.values_, graph_.uses_);
   unnamed_ = 0;
   return std::exchange(graph_, graph{});
 }

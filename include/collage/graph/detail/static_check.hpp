@@ -46,11 +46,6 @@ struct look_up_table {
   std::uint32_t slots[room()] = {};  ///< one more than the entry
 };
 
-constexpr bool equal_text(const char* a, const char* b) {
-  while (*a != '\0' && *a == *b) ++a, ++b;
-  return *a == *b;
-}
-
 /// Puts an entry into a table; answers one that was there before under the same hash and is `same`, or the entry.
 template <class Same>
 constexpr std::uint32_t put_entry(std::uint32_t* slots, std::uint32_t room, std::uint64_t hash, std::uint32_t entry,
@@ -64,26 +59,20 @@ constexpr std::uint32_t put_entry(std::uint32_t* slots, std::uint32_t room, std:
   return entry;
 }
 
-constexpr bool check_names(auto& why, const auto& g, std::uint32_t* slots, std::uint32_t room) {
-  for (std::uint32_t v = 0; v < g.sizes.values; ++v) {
-    const std::uint32_t first = put_entry(slots, room, g.value_hashes[v], v, [&](std::uint32_t other) {
-      return g.value_hashes[other] == g.value_hashes[v] && equal_text(g.value_name(other), g.value_name(v));
-    });
-    if (first == v) continue;
-    why << "value " << g.value_name(v)
-        << ": the name is used twice; give every input, constant and node a name of its own";
-    return false;
-  }
-  return true;
+constexpr bool equal_text(const char* a, const char* b) {
+  while (*a != '\0' && *a == *b) ++a, ++b;
+  return *a == *b;
 }
 
-constexpr bool check_output_names(auto& why, const auto& g, std::uint32_t* slots, std::uint32_t room) {
-  for (std::uint32_t i = 0; i < g.sizes.outputs; ++i) {
-    const std::uint32_t first = put_entry(slots, room, g.output_hashes[i], i, [&](std::uint32_t other) {
-      return g.output_hashes[other] == g.output_hashes[i] && equal_text(g.output_name(other), g.output_name(i));
+/// Whether all names differ, those of values or those of outputs: `name_at` answers one, `hashes` are theirs.
+constexpr bool check_names(auto& why, auto name_at, const std::uint64_t* hashes, std::uint32_t count,
+                           std::uint32_t* slots, std::uint32_t room, const char* what, const char* owners) {
+  for (std::uint32_t i = 0; i < count; ++i) {
+    const std::uint32_t first = put_entry(slots, room, hashes[i], i, [&](std::uint32_t other) {
+      return hashes[other] == hashes[i] && equal_text(name_at(other), name_at(i));
     });
     if (first == i) continue;
-    why << "output " << g.output_name(i) << ": the name is used twice; give every output a name of its own";
+    why << what << name_at(i) << ": the name is used twice; give every " << owners << " a name of its own";
     return false;
   }
   return true;
@@ -215,8 +204,13 @@ constexpr auto check_draft(const auto& g) {
   look_up_table<Sizes.values> values;
   look_up_table<Sizes.outputs> outputs;
   check_nodes(why, g, kinds.slots, kinds.room()) && check_outputs(why, g) && check_sizes(why, g) &&
-      check_constants(why, g) && check_names(why, g, values.slots, values.room()) &&
-      check_output_names(why, g, outputs.slots, outputs.room());
+      check_constants(why, g) &&
+      check_names(
+          why, [&](std::uint32_t v) { return g.value_name(v); }, g.value_hashes, g.sizes.values, values.slots,
+          values.room(), "value ", "input, constant and node") &&
+      check_names(
+          why, [&](std::uint32_t i) { return g.output_name(i); }, g.output_hashes, g.sizes.outputs, outputs.slots,
+          outputs.room(), "output ", "output");
   return why;
 }
 
@@ -278,7 +272,7 @@ constexpr inferred_types<Sizes.values> infer_types(const auto& g) {
     }
     result.words += static_cast<std::uint32_t>(list.size());
     verdict why;
-    if (node.kind->counts_outputs && node.kind->count_outputs(list, {}) != node.outputs)
+    if (node.kind->output_count(list) != node.outputs)
       why = {false, "how many outputs it has depends on its operands, so only graph_builder can build it"};
     else why = node.kind->infer(list, io);
     for (std::uint32_t i = 0; why && i < node.outputs; ++i)

@@ -1,6 +1,8 @@
 // The lists of a static graph, and the builder that counts their entries and then fills them.
 #pragma once
 
+#include <collage/detail/hash.hpp>
+#include <collage/error.hpp>
 #include <collage/graph/build.hpp>
 #include <collage/graph/view.hpp>
 #include <collage/list_view.hpp>
@@ -200,7 +202,7 @@ class list_writer {
   constexpr value add(const kind_info& kind, list_view<const value> operands, const attribute_words& attributes,
                       text_ref name) {
     const value made = {sizes_.values};
-    std::size_t outputs = kind.counts_outputs ? kind.count_outputs(attributes.list(), {}) : kind.outputs;
+    std::size_t outputs = kind.output_count(attributes.list());
     if (outputs > any_number) outputs = 0;  // refused later
     const std::size_t size = operands.size();
     if (room_.nodes != nullptr) {
@@ -232,14 +234,9 @@ class list_writer {
     while (number >= 10) number /= 10, ++digits;
     return digits;
   }
-  static constexpr std::uint32_t length_of(const char* text) {
-    std::uint32_t length = 0;
-    while (text[length] != '\0') ++length;
-    return length;
-  }
   constexpr void count_outputs(const kind_info& kind, std::size_t outputs, text_ref name) {
     const std::uint32_t own =
-        name.size != 0 ? static_cast<std::uint32_t>(name.size) : length_of(kind.name) + 1 + digits_of(unnamed_++);
+        static_cast<std::uint32_t>(name.size != 0 ? name.size : text_ref(kind.name).size + 1 + digits_of(unnamed_++));
     sizes_.characters += own + 1;
     ++sizes_.values;
     for (std::uint32_t i = 1; i < outputs; ++i, ++sizes_.values) sizes_.characters += own + 1 + digits_of(i) + 1;
@@ -249,7 +246,8 @@ class list_writer {
   constexpr std::uint64_t put_text(const char* text, std::uint64_t hash) {
     char* at = room_.characters + sizes_.characters;
     std::uint32_t size = 0;
-    while (text[size] != '\0') at[size] = text[size], hash = (hash ^ static_cast<unsigned char>(text[size++])) * prime;
+    while (text[size] != '\0')
+      at[size] = text[size], hash = (hash ^ static_cast<unsigned char>(text[size++])) * fnv_prime;
     sizes_.characters += size;
     return hash;
   }
@@ -257,15 +255,15 @@ class list_writer {
     const std::uint32_t digits = digits_of(number);
     char* at = room_.characters + sizes_.characters;
     for (std::uint32_t i = digits; i > 0; number /= 10) at[--i] = static_cast<char>('0' + number % 10);
-    for (std::uint32_t i = 0; i < digits; ++i) hash = (hash ^ static_cast<unsigned char>(at[i])) * prime;
+    for (std::uint32_t i = 0; i < digits; ++i) hash = (hash ^ static_cast<unsigned char>(at[i])) * fnv_prime;
     sizes_.characters += digits;
     return hash;
   }
   constexpr void put_name(text_ref name, std::uint32_t* names, std::uint64_t* hashes, std::uint32_t which) {
     char* at = room_.characters + sizes_.characters;
-    std::uint64_t hash = basis;
+    std::uint64_t hash = fnv_basis;
     for (std::size_t i = 0; i < name.size; ++i)
-      at[i] = name.data[i], hash = (hash ^ static_cast<unsigned char>(name.data[i])) * prime;
+      at[i] = name.data[i], hash = (hash ^ static_cast<unsigned char>(name.data[i])) * fnv_prime;
     names[which] = sizes_.characters;
     hashes[which] = hash;
     sizes_.characters += static_cast<std::uint32_t>(name.size + 1);
@@ -293,9 +291,9 @@ class list_writer {
       put_name(name, room_.value_names, room_.value_hashes, sizes_.values);
     } else {
       room_.value_names[sizes_.values] = sizes_.characters;
-      std::uint64_t hash = put_text(kind.name, basis);
+      std::uint64_t hash = put_text(kind.name, fnv_basis);
       room_.characters[sizes_.characters++] = '_';
-      hash = put_number(unnamed_++, (hash ^ '_') * prime);
+      hash = put_number(unnamed_++, (hash ^ '_') * fnv_prime);
       room_.value_hashes[sizes_.values] = hash;
       ++sizes_.characters;
     }
@@ -305,9 +303,9 @@ class list_writer {
     const std::uint32_t first = sizes_.values - static_cast<std::uint32_t>(which);
     room_.values[sizes_.values].producer = static_cast<std::int32_t>(sizes_.nodes);
     room_.value_names[sizes_.values] = sizes_.characters;
-    std::uint64_t hash = put_text(room_.characters + room_.value_names[first], basis);
+    std::uint64_t hash = put_text(room_.characters + room_.value_names[first], fnv_basis);
     room_.characters[sizes_.characters++] = ':';
-    hash = put_number(static_cast<std::uint32_t>(which), (hash ^ ':') * prime);
+    hash = put_number(static_cast<std::uint32_t>(which), (hash ^ ':') * fnv_prime);
     room_.value_hashes[sizes_.values] = hash;
     ++sizes_.characters;
     ++sizes_.values;
@@ -317,9 +315,6 @@ class list_writer {
     if (producer >= 0 && v.index - room_.nodes[producer].first_output == v.output) return;
     if (!room_.wrong->found) *room_.wrong = {true, is_output, where, operand, v};
   }
-
-  // FNV-1a.
-  static constexpr std::uint64_t basis = 0xCBF29CE484222325ULL, prime = 0x100000001B3ULL;
 
   Room room_;
   Sizes sizes_;
