@@ -96,13 +96,14 @@ class sample_graph {
       operands_[operand_count_++] = value_of[p.child[c]];
     }
     typename Types::words words;
-    words = kind.defaults();
+    const bool is_some = p.kinds == 0;  // of no rules
+    if (!is_some) words = kind.defaults();
     if (kind.has_normalise) kind.normalise(words, {in, inputs});
     const std::size_t outputs = kind.output_count(words.list());
     if (word_count_ + words.size > most_words || outputs > most_outputs || p.output >= outputs) return false;
     typename Types::io io{.in = {in, inputs}, .out = {out, outputs}};
     out[0] = in[0];
-    if (!kind.infer(words.list(), io)) return false;
+    if (!is_some && !kind.infer(words.list(), io)) return false;
 
     typename Types::node node;
     node.kind = &kind;
