@@ -166,7 +166,7 @@ void importer::lower_kind(lowering& n, const kind_info& kind) {
   std::vector<tensor_type> types;
   for (const value v : operands) types.push_back(n.type_of(v));
   if (kind.normalise != nullptr && types.size() >= kind.inputs.least) kind.normalise(words, types);
-  const std::size_t outputs = collage::detail::outputs_of(kind, words.list(), {});
+  const std::size_t outputs = kind.output_count(words.list());
   if (n.outputs() > outputs)
     n.invalid("it has " + std::to_string(n.outputs()) + " outputs, and the kind " + kind.name + " has " +
               std::to_string(outputs));

@@ -61,7 +61,7 @@ void importer::spend(std::size_t bytes) {
 
 bool importer::foldable(const kind_info& kind, std::span<const value> operands, const attribute_words& words) {
   if ((kind.reference == nullptr && kind.body == nullptr) || kind.bodies != 0) return false;
-  std::vector<tensor_type> in, out(detail::outputs_of(kind, words.list(), {}));
+  std::vector<tensor_type> in, out(kind.output_count(words.list()));
   std::vector<list_view<const std::int64_t>> integers;
   std::size_t read = 0, written = 0;
   std::int64_t elements = 0;

@@ -195,7 +195,7 @@ std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const s
   if (kind.bodies != 0)
     throw error(error_kind::unsupported, "a kind with sub-graphs is evaluated in a graph alone", kind.name,
                 "build a graph of one node");
-  std::vector<tensor_type> in_types, out_types(detail::outputs_of(kind, words, {}));
+  std::vector<tensor_type> in_types, out_types(kind.output_count(words));
   std::vector<list_view<const std::int64_t>> contents;
   std::vector<reference_tensor> operands, outputs;
   for (oracle_value& value : in) {
