@@ -34,7 +34,8 @@ RUNGS = [
     ("engine", r"run/.*", ENGINE),
     ("measuring", r"measure/.*", ENGINE),
     ("search", r"search/.*", (WORDS,)),  # pure: it knows no operator and no library
-    ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "graph for Boost")),
+    ("fusion", r"fuse/.*", (*CORE, "graph", "search")),
+    ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost")),
     ("implementations", r"backends/impl/.*", (*ENGINE, "backends")),
     ("backends", r"backends/.*", ENGINE),
     ("dot", r"io/dot\.hpp", (*ENGINE, "in and out", "graph for Boost")),
@@ -43,7 +44,7 @@ RUNGS = [
 
 # Third parties by a piece of their headers' paths, and the rungs that may read them.
 THIRD_PARTIES = {
-    "Boost": (r"/boost/", ("graph for Boost", "dot", "search", "place")),
+    "Boost": (r"/boost/", ("graph for Boost", "dot", "search", "fusion", "place")),
     "JSON": (r"/nlohmann/", ("in and out",)),
     "Eigen": (r"/Eigen/", ()),
     "oneDNN": (r"/oneapi/|/dnnl", ()),
