@@ -3,9 +3,11 @@
 #pragma once
 
 #include <collage/error.hpp>
+#include <collage/search/detail/cycles.hpp>
 #include <collage/search/detail/first_fit.hpp>
 #include <collage/search/detail/space.hpp>
 #include <collage/search/exact.hpp>
+#include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
 
@@ -30,8 +32,7 @@ inline placement describe(const problem& p, const space& s, std::vector<std::uin
   placement plan;
   plan.chosen = std::move(chosen);
   std::ranges::sort(plan.chosen, {}, [&](std::uint32_t i) { return p.candidates[i].nodes.first(); });
-  std::int64_t cost = 0;
-  for (const std::uint32_t i : plan.chosen) cost += picoseconds(p.candidates[i].cost_ms);
+  const std::int64_t cost = cost_of(p, plan.chosen);
   plan.cost_ms = milliseconds(cost);
   plan.lower_bound_ms = milliseconds(s.bound);
   plan.optimal = cost == s.bound;
@@ -43,9 +44,10 @@ inline placement describe(const problem& p, const space& s, std::vector<std::uin
 /// stepping back from dead ends.
 template <class Key>
 placement greedy(const problem& p, Key key) {
-  check(p);
+  const std::vector<bool> may_cycle = check(p);
   const std::vector<std::int64_t> costs = costs_of(p);
-  const space s = make_space(p, costs, false);
+  const space s = make_space(p, costs, may_cycle, false);
+  const neighbour_lists consumers(p);
   std::vector<std::uint32_t> first(s.entries.size());
   for (std::uint32_t node = 0; node < s.nodes; ++node) {
     std::fill(first.begin() + s.begin[node], first.begin() + s.end_of(node), node);
@@ -57,10 +59,18 @@ placement greedy(const problem& p, Key key) {
   std::vector<bool> taken(p.nodes);
   std::size_t holes = p.nodes;
   std::vector<std::uint32_t> chosen;
+  std::vector<const node_set*> cyclic;  // taken groups that could wait for each other
   for (const std::uint32_t e : order) {
     bool fits = true;
     for_each_node(s, first[e], e, [&](std::uint32_t node) { fits = fits && !taken[node]; });
     if (!fits) continue;
+    if (s.entries[e].may_cycle) {
+      cyclic.push_back(&p.candidates[s.entries[e].index].nodes);
+      if (!find_cycle(consumers, cyclic).empty()) {
+        cyclic.pop_back();
+        continue;
+      }
+    }
     for_each_node(s, first[e], e, [&](std::uint32_t node) { taken[node] = true; });
     chosen.push_back(s.entries[e].index);
     holes -= s.entries[e].size;
@@ -72,9 +82,10 @@ placement greedy(const problem& p, Key key) {
   const std::vector<std::uint64_t> nothing(s.words);
   std::size_t steps = std::numeric_limits<std::size_t>::max();
   chosen.clear();
+  // Where the rest cannot be completed, groups that might wait for each other are left alone.
   for (std::size_t i = 0; i + 1 < s.cuts.size();
        ++i) {  // by pieces: a dead end is never stepped back from across a cut
-    const auto plan = first_fit(s, by_node, s.cuts[i], nothing, s.cuts[i + 1], steps);
+    const auto plan = first_fit(s, by_node, s.cuts[i], nothing, s.cuts[i + 1], steps, false);
     if (!plan) {
       throw error(error_kind::unsupported, "no set of candidates covers every node exactly once",
                   "search, nodes " + std::to_string(s.cuts[i]) + " to " + std::to_string(s.cuts[i + 1] - 1),
@@ -123,7 +134,7 @@ inline placement greedy_by_size(const problem& p) {
 /// costs are too large to be added exactly.
 inline placement exact_by_rank(const problem& p, std::span<const std::uint32_t> rank, const limits& l = {}) {
   detail::check_ranks(p, rank);
-  check(p);
+  const std::vector<bool> may_cycle = check(p);
   std::vector<std::int64_t> costs = detail::costs_of(p);
   // No plan costs more than its nodes' dearest shares. One node at a rank one higher must weigh more than that.
   std::vector<std::int64_t> dearest(p.nodes);
@@ -142,10 +153,8 @@ inline placement exact_by_rank(const problem& p, std::span<const std::uint32_t> 
   for (std::size_t i = 0; i < costs.size(); ++i) {
     costs[i] += weight * rank[i] * static_cast<std::int64_t>(p.candidates[i].nodes.size());
   }
-  placement plan = detail::solve(p, costs, l);
-  std::int64_t cost = 0;
-  for (const std::uint32_t i : plan.chosen) cost += picoseconds(p.candidates[i].cost_ms);
-  plan.cost_ms = milliseconds(cost);
+  placement plan = detail::solve(p, costs, may_cycle, l);
+  plan.cost_ms = milliseconds(cost_of(p, plan.chosen));
   plan.lower_bound_ms = plan.optimal ? plan.cost_ms : 0;
   return plan;
 }

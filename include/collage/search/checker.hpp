@@ -4,10 +4,13 @@
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
 
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -95,11 +98,55 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
   return "the groups wait for each other in a cycle; among or behind it are candidates " + stuck;
 }
 
-/// As above, and what the placement says about itself: groups ordered by first node, the cost their sum, the lower
-/// bound not above it, `optimal` only without a gap.
+namespace detail {
+
+/// What the values of a legal plan cost at the borders of its groups, in milliseconds; how many costs were added.
+inline double cost_of_borders(const problem& p, std::span<const std::uint32_t> chosen, std::size_t& added) {
+  std::map<std::uint32_t, std::uint32_t> group;  // by node: the candidate that covers it
+  for (const std::uint32_t index : chosen)
+    for (const std::uint32_t node : p.candidates[index].nodes) group[node] = index;
+  const auto layout_in = [&](std::uint32_t index, std::size_t value) -> std::uint32_t {
+    for (const border& at : p.candidates[index].borders)
+      if (at.value == value) return at.layout;
+    return 0;
+  };
+  double sum = 0;
+  // Each conversion and each switch once: (value, from, to).
+  std::set<std::array<std::size_t, 3>> conversions, switches;
+  const auto read = [&](std::size_t value, std::optional<std::uint32_t> producer, std::optional<std::uint32_t> reader) {
+    if (producer && reader && group.at(*producer) == group.at(*reader)) return;
+    const std::size_t from = producer ? layout_in(group.at(*producer), value) : 0;
+    const std::size_t to = reader ? layout_in(group.at(*reader), value) : 0;
+    if (from != to && !p.values.empty() && !p.values[value].convert_ms.empty() &&
+        conversions.insert({value, from, to}).second) {
+      sum += p.values[value].convert_ms[from * p.layouts + to];
+      ++added;
+    }
+    if (!producer || !reader || p.switch_ms.empty()) return;
+    const std::size_t here = p.candidates[group.at(*producer)].runtime, there = p.candidates[group.at(*reader)].runtime;
+    if (here == there || !switches.insert({value, here, there}).second) return;
+    sum += p.switch_ms[here * p.runtimes + there];
+    ++added;
+  };
+  for (std::size_t v = 0; v < p.values.size(); ++v) {
+    const value& at = p.values[v];
+    const auto producer = at.producer == node_set::none ? std::nullopt : std::optional(at.producer);
+    for (const std::uint32_t reader : at.readers) read(v, producer, reader);
+    if (at.is_output) read(v, producer, std::nullopt);
+  }
+  if (p.values.empty())
+    for (const auto& [from, to] : p.edges) read(from, from, to);
+  return sum;
+}
+
+}  // namespace detail
+
+/// As above, and what the placement says about itself: groups ordered by first node, the cost that of the groups and their
+/// borders, the lower bound not above it, `optimal` only without a gap.
 inline std::optional<std::string> violation(const problem& p, const placement& plan) {
   if (auto found = violation(p, std::span(plan.chosen))) return found;
-  double sum = 0;
+  std::size_t added = plan.chosen.size();
+  double sum = detail::cost_of_borders(p, plan.chosen, added);
   std::uint32_t last = 0;
   for (const std::uint32_t index : plan.chosen) {
     const candidate& c = p.candidates[index];
@@ -107,8 +154,8 @@ inline std::optional<std::string> violation(const problem& p, const placement& p
     last = c.nodes.first();
     sum += c.cost_ms;
   }
-  // Half a picosecond of rounding per group, and what doubles lose in the sum.
-  const double allowed = 1e-9 * static_cast<double>(plan.chosen.size() + 1) + 1e-12 * sum;
+  // Half a picosecond of rounding for each cost, and what doubles lose in the sum.
+  const double allowed = 1e-9 * static_cast<double>(added + 1) + 1e-12 * sum;
   if (!(std::abs(sum - plan.cost_ms) <= allowed)) {
     return "the cost is given as " + std::to_string(plan.cost_ms) + " ms but the groups cost " + std::to_string(sum) +
            " ms";

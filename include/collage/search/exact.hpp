@@ -3,17 +3,16 @@
 
 #include <collage/error.hpp>
 #include <collage/search/detail/first_fit.hpp>
+#include <collage/search/detail/forms.hpp>
+#include <collage/search/detail/piece_search.hpp>
 #include <collage/search/detail/space.hpp>
-#include <collage/search/detail/state_table.hpp>
+#include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -24,246 +23,169 @@ namespace collage::inline v0::search {
 
 namespace detail {
 
-/// Counts down what a search may still spend.
-class allowance {
- public:
-  explicit allowance(const limits& l) : states_(l.states), timed_(l.time != std::chrono::nanoseconds::max()) {
-    if (!timed_) return;
-    const auto now = clock::now();
-    // A time beyond the clock's range is no limit.
-    timed_ = l.time < clock::time_point::max() - now;
-    if (timed_) end_ = now + std::chrono::duration_cast<clock::duration>(l.time);
-  }
-  /// Takes one state; false when the search has to stop. The clock is read rarely: it costs as much as a state.
-  bool take() {
-    if (over_ || states_ == 0) return false;
-    if (timed_ && reads_++ % 16 == 0 && clock::now() >= end_) {
-      over_ = true;
-      return false;
-    }
-    --states_;
-    return true;
-  }
-
- private:
-  using clock = std::chrono::steady_clock;
-  std::size_t states_;
-  bool timed_;
-  bool over_ = false;
-  unsigned reads_ = 0;
-  clock::time_point end_{};
+/// Consecutive pieces that pass on values whose form matters. Those between them are independent.
+struct segment {
+  std::size_t first = 0, last = 0;  ///< into `space::cuts`: from cuts[first] to cuts[last]
 };
 
-/// Searches the pieces of a space between its cuts, one at a time.
-class piece_search {
- public:
-  explicit piece_search(const space& s) : space_(s), states_(s.words), covered_(s.words), next_(s.words) {}
-
-  struct result {
-    std::vector<std::uint32_t> entries;  // ordered by first node
-    std::int64_t lower_excess = 0;       // no plan of the piece has less excess
-    bool optimal = false;
-  };
-
-  /// The nodes from `begin` to `end`, which are cuts. Empty when no set of entries covers them exactly.
-  std::optional<result> solve(std::uint32_t begin, std::uint32_t end, allowance& left) {
-    states_.clear();
-    records_.clear();
-    open_.clear();
-    std::fill(next_.begin(), next_.end(), 0);
-    reach(begin, 0, 0, {no_state, 0});
-    while (!open_.empty()) {
-      const waiting best = open_.front();
-      const bool stale = records_[best.state].expanded;
-      if (!stale && best.position == end) return result{path_to(best.state), best.excess, true};
-      if (!stale && !left.take()) return incumbent(begin, end);
-      std::pop_heap(open_.begin(), open_.end(), std::greater<>());
-      open_.pop_back();
-      if (!stale) expand(best);
-    }
-    return std::nullopt;
+inline std::vector<segment> segments_of(const space& s, const forms& f) {
+  std::vector<segment> list;
+  if (s.cuts.empty()) return list;
+  // How many values are touched on both sides of each position.
+  std::vector<std::int32_t> across(s.nodes + 1);
+  for (const forms::tracked& v : f.values()) {
+    ++across[v.first + 1];
+    --across[v.last + 1];
   }
+  for (std::size_t i = 1; i < across.size(); ++i) across[i] += across[i - 1];
+  for (std::size_t i = 0, first = 0; i + 1 < s.cuts.size(); ++i)
+    if (i + 2 == s.cuts.size() || across[s.cuts[i + 1]] == 0) {
+      list.push_back({first, i + 1});
+      first = i + 1;
+    }
+  return list;
+}
 
-  std::size_t expanded() const { return expanded_; }
-  std::size_t transitions() const { return transitions_; }
+/// The exact search over costs given in picoseconds.
+class exact_search {
+ public:
+  /// `may_cycle` is what `check` answered for `p`.
+  exact_search(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
+               const limits& l)
+      : problem_(p),
+        costs_(costs),
+        space_(make_space(p, costs, may_cycle, true)),
+        forms_(p, space_),
+        consumers_(p),
+        search_(p, space_, forms_, consumers_),
+        left_(l) {}
+
+  placement run() {
+    std::vector<segment> order = segments_of(space_, forms_);
+    // Small ones first, so that one that exhausts the limit leaves no other without an answer.
+    const auto width = [this](const segment& s) { return space_.cuts[s.last] - space_.cuts[s.first]; };
+    std::ranges::sort(order, {}, [&](const segment& s) { return std::pair(width(s), s.first); });
+    found_.optimal = true;
+    lower_ = space_.bound;
+    for (const segment& s : order) solve(s);
+    std::ranges::sort(found_.chosen, {}, [this](std::uint32_t i) { return problem_.candidates[i].nodes.first(); });
+    found_.cost_ms = milliseconds(cost_of(problem_, costs_, found_.chosen));
+    found_.lower_bound_ms = milliseconds(lower_);
+    found_.states = search_.expanded();
+    found_.transitions = search_.transitions();
+    return std::move(found_);
+  }
 
  private:
-  static constexpr std::uint32_t no_state = 0xffff'ffffu;
+  using outcome = piece_search::outcome;
 
-  struct arrival {
-    std::uint32_t from;   // a state
-    std::uint32_t entry;  // taken there
-  };
-  struct record {
-    std::int64_t excess;
-    std::uint32_t groups;
-    arrival by;
-    bool expanded;
-  };
-  /// Ordered by excess, then by position: a way to a state comes from an earlier position at no greater excess, so all
-  /// ways that tie for a state are known before it is expanded, and its record is final then. The tie rule rests on it.
-  struct waiting {
-    std::int64_t excess;
-    std::uint32_t position;
-    std::uint32_t state;
-    friend auto operator<=>(const waiting&, const waiting&) = default;
-  };
-
-  void expand(const waiting& at) {
-    ++expanded_;
-    records_[at.state].expanded = true;
-    const std::uint32_t groups = records_[at.state].groups + 1;
-    std::ranges::copy(states_.mask(at.state), covered_.begin());
-    for (std::uint32_t e = space_.begin[at.position]; e < space_.end_of(at.position); ++e) {
-      const std::uint64_t* mask = space_.mask(e);
-      if (overlap(mask, covered_)) continue;
-      ++transitions_;
-      std::transform(covered_.begin(), covered_.end(), mask, next_.begin(), std::bit_or<>());
-      const std::uint32_t position = past_covered(at.position, next_);
-      reach(position, at.excess + space_.entries[e].excess, groups, {at.state, e});
-    }
-  }
-
-  /// Notes a way to the state (position, next_), if it is the best one so far.
-  void reach(std::uint32_t position, std::int64_t excess, std::uint32_t groups, arrival by) {
-    const auto [state, is_new] = states_.insert(position, next_);
-    if (is_new) {
-      records_.push_back({excess, groups, by, false});
-    } else {
-      record& known = records_[state];
-      if (excess > known.excess) return;
-      if (excess == known.excess) {
-        if (groups < known.groups || (groups == known.groups && precedes(by, known.by))) {
-          known.groups = groups;
-          known.by = by;
-        }
-        return;
+  void solve(const segment& s) {
+    std::vector<crossing> all{{}};
+    cut_state at{{}, {0}};
+    for (std::size_t i = s.first; i < s.last; ++i) {
+      switch (search_.solve(space_.cuts[i], space_.cuts[i + 1], all, at, left_)) {
+        case outcome::found: continue;
+        case outcome::impossible:
+          throw error(
+              error_kind::unsupported, "no set of candidates covers every node exactly once",
+              "search, nodes " + std::to_string(space_.cuts[i]) + " to " + std::to_string(space_.cuts[i + 1] - 1),
+              "give every node a candidate of its own");
+        case outcome::stopped: settle(s, i, all); return;
       }
-      known = {excess, groups, by, false};
     }
-    open_.push_back({excess, position, state});
-    std::push_heap(open_.begin(), open_.end(), std::greater<>());
+    const crossing& best = all[at.crossings.front()];  // behind the segment no value lives, and there is one
+    lower_ += best.excess;
+    for (const std::uint32_t e : entries_to(all, best)) found_.chosen.push_back(space_.entries[e].index);
   }
 
-  /// Whether the plan that arrives by `a` has the lexicographically smaller sorted list of candidates than the one by
-  /// `b`. They have equally many and cover the same nodes, so what they share does not matter, now or later, and only
-  /// the ways since they parted are looked at.
-  bool precedes(arrival a, arrival b) {
-    const auto index = [this](arrival by) { return space_.entries[by.entry].index; };
-    ours_.assign(1, index(a));
-    theirs_.assign(1, index(b));
-    while (a.from != b.from) {
-      const bool a_is_further = states_.position(a.from) >= states_.position(b.from);
-      arrival& further = a_is_further ? a : b;
-      further = records_[further.from].by;
-      (a_is_further ? ours_ : theirs_).push_back(index(further));
-    }
-    std::ranges::sort(ours_);
-    std::ranges::sort(theirs_);
-    return ours_ < theirs_;
-  }
-
-  std::vector<std::uint32_t> path_to(std::uint32_t state) const {
-    std::vector<std::uint32_t> entries;
-    for (arrival by = records_[state].by; by.from != no_state; by = records_[by.from].by) entries.push_back(by.entry);
+  static std::vector<std::uint32_t> entries_to(const std::vector<crossing>& all, const crossing& last) {
+    std::vector<std::uint32_t> entries(last.entries.rbegin(), last.entries.rend());
+    for (std::uint32_t c = last.before; c != crossing::none; c = all[c].before)
+      entries.insert(entries.end(), all[c].entries.rbegin(), all[c].entries.rend());
     std::ranges::reverse(entries);
     return entries;
   }
 
-  std::int64_t excess_of(std::span<const std::uint32_t> entries) const {
-    std::int64_t sum = 0;
-    for (const std::uint32_t e : entries) sum += space_.entries[e].excess;
-    return sum;
-  }
-
-  /// The plan to answer with when the search has to stop: the better of the greedy plan of the piece and the greedy
-  /// completion of the open state that is furthest. Greedy is least excess per node.
-  result incumbent(std::uint32_t begin, std::uint32_t end) {
+  /// The plan to answer with when the search has to stop in piece `piece`: the better of the greedy plan of the segment
+  /// and the greedy completion of the open state that is furthest. Greedy is least excess per node.
+  void settle(const segment& s, std::size_t piece, const std::vector<crossing>& all) {
     const std::vector<std::uint32_t> order = preference(space_, [](const entry& a, const entry& b) {
       const double per_node_a = static_cast<double>(a.excess) / a.size;
       const double per_node_b = static_cast<double>(b.excess) / b.size;
       if (per_node_a != per_node_b) return per_node_a < per_node_b;
       return a.size != b.size ? a.size > b.size : a.index < b.index;
     });
-    // Enough to complete a plan wherever nodes can be covered alone, and bounded: a limit must end the search.
-    const std::size_t most_steps = 64 * space_.entries.size() + 1'000'000;
-    std::size_t steps = most_steps;
-    const std::vector<std::uint64_t> nothing(space_.words);
-    auto plan = first_fit(space_, order, begin, nothing, end, steps);
-    const auto furthest = std::ranges::max_element(open_, [this](const waiting& a, const waiting& b) {
-      return std::pair(a.position, -records_[a.state].excess) < std::pair(b.position, -records_[b.state].excess);
-    });
-    steps = most_steps;
-    if (auto rest = first_fit(space_, order, furthest->position, states_.mask(furthest->state), end, steps)) {
-      std::vector<std::uint32_t> other = path_to(furthest->state);
-      other.insert(other.end(), rest->begin(), rest->end());
-      if (!plan || excess_of(other) < excess_of(*plan)) plan = std::move(other);
-    }
+    auto plan = completed(s, order, {}, s.first, space_.cuts[s.first], std::vector<std::uint64_t>(space_.words));
+    const piece_search::frontier at = search_.furthest();
+    auto other = completed(s, order, entries_to(all, at.way), piece, at.position, at.covered);
+    if (!plan || (other && excess_of(*other) < excess_of(*plan))) plan = std::move(other);
     if (!plan) {
-      throw error(error_kind::failure, "the limit ended the search before any complete plan was found",
-                  "search, nodes " + std::to_string(begin) + " to " + std::to_string(end - 1),
-                  "raise the limit, or give every node a candidate of its own");
+      throw error(
+          error_kind::failure, "the limit ended the search before any complete plan was found",
+          "search, nodes " + std::to_string(space_.cuts[s.first]) + " to " + std::to_string(space_.cuts[s.last] - 1),
+          "raise the limit, or give every node a candidate of its own");
     }
-    const std::int64_t lower = open_.front().excess;  // the least that any way onwards can still end with
-    const bool optimal = excess_of(*plan) == lower;
-    return {std::move(*plan), lower, optimal};
+    const std::int64_t lower = search_.lower_excess();
+    found_.optimal = found_.optimal && excess_of(*plan) == lower;
+    lower_ += lower;
+    for (const std::uint32_t e : *plan) found_.chosen.push_back(space_.entries[e].index);
   }
 
-  const space& space_;
-  state_table states_;
-  std::vector<record> records_;  // by state
-  std::vector<waiting> open_;    // a heap; a state that got better is in it more than once
-  std::vector<std::uint64_t> covered_, next_;
-  std::vector<std::uint32_t> ours_, theirs_;
-  std::size_t expanded_ = 0;
-  std::size_t transitions_ = 0;
+  /// Entries up to a state, completed greedily to the end of the segment, piece by piece. Nothing where that would take
+  /// too long or groups would wait for each other.
+  std::optional<std::vector<std::uint32_t>> completed(const segment& s, std::span<const std::uint32_t> order,
+                                                      const std::vector<std::uint32_t>& way, std::size_t piece,
+                                                      std::uint32_t position,
+                                                      const std::vector<std::uint64_t>& covered) {
+    for (const bool with_cycles : {true, false}) {
+      std::vector<std::uint32_t> plan = way;
+      // Enough to complete a plan wherever nodes can be covered alone, and bounded: a limit must end the search.
+      std::size_t steps = 64 * space_.entries.size() + 1'000'000;
+      std::uint32_t from = position;
+      std::vector<std::uint64_t> mask = covered;
+      std::size_t i = piece;
+      for (; i < s.last; ++i) {
+        const auto rest = first_fit(space_, order, from, mask, space_.cuts[i + 1], steps, with_cycles);
+        if (!rest) break;
+        plan.insert(plan.end(), rest->begin(), rest->end());
+        from = space_.cuts[i + 1];
+        std::ranges::fill(mask, 0);
+      }
+      if (i < s.last) continue;
+      std::vector<const node_set*> groups;
+      for (const std::uint32_t e : plan)
+        if (space_.entries[e].may_cycle) groups.push_back(&problem_.candidates[space_.entries[e].index].nodes);
+      if (find_cycle(consumers_, groups).empty()) return plan;
+    }
+    return std::nullopt;
+  }
+
+  /// What entries that cover a segment cost above the bound, borders included.
+  std::int64_t excess_of(std::span<const std::uint32_t> entries) const {
+    std::int64_t sum = 0;
+    std::vector<std::uint32_t> chosen;
+    for (const std::uint32_t e : entries) {
+      sum += space_.entries[e].excess - space_.entries[e].cost;
+      chosen.push_back(space_.entries[e].index);
+    }
+    return sum + cost_of(problem_, costs_, chosen);
+  }
+
+  const problem& problem_;
+  std::span<const std::int64_t> costs_;
+  const space space_;
+  const forms forms_;
+  const neighbour_lists consumers_;
+  piece_search search_;
+  allowance left_;
+  placement found_;
+  std::int64_t lower_ = 0;
 };
 
-/// The exact search over costs given in picoseconds; `p` must have passed `check`.
-inline placement solve(const problem& p, std::span<const std::int64_t> costs, const limits& l) {
-  const space s = make_space(p, costs, true);
-  const std::size_t pieces = s.cuts.empty() ? 0 : s.cuts.size() - 1;
-  std::vector<std::size_t> order(pieces);
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  // Small pieces first, so that one that exhausts the limit leaves no other without an answer.
-  std::ranges::sort(order, {}, [&](std::size_t i) { return std::pair(s.cuts[i + 1] - s.cuts[i], i); });
-
-  allowance left(l);
-  piece_search search(s);
-  std::vector<std::vector<std::uint32_t>> plans(pieces);
-  std::int64_t lower = s.bound;
-  placement found;
-  found.optimal = true;
-  for (const std::size_t i : order) {
-    auto solved = search.solve(s.cuts[i], s.cuts[i + 1], left);
-    if (!solved) {
-      throw error(error_kind::unsupported, "no set of candidates covers every node exactly once",
-                  "search, nodes " + std::to_string(s.cuts[i]) + " to " + std::to_string(s.cuts[i + 1] - 1),
-                  "give every node a candidate of its own");
-    }
-    plans[i] = std::move(solved->entries);
-    lower += solved->lower_excess;
-    found.optimal = found.optimal && solved->optimal;
-  }
-  std::int64_t cost = 0;
-  for (const auto& plan : plans) {
-    for (const std::uint32_t e : plan) {
-      found.chosen.push_back(s.entries[e].index);
-      cost += s.entries[e].cost;
-    }
-  }
-  found.cost_ms = milliseconds(cost);
-  found.lower_bound_ms = milliseconds(lower);
-  found.states = search.expanded();
-  found.transitions = search.transitions();
-  return found;
-}
-
-inline std::vector<std::int64_t> costs_of(const problem& p) {
-  std::vector<std::int64_t> costs;
-  costs.reserve(p.candidates.size());
-  for (const candidate& c : p.candidates) costs.push_back(picoseconds(c.cost_ms));
-  return costs;
+/// The exact search over costs given in picoseconds.
+inline placement solve(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
+                       const limits& l) {
+  return exact_search(p, costs, may_cycle, l).run();
 }
 
 }  // namespace detail
@@ -271,8 +193,13 @@ inline std::vector<std::int64_t> costs_of(const problem& p) {
 /// The cheapest set of candidates that covers every node exactly once.
 ///
 /// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only
-/// and a state is that node with the covered set beyond it. Best first over states (A*; Hart, Nilsson, Raphael 1968)
-/// with the bound from each node's cheapest share, piece by piece between positions that no candidate straddles.
+/// and a state is that node with the covered set beyond it, and for each value between covered and uncovered nodes the
+/// layouts and runtimes in which it exists or is needed. Best first over states (A*; Hart, Nilsson, Raphael 1968) with
+/// the bound from each node's cheapest share, piece by piece between positions that no candidate straddles; of two states
+/// that differ in forms alone one is dropped when converting what the other has costs less than it is behind.
+///
+/// Groups with several entries and several exits may wait for each other: a best plan in which some do is forbidden by
+/// those groups and the search goes on, with its cost as a lower bound.
 ///
 /// Tie rule: of the plans of least cost (in whole picoseconds) those with the fewest groups, of these the one whose
 /// sorted list of candidate indices is lexicographically smallest. So the answer depends on the costs and on the order
@@ -285,8 +212,8 @@ inline std::vector<std::int64_t> costs_of(const problem& p) {
 ///
 /// Throws what `check` throws, and `error_kind::unsupported` when no set of candidates covers every node exactly once.
 inline placement exact(const problem& p, const limits& l = {}) {
-  check(p);
-  return detail::solve(p, detail::costs_of(p), l);
+  const std::vector<bool> may_cycle = check(p);
+  return detail::solve(p, detail::costs_of(p), may_cycle, l);
 }
 
 }  // namespace collage::inline v0::search

@@ -12,11 +12,11 @@ namespace collage::inline v0::search {
 struct placement {
   /// Indices into `problem::candidates`, ordered by the first node of each.
   std::vector<std::uint32_t> chosen;
-  /// Sum of the chosen candidates' costs in milliseconds, added exactly (see `picoseconds`).
+  /// The plan's cost in milliseconds as `problem` says, added exactly (see `picoseconds`).
   double cost_ms = 0;
   /// No plan for the same problem costs less. Equal to `cost_ms` when `optimal`.
   double lower_bound_ms = 0;
-  /// States expanded: distinct pairs (first uncovered node, covered set beyond it).
+  /// States expanded: distinct triples (first uncovered node, covered set beyond it, forms of the values between).
   std::size_t states = 0;
   /// Candidates that were tried from those states and fitted.
   std::size_t transitions = 0;
@@ -31,6 +31,8 @@ struct placement {
 struct limits {
   /// Most states expanded, summed over the pieces of the graph. The result under this limit is deterministic.
   std::size_t states = 4'000'000;
+  /// Most memory for the states that are kept at one time.
+  std::size_t bytes = std::size_t{2} << 30U;
   /// Longest time for the search. Looked at between states; 0 asks for the incumbent at once.
   std::chrono::nanoseconds time = std::chrono::nanoseconds::max();
 };

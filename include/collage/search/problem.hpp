@@ -16,6 +16,14 @@
 
 namespace collage::inline v0::search {
 
+/// How a candidate meets a value at its border: the layout (a memory space counts as one) in which it reads the value
+/// from outside, or in which it writes one that is read outside.
+struct border {
+  std::uint32_t value = 0;   ///< index into `problem::values`
+  std::uint32_t layout = 0;  ///< below `problem::layouts`
+  friend auto operator<=>(const border&, const border&) = default;
+};
+
 /// A group of nodes that one kernel computes, and what that costs.
 struct candidate {
   node_set nodes;
@@ -23,10 +31,32 @@ struct candidate {
   double cost_ms = 0;
   /// The caller's own number, carried along and named in errors; the search never looks at it.
   std::uint32_t tag = 0;
+  /// Whose threads or stream it runs on: below `problem::runtimes`.
+  std::uint32_t runtime = 0;
+  /// Ascending by value. Values that are not listed are read and written in layout 0.
+  std::vector<border> borders = {};
+};
+
+/// What nodes pass on to each other.
+struct value {
+  /// The node that computes it; `node_set::none` for what the network is given, in layout 0 and by no runtime.
+  std::uint32_t producer = node_set::none;
+  /// Nodes that read it, ascending, each once.
+  std::vector<std::uint32_t> readers;
+  /// Whether it is read outside the graph as well, which is in layout 0.
+  bool is_output = false;
+  /// What making it over costs, in milliseconds, as `layouts` rows: [from * layouts + to]. Empty: nothing.
+  std::vector<double> convert_ms = {};
 };
 
 /// A placement problem. Nothing in it says what a node computes.
+///
+/// The cost of a plan is the sum of its candidates' costs; and for each value and each layout other than the one it is
+/// written in, in which some group reads it, one conversion, however many read that; and for each value and each runtime
+/// other than its producer's that reads it, one switch. Nothing depends on the order of execution.
 struct problem {
+  static constexpr std::uint32_t most_layouts = 8, most_runtimes = 8;
+
   /// Nodes are 0 .. nodes - 1, numbered in a topological order. A good order keeps what is fused together near each
   /// other (depth first rather than level by level): the number of states grows with the number of open groups.
   std::size_t nodes = 0;
@@ -36,6 +66,15 @@ struct problem {
   /// Nodes whose value leaves the graph although a node of the graph may read it, too: each is an exit of every group
   /// it is in. Nodes that nothing reads count as such without being listed.
   std::vector<std::uint32_t> outputs;
+
+  /// How many layouts a value may have; with more than one, `values` has to be there.
+  std::uint32_t layouts = 1;
+  std::uint32_t runtimes = 1;
+  /// What handing a value from one runtime to another costs, in milliseconds: [from * runtimes + to]. Empty: nothing.
+  std::vector<double> switch_ms = {};
+  /// The values whose layout or runtime matters; each producer with its readers is an edge. Left empty, node i computes
+  /// value i, and whom it has an edge to reads it.
+  std::vector<value> values = {};
 };
 
 /// A cost as the search adds it: whole picoseconds, so that sums are exact and do not depend on their order. Two plans
@@ -46,16 +85,17 @@ inline double milliseconds(std::int64_t picoseconds) { return static_cast<double
 
 namespace detail {
 
-/// The consumers of each node, in one array.
-struct consumer_lists {
+/// The consumers of each node in one array, or the producers.
+struct neighbour_lists {
   std::vector<std::uint32_t> begin;
   std::vector<std::uint32_t> nodes;
 
-  explicit consumer_lists(const problem& p) : begin(p.nodes + 1), nodes(p.edges.size()) {
-    for (const auto& [producer, consumer] : p.edges) ++begin[producer + 1];
+  explicit neighbour_lists(const problem& p, bool forward = true) : begin(p.nodes + 1), nodes(p.edges.size()) {
+    for (const auto& [producer, consumer] : p.edges) ++begin[(forward ? producer : consumer) + 1];
     for (std::size_t i = 1; i < begin.size(); ++i) begin[i] += begin[i - 1];
     std::vector<std::uint32_t> at(begin.begin(), begin.end());
-    for (const auto& [producer, consumer] : p.edges) nodes[at[producer]++] = consumer;
+    for (const auto& [producer, consumer] : p.edges)
+      nodes[at[forward ? producer : consumer]++] = forward ? consumer : producer;
   }
   std::span<const std::uint32_t> of(std::uint32_t node) const {
     return std::span(nodes).subspan(begin[node], begin[node + 1] - begin[node]);
@@ -74,7 +114,7 @@ inline std::string list_of(std::span<const std::uint32_t> nodes) {
 }
 
 /// Collects the members whose value is needed outside the group. `exits` is the caller's, to spare an allocation.
-inline void find_exits(const node_set& group, const consumer_lists& consumers, const std::vector<bool>& is_output,
+inline void find_exits(const node_set& group, const neighbour_lists& consumers, const std::vector<bool>& is_output,
                        std::vector<std::uint32_t>& exits) {
   exits.clear();
   for (const std::uint32_t node : group) {
@@ -85,7 +125,7 @@ inline void find_exits(const node_set& group, const consumer_lists& consumers, c
 }
 
 /// A node outside the group that lies on a path from one member to another, if there is one.
-inline std::optional<std::uint32_t> node_between(const node_set& group, const consumer_lists& consumers) {
+inline std::optional<std::uint32_t> node_between(const node_set& group, const neighbour_lists& consumers) {
   const std::uint32_t first = group.first();
   const std::uint32_t last = group.last();
   std::vector<std::uint32_t> through(last - first + 1, node_set::none);  // by which outside node one gets here
@@ -139,22 +179,118 @@ inline std::vector<std::uint32_t> uncovered(const problem& p) {
   return holes;
 }
 
+namespace detail {
+
+/// Milliseconds that are finite, not negative and small enough to add, or what is wrong with them.
+inline const char* fault_of_cost(double cost, double most) {
+  if (cost >= 0 && cost <= most) return nullptr;
+  return std::isnan(cost)   ? "is not a number"
+         : std::isinf(cost) ? "is infinite"
+         : cost < 0         ? "is negative"
+                            : "is too large to be added exactly";
+}
+
+inline void check_table(const std::vector<double>& table, std::size_t side, double most, const std::string& where) {
+  using enum error_kind;
+  if (table.empty()) return;
+  if (table.size() != side * side)
+    throw error(invalid_argument,
+                "the table of costs has " + std::to_string(table.size()) + " entries for " + std::to_string(side) +
+                    " x " + std::to_string(side),
+                where);
+  for (std::size_t i = 0; i < table.size(); ++i)
+    if (const char* fault = fault_of_cost(table[i], most))
+      throw error(invalid_argument,
+                  "the cost from " + std::to_string(i / side) + " to " + std::to_string(i % side) + " " + fault, where,
+                  "leave out candidates that would need what cannot be done");
+}
+
+inline void check_values(const problem& p, double most) {
+  using enum error_kind;
+  const auto few = [](std::uint32_t count, std::uint32_t limit, const char* what) {
+    if (count >= 1 && count <= limit) return;
+    throw error(invalid_argument,
+                std::to_string(count) + " " + what + " are asked for, and there may be 1 to " + std::to_string(limit),
+                "search");
+  };
+  few(p.layouts, problem::most_layouts, "layouts");
+  few(p.runtimes, problem::most_runtimes, "runtimes");
+  if (p.layouts > 1 && p.values.empty() && p.nodes != 0)
+    throw error(invalid_argument, "there are several layouts and no values", "search", "list the values");
+  check_table(p.switch_ms, p.runtimes, most, "switches between runtimes");
+  for (std::size_t v = 0; v < p.values.size(); ++v) {
+    const value& at = p.values[v];
+    const std::string where = "value " + std::to_string(v);
+    check_table(at.convert_ms, p.layouts, most, where);
+    if (at.producer != node_set::none && at.producer >= p.nodes)
+      throw error(invalid_argument, "its producer is node " + std::to_string(at.producer) + ", which is not there",
+                  where);
+    for (std::size_t i = 0; i < at.readers.size(); ++i) {
+      const std::uint32_t reader = at.readers[i];
+      const bool late = at.producer == node_set::none || at.producer < reader;
+      if (reader >= p.nodes || !late || (i != 0 && at.readers[i - 1] >= reader))
+        throw error(invalid_argument,
+                    "its reader " + std::to_string(reader) + " is not there, before its producer or out of order",
+                    where);
+    }
+  }
+}
+
+inline void check_borders(const problem& p, std::size_t index) {
+  using enum error_kind;
+  const candidate& c = p.candidates[index];
+  if (c.runtime >= p.runtimes)
+    throw error(invalid_argument, "its runtime is " + std::to_string(c.runtime) + " of " + std::to_string(p.runtimes),
+                name_of(p, index));
+  for (std::size_t i = 0; i < c.borders.size(); ++i) {
+    const border& at = c.borders[i];
+    if (at.value >= p.values.size())
+      throw error(invalid_argument, "it names value " + std::to_string(at.value) + ", which is not there",
+                  name_of(p, index));
+    if (at.layout >= p.layouts)
+      throw error(invalid_argument,
+                  "it wants value " + std::to_string(at.value) + " in layout " + std::to_string(at.layout) + " of " +
+                      std::to_string(p.layouts),
+                  name_of(p, index));
+    if (i != 0 && c.borders[i - 1].value >= at.value)
+      throw error(invalid_argument, "its borders are not ascending by value", name_of(p, index));
+  }
+}
+
+/// Whether there is more than one member that reads what nodes outside compute, or no node at all: where there is one, it
+/// reaches all others inside the group.
+inline bool has_several_entries(const node_set& group, const neighbour_lists& producers) {
+  std::size_t entries = 0;
+  for (const std::uint32_t node : group) {
+    bool enters = producers.of(node).empty();
+    for (const std::uint32_t producer : producers.of(node)) enters = enters || !group.contains(producer);
+    entries += enters;
+  }
+  return entries > 1;
+}
+
+}  // namespace detail
+
 /// Throws `error` unless the searches can answer: edges ascend; every candidate has nodes, all of them the graph's, is
-/// convex, has one exit and a cost that is finite, not negative and small enough to add; every node has a candidate
-/// (else `error_kind::unsupported`, naming all such nodes at once).
+/// convex, has layouts and a runtime that are there and a cost that is finite, not negative and small enough to add;
+/// every node has a candidate (else `error_kind::unsupported`, naming all such nodes at once).
 ///
-/// Groups with one exit are all that is taken in this version. Every member of such a group reaches the exit inside
-/// the group, so whatever enters one reaches whatever leaves it, and groups of one exit can never form a cycle
-/// together. That is why the searches need no check of the quotient graph.
-inline void check(const problem& p) {
+/// Answers for each candidate whether it can be part of a cycle of groups. Whatever enters a convex group with one exit
+/// reaches what leaves it, and the same holds with one entry: groups of these kinds alone never wait for each other. Those
+/// with several entries and several exits may (edges 1 -> 3 and 2 -> 4, groups {1, 4} and {2, 3}).
+inline std::vector<bool> check(const problem& p) {
   using enum error_kind;
   detail::check_graph(p);
-  const detail::consumer_lists consumers(p);
+  // A plan has at most one candidate per node, so no sum can overflow below this.
+  const double terms = static_cast<double>(p.nodes + 1) + static_cast<double>(p.values.size() + p.nodes) *
+                                                              (p.layouts + p.runtimes > 2 ? p.layouts + p.runtimes : 0);
+  const double most_ms = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4) * 1e-9 / terms;
+  detail::check_values(p, most_ms);
+  const detail::neighbour_lists consumers(p);
+  std::optional<detail::neighbour_lists> producers;  // of interest to few
   std::vector<bool> is_output(p.nodes);
   for (const std::uint32_t node : p.outputs) is_output[node] = true;
-  // A plan has at most one candidate per node, so no sum can overflow below this.
-  const double most_ms =
-      static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4) * 1e-9 / static_cast<double>(p.nodes + 1);
+  std::vector<bool> may_cycle(p.candidates.size());
   std::vector<std::uint32_t> exits;
   for (std::size_t i = 0; i < p.candidates.size(); ++i) {
     const candidate& c = p.candidates[i];
@@ -165,14 +301,10 @@ inline void check(const problem& p) {
                       std::to_string(p.nodes) + " nodes",
                   detail::name_of(p, i));
     }
-    if (!(c.cost_ms >= 0 && c.cost_ms <= most_ms)) {
-      throw error(invalid_argument,
-                  std::isnan(c.cost_ms)   ? "its cost is not a number"
-                  : std::isinf(c.cost_ms) ? "its cost is infinite"
-                  : c.cost_ms < 0         ? "its cost is negative"
-                                          : "its cost is too large to be added exactly",
-                  detail::name_of(p, i), "leave out candidates that could not be measured");
-    }
+    if (const char* fault = detail::fault_of_cost(c.cost_ms, most_ms))
+      throw error(invalid_argument, std::string("its cost ") + fault, detail::name_of(p, i),
+                  "leave out candidates that could not be measured");
+    detail::check_borders(p, i);
     detail::find_exits(c.nodes, consumers, is_output, exits);
     if (exits.size() == 1) continue;  // one exit implies convex: a path that leaves from elsewhere is another exit
     if (const auto between = detail::node_between(c.nodes, consumers)) {
@@ -181,15 +313,14 @@ inline void check(const problem& p) {
                       " leaves it through node " + std::to_string(*between),
                   detail::name_of(p, i));
     }
-    throw error(invalid_argument,
-                "it has " + std::to_string(exits.size()) + " exits (" + detail::list_of(exits) +
-                    ") but only groups with one exit are supported",
-                detail::name_of(p, i));
+    if (!producers) producers.emplace(p, false);
+    may_cycle[i] = detail::has_several_entries(c.nodes, *producers);
   }
   if (const std::vector<std::uint32_t> holes = uncovered(p); !holes.empty()) {
     throw error(unsupported, "no candidate covers " + detail::list_of(holes), "search",
                 "add a backend that takes " + std::string(holes.size() == 1 ? "it" : "them"));
   }
+  return may_cycle;
 }
 
 }  // namespace collage::inline v0::search

@@ -36,10 +36,11 @@ std::vector<std::uint32_t> preference(const space& s, Before before) {
 
 /// Walks the nodes up to `end` (a cut) and gives the first uncovered one the first entry in `order` that fits, stepping
 /// back when nothing fits. States without a completion are remembered, so each is left once: a plan is found if there
-/// is one. `steps` bounds the entries tried and is counted down; the walk gives up when it reaches 0.
+/// is one. `steps` bounds the entries tried and is counted down; the walk gives up when it reaches 0. Entries that may be
+/// part of a cycle are taken only `with_cycles`.
 inline std::optional<std::vector<std::uint32_t>> first_fit(const space& s, std::span<const std::uint32_t> order,
                                                            std::uint32_t position, std::span<const std::uint64_t> mask,
-                                                           std::uint32_t end, std::size_t& steps) {
+                                                           std::uint32_t end, std::size_t& steps, bool with_cycles) {
   struct step {
     std::uint32_t position;
     std::uint32_t next;  // into order
@@ -63,7 +64,7 @@ inline std::optional<std::vector<std::uint32_t>> first_fit(const space& s, std::
     if (steps == 0) return std::nullopt;
     --steps;
     const std::uint32_t e = order[at.next++];
-    if (overlap(s.mask(e), covered)) continue;
+    if (overlap(s.mask(e), covered) || (s.entries[e].may_cycle && !with_cycles)) continue;
     std::transform(covered.begin(), covered.end(), s.mask(e), next_mask.begin(), std::bit_or<>());
     const std::uint32_t next = past_covered(at.position, next_mask);
     if (next < end && dead.contains(next, next_mask)) continue;

@@ -1,6 +1,7 @@
 // A problem made ready for walking it in canonical order.
 #pragma once
 
+#include <collage/search/objective.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -20,6 +21,7 @@ struct entry {
   std::int64_t excess = 0;  ///< cost less the shares of its nodes, never negative
   std::uint32_t index = 0;  ///< into `problem::candidates`
   std::uint32_t size = 0;   ///< how many nodes
+  bool may_cycle = false;   ///< can wait for another group that waits for it
 };
 
 /// The candidates of a problem by their first node, which is the node that calls for them in canonical order, each
@@ -54,9 +56,10 @@ inline void write_mask(const node_set& nodes, std::uint64_t* mask) {
   }
 }
 
-/// Leaves out entries that no best plan contains: another one covers the same nodes for less (at the same cost, with
-/// a lower index), or the nodes one by one cost less in sum. Ties of the second kind stay: fewer groups win them.
-inline void drop_dominated(space& s) {
+/// Leaves out entries that no best plan contains: another one covers the same nodes and meets their values in the same
+/// way for less (at the same cost, with a lower index); or, where borders cost nothing, the nodes one by one cost less in
+/// sum. Ties of the second kind stay: fewer groups win them.
+inline void drop_dominated(space& s, const problem& p) {
   std::vector<std::int64_t> alone(s.nodes, -1);
   for (std::uint32_t node = 0; node < s.nodes; ++node) {
     for (std::uint32_t e = s.begin[node]; e < s.end_of(node); ++e) {
@@ -64,6 +67,7 @@ inline void drop_dominated(space& s) {
       if (at.size == 1 && (alone[node] < 0 || at.cost < alone[node])) alone[node] = at.cost;
     }
   }
+  const bool free_borders = !has_borders(p);
   const auto loses_to_single_nodes = [&](std::uint32_t node, std::uint32_t e) {
     std::int64_t sum = 0;
     for (std::size_t w = 0; w < s.words; ++w) {
@@ -75,21 +79,33 @@ inline void drop_dominated(space& s) {
     }
     return sum < s.entries[e].cost;
   };
+  const auto are_twins = [&](std::uint32_t a, std::uint32_t b) {
+    if (!std::equal(s.mask(a), s.mask(a) + s.words, s.mask(b))) return false;
+    if (free_borders) return true;
+    const candidate& first = p.candidates[s.entries[a].index];
+    const candidate& second = p.candidates[s.entries[b].index];
+    return first.runtime == second.runtime && first.borders == second.borders;
+  };
+  std::vector<std::uint64_t> hashes;  // of the kept entries of one node: most comparisons end there
   std::uint32_t kept = 0;
   std::uint32_t from = 0;
   for (std::uint32_t node = 0; node < s.nodes; ++node) {
     const std::uint32_t to = s.end_of(node);
     const std::uint32_t first_kept = kept;
+    hashes.clear();
     for (std::uint32_t e = from; e < to; ++e) {
-      if (loses_to_single_nodes(node, e)) continue;
+      if (free_borders && loses_to_single_nodes(node, e)) continue;
+      std::uint64_t hash = 0;
+      for (std::size_t w = 0; w < s.words; ++w) hash = (hash ^ s.mask(e)[w]) * 0x9e37'79b9'7f4a'7c15u;
       std::uint32_t twin = first_kept;
-      while (twin < kept && !std::equal(s.mask(e), s.mask(e) + s.words, s.mask(twin))) ++twin;
+      while (twin < kept && (hashes[twin - first_kept] != hash || !are_twins(e, twin))) ++twin;
       const entry& at = s.entries[e];
       if (twin < kept) {
         entry& other = s.entries[twin];
         if (at.cost < other.cost || (at.cost == other.cost && at.index < other.index)) other = at;
         continue;
       }
+      hashes.push_back(hash);
       s.entries[kept] = at;
       std::copy_n(s.mask(e), s.words, s.masks.data() + kept * s.words);
       ++kept;
@@ -144,9 +160,10 @@ inline void add_cuts(space& s) {
   if (s.nodes != 0) s.cuts.push_back(s.nodes);
 }
 
-/// `costs` are the candidates' costs in picoseconds. With `reduce`, dominated candidates are left out.
-/// `p` must have passed `check`.
-inline space make_space(const problem& p, std::span<const std::int64_t> costs, bool reduce) {
+/// `costs` are the candidates' costs in picoseconds; `may_cycle` is what `check` answered. With `reduce`, dominated
+/// candidates are left out.
+inline space make_space(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
+                        bool reduce) {
   space s;
   s.nodes = static_cast<std::uint32_t>(p.nodes);
   s.begin.resize(p.nodes + 1);
@@ -164,10 +181,10 @@ inline space make_space(const problem& p, std::span<const std::int64_t> costs, b
   for (std::size_t i = 0; i < p.candidates.size(); ++i) {
     const node_set& nodes = p.candidates[i].nodes;
     const std::uint32_t e = at[nodes.first()]++;
-    s.entries[e] = {costs[i], 0, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(nodes.size())};
+    s.entries[e] = {costs[i], 0, static_cast<std::uint32_t>(i), static_cast<std::uint32_t>(nodes.size()), may_cycle[i]};
     write_mask(nodes, s.masks.data() + e * s.words);
   }
-  if (reduce) drop_dominated(s);
+  if (reduce) drop_dominated(s, p);
   add_bound(s);
   add_cuts(s);
   return s;

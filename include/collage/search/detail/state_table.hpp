@@ -55,6 +55,11 @@ class state_table {
     return slots_[find(position, mask)] != empty;
   }
 
+  std::size_t size_in_bytes() const {
+    return (slots_.capacity() + positions_.capacity()) * sizeof(std::uint32_t) +
+           masks_.capacity() * sizeof(std::uint64_t);
+  }
+
   /// Forgets all states. Keeps the memory, but costs no more than what is used again: pieces are many and mostly small.
   void clear() {
     positions_.clear();

@@ -1,0 +1,66 @@
+// Groups that wait for each other.
+#pragma once
+
+#include <collage/search/problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0::search::detail {
+
+/// The fewest of some disjoint groups that wait for each other in a cycle, as positions in `groups`; empty where none do.
+///
+/// Whatever covers the nodes between them, a path from one group to another is a path of the quotient graph. So whether
+/// groups wait for each other depends on them alone, and those with one entry or one exit, which pass on to their exits
+/// whatever enters them, need not be asked.
+inline std::vector<std::size_t> find_cycle(const neighbour_lists& consumers, std::span<const node_set* const> groups) {
+  constexpr std::size_t nobody = ~std::size_t{0};
+  if (groups.size() < 2) return {};
+  std::uint32_t low = node_set::none, high = 0;
+  for (const node_set* group : groups) {
+    low = std::min(low, group->first());
+    high = std::max(high, group->last());
+  }
+  std::vector<std::size_t> owner(high - low + 1, nobody);
+  for (std::size_t g = 0; g < groups.size(); ++g)
+    for (const std::uint32_t node : *groups[g]) owner[node - low] = g;
+
+  std::vector<std::vector<std::size_t>> reaches(groups.size());
+  std::vector<bool> reached(owner.size());
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    std::fill(reached.begin(), reached.end(), false);
+    for (std::uint32_t node = groups[g]->first(); node <= high; ++node) {
+      const std::size_t at = node - low;
+      if (owner[at] == g) reached[at] = true;
+      if (!reached[at]) continue;
+      if (owner[at] != g && owner[at] != nobody) reaches[g].push_back(owner[at]);
+      for (const std::uint32_t reader : consumers.of(node))
+        if (reader <= high) reached[reader - low] = true;
+    }
+    std::ranges::sort(reaches[g]);
+    const auto twins = std::ranges::unique(reaches[g]);
+    reaches[g].erase(twins.begin(), twins.end());
+  }
+
+  std::vector<std::size_t> shortest;
+  for (std::size_t start = 0; start < groups.size(); ++start) {
+    std::vector<std::size_t> from(groups.size(), nobody), queue{start};
+    for (std::size_t i = 0; i < queue.size() && from[start] == nobody; ++i)
+      for (const std::size_t next : reaches[queue[i]])
+        if (from[next] == nobody) {
+          from[next] = queue[i];
+          if (next == start) break;
+          queue.push_back(next);
+        }
+    if (from[start] == nobody) continue;
+    std::vector<std::size_t> cycle{start};
+    for (std::size_t g = from[start]; g != start; g = from[g]) cycle.push_back(g);
+    if (shortest.empty() || cycle.size() < shortest.size()) shortest = std::move(cycle);
+  }
+  return shortest;
+}
+
+}  // namespace collage::inline v0::search::detail

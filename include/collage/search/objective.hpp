@@ -1,0 +1,90 @@
+// What a set of candidates costs together.
+#pragma once
+
+#include <collage/search/problem.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0::search {
+
+namespace detail {
+
+/// Whether layouts or runtimes can cost anything.
+inline bool has_borders(const problem& p) { return p.layouts > 1 || (p.runtimes > 1 && !p.switch_ms.empty()); }
+
+/// The problem's values, or those that its edges imply.
+inline std::vector<value> values_of(const problem& p) {
+  if (!p.values.empty()) return p.values;
+  std::vector<value> values(p.nodes);
+  const neighbour_lists consumers(p);
+  for (std::uint32_t node = 0; node < p.nodes; ++node) {
+    values[node].producer = node;
+    const auto readers = consumers.of(node);
+    values[node].readers.assign(readers.begin(), readers.end());
+    std::ranges::sort(values[node].readers);
+    const auto twins = std::ranges::unique(values[node].readers);
+    values[node].readers.erase(twins.begin(), twins.end());
+  }
+  return values;
+}
+
+inline std::uint32_t layout_at(const candidate& c, std::uint32_t value) {
+  const auto at = std::ranges::lower_bound(c.borders, value, {}, &border::value);
+  return at != c.borders.end() && at->value == value ? at->layout : 0;
+}
+
+inline std::vector<std::int64_t> costs_of(const problem& p) {
+  std::vector<std::int64_t> costs;
+  costs.reserve(p.candidates.size());
+  for (const candidate& c : p.candidates) costs.push_back(picoseconds(c.cost_ms));
+  return costs;
+}
+
+/// In picoseconds, where candidate i costs `costs[i]`. Values that touch a node which nobody covers count as far as they
+/// are covered.
+inline std::int64_t cost_of(const problem& p, std::span<const std::int64_t> costs,
+                            std::span<const std::uint32_t> chosen) {
+  std::int64_t sum = 0;
+  for (const std::uint32_t i : chosen) sum += costs[i];
+  if (!has_borders(p)) return sum;
+  constexpr std::uint32_t nobody = node_set::none;
+  std::vector<std::uint32_t> group(p.nodes, nobody);
+  for (const std::uint32_t i : chosen)
+    for (const std::uint32_t node : p.candidates[i].nodes) group[node] = i;
+  const std::vector<value> values = values_of(p);
+  for (std::uint32_t v = 0; v < values.size(); ++v) {
+    const value& at = values[v];
+    const bool given = at.producer == nobody;
+    const std::uint32_t by = given ? nobody : group[at.producer];
+    if (!given && by == nobody) continue;
+    std::uint32_t layouts = at.is_output ? 1U : 0U, runtimes = 0;
+    for (const std::uint32_t reader : at.readers) {
+      const std::uint32_t who = group[reader];
+      if (who == nobody || who == by) continue;
+      layouts |= 1U << layout_at(p.candidates[who], v);
+      runtimes |= 1U << p.candidates[who].runtime;
+    }
+    const std::uint32_t from = given ? 0 : layout_at(p.candidates[by], v);
+    for (std::uint32_t to = 0; to < p.layouts && !at.convert_ms.empty(); ++to)
+      if (to != from && (layouts >> to & 1U) != 0) sum += picoseconds(at.convert_ms[from * p.layouts + to]);
+    if (given) continue;
+    const std::uint32_t runtime = p.candidates[by].runtime;
+    for (std::uint32_t to = 0; to < p.runtimes && !p.switch_ms.empty(); ++to)
+      if (to != runtime && (runtimes >> to & 1U) != 0) sum += picoseconds(p.switch_ms[runtime * p.runtimes + to]);
+  }
+  return sum;
+}
+
+}  // namespace detail
+
+/// The cost of a plan in picoseconds: candidates, conversions and switches, as `problem` says. `chosen` must be a
+/// partition of the nodes.
+inline std::int64_t cost_of(const problem& p, std::span<const std::uint32_t> chosen) {
+  return detail::cost_of(p, detail::costs_of(p), chosen);
+}
+
+}  // namespace collage::inline v0::search
