@@ -35,7 +35,7 @@ class Pages(Case):
         page = self.succeeds("--help").stdout
         self.fits_page(page)
         self.assertIn("Examples:", page)
-        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "verify"):
+        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "verify", "replay"):
             self.assertIn(f"  {command} ", page)
             self.fits_page(self.succeeds(command, "--help").stdout)
         self.assertRegex(self.succeeds("--version").stdout, r"\Acollage \d+\.\d+\.\d+\n\Z")

@@ -158,7 +158,7 @@ command_line parse(int argc, char** argv) {
   app.require_subcommand(1);
 
   std::vector<command> commands;
-  commands.reserve(8);  // CLI11 keeps references into the elements
+  commands.reserve(9);  // CLI11 keeps references into the elements
   const auto add = [&](const char* name, int (*function)(const options&), const char* about,
                        const char* footer) -> command& {
     return commands.emplace_back(app, given, name, function, about, footer);
@@ -215,6 +215,15 @@ command_line parse(int argc, char** argv) {
       .plan()
       .placing()
       .output();
+  command& replay_command =
+      add("replay", replay_placements, "Place networks on published or modelled costs, without measuring",
+          "Example:\n  collage replay nasnet-a-paper --json");
+  replay_command->add_option("NETWORK", given.networks, "Which networks; all if none is given");
+  replay_command->add_option("--costs", given.costs_file, "Costs to use instead of those that are built in")
+      ->option_text("FILE");
+  replay_command->add_option("--data", given.data_folder, "Where costs and placements lie, instead of those built in")
+      ->option_text("FOLDER");
+  replay_command.output();
 
   // Said here, because CLI11 would only say that a command is missing.
   std::string names;

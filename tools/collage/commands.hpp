@@ -14,5 +14,6 @@ int run(const options& given);
 int bench(const options& given);
 int explain(const options& given);
 int verify(const options& given);
+int replay_placements(const options& given);
 
 }  // namespace program

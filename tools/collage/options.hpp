@@ -28,6 +28,9 @@ struct options {
   bool profile = false;
   // bench
   double seconds = 10;
+  // replay
+  std::vector<std::string> networks;  ///< empty: all
+  std::string costs_file, data_folder;
 };
 
 }  // namespace program
