@@ -7,6 +7,7 @@
 #include <collage/pattern/explain.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include "pattern_kinds.hpp"
 
@@ -32,6 +33,7 @@ constexpr c::pattern_text tell_match(const c::match_record& record, const Names&
   for (std::uint32_t i = 0; i < record.arguments; ++i) out << " " << names.value_name(record.argument[i]);
   out << " write";
   for (std::uint32_t i = 0; i < record.outputs; ++i) out << " " << names.value_name(record.output[i]);
+  if (record.more_outputs != 0) out << " and " << record.more_outputs << " more";
   return out;
 }
 
@@ -100,6 +102,30 @@ struct operands_that_do_not_commute : c::pattern<"ordered"> {
       {3,
        "pattern ordered does not match at node 3 (sub): operand 0 of node 3 (sub) is the input y where the pattern has "
        "relu(any): an operator is wanted here, and no operator computes this"}};
+};
+
+/// Of three operands the first two are swapped, the third is not.
+struct first_two_of_three_commute : c::pattern<"three"> {
+  static constexpr auto write = [](auto& g) {
+    auto x = g.input("x", {4});
+    auto w = g.constant("w", {4});
+    g.output(g(mingle, {w, g(op::relu, x), x}));
+    g.output(g(mingle, {g(op::relu, x), w, x}));
+    g.output(g(mingle, {g(op::relu, x), w}));
+    g.output(g(mingle, {x, w, g(op::relu, x)}));
+    g.output(g(mingle, {g(op::relu, x), x, w}));
+  };
+  static constexpr auto expr = mingle(constant, op::relu(any), c::maybe(any));
+  static constexpr expectation expected[] = {
+      {1, "nodes 0 1 read x w write mingle_1"},
+      {3, "nodes 2 3 read x w write mingle_3"},
+      {5, "nodes 4 5 read x w write mingle_5"},
+      {7,
+       "pattern three does not match at node 7 (mingle): operand 0 of node 7 (mingle) is the input x where the pattern "
+       "has relu(any): an operator is wanted here, and no operator computes this"},
+      {9,
+       "pattern three does not match at node 9 (mingle): operand 0 of node 9 (mingle) is the output of node 8 (relu) "
+       "where the pattern has constant: a constant is wanted here"}};
 };
 
 struct choice_undone_when_a_later_goal_fails : c::pattern<"undone"> {
@@ -306,6 +332,33 @@ struct two_outputs_of_one_operator : c::pattern<"gate"> {
        "the pattern has output 1 of same s: the same value as elsewhere in the pattern is wanted here"}};
 };
 
+/// All twenty are read; a record lists sixteen.
+struct root_of_many_outputs : c::pattern<"fans"> {
+  static constexpr auto write = [](auto& g) {
+    auto x = g.input("x", {4});
+    auto f = g(fan, g(op::relu, x));
+    for (std::uint32_t i = 0; i < 20; ++i) g.output(c::label("y") + i, f[i]);
+  };
+  static constexpr auto expr = fan(op::relu(any));
+  static constexpr expectation expected[] = {
+      {1,
+       "nodes 0 1 read x write fan_1 fan_1:1 fan_1:2 fan_1:3 fan_1:4 fan_1:5 fan_1:6 fan_1:7 fan_1:8 fan_1:9 fan_1:10 "
+       "fan_1:11 fan_1:12 fan_1:13 fan_1:14 fan_1:15 and 4 more"}};
+};
+struct inner_operator_of_many_outputs : c::pattern<"fanned"> {
+  static constexpr auto write = [](auto& g) {
+    auto x = g.input("x", {4});
+    auto f = g(fan, x);
+    g.output(g(op::relu, f));
+    for (std::uint32_t i = 0; i < 20; ++i) g.output(c::label("y") + i, f[i]);
+  };
+  static constexpr auto expr = op::relu(fan(any).escaping());
+  static constexpr expectation expected[] = {
+      {1,
+       "pattern fanned does not match at node 1 (relu): there is node 0 (fan) where the pattern has escaping fan(any): "
+       "more values of the match are read outside than it can have outputs (16)"}};
+};
+
 // Repetitions ----------------------------------------------------------------------------------------------------------
 
 /// For k = 0, 1, 3 and 4 operators relu between neg and sigmoid.
@@ -431,6 +484,41 @@ struct names_within_iterations : c::pattern<"silus"> {
       {7,
        "pattern silus does not match at node 7 (sub): operand 1 of node 7 (sub) is the input y where the pattern has same "
        "y: the same value as elsewhere in the pattern is wanted here"}};
+};
+
+/// Where the step says `previous` under two operators, what misfits is told of the one that reads it.
+struct previous_under_two_operators : c::pattern<"gate"> {
+  static constexpr auto write = [](auto& g) {
+    auto x = g.input("x", {4});
+    auto y = g.input("y", {4});
+    auto r = g(op::relu, x);
+    g.output(g(op::mul, {g(op::sigmoid, r), g(op::tanh, r)}));
+    g.output(g(op::sub, {g(op::sigmoid, x), g(op::tanh, y)}));
+    g.output(g(op::sub, {g(op::sigmoid, g(op::relu, x)), g(op::tanh, g(op::exp, x))}));
+    auto s = g(op::relu, x);
+    g.output(g(op::sub, {g(op::sigmoid, s), g(op::tanh, s)}));
+  };
+  static constexpr auto expr = optional(op::sub(op::sigmoid(previous), op::tanh(previous)), op::relu(any));
+  static constexpr expectation expected[] = {
+      {3,
+       "pattern gate does not match at node 3 (mul): there is node 3 (mul) where the pattern has sub(sigmoid(previous), "
+       "tanh(previous)): it is another operator"},
+      {6,
+       "pattern gate does not match at node 6 (sub): operand 0 of node 4 (sigmoid) is the input x where the pattern has "
+       "relu(any): an operator is wanted here, and no operator computes this"},
+      {11,
+       "pattern gate does not match at node 11 (sub): operand 0 of node 10 (tanh) is the output of node 9 (exp) where the "
+       "pattern has relu(any): the same value as elsewhere in the pattern is wanted here"},
+      {15, "nodes 12 13 14 15 read x write sub_15"}};
+};
+struct previous_under_two_operators_from_anything : c::pattern<"gates"> {
+  static constexpr auto write = previous_under_two_operators::write;
+  static constexpr auto expr = repeat<1, 2>(op::sub(op::sigmoid(previous), op::tanh(previous)), any);
+  static constexpr expectation expected[] = {
+      {6,
+       "pattern gates does not match at node 6 (sub): operand 0 of node 5 (tanh) is the input y where the pattern has "
+       "any: the same value as elsewhere in the pattern is wanted here"},
+      {15, "nodes 13 14 15 read relu_12 write sub_15"}};
 };
 
 // Optional operators ---------------------------------------------------------------------------------------------------
@@ -689,6 +777,52 @@ struct several_outputs_in_a_cycle : c::pattern<"siblings"> {
        "each other"}};
 };
 
+/// One reader among many fits: all are tried, and each once.
+inline constexpr auto write_many_readers = [](auto& g) {
+  auto r = g(op::relu, g.input("x", {4}));
+  for (int i = 1; i <= 160; ++i) g.output(g(op::neg, r));
+};
+template <std::int32_t Node>
+struct one_of_many_readers : c::pattern<"readers"> {
+  static constexpr auto write = write_many_readers;
+  static constexpr auto expr = outputs(
+      op::relu(any).as<"x">(), op::neg(same<"x">()).where([](const c::value_record& v) { return v.producer == Node; }));
+};
+struct the_last_of_many_readers : one_of_many_readers<160> {
+  static constexpr expectation expected[] = {{0, "nodes 0 160 read x write relu_0 neg_160"}};
+};
+struct none_of_many_readers : one_of_many_readers<161> {
+  static constexpr expectation expected[] = {
+      {0,
+       "pattern readers does not match at node 0 (relu): there is node 1 (neg) where the pattern has neg(same x) where a "
+       "condition holds: its condition does not hold"}};
+};
+/// What is captured is read by 70 operators of the right kind, which are read by none.
+struct many_readers_that_lead_nowhere : c::pattern<"branches"> {
+  static constexpr auto write = [](auto& g) {
+    auto r = g(op::relu, g.input("x", {4}));
+    for (int i = 0; i < 70; ++i) g.output(g(op::sigmoid, g(op::neg, r)));
+    g.output(g(op::exp, g(op::neg, r)));
+  };
+  static constexpr auto expr = outputs(op::relu(any).as<"r">(), op::exp(op::neg(same<"r">())));
+  static constexpr expectation expected[] = {{0, "nodes 0 141 142 read x write relu_0 exp_142"}};
+};
+/// For each of 80 places of the second output, the third is looked for behind 80 readers: too long for one search.
+struct too_many_places : c::pattern<"places"> {
+  static constexpr auto write = [](auto& g) {
+    auto r = g(op::relu, g.input("x", {4}));
+    for (int i = 0; i < 80; ++i) g.output(g(op::neg, r));
+    for (int i = 0; i < 80; ++i) g.output(g(op::exp, r));
+  };
+  static constexpr auto expr =
+      outputs(op::relu(any).as<"r">(), op::neg(same<"r">()), op::sub(op::exp(same<"r">()), same<"r">()));
+  static constexpr expectation expected[] = {
+      {0,
+       "pattern places does not match at node 0 (relu): there is node 0 (relu) where the pattern has outputs(relu(any) as "
+       "r and neg(same r) and sub(exp(same r), same r)): the search was given up: there are too many ways in which the "
+       "pattern might match"}};
+};
+
 // What is asked of values ----------------------------------------------------------------------------------------------
 
 struct scalar_with_tolerance : c::pattern<"half"> {
@@ -713,6 +847,47 @@ struct scalar_with_tolerance : c::pattern<"half"> {
       {4,
        "pattern half does not match at node 4 (mul): operand 1 of node 4 (mul) is the constant list where the pattern "
        "has scalar 0.5 within 0.01: a constant of one element with a known value is wanted here"}};
+};
+/// As in masks of attention. Infinity is within no tolerance of a number.
+struct infinite_scalar : c::pattern<"mask"> {
+  static constexpr auto write = [](auto& g) {
+    auto x = g.input("x", {4});
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    g.output(g(op::add, x, g.scalar("mask", -infinity)));
+    g.output(g(op::add, x, g.scalar("large", -1e30)));
+    g.output(g(op::add, x, g.scalar("other", infinity)));
+    g.output(g(op::add, x, g.scalar("nothing", std::numeric_limits<double>::quiet_NaN())));
+  };
+  static constexpr auto expr = op::add(variable, c::scalar(-std::numeric_limits<double>::infinity()));
+  static constexpr expectation expected[] = {
+      {0, "nodes 0 read x mask write add_0"},
+      {1,
+       "pattern mask does not match at node 1 (add): operand 1 of node 1 (add) is the constant large where the pattern "
+       "has scalar -infinity: the constant has another value"},
+      {2,
+       "pattern mask does not match at node 2 (add): operand 1 of node 2 (add) is the constant other where the pattern "
+       "has scalar -infinity: the constant has another value"},
+      {3,
+       "pattern mask does not match at node 3 (add): operand 1 of node 3 (add) is the constant nothing where the pattern "
+       "has scalar -infinity: the constant has another value"}};
+};
+struct largest_scalar : c::pattern<"largest"> {
+  static constexpr auto write = [](auto& g) {
+    auto x = g.input("x", {c::dtype::f64, {4}});
+    constexpr double largest = std::numeric_limits<double>::max();
+    g.output(g(op::add, x, g.scalar("least", -largest, c::dtype::f64)));
+    g.output(g(op::add, x, g.scalar("most", largest, c::dtype::f64)));
+    g.output(g(op::add, x, g.scalar("infinity", std::numeric_limits<double>::infinity(), c::dtype::f64)));
+  };
+  static constexpr auto expr = op::add(variable, c::scalar(-std::numeric_limits<double>::max()));
+  static constexpr expectation expected[] = {
+      {0, "nodes 0 read x least write add_0"},
+      {1,
+       "pattern largest does not match at node 1 (add): operand 1 of node 1 (add) is the constant most where the pattern "
+       "has scalar -1.797693e308: the constant has another value"},
+      {2,
+       "pattern largest does not match at node 2 (add): operand 1 of node 2 (add) is the constant infinity where the "
+       "pattern has scalar -1.797693e308: the constant has another value"}};
 };
 struct roles_of_values : c::pattern<"roles"> {
   static constexpr auto write = [](auto& g) {
@@ -836,12 +1011,16 @@ template <class... Case>
 struct case_list {};
 using all_cases = case_list<
     cases::linear_chain, cases::commuting_operands_both_constrained, cases::operands_that_do_not_commute,
-    cases::choice_undone_when_a_later_goal_fails, cases::same_value_twice, cases::same_value_computed_inside,
-    cases::operator_in_two_places, cases::shared_input, cases::number_of_operands, cases::operand_that_may_be_missing,
-    cases::as_many_operands_as_there_are, cases::read_outside, cases::read_outside_and_allowed,
-    cases::root_read_by_anybody, cases::every_output_of_an_inner_operator_counts, cases::another_output,
-    cases::two_outputs_of_one_operator, cases::repetition_between, cases::repetition_from_anything,
-    cases::repetition_as_root, cases::repetition_with_a_side_reader, cases::repetition_whose_side_reader_forbids_it,
+    cases::first_two_of_three_commute, cases::root_of_many_outputs, cases::inner_operator_of_many_outputs,
+    cases::previous_under_two_operators, cases::previous_under_two_operators_from_anything, cases::infinite_scalar,
+    cases::largest_scalar, cases::the_last_of_many_readers, cases::none_of_many_readers,
+    cases::many_readers_that_lead_nowhere, cases::too_many_places, cases::choice_undone_when_a_later_goal_fails,
+    cases::same_value_twice, cases::same_value_computed_inside, cases::operator_in_two_places, cases::shared_input,
+    cases::number_of_operands, cases::operand_that_may_be_missing, cases::as_many_operands_as_there_are,
+    cases::read_outside, cases::read_outside_and_allowed, cases::root_read_by_anybody,
+    cases::every_output_of_an_inner_operator_counts, cases::another_output, cases::two_outputs_of_one_operator,
+    cases::repetition_between, cases::repetition_from_anything, cases::repetition_as_root,
+    cases::repetition_with_a_side_reader, cases::repetition_whose_side_reader_forbids_it,
     cases::repetition_whose_side_reader_is_allowed, cases::longest_repetition_first, cases::identical_residual_blocks,
     cases::residual_blocks_that_are_not_identical, cases::names_within_iterations, cases::optional_head,
     cases::optional_middle, cases::optional_tail, cases::nested_optional_in_repetition, cases::first_alternative_first,

@@ -28,5 +28,21 @@ inline constexpr struct split : c::kind<split> {
     return io.out[0] = io.out[1] = io.in[0], c::verdict();
   }
 } split{};
+/// Two operands that may be swapped, and an optional third.
+inline constexpr struct mingle : c::kind<mingle> {
+  static constexpr char name[] = "mingle";
+  static constexpr c::arity inputs{2, 3};
+  static constexpr bool commutative = true;
+  static constexpr c::verdict infer(const attributes&, c::inference& io) { return io.out[0] = io.in[0], c::verdict(); }
+} mingle{};
+/// More outputs than a match record lists.
+inline constexpr struct fan : c::kind<fan> {
+  static constexpr char name[] = "fan";
+  static constexpr std::uint32_t outputs = 20;
+  static constexpr c::verdict infer(const attributes&, c::inference& io) {
+    for (std::uint32_t i = 0; i < outputs; ++i) io.out[i] = io.in[0];
+    return {};
+  }
+} fan{};
 
 }  // namespace collage_test

@@ -251,7 +251,7 @@ class pattern_oracle {
       return {};
     if (record.first_output + t->output != value) return {};
     std::vector<way> found;
-    const bool commutes = record.kind->commutative && record.inputs == 2;
+    const bool commutes = record.kind->commutative && record.inputs >= 2;
     for (std::uint32_t swapped = 0; swapped < (commutes ? 2U : 1U); ++swapped) {
       std::vector<std::uint32_t> operands(graph_.inputs_of(node).begin(), graph_.inputs_of(node).end());
       if (swapped != 0) std::swap(operands[0], operands[1]);

@@ -21,7 +21,7 @@ struct strength_attributes {
     visitor("strength", self.strength);
   }
 };
-/// Kinds of any types and shapes: one has attributes, one takes operands that commute.
+/// Kinds of any types and shapes: one has attributes, one takes operands that commute (as `mingle` does).
 inline constexpr struct soft : c::kind<soft> {
   static constexpr char name[] = "soft";
   using attributes = strength_attributes;
@@ -46,7 +46,7 @@ inline constexpr struct follow : c::kind<follow> {
 inline const c::kind_info* const random_kinds[] = {&c::kind_of<decltype(soft)>,   &c::kind_of<decltype(hard)>,
                                                    &c::kind_of<decltype(meet)>,   &c::kind_of<decltype(meet)>,
                                                    &c::kind_of<decltype(follow)>, &c::kind_of<decltype(sum)>,
-                                                   &c::kind_of<decltype(split)>};
+                                                   &c::kind_of<decltype(split)>,  &c::kind_of<decltype(mingle)>};
 
 inline c::graph make_random_graph(generator& random) {
   c::graph_builder g;
@@ -57,7 +57,7 @@ inline c::graph make_random_graph(generator& random) {
   for (std::size_t n = 0; n < count; ++n) {
     const c::kind_info& kind = *random_kinds[pick(random, std::size(random_kinds))];
     std::size_t operands = kind.inputs.least;
-    if (kind.inputs.most == c::any_number) operands += pick(random, 4);
+    operands += pick(random, kind.inputs.most == c::any_number ? 4 : kind.inputs.most - operands + 1);
     std::vector<c::value> list;
     for (std::size_t i = 0; i < operands; ++i) {
       const std::size_t near = is_narrow ? 2 : 4;
@@ -178,9 +178,12 @@ class tree_maker {
       } else if (is_open && is_last && (written < operands.size() || chance(3))) {
         child = make_node(chance(2) ? c::pattern_role::any : c::pattern_role::variable);
         child->count = c::pattern_count::many;
+      } else if (skip < operands.size() && depth < 4 && graph_.at(operands[i]).producer >= 0 && chance(4)) {
+        child = apply(operands[i], depth + 1, 0);  // previous under a sibling, where another value may stand
+        has_previous_twice_ = true;
       } else {
         child = skip < operands.size() && chance(2) ? make_node(c::pattern_role::any) : grow(operands[i], depth + 1);
-        if (is_open && is_last && chance(3)) child->count = c::pattern_count::maybe;
+        if ((is_open || i >= record.kind->inputs.least) && is_last && chance(3)) child->count = c::pattern_count::maybe;
       }
       t->children.push_back(child);
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <collage/collage.hpp>
+#include <collage/graph/explain.hpp>
 #include <collage/graph/graph.hpp>
 #include <cstdint>
 #include <cstdio>
@@ -78,7 +79,9 @@ void try_pattern(const c::graph& g, const tree& t, const unrolled& pattern, bool
       ++count.misses;
       ASSERT_NE(why.rule, nullptr);
       ASSERT_TRUE(why.pattern_node >= 0 && why.pattern_node < static_cast<std::int32_t>(pattern.count));
-      ASSERT_TRUE(why.graph_node >= 0 && why.graph_node < static_cast<std::int32_t>(node_count));
+      ASSERT_TRUE(why.graph_node >= 0 && why.graph_node < static_cast<std::int32_t>(node_count)) << why.rule;
+      ASSERT_LT(why.operand, static_cast<std::int32_t>(g.node(static_cast<std::uint32_t>(why.graph_node)).inputs));
+      ASSERT_NE(c::explain_match("random", pattern, g, node).size, 0U);
       continue;
     }
     ++count.matches;

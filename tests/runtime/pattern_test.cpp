@@ -341,6 +341,40 @@ TEST(pattern, the_reason_says_where) {
   }
 }
 
+/// Readers of a shared value are tried one by one, each at no more cost than the one before.
+TEST(pattern, a_further_output_among_many_readers) {
+  for (const std::uint32_t readers : {1U, 50U, 95U, 160U, 1000U, 5000U}) {
+    sketch s;
+    const c::value r = s(op::relu, s.x);
+    for (std::uint32_t i = 1; i < readers; ++i) s.output(c::label("out") + i, s(op::exp, r));
+    s.output("last", s(op::sub, r, s.w));
+    const c::graph g = s.finish();
+    const auto found = match(g, c::outputs(op::relu(any).as<"x">(), op::sub(c::same<"x">(), constant)), 0);
+    EXPECT_TRUE(found.matched) << found.rule();
+    EXPECT_EQ(nodes(found), (list{0, readers}));
+    const auto missing = match(g, c::outputs(op::relu(any).as<"x">(), op::tanh(c::same<"x">())), 0);
+    EXPECT_EQ(missing.rule(), "nothing of this kind reads the value that the outputs share");
+    // All are of the right kind, and none fits.
+    const auto unfit = match(g, c::outputs(op::relu(any).as<"x">(), op::exp(c::same<"x">()).rank(7)), 0);
+    EXPECT_FALSE(unfit.matched);
+    EXPECT_EQ(unfit.rule(), readers == 1     ? "nothing of this kind reads the value that the outputs share"
+                            : readers < 2000 ? "it has another number of dimensions"
+                                             : "the search was given up: there are too many ways in which the pattern "
+                                               "might match");
+    EXPECT_GE(unfit.why.graph_node, 0);
+  }
+}
+/// What misfits may be read by any of the operators over which the iteration before stands.
+TEST(pattern, a_misfit_under_the_second_operator_that_reads_the_iteration_before) {
+  sketch s;
+  const c::value left = s(op::relu, s.x), right = s(op::sigmoid, s.y);
+  const auto o =
+      match(s, c::repeat<1, 2>(op::sub(op::relu(c::previous), op::sigmoid(c::previous)), any), s(op::sub, left, right));
+  EXPECT_EQ(o.rule(), "the same value as elsewhere in the pattern is wanted here");
+  EXPECT_EQ(o.why.graph_node, 1);
+  EXPECT_EQ(o.why.operand, 0);
+}
+
 TEST(pattern, a_miss_leaves_no_debris) {
   sketch s;
   s.output("out", s(op::relu, s(op::exp, s.x)));

@@ -12,7 +12,7 @@ namespace {
 namespace c = collage;
 namespace op = collage::ops;
 using c::any, c::constant, c::variable, c::previous, c::same, c::either, c::repeat, c::optional, c::outputs;
-using collage_test::split, collage_test::sum;
+using collage_test::fan, collage_test::split, collage_test::sum;
 
 // What an expression is -----------------------------------------------------------------------------------------------
 
@@ -193,6 +193,9 @@ static_assert(m.index_of(m.get<"bias">()) == 2 && m.argument(0).out == c::shape{
 static_assert(m.outputs() == 1 && m.output().value == 5 && m.is(m.output(), op::relu));
 static_assert(m.operand(m.output(), 0).is_constant == false && !m.operand(m.output(), 1).present(),
               "there is no operand 1");
+static_assert(!m.operand(c::bound_value{}, 0).present() && !m.operand(m.get<"bias">(), 0).present(),
+              "nothing computes these");
+static_assert(!m.output(1).present());
 
 /// Of alternatives that exclude each other, the one that was taken answers.
 struct any_activation : c::pattern<"any_activation"> {
@@ -256,6 +259,45 @@ constexpr c::match_record halves_found = match_record_of<both_halves>(halves::gr
 constexpr c::match<both_halves> halves_match(halves::graph.view(), halves_found);
 static_assert(halves_match.outputs() == 2 && halves_match.output().value == 4 && halves_match.output(1).value == 3);
 static_assert(halves_match.get<"n">().value == 3 && !c::has_one_exit(halves::graph.view(), halves_found));
+
+/// Of many outputs the record lists some, and the match answers all.
+struct fanned : c::pattern<"fanned"> {
+  static constexpr auto expr = fan(any).output<3>();
+};
+struct fans {
+  static constexpr auto graph = c::define([](auto& g) {
+    const auto f = g(fan, g.input("x", {4}));
+    for (std::uint32_t i = 0; i < 20; ++i)
+      if (i != 17) g.output(c::label("y") + i, g(op::relu, f[i]));
+    g.output("y", f[2]);
+  });
+};
+constexpr c::match_record fan_found = match_record_of<fanned>(fans::graph.view(), 0);
+constexpr c::match<fanned> fan_match(fans::graph.view(), fan_found);
+static_assert(fan_found.outputs == 16 && fan_found.more_outputs == 3 && fan_match.outputs() == 19);
+static_assert(fan_match.output().value == 4 && fan_match.output(1).value == 1 && fan_match.output(15).value == 16);
+static_assert(fan_match.output(16).value == 17 && fan_match.output(17).value == 19 && fan_match.output(18).value == 20);
+static_assert(!fan_match.output(19).present() && c::has_one_exit(fans::graph.view(), fan_found));
+
+/// As many repetitions within each other as a pattern has room for; what the innermost captures has a number for each.
+constexpr auto twice(const auto& step) { return repeat<1, 2>(step, previous); }
+struct nested : c::pattern<"nested"> {
+  static constexpr auto expr = repeat<1, 2>(twice(twice(twice(twice(op::relu(previous).as<"x">())))), any);
+};
+struct relu_chain {
+  static constexpr auto graph = c::define([](auto& g) {
+    auto x = g.input("x", {4});
+    for (int i = 0; i < 32; ++i) x = g(op::relu, x);
+    g.output(x);
+  });
+};
+static_assert(c::nodes_of<nested>.size == c::match_record::max_pattern);
+static_assert(c::detail::find_capture(c::nodes_of<nested>, c::detail::hash("x")).depth == 5);
+constexpr c::match_record nested_found = match_record_of<nested>(relu_chain::graph.view(), 31);
+constexpr c::match<nested> nested_match(relu_chain::graph.view(), nested_found);
+static_assert(nested_match.get<"x">(0, 0, 0, 0, 0).value == 1 && nested_match.get<"x">(0, 0, 0, 0, 1).value == 2);
+static_assert(nested_match.get<"x">(0, 0, 0, 1, 0).value == 3 && nested_match.get<"x">(1, 1, 1, 1, 1).value == 32);
+static_assert(nested_match.count<"x">(1, 1, 1, 1) == 2);
 
 /// The largest pattern, as deep as it can be: within the compilers' default limits.
 struct deep : c::pattern<"deep"> {

@@ -18,12 +18,6 @@ inline constexpr expression<1> previous = detail::leaf(pattern_role::previous);
 
 namespace detail {
 
-constexpr bool captures(const pattern_node* nodes, std::size_t count, std::uint64_t name, std::uint64_t scope) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (nodes[i].capture == name && nodes[i].scope == scope && nodes[i].role != pattern_role::same) return true;
-  return false;
-}
-
 /// What is wrong with a step; null if nothing is.
 template <std::size_t N>
 constexpr const char* judge_step(const expression<N>& step) {

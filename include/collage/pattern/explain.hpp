@@ -7,10 +7,12 @@
 // For the run-time graph see graph/explain.hpp.
 #pragma once
 
+#include <collage/detail/indices.hpp>
 #include <collage/detail/sentence.hpp>
 #include <collage/graph/define.hpp>
 #include <collage/pattern/describe.hpp>
 #include <collage/pattern/match.hpp>
+#include <collage/pattern/match_record.hpp>
 #include <collage/pattern/pattern.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +40,13 @@ constexpr named_pattern name_pattern(const P& pattern) {
   else return {"", pattern};
 }
 
+/// Where most of a pattern is met, and why it is not met whole; `nothing` where no node's kind is its root's.
+struct nearest_miss {
+  std::uint32_t node = match_record::nothing;
+  std::uint32_t met = 0;
+  verdict why;
+};
+
 /// Puts a match, or the miss of a pattern at a node, into a sentence.
 template <class Names, class Graph, class Text = sentence>
 class match_explainer {
@@ -64,25 +73,32 @@ class match_explainer {
 
   /// At the first node where it matches, or else where most of it is met.
   constexpr Text say_nearest() {
-    Text out;
-    std::uint32_t nearest = match_record::nothing, most = 0;
-    verdict reason;
-    for (std::uint32_t n = 0; n < graph_.nodes.size(); ++n) {
+    const auto nodes = static_cast<std::uint32_t>(graph_.nodes.size());
+    const std::uint32_t node = next_match(graph_, pattern_.nodes, 0, record_);
+    return node < nodes ? say(node) : say_nowhere(find_nearest(0, nodes));
+  }
+  /// Of the nodes from `begin` to before `end`, at none of which it matches.
+  constexpr nearest_miss find_nearest(std::uint32_t begin, std::uint32_t end) {
+    nearest_miss nearest;
+    for (std::uint32_t n = begin; n < end; ++n) {
       if ((pattern_.nodes.root().kind_bits & pattern_node::bit_of(*graph_.nodes[n].kind)) == 0) continue;
-      if (try_at(n)) return say_match(out, n);
-      if (nearest != match_record::nothing && met_ <= most) continue;
-      nearest = n, most = met_, reason = why_;
+      try_at(n);
+      if (nearest.node == match_record::nothing || met_ > nearest.met) nearest = {n, met_, why_};
     }
+    return nearest;
+  }
+  constexpr Text say_nowhere(const nearest_miss& nearest) {
+    Text out;
     say_pattern(out) << " does not match anywhere";
-    if (nearest == match_record::nothing) {
+    if (nearest.node == match_record::nothing) {
       out << ": the graph has no operator for its root, ";
       describe_node(pattern_.nodes, pattern_.nodes.size - 1, out);
       return out;
     }
     out << "; it comes nearest at ";
-    say_node(out, nearest);
+    say_node(out, nearest.node);
     out << ": ";
-    why_ = reason;
+    why_ = nearest.why;
     say_reason(out);
     return out;
   }
@@ -135,9 +151,11 @@ class match_explainer {
       say_node(out, node);
       out << " is ";
       say_value(out, graph_.operands[graph_.nodes[node].first_input + operand]);
-    } else {
+    } else if (why_.graph_node >= 0) {
       out << "there is ";
       say_node(out, node);
+    } else {
+      out << "there is a value that no operator computes";
     }
     out << " where the pattern has ";
     describe_node(pattern_.nodes, static_cast<std::size_t>(why_.pattern_node), out);
@@ -183,10 +201,63 @@ constexpr pattern_text explain_match(const P& pattern, const G&, std::uint32_t n
   const graph_view view = G::graph.view();
   return detail::match_explainer(detail::name_pattern(pattern), view, detail::static_names<G>{}).say(node);
 }
+
+namespace detail {
+
+// A pattern in a whole static graph is looked for in many evaluations of a few nodes each, so that large graphs stay
+// within the compilers' default limits. Reasons, which cost more, are only looked for where there is no match.
+inline constexpr std::uint32_t nodes_asked = 128, nodes_explained = 16;
+
+template <class G>
+inline constexpr auto nodes_in = static_cast<std::uint32_t>(G::graph.view().node_count());
+template <class P, class G>
+consteval std::uint32_t find_match_from(std::uint32_t start) {
+  match_record record;
+  return next_match(G::graph.view(), nodes_of<P>, start, record, start + nodes_asked);
+}
+template <class P, class G, std::uint32_t Start>
+inline constexpr std::uint32_t match_from = find_match_from<P, G>(Start);
+/// The first node at which it matches, or the number of nodes.
+template <class P, class G, std::uint32_t Start = 0>
+consteval std::uint32_t find_match() {
+  if constexpr (match_from<P, G, Start> < Start + nodes_asked) return match_from<P, G, Start>;
+  else return find_match<P, G, Start + nodes_asked>();
+}
+
+template <class P, class G>
+consteval nearest_miss find_nearest_from(std::uint32_t start) {
+  const graph_view view = G::graph.view();
+  const std::uint32_t end = start + nodes_explained;
+  return match_explainer(name_pattern(P{}), view, no_names{})
+      .find_nearest(start, end < nodes_in<G> ? end : nodes_in<G>);
+}
+template <class P, class G, std::uint32_t Start>
+inline constexpr nearest_miss nearest_from = find_nearest_from<P, G>(Start);
+template <class P, class G, std::size_t... Slice>
+consteval nearest_miss find_nearest(const indices<Slice...>&) {
+  const nearest_miss found[] = {nearest_from<P, G, Slice * nodes_explained>..., {}};
+  std::size_t most = 0;
+  for (std::size_t i = 1; i < sizeof...(Slice); ++i)
+    if (found[most].node == match_record::nothing || found[i].met > found[most].met) most = i;
+  return found[most];
+}
+template <class P, class G>
+inline constexpr nearest_miss nearest_in =
+    find_nearest<P, G>(make_indices<(nodes_in<G> + nodes_explained - 1) / nodes_explained>{});
+
+}  // namespace detail
+
+/// In a static graph a bare expression is looked for in one evaluation, which may be too long for a large one: give it a
+/// name, as a pattern type.
 template <pattern_operand P, static_graph G>
 constexpr pattern_text explain_match(const P& pattern, const G&) {
   const graph_view view = G::graph.view();
-  return detail::match_explainer(detail::name_pattern(pattern), view, detail::static_names<G>{}).say_nearest();
+  const detail::static_names<G> names;
+  detail::match_explainer explainer(detail::name_pattern(pattern), view, names);
+  if constexpr (!pattern_type<P>) return explainer.say_nearest();  // its nodes are no constants
+  else if constexpr (constexpr std::uint32_t node = detail::find_match<P, G>(); node < detail::nodes_in<G>)
+    return explainer.say(node);
+  else return explainer.say_nowhere(detail::nearest_in<P, G>);
 }
 
 namespace detail {
@@ -204,11 +275,8 @@ struct match_check {
 template <class P, class G>
 struct occurrence_check {
   static constexpr sentence why() {
-    const graph_view view = G::graph.view();
-    const static_names<G> names;
-    match_explainer explainer(name_pattern(P{}), view, names);
-    const sentence out = explainer.say_nearest();
-    return explainer.matched() ? sentence{} : out;
+    if constexpr (find_match<P, G>() < nodes_in<G>) return {};
+    else return explain_match(P{}, G{});
   }
 };
 

@@ -177,7 +177,8 @@ constexpr auto maybe(const E& operand) {
   return e;
 }
 
-/// All operands from here on, however many; only as the last of its operator's operands, and only of a single value.
+/// All operands from here on, however many; only as the last of its operator's operands, and only of a single value. It
+/// counts as one where an operator must have a number of operands: of two or more, write `op::matmul(any, many(any))`.
 constexpr expression<1> many(expression<1> e) {
   e.root().count = pattern_count::many;
   return e;

@@ -17,12 +17,11 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// Whether the kinds of the operators at a node and at its operands allow a match. Most nodes are rejected here, without a
-/// search.
+/// Whether the kinds of the operators at a node's operands allow a match. Most nodes are rejected here, without a search,
+/// or by their own kind before.
 template <class Arrays, class Node>
 constexpr bool may_match(const Arrays& graph, const Node* pattern, const Node& root, std::uint32_t node) {
   const node_record& at = graph.nodes[node];
-  if ((root.kind_bits >> (at.kind->id & 63) & 1) == 0) return false;
   if (root.role != pattern_role::apply) return true;
   const std::uint32_t* const operand = graph.operands + at.first_input;
   for (std::uint32_t i = 0; i < root.children && i < at.inputs; ++i) {
@@ -30,14 +29,14 @@ constexpr bool may_match(const Arrays& graph, const Node* pattern, const Node& r
     if (wanted == Node::all_kinds) continue;
     const std::int32_t own = graph.values[operand[i]].producer;
     if (own >= 0 && (wanted >> (graph.nodes[own].kind->id & 63) & 1) != 0) continue;
-    if (!root.may_commute || at.inputs != 2) return false;
+    if (!root.may_commute || i > 1 || at.inputs < 2) return false;
     const std::int32_t other = graph.values[operand[i ^ 1]].producer;
     if (other < 0 || (wanted >> (graph.nodes[other].kind->id & 63) & 1) == 0) return false;
   }
   return true;
 }
 
-/// `match_at` for callers that try many patterns or nodes of one graph.
+/// Whether it matches at a node whose kind the pattern's root takes.
 template <class Arrays>
 constexpr bool match_at(const Arrays& graph, const pattern_view& pattern, std::uint32_t node, match_record& out) {
   return may_match(graph, pattern.node, pattern.node[pattern.size - 1], node) &&
@@ -46,7 +45,8 @@ constexpr bool match_at(const Arrays& graph, const pattern_view& pattern, std::u
 
 }  // namespace detail
 
-/// Whether the pattern matches with its root at `node`. On success `out` is filled; on a miss `out` is untouched and
+/// Whether the pattern, which must be sound, matches with its root at `node`: pattern types are checked where `nodes_of`
+/// asks for their nodes, a bare expression is not. On success `out` is filled; on a miss `out` is untouched and
 /// `why`, if given, says the most telling reason: the rule, the pattern node that it belongs to, and where it was
 /// broken, as operand `operand` of `graph_node`, or at `graph_node` itself where `operand` is -1. A search that takes
 /// more than `max_match_steps` steps is given up, which is a miss with a rule of its own.
@@ -63,15 +63,15 @@ constexpr bool match_at(const graph_view& graph, pattern_view pattern, std::uint
   return false;
 }
 
-/// The first node from `node` on where the pattern matches, or the number of nodes: all matches are found at less cost than
-/// with a `match_at` for each node.
+/// The first node from `node` on where the pattern matches, or `end`, or the number of nodes where that is less: all
+/// matches are found at less cost than with a `match_at` for each node.
 template <class Arrays = detail::graph_arrays>
-constexpr std::uint32_t next_match(const graph_view& graph, pattern_view pattern, std::uint32_t node,
-                                   match_record& out) {
+constexpr std::uint32_t next_match(const graph_view& graph, pattern_view pattern, std::uint32_t node, match_record& out,
+                                   std::uint32_t end = match_record::nothing) {
   const Arrays arrays(graph);
   const std::uint64_t kinds = pattern.node[pattern.size - 1].kind_bits;
-  const auto nodes = static_cast<std::uint32_t>(graph.node_count());
-  while (node < nodes &&
+  if (const auto nodes = static_cast<std::uint32_t>(graph.node_count()); end > nodes) end = nodes;
+  while (node < end &&
          ((kinds >> (arrays.nodes[node].kind->id & 63) & 1) == 0 || !detail::match_at(arrays, pattern, node, out)))
     ++node;
   return node;

@@ -9,7 +9,8 @@
 namespace collage::inline v0 {
 
 /// How many steps a search for one match takes at most. Ordinary patterns take about as many as they have operators; only
-/// alternatives that multiply, as in long chains of operators whose operands commute, come near.
+/// alternatives that multiply come near, as in long chains of operators whose operands commute, and several outputs that
+/// share a value with thousands of readers.
 inline constexpr std::uint32_t max_match_steps = 1U << 12;
 
 /// What a pattern bound.
@@ -28,6 +29,9 @@ struct match_record {
   /// the root's operator.
   std::uint32_t output[max_outputs] = {};
   std::uint32_t nodes = 0, arguments = 0, outputs = 0;
+  /// How many values more of the root's operator are read outside than `output` has room for. They come behind those
+  /// listed, in the operator's order, and `match::output` answers them too.
+  std::uint32_t more_outputs = 0;
 
   constexpr list_view<const std::uint32_t> node_list() const { return {node, nodes}; }
   constexpr list_view<const std::uint32_t> argument_list() const { return {argument, arguments}; }

@@ -105,6 +105,20 @@ struct pattern_view {
 };
 
 namespace detail {
+/// Whether an operator of this kind may stand there: the kinds from `first` on are asked.
+template <class Node>
+constexpr bool has_kind(const Node& p, std::uint64_t id, std::size_t first = 0) {
+  for (std::size_t i = first; i < p.kinds; ++i)
+    if (p.kind[i]->id == id) return true;
+  return false;
+}
+/// Whether one of the first `count` nodes captures a name of this scope.
+template <class Node>
+constexpr bool captures(const Node* nodes, std::size_t count, std::uint64_t name, std::uint64_t scope) {
+  for (std::size_t i = 0; i < count; ++i)
+    if (nodes[i].capture == name && nodes[i].scope == scope && nodes[i].role != pattern_role::same) return true;
+  return false;
+}
 /// A view whose type is only known when the template around it is used: what is asked of it is compiled no sooner.
 template <class Expression>
 constexpr pattern_view view_of(const Expression& e) {

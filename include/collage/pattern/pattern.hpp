@@ -1,6 +1,7 @@
 // Patterns as types, and what a backend sees of a match.
 #pragma once
 
+#include <collage/graph/view.hpp>
 #include <collage/list_view.hpp>
 #include <collage/pattern/combine.hpp>
 #include <collage/pattern/describe.hpp>
@@ -8,9 +9,10 @@
 #include <collage/pattern/detail/check.hpp>
 #include <collage/pattern/expression.hpp>
 #include <collage/pattern/match.hpp>
+#include <collage/pattern/match_record.hpp>
+#include <collage/pattern/node.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 namespace collage::inline v0 {
 
@@ -156,8 +158,12 @@ class match {
   /// The root's output, which is output 0 of the match.
   constexpr bound_value output() const { return output(0); }
   /// The values that a kernel writes: all that are read outside or by the graph's user.
-  constexpr std::size_t outputs() const { return record_->outputs; }
-  constexpr bound_value output(std::size_t index) const { return bind(record_->output[index]); }
+  constexpr std::size_t outputs() const { return std::size_t{record_->outputs} + record_->more_outputs; }
+  /// Not `present()` beyond the last.
+  constexpr bound_value output(std::size_t index) const {
+    if (index < record_->outputs) return bind(record_->output[index]);
+    return index < outputs() ? bind(find_output(index - record_->outputs)) : bound_value{};
+  }
   /// The values a kernel reads, in the order of its arguments.
   constexpr std::size_t arguments() const { return record_->arguments; }
   constexpr bound_value argument(std::size_t index) const { return bind(record_->argument[index]); }
@@ -167,8 +173,10 @@ class match {
       if (record_->argument[i] == v.value) return i;
     return match_record::nothing;
   }
-  /// Operand `index` of the operator that computes a bound value; not `present()` beyond the last.
+  /// Operand `index` of the operator that computes a bound value; not `present()` beyond the last, and where no operator
+  /// computes it.
   constexpr bound_value operand(const bound_value& of, std::size_t index) const {
+    if (!of.present() || graph_.values[of.value].producer < 0) return {};
     const node_record& node = graph_.nodes[static_cast<std::size_t>(graph_.values[of.value].producer)];
     return index < node.inputs ? bind(graph_.operands[node.first_input + index]) : bound_value{};
   }
@@ -186,6 +194,19 @@ class match {
       if (p.capture == name && p.role != pattern_role::same && is_bound(n + offset)) return at(n + offset);
     }
     return {};
+  }
+  /// An output of the root's operator that the record has no room for.
+  constexpr std::uint32_t find_output(std::size_t after) const {
+    std::uint32_t v = record_->output[match_record::max_outputs - 1];
+    do ++v;
+    while (v == record_->output[0] || !is_read_outside(v) || after-- != 0);
+    return v;
+  }
+  constexpr bool is_read_outside(std::uint32_t value) const {
+    if (graph_.values[value].is_output) return true;
+    for (const use& u : graph_.uses_of(value))
+      if (!record_->contains(u.node)) return true;
+    return false;
   }
   constexpr bound_value at(std::size_t pattern_index) const { return bind(record_->bound[pattern_index]); }
   constexpr bound_value bind(std::uint32_t value) const {

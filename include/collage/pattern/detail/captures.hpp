@@ -10,7 +10,8 @@ namespace collage::inline v0::detail {
 
 /// The nodes that capture a name: one, or one for each alternative of an either; and the repetitions around them.
 struct capture_place {
-  static constexpr std::size_t max_depth = 4;
+  /// More that repeat do not fit into 64 nodes: each has the one inside of it twice or more, and a node of its own.
+  static constexpr std::size_t max_depth = 5;
 
   std::size_t first = 0, last = 0;  ///< the lowest node and the highest, within first iterations
   std::size_t count = 0;            ///< how many there are
@@ -55,13 +56,6 @@ struct kind_place {
   std::size_t count = 0;
   bool is_ambiguous = false;  ///< two of them may be in one match
 };
-
-template <class Node>
-constexpr bool has_kind(const Node& p, std::uint64_t id) {
-  for (std::size_t i = 0; i < p.kinds; ++i)
-    if (p.kind[i]->id == id) return true;
-  return false;
-}
 
 template <class Pattern>
 constexpr kind_place find_kind(const Pattern& pattern, std::uint64_t id) {

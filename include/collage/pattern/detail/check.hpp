@@ -190,13 +190,8 @@ class pattern_checker {
   /// Whether the nodes under a further root name what is captured before them.
   constexpr bool shares(std::size_t root) const {
     for (std::size_t i = pattern_[root].first; i < root; ++i)
-      if (pattern_[i].role == pattern_role::same && find_capture(pattern_[i], pattern_[root].first)) return true;
-    return false;
-  }
-  constexpr bool find_capture(const Node& same, std::size_t end) const {
-    for (std::size_t i = 0; i < end; ++i)
-      if (pattern_[i].capture == same.capture && pattern_[i].scope == same.scope &&
-          pattern_[i].role != pattern_role::same)
+      if (pattern_[i].role == pattern_role::same &&
+          captures(pattern_.node, pattern_[root].first, pattern_[i].capture, pattern_[i].scope))
         return true;
     return false;
   }
@@ -226,7 +221,7 @@ class pattern_checker {
           return {"a pattern captures two values under one name; the same value again is written same<name>()", j};
       }
       if (p.role != pattern_role::same) continue;
-      if (find_capture(p, pattern_.size)) {
+      if (captures(pattern_.node, pattern_.size, p.capture, p.scope)) {
         if (!p.says_output || has_output(p)) continue;
         return {"output<k>(): the operator that computes the captured value has fewer outputs, counted from 0", i};
       }

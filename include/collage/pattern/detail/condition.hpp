@@ -12,9 +12,11 @@
 
 namespace collage::inline v0::detail {
 
-// What a predicate's one parameter is; declared only.
+// What a predicate's one parameter is, and what it answers; declared only.
 template <class Result, class Predicate, class Parameter>
 Parameter parameter_of(Result (Predicate::*)(Parameter) const);
+template <class Result, class Predicate, class Parameter>
+Result result_of(Result (Predicate::*)(Parameter) const);
 
 /// A lambda that is not generic, of one parameter, without captures.
 template <class Predicate>
@@ -23,6 +25,8 @@ concept plain_predicate = std::is_empty_v<Predicate> && std::default_initializab
 
 template <class Predicate>
 using parameter_type = std::remove_cvref_t<decltype(parameter_of(&Predicate::operator()))>;
+template <class Predicate>
+using result_type = std::remove_cvref_t<decltype(result_of(&Predicate::operator()))>;
 
 struct ignore_attribute {
   template <class T>
@@ -50,11 +54,16 @@ constexpr pattern_condition make_condition(const char* text) {
   static_assert(plain, "where(...) takes a lambda without captures, of one parameter that is not auto");
   if constexpr (plain) {
     using read = parameter_type<Predicate>;
+    constexpr bool answers =
+        std::is_same_v<result_type<Predicate>, bool> || std::is_same_v<result_type<Predicate>, verdict>;
+    static_assert(answers,
+                  "where(...): the predicate answers bool or verdict, and nothing that merely converts to one");
     constexpr bool reads_value = std::is_same_v<read, tensor_type> || std::is_same_v<read, value_record>;
     static_assert(reads_value || attribute_record<read>,
                   "where(...): the parameter says what is read: the attributes of the operator, as in "
                   "const ops::conv_attributes&, or const tensor_type&, or const value_record&");
-    if constexpr (reads_value) return {test_condition<Predicate>, text};
+    if constexpr (!answers) return {};
+    else if constexpr (reads_value) return {test_condition<Predicate>, text};
     else if constexpr (attribute_record<read>) return {test_condition<Predicate>, text, true, &attributes_tag<read>};
     else return {};
   } else {

@@ -62,18 +62,22 @@ class match_judge : public match_state<Graph, Node> {
     }
     return nullptr;
   }
-  constexpr bool add_output(std::uint32_t value, std::size_t at) {
+  /// The root's operator may have any number of outputs; other operators' must be listed.
+  constexpr bool add_output(std::uint32_t value, std::size_t at, bool is_root) {
     for (std::uint32_t i = 0; i < found_.outputs; ++i)
       if (found_.output[i] == value) return true;
-    if (found_.outputs == match_record::max_outputs)
-      return miss_at_node("it has more outputs than a kernel can write (16)", at,
+    if (found_.outputs == match_record::max_outputs) {
+      if (is_root) return ++found_.more_outputs, true;
+      return miss_at_node("more values of the match are read outside than it can have outputs (16)", at,
                           static_cast<std::uint32_t>(graph_.values[value].producer));
+    }
     found_.output[found_.outputs++] = value;
     return true;
   }
 
   constexpr bool list_outputs() {
     const auto root = static_cast<std::uint32_t>(record_of(root_).producer);
+    found_.more_outputs = 0;
     if (!list_outputs_of(root, root_, true)) return false;
     for (std::uint32_t i = 0; i < found_.nodes; ++i)
       if (found_.node[i] != root && !list_outputs_of(found_.node[i], by_[i], false)) return false;
@@ -86,7 +90,7 @@ class match_judge : public match_state<Graph, Node> {
       const char* rule = needed_outside(graph_.values[v], reader);
       if (rule == nullptr) continue;
       if (!is_root && !may_escape(at)) return miss_at_node(rule, at, node, reader);
-      if (!add_output(v, at)) return false;
+      if (!add_output(v, at, is_root)) return false;
     }
     return true;
   }
@@ -146,7 +150,8 @@ class match_judge : public match_state<Graph, Node> {
   }
 
   /// Whether nothing outside stands between two operators of the match. Only nodes between its first and its last can,
-  /// and only if something may be read outside beside the root.
+  /// and only if something may be read outside beside the root. Such a match costs a look at all nodes between these two,
+  /// so that long skip connections with values that escape take time in proportion to their length.
   constexpr bool is_convex() {
     const std::uint32_t first = found_.node[0], last = found_.node[found_.nodes - 1];
     const std::uint32_t count = last - first + 1;

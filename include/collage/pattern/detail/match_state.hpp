@@ -82,30 +82,36 @@ class match_state {
   }
   /// Of a value: told as an operand of the operator through which the pattern came to it.
   constexpr bool miss(const char* rule, std::size_t at, std::uint32_t value, std::uint32_t closer = 0) {
-    if (!tells_more(closer)) return false;
-    for (std::size_t up = at; up != room;) {
-      const std::size_t parent = find_parent(up);
-      if (parent == room) break;
-      up = parent;
-      if (pattern_[up].role != pattern_role::apply) continue;
-      const auto reader = static_cast<std::uint32_t>(record_of(up).producer);
+    return tells_more(closer) && !tell_at_reader(rule, at, at, value, closer) &&
+           tell(rule, at, static_cast<std::uint32_t>(graph_.values[value].producer), -1, -1, closer);
+  }
+  /// Looks for the reader among all bound operators over `below`, through choices: the iteration before stands wherever
+  /// the step says `previous`. None reads the value of a root.
+  constexpr bool tell_at_reader(const char* rule, std::size_t at, std::size_t below, std::uint32_t value,
+                                std::uint32_t closer) {
+    for (std::size_t i = below + 1; i <= root_; ++i) {
+      const Node& p = pattern_[i];
+      if (found_.bound[i] == 0 || !stands_over(p, below)) continue;
+      if (p.is_choice()) {
+        if (tell_at_reader(rule, at, i, value, closer)) return true;
+        continue;
+      }
+      const auto reader = static_cast<std::uint32_t>(record_of(i).producer);
       const auto& node = graph_.nodes[reader];
       for (std::uint32_t o = 0; o < node.inputs; ++o)
-        if (graph_.operands[node.first_input + o] == value)
-          return tell(rule, at, reader, static_cast<std::int32_t>(o), -1, closer);
+        if (graph_.operands[node.first_input + o] == value) {
+          tell(rule, at, reader, static_cast<std::int32_t>(o), -1, closer);
+          return true;
+        }
     }
-    return tell(rule, at, static_cast<std::uint32_t>(graph_.values[value].producer), -1, -1, closer);
+    return false;
   }
-  /// The bound pattern node through which the search comes to another; `room` for a root.
-  constexpr std::size_t find_parent(std::size_t at) const {
-    for (std::size_t i = at + 1; i <= root_; ++i) {
-      if (found_.bound[i] == 0) continue;
-      const Node& p = pattern_[i];
-      const std::size_t count = p.is_choice() ? p.alternatives() : p.role == pattern_role::apply ? p.children : 0;
-      for (std::size_t c = 0; c < count; ++c)
-        if ((p.is_choice() ? p.alternative(c) : p.child[c]) == at) return i;
-    }
-    return room;
+  /// Whether the search may come to a pattern node through this one.
+  static constexpr bool stands_over(const Node& p, std::size_t at) {
+    const std::size_t count = p.is_choice() ? p.alternatives() : p.role == pattern_role::apply ? p.children : 0;
+    for (std::size_t c = 0; c < count; ++c)
+      if ((p.is_choice() ? p.alternative(c) : p.child[c]) == at) return true;
+    return false;
   }
   const Graph& graph_;
   const Node* pattern_;

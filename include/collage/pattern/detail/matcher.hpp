@@ -33,7 +33,7 @@ class matcher : public match_judge<Graph, Node> {
       if (++steps_ > max_match_steps) return give_up(node);
       if (head_ != 0 && advance(cell_[head_ - 1].pattern, 0, {trail_size_, operators_, cells_, cell_[head_ - 1].next}))
         continue;
-      if (!go_back()) return false;
+      if (!go_back()) return steps_ > max_match_steps && give_up(node);
     }
     for (std::size_t i = 0; i <= root_; ++i) --found_.bound[i];  // 0 becomes `nothing`
     out = found_;
@@ -78,7 +78,7 @@ class matcher : public match_judge<Graph, Node> {
     const auto& v = graph_.values[value];
     if (v.producer < 0) return miss("an operator is wanted here, and no operator computes this", at, value);
     const auto& node = graph_.nodes[static_cast<std::size_t>(v.producer)];
-    if ((p.kinds != 0 && p.kind[0]->id != node.kind->id && !is_among(p, node.kind->id)) ||
+    if ((p.kinds != 0 && p.kind[0]->id != node.kind->id && !has_kind(p, node.kind->id, 1)) ||
         node.first_output + p.output != value || node.inputs < p.least_operands ||
         (node.inputs > p.children && !p.is_open))
       return miss_operator(p, node, at, value);
@@ -91,8 +91,7 @@ class matcher : public match_judge<Graph, Node> {
     return p.may_commute ? add_goal(at) : take_operands(p, node, 0);
   }
   constexpr bool miss_operator(const Node& p, const node_record& node, std::uint16_t at, std::uint32_t value) {
-    if (p.kinds != 0 && p.kind[0]->id != node.kind->id && !is_among(p, node.kind->id))
-      return miss("it is another operator", at, value);
+    if (p.kinds != 0 && !has_kind(p, node.kind->id)) return miss("it is another operator", at, value);
     if (node.first_output + p.output != value) return miss("it is another output of the operator", at, value, is_close);
     return miss("it has another number of operands", at, value, is_close);
   }
@@ -102,11 +101,6 @@ class matcher : public match_judge<Graph, Node> {
     for (std::size_t i = 0; i < operators_; ++i)
       if (operator_[i].node == static_cast<std::uint32_t>(producer)) return false;
     return true;
-  }
-  static constexpr bool is_among(const Node& p, std::uint64_t id) {
-    for (std::size_t i = 1; i < p.kinds; ++i)
-      if (p.kind[i]->id == id) return true;
-    return false;
   }
 
   /// For all roles but `any` and `apply`.
@@ -121,9 +115,7 @@ class matcher : public match_judge<Graph, Node> {
         return v.role == value_role::input || miss("an input of the graph is wanted here", at, value);
       case pattern_role::scalar: {
         if (!v.has_scalar) return miss("a constant of one element with a known value is wanted here", at, value);
-        const double difference = v.scalar < p.scalar ? p.scalar - v.scalar : v.scalar - p.scalar;
-        return difference <= p.tolerance * (p.scalar < 0 ? -p.scalar : p.scalar) ||
-               miss("the constant has another value", at, value, is_close);
+        return is_near(v.scalar, p.scalar, p.tolerance) || miss("the constant has another value", at, value, is_close);
       }
       case pattern_role::same: {
         is_tree_ = false;
@@ -132,6 +124,16 @@ class matcher : public match_judge<Graph, Node> {
       }
       default: return true;
     }
+  }
+
+  /// Infinity is near itself alone, and nothing is near NaN. Halves, because the difference of two numbers may be more
+  /// than any number, which is an error in constant evaluation, as infinity less infinity is.
+  static constexpr bool is_near(double x, double wanted, double tolerance) {
+    constexpr double largest = 1.7976931348623157e308;
+    if (x == wanted) return true;
+    if (!(x >= -largest && x <= largest && wanted >= -largest && wanted <= largest)) return false;
+    const double difference = x < wanted ? wanted / 2 - x / 2 : x / 2 - wanted / 2;
+    return difference <= tolerance * (wanted < 0 ? -wanted / 2 : wanted / 2);
   }
 
   /// Whether a value passes what is asked of it beside its place in the graph.
@@ -154,7 +156,8 @@ class matcher : public match_judge<Graph, Node> {
   constexpr bool advance(std::uint16_t at, std::size_t first, const mark& before) {
     const Node& p = pattern_[at];
     if (p.role == pattern_role::apply && is_bound(at)) return advance_operator(p, at, first, before);
-    const std::size_t ways = !is_bound(at) ? count_places(at) : p.is_choice() ? p.alternatives() : 1;
+    if (!is_bound(at)) return advance_place(at, first != 0, before);
+    const std::size_t ways = p.is_choice() ? p.alternatives() : 1;
     for (std::size_t way = first; way < ways; ++way) {
       if (take(p, at, way)) return arrive(at, way + 1, ways, before);
       undo(before);
@@ -163,8 +166,8 @@ class matcher : public match_judge<Graph, Node> {
   }
   constexpr bool advance_operator(const Node& p, std::uint16_t at, std::size_t first, const mark& before) {
     const auto& node = graph_.nodes[static_cast<std::size_t>(record_of(at).producer)];
-    // Operands that commute, unless they are the same.
-    const bool commutes = node.kind->commutative && node.inputs == 2 &&
+    // The first two operands, unless they are the same.
+    const bool commutes = node.kind->commutative && node.inputs >= 2 &&
                           graph_.operands[node.first_input] != graph_.operands[node.first_input + 1];
     if (first == 0 && take_operands(p, node, 0)) return arrive(at, 1, commutes ? 2 : 1, before);
     undo(before);
@@ -172,6 +175,18 @@ class matcher : public match_judge<Graph, Node> {
     if (take_operands(p, node, 1)) return arrive(at, 2, 2, before);
     undo(before);
     return false;
+  }
+  /// A further output: at its first place in the graph, or again, at the next. Whether there are more is not known.
+  constexpr bool advance_place(std::uint16_t at, bool again, const mark& before) {
+    bool found_any = again;
+    while (next_place(at, again)) {
+      found_any = again = true;
+      if (admit(at, place_)) return arrive(at, 1, 2, before);
+      undo(before);
+    }
+    return !found_any && steps_ <= max_match_steps &&
+           miss_at_node("nothing of this kind reads the value that the outputs share", at,
+                        static_cast<std::uint32_t>(record_of(root_).producer));
   }
   constexpr bool arrive(std::uint16_t at, std::size_t next, std::size_t ways, const mark& before) {
     head_ = before.head;
@@ -184,9 +199,9 @@ class matcher : public match_judge<Graph, Node> {
     while (trail_size_ > before.trail) found_.bound[trail_[--trail_size_]] = 0;
     operators_ = before.operators, cells_ = before.cells;
   }
-  /// Back to the last choice that has another way.
+  /// Back to the last choice that has another way. A search that is being given up finds none.
   constexpr bool go_back() {
-    while (choices_ != 0) {
+    while (choices_ != 0 && steps_ <= max_match_steps) {
       const choice last = choice_[--choices_];
       undo(last.before);
       if (advance(last.pattern, last.next, last.before)) return true;
@@ -195,7 +210,6 @@ class matcher : public match_judge<Graph, Node> {
   }
 
   constexpr bool take(const Node& p, std::uint16_t at, std::size_t way) {
-    if (!is_bound(at)) return admit(at, place_of(at, way));
     if (p.is_choice()) return admit(p.alternative(way), value_of(at));
     // Several outputs: the first now, each of the others when those before it are met and their captures bound.
     if (!admit(p.child[0], value_of(at))) return false;
@@ -203,10 +217,10 @@ class matcher : public match_judge<Graph, Node> {
     return true;
   }
 
-  /// Operand i is the graph's operand i ^ flip.
+  /// Operand i is the graph's operand i, but of the first two the other one if `flip` is 1.
   constexpr bool take_operands(const Node& p, const auto& node, std::size_t flip) {
     for (std::size_t i = 0; i < node.inputs; ++i)
-      if (!(i < p.children ? admit(p.child[i], graph_.operands[node.first_input + (i ^ flip)])
+      if (!(i < p.children ? admit(p.child[i], graph_.operands[node.first_input + (i < 2 ? i ^ flip : i)])
                            : admit_further(p.child[p.children - 1U], graph_.operands[node.first_input + i])))
         return false;
     return true;
@@ -219,66 +233,54 @@ class matcher : public match_judge<Graph, Node> {
 
   // The places of further outputs -----------------------------------------------------------------------------------------
 
-  constexpr std::size_t count_places(std::uint16_t root) {
-    place_search all{root, ~std::size_t{0}};
-    search_places(all);
-    const std::size_t count = ~std::size_t{0} - all.left;
-    if (count == 0)
-      miss_at_node("nothing of this kind reads the value that the outputs share", root,
-                   static_cast<std::uint32_t>(record_of(root_).producer));
-    return count;
-  }
-  constexpr std::uint32_t place_of(std::uint16_t root, std::size_t which) {
-    place_search one{root, which};
-    search_places(one);
-    return one.found;
-  }
-
-  struct place_search {
-    std::uint16_t root;
-    std::size_t left;  ///< how many places to pass over
-    std::uint32_t found = 0;
-  };
-  /// Walks from each shared value towards the readers that the pattern names, up to its root.
-  constexpr bool search_places(place_search& s) {
-    for (std::uint16_t at = pattern_[s.root].first; at < s.root; ++at) {
+  /// Walks from each value that the outputs share towards the readers that the pattern names, up to its root: to the first
+  /// place, or again, to the one that comes after the last. It is then in `place_`.
+  constexpr bool next_place(std::uint16_t root, bool again) {
+    resumes_ = again;
+    for (std::uint16_t at = again ? path_[root].to : pattern_[root].first; at < root; ++at) {
       const Node& p = pattern_[at];
       if (p.role != pattern_role::same) continue;
       const std::size_t captured = find_captured(p);
-      if (captured >= pattern_[s.root].first) continue;  // its own, or none
+      if (captured >= pattern_[root].first) continue;  // its own, or none
       std::uint32_t value = value_of(captured);
       if (p.says_output) {
         const std::int32_t producer = record_of(captured).producer;
         if (producer < 0 || p.output >= graph_.nodes[static_cast<std::size_t>(producer)].outputs) continue;
         value = graph_.nodes[static_cast<std::size_t>(producer)].first_output + p.output;
       }
-      if (climb(s, at, value)) return true;
+      path_[root].to = at;
+      if (climb(root, at, value)) return steps_ <= max_match_steps;
     }
     return false;
   }
-  constexpr bool climb(place_search& s, std::uint16_t from, std::uint32_t value) {
-    if (++steps_ > max_match_steps) return true;
-    if (from == s.root) {
-      s.found = value;
-      return s.left-- == 0;
+  /// True at a place, and where the search is to be given up. While it resumes, it takes the path of the last place.
+  constexpr bool climb(std::uint16_t root, std::uint16_t from, std::uint32_t value) {
+    if (from == root) {
+      const bool is_last = resumes_;
+      resumes_ = false, place_ = value;
+      return !is_last;
     }
-    for (std::uint16_t at = static_cast<std::uint16_t>(from + 1); at <= s.root; ++at) {
+    if (++steps_ > max_match_steps) return true;
+    for (std::uint16_t at = resumes_ ? path_[from].to : static_cast<std::uint16_t>(from + 1); at <= root; ++at) {
       const Node& p = pattern_[at];
-      if (p.is_choice()) {
-        for (std::size_t i = 0; i < p.alternatives(); ++i)
-          if (p.alternative(i) == from && climb(s, at, value)) return true;
-        continue;
-      }
+      bool leads = false;
+      for (std::size_t i = 0; p.is_choice() && i < p.alternatives(); ++i) leads = leads || p.alternative(i) == from;
+      if (leads) path_[from].to = at;
+      if (leads && climb(root, at, value)) return true;
       bool reads = false;
-      for (std::size_t c = 0; c < p.children; ++c) reads = reads || p.child[c] == from;
-      if (!reads) continue;
-      const auto& v = graph_.values[value];
-      for (std::size_t i = 0; i < v.uses; ++i) {
-        const auto& node = graph_.nodes[graph_.uses[v.first_use + i].node];
-        if ((p.kind_bits & pattern_node::bit_of(*node.kind)) != 0 && p.output < node.outputs &&
-            climb(s, at, node.first_output + p.output))
-          return true;
-      }
+      for (std::size_t c = 0; !p.is_choice() && c < p.children; ++c) reads = reads || p.child[c] == from;
+      if (reads && climb_to_readers(root, from, at, value)) return true;
+    }
+    return false;
+  }
+  constexpr bool climb_to_readers(std::uint16_t root, std::uint16_t from, std::uint16_t at, std::uint32_t value) {
+    const Node& p = pattern_[at];
+    const auto& v = graph_.values[value];
+    for (std::uint32_t i = resumes_ ? path_[from].reader : 0; i < v.uses; ++i) {
+      const auto& node = graph_.nodes[graph_.uses[v.first_use + i].node];
+      if ((p.kind_bits & pattern_node::bit_of(*node.kind)) == 0 || p.output >= node.outputs) continue;
+      path_[from] = {i, at};
+      if (climb(root, at, node.first_output + p.output)) return true;
     }
     return false;
   }
@@ -289,10 +291,19 @@ class matcher : public match_judge<Graph, Node> {
     return false;
   }
 
+  /// How the last place was reached from a pattern node: by which of the value's readers, and to which pattern node. Of a
+  /// further output's root: where the path began. Every further output has pattern nodes of its own, and so a path.
+  struct path_part {
+    std::uint32_t reader;
+    std::uint16_t to;
+  };
+
   std::uint16_t cells_ = 0, head_ = 0, choices_ = 0;
-  std::uint32_t steps_ = 0;
+  std::uint32_t steps_ = 0, place_ = 0;
+  bool resumes_ = false;  // climbing to the last place, to go on from there
   cell cell_[room + pattern_node::max_children];
   choice choice_[room];
+  path_part path_[room];
 };
 
 }  // namespace collage::inline v0::detail

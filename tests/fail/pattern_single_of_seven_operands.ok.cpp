@@ -1,0 +1,10 @@
+// Of six.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+inline constexpr struct blend : c::kind<blend> {
+  static constexpr char name[] = "blend";
+  static constexpr c::arity inputs{6, 6};
+  static constexpr c::verdict infer(const attributes&, c::inference& io) { return io.out[0] = io.in[0], c::verdict(); }
+} blend{};
+constexpr auto nodes = c::nodes_of<c::single<blend>>;
