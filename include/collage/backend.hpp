@@ -3,6 +3,7 @@
 
 #include <collage/fwd.hpp>
 #include <collage/pattern/pattern.hpp>
+#include <concepts>
 #include <cstddef>
 
 namespace collage::inline v0 {
@@ -47,13 +48,6 @@ inline constexpr bool is_patterns<patterns<P...>> = true;
 template <fixed_string Name>
 void as_backend(const backend<Name>*);
 template <class B> concept derives_from_backend = requires(const B* b) { as_backend(b); };
-
-/// What a backend says of a match: true when it has no opinion.
-template <class B, class P>
-constexpr verdict accepts(const match<P>& m) {
-  if constexpr (requires { B::accepts(m); }) return B::accepts(m);
-  else return {};
-}
 
 }  // namespace detail
 

@@ -58,7 +58,7 @@ struct place_options {
 plan place(const graph& network, backend_table backends, const place_options& options = {});
 
 /// The same over a backend set: `auto plan = place<backend_set<eigen, onednn>>(network);`.
-template <class Set>
+template <backend_set_type Set>
 plan place(const graph& network, const place_options& options = {}) {
   return place(network, table_of<Set>, options);
 }

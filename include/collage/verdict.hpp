@@ -19,13 +19,16 @@ struct verdict {
   /// From a plain yes or no, for callers that have nothing to explain.
   constexpr verdict(bool holds) : rule(holds ? nullptr : "it is refused") {}
   constexpr verdict(bool holds, const char* text, std::int32_t which = -1)
-      : rule(holds ? nullptr : text), operand(which) {}
+      : rule(holds             ? nullptr
+             : text == nullptr ? "it is refused"
+                               : text),
+        operand(which) {}
 
   constexpr explicit operator bool() const { return rule == nullptr; }
 };
 
 /// The first verdict of a list that failed, or a passed one: `return first_failure({{a.groups == 1, "groups must be
-/// 1"}, {m.input(0).rank() == 4, "the input must have rank 4"}});`
+/// 1"}, {m.argument(0).out.rank == 4, "the input must have rank 4"}});`
 constexpr verdict first_failure(std::initializer_list<verdict> list) {
   for (const verdict& v : list)
     if (!v) return v;

@@ -61,7 +61,9 @@ void importer::spend(std::size_t bytes) {
 
 bool importer::foldable(const kind_info& kind, std::span<const value> operands, const attribute_words& words) {
   if ((kind.reference == nullptr && kind.body == nullptr) || kind.bodies != 0) return false;
-  std::vector<tensor_type> in, out(kind.output_count(words.list()));
+  const std::size_t outputs = kind.output_count(words.list());
+  if (outputs == 0 || outputs > any_number) return false;  // adding the node says what is wrong
+  std::vector<tensor_type> in, out(outputs);
   std::vector<list_view<const std::int64_t>> integers;
   std::size_t read = 0, written = 0;
   std::int64_t elements = 0;

@@ -229,6 +229,35 @@ TEST(engine, keeps_only_the_constants_its_kernels_read) {
   EXPECT_TRUE(dropped.expired());
 }
 
+/// Two operators that end in a third, listed in the order of the pattern: that of the branches, then the root.
+struct fan : c::backend<"fan"> {
+  struct sum_of_both : c::pattern<"sum_of_both"> {
+    static constexpr auto expr = op::add(op::neg(c::any), op::relu(c::any));
+  };
+  using patterns = c::patterns<sum_of_both>;
+  static c::kernel build(const c::match<sum_of_both>&, c::build_context&) {
+    return {"fan", [](const c::kernel_call&) {}};
+  }
+};
+
+TEST(engine, takes_plans_that_list_a_group_in_another_order) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {4}});
+  const c::value r = g(op::relu, x);
+  g.output(g(op::add, g(op::neg, x), r));
+  const c::graph network = g.finish();
+  c::plan p;
+  p.fingerprint = network.fingerprint();
+  p.chosen.groups.resize(1);
+  p.chosen.groups[0].backend = "fan";
+  p.chosen.groups[0].pattern = "sum_of_both";
+  p.chosen.groups[0].nodes = {1, 0, 2};
+  EXPECT_EQ(c::engine<c::backend_set<fan>>(network, p).steps().size(), 1U);
+  p.chosen.groups[0].nodes = {1, 0, 0};
+  EXPECT_NE(message_of([&] { (void)c::engine<c::backend_set<fan>>(network, p); }).find("runs node relu_0 twice"),
+            std::string::npos);
+}
+
 TEST(engine, refuses_plans_that_do_not_fit) {
   const c::graph network = two_sums();
   const c::plan good = one_by_one(network);

@@ -133,6 +133,34 @@ TEST(graph, refuses_a_wrong_number_of_operands) {
             "node concat_2 (concat): takes 1 or more operands, not 0");
 }
 
+/// How many outputs a node has is for its attributes to say.
+inline constexpr struct parts : c::kind<parts> {
+  struct attributes {
+    std::int64_t count = 1;
+    static constexpr void visit(auto& self, auto&& see) { see("count", self.count); }
+  };
+  static constexpr char name[] = "parts";
+  static constexpr std::uint32_t outputs = c::any_number;
+  static constexpr std::size_t count_outputs(const attributes& a, c::list_view<const c::body_signature>) {
+    return static_cast<std::size_t>(a.count);
+  }
+  static constexpr c::verdict infer(const attributes&, c::inference& io) {
+    for (std::size_t i = 0; i < io.out.size(); ++i) io.out[i] = io.in[0];
+    return {};
+  }
+} parts{};
+
+TEST(graph, refuses_a_wrong_number_of_outputs) {
+  c::graph_builder b;
+  const c::value x = b.input("x", image);
+  for (const std::int64_t count : {std::int64_t{0}, std::int64_t{-1}, std::int64_t{1} << 40}) {
+    const std::string text = refusal([&] { b(parts, x, {.count = count}); });
+    EXPECT_NE(text.find("it has no output, or too many; its attributes must ask for 1 to 65535"), std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(b.at(b(parts, x, {.count = 2})[1]).producer, 0);
+}
+
 TEST(graph, refuses_values_that_do_not_exist) {
   c::graph_builder b;
   const c::value x = b.input("x", image);

@@ -2,6 +2,7 @@
 #include <collage/backends/portable.hpp>
 #include <collage/place.hpp>
 #include <collage/place/backends.hpp>
+#include <collage/run/verify.hpp>
 #include <collage/search/checker.hpp>
 
 #include <gtest/gtest.h>
@@ -211,6 +212,122 @@ TEST(place, errors_are_one_sentence) {
             "backend absent: libabsent.so was not found; install libabsent");
   EXPECT_EQ(message_of([&] { (void)c::place<c::backend_set<absent>>(network, quick()); }, 1),
             "backends: no backend is available; absent: libabsent.so was not found; install libabsent");
+}
+
+/// A sum and its relu in one kernel that writes both, and two operators that share what they read.
+struct joiner : c::backend<"joiner"> {
+  struct both : c::pattern<"both"> {
+    static constexpr auto expr = op::relu(op::add(c::any, c::any).as<"sum">().escaping());
+  };
+  struct siblings : c::pattern<"siblings"> {
+    static constexpr auto expr = c::outputs(op::relu(c::any.as<"x">()).as<"positive">(), op::neg(c::same<"x">()));
+  };
+  using patterns = c::patterns<both, siblings>;
+  static c::kernel build(const c::match<both>& m, c::build_context&) {
+    const std::size_t count = loops::count(m.output()), second = m.arguments() - 1;
+    return {"both", [count, second, two = m.outputs() > 1](const c::kernel_call& call) {
+              const auto *a = static_cast<const float*>(call.in[0]), *b = static_cast<const float*>(call.in[second]);
+              for (std::size_t i = 0; i < count; ++i) {
+                static_cast<float*>(call.out[0])[i] = std::max(a[i] + b[i], 0.0F);
+                if (two) static_cast<float*>(call.out[1])[i] = a[i] + b[i];
+              }
+            }};
+  }
+  static c::kernel build(const c::match<siblings>& m, c::build_context&) {
+    return {"siblings", [count = loops::count(m.output())](const c::kernel_call& call) {
+              const auto* x = static_cast<const float*>(call.in[0]);
+              for (std::size_t i = 0; i < count; ++i) {
+                static_cast<float*>(call.out[0])[i] = std::max(x[i], 0.0F);
+                static_cast<float*>(call.out[1])[i] = -x[i];
+              }
+            }};
+  }
+};
+
+TEST(place, groups_with_several_exits_run_and_agree) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {64}}), y = g.input("y", {c::dtype::f32, {64}});
+  const c::value sum = g(op::add, x, y);
+  const c::value positive = g(op::relu, sum);
+  const c::value negative = g(op::neg, positive);
+  g.output("a", g(op::add, negative, g(op::relu, positive)));
+  g.output("sum", sum);
+  const c::graph network = g.finish();
+  using only = c::backend_set<joiner, loops>;
+  const c::place_candidates found = c::find_candidates(network, c::table_of<only>, {true, false});
+  ASSERT_EQ(found.list.size(), 2U);
+  c::place_options unmeasured = quick();
+  unmeasured.measure = false;  // by the order of the set: joiner takes what it can
+  const c::plan p = c::place<only>(network, unmeasured);
+  std::size_t joined = 0;
+  for (const c::plan_group& group : p.chosen.groups) joined += group.backend == "joiner";
+  EXPECT_EQ(joined, 2U);
+  const c::verification checked = c::verify<only>(network, p);
+  for (const c::verified_placement& each : checked.placements) EXPECT_TRUE(each.passed()) << each.name << each.why();
+  const c::plan measured = c::place<only>(network, quick());
+  EXPECT_TRUE(measured.optimal);
+  for (const c::verified_placement& each : c::verify<only>(network, measured).placements)
+    EXPECT_TRUE(each.passed()) << each.name << each.why();
+}
+
+/// Takes relu of what the network is given, and nothing else; has no way to build neg.
+struct picky : c::backend<"picky"> {
+  struct first_relu : c::pattern<"first_relu"> {
+    static constexpr auto expr = op::relu(c::input);
+  };
+  using patterns = c::patterns<first_relu, c::single<op::neg>>;
+  static std::size_t choices(const c::match<c::single<op::neg>>&) { return 0; }
+  template <class P>
+  static c::kernel build(const c::match<P>& m, c::build_context&) {
+    return collage_test::loop("picky", loops::count(m.output()),
+                              [](const c::kernel_call&, float a, std::size_t) { return std::max(a, 0.0F); });
+  }
+};
+
+TEST(place, places_that_differ_in_what_a_pattern_looks_at_are_measured_apart) {
+  c::graph_builder g;
+  g.output(g(op::relu, g(op::relu, g.input("x", {c::dtype::f32, {64}}))));
+  const c::graph network = g.finish();
+  const c::plan p = c::place<c::backend_set<picky, loops>>(network, quick());
+  EXPECT_EQ(p.chosen.groups.size(), 2U);
+  const c::place_candidates found =
+      c::find_candidates(network, c::table_of<c::backend_set<picky, loops>>, {true, true});
+  EXPECT_EQ(found.structures.size(), 2U);
+  EXPECT_EQ(found.list.size(), 3U);
+}
+
+TEST(place, a_match_without_a_way_to_build_it_is_a_refusal) {
+  c::graph_builder g;
+  g.output(g(op::neg, g.input("x", {c::dtype::f32, {64}})));
+  const std::string text = message_of([&] { (void)c::place<c::backend_set<picky>>(g.finish(), quick()); }, 2);
+  EXPECT_NE(text.find("neg_0 (neg float32[64]), picky refuses: it has no way to build it"), std::string::npos) << text;
+}
+
+namespace another {
+struct slope {
+  double below = 0.1;
+  static constexpr void visit(auto& self, auto&& see) { see("below", self.below); }
+};
+inline constexpr struct relu : c::kind<relu> {
+  using attributes = slope;
+  static constexpr char name[] = "relu";
+  static constexpr c::verdict infer(const attributes&, c::inference& io) {
+    io.out[0] = io.in[0];
+    return {};
+  }
+} relu{};
+struct leaky : c::backend<"leaky"> {
+  using patterns = c::patterns<c::single<relu>>;
+  static constexpr bool accepts(const c::match<c::single<relu>>& m) { return m[relu].below > 0; }
+  static c::kernel build(const c::match<c::single<relu>>&, c::build_context&) { return {}; }
+};
+}  // namespace another
+
+TEST(place, refuses_a_kind_of_the_name_of_another) {
+  EXPECT_EQ(
+      message_of([&] { (void)c::place<c::backend_set<another::leaky>>(block(), quick()); }, 2),
+      "pattern relu of backend leaky: the network has another operator kind called (relu), and kinds are told apart "
+      "by name; give one of them another name");
 }
 
 TEST(place, all_nodes_that_nobody_takes_are_named_at_once) {

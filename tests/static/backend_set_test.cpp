@@ -143,5 +143,9 @@ struct repeated : c::pattern<"repeated"> {
 };
 static_assert(has_sample(conv_relu::expr) && has_sample(repeated::expr) && has_sample(c::single<op::matmul>::expr) &&
               has_sample(c::single<op::reduce_mean>::expr));
+static_assert(has_sample(op::relu(any).rank(2)) && has_sample(op::matmul(any.rank(2), any.rank(2))) &&
+              has_sample(op::relu(any.of(c::dtype::f16))) &&
+              has_sample(c::outputs(op::exp(any.as<"x">()), op::neg(c::same<"x">()))));
+static_assert(!has_sample(op::conv(any, any).where([](const op::conv_attributes& a) { return a.groups == 2; })));
 
 }  // namespace

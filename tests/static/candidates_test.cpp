@@ -78,18 +78,20 @@ constexpr bool are(const Candidates& found, std::initializer_list<expected> want
   return true;
 }
 
-// By node, then backend, then pattern. The reshape is nobody's. The second convolution's value is an output, so that it
-// is fused by nobody: conv_relu does not match, and a kernel would write the value of conv_escaping_relu's relu alone.
+// By node, then backend, then pattern. The reshape is nobody's. The second convolution's value is an output: conv_relu does
+// not match, and a kernel of conv_escaping_relu writes both.
 static_assert(are(c::candidates_of<c::backend_set<fuser, loops>, net>, {{1, 1, 0, {0}, {0, 1}},
                                                                         {0, 0, 1, {0, 1}, {0, 1}},
                                                                         {1, 0, 1, {1}, {2}},
                                                                         {1, 0, 3, {3}, {4}},
+                                                                        {0, 1, 5, {4, 5}, {5, 6}},
                                                                         {1, 0, 5, {5}, {7}}}));
 static_assert(are(c::candidates_of<c::backend_set<loops, fuser>, net>, {{0, 1, 0, {0}, {0, 1}},
                                                                         {0, 0, 1, {1}, {2}},
                                                                         {1, 0, 1, {0, 1}, {0, 1}},
                                                                         {0, 0, 3, {3}, {4}},
-                                                                        {0, 0, 5, {5}, {7}}}));
+                                                                        {0, 0, 5, {5}, {7}},
+                                                                        {1, 1, 5, {4, 5}, {5, 6}}}));
 static_assert(c::candidates_of<c::backend_set<>, net>.size() == 0);
 
 /// More nodes of one kind than one evaluation asks.

@@ -74,6 +74,31 @@ static_assert(std::string_view(c::coverage_text<pair>.c_str()) ==
 static_assert(c::coverage_text<pair>.size() == std::string_view(c::coverage_text<pair>.c_str()).size());
 static_assert(std::string_view(c::coverage_text<c::backend_set<>>.c_str()) == "operator\n");
 
+// Alternatives are not fused with each other; an operand that may be missing need not be there; several outputs are.
+struct shapes : c::backend<"shapes"> {
+  struct one_of_two : c::pattern<"one_of_two"> {
+    static constexpr auto expr = c::either(op::relu(any), op::tanh(any));
+  };
+  struct fused_or_alone : c::pattern<"fused_or_alone"> {
+    static constexpr auto expr = c::either(op::add(op::conv(any, constant), any), op::sigmoid(any));
+  };
+  struct two_ends : c::pattern<"two_ends"> {
+    static constexpr auto expr = c::outputs(op::exp(any.as<"x">()), op::neg(c::same<"x">()));
+  };
+  using patterns = c::patterns<one_of_two, fused_or_alone, two_ends>;
+  template <class P>
+  static c::kernel build(const c::match<P>&, c::build_context&);
+};
+static_assert(std::string_view(c::coverage_text<c::backend_set<shapes>>.c_str()) ==
+              "operator  shapes\n"
+              "relu      alone\n"
+              "tanh      alone\n"
+              "conv      1 fused\n"
+              "add       1 fused\n"
+              "sigmoid   alone\n"
+              "exp       1 fused\n"
+              "neg       1 fused\n");
+
 // What may be missing from a match counts as alone too; what takes any operator takes those of all rows.
 static_assert(std::string_view(c::coverage_text<c::backend_set<chooser, last>>.c_str()) ==
               "operator   chooser         last\n"

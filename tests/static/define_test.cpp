@@ -72,6 +72,8 @@ static_assert(sorted::graph.view().values[4].has_scalar &&
 // The shape rule has read the target.
 static_assert(sorted::graph.integers_of(7).size() == 2 && sorted::graph.integers_of(7)[1] == -1);
 static_assert(sorted::graph.view().values[8].type.dims == c::shape{2, 6});
+// Asked of what is no constant, nothing.
+static_assert(sorted::graph.integers_of(8).empty() && sorted::graph.integers_of(0).empty());
 
 // A value that is an output twice, and one read twice.
 struct twice {

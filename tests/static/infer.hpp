@@ -25,7 +25,7 @@ constexpr inferred infer_list(const K&, c::list_view<const c::tensor_type> types
                               const typename K::attributes& attributes,
                               c::list_view<const c::list_view<const std::int64_t>> contents = {}) {
   c::attribute_words words = c::to_words(attributes);
-  if (c::kind_of<K>.normalise != nullptr) c::kind_of<K>.normalise(words, types);
+  if (c::kind_of<K>.has_normalise) c::kind_of<K>.normalise(words, types);
   c::tensor_type out[8];
   c::inference io{types, c::list_view<c::tensor_type>(out, K::outputs < 8 ? K::outputs : 8), contents};
   inferred result;

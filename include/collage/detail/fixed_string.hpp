@@ -22,6 +22,7 @@ template <std::size_t Size>
 consteval fixed_string<Size + 1> exact_text(const char* text) {
   fixed_string<Size + 1> copy;
   for (std::size_t i = 0; i < Size; ++i) copy.text[i] = text[i];
+  copy.text[Size] = '\0';  // written, not left: clang prints what ends in an array's filler as a list of numbers
   return copy;
 }
 

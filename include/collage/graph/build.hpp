@@ -5,6 +5,7 @@
 #include <collage/error.hpp>
 #include <collage/graph/view.hpp>
 #include <collage/list_view.hpp>
+#include <collage/op/extents.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -26,13 +27,7 @@ struct typed_shape : tensor_type {
 namespace detail {
 
 /// Whether a tensor has more elements than graphs hold, so that sizes computed from it stay within 64 bits.
-constexpr bool is_too_large(const shape& dims) {
-  constexpr std::int64_t most = std::int64_t{1} << 48;
-  std::int64_t elements = 1;  // or most + 1
-  for (std::uint32_t i = 0; i < dims.rank; ++i)
-    if (dims.extent[i] > 1) elements = elements > most / dims.extent[i] ? most + 1 : elements * dims.extent[i];
-  return elements > most;
-}
+constexpr bool is_too_large(const shape& dims) { return !is_countable(dims, std::int64_t{1} << 48); }
 
 /// The attributes of a kind; of what is none, so that the call is found and can say so.
 template <class K>
@@ -105,6 +100,12 @@ class node_calls {
     } else {
       return {};
     }
+  }
+  template <class K, class A, class B, class C, class D, class... More>
+    requires(sizeof...(More) > 0 || !std::is_same_v<D, detail::attributes_of<K>>)
+  constexpr value operator()(const K&, const A&, const B&, const C&, const D&, const More&...) {
+    static_assert(sizeof...(More) > 99, "more than three operands go in braces: g(collage::ops::concat, {a, b, c, d})");
+    return {};
   }
   template <class K>
   constexpr value operator()(const K&, std::initializer_list<value> operands,

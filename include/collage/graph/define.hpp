@@ -38,7 +38,7 @@ struct defined {};
 template <detail::graph_sizes Sizes, std::uint32_t Words>
 class defined_graph : public detail::defined {
  public:
-  /// The flat records that all algorithms read; spans into this object.
+  /// The flat records that all algorithms read: views of this object.
   constexpr graph_view view() const {
     return {{lists_.nodes, Sizes.nodes},
             {lists_.values, Sizes.values},
@@ -56,12 +56,12 @@ class defined_graph : public detail::defined {
   constexpr const char* output_name(std::uint32_t which) const {
     return lists_.characters + lists_.output_names[which];
   }
-  /// Where a constant's contents come from, and the rule if it is one.
+  /// Where a constant's contents come from, and the rule if it is one. Of other values, as of one without.
   constexpr contents_source source_of(std::uint32_t which) const { return record_of(which).source; }
   constexpr uniform fill_of(std::uint32_t which) const { return record_of(which).fill; }
   /// The contents of a constant made by `integers`; empty for others.
   constexpr list_view<const std::int64_t> integers_of(std::uint32_t which) const {
-    const detail::constant_record& record = record_of(which);
+    const detail::constant_record record = record_of(which);
     if (!record.is_list) return {};
     return {lists_.integers + record.first_integer, static_cast<std::size_t>(lists_.values[which].type.dims[0])};
   }
@@ -96,8 +96,10 @@ class defined_graph : public detail::defined {
   }
 
  private:
-  constexpr const detail::constant_record& record_of(std::uint32_t which) const {
-    return detail::constant_of(lists_.constants, Sizes.constants, which);
+  constexpr detail::constant_record record_of(std::uint32_t which) const {
+    if (Sizes.constants == 0) return {};
+    const detail::constant_record& nearest = detail::constant_of(lists_.constants, Sizes.constants, which);
+    return nearest.value == which ? nearest : detail::constant_record{};
   }
   constexpr void normalise(const std::uint64_t* written, const tensor_type* types) {
     detail::operand_room<Sizes.most_operands> room;
@@ -142,9 +144,22 @@ consteval graph_draft<Sizes> write_graph() {
   return draft;
 }
 
+/// What counting came to; where it cannot be evaluated nothing, so that the steps after it do not repeat its errors.
+template <graph_sizes Sizes>
+struct counted {
+  static constexpr graph_sizes sizes = Sizes;
+};
+struct uncounted {};
+template <class Function>
+counted<count_graph<Function>()> try_count(int);
+template <class Function>
+uncounted try_count(...);
+template <class Function>
+inline constexpr graph_sizes not_counted = count_graph<Function>();  // makes the compiler say why
+
 // Each step of a definition is a constant of its own, and so an evaluation of its own.
 template <class Function>
-inline constexpr graph_sizes sizes_of = count_graph<Function>();
+inline constexpr graph_sizes sizes_of = decltype(try_count<Function>(0))::sizes;
 
 template <class Function>
 inline constexpr graph_draft<sizes_of<Function>> draft_of = write_graph<Function, sizes_of<Function>>();
@@ -188,15 +203,20 @@ consteval auto define(Function) {
   if constexpr (is_captureless) {
     // Compiles the function on its own first, so that mistakes of the language in it are told without the steps below.
     constexpr bool is_writer = requires(const Function& write, detail::graph_writer& g) { write(g); };
-    static_assert(is_writer,
-                  "collage::define takes a lambda [](auto& g) {...}: it is called with a builder, which is not copied");
-    if constexpr (is_writer) {
+    static_assert(
+        is_writer,
+        "collage::define takes a lambda [](auto& g) {...}, which is called with a builder that is not copied; "
+        "where the lambda is one, an error above says what is wrong inside it");
+    if constexpr (!is_writer) {
+      return detail::empty_graph{};
+    } else if constexpr (std::is_same_v<decltype(detail::try_count<Function>(0)), detail::uncounted>) {
+      static_cast<void>(detail::not_counted<Function>);
+      return detail::empty_graph{};
+    } else {
       using conclusion = decltype(detail::conclude_sentence<detail::refusal_of<Function>()>());
       static_assert(detail::holds<conclusion>);
       if constexpr (conclusion::is_accepted) return detail::graph_of<Function>;
       else return detail::empty_graph{};
-    } else {
-      return detail::empty_graph{};
     }
   } else {
     return detail::empty_graph{};

@@ -9,12 +9,12 @@ namespace collage::inline v0::detail {
 /// What no tensor has more elements than: times the bytes of an element it does not overflow.
 inline constexpr std::int64_t most_elements = std::int64_t{1} << 59;
 
-/// Whether the extents that are known multiply to no more than that, in any order.
-constexpr bool is_countable(const shape& dims) {
+/// Whether the extents that are known multiply to no more than `most`, in any order.
+constexpr bool is_countable(const shape& dims, std::int64_t most = most_elements) {
   std::int64_t product = 1;
   for (std::uint32_t i = 0; i < dims.rank; ++i) {
     const std::int64_t extent = dims.extent[i] > 1 ? dims.extent[i] : 1;
-    if (product > most_elements / extent) return false;
+    if (product > most / extent) return false;
     product *= extent;
   }
   return true;

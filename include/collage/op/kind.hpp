@@ -64,6 +64,22 @@ struct kind_info {
   }
 };
 
+/// What a node that has not 1 to `any_number` outputs is told.
+inline constexpr char output_count_rule[] = "it has no output, or too many; its attributes must ask for 1 to 65535";
+
+/// Whether two descriptions are of one kind. The description may exist more than once: for the type and for the constant,
+/// and in several shared objects, where its functions have different addresses and the rest has to do.
+constexpr bool is_same_kind(const kind_info& a, const kind_info& b) {
+  if (&a == &b || a.infer == b.infer) return true;
+  if (std::is_constant_evaluated() || a.id != b.id) return false;
+  const attribute_words first = a.defaults(), second = b.defaults();
+  bool same = first.size == second.size && a.fusion == b.fusion && a.inputs.least == b.inputs.least &&
+              a.inputs.most == b.inputs.most && a.outputs == b.outputs && a.bodies == b.bodies &&
+              a.commutative == b.commutative && a.has_body == b.has_body && a.has_normalise == b.has_normalise;
+  for (std::size_t i = 0; same && i < first.size; ++i) same = first.word[i] == second.word[i];
+  return same;
+}
+
 /// What a kind need not say; it suits one without attributes, with one operand and one output of the same type. No
 /// template, so that it is not made again for every kind.
 struct kind_defaults {

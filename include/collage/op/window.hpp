@@ -20,7 +20,7 @@ constexpr void default_window(std::size_t rank, shape& strides, shape& dilations
 inline constexpr std::int64_t most_taps = std::int64_t{1} << 20;
 /// Extents beyond it are refused, so that what is computed from them stays within 64 bits. Graphs hold none larger.
 inline constexpr std::int64_t largest_extent = std::int64_t{1} << 48;
-inline constexpr std::int64_t most_offset = 0x7FFFFFFF;
+inline constexpr std::int64_t largest_offset = 0x7FFFFFFF;  // of windows, strides, dilations and pads
 
 /// Checks one spatial window against the rank and for sane values; the limits keep their products within 64 bits.
 constexpr verdict check_window(std::size_t rank, const shape& window, const shape& strides, const shape& dilations,
@@ -36,8 +36,8 @@ constexpr verdict check_window(std::size_t rank, const shape& window, const shap
     if (strides.extent[i] < 1) return {false, "strides must be at least 1"};
     if (dilations.extent[i] < 1) return {false, "dilations must be at least 1"};
     if (pads_begin.extent[i] < 0 || pads_end.extent[i] < 0) return {false, "pads must not be negative"};
-    if (size > most_offset || strides.extent[i] > most_offset || dilations.extent[i] > most_offset ||
-        pads_begin.extent[i] > most_offset || pads_end.extent[i] > most_offset)
+    if (size > largest_offset || strides.extent[i] > largest_offset || dilations.extent[i] > largest_offset ||
+        pads_begin.extent[i] > largest_offset || pads_end.extent[i] > largest_offset)
       return {false, "window, strides, dilations and pads must be below 2^31"};
     if (size > most_taps / taps) return {false, "its window must have at most 2^20 elements"};
     taps *= size;

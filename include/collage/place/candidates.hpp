@@ -6,9 +6,10 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/set/candidate.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <map>
-#include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -55,19 +56,25 @@ struct place_candidates {
 
 namespace detail {
 
-/// Everything a kernel for this group could depend on, as words: equal keys, equal kernels.
+/// Everything a kernel for this group could depend on, as words: equal keys, equal kernels. `nodes` are ascending.
 inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<const std::uint32_t> nodes) {
   std::vector<std::uint64_t> key;
   const graph_view view = network.view();
   std::map<std::uint32_t, std::uint64_t> seen;  // value -> position of first appearance
+  const auto is_read_outside = [&](std::uint32_t v) {
+    if (network.at(v).is_output) return true;
+    for (const use& reader : view.uses_of(v))
+      if (!std::binary_search(nodes.begin(), nodes.end(), reader.node)) return true;
+    return false;
+  };
   const auto add_value = [&](std::uint32_t v) {
     const auto [at, fresh] = seen.emplace(v, seen.size());
     key.push_back(at->second);
     if (!fresh) return;
     const value_record& r = network.at(v);
-    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 |
-                  static_cast<std::uint64_t>(r.role == value_role::constant) << 1 |
-                  static_cast<std::uint64_t>(r.has_scalar));
+    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 | static_cast<std::uint64_t>(r.role) << 2 |
+                  static_cast<std::uint64_t>(is_read_outside(v)) << 1 | static_cast<std::uint64_t>(r.has_scalar));
+    key.push_back(r.layout);
     key.push_back(r.type.dims.rank);
     for (const std::int64_t extent : r.type.dims) key.push_back(static_cast<std::uint64_t>(extent));
     if (r.has_scalar) key.push_back(__builtin_bit_cast(std::uint64_t, r.scalar));
@@ -90,15 +97,53 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
   return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
 }
 
+/// Finds which groups are the same computation. What a condition of a pattern or an `accepts` told apart is not: groups of
+/// one structure have the same candidates.
+inline void list_structures(const graph& network, place_candidates& found) {
+  std::vector<std::vector<std::uint64_t>> keys;
+  for (const place_group& g : found.groups) keys.push_back(structure_key(network, g.nodes));
+  for (const place_candidate& c : found.list)
+    keys[c.group].insert(keys[c.group].end(), {c.backend, c.pattern, c.choice});
+  std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
+  for (std::uint32_t g = 0; g < keys.size(); ++g) {
+    const auto [s, fresh] =
+        structure_of.emplace(std::move(keys[g]), static_cast<std::uint32_t>(found.structures.size()));
+    if (fresh) found.structures.push_back({g, structure_label(network, found.groups[g].nodes), 0});
+    ++found.structures[s->second].occurrences;
+    found.groups[g].structure = s->second;
+  }
+}
+
+/// Throws where a pattern names another operator kind than the network has under the same name: matches would read the
+/// attributes of one as those of the other.
+inline void check_kinds(const graph& network, backend_table backends, const std::vector<bool>& use) {
+  std::map<std::uint64_t, const kind_info*> kinds;
+  for (const node_record& node : network.nodes()) kinds.emplace(node.kind->id, node.kind);
+  for (std::uint32_t b = 0; b < backends.size(); ++b)
+    for (std::uint32_t p = 0; use[b] && p < backends[b].patterns.size(); ++p) {
+      const pattern_view nodes = backends[b].patterns[p].nodes;
+      for (std::size_t n = 0; n < nodes.size; ++n)
+        for (std::size_t i = 0; i < nodes[n].kinds; ++i) {
+          const auto known = kinds.find(nodes[n].kind[i]->id);
+          if (known == kinds.end() || is_same_kind(*known->second, *nodes[n].kind[i])) continue;
+          throw error(error_kind::invalid_argument,
+                      std::string("the network has another operator kind called (") + known->second->name +
+                          "), and kinds are told apart by name",
+                      std::string("pattern ") + backends[b].patterns[p].name + " of backend " + backends[b].name,
+                      "give one of them another name");
+        }
+    }
+}
+
 }  // namespace detail
 
 /// Enumerates all candidates of the backends for which `use` is true, by node, backend and pattern: what candidates_of
 /// (collage/set/candidates.hpp) is for static graphs, and each once for every way to build it.
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
   place_candidates found;
+  detail::check_kinds(network, backends, use);
   const graph_view view = network.view();
   std::map<std::vector<std::uint32_t>, std::uint32_t> group_of;
-  std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
     for (std::uint32_t b = 0; b < backends.size(); ++b) {
       if (!use[b]) continue;
@@ -110,26 +155,25 @@ inline place_candidates find_candidates(const graph& network, backend_table back
         if (state == candidate_state::refused)
           found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), why.rule});
         if (state != candidate_state::found) continue;
+        const std::size_t choices = pattern.choices(view, c.record);
+        if (choices == 0) {
+          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), "it has no way to build it"});
+          continue;
+        }
         std::vector<std::uint32_t> nodes(c.record.node_list().begin(), c.record.node_list().end());
         std::sort(nodes.begin(), nodes.end());
         const auto [at, fresh] = group_of.emplace(nodes, static_cast<std::uint32_t>(found.groups.size()));
-        if (fresh) {
-          const auto [s, new_structure] = structure_of.emplace(detail::structure_key(network, nodes),
-                                                               static_cast<std::uint32_t>(found.structures.size()));
-          if (new_structure) found.structures.push_back({at->second, detail::structure_label(network, nodes), 0});
-          ++found.structures[s->second].occurrences;
-          found.groups.push_back({std::move(nodes), s->second});
-        }
+        if (fresh) found.groups.push_back({std::move(nodes), 0});
         c.backend = b;
         c.pattern = p;
         c.group = at->second;
-        const std::size_t choices = pattern.choices(view, c.record);
         for (std::size_t choice = 0; choice < choices; ++choice) {
           c.choice = static_cast<std::uint32_t>(choice);
           found.list.push_back(c);
         }
       }
     }
+  detail::list_structures(network, found);
   return found;
 }
 

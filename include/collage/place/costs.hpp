@@ -69,10 +69,12 @@ inline void measure_structure(const graph& network, backend_table backends, cons
 
   // Contents for what the group reads, and what the reference makes of them.
   std::map<std::uint32_t, tensor> contents;
-  std::uint32_t last = 0;  // whose outputs the kernels write
+  std::map<std::uint32_t, tensor> results;  // what the kernels write, whichever operator is the root of each
   for (const place_candidate& c : candidates.list) {
     if (c.group != s.example) continue;
-    last = c.record.node_list().back();
+    for (const std::uint32_t v : written_values(view, c.record))
+      if (detail::is_wanted(network, static_cast<std::uint32_t>(network.at(v).producer), v))
+        results.try_emplace(v, network.type_of(v));
     for (const std::uint32_t v : c.record.argument_list()) {
       if (network.at(v).role == value_role::constant || contents.count(v) != 0) continue;
       tensor t(network.type_of(v));
@@ -83,15 +85,7 @@ inline void measure_structure(const graph& network, backend_table backends, cons
   std::vector<known_value> known;
   for (const auto& [v, t] : contents) known.push_back({v, t});
   std::vector<std::uint32_t> wanted;
-  std::vector<void*> outputs(network.node(last).outputs, nullptr);
-  std::vector<tensor> results;
-  for (std::uint32_t i = 0; i < outputs.size(); ++i) {
-    const std::uint32_t v = view.output_of(last, i);
-    if (!detail::is_wanted(network, last, v)) continue;
-    wanted.push_back(v);
-    results.emplace_back(network.type_of(v));
-    outputs[i] = results.back().data();
-  }
+  for (const auto& [v, t] : results) wanted.push_back(v);
   const std::vector<oracle_value> expected = evaluate_group(network, group.nodes, known, wanted);
 
   std::vector<detail::rival> rivals;
@@ -118,13 +112,16 @@ inline void measure_structure(const graph& network, backend_table backends, cons
                                : contents.at(v).data();
         r.in.push_back(r.run.reads(i) ? data : nullptr);
       }
-      r.out = outputs;
+      for (const std::uint32_t v : written_values(view, c.record)) {
+        const auto result = results.find(v);
+        r.out.push_back(result != results.end() ? result->second.data() : nullptr);
+      }
       // A kernel that leaves elements unwritten must not pass on what another wrote there: NaN, or a bit pattern.
-      for (const tensor& t : results)
+      for (const auto& [v, t] : results)
         if (t.data() != nullptr) std::memset(t.data(), 0xFF, t.bytes());
       r.enter_and_call();
-      for (std::size_t i = 0; i < results.size() && cost.refusal.empty(); ++i)
-        if (const agreement a = compare(results[i], expected[i]); !a)
+      for (std::size_t i = 0; i < wanted.size() && cost.refusal.empty(); ++i)
+        if (const agreement a = compare(results.at(wanted[i]), expected[i]); !a)
           cost.refusal = std::string("wrong result: ") + a.why;
       if (!cost.refusal.empty()) return;
       rivals.push_back(std::move(r));

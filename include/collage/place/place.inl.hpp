@@ -4,6 +4,7 @@
 #include <collage/op/control.hpp>
 #include <collage/op/movement.hpp>
 #include <map>
+#include <queue>
 
 namespace collage::inline v0 {
 
@@ -313,6 +314,9 @@ class placer {
       g.choice = c.choice;
       g.kernel = cost.kernel;
       g.nodes.assign(c.record.node_list().begin(), c.record.node_list().end());
+      const auto root = std::find(g.nodes.begin(), g.nodes.end(),
+                                  static_cast<std::uint32_t>(network_.at(c.record.output[0]).producer));
+      std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
       g.cost_ms = cost.time.median_ms;
       g.low_ms = cost.time.low_ms;
       g.high_ms = cost.time.high_ms;
@@ -351,11 +355,37 @@ class placer {
     return others;
   }
 
-  /// Groups by their last node, which is each group's exit: whatever a group reads was computed by an exit with a
-  /// smaller number than its own last node, since nodes stand in a topological order and groups have one exit.
-  static void order_groups(placement& p) {
-    std::stable_sort(p.groups.begin(), p.groups.end(),
-                     [](const plan_group& a, const plan_group& b) { return a.nodes.back() < b.nodes.back(); });
+  /// Groups in an order in which they can run: of those whose operands are there, the one with the lowest root first. Where
+  /// groups have one exit each, that is the order of their roots.
+  void order_groups(placement& p) const {
+    std::vector<std::size_t> group_of(network_.nodes().size());
+    for (std::size_t g = 0; g < p.groups.size(); ++g)
+      for (const std::uint32_t n : p.groups[g].nodes) group_of[n] = g;
+    std::vector<std::vector<std::size_t>> readers(p.groups.size());
+    std::vector<std::size_t> missing(p.groups.size());
+    for (std::uint32_t n = 0; n < group_of.size(); ++n)
+      for (const std::uint32_t v : network_.view().inputs_of(n)) {
+        if (network_.at(v).producer < 0) continue;
+        const std::size_t from = group_of[static_cast<std::size_t>(network_.at(v).producer)];
+        if (from == group_of[n]) continue;
+        readers[from].push_back(group_of[n]);
+        ++missing[group_of[n]];
+      }
+    const auto later = [&p](std::size_t a, std::size_t b) {
+      return p.groups[a].nodes.back() > p.groups[b].nodes.back();
+    };
+    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> ready(later);
+    for (std::size_t g = 0; g < missing.size(); ++g)
+      if (missing[g] == 0) ready.push(g);
+    std::vector<plan_group> ordered;
+    while (!ready.empty()) {
+      const std::size_t g = ready.top();
+      ready.pop();
+      for (const std::size_t reader : readers[g])
+        if (--missing[reader] == 0) ready.push(reader);
+      ordered.push_back(std::move(p.groups[g]));
+    }
+    p.groups = std::move(ordered);
   }
 
   /// Where a candidate stands when `first` comes first and the others follow in the set's order; last resorts at the end.

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace collage::inline v0 {
 
@@ -35,6 +36,17 @@ struct backend_entry {
 };
 
 using backend_table = std::span<const backend_entry>;
+
+/// The values that a kernel for a match writes, in the order of kernel_call::out: all outputs of the root's operator, then
+/// what else is read outside, in the order of match::output.
+inline std::vector<std::uint32_t> written_values(const graph_view& graph, const match_record& record) {
+  std::vector<std::uint32_t> values;
+  const auto root = static_cast<std::uint32_t>(graph.values[record.output[0]].producer);
+  for (std::uint32_t i = 0; i < graph.nodes[root].outputs; ++i) values.push_back(graph.output_of(root, i));
+  for (const std::uint32_t v : record.output_list())
+    if (static_cast<std::uint32_t>(graph.values[v].producer) != root) values.push_back(v);
+  return values;
+}
 
 /// While it lives, a backend's library uses this many threads on the calling thread; afterwards what it used before, also
 /// when an error passes through.

@@ -18,8 +18,9 @@
 namespace collage::inline v0 {
 
 /// One call of a kernel: pointers alone, since shapes were fixed when it was built. `in` follows the match's arguments;
-/// arguments the kernel said it does not read may be null. `out` follows the outputs of the match's last node; of several
-/// those that nobody reads are null.
+/// arguments the kernel said it does not read may be null. `out` follows the outputs of the match's root, of which, where
+/// there are several, those that nobody reads are null; then come the values of other operators that are read outside, in
+/// the order of match::output.
 struct kernel_call {
   const void* const* in = nullptr;
   void* const* out = nullptr;

@@ -31,7 +31,7 @@ struct plan_group {
   std::string pattern;
   std::size_t choice = 0;                    ///< which of the backend's ways to build the pattern
   std::string kernel;                        ///< the implementation that was measured
-  std::vector<std::uint32_t> nodes;          ///< in pattern order, the root last
+  std::vector<std::uint32_t> nodes;          ///< ascending, but for the root, which stands last
   double cost_ms = 0;                        ///< measured: median
   double low_ms = 0, high_ms = 0;            ///< 10th and 90th percentile of the samples
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first

@@ -207,7 +207,7 @@ inline verification verify(const graph& network, const plan& made, backend_table
 }
 
 /// The same over a backend set: `auto found = verify<backends>(network, plan);`.
-template <class Set>
+template <backend_set_type Set>
 verification verify(const graph& network, const plan& made, const verify_options& options = {}) {
   return verify(network, made, table_of<Set>, options);
 }

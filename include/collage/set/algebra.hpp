@@ -102,15 +102,14 @@ using unique = picked<without_repeats<B...>, B...>;
 
 /// As errors name a backend, and what need not be one.
 template <class B>
-constexpr sentence called() {
+constexpr sentence name_in_errors() {
   if constexpr (requires { B::name_text; }) return sentence{} << B::name;
   else return type_name<B>();
 }
 template <class... B>
-constexpr void call(sentence& out, const backend_list<B...>&) {
-  if (sizeof...(B) == 0) out << "none";
+constexpr void list_names(sentence& out, const backend_list<B...>&) {
   bool first = true;
-  ((out << (first ? "" : ", ") << called<B>().text, first = false), ...);
+  ((out << (first ? "" : ", ") << name_in_errors<B>().text, first = false), ...);
 }
 
 /// Each of Named must be in List, or none may be.
@@ -119,7 +118,11 @@ struct check_absent {
   static constexpr sentence why() {
     sentence out;
     const bool in[] = {is_in<Named>(List{})..., false};
-    const sentence names[] = {called<Named>()..., {}};
+    const sentence names[] = {name_in_errors<Named>()..., {}};
+    const std::size_t first[] = {index_in<Named>(backend_list<Named...>{})..., 0};
+    for (std::size_t i = 0; i < sizeof...(Named); ++i)
+      if (first[i] != i && out.empty())
+        out << "add: the backend (" << names[i].text << ") is named twice; name it once";
     for (std::size_t i = 0; i < sizeof...(Named); ++i)
       if (in[i] && out.empty())
         out << "add: the set has the backend (" << names[i].text << ") already; take it out of what is added";
@@ -131,12 +134,16 @@ struct check_present {
   static constexpr sentence why() {
     sentence out;
     const bool in[] = {is_in<Named>(List{})..., false};
-    const sentence names[] = {called<Named>()..., {}};
+    const sentence names[] = {name_in_errors<Named>()..., {}};
     for (std::size_t i = 0; i < sizeof...(Named); ++i) {
       if (in[i] || !out.empty()) continue;
-      out << Operation.text << ": the set has no backend (" << names[i].text << "), it has ";
-      call(out, List{});
-      out << "; name one of those";
+      out << Operation.text << ": the set has no backend (" << names[i].text << ")";
+      if constexpr (std::is_same_v<List, backend_list<>>) out << ", it is empty; add some first";
+      else {
+        out << ", it has ";
+        list_names(out, List{});
+        out << "; name one of those";
+      }
     }
     return out;
   }
@@ -226,7 +233,7 @@ struct has_probe {
 template <auto Kind>
 struct declares {
   template <class B>
-  static constexpr bool holds = detail::names_kind(declaration_of<B>, detail::hash(decltype(Kind)::name));
+  static constexpr bool holds = detail::declares_kind(declaration_of<B>, detail::hash(decltype(Kind)::name));
 };
 
 /// Has not what a property says: `backends::filter<lacks<has_probe>>`.

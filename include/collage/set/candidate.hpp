@@ -23,7 +23,7 @@ constexpr bool is_alias(const graph_view& graph, std::uint32_t node) {
 /// Branches and loops are run by the engine; their sub-graphs are placed as networks of their own.
 constexpr bool is_control(const graph_view& graph, std::uint32_t node) { return graph.nodes[node].bodies != 0; }
 
-/// Whether a backend's kernel is wanted whose last operator is `node`. Where it is found, `record` is the match; where it
+/// Whether a backend's kernel is wanted that matches with `node` at its root. Where it is found, `record` is the match; where it
 /// is refused, `why` says the reason too. Depends on the graph alone: what the machine refuses is known when kernels are
 /// built.
 ///
@@ -34,8 +34,6 @@ constexpr candidate_state candidate_at(const Graph& graph, const declared_patter
   if (is_alias(graph, node) || is_control(graph, node)) return candidate_state::missed;
   if (!match_at(graph, pattern.nodes, node, record)) return candidate_state::missed;
   why = pattern.accepts(graph, record);
-  if (why && (!has_one_exit(graph, record) || record.node[record.nodes - 1] != node))
-    why = {false, "an inner value is read outside, and kernels write the last operator's alone"};
   return why ? candidate_state::found : candidate_state::refused;
 }
 

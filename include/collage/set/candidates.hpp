@@ -29,7 +29,7 @@ struct candidate_starts {
 
   constexpr candidate_starts(const backend_matches* matched, std::size_t count) {
     for_each_match(matched, count, [&](std::uint32_t, std::uint32_t, const std::uint32_t* m, const char*) {
-      if (m[2] == is_refused) return;
+      if (m[2] == refused_mark) return;
       ++start[m[0]];
       ++candidates;
       words += m[1] + m[2];
@@ -54,7 +54,7 @@ constexpr listed<candidate_record, Count> list_records(const backend_matches* ba
   listed<candidate_record, Count> list{};
   std::uint32_t first = 0;
   for_each_match(backends, count, [&](std::uint32_t b, std::uint32_t p, const std::uint32_t* m, const char*) {
-    if (m[2] == is_refused) return;
+    if (m[2] == refused_mark) return;
     list.at[next.start[m[0]]++] = {b, p, m[0], m[1], m[2], first};
     first += m[1] + m[2];
   });
@@ -65,7 +65,7 @@ constexpr listed<std::uint32_t, Words> list_words(const backend_matches* backend
   listed<std::uint32_t, Words> list{};
   std::uint32_t* to = list.at;
   for_each_match(backends, count, [&](std::uint32_t, std::uint32_t, const std::uint32_t* m, const char*) {
-    if (m[2] == is_refused) return;
+    if (m[2] == refused_mark) return;
     const std::uint32_t* const end = m + header_words + m[1] + m[2];
     for (const std::uint32_t* from = m + header_words; from != end; ++from) *to++ = *from;
   });
@@ -105,6 +105,7 @@ inline constexpr auto words_of = list_words<starts_of<G, B...>.words>(matches_in
 
 template <class G, class... B>
 consteval static_candidates find_static_candidates(const backend_list<B...>&) {
+  static_assert(holds<conclusion<kinds_check<G, B...>>>);
   return {records_of<G, B...>.at, words_of<G, B...>.at, starts_of<G, B...>.candidates};
 }
 

@@ -77,7 +77,7 @@ consteval member check_choices() {
   }
 }
 
-/// `accepts` on the sample of its pattern; true where there is no sample.
+/// `accepts` on the sample of its pattern.
 template <class B, class P>
 constexpr bool try_accepts() {
   sample_graph<graph_view> sample;
@@ -89,13 +89,12 @@ template <class P>
 constexpr bool try_sample() {
   sample_graph<graph_view> sample;
   match_record record;
-  static_cast<void>(sample.make(nodes_of<P>, record));
-  return true;
+  return sample.make(nodes_of<P>, record);
 }
+/// A failure to make one is the kind's fault, and not the backend's.
+template <class P> concept has_sample = requires { requires try_sample<P>(); };
 template <class B, class P>
-concept accepts_in_constant_evaluation =
-    !requires { typename std::bool_constant<try_sample<P>()>; } ||  // the kind's fault, and not the backend's
-    requires { typename std::bool_constant<try_accepts<B, P>()>; };
+concept accepts_in_constant_evaluation = requires { typename std::bool_constant<try_accepts<B, P>()>; };
 
 // A class has a member of some name, whatever it is, where that name becomes ambiguous beside another base's.
 struct named_accepts {
@@ -152,6 +151,7 @@ consteval backend_facts ask_backend() {
 
 enum class set_rule : std::uint8_t {
   none,
+  reserved,
   member,
   accepts_nothing,
   choices_of_nothing,
@@ -207,22 +207,28 @@ constexpr set_fault judge_backend(const char* backend, const Facts& f) {
   return {};
 }
 
-template <class B, class P>
-consteval bool fails_to_accept() {
-  if constexpr (has_accepts<B, const match<P>&>) return !accepts_in_constant_evaluation<B, P>;
-  else return false;
+template <class B>
+consteval const char* find_not_constant(const patterns<>*) {
+  return nullptr;
 }
+/// The first pattern whose match `accepts` cannot judge in constant evaluation.
 template <class B, class First, class... P>
-consteval set_fault try_backend(const patterns<First, P...>&) {
-  const char* pattern = nullptr;
-  if constexpr (requires { &B::accepts; }) {  // one function for all patterns: the first pattern says enough
-    if (fails_to_accept<B, First>()) pattern = First::name;
+consteval const char* find_not_constant(const patterns<First, P...>*) {
+  if constexpr (has_accepts<B, const match<First>&>) {
+    if constexpr (has_sample<First>) {
+      if constexpr (!accepts_in_constant_evaluation<B, First>) return First::name;
+      else if constexpr (requires { &B::accepts; }) return nullptr;  // one function for all: one trial says enough
+      else return find_not_constant<B>(static_cast<const patterns<P...>*>(nullptr));
+    } else {
+      return find_not_constant<B>(static_cast<const patterns<P...>*>(nullptr));
+    }
   } else {
-    const bool fails[] = {fails_to_accept<B, First>(), fails_to_accept<B, P>()...};
-    const char* const names[] = {First::name, P::name...};
-    for (std::size_t i = 0; i < sizeof...(P) + 1 && pattern == nullptr; ++i)
-      if (fails[i]) pattern = names[i];
+    return find_not_constant<B>(static_cast<const patterns<P...>*>(nullptr));
   }
+}
+template <class B, class... P>
+consteval set_fault try_backend(const patterns<P...>& list) {
+  const char* pattern = find_not_constant<B>(&list);
   if (pattern == nullptr) return {};
   return {set_rule::member, member::not_constant, B::name, pattern, "accepts", accepts_declaration};
 }
@@ -254,10 +260,13 @@ consteval set_fault judge_names() {
   const char* const names[] = {B::name..., nullptr};
   const std::uint64_t ids[] = {hash(B::name)..., 0};
   const std::size_t first[] = {index_in<B>(backend_list<B...>{})..., 0};
-  for (std::uint32_t i = 0; i < sizeof...(B); ++i)
+  for (std::uint32_t i = 0; i < sizeof...(B); ++i) {
+    for (const char* taken : {"", "alias", "control", "plan"})
+      if (ids[i] == hash(taken)) return {set_rule::reserved, {}, names[i]};
     for (std::uint32_t j = 0; j < i; ++j)
       if (ids[i] == ids[j])
         return {first[i] == first[j] ? set_rule::twice : set_rule::one_name, {}, names[i], nullptr, "", "", j, i};
+  }
   return {};
 }
 
@@ -277,8 +286,10 @@ constexpr void tell_member(Text& out, const set_fault& f) {
     case member::other_arguments: out << " takes other arguments"; break;
     case member::not_static: out << " is not static"; break;
     case member::other_result: out << " answers something else"; break;
-    case member::not_constant: out << " cannot be evaluated by the compiler, and may depend on the match alone"; break;
-    default: out << " is missing"; break;
+    case member::not_constant:
+      out << " cannot be evaluated by the compiler (tried on tensors of one element), and may depend on the match alone";
+      break;
+    default: out << " is missing or private"; break;
   }
   out << "; declare " << f.declaration;
 }
@@ -287,10 +298,12 @@ constexpr void tell_fault(Text& out, const set_fault& f) {
   if (f.rule == set_rule::member) tell_member(out, f);
   if (f.rule == set_rule::accepts_nothing || f.rule == set_rule::choices_of_nothing)
     out << "backend (" << f.backend << "): " << (f.rule == set_rule::accepts_nothing ? "accepts" : "choices")
-        << " takes a match of none of its patterns; declare " << f.declaration;
+        << " takes a match of none of its patterns, or is private; declare " << f.declaration;
   if (f.rule == set_rule::pattern_twice)
     out << "backend (" << f.backend << ") declares the pattern (" << f.pattern
         << ") twice, and costs are kept by its name; declare it once, or give the other another name";
+  if (f.rule == set_rule::reserved)
+    out << "a backend is called (" << f.backend << "), which means something else in plans; give it another name";
   if (f.rule == set_rule::twice) out << "a backend_set names the backend (" << f.backend << ") twice; name it once";
   if (f.rule == set_rule::one_name) {
     const Text types[] = {type_name<B>()...};

@@ -70,13 +70,14 @@ inline constexpr char other_operators[] = "any other";
 /// Whether a match of what stands at `at` may hold no operator at all.
 constexpr bool may_be_value(pattern_view pattern, std::size_t at) {
   const pattern_node& p = pattern[at];
+  if (p.count != pattern_count::once) return true;
   if (p.role == pattern_role::either) {
     for (std::size_t c = 0; c < p.children; ++c)
       if (may_be_value(pattern, p.child[c])) return true;
     return false;
   }
   if (p.role == pattern_role::repeat) return p.least == 0 && may_be_value(pattern, p.child[0]);
-  return (p.role != pattern_role::apply && p.role != pattern_role::outputs) || p.count != pattern_count::once;
+  return p.role != pattern_role::apply && p.role != pattern_role::outputs;
 }
 /// Whether an operator of this kind alone may be a match; of kind 0, one that no pattern names.
 constexpr bool may_be_alone(pattern_view pattern, std::size_t at, std::uint64_t kind) {
@@ -90,22 +91,37 @@ constexpr bool may_be_alone(pattern_view pattern, std::size_t at, std::uint64_t 
     return (p.least == 0 && may_be_alone(pattern, p.child[0], kind)) ||
            (p.least <= 1 && p.most >= 1 && may_be_alone(pattern, p.iteration(1), kind));
   if (p.role != pattern_role::apply) return false;
-  bool fits = p.kinds == 0;
-  for (std::size_t i = 0; i < p.kinds; ++i) fits = fits || p.kind[i]->id == kind;
+  bool fits = takes_kind(p, kind);
   for (std::size_t c = 0; c < p.children; ++c) fits = fits && may_be_value(pattern, p.child[c]);
   return fits;
 }
-/// Whether a pattern of several operators may have one of this kind; of kind 0, one that no pattern names.
-constexpr bool may_be_fused(pattern_view pattern, std::uint64_t kind) {
-  std::size_t operators = 0;
-  bool fits = false;
-  for (std::size_t i = 0; i < pattern.size; ++i) {
-    if (pattern[i].role != pattern_role::apply) continue;
-    ++operators;
-    fits = fits || pattern[i].kinds == 0;
-    for (std::size_t k = 0; k < pattern[i].kinds; ++k) fits = fits || pattern[i].kind[k]->id == kind;
+/// Whether a match of what stands at `at` may hold an operator.
+constexpr bool may_be_operator(pattern_view pattern, std::size_t at) {
+  const pattern_node& p = pattern[at];
+  bool some = p.role == pattern_role::apply;
+  for (std::size_t c = 0; c < p.children && !some; ++c) some = may_be_operator(pattern, p.child[c]);
+  return some;
+}
+/// Whether a match of what stands at `at` may hold an operator of this kind; of kind 0, one that no pattern names. With
+/// `beside`, only one that is not the only operator of the whole match: `beside` says whether there may be another above.
+constexpr bool may_be_fused(pattern_view pattern, std::size_t at, std::uint64_t kind, bool beside) {
+  const pattern_node& p = pattern[at];
+  if (p.role == pattern_role::apply) {
+    bool under = false;
+    for (std::size_t c = 0; c < p.children; ++c) under = under || may_be_operator(pattern, p.child[c]);
+    if (takes_kind(p, kind) && (beside || under)) return true;
+    beside = true;
+  } else if (p.role == pattern_role::repeat && p.most > 1) {
+    beside = true;
   }
-  return fits && operators > 1;
+  for (std::size_t c = 0; c < p.children; ++c) {
+    // Of an either one alternative is there; all operands of anything else are.
+    bool others = beside;
+    for (std::size_t o = 0; o < p.children && p.role == pattern_role::outputs; ++o)
+      others = others || (o != c && may_be_operator(pattern, p.child[o]));
+    if (may_be_fused(pattern, p.child[c], kind, others)) return true;
+  }
+  return false;
 }
 
 constexpr coverage_cell cover(const declared_backend& backend, std::uint64_t kind) {
@@ -113,7 +129,7 @@ constexpr coverage_cell cover(const declared_backend& backend, std::uint64_t kin
   for (std::uint32_t p = 0; p < backend.patterns.size(); ++p) {
     const pattern_view pattern = backend.patterns[p].nodes;
     cell.alone = cell.alone || may_be_alone(pattern, pattern.size - 1, kind);
-    cell.fused += may_be_fused(pattern, kind) ? 1U : 0U;
+    cell.fused += may_be_fused(pattern, pattern.size - 1, kind, false) ? 1U : 0U;
   }
   return cell;
 }
@@ -168,7 +184,7 @@ constexpr auto make_graph_coverage() {
     table.backend[b] = backends_of<B...>[b].name;
     bool taken[node_count<G> + 1] = {};
     for_each_match(matches_in<G, B...> + b, 1, [&](std::uint32_t, std::uint32_t, const std::uint32_t* m, const char*) {
-      for (std::uint32_t i = 0; i < m[1] && m[2] != is_refused; ++i) taken[m[header_words + i]] = true;
+      for (std::uint32_t i = 0; i < m[1] && m[2] != refused_mark; ++i) taken[m[header_words + i]] = true;
     });
     for (std::uint32_t k = 0; k < chains.chains; ++k)
       for (std::uint32_t n = chains.chain[k].first; n != no_node; n = chains.next_alike[n])
@@ -292,6 +308,7 @@ consteval auto row_text() {
   fixed_string<row_length<Set, Row>() + 1> text;
   page_writer writer{text.text};
   put_row(writer, coverage_of<Set>, Row);
+  text.text[writer.size] = '\0';  // as exact_text does
   return text;
 }
 

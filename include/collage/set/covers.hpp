@@ -46,12 +46,24 @@ template <std::size_t Nodes>
 constexpr node_list<Nodes> find_uncovered(const graph_view& graph, const backend_matches* backends, std::size_t count) {
   bool covered[Nodes + 1] = {};
   for_each_match(backends, count, [&](std::uint32_t, std::uint32_t, const std::uint32_t* match, const char*) {
-    for (std::uint32_t i = 0; i < match[1] && match[2] != is_refused; ++i) covered[match[header_words + i]] = true;
+    for (std::uint32_t i = 0; i < match[1] && match[2] != refused_mark; ++i) covered[match[header_words + i]] = true;
   });
   node_list<Nodes> list;
   for (std::uint32_t n = 0; n < Nodes; ++n)
     if (!covered[n] && !is_alias(graph, n) && !is_control(graph, n)) list.node[list.count++] = n;
   return list;
+}
+
+/// Whether the operator of this kind may be the last of what stands at `at`.
+constexpr bool may_end_in(const auto& pattern, std::size_t at, std::uint64_t kind) {
+  const auto& p = pattern[at];
+  if (p.role == pattern_role::apply) return takes_kind(p, kind);
+  if (p.role == pattern_role::repeat)
+    return (p.least == 0 && may_end_in(pattern, p.child[0], kind)) || may_end_in(pattern, p.iteration(1), kind);
+  if (p.role != pattern_role::either && p.role != pattern_role::outputs) return false;
+  for (std::size_t c = 0; c < p.children; ++c)
+    if (may_end_in(pattern, p.child[c], kind)) return true;
+  return false;
 }
 
 /// What one backend has to do with a node that it does not take; nothing where it does not declare its kind.
@@ -61,7 +73,7 @@ constexpr void explain_backend(Text& out, const Graph& graph, const Backend& bac
   const auto begin = [&]() -> Text& { return out << (out.empty() ? "" : "; ") << backend.name; };
   bool told = false;
   for_each_match(&matches, 1, [&](std::uint32_t, std::uint32_t p, const std::uint32_t* match, const char* rule) {
-    for (std::uint32_t i = 0; i < match[1] && match[2] == is_refused && !told; ++i) {
+    for (std::uint32_t i = 0; i < match[1] && match[2] == refused_mark && !told; ++i) {
       if (match[header_words + i] != node) continue;
       begin() << " refuses it";
       if (match[1] > 1) out << " in pattern (" << backend.patterns[p].name << ")";
@@ -70,20 +82,19 @@ constexpr void explain_backend(Text& out, const Graph& graph, const Backend& bac
     }
   });
   const std::uint64_t kind = graph.kind_id_of(node);
-  for (std::uint32_t p = 0; p < backend.patterns.size() && !told; ++p) {
-    const auto& pattern = backend.patterns[p];
-    bool named = false;
-    for (std::size_t i = 0; i < pattern.nodes.size; ++i)
-      for (std::size_t k = 0; k < pattern.nodes[i].kinds; ++k) named = named || pattern.nodes[i].kind[k]->id == kind;
-    if (!named) continue;
-    match_record record;
-    verdict why;
-    const bool at_root = pattern.nodes.root().role == pattern_role::apply &&
-                         (pattern.nodes.root().kind_bits & pattern_node::bit_of(*graph.nodes[node].kind)) != 0;
-    begin() << " has it in pattern (" << pattern.name << "), which does not match here";
-    if (at_root && !match_at(graph, pattern.nodes, node, record, &why)) out << ": " << why.rule;
-    told = true;
-  }
+  // A pattern that could end in the node has more to say than one that has its kind further in.
+  for (const bool at_root : {true, false})
+    for (std::uint32_t p = 0; p < backend.patterns.size() && !told; ++p) {
+      const auto& pattern = backend.patterns[p];
+      bool taken = false;
+      for (std::size_t i = 0; i < pattern.nodes.size; ++i) taken = taken || takes_kind(pattern.nodes[i], kind);
+      if (!taken || may_end_in(pattern.nodes, pattern.nodes.size - 1, kind) != at_root) continue;
+      match_record record;
+      verdict why;
+      begin() << " has it in pattern (" << pattern.name << "), which does not match here";
+      if (at_root && !match_at(graph, pattern.nodes, node, record, &why)) out << ": " << why.rule;
+      told = true;
+    }
 }
 
 template <class Graph, class Backend, class Matches>
@@ -133,6 +144,7 @@ inline constexpr hole_list holes_found = list_holes<G, B...>(make_indices<explai
 
 template <class G, class... B>
 consteval const hole_list& find_holes(const backend_list<B...>&) {
+  static_assert(holds<conclusion<kinds_check<G, B...>>>);
   return holes_found<G, B...>;
 }
 
@@ -187,7 +199,8 @@ template <class Holes> concept no_holes = Holes::none;
 
 /// Satisfied where each operator of a static graph (named by its tag type) is in some match that a backend of the set
 /// declares and accepts: `static_assert(covers<backends, lenet>);`. Where it is not, the compiler prints what is left
-/// over. Reshapes and control flow need nobody. What the machine lacks is not asked: a probe finds that at run time.
+/// over. Reshapes and control flow need nobody. What the machine lacks is not asked: a probe finds that at run time. Nor is
+/// whether matches fit together, where operators are taken in groups alone: `place` says so.
 template <class Set, class G>
 concept covers = (Set::is_sound || true)  // a set that is none is told here
                  && backend_set_type<Set> && static_graph<G> && no_holes<holes<Set, G>>;

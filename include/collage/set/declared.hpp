@@ -38,12 +38,12 @@ constexpr declared_pattern declare() {
   return d;
 }
 
-template <std::size_t N>
-struct declared_list {
-  declared_pattern at[N + 1];  // one more, so that there may be none
+template <class T, std::size_t N>
+struct listed {
+  T at[N + 1];  // one more, so that there may be none
 };
 template <class B, class... P>
-consteval declared_list<sizeof...(P)> declare_all(const patterns<P...>&) {
+consteval listed<declared_pattern, sizeof...(P)> declare_all(const patterns<P...>&) {
   return {{declare<B, P>()..., {}}};
 }
 template <class B>
@@ -69,13 +69,22 @@ inline constexpr declared_backend declaration_of{
 
 namespace detail {
 
+/// Whether an operator of a pattern names the kind of this id.
+constexpr bool names_kind(const auto& node, std::uint64_t kind) {
+  for (std::size_t i = 0; i < node.kinds; ++i)
+    if (node.kind[i]->id == kind) return true;
+  return false;
+}
+/// Whether it may be of this kind: it names it, or takes any.
+constexpr bool takes_kind(const auto& node, std::uint64_t kind) {
+  return node.role == pattern_role::apply && (node.kinds == 0 || names_kind(node, kind));
+}
 /// Whether some pattern names the kind of this id.
-constexpr bool names_kind(const declared_backend& backend, std::uint64_t kind) {
+constexpr bool declares_kind(const declared_backend& backend, std::uint64_t kind) {
   for (std::size_t p = 0; p < backend.patterns.size(); ++p) {
     const pattern_view nodes = backend.patterns[p].nodes;
     for (std::size_t n = 0; n < nodes.size; ++n)
-      for (std::size_t i = 0; i < nodes[n].kinds; ++i)
-        if (nodes[n].kind[i]->id == kind) return true;
+      if (names_kind(nodes[n], kind)) return true;
   }
   return false;
 }

@@ -1,6 +1,7 @@
 // The operator kinds that a set's patterns name.
 #pragma once
 
+#include <collage/detail/sentence.hpp>
 #include <collage/set/declared.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +39,7 @@ struct named_kinds {
     if (at < count && kind[by_id[at]]->id == k->id) {
       // One kind has one shape rule; its description may exist twice, for the type and for the constant.
       const kind_info* known = kind[by_id[at]];
-      if (!has_twin && known->infer != k->infer) has_twin = true, twin = k, twin_of = known;
+      if (!has_twin && !is_same_kind(*known, *k)) has_twin = true, twin = k, twin_of = known;
       return;
     }
     for (std::uint32_t i = count; i > at; --i) by_id[i] = by_id[i - 1];
@@ -90,6 +91,22 @@ constexpr void tell_mention(Text& out, const declared_backend* backends, std::si
           }
     }
 }
+/// Why the kinds of a graph and those that the patterns name do not go together; empty if they do.
+template <class Graph, class... B>
+constexpr sentence tell_strangers(const Graph& graph) {
+  constexpr const auto& kinds = kinds_named_by<B...>;
+  sentence out;
+  for (std::size_t n = 0; n < graph.nodes.size() && out.empty(); ++n) {
+    const kind_info* kind = graph.nodes[n].kind;
+    const std::uint32_t at = kinds.find(kind->id);
+    if (at == kinds.count || is_same_kind(*kinds.kind[at], *kind)) continue;
+    out << "the graph has another operator kind called (" << kind->name << ") than ";
+    tell_mention(out, backends_of<B...>, sizeof...(B), kinds.kind[at]);
+    out << ", and kinds are told apart by name; give one another name";
+  }
+  return out;
+}
+
 /// Two kinds of one id would be taken for each other in graphs.
 template <class... B, class Text>
 constexpr void tell_twins(Text& out) {

@@ -8,9 +8,10 @@
 
 namespace collage::inline v0::detail {
 
-/// The operators of a pattern over tensors of ones: the first alternatives, the most iterations, optional operands left
-/// out, attributes as by default. There is none where the shape rules refuse tensors of one rank throughout, or where the
-/// pattern wants particular attributes or types. A template, so that only who makes one pays for it.
+/// The operators of a pattern over tensors of one element: the first alternatives, the most iterations, optional operands
+/// left out, attributes as by default, of the first element type and the rank that the pattern wants. There is none where
+/// the shape rules refuse that or tensors of one rank throughout, where the pattern wants particular attributes or extents,
+/// or where it has more operators than fit. A template, so that only who makes one pays for it.
 template <class Graph>
 struct sample_types {
   using node = node_record;
@@ -25,7 +26,7 @@ class sample_graph {
   constexpr bool make(const auto& pattern, auto& found) {
     constexpr std::size_t ranks[] = {4, 2, 3, 1};
     for (const std::size_t rank : ranks)
-      if (write(pattern, rank)) return match_at(view(), pattern, root_, found);
+      if (write(pattern, rank) && match_at(view(), pattern, root_, found)) return true;
     return false;
   }
   constexpr Graph view() const {
@@ -54,6 +55,8 @@ class sample_graph {
         value_of[i] = static_cast<std::uint32_t>(value_count_) - nodes_[node_count_ - 1].outputs + p.output;
       } else if (p.is_choice()) {
         value_of[i] = value_of[p.alternative(0)];
+      } else if (p.role == pattern_role::outputs) {
+        value_of[i] = value_of[p.child[0]];
       } else if (p.role == pattern_role::same) {
         // In a sound pattern something that stands before it or behind it has the name; only the former is tried.
         std::size_t j = 0;
@@ -76,7 +79,12 @@ class sample_graph {
   constexpr std::uint32_t add_value(const auto& p, std::size_t rank) {
     const bool is_scalar = p.role == pattern_role::scalar;
     typename Types::value v;
-    v.type.dims = shape::filled(is_scalar ? 0 : rank, 1);
+    v.type.dims = shape::filled(is_scalar ? 0 : p.rank >= 0 ? static_cast<std::size_t>(p.rank) : rank, 1);
+    if (p.types != 0) {
+      std::uint32_t type = 0;
+      while ((p.types >> type & 1U) == 0) ++type;
+      v.type.type = static_cast<dtype>(type);
+    }
     v.role = is_scalar || p.role == pattern_role::constant ? value_role::constant : value_role::input;
     v.has_scalar = is_scalar;
     v.scalar = p.scalar;
@@ -85,7 +93,8 @@ class sample_graph {
   }
 
   constexpr bool add_node(const auto& pattern, const auto& p, const std::uint32_t* value_of) {
-    const auto& kind = p.kinds == 0 ? some_kind : *p.kind[0];
+    const bool is_some = p.kinds == 0;  // of no rules
+    const auto& kind = is_some ? some_kind : *p.kind[0];
     if (node_count_ == most_nodes || kind.bodies != 0) return false;
     tensor_type in[most_operands], out[most_outputs];
     std::uint32_t inputs = 0;
@@ -96,7 +105,6 @@ class sample_graph {
       operands_[operand_count_++] = value_of[p.child[c]];
     }
     typename Types::words words;
-    const bool is_some = p.kinds == 0;  // of no rules
     if (!is_some) words = kind.defaults();
     if (kind.has_normalise) kind.normalise(words, {in, inputs});
     const std::size_t outputs = kind.output_count(words.list());

@@ -163,7 +163,9 @@ inline value graph_builder::add(const kind_info& kind, std::span<const value> op
   const detail::signatures_of_bodies signatures(bodies);
   attribute_words words = attributes;
   if (kind.normalise != nullptr) kind.normalise(words, in);
-  std::vector<tensor_type> out(kind.output_count(words.list(), signatures.list));
+  const std::size_t outputs = kind.output_count(words.list(), signatures.list);
+  if (outputs == 0 || outputs > any_number) throw error(error_kind::invalid_argument, output_count_rule, where);
+  std::vector<tensor_type> out(outputs);
   inference io{in, out, contents, signatures.list};
   if (const verdict v = kind.infer(words.list(), io); !v) {
     std::string shapes;

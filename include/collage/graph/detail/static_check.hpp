@@ -15,16 +15,20 @@ constexpr void say_value(auto& why, const auto& g, const tensor_type* types, std
   why << types[v].dims;
 }
 
-/// "node 3 (conv of x [1, 3, 8, 8] and w [4, 3, 3, 3]): ", or without types "node 3 (conv): ".
-constexpr void say_node(auto& why, const auto& g, std::uint32_t n, const tensor_type* types = nullptr) {
+/// "node 3 (conv): ".
+constexpr void say_node(auto& why, const auto& g, std::uint32_t n) {
+  why << "node " << n << " (" << g.nodes[n].kind->name << "): ";
+}
+/// "node 3 (conv of x [1, 3, 8, 8] and w [4, 3, 3, 3]): ".
+constexpr void say_node(auto& why, const auto& g, std::uint32_t n, const tensor_type* types) {
   const node_record& node = g.nodes[n];
   why << "node " << n << " (" << node.kind->name;
   constexpr std::uint32_t most = 4;
-  for (std::uint32_t i = 0; types != nullptr && i < node.inputs && i < most; ++i) {
+  for (std::uint32_t i = 0; i < node.inputs && i < most; ++i) {
     why << (i == 0 ? " of " : i + 1 == node.inputs ? " and " : ", ");
     say_value(why, g, types, g.operands[node.first_input + i]);
   }
-  if (types != nullptr && node.inputs > most) why << " and " << node.inputs - most << " more";
+  if (node.inputs > most) why << " and " << node.inputs - most << " more";
   why << "): ";
 }
 
@@ -158,7 +162,7 @@ constexpr bool check_nodes(auto& why, const auto& g, std::uint32_t* slots, std::
     }
     if (node.outputs == 0) {
       say_node(why, g, n);
-      why << "it has no output, or too many; its attributes must ask for 1 to 65535";
+      why << output_count_rule;
       return false;
     }
     for (std::uint32_t i = 0; i < node.inputs; ++i) {

@@ -84,7 +84,7 @@ struct draft_room {
   wrong_output* wrong = nullptr;
 };
 
-/// Stores a scalar's value as its element type holds it, as graph_builder::scalar does; false where the type cannot.
+/// Stores a scalar's value as its element type holds it, as store_number does at run time; false where the type cannot.
 constexpr bool stored_number(dtype type, double number, auto& record) {
   constexpr double infinity = __builtin_bit_cast(double, std::uint64_t{0x7FF} << 52);
   constexpr double largest = 0x1.fffffep127, infinite = 0x1.ffffffp127;  // of float; and what it rounds to infinity

@@ -29,11 +29,12 @@ inline match_record match_group(const graph& network, const plan_group& g, const
                                 const pattern_entry& p) {
   match_record record;
   verdict why;
+  // The root was listed last whatever the order of the others, which was the pattern's before it was ascending.
   const std::uint32_t root = g.nodes.back();
   const std::string where = "plan, group of node " + network.node_name(root);
   if (!match_at(network.view(), p.nodes, root, record, &why))
     throw plan_error("pattern " + g.pattern + " of " + b.name + " does not match there (" + why.rule + ")", where);
-  if (!std::equal(g.nodes.begin(), g.nodes.end(), record.node_list().begin(), record.node_list().end()))
+  if (!std::is_permutation(g.nodes.begin(), g.nodes.end(), record.node_list().begin(), record.node_list().end()))
     throw plan_error("pattern " + g.pattern + " of " + b.name + " matches other nodes than the plan lists", where);
   if (const verdict v = p.accepts(network.view(), record); !v)
     throw plan_error(std::string(b.name) + " refuses it: " + v.rule, where);
@@ -74,8 +75,9 @@ inline void check_cover(const graph& network, const placement& groups) {
     if (g.backend == control_backend && (g.nodes.size() != 1 || network.node(g.nodes[0]).bodies == 0))
       throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for control flow, which it is not",
                        "plan");
-    const node_record& last = network.node(g.nodes.back());
-    for (std::uint32_t i = 0; i < last.outputs; ++i) ready[last.first_output + i] = true;
+    // Which of them its kernel writes is the match's to say; it writes all that are read outside.
+    for (const std::uint32_t n : g.nodes)
+      for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) ready[view.output_of(n, i)] = true;
   }
   for (std::uint32_t n = 0; n < covered.size(); ++n)
     if (covered[n] == 0) throw plan_error("does not run node " + network.node_name(n), "plan");
@@ -132,20 +134,25 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     kernel run;
   };
   std::vector<built> kernels;
-  const auto add = [&](const plan_group& g, std::span<const std::uint32_t> arguments, kernel run) {
-    const std::uint32_t last = g.nodes.back();
+  const auto add = [&](const plan_group& g, std::span<const std::uint32_t> arguments,
+                       std::vector<std::uint32_t> outputs, kernel run) {
+    const std::uint32_t root = g.nodes.back();
     built k;
     k.arguments.assign(arguments.begin(), arguments.end());
-    for (std::uint32_t i = 0; i < network.node(last).outputs; ++i) k.outputs.push_back(view.output_of(last, i));
+    k.outputs = std::move(outputs);
     c.infos.push_back(
-        {g.backend, g.pattern, run.name(), g.nodes, network.node_name(last), view.output_of(last), run.workspace()});
+        {g.backend, g.pattern, run.name(), g.nodes, network.node_name(root), view.output_of(root), run.workspace()});
     k.run = std::move(run);
     kernels.push_back(std::move(k));
   };
   for (const plan_group& g : groups.groups) {
     if (g.backend == alias_backend) continue;
     if (g.backend == control_backend) {
-      add(g, view.inputs_of(g.nodes[0]), detail::build_control(network, g, backends, threads, c.packed));
+      std::vector<std::uint32_t> outputs;
+      for (std::uint32_t i = 0; i < network.node(g.nodes[0]).outputs; ++i)
+        outputs.push_back(view.output_of(g.nodes[0], i));
+      add(g, view.inputs_of(g.nodes[0]), std::move(outputs),
+          detail::build_control(network, g, backends, threads, c.packed));
       continue;
     }
     const auto b =
@@ -168,7 +175,7 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
       const thread_scope scope(*b, threads);
       run = p->build(view, record, context);
     }
-    add(g, record.argument_list(), std::move(run));
+    add(g, record.argument_list(), written_values(view, record), std::move(run));
   }
 
   // 2. Who owns the memory of which value.

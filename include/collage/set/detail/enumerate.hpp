@@ -1,13 +1,14 @@
 // All matches of one pattern in a static graph, found by the compiler.
 //
 // Each pattern is asked in evaluations of its own, of at most `slice` nodes each, so that large graphs and large sets stay
-// within the compilers' default limits. Nodes whose kind the pattern's root does not take are never visited.
+// within the compilers' default limits. Most nodes whose kind the pattern's root does not take are not visited.
 #pragma once
 
 #include <collage/detail/indices.hpp>
 #include <collage/graph/define.hpp>
 #include <collage/set/candidate.hpp>
 #include <collage/set/declared.hpp>
+#include <collage/set/kinds.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -116,9 +117,9 @@ class chain_walk {
   std::uint32_t count_ = 0;
 };
 
-/// Matches as words: the root, how many nodes, how many arguments (or `is_refused`), the nodes, the arguments.
+/// Matches as words: the root, how many nodes, how many arguments (or `refused_mark`), the nodes, the arguments.
 inline constexpr std::uint32_t header_words = 3;
-inline constexpr std::uint32_t is_refused = 0xFFFFFFFF;
+inline constexpr std::uint32_t refused_mark = 0xFFFFFFFF;
 
 template <std::size_t Capacity>
 struct match_words {
@@ -146,7 +147,7 @@ constexpr match_words<Capacity> find_matches(const Graph& graph, const Chains& c
     const std::uint32_t arguments = state == candidate_state::found ? record.arguments : 0;
     to[0] = node;
     to[1] = record.nodes;
-    to[2] = state == candidate_state::found ? arguments : is_refused;
+    to[2] = state == candidate_state::found ? arguments : refused_mark;
     for (std::uint32_t n = 0; n < record.nodes; ++n) to[header_words + n] = record.node[n];
     for (std::uint32_t a = 0; a < arguments; ++a) to[header_words + record.nodes + a] = record.argument[a];
     found.used += header_words + record.nodes + arguments;
@@ -172,7 +173,7 @@ template <class G>
 inline constexpr std::size_t node_count = G::graph.view().nodes.size();
 template <class G>
 inline constexpr node_chains<node_count<G>> chains_of{G::graph.view()};
-template <class G, class B, class P>
+template <class G, class P>
 inline constexpr std::uint32_t visits_of = chains_of<G>.view().count(nodes_of<P>);
 
 template <class G, class B, class P, std::uint32_t Start>
@@ -195,11 +196,6 @@ struct backend_matches {
   std::uint32_t patterns = 0;
 };
 
-template <class T, std::size_t N>
-struct listed {
-  T at[N + 1];  // one more, so that there may be none
-};
-
 template <class G, class B, class P, std::size_t... Slice>
 consteval listed<matches_view, sizeof...(Slice)> list_slices(const indices<Slice...>&) {
   return {{matches_view{matches_of<G, B, P, Slice * slice>.word, matches_of<G, B, P, Slice * slice>.used,
@@ -207,7 +203,7 @@ consteval listed<matches_view, sizeof...(Slice)> list_slices(const indices<Slice
            {}}};
 }
 template <class G, class B, class P>
-inline constexpr std::uint32_t slices_of = (visits_of<G, B, P> + slice - 1) / slice;
+inline constexpr std::uint32_t slices_of = (visits_of<G, P> + slice - 1) / slice;
 template <class G, class B, class P>
 inline constexpr auto slice_list = list_slices<G, B, P>(make_indices<slices_of<G, B, P>>{});
 
@@ -218,6 +214,12 @@ consteval listed<pattern_matches, sizeof...(P)> list_patterns(const patterns<P..
 /// By pattern, in the backend's order.
 template <class G, class B>
 inline constexpr auto pattern_list = list_patterns<G, B>(typename B::patterns{});
+
+/// Whether the kinds of a static graph are those that the set's patterns name.
+template <class G, class... B>
+struct kinds_check {
+  static constexpr sentence why() { return tell_strangers<graph_view, B...>(G::graph.view()); }
+};
 
 /// By backend, in the set's order.
 template <class G, class... B>
@@ -235,7 +237,7 @@ constexpr void for_each_match(const backend_matches* backends, std::size_t count
         std::uint32_t refused = 0;
         for (std::uint32_t at = 0; at < part.used;) {
           const std::uint32_t* match = part.word + at;
-          const bool taken = match[2] != is_refused;
+          const bool taken = match[2] != refused_mark;
           visit(b, p, match, taken ? nullptr : part.rule[refused]);
           refused += taken ? 0U : 1U;
           at += header_words + match[1] + (taken ? match[2] : 0);

@@ -1,0 +1,10 @@
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct library : c::backend<"aliases"> {
+  using patterns = c::patterns<c::single<op::relu>>;
+  template <class P>
+  static c::kernel build(const c::match<P>&, c::build_context&);
+};
+constexpr std::size_t size = c::backend_set<library>::size;
