@@ -1,4 +1,4 @@
-// expect: backend (library): accepts takes a match of none of its patterns; declare static constexpr verdict accepts(const match<P>&)
+// expect: backend (library): accepts takes a match of none of its patterns, or is private; declare static constexpr verdict accepts(const match<P>&)
 // An opinion that nobody would ever ask for.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library): leave is missing; declare static void leave(int token) beside enter
+// expect: backend (library): leave is missing or private; declare static void leave(int token) beside enter
 // The thread count would stay as it was set.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (relu): build is missing; declare static kernel build(const match<P>&, build_context&)
+// expect: backend (library), pattern (relu): build is missing or private; declare static kernel build(const match<P>&, build_context&)
 // One of two patterns has no build.
 #include <collage/collage.hpp>
 

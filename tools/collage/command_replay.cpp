@@ -123,9 +123,7 @@ int replay_placements(const options& given) {
               {"published", align::right},
               {"search ms", align::right}});
   tables costs(given);
-  progress_line progress(given.quiet);
   for (const replayable& network : chosen(given)) {
-    progress.show(std::string("replaying ") + network.name);
     const replay::result r = replay_one(network, given, costs);
     list.push_back({{"name", r.name},
                     {"table", r.table},
@@ -147,7 +145,6 @@ int replay_placements(const options& given) {
               r.published_ms ? format_number("%.4f", *r.published_ms) : "-",
               format_number("%.3f", r.search_ms)});
   }
-  progress.clear();
   print(given.json ? c::to_text(c::json{{"networks", list}}) : page.text() + "\n" + wrap(explanation, 0));
   return 0;
 }

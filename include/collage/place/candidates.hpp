@@ -72,7 +72,8 @@ inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<
     key.push_back(at->second);
     if (!fresh) return;
     const value_record& r = network.at(v);
-    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 | static_cast<std::uint64_t>(r.role) << 2 |
+    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 |
+                  static_cast<std::uint64_t>(r.role == value_role::constant) << 2 |
                   static_cast<std::uint64_t>(is_read_outside(v)) << 1 | static_cast<std::uint64_t>(r.has_scalar));
     key.push_back(r.layout);
     key.push_back(r.type.dims.rank);
