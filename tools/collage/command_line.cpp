@@ -218,7 +218,7 @@ command_line parse(int argc, char** argv) {
   command& replay_command =
       add("replay", replay_placements, "Place networks on published or modelled costs, without measuring",
           "Example:\n  collage replay nasnet-a-paper --json");
-  replay_command->add_option("NETWORK", given.networks, "Which networks; all if none is given");
+  replay_command->add_option("NETWORK", given.networks, "Which networks; all if none is given")->option_text("...");
   replay_command->add_option("--costs", given.costs_file, "Costs to use instead of those that are built in")
       ->option_text("FILE");
   replay_command->add_option("--data", given.data_folder, "Where costs and placements lie, instead of those built in")
