@@ -140,8 +140,6 @@ class piece_search {
 
   std::size_t expanded() const { return expanded_; }
   std::size_t transitions() const { return transitions_; }
-  /// Whether, in the last piece, ways from different crossings tied, so that what came before decided.
-  bool tied_across() const { return tied_across_; }
 
  private:
   static constexpr std::uint32_t nothing = 0xffff'ffffu;
@@ -186,7 +184,6 @@ class piece_search {
     label_bits_.clear();
     open_.clear();
     ends_.clear();
-    tied_across_ = false;
     bit_words_ = (nogoods_.size() + 63) / 64;
     bits_.assign(bit_words_, 0);
     next_bits_.assign(bit_words_, 0);
@@ -421,7 +418,6 @@ class piece_search {
       at = by.from;
     }
     if (at_a == nothing && crossed_a != crossed_b) {
-      tied_across_ = true;
       for (; crossed_a != crossed_b; crossed_a = (*all_)[crossed_a].before, crossed_b = (*all_)[crossed_b].before) {
         for (const std::uint32_t e : (*all_)[crossed_a].entries) note(ours_, e);
         for (const std::uint32_t e : (*all_)[crossed_b].entries) note(theirs_, e);
@@ -493,7 +489,6 @@ class piece_search {
   std::size_t expanded_ = 0;
   std::size_t transitions_ = 0;
   std::int64_t proven_ = 0;  // no way across the piece has less excess
-  bool tied_across_ = false;
 };
 
 }  // namespace collage::inline v0::search::detail
