@@ -90,6 +90,7 @@ class defined_graph : public detail::defined {
   constexpr defined_graph(const detail::graph_draft<Sizes>& draft, const tensor_type* types) : lists_(draft) {
     normalise(draft.words, types);
     for (std::uint32_t v = 0; v < Sizes.values; ++v) lists_.values[v].type = types[v];
+    detail::link_alike(list_view<node_record>(lists_.nodes, Sizes.nodes));
     detail::list_uses(list_view<const node_record>(lists_.nodes, Sizes.nodes),
                       list_view<const std::uint32_t>(lists_.operands, Sizes.operands),
                       list_view<value_record>(lists_.values, Sizes.values), uses_);
@@ -150,8 +151,8 @@ struct counted {
   static constexpr graph_sizes sizes = Sizes;
 };
 struct uncounted {};
-template <class Function>
-counted<count_graph<Function>()> try_count(int);
+template <class Function, graph_sizes Sizes = count_graph<Function>()>
+counted<Sizes> try_count(int);
 template <class Function>
 uncounted try_count(...);
 template <class Function>

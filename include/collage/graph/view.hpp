@@ -42,6 +42,7 @@ struct node_record {
   std::uint32_t first_output = 0, outputs = 0;  ///< outputs are values with consecutive indices
   std::uint32_t first_word = 0, words = 0;
   std::uint32_t first_body = 0, bodies = 0;  ///< sub-graphs it owns: branches, the body of a loop
+  std::uint32_t next_alike = 0;  ///< the next node whose kind's id is the same modulo 64; 0 if there is none
 };
 
 /// One value.
@@ -108,6 +109,16 @@ constexpr void list_uses(const Nodes& nodes, const Operands& operands, Values&& 
       auto& record = values[operands[node.first_input + i]];
       to[record.first_use + record.uses++] = {n, i};
     }
+  }
+}
+
+/// Sets `next_alike` of all nodes, so that a pattern need not be asked about nodes of other kinds than its root's.
+template <class Nodes>
+constexpr void link_alike(Nodes&& nodes) {
+  std::uint32_t next[64] = {};
+  for (std::uint32_t n = static_cast<std::uint32_t>(nodes.size()); n-- > 0;) {
+    std::uint32_t& later = next[nodes[n].kind->id & 63];
+    nodes[n].next_alike = later, later = n;
   }
 }
 

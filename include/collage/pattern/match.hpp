@@ -17,21 +17,26 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// Whether the kinds of the operators at a node's operands allow a match. Most nodes are rejected here, without a search,
-/// or by their own kind before.
+/// Whether the kinds of the operators under a node allow that a pattern node stands for it. Most nodes are rejected here,
+/// without a search, or by their own kind before. Looks `depth` operators deep: operands that commute are tried both ways,
+/// each time.
 template <class Arrays, class Node>
-constexpr bool may_match(const Arrays& graph, const Node* pattern, const Node& root, std::uint32_t node) {
+constexpr bool may_match(const Arrays& graph, const Node* pattern, const Node& p, std::uint32_t node, unsigned depth) {
+  if (p.role != pattern_role::apply || depth == 0) return true;
   const node_record& at = graph.nodes[node];
-  if (root.role != pattern_role::apply) return true;
   const std::uint32_t* const operand = graph.operands + at.first_input;
-  for (std::uint32_t i = 0; i < root.children && i < at.inputs; ++i) {
-    const std::uint64_t wanted = pattern[root.child[i]].kind_bits;
-    if (wanted == Node::all_kinds) continue;
+  for (std::uint32_t i = 0; i < p.children && i < at.inputs; ++i) {
+    const Node& child = pattern[p.child[i]];
+    if (child.kind_bits == Node::all_kinds) continue;
     const std::int32_t own = graph.values[operand[i]].producer;
-    if (own >= 0 && (wanted >> (graph.nodes[own].kind->id & 63) & 1) != 0) continue;
-    if (!root.may_commute || i > 1 || at.inputs < 2) return false;
+    if (own >= 0 && (child.kind_bits >> (graph.nodes[own].kind->id & 63) & 1) != 0 &&
+        may_match(graph, pattern, child, static_cast<std::uint32_t>(own), depth - 1))
+      continue;
+    if (!p.may_commute || i > 1 || at.inputs < 2) return false;
     const std::int32_t other = graph.values[operand[i ^ 1]].producer;
-    if (other < 0 || (wanted >> (graph.nodes[other].kind->id & 63) & 1) == 0) return false;
+    if (other < 0 || (child.kind_bits >> (graph.nodes[other].kind->id & 63) & 1) == 0 ||
+        !may_match(graph, pattern, child, static_cast<std::uint32_t>(other), depth - 1))
+      return false;
   }
   return true;
 }
@@ -39,7 +44,8 @@ constexpr bool may_match(const Arrays& graph, const Node* pattern, const Node& r
 /// Whether it matches at a node whose kind the pattern's root takes.
 template <class Arrays>
 constexpr bool match_at(const Arrays& graph, const pattern_view& pattern, std::uint32_t node, match_record& out) {
-  return may_match(graph, pattern.node, pattern.node[pattern.size - 1], node) &&
+  constexpr unsigned depth = 4;
+  return may_match(graph, pattern.node, pattern.node[pattern.size - 1], node, depth) &&
          matcher(graph, pattern.node, pattern.size, false).run(node, out);
 }
 
@@ -69,12 +75,21 @@ template <class Arrays = detail::graph_arrays>
 constexpr std::uint32_t next_match(const graph_view& graph, pattern_view pattern, std::uint32_t node, match_record& out,
                                    std::uint32_t end = match_record::nothing) {
   const Arrays arrays(graph);
+  const node_record* const nodes = arrays.nodes;
   const std::uint64_t kinds = pattern.node[pattern.size - 1].kind_bits;
-  if (const auto nodes = static_cast<std::uint32_t>(graph.node_count()); end > nodes) end = nodes;
-  while (node < end &&
-         ((kinds >> (arrays.nodes[node].kind->id & 63) & 1) == 0 || !detail::match_at(arrays, pattern, node, out)))
-    ++node;
-  return node;
+  const bool is_one_kind = (kinds & (kinds - 1)) == 0;  // and so all its nodes are linked, and others need no look
+  if (const auto count = static_cast<std::uint32_t>(graph.node_count()); end > count) end = count;
+  if (is_one_kind && node != 0 && (kinds >> (nodes[node - 1].kind->id & 63) & 1) != 0) {
+    node = nodes[node - 1].next_alike;
+    if (node == 0) return end;
+  }
+  while (node < end) {
+    const bool may_be_root = (kinds >> (nodes[node].kind->id & 63) & 1) != 0;
+    if (may_be_root && detail::match_at(arrays, pattern, node, out)) return node;
+    node = may_be_root && is_one_kind ? nodes[node].next_alike : node + 1;
+    if (node == 0) return end;
+  }
+  return end;
 }
 
 }  // namespace collage::inline v0

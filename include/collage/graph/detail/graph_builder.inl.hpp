@@ -209,6 +209,7 @@ inline graph graph_builder::finish() {
     if (!seen.insert(name).second)
       throw error(error_kind::invalid_argument, "the name is used twice", "output " + name,
                   "give every output a name of its own");
+  detail::link_alike(graph_.nodes_);
   graph_.uses_.resize(graph_.operands_.size());
   detail::list_uses(graph_.nodes_, graph_.operands_, graph_.values_, graph_.uses_);
   unnamed_ = 0;
