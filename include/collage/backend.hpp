@@ -31,6 +31,12 @@ struct probe_result {
 ///
 /// `accepts` depends on the match alone; what the library, its version or the processor refuses, `probe` and `build`
 /// say.
+///
+/// Beside its patterns, or in place of them, it may have a rule (collage/fuse/), which lists groups of any form:
+///
+///   static constexpr auto rule = fuse::grown{...};                    // or another of docs/fusion.md
+///   static bool takes(const graph& network, std::uint32_t node);      // optional: which operators the rule is asked about
+///   static kernel build(const node_group& group, build_context&);
 template <fixed_string Name>
 struct backend {
   static constexpr auto name_text = Name;
@@ -43,6 +49,17 @@ template <class P>
 inline constexpr bool is_patterns = false;
 template <class... P>
 inline constexpr bool is_patterns<patterns<P...>> = true;
+
+template <class B> concept has_patterns = requires { typename B::patterns; };
+template <class B> concept has_rule = requires { B::rule; };
+template <class B>
+struct patterns_listed_by {
+  using type = patterns<>;
+};
+template <has_patterns B>
+struct patterns_listed_by<B> {
+  using type = typename B::patterns;
+};
 
 /// Declared for `requires` alone.
 template <fixed_string Name>
@@ -58,11 +75,15 @@ probe_result probe_of() {
   else return {};
 }
 
+/// The patterns of a backend; of one that has a rule alone, none.
+template <class B>
+using patterns_of = typename detail::patterns_listed_by<B>::type;
+
 /// A type that is a backend. Whether it builds each of its patterns is checked where sets are composed.
 template <class B>
 concept backend_type = detail::derives_from_backend<B> && requires {
   { B::name } -> std::convertible_to<const char*>;
-  requires detail::is_patterns<typename B::patterns>;
+  requires detail::is_patterns<patterns_of<B>> && (detail::has_patterns<B> || detail::has_rule<B>);
 };
 
 }  // namespace collage::inline v0

@@ -23,6 +23,12 @@ struct probe_result;
 class graph;
 class kernel;
 class build_context;
+struct node_group;
 struct plan;
+
+namespace fuse {
+class dataflow;
+class group_list;
+}  // namespace fuse
 
 }  // namespace collage::inline v0

@@ -1,14 +1,21 @@
-// Candidates: every group of nodes that some backend's pattern matches and that backend accepts.
+// Candidates: every group of nodes that some backend's pattern matches and that backend accepts, or that its rule lists.
 #pragma once
 
 #include <algorithm>
+#include <collage/error.hpp>
+#include <collage/fuse/dataflow.hpp>
+#include <collage/fuse/from_graph.hpp>
+#include <collage/fuse/group.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/run/backend_table.hpp>
-#include <collage/run/plan.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/node_group.hpp>
 #include <collage/set/candidate.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
@@ -22,7 +29,11 @@ struct place_candidate {
   std::uint32_t pattern = 0;
   std::uint32_t choice = 0;
   std::uint32_t group = 0;  ///< index into place_candidates::groups
-  match_record record;
+  match_record record;      ///< of a pattern
+
+  /// In place of a pattern: the backend's rule lists the group.
+  static constexpr std::uint32_t rule = 0xFFFFFFFF;
+  bool is_by_rule() const { return pattern == rule; }
 };
 
 /// A group of nodes at one place of the network that some candidate covers.
@@ -53,6 +64,27 @@ struct place_candidates {
   std::vector<place_structure> structures;
   std::vector<place_refusal> refusals;
 };
+
+inline const char* pattern_name(backend_table backends, std::uint32_t backend, std::uint32_t pattern) {
+  return pattern == place_candidate::rule ? by_rule : backends[backend].patterns[pattern].name;
+}
+inline bool is_last_resort(backend_table backends, const place_candidate& c) {
+  return !c.is_by_rule() && backends[c.backend].patterns[c.pattern].last_resort;
+}
+
+/// What the candidate's kernel reads and writes, in the order of its calls.
+inline node_group values_of(const graph& network, const place_candidates& all, const place_candidate& c) {
+  const std::vector<std::uint32_t>& nodes = all.groups[c.group].nodes;
+  if (c.is_by_rule()) return group_of(network, nodes);
+  const auto arguments = c.record.argument_list();
+  return {nodes, {arguments.begin(), arguments.end()}, written_values(network.view(), c.record)};
+}
+/// Builds the candidate's kernel. Errors: what the backend refuses.
+inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,
+                              const place_candidate& c, build_context& context) {
+  if (c.is_by_rule()) return backends[c.backend].build_group(group_of(network, all.groups[c.group].nodes), context);
+  return backends[c.backend].patterns[c.pattern].build(network.view(), c.record, context);
+}
 
 namespace detail {
 
@@ -98,11 +130,27 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
   return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
 }
 
+/// A kernel for a group that a rule lists serves wherever the group has the same structure: whether a rule also lists it
+/// there depends on what stands around it.
+inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys, place_candidates& found) {
+  std::map<std::vector<std::uint64_t>, std::vector<std::uint32_t>> alike;  // groups by their key
+  for (std::uint32_t g = 0; g < keys.size(); ++g) alike[keys[g]].push_back(g);
+  std::set<std::pair<std::uint32_t, std::uint32_t>> listed;  // backend, group
+  for (const place_candidate& c : found.list)
+    if (c.is_by_rule()) listed.emplace(c.backend, c.group);
+  const auto by_rules = listed;
+  for (const auto& [backend, group] : by_rules)
+    for (const std::uint32_t other : alike.at(keys[group]))
+      if (listed.emplace(backend, other).second)
+        found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = other, .record = {}});
+}
+
 /// Finds which groups are the same computation. What a condition of a pattern or an `accepts` told apart is not: groups of
 /// one structure have the same candidates.
 inline void list_structures(const graph& network, place_candidates& found) {
   std::vector<std::vector<std::uint64_t>> keys;
   for (const place_group& g : found.groups) keys.push_back(structure_key(network, g.nodes));
+  repeat_rules(keys, found);
   for (const place_candidate& c : found.list)
     keys[c.group].insert(keys[c.group].end(), {c.backend, c.pattern, c.choice});
   std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
@@ -138,13 +186,68 @@ inline void check_kinds(const graph& network, backend_table backends, const std:
 
 }  // namespace detail
 
+namespace detail {
+
+/// The numbers of groups, which are made when first asked for.
+class group_numbers {
+ public:
+  explicit group_numbers(place_candidates& found) : found_(&found) {}
+  std::uint32_t operator()(std::vector<std::uint32_t> nodes) {
+    const auto [at, fresh] = known_.emplace(std::move(nodes), static_cast<std::uint32_t>(found_->groups.size()));
+    if (fresh) found_->groups.push_back({at->first, 0});
+    return at->second;
+  }
+
+ private:
+  place_candidates* found_;
+  std::map<std::vector<std::uint32_t>, std::uint32_t> known_;
+};
+
+/// Adds what the rules of backends list. Operators that a backend does not take are opaque to its rule; views and
+/// control flow are to all.
+inline void list_by_rules(const graph& network, backend_table backends, const std::vector<bool>& use,
+                          group_numbers& number_of, place_candidates& found) {
+  std::optional<fuse::dataflow> whole;
+  for (std::uint32_t b = 0; b < backends.size(); ++b) {
+    const backend_entry& e = backends[b];
+    if (!use[b] || e.list_groups == nullptr) continue;
+    if (!whole) whole = fuse::dataflow_of(network);
+    std::vector<bool> taken(network.nodes().size());
+    for (std::uint32_t n = 0; n < taken.size(); ++n)
+      taken[n] =
+          !is_alias(network.view(), n) && !is_control(network.view(), n) && (e.takes == nullptr || e.takes(network, n));
+    const fuse::dataflow flow = whole->restricted([&](const fuse::dataflow&, std::uint32_t n) { return taken[n]; });
+    fuse::group_list groups;
+    e.list_groups(flow, groups);
+    if (!groups.complete)
+      found.refusals.push_back({e.name, by_rule, "all of it", "its rule lists more groups than its limit allows"});
+    for (const fuse::group& g : groups) {
+      std::vector<std::uint32_t> nodes(g.nodes.begin(), g.nodes.end());
+      if (!std::ranges::all_of(nodes, [&](std::uint32_t n) { return taken[n]; })) continue;
+      if (!fuse::is_convex(flow, g.nodes)) {
+        found.refusals.push_back(
+            {e.name, by_rule, network.node_name(nodes.back()), "the group depends on itself through a node outside"});
+        continue;
+      }
+      place_candidate c;
+      c.backend = b;
+      c.pattern = place_candidate::rule;
+      c.group = number_of(std::move(nodes));
+      found.list.push_back(c);
+    }
+  }
+}
+
+}  // namespace detail
+
 /// Enumerates all candidates of the backends for which `use` is true, by node, backend and pattern: what candidates_of
-/// (collage/set/candidates.hpp) is for static graphs, and each once for every way to build it.
+/// (collage/set/candidates.hpp) is for static graphs, and each once for every way to build it; then what rules list, by
+/// backend.
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
   place_candidates found;
   detail::check_kinds(network, backends, use);
   const graph_view view = network.view();
-  std::map<std::vector<std::uint32_t>, std::uint32_t> group_of;
+  detail::group_numbers number_of(found);
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
     for (std::uint32_t b = 0; b < backends.size(); ++b) {
       if (!use[b]) continue;
@@ -163,17 +266,16 @@ inline place_candidates find_candidates(const graph& network, backend_table back
         }
         std::vector<std::uint32_t> nodes(c.record.node_list().begin(), c.record.node_list().end());
         std::sort(nodes.begin(), nodes.end());
-        const auto [at, fresh] = group_of.emplace(nodes, static_cast<std::uint32_t>(found.groups.size()));
-        if (fresh) found.groups.push_back({std::move(nodes), 0});
         c.backend = b;
         c.pattern = p;
-        c.group = at->second;
+        c.group = number_of(std::move(nodes));
         for (std::size_t choice = 0; choice < choices; ++choice) {
           c.choice = static_cast<std::uint32_t>(choice);
           found.list.push_back(c);
         }
       }
     }
+  detail::list_by_rules(network, backends, use, number_of, found);
   detail::list_structures(network, found);
   return found;
 }

@@ -64,7 +64,6 @@ inline void measure_structure(const graph& network, backend_table backends, cons
                               const timing_options& how, cost_table& costs) {
   const place_structure& s = candidates.structures[structure];
   const place_group& group = candidates.groups[s.example];
-  const graph_view view = network.view();
   std::mt19937_64 random(seed + structure);
 
   // Contents for what the group reads, and what the reference makes of them.
@@ -72,10 +71,10 @@ inline void measure_structure(const graph& network, backend_table backends, cons
   std::map<std::uint32_t, tensor> results;  // what the kernels write, whichever operator is the root of each
   for (const place_candidate& c : candidates.list) {
     if (c.group != s.example) continue;
-    for (const std::uint32_t v : written_values(view, c.record))
-      if (detail::is_wanted(network, static_cast<std::uint32_t>(network.at(v).producer), v))
-        results.try_emplace(v, network.type_of(v));
-    for (const std::uint32_t v : c.record.argument_list()) {
+    const node_group values = values_of(network, candidates, c);
+    for (const std::uint32_t v : values.outputs)
+      if (detail::is_wanted(network, v)) results.try_emplace(v, network.type_of(v));
+    for (const std::uint32_t v : values.arguments) {
       if (network.at(v).role == value_role::constant || contents.count(v) != 0) continue;
       tensor t(network.type_of(v));
       fill_random(t, random);
@@ -101,18 +100,19 @@ inline void measure_structure(const graph& network, backend_table backends, cons
       r.threads = threads;
       {
         const thread_scope scope(b, threads);
-        r.run = b.patterns[c.pattern].build(view, c.record, context);
+        r.run = build_candidate(network, backends, candidates, c, context);
       }
       cost.kernel = r.run.name();
       r.workspace = buffer(r.run.workspace());
-      for (std::size_t i = 0; i < c.record.arguments; ++i) {
-        const std::uint32_t v = c.record.argument[i];
+      const node_group values = values_of(network, candidates, c);
+      for (std::size_t i = 0; i < values.arguments.size(); ++i) {
+        const std::uint32_t v = values.arguments[i];
         const void* data = network.at(v).role == value_role::constant
                                ? static_cast<const void*>(network.bytes_of(v).data())
                                : contents.at(v).data();
         r.in.push_back(r.run.reads(i) ? data : nullptr);
       }
-      for (const std::uint32_t v : written_values(view, c.record)) {
+      for (const std::uint32_t v : values.outputs) {
         const auto result = results.find(v);
         r.out.push_back(result != results.end() ? result->second.data() : nullptr);
       }
@@ -130,7 +130,7 @@ inline void measure_structure(const graph& network, backend_table backends, cons
   };
   for (const bool last_resorts : {false, true})
     for (const place_candidate& c : candidates.list) {
-      if (c.group != s.example || backends[c.backend].patterns[c.pattern].last_resort != last_resorts) continue;
+      if (c.group != s.example || is_last_resort(backends, c) != last_resorts) continue;
       if (last_resorts && !rivals.empty())
         costs[key_of(candidates, c)].refusal = "is the last resort, and there is another way";
       else measure(c);

@@ -104,7 +104,7 @@ class placer {
           build_context context(network_, threads_, *packed_);
           context.set_choice(c.choice);
           const thread_scope scope(backends_[c.backend], threads_);
-          cost.kernel = backends_[c.backend].patterns[c.pattern].build(network_.view(), c.record, context).name();
+          cost.kernel = build_candidate(network_, backends_, candidates_, c, context).name();
         } catch (const error& e) {
           cost.refusal = e.what();
           settled = false;
@@ -240,7 +240,7 @@ class placer {
       const auto& [structure, b, p, choice] = key;
       if (cost.refusal.empty()) continue;
       report_.refusals.push_back(
-          {backends_[b].name, backends_[b].patterns[p].name, candidates_.structures[structure].label, cost.refusal});
+          {backends_[b].name, pattern_name(backends_, b, p), candidates_.structures[structure].label, cost.refusal});
     }
     std::map<std::tuple<std::string, std::string, std::string>, bool> told;
     for (const place_refusal& r : candidates_.refusals)
@@ -310,13 +310,15 @@ class placer {
       const measured_cost& cost = cost_of(c);
       plan_group g;
       g.backend = backends_[c.backend].name;
-      g.pattern = backends_[c.backend].patterns[c.pattern].name;
+      g.pattern = pattern_name(backends_, c.backend, c.pattern);
       g.choice = c.choice;
       g.kernel = cost.kernel;
-      g.nodes.assign(c.record.node_list().begin(), c.record.node_list().end());
-      const auto root = std::find(g.nodes.begin(), g.nodes.end(),
-                                  static_cast<std::uint32_t>(network_.at(c.record.output[0]).producer));
-      std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
+      g.nodes = candidates_.groups[c.group].nodes;
+      if (!c.is_by_rule()) {
+        const auto root = std::find(g.nodes.begin(), g.nodes.end(),
+                                    static_cast<std::uint32_t>(network_.at(c.record.output[0]).producer));
+        std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
+      }
       g.cost_ms = cost.time.median_ms;
       g.low_ms = cost.time.low_ms;
       g.high_ms = cost.time.high_ms;
@@ -347,7 +349,7 @@ class placer {
       const measured_cost& cost = cost_of(c);
       if (!cost.refusal.empty()) continue;
       others.push_back(
-          {backends_[c.backend].name, backends_[c.backend].patterns[c.pattern].name, cost.kernel, cost.time.median_ms});
+          {backends_[c.backend].name, pattern_name(backends_, c.backend, c.pattern), cost.kernel, cost.time.median_ms});
     }
     std::stable_sort(others.begin(), others.end(),
                      [](const plan_alternative& a, const plan_alternative& b) { return a.cost_ms < b.cost_ms; });
@@ -391,7 +393,7 @@ class placer {
   /// Where a candidate stands when `first` comes first and the others follow in the set's order; last resorts at the end.
   std::uint32_t rank_of(const place_candidate& c, std::uint32_t first) const {
     const std::size_t turn = (c.backend + backends_.size() - first) % backends_.size();
-    const bool last = backends_[c.backend].patterns[c.pattern].last_resort;
+    const bool last = is_last_resort(backends_, c);
     return static_cast<std::uint32_t>(turn + (last ? backends_.size() : 0));
   }
 

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <collage/backend_set.hpp>
+#include <collage/fwd.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/set/algebra.hpp>
 #include <collage/set/declared.hpp>
@@ -27,6 +28,10 @@ struct backend_entry {
   probe_result (*probe)() = nullptr;
   int (*enter)(int threads) = nullptr;  ///< null where the backend has none
   void (*leave)(int token) = nullptr;
+  // Of a backend that has a rule; null where it has none, and `takes` also where every operator is asked about.
+  void (*list_groups)(const fuse::dataflow&, fuse::group_list&) = nullptr;
+  bool (*takes)(const graph&, std::uint32_t node) = nullptr;
+  kernel (*build_group)(const node_group&, build_context&) = nullptr;
 
   const pattern_entry* find(const std::string& pattern) const {
     for (const pattern_entry& p : patterns)
@@ -34,6 +39,9 @@ struct backend_entry {
     return nullptr;
   }
 };
+
+/// What plans say in place of a pattern's name where a rule found the group.
+inline constexpr const char* by_rule = "by rule";
 
 using backend_table = std::span<const backend_entry>;
 
@@ -90,7 +98,7 @@ constexpr std::array<pattern_entry, sizeof...(P)> lower_patterns(const patterns<
   return {lower_pattern<B, P>()...};  // may be none
 }
 template <class B>
-inline constexpr auto lowered_patterns = lower_patterns<B>(typename B::patterns{});
+inline constexpr auto lowered_patterns = lower_patterns<B>(patterns_of<B>{});
 
 template <class B>
 constexpr backend_entry lower_backend() {
@@ -101,6 +109,11 @@ constexpr backend_entry lower_backend() {
   if constexpr (requires { B::enter(1); }) {
     e.enter = [](int threads) { return B::enter(threads); };
     e.leave = [](int token) { B::leave(token); };
+  }
+  if constexpr (has_rule<B>) {
+    e.list_groups = [](const fuse::dataflow& flow, fuse::group_list& to) { B::rule.collect(flow, to); };
+    e.build_group = [](const node_group& group, build_context& context) { return B::build(group, context); };
+    if constexpr (has_takes<B>) e.takes = [](const graph& network, std::uint32_t n) { return B::takes(network, n); };
   }
   return e;
 }

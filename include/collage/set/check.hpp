@@ -127,10 +127,33 @@ consteval pattern_facts ask_pattern() {
   return {P::name, hash(P::name), check_build<B, P>(), check_accepts<B, P>(), check_choices<B, P>()};
 }
 
-/// What the whole backend has: `probe`, `enter`, `leave`.
+/// What the whole backend has: `probe`, `enter`, `leave`; and where it has a rule, what belongs to that.
 struct backend_facts {
   member probe = member::fine, enter = member::fine, leave = member::fine;
+  member rule = member::fine, build_group = member::fine, takes = member::fine;
 };
+
+template <class B>
+concept builds_groups = requires(const node_group& group, build_context& context) {
+  requires std::is_same_v<decltype(B::build(group, context)), kernel>;
+};
+template <class B> concept has_takes = requires(const graph& network) { B::takes(network, std::uint32_t{}); };
+
+template <class B>
+consteval backend_facts ask_rule(backend_facts f) {
+  if constexpr (!requires(const fuse::dataflow& flow, fuse::group_list& to) { B::rule.collect(flow, to); })
+    f.rule = member::other_result;
+  if constexpr (builds_groups<B>) f.build_group = member::fine;
+  else if constexpr (has_build<B, const node_group&, build_context&>) f.build_group = member::other_result;
+  else f.build_group = member::missing;
+  if constexpr (has_takes<B>)
+    f.takes = requires(const graph& g) {
+      requires std::is_same_v<decltype(B::takes(g, std::uint32_t{})), bool>;
+    } ? member::fine : member::other_result;
+  else if constexpr (requires(B& b, const graph& g) { b.takes(g, std::uint32_t{}); }) f.takes = member::not_static;
+  else f.takes = requires { &B::takes; } ? member::other_arguments : member::missing;
+  return f;
+}
 
 template <class B>
 consteval backend_facts ask_backend() {
@@ -146,7 +169,8 @@ consteval backend_facts ask_backend() {
   if constexpr (requires { B::leave(1); }) f.leave = member::fine;
   else if constexpr (requires(B& b) { b.leave(1); }) f.leave = member::not_static;
   else f.leave = requires { &B::leave; } ? member::other_arguments : member::missing;
-  return f;
+  if constexpr (has_rule<B>) return ask_rule<B>(f);
+  else return f;
 }
 
 enum class set_rule : std::uint8_t {
@@ -173,6 +197,10 @@ struct set_fault {
 
 inline constexpr char build_declaration[] = "static kernel build(const match<P>&, build_context&) for every pattern P";
 inline constexpr char accepts_declaration[] = "static constexpr verdict accepts(const match<P>&), or bool";
+inline constexpr char rule_declaration[] = "static constexpr auto rule, a rule for groups of collage/fuse";
+inline constexpr char build_group_declaration[] =
+    "static kernel build(const node_group&, build_context&) beside the rule";
+inline constexpr char takes_declaration[] = "static bool takes(const graph&, std::uint32_t node)";
 inline constexpr char choices_declaration[] = "static std::size_t choices(const match<P>&)";
 
 constexpr bool is_wrong(auto state, bool needed) {
@@ -204,6 +232,10 @@ constexpr set_fault judge_backend(const char* backend, const Facts& f) {
     return {set_rule::member, f.enter, backend, nullptr, "enter", "static int enter(int threads) beside leave"};
   if (is_wrong(f.leave, either))
     return {set_rule::member, f.leave, backend, nullptr, "leave", "static void leave(int token) beside enter"};
+  if (is_wrong(f.rule, true)) return {set_rule::member, f.rule, backend, nullptr, "rule", rule_declaration};
+  if (is_wrong(f.build_group, true))
+    return {set_rule::member, f.build_group, backend, nullptr, "build", build_group_declaration};
+  if (is_wrong(f.takes, false)) return {set_rule::member, f.takes, backend, nullptr, "takes", takes_declaration};
   return {};
 }
 
@@ -273,7 +305,7 @@ consteval set_fault judge_names() {
 template <class... B>
 consteval set_fault find_fault() {
   set_fault fault = judge_names<B...>();
-  ((fault.rule == set_rule::none ? static_cast<void>(fault = check_backend<B>(typename B::patterns{})) : void()), ...);
+  ((fault.rule == set_rule::none ? static_cast<void>(fault = check_backend<B>(patterns_of<B>{})) : void()), ...);
   return fault;
 }
 
@@ -326,8 +358,8 @@ struct set_check {
     sentence out;
     if constexpr (!(backend_type<B> && ...)) {
       (tell_type<B>(out), ...);
-    } else if constexpr (!(are_sound(typename B::patterns{}) && ...)) {
-      ((out = out.empty() ? tell_unsound(typename B::patterns{}) : out), ...);
+    } else if constexpr (!(are_sound(patterns_of<B>{}) && ...)) {
+      ((out = out.empty() ? tell_unsound(patterns_of<B>{}) : out), ...);
     } else {
       constexpr set_fault fault = find_fault<B...>();
       // What is wrong by itself is not lowered.

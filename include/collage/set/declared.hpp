@@ -47,7 +47,7 @@ consteval listed<declared_pattern, sizeof...(P)> declare_all(const patterns<P...
   return {{declare<B, P>()..., {}}};
 }
 template <class B>
-inline constexpr auto declared_by = declare_all<B>(typename B::patterns{});
+inline constexpr auto declared_by = declare_all<B>(patterns_of<B>{});
 
 template <class... P>
 constexpr std::uint32_t count_patterns(const patterns<P...>&) {
@@ -64,8 +64,8 @@ struct declared_backend {
 
 /// What a backend declares.
 template <class B>
-inline constexpr declared_backend declaration_of{
-    B::name, {detail::declared_by<B>.at, detail::count_patterns(typename B::patterns{})}};
+inline constexpr declared_backend declaration_of{B::name,
+                                                 {detail::declared_by<B>.at, detail::count_patterns(patterns_of<B>{})}};
 
 namespace detail {
 

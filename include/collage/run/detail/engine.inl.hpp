@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <collage/op/movement.hpp>
 #include <collage/run/memory_plan.hpp>
+#include <collage/run/node_group.hpp>
 
 namespace collage::inline v0 {
 
@@ -42,6 +43,17 @@ inline match_record match_group(const graph& network, const plan_group& g, const
     throw plan_error(std::string(b.name) + " has no choice " + std::to_string(g.choice) + " for pattern " + g.pattern,
                      where);
   return record;
+}
+
+/// The group that a backend's rule found; an error if the plan does not fit the backend.
+inline node_group rule_group(const graph& network, const plan_group& g, const backend_entry& b) {
+  if (b.build_group == nullptr) throw plan_error("backend " + g.backend + " has no rule", "plan");
+  std::vector<std::uint32_t> nodes = g.nodes;
+  std::sort(nodes.begin(), nodes.end());
+  for (const std::uint32_t n : nodes)
+    if (b.takes != nullptr && !b.takes(network, n))
+      throw plan_error("backend " + g.backend + " does not take node " + network.node_name(n), "plan");
+  return group_of(network, nodes);
 }
 
 /// Every node must be in exactly one group, and every group after those it reads from.
@@ -108,9 +120,9 @@ class run_scope {
 };
 
 /// Whether a kernel has to write an output. The only one of a node is written whoever reads it.
-inline bool is_wanted(const graph& network, std::uint32_t node, std::uint32_t output) {
+inline bool is_wanted(const graph& network, std::uint32_t output) {
   const value_record& v = network.at(output);
-  return network.node(node).outputs == 1 || v.uses != 0 || v.is_output;
+  return v.uses != 0 || v.is_output || network.node(static_cast<std::uint32_t>(v.producer)).outputs == 1;
 }
 
 }  // namespace detail
@@ -160,22 +172,23 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     if (b == backends.end())
       throw error(error_kind::invalid_argument, "backend " + g.backend + " is not in this program's set", "plan",
                   "build the program with it or place the network again");
-    const pattern_entry* p = b->find(g.pattern);
-    if (p == nullptr) throw detail::plan_error("backend " + g.backend + " has no pattern " + g.pattern, "plan");
     if (std::find(c.used.begin(), c.used.end(), &*b) == c.used.end()) {
       if (const probe_result found = b->probe(); !found.available)
         throw error(error_kind::environment, found.reason, std::string("backend ") + b->name);
       c.used.push_back(&*b);
     }
-    const match_record record = detail::match_group(network, g, *b, *p);
-    kernel run;
     build_context context(network, threads, *c.packed);
     context.set_choice(g.choice);
-    {
-      const thread_scope scope(*b, threads);
-      run = p->build(view, record, context);
+    const thread_scope scope(*b, threads);
+    if (g.pattern == by_rule) {
+      const node_group group = detail::rule_group(network, g, *b);
+      add(g, group.arguments, group.outputs, b->build_group(group, context));
+      continue;
     }
-    add(g, record.argument_list(), written_values(view, record), std::move(run));
+    const pattern_entry* p = b->find(g.pattern);
+    if (p == nullptr) throw detail::plan_error("backend " + g.backend + " has no pattern " + g.pattern, "plan");
+    const match_record record = detail::match_group(network, g, *b, *p);
+    add(g, record.argument_list(), written_values(view, record), p->build(view, record, context));
   }
 
   // 2. Who owns the memory of which value.
@@ -213,7 +226,7 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     }
     for (const std::uint32_t out : kernels[s].outputs) {
       if (c.value_place[out].kind != place::where::nowhere) continue;
-      if (!detail::is_wanted(network, static_cast<std::uint32_t>(network.at(out).producer), out)) continue;
+      if (!detail::is_wanted(network, out)) continue;
       request_of[out] = requests.size();
       requests.push_back({network.type_of(out).bytes(), s, s});
       request_value.push_back(out);

@@ -213,7 +213,7 @@ consteval listed<pattern_matches, sizeof...(P)> list_patterns(const patterns<P..
 }
 /// By pattern, in the backend's order.
 template <class G, class B>
-inline constexpr auto pattern_list = list_patterns<G, B>(typename B::patterns{});
+inline constexpr auto pattern_list = list_patterns<G, B>(patterns_of<B>{});
 
 /// Whether the kinds of a static graph are those that the set's patterns name.
 template <class G, class... B>
@@ -224,7 +224,7 @@ struct kinds_check {
 /// By backend, in the set's order.
 template <class G, class... B>
 inline constexpr backend_matches matches_in[sizeof...(B) + 1] = {
-    {pattern_list<G, B>.at, count_patterns(typename B::patterns{})}..., {}};
+    {pattern_list<G, B>.at, count_patterns(patterns_of<B>{})}..., {}};
 
 /// Calls visit(backend, pattern, match as words, rule where it was refused) for each match, by backend and pattern.
 template <class Visit>

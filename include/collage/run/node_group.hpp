@@ -1,0 +1,43 @@
+// The nodes that one kernel runs, what it reads and what it writes: plain lists, of any size.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// What a backend that has a rule builds a kernel for. Values are numbers of the network's values.
+struct node_group {
+  std::vector<std::uint32_t> nodes;      ///< ascending, and so in an order in which they can be computed
+  std::vector<std::uint32_t> arguments;  ///< read and not computed inside, in order of first reading: kernel_call::in
+  std::vector<std::uint32_t> outputs;  ///< computed inside and read outside or by the user, ascending: kernel_call::out
+
+  bool contains(std::uint32_t node) const { return std::binary_search(nodes.begin(), nodes.end(), node); }
+};
+
+/// The group of these nodes, which are ascending.
+inline node_group group_of(const graph& network, std::span<const std::uint32_t> nodes) {
+  node_group group;
+  group.nodes.assign(nodes.begin(), nodes.end());
+  const graph_view view = network.view();
+  for (const std::uint32_t n : nodes) {
+    for (const std::uint32_t v : view.inputs_of(n)) {
+      const std::int32_t producer = network.at(v).producer;
+      const bool is_inside = producer >= 0 && group.contains(static_cast<std::uint32_t>(producer));
+      if (!is_inside && std::ranges::find(group.arguments, v) == group.arguments.end()) group.arguments.push_back(v);
+    }
+    for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) {
+      const std::uint32_t v = view.output_of(n, i);
+      const auto readers = view.uses_of(v);
+      const bool is_read =
+          std::any_of(readers.begin(), readers.end(), [&](const use& u) { return !group.contains(u.node); });
+      if (is_read || network.at(v).is_output) group.outputs.push_back(v);
+    }
+  }
+  return group;
+}
+
+}  // namespace collage::inline v0
