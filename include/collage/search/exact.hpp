@@ -5,14 +5,19 @@
 #include <collage/search/detail/first_fit.hpp>
 #include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/piece_search.hpp>
+#include <collage/search/detail/repeats.hpp>
 #include <collage/search/detail/space.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
+#ifndef NDEBUG
+#include <collage/search/checker.hpp>
+#endif
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,6 +63,7 @@ class exact_search {
         forms_(p, space_),
         consumers_(p),
         search_(p, space_, forms_, consumers_),
+        writer_(p, space_, forms_, consumers_),
         left_(l) {}
 
   placement run() {
@@ -79,7 +85,22 @@ class exact_search {
  private:
   using outcome = piece_search::outcome;
 
+  /// Writing a segment down costs about as much as solving one of a few nodes.
+  static constexpr std::uint32_t least_repeated = 4;
+
   void solve(const segment& s) {
+    part_solution* solution = nullptr;
+    const std::uint32_t first_entry = space_.begin[space_.cuts[s.first]];
+    if (space_.cuts[s.last] - space_.cuts[s.first] >= least_repeated) {
+      const auto [known, fresh] = solved_.try_emplace(writer_.write(s.first, s.last));
+      solution = &known->second;
+      if (!fresh && !solution->entries.empty()) {
+        ++found_.repeated;
+        lower_ += solution->excess;
+        for (const std::uint32_t e : solution->entries) found_.chosen.push_back(space_.entries[first_entry + e].index);
+        return;
+      }
+    }
     std::vector<crossing> all{{}};
     cut_state at{{}, {0}};
     for (std::size_t i = s.first; i < s.last; ++i) {
@@ -95,7 +116,11 @@ class exact_search {
     }
     const crossing& best = all[at.crossings.front()];  // behind the segment no value lives, and there is one
     lower_ += best.excess;
-    for (const std::uint32_t e : entries_to(all, best)) found_.chosen.push_back(space_.entries[e].index);
+    for (const std::uint32_t e : entries_to(all, best)) {
+      found_.chosen.push_back(space_.entries[e].index);
+      if (solution != nullptr) solution->entries.push_back(e - first_entry);
+    }
+    if (solution != nullptr) solution->excess = best.excess;
   }
 
   static std::vector<std::uint32_t> entries_to(const std::vector<crossing>& all, const crossing& last) {
@@ -177,6 +202,8 @@ class exact_search {
   const forms forms_;
   const neighbour_lists consumers_;
   piece_search search_;
+  part_writer writer_;
+  std::map<std::vector<std::uint64_t>, part_solution> solved_;  // no entries where a limit ended the search
   allowance left_;
   placement found_;
   std::int64_t lower_ = 0;
@@ -201,6 +228,9 @@ inline placement solve(const problem& p, std::span<const std::int64_t> costs, co
 /// Groups with several entries and several exits may wait for each other: a best plan in which some do is forbidden by
 /// those groups and the search goes on, with its cost as a lower bound.
 ///
+/// Parts of the graph that are independent and equal, candidates and costs included, are solved once. In debug builds the
+/// answer is given to the checker.
+///
 /// Tie rule: of the plans of least cost (in whole picoseconds) those with the fewest groups, of these the one whose
 /// sorted list of candidate indices is lexicographically smallest. So the answer depends on the costs and on the order
 /// of `candidates`, and on nothing else: not on hashing, not on the numbering of the nodes. (An answer cut short by
@@ -213,7 +243,13 @@ inline placement solve(const problem& p, std::span<const std::int64_t> costs, co
 /// Throws what `check` throws, and `error_kind::unsupported` when no set of candidates covers every node exactly once.
 inline placement exact(const problem& p, const limits& l = {}) {
   const std::vector<bool> may_cycle = check(p);
-  return detail::solve(p, detail::costs_of(p), may_cycle, l);
+  placement best = detail::solve(p, detail::costs_of(p), may_cycle, l);
+#ifndef NDEBUG
+  if (const auto fault = violation(p, best))
+    throw error(error_kind::failure, "the answer is no placement: " + *fault, "search",
+                "report this as a fault of collage");
+#endif
+  return best;
 }
 
 }  // namespace collage::inline v0::search

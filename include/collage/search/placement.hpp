@@ -20,6 +20,8 @@ struct placement {
   std::size_t states = 0;
   /// Candidates that were tried from those states and fitted.
   std::size_t transitions = 0;
+  /// Parts of the graph that were equal to one solved before, and took no states.
+  std::size_t repeated = 0;
   /// Whether this plan is proven to be the best.
   bool optimal = false;
 
