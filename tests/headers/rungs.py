@@ -28,7 +28,7 @@ RUNGS = [
     (SETS, r"backend\.hpp|backend_set\.hpp|set/.*", (WORDS, OPERATORS, GRAPHS, PATTERNS)),
     ("graph for Boost", r"graph/boost\.hpp", (*CORE, "graph")),
     ("graph", r"graph/.*", CORE),
-    ("kernels", r"run/(space|tensor|kernel|team|elements)\.hpp", (*CORE, "graph")),
+    ("kernels", r"run/(space|tensor|kernel|team|elements|node_group)\.hpp", (*CORE, "graph")),
     ("oracle", r"backends/reference\.hpp", (*CORE, "graph", "kernels")),
     ("passes", r"pass/.*", (*CORE, "graph", "kernels", "oracle")),
     ("engine", r"run/.*", ENGINE),
@@ -36,8 +36,8 @@ RUNGS = [
     ("search", r"search/.*", (WORDS,)),  # pure: it knows no operator and no library
     ("fusion", r"fuse/.*", (*CORE, "graph", "search")),
     ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost")),
-    ("implementations", r"backends/impl/.*", (*ENGINE, "backends")),
-    ("backends", r"backends/.*", ENGINE),
+    ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "backends")),
+    ("backends", r"backends/.*", (*ENGINE, "fusion")),  # those that have a rule
     ("dot", r"io/dot\.hpp", (*ENGINE, "in and out", "graph for Boost")),
     ("in and out", r"io/.*", ENGINE),
 ]
