@@ -64,7 +64,8 @@ c::graph network_called(const char* name) {
 
 /// `choices` candidates at run time for each of the compiler's.
 template <class Candidates>
-void expect_equal(const Candidates& compiled, const c::place_candidates& placed, std::size_t choices = 1) {
+void expect_equal(const Candidates& compiled, const c::graph& network, c::backend_table backends,
+                  const c::place_candidates& placed, std::size_t choices = 1) {
   ASSERT_EQ(compiled.size() * choices, placed.list.size());
   for (std::size_t i = 0; i < placed.list.size(); ++i) {
     const c::static_candidate& ours = compiled[i / choices];
@@ -72,12 +73,11 @@ void expect_equal(const Candidates& compiled, const c::place_candidates& placed,
     ASSERT_EQ(ours.backend, theirs.backend) << i;
     ASSERT_EQ(ours.pattern, theirs.pattern) << i;
     ASSERT_EQ(i % choices, theirs.choice) << i;
-    const auto nodes = theirs.record.node_list(), arguments = theirs.record.argument_list();
+    const c::node_group values = c::values_of(network, backends, placed, theirs);
+    const std::vector<std::uint32_t>&nodes = values.nodes, &arguments = values.arguments;
     ASSERT_EQ(ours.node, nodes.back()) << i;
-    ASSERT_EQ(std::vector(ours.nodes.begin(), ours.nodes.end()), std::vector(nodes.begin(), nodes.end())) << i;
-    ASSERT_EQ(std::vector(ours.arguments.begin(), ours.arguments.end()),
-              std::vector(arguments.begin(), arguments.end()))
-        << i;
+    ASSERT_EQ(std::vector(ours.nodes.begin(), ours.nodes.end()), nodes) << i;
+    ASSERT_EQ(std::vector(ours.arguments.begin(), ours.arguments.end()), arguments) << i;
   }
 }
 
@@ -86,7 +86,8 @@ template <class Coverage>
 void expect_coverage(const Coverage& coverage, const c::graph& network, const c::place_candidates& placed) {
   std::set<std::pair<std::string, std::uint32_t>> taken;  // backend, node
   for (const c::place_candidate& candidate : placed.list)
-    for (const std::uint32_t n : candidate.record.node_list()) taken.emplace(coverage.backend[candidate.backend], n);
+    for (const std::uint32_t n : placed.groups[candidate.group].nodes)
+      taken.emplace(coverage.backend[candidate.backend], n);
   for (std::size_t row = 0; row < coverage.rows(); ++row) {
     std::uint32_t nodes = 0;
     for (const c::node_record& node : network.nodes())
@@ -112,7 +113,7 @@ void check(const char* name) {
   const declared_table declared(adapters{});
   const c::place_candidates placed = c::find_candidates(network, declared.table(), std::vector<bool>(4, true));
   EXPECT_GT(placed.list.size(), network.nodes().size()) << name;
-  expect_equal(c::candidates_of<adapters, Static>, placed);
+  expect_equal(c::candidates_of<adapters, Static>, network, declared.table(), placed);
   expect_coverage(c::coverage_in<adapters, Static>, network, placed);
 }
 
@@ -153,7 +154,7 @@ TEST(candidates, are_found_once_for_each_way_to_build_them) {
   using set = c::backend_set<threefold>;
   const c::place_candidates placed = c::find_candidates(block{}, c::table_of<set>, {true});
   EXPECT_EQ(placed.list.size(), 9U);
-  expect_equal(c::candidates_of<set, block>, placed, 3);
+  expect_equal(c::candidates_of<set, block>, block{}, c::table_of<set>, placed, 3);
 }
 
 TEST(candidates, of_backends_that_are_not_used_are_not_found) {

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <collage/error.hpp>
+#include <collage/detail/hash.hpp>
 #include <collage/fuse/dataflow.hpp>
 #include <collage/fuse/from_graph.hpp>
 #include <collage/fuse/group.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/pattern/match.hpp>
+#include <collage/pattern/match_record.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
@@ -18,6 +20,7 @@
 #include <set>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -29,7 +32,7 @@ struct place_candidate {
   std::uint32_t pattern = 0;
   std::uint32_t choice = 0;
   std::uint32_t group = 0;  ///< index into place_candidates::groups
-  match_record record;      ///< of a pattern
+  std::uint32_t root = 0;   ///< the node at which the pattern matches
 
   /// In place of a pattern: the backend's rule lists the group.
   static constexpr std::uint32_t rule = 0xFFFFFFFF;
@@ -72,18 +75,28 @@ inline bool is_last_resort(backend_table backends, const place_candidate& c) {
   return !c.is_by_rule() && backends[c.backend].patterns[c.pattern].last_resort;
 }
 
+/// The match of a candidate that has a pattern.
+inline match_record record_of(const graph& network, backend_table backends, const place_candidate& c) {
+  match_record record;
+  match_at(network.view(), backends[c.backend].patterns[c.pattern].nodes, c.root, record);
+  return record;
+}
+
 /// What the candidate's kernel reads and writes, in the order of its calls.
-inline node_group values_of(const graph& network, const place_candidates& all, const place_candidate& c) {
+inline node_group values_of(const graph& network, backend_table backends, const place_candidates& all,
+                            const place_candidate& c) {
   const std::vector<std::uint32_t>& nodes = all.groups[c.group].nodes;
   if (c.is_by_rule()) return group_of(network, nodes);
-  const auto arguments = c.record.argument_list();
-  return {nodes, {arguments.begin(), arguments.end()}, written_values(network.view(), c.record)};
+  const match_record record = record_of(network, backends, c);
+  const auto arguments = record.argument_list();
+  return {nodes, {arguments.begin(), arguments.end()}, written_values(network.view(), record)};
 }
 /// Builds the candidate's kernel. Errors: what the backend refuses.
 inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,
                               const place_candidate& c, build_context& context) {
   if (c.is_by_rule()) return backends[c.backend].build_group(group_of(network, all.groups[c.group].nodes), context);
-  return backends[c.backend].patterns[c.pattern].build(network.view(), c.record, context);
+  const match_record record = record_of(network, backends, c);
+  return backends[c.backend].patterns[c.pattern].build(network.view(), record, context);
 }
 
 namespace detail {
@@ -92,7 +105,7 @@ namespace detail {
 inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<const std::uint32_t> nodes) {
   std::vector<std::uint64_t> key;
   const graph_view view = network.view();
-  std::map<std::uint32_t, std::uint64_t> seen;  // value -> position of first appearance
+  std::vector<std::uint32_t> seen;  // by order of first appearance
   const auto is_read_outside = [&](std::uint32_t v) {
     if (network.at(v).is_output) return true;
     for (const use& reader : view.uses_of(v))
@@ -100,9 +113,10 @@ inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<
     return false;
   };
   const auto add_value = [&](std::uint32_t v) {
-    const auto [at, fresh] = seen.emplace(v, seen.size());
-    key.push_back(at->second);
-    if (!fresh) return;
+    const auto at = std::ranges::find(seen, v);
+    key.push_back(static_cast<std::uint64_t>(at - seen.begin()));
+    if (at != seen.end()) return;
+    seen.push_back(v);
     const value_record& r = network.at(v);
     key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 |
                   static_cast<std::uint64_t>(r.role == value_role::constant) << 2 |
@@ -133,6 +147,7 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
 /// A kernel for a group that a rule lists serves wherever the group has the same structure: whether a rule also lists it
 /// there depends on what stands around it.
 inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys, place_candidates& found) {
+  if (std::ranges::none_of(found.list, &place_candidate::is_by_rule)) return;
   std::map<std::vector<std::uint64_t>, std::vector<std::uint32_t>> alike;  // groups by their key
   for (std::uint32_t g = 0; g < keys.size(); ++g) alike[keys[g]].push_back(g);
   std::set<std::pair<std::uint32_t, std::uint32_t>> listed;  // backend, group
@@ -142,7 +157,7 @@ inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys, pl
   for (const auto& [backend, group] : by_rules)
     for (const std::uint32_t other : alike.at(keys[group]))
       if (listed.emplace(backend, other).second)
-        found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = other, .record = {}});
+        found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = other});
 }
 
 /// Finds which groups are the same computation. What a condition of a pattern or an `accepts` told apart is not: groups of
@@ -192,16 +207,71 @@ namespace detail {
 class group_numbers {
  public:
   explicit group_numbers(place_candidates& found) : found_(&found) {}
-  std::uint32_t operator()(std::vector<std::uint32_t> nodes) {
-    const auto [at, fresh] = known_.emplace(std::move(nodes), static_cast<std::uint32_t>(found_->groups.size()));
-    if (fresh) found_->groups.push_back({at->first, 0});
-    return at->second;
+  /// `nodes` are ascending.
+  std::uint32_t operator()(std::span<const std::uint32_t> nodes) {
+    std::uint64_t key = nodes.size();
+    for (const std::uint32_t n : nodes) key = (key ^ n) * fnv_prime;
+    std::vector<std::uint32_t>& alike = known_[key];
+    for (const std::uint32_t g : alike)
+      if (std::ranges::equal(found_->groups[g].nodes, nodes)) return g;
+    alike.push_back(static_cast<std::uint32_t>(found_->groups.size()));
+    found_->groups.push_back({{nodes.begin(), nodes.end()}, 0});
+    return alike.back();
   }
 
  private:
   place_candidates* found_;
-  std::map<std::vector<std::uint32_t>, std::uint32_t> known_;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_;  // by a hash; looked up, never walked
 };
+
+/// Adds what patterns match, by node, backend and pattern.
+inline void list_matches(const graph& network, backend_table backends, const std::vector<bool>& use,
+                         group_numbers& number_of, place_candidates& found) {
+  struct found_match {
+    place_candidate of;
+    std::size_t choices = 0;       // 0: refused
+    const char* reason = nullptr;  // why it is
+    std::uint32_t first = 0;       // its nodes, in `nodes`
+    std::uint32_t size = 0;
+  };
+  const graph_view view = network.view();
+  std::vector<found_match> matches;
+  std::vector<std::uint32_t> nodes;
+  match_record record;
+  for (std::uint32_t b = 0; b < backends.size(); ++b)
+    for (std::uint32_t p = 0; use[b] && p < backends[b].patterns.size(); ++p) {
+      const pattern_entry& pattern = backends[b].patterns[p];
+      const auto end = static_cast<std::uint32_t>(view.node_count());
+      for (std::uint32_t n = next_match(view, pattern.nodes, 0, record); n < end;
+           n = next_match(view, pattern.nodes, n + 1, record)) {
+        verdict why;
+        const candidate_state state = judge_match(view, pattern, n, record, why);
+        if (state == candidate_state::missed) continue;
+        found_match m{
+            {.backend = b, .pattern = p, .root = n}, 0, why.rule, static_cast<std::uint32_t>(nodes.size()), 0};
+        if (state == candidate_state::found) {
+          m.choices = pattern.choices(view, record);
+          m.reason = "it has no way to build it";
+        }
+        m.size = record.nodes;
+        nodes.insert(nodes.end(), record.node_list().begin(), record.node_list().end());
+        matches.push_back(m);
+      }
+    }
+  std::ranges::stable_sort(matches, {}, [](const found_match& m) { return m.of.root; });
+  for (found_match& m : matches) {
+    if (m.choices == 0) {
+      const backend_entry& b = backends[m.of.backend];
+      found.refusals.push_back({b.name, b.patterns[m.of.pattern].name, network.node_name(m.of.root), m.reason});
+      continue;
+    }
+    m.of.group = number_of(std::span(nodes).subspan(m.first, m.size));
+    for (std::size_t choice = 0; choice < m.choices; ++choice) {
+      m.of.choice = static_cast<std::uint32_t>(choice);
+      found.list.push_back(m.of);
+    }
+  }
+}
 
 /// Adds what the rules of backends list. Operators that a backend does not take are opaque to its rule; views and
 /// control flow are to all.
@@ -232,7 +302,7 @@ inline void list_by_rules(const graph& network, backend_table backends, const st
       place_candidate c;
       c.backend = b;
       c.pattern = place_candidate::rule;
-      c.group = number_of(std::move(nodes));
+      c.group = number_of(nodes);
       found.list.push_back(c);
     }
   }
@@ -246,35 +316,8 @@ inline void list_by_rules(const graph& network, backend_table backends, const st
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
   place_candidates found;
   detail::check_kinds(network, backends, use);
-  const graph_view view = network.view();
   detail::group_numbers number_of(found);
-  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
-    for (std::uint32_t b = 0; b < backends.size(); ++b) {
-      if (!use[b]) continue;
-      for (std::uint32_t p = 0; p < backends[b].patterns.size(); ++p) {
-        const pattern_entry& pattern = backends[b].patterns[p];
-        place_candidate c;
-        verdict why;
-        const candidate_state state = candidate_at(view, pattern, n, c.record, why);
-        if (state == candidate_state::refused)
-          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), why.rule});
-        if (state != candidate_state::found) continue;
-        const std::size_t choices = pattern.choices(view, c.record);
-        if (choices == 0) {
-          found.refusals.push_back({backends[b].name, pattern.name, network.node_name(n), "it has no way to build it"});
-          continue;
-        }
-        std::vector<std::uint32_t> nodes(c.record.node_list().begin(), c.record.node_list().end());
-        std::sort(nodes.begin(), nodes.end());
-        c.backend = b;
-        c.pattern = p;
-        c.group = number_of(std::move(nodes));
-        for (std::size_t choice = 0; choice < choices; ++choice) {
-          c.choice = static_cast<std::uint32_t>(choice);
-          found.list.push_back(c);
-        }
-      }
-    }
+  detail::list_matches(network, backends, use, number_of, found);
   detail::list_by_rules(network, backends, use, number_of, found);
   detail::list_structures(network, found);
   return found;

@@ -71,7 +71,7 @@ inline void measure_structure(const graph& network, backend_table backends, cons
   std::map<std::uint32_t, tensor> results;  // what the kernels write, whichever operator is the root of each
   for (const place_candidate& c : candidates.list) {
     if (c.group != s.example) continue;
-    const node_group values = values_of(network, candidates, c);
+    const node_group values = values_of(network, backends, candidates, c);
     for (const std::uint32_t v : values.outputs)
       if (detail::is_wanted(network, v)) results.try_emplace(v, network.type_of(v));
     for (const std::uint32_t v : values.arguments) {
@@ -104,7 +104,7 @@ inline void measure_structure(const graph& network, backend_table backends, cons
       }
       cost.kernel = r.run.name();
       r.workspace = buffer(r.run.workspace());
-      const node_group values = values_of(network, candidates, c);
+      const node_group values = values_of(network, backends, candidates, c);
       for (std::size_t i = 0; i < values.arguments.size(); ++i) {
         const std::uint32_t v = values.arguments[i];
         const void* data = network.at(v).role == value_role::constant

@@ -315,8 +315,7 @@ class placer {
       g.kernel = cost.kernel;
       g.nodes = candidates_.groups[c.group].nodes;
       if (!c.is_by_rule()) {
-        const auto root = std::find(g.nodes.begin(), g.nodes.end(),
-                                    static_cast<std::uint32_t>(network_.at(c.record.output[0]).producer));
+        const auto root = std::find(g.nodes.begin(), g.nodes.end(), c.root);
         std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
       }
       g.cost_ms = cost.time.median_ms;
