@@ -1,19 +1,18 @@
 // Placement: composes measuring, search and a backend set into a plan.
+//
+// Declarations. The definitions are in collage/place/impl/placer.hpp, compiled in exactly one file (by default the target
+// collage::place).
 #pragma once
 
-#include <algorithm>
-#include <collage/place/candidates.hpp>
-#include <collage/place/compare.hpp>
-#include <collage/place/costs.hpp>
-#include <collage/place/processor.hpp>
-#include <collage/run/engine.hpp>
-#include <collage/search/alternatives.hpp>
-#include <collage/search/exact.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/measure/timing.hpp>
+#include <collage/place/refusal.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/plan.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -64,5 +63,3 @@ plan place(const graph& network, const place_options& options = {}) {
 }
 
 }  // namespace collage::inline v0
-
-#include <collage/place/place.inl.hpp>

@@ -3,6 +3,7 @@
 #include <collage/backends/reference.hpp>
 #include <collage/io/onnx.hpp>
 #include <collage/place.hpp>
+#include <collage/run/engine.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -7,6 +7,7 @@
 #include <collage/op/control.hpp>
 #include <collage/ops.hpp>
 #include <collage/place.hpp>
+#include <collage/place/compare.hpp>
 #include <collage/run/agreement.hpp>
 
 #include <gtest/gtest.h>

@@ -3,6 +3,7 @@
 #include <collage/collage.hpp>
 #include <collage/place.hpp>
 #include <collage/run/agreement.hpp>
+#include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
 #ifdef COLLAGE_HAS_EIGEN
 #include <collage/backends/eigen.hpp>

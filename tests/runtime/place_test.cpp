@@ -2,6 +2,9 @@
 #include <collage/backends/portable.hpp>
 #include <collage/place.hpp>
 #include <collage/place/backends.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/run/engine.hpp>
 #include <collage/run/verify.hpp>
 #include <collage/search/checker.hpp>
 

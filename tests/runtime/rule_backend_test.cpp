@@ -3,6 +3,8 @@
 #include <collage/fuse/combine.hpp>
 #include <collage/fuse/fuse.hpp>
 #include <collage/place.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/run/engine.hpp>
 #include <collage/run/verify.hpp>
 
 #include <gtest/gtest.h>

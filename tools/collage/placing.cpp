@@ -6,6 +6,8 @@
 
 #include <collage/io/plan_file.hpp>
 #include <collage/place.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/processor.hpp>
 
 #include <algorithm>
 #include <set>

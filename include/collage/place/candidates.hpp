@@ -9,6 +9,7 @@
 #include <collage/graph/graph.hpp>
 #include <collage/pattern/match.hpp>
 #include <collage/pattern/match_record.hpp>
+#include <collage/place/refusal.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
@@ -51,14 +52,6 @@ struct place_structure {
   std::uint32_t example = 0;  ///< the first group of this structure
   std::string label;          ///< for people: "conv+relu 1x64x56x56"
   std::size_t occurrences = 0;
-};
-
-/// A backend that declared a pattern for an operator but refuses this place.
-struct place_refusal {
-  std::string backend;
-  std::string pattern;
-  std::string where;  ///< a node's name
-  std::string reason;
 };
 
 struct place_candidates {

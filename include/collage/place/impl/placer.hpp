@@ -1,14 +1,33 @@
-// Definitions of place.hpp.
+// Definitions of place.hpp: include it in exactly one file.
 #pragma once
 
+#include <algorithm>
+#include <collage/error.hpp>
 #include <collage/op/control.hpp>
 #include <collage/op/movement.hpp>
+#include <collage/place.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/processor.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/search/alternatives.hpp>
+#include <collage/search/exact.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <map>
+#include <memory>
 #include <queue>
+#include <span>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
 
 namespace collage::inline v0 {
 
 namespace detail {
+namespace {
 
 /// One run of `place`: candidates and costs, from which placements over any subset of backends are searched.
 class placer {
@@ -461,9 +480,10 @@ class placer {
   place_report report_;
 };
 
+}  // namespace
 }  // namespace detail
 
-inline plan place(const graph& network, backend_table backends, const place_options& options) {
+plan place(const graph& network, backend_table backends, const place_options& options) {
   check_contents(network);
   return detail::placer(network, backends, options).run();
 }
