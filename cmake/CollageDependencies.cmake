@@ -1,6 +1,6 @@
 # Looks for the third parties. A missing optional one is a smaller build and one sentence, unless it was asked for.
 #
-# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, PLACE, IO and ONNX.
+# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, STACKED, PLACE, IO and ONNX.
 
 # OpenMP is not optional: all host code shares one team of threads.
 find_package(OpenMP QUIET COMPONENTS CXX)
@@ -45,6 +45,13 @@ if(COLLAGE_WITH_ONEDNN)
   set(found ${dnnl_FOUND})
 endif()
 collage_part(ONEDNN "${found}" "oneDNN 3 for GNU OpenMP was not found in ${COLLAGE_DEPS}/onednn (tools/setup fetches it).")
+
+set(found OFF)
+if(COLLAGE_WITH_STACKED)
+  find_package(hwy 1.0 QUIET NO_MODULE)
+  set(found ${hwy_FOUND})
+endif()
+collage_part(STACKED "${found}" "Highway 1.0 was not found (Debian and Ubuntu: libhwy-dev).")
 
 set(found OFF)
 if(COLLAGE_WITH_PLACE)

@@ -36,8 +36,8 @@ RUNGS = [
     ("search", r"search/.*", (WORDS,)),  # pure: it knows no operator and no library
     ("fusion", r"fuse/.*", (*CORE, "graph", "search")),
     ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost")),
-    ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "backends")),
-    ("backends", r"backends/.*", (*ENGINE, "fusion")),  # those that have a rule
+    ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "search", "backends")),
+    ("backends", r"backends/.*", (*ENGINE, "fusion", "search")),  # those that have a rule
     ("dot", r"io/dot\.hpp", (*ENGINE, "in and out", "graph for Boost")),
     ("in and out", r"io/.*", ENGINE),
 ]
@@ -47,6 +47,7 @@ THIRD_PARTIES = {
     "Boost": (r"/boost/", ("graph for Boost", "dot", "search", "fusion", "place")),
     "JSON": (r"/nlohmann/", ("in and out",)),
     "Eigen": (r"/Eigen/", ()),
+    "Highway": (r"/hwy/", ()),
     "oneDNN": (r"/oneapi/|/dnnl", ()),
     "BLAS": (r"/cblas|/openblas", ()),
     "CUDA": (r"/cuda_runtime|include/cuda\.h", ()),

@@ -15,6 +15,9 @@
 #if COLLAGE_HAS_OPENBLAS
 #include <collage/backends/openblas.hpp>
 #endif
+#if COLLAGE_HAS_STACKED
+#include <collage/backends/stacked.hpp>
+#endif
 
 #include <algorithm>
 #include <cstddef>
@@ -37,6 +40,9 @@ using program_set = c::set_union<
 #if COLLAGE_HAS_EIGEN
     c::backend_set<c::eigen>,
 #endif
+#if COLLAGE_HAS_STACKED
+    c::backend_set<c::stacked>,
+#endif
     c::backend_set<c::portable>>;
 
 /// What a complete build has, and what to install for it.
@@ -48,6 +54,7 @@ constexpr known_backend complete[] = {
     {"onednn", "let tools/setup fetch oneDNN 3 for GNU OpenMP"},
     {"openblas", "install libopenblas-openmp-dev"},
     {"eigen", "install libeigen3-dev"},
+    {"stacked", "install libhwy-dev"},
 };
 
 described_backend left_out(const known_backend& known) {
@@ -74,6 +81,7 @@ std::vector<described_backend> describe_backends() {
     d.reason = found.reason;
     for (const c::declared_pattern& p : c::declaration_of<backend>.patterns)
       d.patterns.push_back({p.name, c::describe(p.nodes).text});
+    d.has_rule = c::detail::has_rule<backend>;
     list.push_back(std::move(d));
   });
   for (const known_backend& k : complete)
@@ -93,9 +101,16 @@ std::vector<described_backend> describe_backends() {
 described_coverage describe_coverage() {
   constexpr const auto& table = c::coverage_of<program_set>;
   described_coverage all;
-  all.backends.assign(table.backend, table.backend + table.backends());
-  for (std::size_t row = 0; row < table.rows(); ++row)
-    all.rows.push_back({table.kind[row], {table.cell[row], table.cell[row] + table.backends()}});
+  std::vector<std::size_t> columns;
+  for (std::size_t b = 0; b < table.backends(); ++b) {
+    const bool has_patterns = !backends()[b].patterns.empty();
+    (has_patterns ? all.backends : all.by_rule).emplace_back(table.backend[b]);
+    if (has_patterns) columns.push_back(b);
+  }
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    all.rows.push_back({table.kind[row], {}});
+    for (const std::size_t b : columns) all.rows.back().cells.push_back(table.cell[row][b]);
+  }
   return all;
 }
 

@@ -27,6 +27,7 @@ struct described_backend {
   std::string details;
   std::string reason;  ///< why it is not available: a sentence with the remedy
   std::vector<described_pattern> patterns;
+  bool has_rule = false;
 };
 std::vector<described_backend> describe_backends();
 
@@ -36,7 +37,8 @@ struct described_coverage {
     std::string kind;
     std::vector<collage::coverage_cell> cells;  ///< by backend
   };
-  std::vector<std::string> backends;
+  std::vector<std::string> backends;  ///< those that have patterns
+  std::vector<std::string> by_rule;   ///< those that have a rule alone
   std::vector<row> rows;
 };
 described_coverage describe_coverage();

@@ -30,7 +30,14 @@ int show_coverage(const options& given) {
     list.push_back({{"operator", row.kind}, {"backends", takers}});
     page.add(std::move(cells));
   }
-  print(given.json ? collage::to_text(list) : page.text());
+  if (given.json) {
+    print(collage::to_text(list));
+    return 0;
+  }
+  std::string names;
+  for (const std::string& name : coverage.by_rule) names += (names.empty() ? "" : ", ") + name;
+  if (!names.empty()) names = "\n" + wrap("By a rule, which is asked when a network is placed: " + names + ".", 0, 0);
+  print(page.text() + names);
   return 0;
 }
 
@@ -48,7 +55,8 @@ int show_backends(const options& given) {
                     {"version", b.version},
                     {"details", b.details},
                     {"reason", b.reason},
-                    {"patterns", patterns}});
+                    {"patterns", patterns},
+                    {"rule", b.has_rule}});
     page += (page.empty() ? "" : "\n") + paint(colour::bold, b.name);
     if (!b.version.empty()) page += " " + b.version;
     page += "  " + (b.available ? paint(colour::green, "available") : paint(colour::red, "not available")) + "\n";
@@ -59,6 +67,7 @@ int show_backends(const options& given) {
       for (const described_pattern& p : b.patterns) names += " " + p.name;
       page += wrap(names, 4, 2);
     }
+    if (b.has_rule) page += "  by a rule: groups of operators that are grown in each network\n";
   }
   print(given.json ? collage::to_text(list) : page);
   return 0;

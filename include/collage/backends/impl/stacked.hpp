@@ -1,0 +1,102 @@
+// The definitions of collage/backends/stacked.hpp. Included by exactly one file of a program, compiled with OpenMP:
+// src/stacked.cpp, which is the target collage::stacked, or one of the user's own that includes nothing else of Highway.
+#pragma once
+
+#include <collage/backends/impl/stacked_targets.hpp>  // first: it names Highway
+
+#include <algorithm>
+#include <collage/backends/impl/stacked_expression.hpp>
+#include <collage/backends/impl/stacked_maker.hpp>
+#include <collage/backends/impl/stacked_program.hpp>
+#include <collage/backends/impl/stacked_run.hpp>
+#include <collage/backends/stacked.hpp>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/op/body.hpp>
+#include <collage/ops.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/node_group.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::host {
+namespace {
+
+inline bool is_known_float(const graph& network, std::uint32_t value) {
+  const tensor_type& type = network.type_of(value);
+  return type.type == dtype::f32 && type.dims.is_concrete();
+}
+
+/// Whether the functions of tiles have every instruction of a body.
+inline bool has_instructions(const traced_body& body, const tile_table& table) {
+  for (std::uint32_t i = 0; i < body.size; ++i) {
+    const opcode code = body.code[i].code;
+    if (operands_of(code) > 0 && table.of(code, tile_form::tiles) == nullptr) return false;
+  }
+  return true;
+}
+
+/// "AVX3: add relu", of many operators the first ones.
+inline std::string kernel_name(const graph& network, const node_group& group, const tile_table& table) {
+  constexpr std::size_t named = 8;
+  std::string name = table.target + std::string(":");
+  for (std::size_t i = 0; i < group.nodes.size() && i < named; ++i)
+    name += std::string(" ") + network.node(group.nodes[i]).kind->name;
+  if (group.nodes.size() > named) name += " and " + std::to_string(group.nodes.size() - named) + " more";
+  return name;
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::host
+
+namespace collage::inline v0 {
+
+bool stacked::takes(const graph& network, std::uint32_t node) {
+  using namespace detail::host;
+  const graph_view view = network.view();
+  const node_record& record = network.node(node);
+  if (record.outputs != 1 || record.inputs == 0 || record.bodies != 0) return false;
+  for (const std::uint32_t v : view.inputs_of(node))
+    if (!is_known_float(network, v)) return false;
+  if (!is_known_float(network, view.output_of(node))) return false;
+  if (record.kind->has_body) return has_instructions(*record.kind->body, best_tile_functions());
+  const auto is = [&]<class Kind>(const Kind&) { return record.kind->id == kind_id<Kind>; };
+  const auto rank = static_cast<std::int64_t>(network.type_of(view.inputs_of(node)[0]).rank());
+  if (is(ops::transpose) || is(ops::slice) || is(ops::expand) || is(ops::layer_norm)) return true;
+  if (is(ops::softmax) || is(ops::log_softmax))
+    return from_words<ops::softmax_attributes>(view.words_of(node)).axis == rank - 1;
+  if (is(ops::reduce_sum) || is(ops::reduce_mean) || is(ops::reduce_max) || is(ops::reduce_min)) {
+    const shape axes = from_words<ops::reduce_attributes>(view.words_of(node)).axes;  // sorted
+    return !axes.empty() && axes[0] == rank - static_cast<std::int64_t>(axes.size());
+  }
+  return false;
+}
+
+kernel stacked::build(const node_group& group, build_context& context) {
+  using namespace detail::host;
+  const graph& network = context.network();
+  for (const std::uint32_t n : group.nodes)
+    if (!takes(network, n)) refuse_group("it does not compute " + network.node_name(n));
+  const tile_table& table = best_tile_functions();
+  const expression_maker expressions(network, group);
+  stacked_kernel made{program_of_tiles(expressions, table).take(), std::max(1, context.threads())};
+  std::vector<bool> is_read(group.arguments.size(), false);
+  for (const tile_leaf& leaf : made.program.leaves) is_read[leaf.argument] = true;
+  const std::size_t workspace = made.workspace();
+  kernel built(kernel_name(network, group, table), std::move(made), workspace);
+  for (std::size_t i = 0; i < is_read.size(); ++i)
+    if (!is_read[i]) built.does_not_read(i);
+  return built;
+}
+
+probe_result stacked::probe() {
+  using namespace detail::host;
+  static const std::string version =
+      std::to_string(HWY_MAJOR) + '.' + std::to_string(HWY_MINOR) + '.' + std::to_string(HWY_PATCH);
+  return {.version = version.c_str(), .details = best_tile_functions().target};
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,114 @@
+// A group as a program over tiles: what a kernel of `stacked` keeps and runs.
+//
+// The program walks over the elements of one shape, cut into rows. A *tile* is a few rows, or a piece of one long row;
+// every step computes one tile from others, held in registers that stay in the first-level cache. What does not change
+// along a row is held as *numbers*, one for each row: operands that broadcast along it, and what rows are folded to. A
+// fold needs all of its rows, so that steps stand in phases: what reads a fold's result is in a later phase than the
+// fold.
+#pragma once
+
+#include <collage/backends/impl/stacked_table.hpp>
+#include <collage/shape.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace collage::inline v0::detail::host {
+namespace {
+
+/// Where an operand or result of a step lies.
+struct tile_place {
+  enum class role : std::uint8_t {
+    tile,            ///< register `index`
+    numbers,         ///< register `index` of numbers
+    leaf,            ///< elements of leaf `index`, read where they lie
+    leaf_numbers,    ///< the same, one for each row
+    output,          ///< of output `index`
+    output_numbers,  ///< the same, one for each row
+    constant,        ///< number `index` of the program
+  };
+  role what = role::tile;
+  std::uint32_t index = 0;
+
+  bool is_tile() const { return what == role::tile || what == role::leaf || what == role::output; }
+};
+
+/// An argument, and how it is walked over.
+struct tile_leaf {
+  std::uint32_t argument = 0;
+  std::int64_t offset = 0;
+  shape outer_steps{};                ///< by the program's outer dimensions
+  shape inner_dims{}, inner_steps{};  ///< along a row; neighbours are joined where one step leads through both
+  std::int64_t row_step() const { return outer_steps.empty() ? 0 : outer_steps[outer_steps.size() - 1]; }
+  bool varies() const {
+    for (const std::int64_t step : inner_steps)
+      if (step != 0) return true;
+    return false;
+  }
+  /// Whether its neighbours lie in the next row.
+  bool is_transposed() const { return inner_dims.size() == 1 && inner_steps[0] != 1 && row_step() == 1; }
+  /// Whether a row of it lies in one piece.
+  bool is_dense() const { return inner_dims.empty() || (inner_dims.size() == 1 && inner_steps[0] == 1); }
+};
+
+struct tile_step {
+  enum class action : std::uint8_t {
+    compute,          ///< on a tile
+    compute_numbers,  ///< on the numbers of all rows
+    load,             ///< copies elements of leaf `index`
+    load_numbers,
+    fold,  ///< each row of `a`, into fold `index`
+  };
+  action what = action::compute;
+  tile_function run = nullptr;
+  std::uint32_t index = 0;
+  std::uint32_t y = 0, a = 0, b = 0, c = 0;  ///< places
+  bool joins_rows = false;                   ///< there are no gaps between the rows of its operands
+};
+
+struct tile_fold {
+  row_fold how = row_fold::sum;
+  bool is_mean = false;
+  std::uint32_t result = 0;  ///< a place
+};
+
+struct tile_phase {
+  std::vector<tile_step> numbers;  ///< once for some rows
+  std::vector<tile_step> tiles;    ///< once for each tile of them
+  std::vector<std::uint32_t> folds;
+};
+
+struct tile_program {
+  static constexpr std::size_t max_places = 256;
+
+  shape outer;                 ///< the last of them is walked by rows of a tile; tiles do not cross the others
+  std::int64_t row = 1;        ///< elements of a row
+  std::int64_t tile_rows = 1;  ///< of a tile, at most
+  std::int64_t tile_columns = 1;
+  bool pieces_apart = true;  ///< nothing is folded, so that pieces of a row may be computed by different threads
+  std::vector<tile_phase> phases;
+  std::vector<tile_place> places;
+  std::vector<std::uint32_t> moving;  ///< the places in arguments and outputs
+  std::vector<tile_leaf> leaves;
+  std::vector<tile_fold> folds;
+  std::vector<float> constants;
+  std::size_t outputs = 0;
+  std::uint32_t tile_registers = 0, number_registers = 0;
+  double cost = 0;  ///< of one element, in elements moved
+
+  std::int64_t last() const { return outer.empty() ? 1 : outer[outer.size() - 1]; }
+  std::int64_t rows() const { return outer.elements(); }
+
+  // The memory of one thread, in bytes: registers, then what folds have gathered, then numbers.
+  std::size_t tile_bytes() const { return padded(static_cast<std::size_t>(tile_rows * tile_columns) * sizeof(float)); }
+  std::size_t number_bytes() const { return padded(static_cast<std::size_t>(tile_rows) * sizeof(float)); }
+  std::size_t gathered_bytes() const { return padded(static_cast<std::size_t>(tile_rows) * sizeof(double)); }
+  std::size_t thread_bytes() const {
+    // One register of numbers more: what a fold answers for one tile.
+    return tile_registers * tile_bytes() + folds.size() * gathered_bytes() + (number_registers + 1) * number_bytes();
+  }
+  static std::size_t padded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+};
+
+}  // namespace
+}  // namespace collage::inline v0::detail::host

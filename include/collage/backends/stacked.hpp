@@ -1,0 +1,81 @@
+// Stacked: elementwise operators, broadcasts, movers and operators on rows, tile by tile in cache in one pass. Any group of
+// them may be one kernel, so that the backend is described by a fusion rule instead of patterns.
+//
+// Declarations. The definitions are in collage/backends/impl/stacked.hpp, compiled in exactly one file (by default the
+// target collage::stacked).
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/fuse/combine.hpp>
+#include <collage/fuse/dataflow.hpp>
+#include <collage/fuse/fuse.hpp>
+#include <collage/fuse/generate.hpp>
+#include <collage/fuse/group.hpp>
+#include <collage/fuse/kernel.hpp>
+#include <collage/fuse/rule.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/op/inference.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/node_group.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace stacked_groups {
+
+inline constexpr fuse::kernel_limits most{.nodes = 64, .arguments = 32, .outputs = 8, .rows = true};
+
+/// What is in the dataflow after `stacked::takes` has left out the rest.
+inline bool accepts(const fuse::dataflow& flow, std::uint32_t node) {
+  return flow.kind(node) <= fusion_kind::injective || flow.node(node).row > 0;
+}
+
+/// The groups of a rule that are one kernel: growing to post-dominators sees one step at a time, and so may join rows of
+/// different lengths.
+template <fuse::candidate_rule Rule>
+struct one_kernel {
+  Rule rule;
+  fuse::kernel_limits allowed;
+  void collect(const fuse::dataflow& flow, fuse::group_list& to) const {
+    const fuse::group_list all = fuse::list(rule, flow);
+    to.complete = to.complete && all.complete;
+    fuse::surveyor survey(flow);
+    std::vector<std::uint32_t> nodes;
+    for (const fuse::group& g : all) {
+      nodes.assign(g.nodes.begin(), g.nodes.end());
+      if (*survey.refusal(nodes, allowed, survey.measure(nodes)) == '\0') to.add(g);
+    }
+  }
+};
+template <class Rule>
+one_kernel(Rule, fuse::kernel_limits) -> one_kernel<Rule>;
+
+}  // namespace stacked_groups
+
+/// Own code on Highway, for the best of SSE4, AVX2 and AVX-512 that the processor has, or for none of them: chosen while
+/// the program runs, so that the backend is always there.
+struct stacked : backend<"stacked"> {
+  using patterns = collage::patterns<>;
+
+  /// Single operators; what grows to post-dominators; what forward, backward and sibling fusion propose.
+  static constexpr auto rule = fuse::either{
+      fuse::by_fusion{stacked_groups::accepts, stacked_groups::most},
+      stacked_groups::one_kernel{
+          fuse::grown{fuse::row_rule{}, fuse::generate_limits{.nodes = stacked_groups::most.nodes,
+                                                              .arguments = stacked_groups::most.arguments}},
+          stacked_groups::most}};
+
+  /// Whether it computes an operator at all: float32 of known shapes; elementwise; transpose, slice and expand; softmax
+  /// over the last dimension, layer norm, and sums, means, maxima and minima over trailing dimensions. What it does not
+  /// take must be opaque in the dataflow that the rule is asked about.
+  static bool takes(const graph& network, std::uint32_t node);
+
+  /// An error (unsupported) where the group is none of the rule's, or would be computed many times over.
+  static kernel build(const node_group& group, build_context& context);
+
+  static probe_result probe();
+};
+
+}  // namespace collage::inline v0
