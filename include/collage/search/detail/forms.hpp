@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -137,9 +138,18 @@ class forms {
     if (a == b) return 0;
     const tracked& v = values_[at.value];
     std::int64_t sum = 0;
-    for (unsigned to = 0; to < problem::most_layouts; ++to) {
-      if (at.written && (at.layouts >> to & 1U)) sum += std::max<std::int64_t>(0, wants(v, a, to) - wants(v, b, to));
-      if (!at.written && (a.layouts & ~b.layouts) >> to & 1U) sum += v.dearest[to];
+    // Bit by bit: this is where a search with layouts spends its time.
+    const auto for_each = [](unsigned layouts, auto visit) {
+      for (; layouts != 0; layouts &= layouts - 1) visit(static_cast<unsigned>(std::countr_zero(layouts)));
+    };
+    if (!at.written) {
+      for_each(unsigned{a.layouts} & ~unsigned{b.layouts}, [&](unsigned to) { sum += v.dearest[to]; });
+    } else if (!v.convert.empty()) {
+      const std::int64_t* const from_a = v.convert.data() + a.layout * problem::most_layouts;
+      const std::int64_t* const from_b = v.convert.data() + b.layout * problem::most_layouts;
+      for_each(unsigned{at.layouts} & ~unsigned{a.layouts}, [&](unsigned to) {
+        sum += std::max<std::int64_t>(0, from_a[to] - ((b.layouts >> to & 1U) != 0 ? 0 : from_b[to]));
+      });
     }
     for (unsigned to = 0; to < problem::most_runtimes && has_switches_; ++to) {
       if (at.written && (at.runtimes >> to & 1U))
