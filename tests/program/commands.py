@@ -44,11 +44,12 @@ class Pages(Case):
         self.fits_page(self.succeeds("backends").stdout)
         backends = json.loads(self.succeeds("backends", "--json").stdout)
         names = [b["name"] for b in backends]
-        self.assertEqual(sorted(names), ["eigen", "onednn", "openblas", "portable", "reference"])
+        self.assertEqual(sorted(names), ["eigen", "onednn", "openblas", "portable", "reference", "stacked"])
         for b in backends:
-            self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns"])
+            self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns", "rule"])
             self.assertTrue(b["available"] or b["reason"])
-            self.assertEqual(b["available"] and b["name"] != "reference", bool(b["patterns"]) and b["available"])
+            self.assertEqual(b["available"] and b["name"] != "reference", bool(b["patterns"] or b["rule"]) and b["available"])
+            self.assertEqual(b["rule"], b["available"] and b["name"] == "stacked")
             for p in b["patterns"]:
                 self.assertEqual(list(p), ["name", "describe"])
                 self.assertIn("(", p["describe"])
@@ -61,7 +62,8 @@ class Pages(Case):
                   if b["patterns"] and b["name"] != "reference"]
         self.assertEqual(lines[0].split(), ["operator", *listed])
         rows = json.loads(self.succeeds("backends", "--coverage", "--json").stdout)
-        self.assertEqual([row["operator"] for row in rows], [line.split("  ")[0] for line in lines[1:]])
+        self.assertEqual([row["operator"] for row in rows], [line.split("  ")[0] for line in lines[1:len(rows) + 1]])
+        self.assertEqual(lines[len(rows) + 1:], ["", "By a rule, which is asked when a network is placed: stacked."])
         for row in rows:
             self.assertEqual(row["backends"]["portable"], {"alone": True, "fused": 0})
             for cell in row["backends"].values():
