@@ -189,6 +189,81 @@ TEST(rule_backend, a_group_that_waits_for_itself_is_refused_and_told) {
   }
 }
 
+/// Takes every other operator, whatever it is: `takes` may look at anything.
+template <std::uint32_t Remainder>
+struct every_other : c::backend<Remainder == 0 ? "even" : "odds"> {
+  static constexpr auto rule = c::fuse::by_kind{};
+  static bool takes(const c::graph&, std::uint32_t node) { return node % 2 == Remainder; }
+  static c::kernel build(const c::node_group& group, c::build_context& context) {
+    return one_pass::build(group, context);
+  }
+};
+c::graph chain_of_relus(std::size_t count) {
+  c::graph_builder g;
+  c::value x = g.input("x", {c::dtype::f32, {64}});
+  for (std::size_t i = 0; i < count; ++i) x = g(op::relu, x);
+  g.output("y", x);
+  return g.finish();
+}
+
+TEST(rule_backend, what_is_not_taken_is_not_repeated) {
+  const c::graph network = chain_of_relus(4);
+  const c::backend_table table = c::table_of<c::backend_set<every_other<0>, every_other<1>>>;
+  const c::place_candidates found = c::find_candidates(network, table, {true, true});
+  EXPECT_EQ(found.list.size(), 4U);
+  for (const c::place_candidate& candidate : found.list)
+    EXPECT_EQ(candidate.backend, found.groups[candidate.group].nodes[0] % 2);
+  expect_agreement(network, c::place(network, table, quick()), table);
+}
+
+template <std::uint32_t Remainder>
+void list_every_other(const dataflow& flow, c::fuse::group_list& to) {
+  for (std::uint32_t n = Remainder; n < flow.size(); n += 2) to.add(flow, {n});
+}
+template <std::uint32_t Remainder>
+struct lists_every_other : c::backend<Remainder == 0 ? "even" : "odds"> {
+  static constexpr auto rule = c::fuse::found_by{list_every_other<Remainder>};
+  static c::kernel build(const c::node_group& group, c::build_context& context) {
+    return one_pass::build(group, context);
+  }
+};
+
+TEST(rule_backend, structures_do_not_depend_on_who_listed_first) {
+  const c::place_candidates found = c::find_candidates(
+      chain_of_relus(4), c::table_of<c::backend_set<lists_every_other<0>, lists_every_other<1>>>, {true, true});
+  EXPECT_EQ(found.list.size(), 8U);
+  EXPECT_EQ(found.structures.size(), 1U);
+}
+
+TEST(rule_backend, what_nobody_reads_is_computed) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {64}});
+  g(op::relu, g(op::relu, x));
+  g.output("y", g(op::relu, x));
+  const c::graph network = g.finish();
+  const c::backend_table table = c::table_of<c::backend_set<one_pass>>;
+  const c::plan p = c::place(network, table, quick());
+  expect_agreement(network, p, table);
+}
+
+void beyond(const dataflow& flow, c::fuse::group_list& to) { to.add({c::fuse::node_set{flow.size()}, {}, {}}); }
+struct astray : c::backend<"astray"> {
+  static constexpr auto rule = c::fuse::found_by{beyond};
+  static c::kernel build(const c::node_group& group, c::build_context& context) {
+    return one_pass::build(group, context);
+  }
+};
+TEST(rule_backend, a_node_beyond_the_network_is_an_error) {
+  const c::graph network = residual();
+  try {
+    c::find_candidates(network, c::table_of<c::backend_set<astray>>, {true});
+    FAIL();
+  } catch (const c::error& e) {
+    EXPECT_NE(std::string(e.what()).find("its rule lists node 5, but the network has 5"), std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(rule_backend, stands_beside_patterns_of_the_same_backend) {
   const c::graph network = residual();
   const c::backend_table table = c::table_of<c::backend_set<both, only_tanh>>;
@@ -223,6 +298,9 @@ TEST(rule_backend, plans_that_do_not_fit_are_refused) {
     other.pattern = c::by_rule;
     EXPECT_NE(message(wrong).find("has no rule"), std::string::npos) << message(wrong);
     other.backend = "one_pass";
+    other.choice = 7;
+    EXPECT_NE(message(wrong).find("has no choices"), std::string::npos) << message(wrong);
+    other.choice = 0;
     EXPECT_NE(message(wrong).find("does not take node"), std::string::npos) << message(wrong);
   }
 }

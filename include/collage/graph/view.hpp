@@ -42,7 +42,9 @@ struct node_record {
   std::uint32_t first_output = 0, outputs = 0;  ///< outputs are values with consecutive indices
   std::uint32_t first_word = 0, words = 0;
   std::uint32_t first_body = 0, bodies = 0;  ///< sub-graphs it owns: branches, the body of a loop
-  std::uint32_t next_alike = 0;  ///< the next node whose kind's id is the same modulo 64; 0 if there is none
+  /// The next node whose kind's id is the same modulo 64; 0 if there is none. `next_match` goes by it: graphs that are put
+  /// together by hand set it by `detail::link_alike`.
+  std::uint32_t next_alike = 0;
 };
 
 /// One value.

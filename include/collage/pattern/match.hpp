@@ -79,6 +79,7 @@ constexpr std::uint32_t next_match(const graph_view& graph, pattern_view pattern
   const std::uint64_t kinds = pattern.node[pattern.size - 1].kind_bits;
   const bool is_one_kind = (kinds & (kinds - 1)) == 0;  // and so all its nodes are linked, and others need no look
   if (const auto count = static_cast<std::uint32_t>(graph.node_count()); end > count) end = count;
+  if (node >= end) return end;
   if (is_one_kind && node != 0 && (kinds >> (nodes[node - 1].kind->id & 63) & 1) != 0) {
     node = nodes[node - 1].next_alike;
     if (node == 0) return end;

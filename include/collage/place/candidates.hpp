@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <collage/detail/hash.hpp>
+#include <collage/error.hpp>
 #include <collage/fuse/dataflow.hpp>
 #include <collage/fuse/from_graph.hpp>
 #include <collage/fuse/group.hpp>
@@ -139,7 +141,8 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
 
 /// A kernel for a group that a rule lists serves wherever the group has the same structure: whether a rule also lists it
 /// there depends on what stands around it.
-inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys, place_candidates& found) {
+inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys,
+                         const std::vector<std::vector<bool>>& taken, place_candidates& found) {
   if (std::ranges::none_of(found.list, &place_candidate::is_by_rule)) return;
   std::map<std::vector<std::uint64_t>, std::vector<std::uint32_t>> alike;  // groups by their key
   for (std::uint32_t g = 0; g < keys.size(); ++g) alike[keys[g]].push_back(g);
@@ -149,18 +152,24 @@ inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys, pl
   const auto by_rules = listed;
   for (const auto& [backend, group] : by_rules)
     for (const std::uint32_t other : alike.at(keys[group]))
-      if (listed.emplace(backend, other).second)
+      if (std::ranges::all_of(found.groups[other].nodes, [&](std::uint32_t n) { return taken[backend][n]; }) &&
+          listed.emplace(backend, other).second)
         found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = other});
 }
 
 /// Finds which groups are the same computation. What a condition of a pattern or an `accepts` told apart is not: groups of
 /// one structure have the same candidates.
-inline void list_structures(const graph& network, place_candidates& found) {
+inline void list_structures(const graph& network, const std::vector<std::vector<bool>>& taken,
+                            place_candidates& found) {
   std::vector<std::vector<std::uint64_t>> keys;
   for (const place_group& g : found.groups) keys.push_back(structure_key(network, g.nodes));
-  repeat_rules(keys, found);
-  for (const place_candidate& c : found.list)
-    keys[c.group].insert(keys[c.group].end(), {c.backend, c.pattern, c.choice});
+  repeat_rules(keys, taken, found);
+  std::vector<std::vector<std::array<std::uint32_t, 3>>> kernels(found.groups.size());
+  for (const place_candidate& c : found.list) kernels[c.group].push_back({c.backend, c.pattern, c.choice});
+  for (std::uint32_t g = 0; g < keys.size(); ++g) {
+    std::ranges::sort(kernels[g]);  // what was repeated stands behind what was listed
+    for (const auto& kernel : kernels[g]) keys[g].insert(keys[g].end(), kernel.begin(), kernel.end());
+  }
   std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
   for (std::uint32_t g = 0; g < keys.size(); ++g) {
     const auto [s, fresh] =
@@ -266,16 +275,19 @@ inline void list_matches(const graph& network, backend_table backends, const std
   }
 }
 
-/// Adds what the rules of backends list. Operators that a backend does not take are opaque to its rule; views and
-/// control flow are to all.
-inline void list_by_rules(const graph& network, backend_table backends, const std::vector<bool>& use,
-                          group_numbers& number_of, place_candidates& found) {
+/// Adds what the rules of backends list, and answers which operators each of these takes. What it does not take is opaque to
+/// its rule, as views and control flow are to all.
+inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backend_table backends,
+                                                    const std::vector<bool>& use, group_numbers& number_of,
+                                                    place_candidates& found) {
   std::optional<fuse::dataflow> whole;
+  std::vector<std::vector<bool>> taken_by(backends.size());
   for (std::uint32_t b = 0; b < backends.size(); ++b) {
     const backend_entry& e = backends[b];
     if (!use[b] || e.list_groups == nullptr) continue;
     if (!whole) whole = fuse::dataflow_of(network);
-    std::vector<bool> taken(network.nodes().size());
+    std::vector<bool>& taken = taken_by[b];
+    taken.resize(network.nodes().size());
     for (std::uint32_t n = 0; n < taken.size(); ++n)
       taken[n] =
           !is_alias(network.view(), n) && !is_control(network.view(), n) && (e.takes == nullptr || e.takes(network, n));
@@ -286,6 +298,11 @@ inline void list_by_rules(const graph& network, backend_table backends, const st
       found.refusals.push_back({e.name, by_rule, "all of it", "its rule lists more groups than its limit allows"});
     for (const fuse::group& g : groups) {
       std::vector<std::uint32_t> nodes(g.nodes.begin(), g.nodes.end());
+      if (nodes.back() >= taken.size())
+        throw error(error_kind::invalid_argument,
+                    "its rule lists node " + std::to_string(nodes.back()) + ", but the network has " +
+                        std::to_string(taken.size()),
+                    std::string("backend ") + e.name, "list nodes of the dataflow that the rule is given");
       if (!std::ranges::all_of(nodes, [&](std::uint32_t n) { return taken[n]; })) continue;
       if (!fuse::is_convex(flow, g.nodes)) {
         found.refusals.push_back(
@@ -299,6 +316,7 @@ inline void list_by_rules(const graph& network, backend_table backends, const st
       found.list.push_back(c);
     }
   }
+  return taken_by;
 }
 
 }  // namespace detail
@@ -311,8 +329,8 @@ inline place_candidates find_candidates(const graph& network, backend_table back
   detail::check_kinds(network, backends, use);
   detail::group_numbers number_of(found);
   detail::list_matches(network, backends, use, number_of, found);
-  detail::list_by_rules(network, backends, use, number_of, found);
-  detail::list_structures(network, found);
+  const auto taken = detail::list_by_rules(network, backends, use, number_of, found);
+  detail::list_structures(network, taken, found);
   return found;
 }
 

@@ -34,7 +34,9 @@ inline node_group group_of(const graph& network, std::span<const std::uint32_t> 
       const auto readers = view.uses_of(v);
       const bool is_read =
           std::any_of(readers.begin(), readers.end(), [&](const use& u) { return !group.contains(u.node); });
-      if (is_read || network.at(v).is_output) group.outputs.push_back(v);
+      // The only output of a node that nobody reads is written, too: every kernel has something to compute.
+      const bool is_idle = readers.empty() && network.node(n).outputs == 1;
+      if (is_read || network.at(v).is_output || is_idle) group.outputs.push_back(v);
     }
   }
   return group;

@@ -73,6 +73,7 @@ class exact_search {
     std::ranges::sort(order, {}, [&](const segment& s) { return std::pair(width(s), s.first); });
     found_.optimal = true;
     lower_ = space_.bound;
+    repeats_ = order.size() > 1;
     for (const segment& s : order) solve(s);
     std::ranges::sort(found_.chosen, {}, [this](std::uint32_t i) { return problem_.candidates[i].nodes.first(); });
     found_.cost_ms = milliseconds(cost_of(problem_, costs_, found_.chosen));
@@ -91,7 +92,7 @@ class exact_search {
   void solve(const segment& s) {
     part_solution* solution = nullptr;
     const std::uint32_t first_entry = space_.begin[space_.cuts[s.first]];
-    if (space_.cuts[s.last] - space_.cuts[s.first] >= least_repeated) {
+    if (repeats_ && space_.cuts[s.last] - space_.cuts[s.first] >= least_repeated) {
       const auto [known, fresh] = solved_.try_emplace(writer_.write(s.first, s.last));
       solution = &known->second;
       if (!fresh && !solution->entries.empty()) {
@@ -204,6 +205,7 @@ class exact_search {
   piece_search search_;
   part_writer writer_;
   std::map<std::vector<std::uint64_t>, part_solution> solved_;  // no entries where a limit ended the search
+  bool repeats_ = false;
   allowance left_;
   placement found_;
   std::int64_t lower_ = 0;

@@ -212,6 +212,7 @@ template <class Facts>
 constexpr set_fault judge_patterns(const char* backend, const Facts* list, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const Facts& p = list[i];
+    if (p.id == hash("by rule")) return {set_rule::reserved, {}, backend, p.name};
     for (std::size_t j = 0; j < i; ++j)
       if (list[j].id == p.id) return {set_rule::pattern_twice, {}, backend, p.name};
     if (is_wrong(p.build, true)) return {set_rule::member, p.build, backend, p.name, "build", build_declaration};
@@ -334,7 +335,10 @@ constexpr void tell_fault(Text& out, const set_fault& f) {
   if (f.rule == set_rule::pattern_twice)
     out << "backend (" << f.backend << ") declares the pattern (" << f.pattern
         << ") twice, and costs are kept by its name; declare it once, or give the other another name";
-  if (f.rule == set_rule::reserved)
+  if (f.rule == set_rule::reserved && f.pattern != nullptr)
+    out << "backend (" << f.backend << "): a pattern is called (" << f.pattern
+        << "), which means something else in plans; give it another name";
+  if (f.rule == set_rule::reserved && f.pattern == nullptr)
     out << "a backend is called (" << f.backend << "), which means something else in plans; give it another name";
   if (f.rule == set_rule::twice) out << "a backend_set names the backend (" << f.backend << ") twice; name it once";
   if (f.rule == set_rule::one_name) {

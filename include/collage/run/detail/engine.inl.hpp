@@ -5,6 +5,7 @@
 #include <collage/op/movement.hpp>
 #include <collage/run/memory_plan.hpp>
 #include <collage/run/node_group.hpp>
+#include <collage/set/candidate.hpp>
 
 namespace collage::inline v0 {
 
@@ -50,8 +51,9 @@ inline node_group rule_group(const graph& network, const plan_group& g, const ba
   if (b.build_group == nullptr) throw plan_error("backend " + g.backend + " has no rule", "plan");
   std::vector<std::uint32_t> nodes = g.nodes;
   std::sort(nodes.begin(), nodes.end());
+  if (g.choice != 0) throw plan_error(std::string(b.name) + " has no choices for what its rule lists", "plan");
   for (const std::uint32_t n : nodes)
-    if (b.takes != nullptr && !b.takes(network, n))
+    if (is_alias(network.view(), n) || is_control(network.view(), n) || (b.takes != nullptr && !b.takes(network, n)))
       throw plan_error("backend " + g.backend + " does not take node " + network.node_name(n), "plan");
   return group_of(network, nodes);
 }
