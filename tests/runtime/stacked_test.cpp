@@ -94,13 +94,13 @@ struct expectation {
 
 bool is_exact(const collage::kind_info& kind) {
   for (const std::uint64_t id :
-       {collage::kind_id<struct op::sub>, collage::kind_id<struct op::mul>, collage::kind_id<struct op::relu>,
-        collage::kind_id<struct op::neg>, collage::kind_id<struct op::abs>, collage::kind_id<struct op::max>,
-        collage::kind_id<struct op::min>, collage::kind_id<struct op::sqrt>, collage::kind_id<struct op::floor>,
-        collage::kind_id<struct op::ceil>, collage::kind_id<struct op::round>, collage::kind_id<struct op::sign>,
-        collage::kind_id<struct op::clip>, collage::kind_id<struct op::transpose>, collage::kind_id<struct op::slice>,
-        collage::kind_id<struct op::expand>, collage::kind_id<struct op::reduce_max>,
-        collage::kind_id<struct op::reduce_min>})
+       {collage::kind_id<struct op::sub>, collage::kind_id<struct op::mul>, collage::kind_id<struct op::div>,
+        collage::kind_id<struct op::relu>, collage::kind_id<struct op::neg>, collage::kind_id<struct op::abs>,
+        collage::kind_id<struct op::max>, collage::kind_id<struct op::min>, collage::kind_id<struct op::sqrt>,
+        collage::kind_id<struct op::floor>, collage::kind_id<struct op::ceil>, collage::kind_id<struct op::round>,
+        collage::kind_id<struct op::sign>, collage::kind_id<struct op::clip>, collage::kind_id<struct op::transpose>,
+        collage::kind_id<struct op::slice>, collage::kind_id<struct op::expand>,
+        collage::kind_id<struct op::reduce_max>, collage::kind_id<struct op::reduce_min>})
     if (kind.id == id) return true;
   return false;
 }
@@ -415,6 +415,63 @@ TEST(stacked, operands_that_broadcast) {
             g.output("less", g(op::min, g(op::sub, g(op::neg, y), x), scaled));
           },
           range);
+}
+
+/// What one group of all operators makes of `x`, on every target.
+template <class Write>
+void expect_exactly(const std::vector<float>& x, const std::vector<float>& wanted, const Write& write) {
+  graph_builder g;
+  const value in = g.input("x", f32({static_cast<std::int64_t>(x.size())}));
+  g.output("y", write(g, in));
+  const graph network = g.finish();
+  std::vector<std::uint32_t> nodes(network.nodes().size());
+  for (std::uint32_t n = 0; n < nodes.size(); ++n) nodes[n] = n;
+  for_each_target([&] {
+    collage::packed_weights packed;
+    collage::build_context context(network, 1, packed);
+    const collage::node_group group = collage::group_of(network, nodes);
+    const collage::kernel made = collage::stacked::build(group, context);
+    collage::buffer workspace(made.workspace());
+    std::vector<float> y(wanted.size());
+    std::vector<const void*> read;
+    for (const std::uint32_t v : group.arguments)
+      read.push_back(network.at(v).role == collage::value_role::constant
+                         ? static_cast<const void*>(network.bytes_of(v).data())
+                         : x.data());
+    void* const written[] = {y.data()};
+    made({read.data(), written, workspace.data()});
+    EXPECT_EQ(y, wanted) << made.name();
+  });
+}
+
+TEST(stacked, quotients_are_exact) {
+  std::vector<float> x, whole;
+  for (int i = 0; i < 1000; ++i) {
+    x.push_back(static_cast<float>(i));
+    whole.push_back(static_cast<float>(i / 41));
+  }
+  expect_exactly(x, whole, [](graph_builder& g, value v) { return g(op::floor, g(op::div, v, g.scalar("by", 41))); });
+}
+
+TEST(stacked, differences_of_equal_products_vanish) {
+  std::vector<float> x;
+  for (int i = 0; i < 100; ++i) x.push_back(0.1F + 0.37F * static_cast<float>(i));
+  expect_exactly(x, std::vector<float>(x.size(), 0.0F), [](graph_builder& g, value v) {
+    return g(op::sqrt, g(op::add, g(op::mul, v, v), g(op::mul, g(op::neg, v), v)));
+  });
+}
+
+TEST(stacked, means_of_large_squares_are_finite) {
+  stacked_checker check;
+  for (const float size : {1e4F, 9e18F})
+    for (const std::int64_t columns : {100, 771})
+      check.whole(
+          [&](graph_builder& g, data_source&) {
+            const value x = g.input("x", f32({16, columns}));
+            const value large = g(op::add, x, g.scalar("mean", static_cast<double>(size)));
+            g.output("squares", g(op::reduce_mean, g(op::mul, large, large), {.axes = {1}}));
+          },
+          ranges()[0]);
 }
 
 TEST(stacked, rows) {

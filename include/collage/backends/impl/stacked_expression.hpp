@@ -222,10 +222,15 @@ class expression_maker {
     if (is(n, ops::reduce_min)) return fold(row_fold::smallest, x);
     if (is(n, ops::layer_norm)) {
       const std::uint32_t distance = code(opcode::subtract, x, fold(row_fold::sum, x, true));
-      const std::uint32_t variance = fold(row_fold::sum, code(opcode::multiply, distance, distance), true);
+      // The mean is rounded: what it is off by, the mean of the distances, counts where it is large beside them.
+      const std::uint32_t off = fold(row_fold::sum, distance, true);
+      const std::uint32_t squares = fold(row_fold::sum, code(opcode::multiply, distance, distance), true);
+      const std::uint32_t variance =
+          code(opcode::maximum, code(opcode::subtract, squares, code(opcode::multiply, off, off)), number(0));
       const std::uint32_t epsilon = number(attributes(n, ops::layer_norm).epsilon);
       const std::uint32_t deviation = code(opcode::square_root, code(opcode::add, variance, epsilon));
-      std::uint32_t y = code(opcode::multiply, distance, code(opcode::divide, number(1), deviation));
+      const std::uint32_t inverse = code(opcode::divide, number(1), deviation);
+      std::uint32_t y = code(opcode::multiply, code(opcode::subtract, distance, off), inverse);
       y = code(opcode::multiply, y, read(in[1], broadcast(at, dims_of(in[1]))));
       return in.size() == 2 ? y : code(opcode::add, y, read(in[2], broadcast(at, dims_of(in[2]))));
     }
@@ -298,9 +303,10 @@ class expression_maker {
   std::uint32_t code(opcode of, std::uint32_t a) { return operation(of, {a}); }
   std::uint32_t code(opcode of, std::uint32_t a, std::uint32_t b) {
     if (of == opcode::divide && is_number(b) && !is_number(a)) {
-      // A division takes ten times as long. Its result differs in the last digit, where the inverse is not exact.
+      // A division takes ten times as long. Only where the inverse is exact: floor and round see a last digit.
       const float by = std::abs(nodes_[b].number);
-      if (by > 0x1p-60F && by < 0x1p60F)
+      int exponent = 0;
+      if (by > 0x1p-60F && by < 0x1p60F && std::frexp(by, &exponent) <= 0.5F)
         return code(opcode::multiply, a, number(1.0 / static_cast<double>(nodes_[b].number)));
     }
     if (of == opcode::power && !is_number(a)) {

@@ -239,6 +239,12 @@ class program_of_tiles {
     return nodes_[e].is == what::code && nodes_[e].code == code && varies_[e] && uses_[e] == 1 &&
            output_of_[e] == nothing && place_of_[e] == nothing;
   }
+  /// Of a sum of two products neither may be rounded alone: x x - y y would be nonzero where x = y.
+  bool is_product(std::uint32_t e) const {
+    if (!varies_[e]) return false;
+    while (nodes_[e].is == what::code && nodes_[e].code == opcode::negate) e = nodes_[e].operand[0];
+    return nodes_[e].is == what::code && nodes_[e].code == opcode::multiply;
+  }
   /// a + b or a b + c, with max(_, 0) behind it or without, in one step; nothing where it is no such thing.
   std::uint32_t computed_pair(std::uint32_t e) {
     if (!varies_[e] || nodes_[e].is != what::code) return nothing;
@@ -250,7 +256,7 @@ class program_of_tiles {
     if (nodes_[sum].code != opcode::add) return nothing;
     std::uint32_t a = nodes_[sum].operand[0], b = nodes_[sum].operand[1];
     if (is_passing(b, opcode::multiply)) std::swap(a, b);
-    const bool multiplies = is_passing(a, opcode::multiply);
+    const bool multiplies = is_passing(a, opcode::multiply) && !is_product(b);
     if (!is_positive && !multiplies) return nothing;
     std::uint32_t c = b;
     if (multiplies) {

@@ -205,10 +205,11 @@ class tile_runner {
       if (how == row_fold::sum || how == row_fold::sum_of_squares) {
         // A sum that overflows on the way may yet be small, or its mean: once more with room for it. A square that
         // overflows has no such right: the operator alone would give infinity.
-        if (how == row_fold::sum && !std::isfinite(more)) {
+        if (!std::isfinite(more)) {
           const float* const from = at_[step.a] + r * step_[step.a];
           more = 0;
-          for (std::int64_t i = 0; i < columns_; ++i) more += static_cast<double>(from[i]);
+          for (std::int64_t i = 0; i < columns_; ++i)
+            more += static_cast<double>(how == row_fold::sum ? from[i] : from[i] * from[i]);
         }
         to[r] += more;
       } else if (how == row_fold::largest) {
