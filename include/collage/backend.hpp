@@ -75,6 +75,9 @@ probe_result probe_of() {
   else return {};
 }
 
+/// What plans say in place of a pattern's name where a rule found the group.
+inline constexpr const char* by_rule = "by rule";
+
 /// The patterns of a backend; of one that has a rule alone, none.
 template <class B>
 using patterns_of = typename detail::patterns_listed_by<B>::type;

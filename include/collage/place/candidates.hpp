@@ -288,9 +288,7 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
     if (!whole) whole = fuse::dataflow_of(network);
     std::vector<bool>& taken = taken_by[b];
     taken.resize(network.nodes().size());
-    for (std::uint32_t n = 0; n < taken.size(); ++n)
-      taken[n] =
-          !is_alias(network.view(), n) && !is_control(network.view(), n) && (e.takes == nullptr || e.takes(network, n));
+    for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = takes_node(e, network, n);
     const fuse::dataflow flow = whole->restricted([&](const fuse::dataflow&, std::uint32_t n) { return taken[n]; });
     fuse::group_list groups;
     e.list_groups(flow, groups);

@@ -6,6 +6,7 @@
 #include <collage/fwd.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/set/algebra.hpp>
+#include <collage/set/candidate.hpp>
 #include <collage/set/declared.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -40,9 +41,6 @@ struct backend_entry {
   }
 };
 
-/// What plans say in place of a pattern's name where a rule found the group.
-inline constexpr const char* by_rule = "by rule";
-
 using backend_table = std::span<const backend_entry>;
 
 /// The values that a kernel for a match writes, in the order of kernel_call::out: all outputs of the root's operator, then
@@ -54,6 +52,12 @@ inline std::vector<std::uint32_t> written_values(const graph_view& graph, const 
   for (const std::uint32_t v : record.output_list())
     if (static_cast<std::uint32_t>(graph.values[v].producer) != root) values.push_back(v);
   return values;
+}
+
+/// Whether a backend's rule is asked about a node. About views and control flow none is.
+inline bool takes_node(const backend_entry& backend, const graph& network, std::uint32_t node) {
+  return !is_alias(network.view(), node) && !is_control(network.view(), node) &&
+         (backend.takes == nullptr || backend.takes(network, node));
 }
 
 /// While it lives, a backend's library uses this many threads on the calling thread; afterwards what it used before, also

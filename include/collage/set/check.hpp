@@ -212,7 +212,7 @@ template <class Facts>
 constexpr set_fault judge_patterns(const char* backend, const Facts* list, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const Facts& p = list[i];
-    if (p.id == hash("by rule")) return {set_rule::reserved, {}, backend, p.name};
+    if (p.id == hash(by_rule)) return {set_rule::reserved, {}, backend, p.name};
     for (std::size_t j = 0; j < i; ++j)
       if (list[j].id == p.id) return {set_rule::pattern_twice, {}, backend, p.name};
     if (is_wrong(p.build, true)) return {set_rule::member, p.build, backend, p.name, "build", build_declaration};

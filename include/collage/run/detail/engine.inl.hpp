@@ -5,7 +5,6 @@
 #include <collage/op/movement.hpp>
 #include <collage/run/memory_plan.hpp>
 #include <collage/run/node_group.hpp>
-#include <collage/set/candidate.hpp>
 
 namespace collage::inline v0 {
 
@@ -53,7 +52,7 @@ inline node_group rule_group(const graph& network, const plan_group& g, const ba
   std::sort(nodes.begin(), nodes.end());
   if (g.choice != 0) throw plan_error(std::string(b.name) + " has no choices for what its rule lists", "plan");
   for (const std::uint32_t n : nodes)
-    if (is_alias(network.view(), n) || is_control(network.view(), n) || (b.takes != nullptr && !b.takes(network, n)))
+    if (!takes_node(b, network, n))
       throw plan_error("backend " + g.backend + " does not take node " + network.node_name(n), "plan");
   return group_of(network, nodes);
 }
