@@ -2,6 +2,7 @@
 // sibling fusion beside it. Everything else (backends, patterns, measuring, search) is the same.
 //
 // usage: fusion [threads]       prints a table in Markdown
+// needs: place onednn openblas eigen stacked portable
 #include <collage/backends/eigen.hpp>
 #include <collage/backends/onednn.hpp>
 #include <collage/backends/openblas.hpp>

@@ -2,6 +2,7 @@
 //
 // usage: placement [FOLDER]      prints tables in Markdown; FOLDER has the published costs and placements (where it is not
 //                                named: benchmarks/data/collage-costs, from the top of the repository)
+// needs: place io
 #include "../tools/collage/replay/data_files.hpp"
 #include "../tools/collage/replay/modelled_problem.hpp"
 #include "../tools/collage/replay/placement_file.hpp"
