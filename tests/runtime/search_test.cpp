@@ -15,6 +15,7 @@
 #include "search_oracle.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -382,6 +383,41 @@ TEST(search_long, exact_equals_brute_force) { compare_with_brute_force(6000, 12)
 TEST(search_exact, equals_all_executable_orders) { compare_with_executable_orders(2000, 14); }
 TEST(search_long, exact_equals_all_executable_orders) { compare_with_executable_orders(20'000, 14); }
 
+/// Graphs through which values in four layouts live for long: few groups, and edges that are near. A conversion costs from a
+/// tenth to three times what a node does.
+void compare_dear_conversions(std::uint32_t problems) {
+  random_source random;
+  std::size_t with_borders = 0;
+  for (std::uint32_t i = 0; i < problems; ++i) {
+    problem p = random_bordered_problem(random, {.least_nodes = 4,
+                                                 .most_nodes = 13,
+                                                 .layouts = 4,
+                                                 .runtimes = i % 4 == 3 ? random.number(1, 3) : 1,
+                                                 .ties = i % 3 == 0,
+                                                 .window = random.number(2, 5),
+                                                 .most_density = 0.6,
+                                                 .listed_borders = 0.8,
+                                                 .groups_per_node = 1.2});
+    const double conversions = std::array{0.1, 0.3, 1.0, 3.0}[i / 4 % 4];
+    for (search::value& v : p.values)  // 0.3 on average, where a node costs about 0.5; or small whole numbers
+      for (double& cost : v.convert_ms) cost *= i % 3 == 0 ? 1 : conversions / 0.6;
+    const auto truth = executable_orders(p).best();
+    ASSERT_TRUE(truth);
+    const placement plan = search::exact(p);
+    ASSERT_TRUE(legal(p, plan));
+    ASSERT_TRUE(plan.optimal) << describe(p);
+    judged ours = judge(p, plan.chosen);
+    const std::int64_t cost = search::picoseconds(plan.cost_ms);
+    with_borders += std::exchange(std::get<0>(ours), cost) != cost;
+    ASSERT_EQ(ours, *truth) << describe(p);
+  }
+  std::cout << problems << " problems, " << with_borders << " whose best plan pays at borders\n";
+  EXPECT_GT(with_borders, problems / 2);
+}
+
+TEST(search_exact, equals_all_executable_orders_with_dear_conversions) { compare_dear_conversions(500); }
+TEST(search_long, exact_equals_all_executable_orders_with_dear_conversions) { compare_dear_conversions(5000); }
+
 TEST(search_exact, empty_graph) {
   const placement plan = search::exact({});
   EXPECT_TRUE(plan.optimal);
@@ -413,6 +449,36 @@ TEST(search_exact, a_small_network) {
   EXPECT_EQ(best.chosen, (std::vector<std::uint32_t>{1, 4}));  // 2.1, 0.2 to convert what both pass on, 0.3
   EXPECT_TRUE(best.optimal);
   EXPECT_EQ(search::violation(p, best), std::nullopt);
+}
+
+TEST(search_exact, a_reader_takes_a_value_in_one_layout) {
+  // Node 0 costs 1.5 ms less in layout 0 than in layout 3, of which layouts 1 and 2 are made for nothing, not for 1 ms each.
+  search::problem p{.nodes = 3, .edges = {{0, 1}, {0, 2}}, .candidates = {}, .outputs = {}, .layouts = 4};
+  p.candidates = {{.nodes = {0}, .cost_ms = 2.5, .borders = {{0, 3}}},
+                  {.nodes = {0}, .cost_ms = 1},
+                  {.nodes = {1}, .cost_ms = 1, .borders = {{0, 1}}},
+                  {.nodes = {2}, .cost_ms = 1, .borders = {{0, 2}}}};
+  p.values = {{.producer = 0, .readers = {1, 2}, .convert_ms = {0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0}}};
+  const placement two = search::exact(p);  // two readers want both
+  EXPECT_TRUE(legal(p, two));
+  EXPECT_EQ(two.chosen, (index_list{0, 2, 3}));
+  EXPECT_TRUE(two.optimal);
+
+  p.candidates.push_back({.nodes = {1, 2}, .cost_ms = 2, .borders = {{0, 2}}});
+  const placement together = search::exact(p);  // one group is enough for both
+  EXPECT_TRUE(legal(p, together));
+  EXPECT_EQ(together.chosen, (index_list{1, 4}));
+
+  // One reader, in either layout: written in layout 3 it is never worth it, and that is known at once.
+  p.nodes = 2;
+  p.edges = {{0, 1}};
+  p.candidates.resize(3);
+  p.candidates.push_back({.nodes = {1}, .cost_ms = 1, .borders = {{0, 2}}});
+  p.values[0].readers = {1};
+  const placement one = search::exact(p);
+  EXPECT_TRUE(legal(p, one));
+  EXPECT_EQ(one.chosen, (index_list{1, 2}));
+  EXPECT_EQ(one.states, 2U);
 }
 
 TEST(search_exact, tie_rule) {

@@ -147,9 +147,14 @@ class forms {
     } else if (!v.convert.empty()) {
       const std::int64_t* const from_a = v.convert.data() + a.layout * problem::most_layouts;
       const std::int64_t* const from_b = v.convert.data() + b.layout * problem::most_layouts;
+      std::int64_t largest = 0;
       for_each(unsigned{at.layouts} & ~unsigned{a.layouts}, [&](unsigned to) {
-        sum += std::max<std::int64_t>(0, from_a[to] - ((b.layouts >> to & 1U) != 0 ? 0 : from_b[to]));
+        const auto more = std::max<std::int64_t>(0, from_a[to] - ((b.layouts >> to & 1U) != 0 ? 0 : from_b[to]));
+        sum += more;
+        largest = std::max(largest, more);
       });
+      // Each reader is in one group, which takes the value in one layout: no more layouts than readers are paid for.
+      sum = std::min(sum, largest * static_cast<std::int64_t>(v.readers.size()));
     }
     for (unsigned to = 0; to < problem::most_runtimes && has_switches_; ++to) {
       if (at.written && (at.runtimes >> to & 1U))
