@@ -29,7 +29,7 @@ inline constexpr fuse::kernel_limits most{.nodes = 64, .arguments = 32, .outputs
 
 /// What is in the dataflow after `stacked::takes` has left out the rest.
 inline bool accepts(const fuse::dataflow& flow, std::uint32_t node) {
-  return flow.kind(node) <= fusion_kind::injective || flow.node(node).row > 0;
+  return flow.kind(node) <= fusion_kind::reduction || flow.node(node).row > 0;
 }
 
 /// The groups of a rule that are one kernel: growing to post-dominators sees one step at a time, and so may join rows of
@@ -67,9 +67,9 @@ struct stacked : backend<"stacked"> {
                                                               .arguments = stacked_groups::most.arguments}},
           stacked_groups::most}};
 
-  /// Whether it computes an operator at all: float32 of known shapes; elementwise; transpose, slice and expand; softmax
-  /// over the last dimension, layer norm, and sums, means, maxima and minima over trailing dimensions. What it does not
-  /// take must be opaque in the dataflow that the rule is asked about.
+  /// Whether it computes an operator at all: float32 and booleans of known shapes; elementwise; transpose, slice, expand,
+  /// concat, pad, tile and trilu; softmax over the last dimension, layer norm, and sums, means, maxima and minima. What it
+  /// does not take must be opaque in the dataflow that the rule is asked about.
   static bool takes(const graph& network, std::uint32_t node);
 
   /// An error (unsupported) where the group is none of the rule's, or would be computed many times over.

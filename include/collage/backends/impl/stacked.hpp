@@ -6,13 +6,17 @@
 
 #include <algorithm>
 #include <collage/backends/impl/stacked_expression.hpp>
+#include <collage/backends/impl/stacked_group.hpp>
 #include <collage/backends/impl/stacked_maker.hpp>
 #include <collage/backends/impl/stacked_program.hpp>
 #include <collage/backends/impl/stacked_run.hpp>
 #include <collage/backends/stacked.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/list_view.hpp>
 #include <collage/op/body.hpp>
+#include <collage/op/norm.hpp>
+#include <collage/op/reduce.hpp>
 #include <collage/ops.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
@@ -25,16 +29,26 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-inline bool is_known_float(const graph& network, std::uint32_t value) {
+inline bool is_boolean(const graph& network, std::uint32_t value) {
+  return network.type_of(value).type == dtype::boolean;
+}
+inline bool is_known(const graph& network, std::uint32_t value) {
   const tensor_type& type = network.type_of(value);
-  return type.type == dtype::f32 && type.dims.is_concrete();
+  return (type.type == dtype::f32 || type.type == dtype::boolean) && type.dims.is_concrete();
 }
 
-/// Whether the functions of tiles have every instruction of a body.
-inline bool has_instructions(const traced_body& body, const tile_table& table) {
+/// Whether an instruction means the same for booleans as for the numbers 0 and 1.
+inline bool is_logical(opcode code) {
+  return operands_of(code) == 0 || (code >= opcode::less && code <= opcode::logical_or) || code == opcode::select ||
+         code == opcode::minimum || code == opcode::maximum;
+}
+/// Whether the functions of tiles have every instruction of a body, and these mean the same for its operands.
+inline bool has_instructions(const traced_body& body, const tile_table& table, bool is_logic) {
   for (std::uint32_t i = 0; i < body.size; ++i) {
     const opcode code = body.code[i].code;
     if (operands_of(code) > 0 && table.of(code, tile_form::tiles) == nullptr) return false;
+    const bool is_truth = code != opcode::constant || body.code[i].value == 0 || body.code[i].value == 1;
+    if (is_logic && !(is_logical(code) && is_truth)) return false;
   }
   return true;
 }
@@ -59,19 +73,26 @@ bool stacked::takes(const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
   const node_record& record = network.node(node);
   if (record.outputs != 1 || record.inputs == 0 || record.bodies != 0) return false;
-  for (const std::uint32_t v : view.inputs_of(node))
-    if (!is_known_float(network, v)) return false;
-  if (!is_known_float(network, view.output_of(node))) return false;
-  if (record.kind->has_body) return has_instructions(*record.kind->body, best_tile_functions());
+  const list_view<const std::uint32_t> in = view.inputs_of(node);
+  bool is_logic = true;  // all operands are booleans
+  for (const std::uint32_t v : in) {
+    if (!is_known(network, v)) return false;
+    is_logic = is_logic && is_boolean(network, v);
+  }
+  if (!is_known(network, view.output_of(node))) return false;
+  if (record.kind->has_body) return has_instructions(*record.kind->body, best_tile_functions(), is_logic);
   const auto is = [&]<class Kind>(const Kind&) { return record.kind->id == kind_id<Kind>; };
-  const auto rank = static_cast<std::int64_t>(network.type_of(view.inputs_of(node)[0]).rank());
-  if (is(ops::transpose) || is(ops::slice) || is(ops::expand) || is(ops::layer_norm)) return true;
+  if (is(ops::transpose) || is(ops::slice) || is(ops::expand) || is(ops::concat) || is(ops::tile) || is(ops::pad) ||
+      is(ops::trilu))
+    return true;
+  if (is_boolean(network, in[0])) return false;
+  const auto rank = static_cast<std::int64_t>(network.type_of(in[0]).rank());
+  if (is(ops::layer_norm)) return true;
   if (is(ops::softmax) || is(ops::log_softmax))
     return from_words<ops::softmax_attributes>(view.words_of(node)).axis == rank - 1;
-  if (is(ops::reduce_sum) || is(ops::reduce_mean) || is(ops::reduce_max) || is(ops::reduce_min)) {
-    const shape axes = from_words<ops::reduce_attributes>(view.words_of(node)).axes;  // sorted
-    return !axes.empty() && axes[0] == rank - static_cast<std::int64_t>(axes.size());
-  }
+  if (is(ops::reduce_sum) || is(ops::reduce_mean) || is(ops::reduce_max) || is(ops::reduce_min) ||
+      is(ops::reduce_log_sum_exp))
+    return !from_words<ops::reduce_attributes>(view.words_of(node)).axes.empty();
   return false;
 }
 
@@ -81,10 +102,17 @@ kernel stacked::build(const node_group& group, build_context& context) {
   for (const std::uint32_t n : group.nodes)
     if (!takes(network, n)) refuse_group("it does not compute " + network.node_name(n));
   const tile_table& table = best_tile_functions();
-  const expression_maker expressions(network, group);
-  stacked_kernel made{program_of_tiles(expressions, table).take(), std::max(1, context.threads())};
+  stacked_kernel made{programs_of(network, group, table), std::max(1, context.threads())};
   std::vector<bool> is_read(group.arguments.size(), false);
-  for (const tile_leaf& leaf : made.program.leaves) is_read[leaf.argument] = true;
+  const auto read = [&](const tile_leaf& leaf) {
+    if (leaf.argument < is_read.size()) is_read[leaf.argument] = true;
+  };
+  for (const tile_program& program : made.programs) {
+    for (const tile_leaf& leaf : program.leaves) read(leaf);
+    for (const tile_pieces& pieces : program.pieces)
+      for (const tile_part& part : pieces.parts)
+        if (!part.is_number) read(part.from);
+  }
   const std::size_t workspace = made.workspace();
   kernel built(kernel_name(network, group, table), std::move(made), workspace);
   for (std::size_t i = 0; i < is_read.size(); ++i)

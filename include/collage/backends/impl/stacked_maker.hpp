@@ -1,46 +1,29 @@
-// Makes a program over tiles of a group's expressions.
+// Makes the steps of a program over tiles of a group's expressions.
 #pragma once
 
 #include <algorithm>
+#include <collage/backends/impl/stacked_access.hpp>
 #include <collage/backends/impl/stacked_expression.hpp>
+#include <collage/backends/impl/stacked_group.hpp>
 #include <collage/backends/impl/stacked_program.hpp>
+#include <collage/backends/impl/stacked_sizes.hpp>
 #include <collage/backends/impl/stacked_table.hpp>
+#include <collage/backends/impl/stacked_walk.hpp>
+#include <collage/graph/graph.hpp>
 #include <collage/op/body.hpp>
-#include <collage/shape.hpp>
+#include <collage/run/node_group.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <utility>
 #include <vector>
 
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Dimensions [first, last) without those of extent 1, neighbours joined where all lists of steps lead through both at
-/// one step.
-inline shape joined(const shape& dims, std::size_t first, std::size_t last, std::span<const shape> all,
-                    std::vector<shape>& steps) {
-  shape result;
-  steps.assign(all.size(), shape{});
-  for (std::size_t i = first; i < last; ++i) {
-    if (dims[i] == 1) continue;
-    bool joins = !result.empty();
-    for (std::size_t k = 0; joins && k < all.size(); ++k) joins = steps[k][result.size() - 1] == all[k][i] * dims[i];
-    if (joins) result[result.size() - 1] *= dims[i];
-    else result.push_back(dims[i]);
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      if (!joins) steps[k].push_back(0);
-      steps[k][result.size() - 1] = all[k][i];
-    }
-  }
-  return result;
-}
-
 class program_of_tiles {
  public:
   program_of_tiles(const expression_maker& group, const tile_table& table)
-      : group_(group), nodes_(group.expressions()), table_(table) {
-    choose_rows();
+      : group_(group), nodes_(group.expressions()), table_(table), program_(walk_of_group(group).take()) {
     number_phases();
     count_uses();
     output_of_.assign(nodes_.size(), nothing);
@@ -48,16 +31,15 @@ class program_of_tiles {
       std::uint32_t& of = output_of_[group.outputs()[i].expression];
       if (of == nothing) of = i;
     }
-    program_.outputs = group.outputs().size();
     place_of_.assign(nodes_.size(), nothing);
+    fold_of_.assign(nodes_.size(), nothing);
     spread_.assign(2 * nodes_.size(), nothing);
     for (std::uint32_t phase = 0; phase < program_.phases.size(); ++phase) make_phase(phase);
     for (std::uint32_t i = 0; i < program_.places.size(); ++i) {
       const role of = program_.places[i].what;
       if (of != role::tile && of != role::numbers && of != role::constant) program_.moving.push_back(i);
     }
-    assign_registers();
-    choose_tiles();
+    size_program(program_).run();
   }
 
   tile_program take() { return std::move(program_); }
@@ -67,44 +49,8 @@ class program_of_tiles {
   using action = tile_step::action;
   using role = tile_place::role;
   static constexpr std::uint32_t nothing = 0xFFFFFFFF;
-  static constexpr std::int64_t most_held = 4096;  // elements of a row that is held as a whole
-  static constexpr std::int64_t short_row = 32;    // below, broadcast operands are spread out
 
   // Rows and phases -----------------------------------------------------------------------------------------------------
-
-  void choose_rows() {
-    const shape& dims = group_.dims();
-    std::vector<shape> all, outer, inner;
-    for (const walked_leaf& l : group_.leaves()) all.push_back(l.steps);
-    shape row;
-    if (group_.has_rows()) {
-      program_.outer = joined(dims, 0, group_.first_of_row(), all, outer);
-      row = joined(dims, group_.first_of_row(), dims.size(), all, inner);
-      program_.pieces_apart = false;
-    } else {
-      const shape together = joined(dims, 0, dims.size(), all, inner);
-      row = together;
-      outer.assign(all.size(), shape{});
-      if (together.size() > 1 && together[together.size() - 1] >= short_row) {
-        const std::size_t last = together.size() - 1;
-        program_.outer = together.first(last);
-        row = together.from(last);
-        for (std::size_t k = 0; k < all.size(); ++k) {
-          outer[k] = inner[k].first(last);
-          inner[k] = inner[k].from(last);
-        }
-      }
-    }
-    program_.row = row.elements();
-    for (std::size_t k = 0; k < all.size(); ++k) {
-      const walked_leaf& l = group_.leaves()[k];
-      tile_leaf made{.argument = l.argument, .offset = l.offset, .outer_steps = outer[k]};
-      std::vector<shape> own;
-      made.inner_dims = joined(row, 0, row.size(), std::span(&inner[k], 1), own);
-      made.inner_steps = own[0];
-      program_.leaves.push_back(made);
-    }
-  }
 
   /// In which phase an expression can be computed, and whether it changes along a row.
   void number_phases() {
@@ -114,6 +60,7 @@ class program_of_tiles {
     for (std::size_t e = 0; e < nodes_.size(); ++e) {
       const expression_node& n = nodes_[e];
       if (n.is == what::leaf) varies_[e] = program_.leaves[n.leaf].varies();
+      if (n.is == what::pieces) varies_[e] = true;
       for (std::uint32_t i = 0; i < n.operands; ++i) {
         phase_[e] = std::max(phase_[e], phase_[n.operand[i]]);
         varies_[e] = varies_[e] || varies_[n.operand[i]];
@@ -128,15 +75,13 @@ class program_of_tiles {
 
   // Steps ---------------------------------------------------------------------------------------------------------------
 
-  bool holds_rows() const { return program_.pieces_apart || program_.row <= most_held; }
-
   void make_phase(std::uint32_t phase) {
     current_ = &program_.phases[phase];
     for (std::uint32_t e = 0; e < nodes_.size(); ++e)
       if (nodes_[e].is == what::fold && phase_[e] == phase + 1 && uses_[e] > 0) make_fold(e);
     for (std::uint32_t i = 0; i < group_.outputs().size(); ++i)
       if (phase_[group_.outputs()[i].expression] == phase) make_output(i);
-    if (holds_rows()) return;
+    if (program_.holds_rows()) return;
     // Of a row that is too long to be held, what the next phase needs is computed once more.
     for (std::uint32_t& place : place_of_)
       if (place != nothing && program_.places[place].what == role::tile) place = nothing;
@@ -163,31 +108,73 @@ class program_of_tiles {
       how = row_fold::sum_of_squares;
       of = nodes_[of].operand[0];
     }
-    tile_step step{.what = action::fold, .run = table_.of(how), .index = index};
-    step.y = step.a = step.b = step.c = as_tile(of, true);
+    tile_step step{.what = action::fold, .run = table_.of(how, program_.has_lanes), .index = index};
+    step.y = step.a = step.b = step.c = as_tile(of);
     current_->tiles.push_back(step);
     current_->folds.push_back(index);
     program_.cost += 1;
-    program_.folds.push_back({how, n.is_mean, result_place(e, false)});
-    place_of_[e] = program_.folds.back().result;
+    fold_of_[e] = index;
+    tile_fold made{.how = how, .answer = n.answer, .result = result_place(e, false), .epsilon = n.epsilon};
+    if (n.answer == fold_answer::inverse_deviation) made.partner = fold_of_[n.leaf];
+    program_.folds.push_back(made);
+    place_of_[e] = made.result;
   }
 
   void make_output(std::uint32_t i) {
     const group_output& o = group_.outputs()[i];
-    const bool tiles = !o.is_numbers;
-    if (!tiles && varies_[o.expression]) refuse_group("an output of one number for each row changes along it");
-    const std::uint32_t from = computed(o.expression);
-    const tile_place to{tiles ? role::output : role::output_numbers, i};
-    if (program_.places[from].what == to.what && program_.places[from].index == to.index) return;
-    if (!tiles && is_scattered(from)) {
-      const std::uint32_t y = add_place(to);
-      current_->numbers.push_back(
-          {.what = action::load_numbers, .index = program_.places[from].index, .y = y, .a = from, .b = y, .c = y});
+    if (o.is_numbers && varies_[o.expression]) refuse_group("an output of one number for each row changes along it");
+    if (o.is_numbers) return make_numbers(i);
+    std::uint32_t from = computed(o.expression);
+    const tile_place to{role::output, i};
+    if (program_.places[from].what == to.what && program_.places[from].index == i) return;
+    if (!lies_in_place(program_.outputs[i])) {
+      const std::uint32_t y = add_place({role::output_beyond, i});
+      from = as_tile(o.expression);
+      const bool turns = program_.has_lanes && !program_.outputs[i].is_bytes && program_.outputs[i].is_dense();
+      const bool packs = !program_.has_lanes && program_.outputs[i].is_bytes && program_.outputs[i].is_dense();
+      emit(true,
+           {.what = action::store,
+            .run = turns   ? table_.transpose
+                   : packs ? table_.store_bytes
+                           : nullptr,
+            .index = i,
+            .y = y,
+            .a = from,
+            .b = y,
+            .c = y},
+           turns || packs ? 2 : 4);
       return;
     }
-    const bool spreads = tiles ? !program_.places[from].is_tile() : is_uniform(from);
-    emit(tiles, {.run = table_.of(spreads ? tile_extra::spread : tile_extra::copy), .y = add_place(to), .a = from}, 1);
+    if (program_.has_lanes) from = as_tile(o.expression);
+    const tile_extra how = reads_as_tile(from) ? tile_extra::copy : tile_extra::spread;
+    emit(true, {.run = table_.of(how), .y = add_place(to), .a = from}, 1);
   }
+  void make_numbers(std::uint32_t i) {
+    const std::uint32_t e = group_.outputs()[i].expression;
+    std::uint32_t from = computed(e);
+    const tile_place to{role::output_numbers, i};
+    if (program_.places[from].what == to.what && program_.places[from].index == i) return;
+    if (!lies_in_a_line(program_.outputs[i])) {
+      if (is_uniform(from) || is_scattered(from)) from = spread(e, false);
+      const std::uint32_t y = add_place({role::output_beyond, i});
+      current_->numbers.push_back({.what = action::store_numbers, .index = i, .y = y, .a = from, .b = y, .c = y});
+      return;
+    }
+    const std::uint32_t y = add_place(to);
+    if (is_scattered(from))
+      current_->numbers.push_back(
+          {.what = action::load_numbers, .index = program_.places[from].index, .y = y, .a = from, .b = y, .c = y});
+    else
+      emit(false, {.run = table_.of(is_uniform(from) ? tile_extra::spread : tile_extra::copy), .y = y, .a = from}, 1);
+  }
+
+  /// Whether tiles read or write elements where they lie.
+  bool lies_in_place(const tile_leaf& l) const {
+    if (l.is_bytes) return false;
+    return program_.has_lanes ? l.inner_dims.size() == 1 && l.row_step() == 1 : l.is_dense();
+  }
+  /// Whether numbers, one for each row, are written where they lie.
+  bool lies_in_a_line(const tile_leaf& l) const { return !l.is_bytes && (program_.last() <= 1 || l.row_step() == 1); }
 
   /// Where an expression lies once the steps before have run: makes those that are missing.
   std::uint32_t computed(std::uint32_t e) {
@@ -198,6 +185,11 @@ class program_of_tiles {
         program_.constants.push_back(n.number);
         return place_of_[e] = add_place({role::constant, static_cast<std::uint32_t>(program_.constants.size() - 1)});
       case what::leaf: return place_of_[e] = leaf(e);
+      case what::pieces: {
+        const std::uint32_t y = result_place(e, true);
+        emit(true, {.what = action::load_pieces, .index = n.leaf, .y = y, .a = y, .b = y, .c = y}, 4);
+        return place_of_[e] = y;
+      }
       case what::fold: refuse_group("a fold of rows is read before it is there");
       default: break;
     }
@@ -207,9 +199,9 @@ class program_of_tiles {
     const bool tiles = varies_[e];
     for (std::uint32_t i = 0; i < n.operands; ++i) {
       place[i] = computed(n.operand[i]);
-      if (!tiles && is_scattered(place[i])) place[i] = spread(n.operand[i], false);
+      if ((!tiles || program_.has_lanes) && is_scattered(place[i])) place[i] = spread(n.operand[i], false);
     }
-    const auto is_full = [&](std::uint32_t p) { return tiles ? program_.places[p].is_tile() : !is_uniform(p); };
+    const auto is_full = [&](std::uint32_t p) { return tiles ? reads_as_tile(p) : !is_uniform(p); };
     tile_function run = nullptr;
     if (n.is == what::extra && n.operands == 2 && is_full(place[0]) && !is_full(place[1])) {
       run = table_.of(n.extra);
@@ -219,6 +211,8 @@ class program_of_tiles {
       const bool a = is_full(place[0]), b = is_full(place[1]);
       if (a && !b) run = table_.of(n.code, tile_form::tile_number);
       if (!a && b) run = table_.of(n.code, tile_form::number_tile);
+    } else if (n.is == what::code && n.code == opcode::select && is_full(place[0])) {
+      run = table_.select[is_full(place[1]) ? 0 : 1][is_full(place[2]) ? 0 : 1];
     }
     if (run == nullptr || n.operands == 1) {
       for (std::uint32_t i = 0; i < n.operands; ++i)
@@ -264,8 +258,12 @@ class program_of_tiles {
       a = nodes_[a].operand[0];
     }
     if (!varies_[a]) std::swap(a, b);
-    std::uint32_t place[3] = {computed(a), computed(b), computed(c)};
-    const auto is_tile = [&](std::size_t i) { return program_.places[place[i]].is_tile(); };
+    std::uint32_t place[3] = {};
+    for (const auto& [i, operand] : {std::pair(0U, a), std::pair(1U, b), std::pair(2U, c)}) {
+      place[i] = computed(operand);
+      if (program_.has_lanes && is_scattered(place[i])) place[i] = spread(operand, false);
+    }
+    const auto is_tile = [&](std::size_t i) { return reads_as_tile(place[i]); };
     const std::uint32_t y = result_place(e, true);
     tile_step step{.y = y, .a = place[0], .b = place[1], .c = place[2]};
     if (multiplies) step.run = table_.multiply_add[is_tile(1) ? 0 : 1][is_tile(2) ? 0 : 1][is_positive ? 1 : 0];
@@ -287,23 +285,22 @@ class program_of_tiles {
     const std::uint32_t index = nodes_[e].leaf;
     const tile_leaf& l = program_.leaves[index];
     program_.cost += 1;
-    if (varies_[e]) {
-      const std::uint32_t there = add_place({role::leaf, index});
-      if (l.is_dense()) return there;
-      const std::uint32_t y = result_place(e, true);
-      emit(true,
-           {.what = action::load,
-            .run = l.is_transposed() ? table_.transpose : nullptr,
-            .index = index,
-            .y = y,
-            .a = there,
-            .b = y,
-            .c = y},
-           4);
+    if (!varies_[e]) {
+      const std::uint32_t there = add_place({l.is_bytes ? role::leaf_beyond : role::leaf_numbers, index});
+      if (!l.is_bytes) return there;
+      const std::uint32_t y = add_register(false);
+      current_->numbers.push_back({.what = action::load_numbers, .index = index, .y = y, .a = there, .b = y, .c = y});
       return y;
     }
-    const std::uint32_t there = add_place({role::leaf_numbers, index});
-    return there;
+    const std::uint32_t there = add_place({lies_in_place(l) ? role::leaf : role::leaf_beyond, index});
+    if (lies_in_place(l)) return there;
+    const std::uint32_t y = result_place(e, true);
+    tile_function run = nullptr;
+    if (!l.is_bytes && (program_.has_lanes ? l.is_dense() : l.is_transposed())) run = table_.transpose;
+    if (l.is_bytes && !program_.has_lanes && l.is_dense()) run = table_.load_bytes;
+    emit(true, {.what = action::load, .run = run, .index = index, .y = y, .a = there, .b = y, .c = y},
+         run == table_.load_bytes ? 2 : 4);
+    return y;
   }
 
   /// An operand as a whole tile, in `numbers` steps as numbers one behind the other.
@@ -319,17 +316,18 @@ class program_of_tiles {
     else emit(tiles, {.run = table_.of(tile_extra::spread), .y = known, .a = from, .b = known, .c = known}, 1);
     return known;
   }
-  std::uint32_t as_tile(std::uint32_t e, bool tiles) {
-    const std::uint32_t place = computed(e);
-    return program_.places[place].is_tile() ? place : spread(e, tiles);
+  std::uint32_t as_tile(std::uint32_t e) {
+    std::uint32_t place = computed(e);
+    if (program_.has_lanes && is_scattered(place)) place = spread(e, false);
+    return reads_as_tile(place) ? place : spread(e, true);
+  }
+  /// Whether steps over tiles read a place as a whole one: where rows lie in lanes, so are their numbers.
+  bool reads_as_tile(std::uint32_t place) const {
+    return program_.places[place].is_tile() || (program_.has_lanes && !is_uniform(place));
   }
 
-  /// In steps over numbers: whether a place is one number for all rows, or a number for each that do not lie one behind
-  /// the other.
-  bool is_uniform(std::uint32_t place) const {
-    const tile_place& p = program_.places[place];
-    return p.what == role::constant || (p.what == role::leaf_numbers && program_.leaves[p.index].row_step() == 0);
-  }
+  bool is_uniform(std::uint32_t place) const { return program_.is_uniform(place); }
+  /// Whether a place has a number for each row that do not lie one behind the other.
   bool is_scattered(std::uint32_t place) const {
     const tile_place& p = program_.places[place];
     if (p.what != role::leaf_numbers) return false;
@@ -340,7 +338,8 @@ class program_of_tiles {
   /// Where a result goes: to an output, if it is one.
   std::uint32_t result_place(std::uint32_t e, bool tiles) {
     const std::uint32_t output = output_of_[e];
-    if (output != nothing && tiles == !group_.outputs()[output].is_numbers)
+    if (output != nothing && tiles == !group_.outputs()[output].is_numbers &&
+        (tiles ? lies_in_place(program_.outputs[output]) : lies_in_a_line(program_.outputs[output])))
       return add_place({tiles ? role::output : role::output_numbers, output});
     return add_register(tiles);
   }
@@ -370,83 +369,6 @@ class program_of_tiles {
     return n.code == opcode::divide ? 4 : 2;
   }
 
-  // Registers and sizes --------------------------------------------------------------------------------------------------
-
-  /// Gives each result a register from its step on to where it is read last. A step may write the register that it
-  /// reads last: each element is read before it is written.
-  void assign_registers() {
-    std::vector<std::size_t> last_use(program_.places.size(), 0);
-    std::vector<tile_step*> steps;
-    for (tile_phase& phase : program_.phases)
-      for (tile_step& step : phase.tiles) steps.push_back(&step);
-    for (std::size_t i = 0; i < steps.size(); ++i)
-      for (const std::uint32_t place : {steps[i]->y, steps[i]->a, steps[i]->b, steps[i]->c}) last_use[place] = i;
-    std::vector<std::uint32_t> free;
-    std::vector<bool> has_register(program_.places.size(), false);
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const tile_step& step = *steps[i];
-      const auto release = [&](std::uint32_t place) {
-        if (program_.places[place].what != role::tile || last_use[place] != i || !has_register[place]) return;
-        has_register[place] = false;
-        free.push_back(program_.places[place].index);
-      };
-      release(step.a);
-      release(step.b);
-      release(step.c);
-      tile_place& y = program_.places[step.y];
-      if (step.what == action::fold || y.what != role::tile) continue;
-      if (free.empty()) free.push_back(program_.tile_registers++);
-      y.index = free.back();
-      free.pop_back();
-      has_register[step.y] = true;
-    }
-  }
-
-  void choose_tiles() {
-    if (program_.places.size() > tile_program::max_places) refuse_group("it needs too many registers");
-    std::int64_t streams = program_.tile_registers;
-    for (const tile_place& p : program_.places)
-      streams += p.what == role::output || (p.what == role::leaf && !repeats(p.index)) ? 1 : 0;
-    constexpr std::int64_t cache = 6144;  // elements: three quarters of a first-level cache
-    const std::int64_t fits = std::clamp<std::int64_t>(cache / std::max<std::int64_t>(streams, 1), 256, 2048);
-    const std::int64_t row = program_.row;
-    bool transposes = false;
-    for (const tile_leaf& l : program_.leaves) transposes = transposes || (l.varies() && l.is_transposed());
-    const std::int64_t last = program_.outer.empty() ? 1 : program_.outer[program_.outer.size() - 1];
-    program_.tile_columns = std::max<std::int64_t>(row, 1);
-    if (transposes && program_.pieces_apart) {
-      // Squares, of which whole lines of memory are read and written.
-      program_.tile_columns = std::clamp<std::int64_t>(row, 1, 32);
-      program_.tile_rows = std::clamp<std::int64_t>(last, 1, 32);
-    } else if (row > (program_.pieces_apart ? fits : most_held)) {
-      const std::int64_t pieces = (row + fits - 1) / fits;
-      program_.tile_columns = ((row + pieces - 1) / pieces + 15) / 16 * 16;
-    } else {
-      constexpr std::int64_t most_rows = 64;
-      // Rows without gaps between them are one.
-      for (tile_phase& phase : program_.phases)
-        for (tile_step& step : phase.tiles)
-          step.joins_rows = follows(step.y) && follows(step.a) && follows(step.b) && follows(step.c);
-      program_.tile_rows = std::clamp<std::int64_t>(fits / program_.tile_columns, 1,
-                                                    std::min(most_rows, std::max<std::int64_t>(last, 1)));
-    }
-  }
-
-  /// Whether all rows of a leaf are the same.
-  bool repeats(std::uint32_t leaf) const { return !program_.outer.empty() && program_.leaves[leaf].row_step() == 0; }
-
-  /// Whether rows of a place lie one behind the other; of numbers: whether all rows have the same.
-  bool follows(std::uint32_t place) const {
-    const tile_place& p = program_.places[place];
-    switch (p.what) {
-      case role::tile:
-      case role::output: return true;
-      case role::leaf: return program_.leaves[p.index].row_step() == program_.row;
-      case role::constant: return true;
-      default: return is_uniform(place);
-    }
-  }
-
   const expression_maker& group_;
   const std::vector<expression_node>& nodes_;
   const tile_table& table_;
@@ -457,8 +379,31 @@ class program_of_tiles {
   std::vector<std::uint32_t> uses_;
   std::vector<std::uint32_t> output_of_;  // of expressions: the first output that is one
   std::vector<std::uint32_t> place_of_, spread_;
+  std::vector<std::uint32_t> fold_of_;  // of expressions
   std::uint32_t tiles_made_ = 0;
 };
+
+/// A program for each part of the walked shape: as many as concatenations and the like cut it into.
+inline std::vector<tile_program> programs_of(const graph& network, const node_group& group, const tile_table& table) {
+  constexpr std::size_t most_parts = 64;
+  const walked_space space = space_finder(network, group).found;
+  std::vector<walked_box> todo = {walked_box::whole(space.dims)};
+  std::vector<tile_program> made;
+  while (!todo.empty()) {
+    const walked_box box = todo.back();
+    todo.pop_back();
+    if (todo.size() + made.size() > most_parts) refuse_group("it puts together too many parts");
+    const expression_maker expressions(network, group, space, box);
+    if (!expressions.cut()) {
+      made.push_back(program_of_tiles(expressions, table).take());
+      continue;
+    }
+    const auto [first, second] = expressions.cut().parts(box);
+    todo.push_back(second);
+    todo.push_back(first);
+  }
+  return made;
+}
 
 }  // namespace
 }  // namespace collage::inline v0::detail::host

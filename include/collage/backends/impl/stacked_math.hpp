@@ -28,6 +28,7 @@ inline constexpr vector_tag tag{};
 
 HWY_INLINE vector number(float x) { return hn::Set(tag, x); }
 
+HWY_INLINE hn::Mask<vector_tag> is_nan(vector x) { return hn::IsNaN(x); }
 /// x where it is NaN, else y.
 HWY_INLINE vector keep_nan(vector x, vector y) { return hn::IfThenElse(hn::Eq(x, x), y, x); }
 

@@ -23,22 +23,26 @@ struct tile_place {
     numbers,         ///< register `index` of numbers
     leaf,            ///< elements of leaf `index`, read where they lie
     leaf_numbers,    ///< the same, one for each row
-    output,          ///< of output `index`
+    leaf_beyond,     ///< elements of leaf `index` that are loaded into a register
+    output,          ///< of output `index`, written where they lie
     output_numbers,  ///< the same, one for each row
+    output_beyond,   ///< elements of output `index` that are stored from a register
     constant,        ///< number `index` of the program
   };
   role what = role::tile;
   std::uint32_t index = 0;
 
   bool is_tile() const { return what == role::tile || what == role::leaf || what == role::output; }
+  bool is_output() const { return what == role::output || what == role::output_numbers || what == role::output_beyond; }
 };
 
-/// An argument, and how it is walked over.
+/// Elements of an argument, a table or an output, and how they are walked over.
 struct tile_leaf {
-  std::uint32_t argument = 0;
+  std::uint32_t argument = 0;  ///< of an output its index; tables are counted behind the arguments
   std::int64_t offset = 0;
   shape outer_steps{};                ///< by the program's outer dimensions
   shape inner_dims{}, inner_steps{};  ///< along a row; neighbours are joined where one step leads through both
+  bool is_bytes = false;              ///< booleans
   std::int64_t row_step() const { return outer_steps.empty() ? 0 : outer_steps[outer_steps.size() - 1]; }
   bool varies() const {
     for (const std::int64_t step : inner_steps)
@@ -51,12 +55,27 @@ struct tile_leaf {
   bool is_dense() const { return inner_dims.empty() || (inner_dims.size() == 1 && inner_steps[0] == 1); }
 };
 
+/// A part of rows that are put together: indices [begin, end) of a row's dimensions.
+struct tile_part {
+  shape begin{}, end{};
+  bool is_number = false;
+  float number = 0;
+  tile_leaf from{};  ///< its inner dimensions are the row's
+};
+struct tile_pieces {
+  shape dims{};  ///< of a row
+  std::vector<tile_part> parts;
+};
+
 struct tile_step {
   enum class action : std::uint8_t {
     compute,          ///< on a tile
     compute_numbers,  ///< on the numbers of all rows
     load,             ///< copies elements of leaf `index`
+    load_pieces,      ///< of pieces `index`
     load_numbers,
+    store,  ///< tile `a` to output `index`
+    store_numbers,
     fold,  ///< each row of `a`, into fold `index`
   };
   action what = action::compute;
@@ -68,8 +87,11 @@ struct tile_step {
 
 struct tile_fold {
   row_fold how = row_fold::sum;
-  bool is_mean = false;
-  std::uint32_t result = 0;  ///< a place
+  fold_answer answer = fold_answer::all;
+  std::uint32_t result = 0;   ///< a place
+  std::uint32_t partner = 0;  ///< another fold of the same phase
+  double epsilon = 0;
+  bool is_direct = false;  ///< a row is one tile, so that what it gives is the result
 };
 
 struct tile_phase {
@@ -85,19 +107,42 @@ struct tile_program {
   std::int64_t row = 1;        ///< elements of a row
   std::int64_t tile_rows = 1;  ///< of a tile, at most
   std::int64_t tile_columns = 1;
+  /// Tiles lie the other way: a vector holds the same element of neighbouring rows, and numbers are vectors as well.
+  bool has_lanes = false;
   bool pieces_apart = true;  ///< nothing is folded, so that pieces of a row may be computed by different threads
   std::vector<tile_phase> phases;
   std::vector<tile_place> places;
   std::vector<std::uint32_t> moving;  ///< the places in arguments and outputs
   std::vector<tile_leaf> leaves;
+  std::vector<tile_pieces> pieces;
+  std::vector<tile_leaf> outputs;
   std::vector<tile_fold> folds;
   std::vector<float> constants;
-  std::size_t outputs = 0;
+  std::uint32_t arguments = 0;
+  std::vector<std::vector<float>> tables;  ///< read as arguments behind the group's
   std::uint32_t tile_registers = 0, number_registers = 0;
   double cost = 0;  ///< of one element, in elements moved
 
+  /// Whether a row is held as a whole, so that what a phase has computed is there in the next one.
+  bool holds_rows() const {
+    constexpr std::int64_t most = 4096, most_in_lanes = 64;
+    return pieces_apart || row <= (has_lanes ? most_in_lanes : most);
+  }
+  /// Whether a place is one number for all rows.
+  bool is_uniform(std::uint32_t place) const {
+    const tile_place& p = places[place];
+    return p.what == tile_place::role::constant ||
+           (p.what == tile_place::role::leaf_numbers && leaves[p.index].row_step() == 0);
+  }
+
   std::int64_t last() const { return outer.empty() ? 1 : outer[outer.size() - 1]; }
   std::int64_t rows() const { return outer.elements(); }
+
+  // The items that threads share out: bands of rows that tiles do not cross, and pieces of them.
+  std::int64_t width() const { return pieces_apart ? tile_columns : row; }
+  std::int64_t bands() const { return (last() + tile_rows - 1) / tile_rows; }
+  std::int64_t pieces_of_row() const { return row == 0 ? 1 : (row + width() - 1) / width(); }
+  std::int64_t items() const { return rows() == 0 ? 0 : rows() / last() * bands() * pieces_of_row(); }
 
   // The memory of one thread, in bytes: registers, then what folds have gathered, then numbers.
   std::size_t tile_bytes() const { return padded(static_cast<std::size_t>(tile_rows * tile_columns) * sizeof(float)); }

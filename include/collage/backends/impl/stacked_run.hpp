@@ -4,60 +4,19 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <collage/backends/impl/stacked_load.hpp>
 #include <collage/backends/impl/stacked_program.hpp>
 #include <collage/backends/impl/stacked_table.hpp>
 #include <collage/backends/impl/team.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <vector>
 
 namespace collage::inline v0::detail::host {
 namespace {
-
-/// Copies `count` elements of a row of a leaf from element `first` on; `row` points to the row's beginning.
-inline void load_row(const tile_leaf& leaf, const float* row, std::int64_t first, std::int64_t count, float* to) {
-  const std::size_t rank = leaf.inner_dims.size();
-  if (rank == 0) {
-    if (count > 0) *to = *row;
-    return;
-  }
-  std::array<std::int64_t, shape::max_rank> at{};
-  std::int64_t offset = 0;
-  for (std::size_t i = rank; i-- > 0;) {
-    at[i] = first % leaf.inner_dims[i];
-    first /= leaf.inner_dims[i];
-    offset += at[i] * leaf.inner_steps[i];
-  }
-  const std::int64_t step = leaf.inner_steps[rank - 1], extent = leaf.inner_dims[rank - 1];
-  if (rank == 2 && step == 1 && leaf.inner_steps[0] == 0 && extent < count) {
-    // The same again and again (a bias for each of a few channels): what is there already is copied.
-    const std::int64_t done = extent - at[1];
-    std::copy_n(row + at[1], done, to);
-    std::copy_n(row, at[1], to + done);
-    for (std::int64_t there = extent; there < count; there *= 2)
-      std::copy_n(to, std::min(there, count - there), to + there);
-    return;
-  }
-  while (count > 0) {
-    const std::int64_t run = std::min(count, extent - at[rank - 1]);
-    const float* const from = row + offset;
-    if (step == 1) std::copy_n(from, run, to);
-    else if (step == 0) std::fill_n(to, run, *from);
-    else
-      for (std::int64_t i = 0; i < run; ++i) to[i] = from[i * step];
-    to += run;
-    count -= run;
-    offset -= at[rank - 1] * step;
-    at[rank - 1] = 0;
-    for (std::size_t i = rank - 1; i-- > 0;) {
-      offset += leaf.inner_steps[i];
-      if (++at[i] < leaf.inner_dims[i]) break;
-      offset -= at[i] * leaf.inner_steps[i];
-      at[i] = 0;
-    }
-  }
-}
 
 /// One thread's run: places of operands as pointers, set anew for each tile.
 class tile_runner {
@@ -76,12 +35,14 @@ class tile_runner {
     aim_at_rows(rest, row);
     for (const tile_phase& phase : p_.phases) {
       for (const tile_step& step : phase.numbers) compute_numbers(step);
-      for (const std::uint32_t f : phase.folds) std::fill_n(gathered(f), rows_, nothing(p_.folds[f].how));
+      for (const std::uint32_t f : phase.folds)
+        if (!p_.folds[f].is_direct) std::fill_n(gathered(f), rows_, nothing(p_.folds[f].how));
       for (std::int64_t c = first; c < last; c += p_.tile_columns) {
         aim_at_columns(c, std::min(p_.tile_columns, last - c));
         for (const tile_step& step : phase.tiles) compute(step);
       }
-      for (const std::uint32_t f : phase.folds) finish(f);
+      for (const std::uint32_t f : phase.folds)
+        if (!p_.folds[f].is_direct) finish(f);
     }
   }
 
@@ -106,72 +67,163 @@ class tile_runner {
           at_[i] = const_cast<float*>(p_.constants.data()) + place.index;
           step_[i] = 0;
           break;
-        case role::leaf:
+        case role::leaf: step_[i] = step_of(p_.leaves[place.index]); break;
         case role::leaf_numbers: step_[i] = p_.leaves[place.index].row_step(); break;
-        case role::output: step_[i] = p_.row; break;
-        case role::output_numbers: break;
+        case role::output: step_[i] = step_of(p_.outputs[place.index]); break;
+        case role::leaf_beyond:
+        case role::output_numbers:
+        case role::output_beyond: break;
       }
+      // Steps over tiles find the numbers of all lanes in the same place.
+      if (p_.has_lanes &&
+          (place.what == role::numbers || place.what == role::leaf_numbers || place.what == role::output_numbers))
+        step_[i] = 0;
     }
   }
+  /// From one row of a tile to the next; of a tile with lanes from one element of the rows to the next.
+  std::int64_t step_of(const tile_leaf& l) const { return p_.has_lanes ? l.inner_steps[0] : l.row_step(); }
   void aim_at_rows(std::int64_t rest, std::int64_t row) {
-    const std::int64_t index = rest * p_.last() + row;
-    std::array<std::int64_t, shape::max_rank> at{};
     for (std::size_t i = p_.outer.size(); i-- > 0;) {
-      at[i] = row;
+      outer_[i] = row;
       if (i + 1 == p_.outer.size()) continue;
-      at[i] = rest % p_.outer[i];
+      outer_[i] = rest % p_.outer[i];
       rest /= p_.outer[i];
     }
     for (const std::uint32_t i : p_.moving) {
       const tile_place& place = p_.places[i];
-      if (place.what == role::output || place.what == role::output_numbers) {
-        float* const to = static_cast<float*>(call_.out[place.index]);
-        start_[i] = to + (place.what == role::output ? index * p_.row : index);
-      } else {
-        const tile_leaf& leaf = p_.leaves[place.index];
-        std::int64_t offset = leaf.offset;
-        for (std::size_t d = 0; d < leaf.outer_steps.size(); ++d) offset += at[d] * leaf.outer_steps[d];
-        start_[i] = const_cast<float*>(static_cast<const float*>(call_.in[leaf.argument])) + offset;
-      }
-      at_[i] = start_[i];
+      start_[i] = place.is_output() ? start_of(static_cast<std::byte*>(call_.out[place.index]), p_.outputs[place.index])
+                                    : const_cast<std::byte*>(start_of(p_.leaves[place.index]));
+      at_[i] = reinterpret_cast<float*>(start_[i]);
     }
+  }
+  /// Where the first of the rows begins.
+  template <class Byte>
+  Byte* start_of(Byte* data, const tile_leaf& l) const {
+    std::int64_t offset = l.offset;
+    for (std::size_t d = 0; d < l.outer_steps.size(); ++d) offset += outer_[d] * l.outer_steps[d];
+    return data + offset * (l.is_bytes ? 1 : static_cast<std::int64_t>(sizeof(float)));
+  }
+  const std::byte* start_of(const tile_leaf& l) const {
+    const void* const data =
+        l.argument < p_.arguments ? call_.in[l.argument] : p_.tables[l.argument - p_.arguments].data();
+    return start_of(static_cast<const std::byte*>(data), l);
   }
   void aim_at_columns(std::int64_t first, std::int64_t columns) {
     first_ = first;
-    for (const std::uint32_t i : p_.moving)
-      if (p_.places[i].is_tile()) at_[i] = start_[i] + first;
-    if (columns_ == columns) return;
     columns_ = columns;
+    for (const std::uint32_t i : p_.moving)
+      if (p_.places[i].is_tile()) at_[i] = reinterpret_cast<float*>(start_[i]) + first * (p_.has_lanes ? step_[i] : 1);
+    const std::int64_t step = p_.has_lanes ? rows_ : columns;
+    if (tile_step_ == step) return;
+    tile_step_ = step;
     for (std::uint32_t i = 0; i < p_.places.size(); ++i)
-      if (p_.places[i].what == role::tile) step_[i] = columns;
+      if (p_.places[i].what == role::tile) step_[i] = step;
   }
 
   void compute(const tile_step& step) {
-    if (step.what == tile_step::action::fold) return fold(step);
-    if (step.what == tile_step::action::load) {
-      const tile_leaf& leaf = p_.leaves[step.index];
-      if (step.run != nullptr && rows_ > 1) {
-        const std::int64_t by = leaf.inner_steps[0];
-        return step.run({.y = at_[step.y],
-                         .a = start_[step.a] + first_ * by,
-                         .y_step = step_[step.y],
-                         .a_step = by,
-                         .rows = rows_,
-                         .columns = columns_});
-      }
-      for (std::int64_t r = 0; r < rows_; ++r)
-        load_row(leaf, start_[step.a] + r * leaf.row_step(), first_, columns_, at_[step.y] + r * step_[step.y]);
-      return;
+    switch (step.what) {
+      case tile_step::action::fold: return fold(step);
+      case tile_step::action::load: return load(step);
+      case tile_step::action::load_pieces: return load_pieces(step);
+      case tile_step::action::store: return store(step);
+      default: break;
     }
     tile_call call = call_of(step);
-    call.rows = step.joins_rows ? 1 : rows_;
-    call.columns = step.joins_rows ? columns_ * rows_ : columns_;
+    call.rows = p_.has_lanes ? columns_ : rows_;
+    call.columns = p_.has_lanes ? rows_ : columns_;
+    if (step.joins_rows) {
+      call.rows = 1;
+      call.columns = columns_ * rows_;
+    }
     step.run(call);
   }
+  void load(const tile_step& step) {
+    const tile_leaf& leaf = p_.leaves[step.index];
+    const std::byte* const start = start_[step.a];
+    float* const to = at_[step.y];
+    if (leaf.is_bytes) {
+      const auto* const from = reinterpret_cast<const std::uint8_t*>(start);
+      if (step.run == nullptr) return load(leaf, from, to, step_[step.y]);
+      return step.run({.y = to,
+                       .y_step = step_[step.y],
+                       .a_step = leaf.row_step(),
+                       .rows = rows_,
+                       .columns = columns_,
+                       .a_bytes = from + first_});
+    }
+    const auto* const from = reinterpret_cast<const float*>(start);
+    if (step.run == nullptr || rows_ == 1) return load(leaf, from, to, step_[step.y]);
+    if (p_.has_lanes)
+      return step.run({.y = to,
+                       .a = from + first_,
+                       .y_step = step_[step.y],
+                       .a_step = leaf.row_step(),
+                       .rows = columns_,
+                       .columns = rows_});
+    const std::int64_t by = leaf.inner_steps[0];
+    step.run(
+        {.y = to, .a = from + first_ * by, .y_step = step_[step.y], .a_step = by, .rows = rows_, .columns = columns_});
+  }
+  template <class T>
+  void load(const tile_leaf& leaf, const T* from, float* to, std::int64_t step) {
+    if (p_.has_lanes) return load_lanes(leaf, from, rows_, first_, columns_, to);
+    for (std::int64_t r = 0; r < rows_; ++r)
+      load_row(leaf, from + r * leaf.row_step(), first_, columns_, to + r * step);
+  }
+  void load_pieces(const tile_step& step) {
+    const tile_pieces& pieces = p_.pieces[step.index];
+    for (const tile_part& part : pieces.parts) {
+      const std::byte* const start = part.is_number ? nullptr : start_of(part.from);
+      for (std::int64_t r = 0; r < rows_; ++r) {
+        float* const to = at_[step.y] + r * step_[step.y];
+        const std::int64_t row = r * part.from.row_step();
+        if (part.from.is_bytes)
+          load_part(pieces.dims, part, reinterpret_cast<const std::uint8_t*>(start) + row, first_, columns_, to);
+        else load_part(pieces.dims, part, reinterpret_cast<const float*>(start) + row, first_, columns_, to);
+      }
+    }
+  }
+  void store(const tile_step& step) {
+    const tile_leaf& leaf = p_.outputs[step.index];
+    if (leaf.is_bytes) {
+      auto* const to = reinterpret_cast<std::uint8_t*>(start_[step.y]);
+      if (step.run == nullptr) return store(leaf, to, at_[step.a], step_[step.a]);
+      return step.run({.a = at_[step.a],
+                       .y_step = leaf.row_step(),
+                       .a_step = step_[step.a],
+                       .rows = rows_,
+                       .columns = columns_,
+                       .y_bytes = to + first_});
+    }
+    auto* const to = reinterpret_cast<float*>(start_[step.y]);
+    if (step.run == nullptr) return store(leaf, to, at_[step.a], step_[step.a]);
+    step.run({.y = to + first_,
+              .a = at_[step.a],
+              .y_step = leaf.row_step(),
+              .a_step = step_[step.a],
+              .rows = rows_,
+              .columns = columns_});
+  }
+  template <class T>
+  void store(const tile_leaf& leaf, T* to, const float* from, std::int64_t step) {
+    if (p_.has_lanes) return store_lanes(leaf, to, rows_, first_, columns_, from, step);
+    for (std::int64_t r = 0; r < rows_; ++r)
+      store_row(leaf, to + r * leaf.row_step(), first_, columns_, from + r * step);
+  }
+
   void compute_numbers(const tile_step& step) {
     if (step.what == tile_step::action::load_numbers) {
-      const std::int64_t by = p_.leaves[step.index].row_step();
-      for (std::int64_t r = 0; r < rows_; ++r) at_[step.y][r] = at_[step.a][r * by];
+      const tile_leaf& leaf = p_.leaves[step.index];
+      if (leaf.is_bytes)
+        load_run(reinterpret_cast<const std::uint8_t*>(start_[step.a]), leaf.row_step(), rows_, at_[step.y]);
+      else load_run(reinterpret_cast<const float*>(start_[step.a]), leaf.row_step(), rows_, at_[step.y]);
+      return;
+    }
+    if (step.what == tile_step::action::store_numbers) {
+      const tile_leaf& leaf = p_.outputs[step.index];
+      for (std::int64_t r = 0; r < rows_; ++r)
+        if (leaf.is_bytes) assign(reinterpret_cast<std::uint8_t*>(start_[step.y])[r * leaf.row_step()], at_[step.a][r]);
+        else assign(reinterpret_cast<float*>(start_[step.y])[r * leaf.row_step()], at_[step.a][r]);
       return;
     }
     tile_call call = call_of(step);
@@ -195,36 +247,80 @@ class tile_runner {
     return how == row_fold::largest ? -infinity : how == row_fold::smallest ? infinity : 0;
   }
   void fold(const tile_step& step) {
-    float* const answered = numbers(p_.number_registers);
-    step.run(
-        {.y = answered, .a = at_[step.a], .y_step = 1, .a_step = step_[step.a], .rows = rows_, .columns = columns_});
-    double* const to = gathered(step.index);
-    const row_fold how = p_.folds[step.index].how;
-    for (std::int64_t r = 0; r < rows_; ++r) {
-      double more = static_cast<double>(answered[r]);
-      if (how == row_fold::sum || how == row_fold::sum_of_squares) {
-        // A sum that overflows on the way may yet be small, or its mean: once more with room for it. A square that
-        // overflows has no such right: the operator alone would give infinity.
-        if (!std::isfinite(more)) {
-          const float* const from = at_[step.a] + r * step_[step.a];
-          more = 0;
-          for (std::int64_t i = 0; i < columns_; ++i)
-            more += static_cast<double>(how == row_fold::sum ? from[i] : from[i] * from[i]);
+    const tile_fold& f = p_.folds[step.index];
+    float* const answered = f.is_direct ? at_[f.result] : numbers(p_.number_registers);
+    step.run({.y = answered,
+              .a = at_[step.a],
+              .y_step = 1,
+              .a_step = step_[step.a],
+              .rows = p_.has_lanes ? columns_ : rows_,
+              .columns = p_.has_lanes ? rows_ : columns_});
+    const bool is_sum = f.how == row_fold::sum || f.how == row_fold::sum_of_squares;
+    const bool has_doubts = is_sum && !are_trusted(f, answered);
+    if (f.is_direct) {
+      for (std::int64_t r = 0; has_doubts && r < rows_; ++r)
+        if (!is_trusted(f, answered[r])) {
+          const double sum = sum_with_room(f, step.a, r);
+          answered[r] = static_cast<float>(f.answer == fold_answer::mean ? sum / static_cast<double>(p_.row) : sum);
+        } else if (f.answer == fold_answer::mean) {
+          answered[r] /= static_cast<float>(p_.row);
         }
-        to[r] += more;
-      } else if (how == row_fold::largest) {
-        to[r] = more > to[r] || more != more ? more : to[r];
-      } else {
-        to[r] = more < to[r] || more != more ? more : to[r];
-      }
+      if (f.answer == fold_answer::mean && !has_doubts)
+        for (std::int64_t r = 0; r < rows_; ++r) answered[r] /= static_cast<float>(p_.row);
+      return;
     }
+    double* const to = gathered(step.index);
+    if (is_sum && !has_doubts)
+      for (std::int64_t r = 0; r < rows_; ++r) to[r] += static_cast<double>(answered[r]);
+    else
+      for (std::int64_t r = 0; r < rows_; ++r) {
+        const double more = static_cast<double>(answered[r]);
+        if (f.how == row_fold::largest) to[r] = more > to[r] || more != more ? more : to[r];
+        else if (f.how == row_fold::smallest) to[r] = more < to[r] || more != more ? more : to[r];
+        else to[r] += is_trusted(f, answered[r]) ? more : sum_with_room(f, step.a, r);
+      }
+  }
+  /// A sum that overflows on the way may yet be small, or its mean: such a one is computed once more with room for it. So
+  /// are squares that are too small for a float and yet count.
+  static bool is_trusted(const tile_fold& f, float sum) {
+    constexpr float too_small = 0x1p-80F;
+    return std::isfinite(sum) &&
+           !(f.answer == fold_answer::inverse_deviation && sum < too_small && f.epsilon < 0x1p-56);
+  }
+  bool are_trusted(const tile_fold& f, const float* sums) const {
+    if (f.answer == fold_answer::inverse_deviation && f.epsilon < 0x1p-56) return false;
+    std::int32_t most = 0;  // of the bits of absolute values, which are ordered as these: a loop that becomes vectors
+    for (std::int64_t r = 0; r < rows_; ++r)
+      most = std::max(most, __builtin_bit_cast(std::int32_t, sums[r]) & 0x7FFFFFFF);
+    return most < __builtin_bit_cast(std::int32_t, std::numeric_limits<float>::infinity());
+  }
+  double sum_with_room(const tile_fold& f, std::uint32_t place, std::int64_t row) const {
+    const float* const from = at_[place] + row * (p_.has_lanes ? 1 : step_[place]);
+    const std::int64_t step = p_.has_lanes ? step_[place] : 1;
+    double sum = 0;
+    for (std::int64_t i = 0; i < columns_; ++i) {
+      const float x = from[i * step];
+      // A square that is an operator of its own is rounded to float: it has no right to more.
+      sum += f.how == row_fold::sum                       ? static_cast<double>(x)
+             : f.answer == fold_answer::inverse_deviation ? static_cast<double>(x) * static_cast<double>(x)
+                                                          : static_cast<double>(x * x);
+    }
+    return sum;
   }
   void finish(std::uint32_t index) {
     const tile_fold& f = p_.folds[index];
     const double* const from = gathered(index);
+    const double* const partner = gathered(f.partner);
     float* const to = at_[f.result];
-    for (std::int64_t r = 0; r < rows_; ++r)
-      to[r] = static_cast<float>(f.is_mean ? from[r] / static_cast<double>(p_.row) : from[r]);
+    const auto row = static_cast<double>(p_.row);
+    for (std::int64_t r = 0; r < rows_; ++r) {
+      double x = f.answer == fold_answer::all ? from[r] : from[r] / row;
+      if (f.answer == fold_answer::inverse_deviation) {
+        const double off = partner[r] / row, variance = x - off * off;
+        x = 1 / std::sqrt((variance < 0 ? 0 : variance) + f.epsilon);
+      }
+      to[r] = static_cast<float>(x);
+    }
   }
 
   const tile_program& p_;
@@ -232,39 +328,58 @@ class tile_runner {
   float* tiles_;
   std::byte* gathered_;
   std::byte* numbers_;
-  std::int64_t rows_ = 0, first_ = 0, columns_ = 0;
-  std::array<float*, tile_program::max_places> start_;  // of the rows
-  std::array<float*, tile_program::max_places> at_;     // in them
+  std::int64_t rows_ = 0, first_ = 0, columns_ = 0, tile_step_ = -1;
+  std::array<std::int64_t, shape::max_rank> outer_{};       // where the first of the rows is
+  std::array<std::byte*, tile_program::max_places> start_;  // of the rows
+  std::array<float*, tile_program::max_places> at_;         // in them
   std::array<std::int64_t, tile_program::max_places> step_;
 };
 
-/// The kernel.
+/// The kernel: programs for parts of what it writes.
 struct stacked_kernel {
-  tile_program program;
+  std::vector<tile_program> programs;
   int threads = 1;
 
-  std::size_t workspace() const { return static_cast<std::size_t>(threads) * program.thread_bytes(); }
+  std::size_t workspace() const {
+    std::size_t most = 0;
+    for (const tile_program& p : programs) most = std::max(most, p.thread_bytes());
+    return static_cast<std::size_t>(threads) * most;
+  }
 
   void operator()(const kernel_call& call) const {
-    const tile_program& p = program;
-    const std::int64_t bands = (p.last() + p.tile_rows - 1) / p.tile_rows;  // of rows that tiles do not cross
-    const std::int64_t width = p.pieces_apart ? p.tile_columns : p.row;
-    const std::int64_t pieces = p.row == 0 ? 1 : (p.row + width - 1) / width;
-    if (p.rows() == 0) return;
-    const std::int64_t items = p.rows() / p.last() * bands * pieces;
-    const double all = static_cast<double>(p.rows()) * static_cast<double>(p.row) * p.cost;
+    const std::size_t own = workspace() / static_cast<std::size_t>(threads);
+    double all = 0;
+    std::int64_t items = 0;
+    for (const tile_program& p : programs) {
+      all += static_cast<double>(p.rows()) * static_cast<double>(p.row) * p.cost;
+      items += p.items();
+    }
+    if (items == 0) return;
     constexpr double least = 131072;  // as in parallel_parts
     const auto wanted = static_cast<std::int64_t>(std::min(all / least, 4.0 * threads));
     const std::int64_t parts = threads <= 1 ? 1 : std::clamp<std::int64_t>(wanted, 1, items);
     parallel(threads, parts, [&](std::int64_t part, int thread) {
-      auto* const memory = static_cast<std::byte*>(call.workspace);
-      tile_runner runner(p, call, memory + static_cast<std::size_t>(thread) * p.thread_bytes());
-      for (std::int64_t item = items * part / parts; item < items * (part + 1) / parts; ++item) {
-        const std::int64_t piece = item % pieces, band = item / pieces % bands, rest = item / pieces / bands;
-        const std::int64_t row = band * p.tile_rows, first = piece * width;
-        runner.run(rest, row, std::min(p.tile_rows, p.last() - row), first, std::min(p.row, first + width));
+      auto* const memory = static_cast<std::byte*>(call.workspace) + static_cast<std::size_t>(thread) * own;
+      std::int64_t first = items * part / parts, last = items * (part + 1) / parts;
+      for (const tile_program& p : programs) {
+        const std::int64_t count = p.items();
+        if (first < count && last > 0) run(p, call, memory, std::max<std::int64_t>(first, 0), std::min(last, count));
+        first -= count;
+        last -= count;
       }
     });
+  }
+
+ private:
+  static void run(const tile_program& p, const kernel_call& call, std::byte* memory, std::int64_t first,
+                  std::int64_t last) {
+    tile_runner runner(p, call, memory);
+    const std::int64_t bands = p.bands(), pieces = p.pieces_of_row();
+    for (std::int64_t item = first; item < last; ++item) {
+      const std::int64_t piece = item % pieces, band = item / pieces % bands, rest = item / pieces / bands;
+      const std::int64_t row = band * p.tile_rows, begin = piece * p.width();
+      runner.run(rest, row, std::min(p.tile_rows, p.last() - row), begin, std::min(p.row, begin + p.width()));
+    }
   }
 };
 

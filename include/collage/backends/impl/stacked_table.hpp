@@ -17,6 +17,9 @@ struct tile_call {
   const float* c = nullptr;
   std::int64_t y_step = 0, a_step = 0, b_step = 0, c_step = 0;
   std::int64_t rows = 0, columns = 0;
+  // In place of `y` or `a` where elements are booleans.
+  std::uint8_t* y_bytes = nullptr;
+  const std::uint8_t* a_bytes = nullptr;
 };
 using tile_function = void (*)(const tile_call& call);
 
@@ -34,14 +37,24 @@ enum class tile_extra : std::uint8_t {
 
 enum class row_fold : std::uint8_t { sum, sum_of_squares, largest, smallest };
 
+/// What becomes of the elements that a fold has gathered from a row.
+enum class fold_answer : std::uint8_t {
+  all,
+  mean,
+  inverse_deviation  ///< of squares: 1 / sqrt(their mean - the square of the partner's mean + epsilon)
+};
+
 struct tile_table {
   static constexpr std::size_t opcodes = static_cast<std::size_t>(opcode::select) + 1;
   static constexpr std::size_t extras = static_cast<std::size_t>(tile_extra::distance_exponential) + 1;
   const char* target = "";
   tile_function by_opcode[opcodes][3] = {};  ///< by form; null: there is none
   tile_function extra[extras] = {};
-  tile_function transpose = nullptr;  ///< y[row][column] = a[column][row]; the step of `a` is by columns
-  tile_function fold[4] = {};         ///< y[row] from each row of a
+  tile_function transpose = nullptr;    ///< y[row][column] = a[column][row]; the step of `a` is by columns
+  tile_function load_bytes = nullptr;   ///< y = whether a_bytes is not 0
+  tile_function store_bytes = nullptr;  ///< y_bytes = a, which is 0 or 1
+  tile_function fold[4][2] = {};        ///< y[row] from each row of a; or y[column] from each column
+  tile_function select[2][2] = {};      ///< [whether b, or c, is a number in each row]
   // Pairs of operators that often follow each other; [whether b, or c, is a number in each row][whether max(_, 0) follows].
   tile_function add[2][2] = {};              ///< a + b
   tile_function multiply_add[2][2][2] = {};  ///< a b + c, rounded once where the processor can
@@ -50,7 +63,7 @@ struct tile_table {
     return by_opcode[static_cast<std::size_t>(code)][static_cast<std::size_t>(form)];
   }
   tile_function of(tile_extra code) const { return extra[static_cast<std::size_t>(code)]; }
-  tile_function of(row_fold code) const { return fold[static_cast<std::size_t>(code)]; }
+  tile_function of(row_fold code, bool columns) const { return fold[static_cast<std::size_t>(code)][columns ? 1 : 0]; }
 };
 
 }  // namespace

@@ -9,7 +9,9 @@
 
 #include <hwy/highway.h>
 #include <cmath>
+#include <collage/backends/impl/stacked_folds.hpp>
 #include <collage/backends/impl/stacked_math.hpp>
+#include <collage/backends/impl/stacked_memory.hpp>
 #include <collage/backends/impl/stacked_table.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -19,33 +21,6 @@ HWY_BEFORE_NAMESPACE();
 namespace collage::inline v0::detail::host {
 namespace {
 namespace HWY_NAMESPACE {
-
-// Reading and writing ------------------------------------------------------------------------------------------------
-
-inline constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(tag));
-
-HWY_INLINE vector load(const float* from) { return hn::LoadU(tag, from); }
-HWY_INLINE void store(vector x, float* to) { hn::StoreU(x, tag, to); }
-
-/// The first `count` of a vector's elements, fewer than it has; nothing behind them is read.
-HWY_INLINE vector load_some(const float* from, std::int64_t count) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  return hn::MaskedLoad(hn::FirstN(tag, static_cast<std::size_t>(count)), tag, from);
-#else  // elsewhere a masked reading may touch what is masked out
-  HWY_ALIGN float list[hn::MaxLanes(tag)] = {};
-  for (std::int64_t i = 0; i < count; ++i) list[i] = from[i];
-  return hn::Load(tag, list);
-#endif
-}
-HWY_INLINE void store_some(vector x, float* to, std::int64_t count) {
-#if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
-  hn::BlendedStore(x, hn::FirstN(tag, static_cast<std::size_t>(count)), tag, to);
-#else
-  HWY_ALIGN float list[hn::MaxLanes(tag)];
-  hn::Store(x, tag, list);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = list[i];
-#endif
-}
 
 // Loops over a tile. Results may lie exactly on an operand ------------------------------------------------------------
 
@@ -106,41 +81,11 @@ inline void spread(const tile_call& t) {
   }
 }
 
-/// Squares of four by four in registers, the rest one by one.
-inline void transpose(const tile_call& t) {
-  std::int64_t r = 0;
-#if HWY_TARGET != HWY_SCALAR
-  const hn::FixedTag<float, 4> four;
-  const hn::RepartitionToWide<decltype(four)> two;
-  const auto pairs = [&](auto x) HWY_ATTR { return hn::BitCast(two, x); };
-  for (; r + 4 <= t.rows; r += 4) {
-    float* const y = t.y + r * t.y_step;
-    std::int64_t c = 0;
-    for (; c + 4 <= t.columns; c += 4) {
-      const float* const a = t.a + c * t.a_step + r;
-      const auto a0 = hn::LoadU(four, a), a1 = hn::LoadU(four, a + t.a_step);
-      const auto a2 = hn::LoadU(four, a + 2 * t.a_step), a3 = hn::LoadU(four, a + 3 * t.a_step);
-      const auto low01 = pairs(hn::InterleaveLower(four, a0, a1)), low23 = pairs(hn::InterleaveLower(four, a2, a3));
-      const auto high01 = pairs(hn::InterleaveUpper(four, a0, a1)), high23 = pairs(hn::InterleaveUpper(four, a2, a3));
-      hn::StoreU(hn::BitCast(four, hn::InterleaveLower(two, low01, low23)), four, y + c);
-      hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(two, low01, low23)), four, y + t.y_step + c);
-      hn::StoreU(hn::BitCast(four, hn::InterleaveLower(two, high01, high23)), four, y + 2 * t.y_step + c);
-      hn::StoreU(hn::BitCast(four, hn::InterleaveUpper(two, high01, high23)), four, y + 3 * t.y_step + c);
-    }
-    for (; c < t.columns; ++c)
-      for (std::int64_t i = 0; i < 4; ++i) y[i * t.y_step + c] = t.a[c * t.a_step + r + i];
-  }
-#endif
-  for (; r < t.rows; ++r)
-    for (std::int64_t c = 0; c < t.columns; ++c) t.y[r * t.y_step + c] = t.a[c * t.a_step + r];
-}
-
 // Operators ------------------------------------------------------------------------------------------------------------
 
 HWY_INLINE vector truth(hn::Mask<vector_tag> m) { return hn::IfThenElseZero(m, number(1.0F)); }
 /// NaN is true: it is not 0. Highway's own inequality is false of NaN with AVX-512.
 HWY_INLINE hn::Mask<vector_tag> is_true(vector x) { return hn::Not(hn::Eq(x, hn::Zero(tag))); }
-HWY_INLINE hn::Mask<vector_tag> is_nan(vector x) { return hn::IsNaN(x); }
 
 #define COLLAGE_TILE_UNARY(name, expression)                      \
   struct name##_of {                                              \
@@ -209,22 +154,6 @@ struct remainder_of {
   static HWY_INLINE vector run(vector a, vector b) { return each_number(remainder_of(), a, b); }
 };
 
-inline void select(const tile_call& t) {
-  for (std::int64_t r = 0; r < t.rows; ++r) {
-    const float* const a = t.a + r * t.a_step;
-    const float* const b = t.b + r * t.b_step;
-    const float* const c = t.c + r * t.c_step;
-    float* const y = t.y + r * t.y_step;
-    std::int64_t i = 0;
-    for (; i + lanes <= t.columns; i += lanes)
-      store(hn::IfThenElse(is_true(load(a + i)), load(b + i), load(c + i)), y + i);
-    const std::int64_t rest = t.columns - i;
-    if (rest > 0)
-      store_some(hn::IfThenElse(is_true(load_some(a + i, rest)), load_some(b + i, rest), load_some(c + i, rest)), y + i,
-                 rest);
-  }
-}
-
 /// A maximum or minimum with a number: what a NaN is compared with is known before the loop.
 struct the_number {
   static HWY_INLINE vector run(vector, vector b) { return b; }
@@ -251,9 +180,6 @@ void extreme_with_number(const tile_call& t) {
 struct positive {
   static HWY_INLINE vector run(vector x) { return hn::IfThenZeroElse(hn::Le(x, hn::Zero(tag)), x); }
 };
-struct as_it_is {
-  static HWY_INLINE vector run(vector x) { return x; }
-};
 template <class Then>
 struct add_then {
   static HWY_INLINE vector run(vector a, vector b) { return Then::run(hn::Add(a, b)); }
@@ -268,6 +194,25 @@ template <bool IsNumber>
 HWY_INLINE vector load_some_or_number(const float* from, std::int64_t i, std::int64_t count, vector number_of_row) {
   if constexpr (IsNumber) return number_of_row;
   else return load_some(from + i, count);
+}
+template <bool B, bool C>
+void select(const tile_call& t) {
+  for (std::int64_t r = 0; r < t.rows; ++r) {
+    const float* const a = t.a + r * t.a_step;
+    const float* const b = t.b + r * t.b_step;
+    const float* const c = t.c + r * t.c_step;
+    float* const y = t.y + r * t.y_step;
+    const vector b_number = B ? number(*b) : hn::Zero(tag), c_number = C ? number(*c) : hn::Zero(tag);
+    std::int64_t i = 0;
+    for (; i + lanes <= t.columns; i += lanes)
+      store(hn::IfThenElse(is_true(load(a + i)), load_or_number<B>(b, i, b_number), load_or_number<C>(c, i, c_number)),
+            y + i);
+    const std::int64_t rest = t.columns - i;
+    if (rest > 0)
+      store_some(hn::IfThenElse(is_true(load_some(a + i, rest)), load_some_or_number<B>(b, i, rest, b_number),
+                                load_some_or_number<C>(c, i, rest, c_number)),
+                 y + i, rest);
+  }
 }
 template <bool B, bool C, class Then>
 void multiply_add(const tile_call& t) {
@@ -289,71 +234,6 @@ void multiply_add(const tile_call& t) {
   }
 }
 
-// Folds of rows --------------------------------------------------------------------------------------------------------
-
-struct squared {
-  static HWY_INLINE vector run(vector x) { return hn::Mul(x, x); }
-};
-/// Each of four sums takes sixteen vectors, then they are added in double: the error does not grow with the row.
-template <class F>
-void fold_sum(const tile_call& t) {
-  constexpr std::int64_t together = 4 * 16 * lanes;
-  for (std::int64_t r = 0; r < t.rows; ++r) {
-    const float* const a = t.a + r * t.a_step;
-    double total = 0;
-    for (std::int64_t first = 0; first < t.columns; first += together) {
-      const std::int64_t end = first + together < t.columns ? first + together : t.columns;
-      vector sum[4] = {hn::Zero(tag), hn::Zero(tag), hn::Zero(tag), hn::Zero(tag)};
-      std::int64_t i = first;
-      for (; i + 4 * lanes <= end; i += 4 * lanes)
-        for (std::int64_t k = 0; k < 4; ++k) sum[k] = hn::Add(sum[k], F::run(load(a + i + k * lanes)));
-      for (; i + lanes <= end; i += lanes) sum[0] = hn::Add(sum[0], F::run(load(a + i)));
-      if (i < end) sum[1] = hn::Add(sum[1], F::run(load_some(a + i, end - i)));
-      const vector all = hn::Add(hn::Add(sum[0], sum[1]), hn::Add(sum[2], sum[3]));
-      total += static_cast<double>(hn::GetLane(hn::SumOfLanes(tag, all)));
-    }
-    t.y[r * t.y_step] = static_cast<float>(total);
-  }
-}
-
-struct larger {
-  static constexpr float none = -std::numeric_limits<float>::infinity();
-  static HWY_INLINE vector run(vector a, vector b) { return hn::Max(a, b); }
-  static HWY_INLINE vector across(vector a) { return hn::MaxOfLanes(tag, a); }
-};
-struct smaller {
-  static constexpr float none = std::numeric_limits<float>::infinity();
-  static HWY_INLINE vector run(vector a, vector b) { return hn::Min(a, b); }
-  static HWY_INLINE vector across(vector a) { return hn::MinOfLanes(tag, a); }
-};
-
-/// NaN where there is one. Which operand a maximum answers when one is NaN differs between processors, so that they are
-/// looked for apart.
-template <class F>
-void fold_extreme(const tile_call& t) {
-  for (std::int64_t r = 0; r < t.rows; ++r) {
-    const float* const a = t.a + r * t.a_step;
-    vector most[2] = {number(F::none), number(F::none)};
-    auto bad = hn::FirstN(tag, 0);
-    std::int64_t i = 0;
-    for (; i + 2 * lanes <= t.columns; i += 2 * lanes) {
-      const vector x = load(a + i), y = load(a + i + lanes);
-      most[0] = F::run(x, most[0]);
-      most[1] = F::run(y, most[1]);
-      bad = hn::Or(bad, hn::Or(is_nan(x), is_nan(y)));
-    }
-    for (std::int64_t count; (count = t.columns - i) > 0; i += lanes) {
-      vector x = number(F::none);
-      if (count >= lanes) x = load(a + i);
-      else x = hn::IfThenElse(hn::FirstN(tag, static_cast<std::size_t>(count)), load_some(a + i, count), x);
-      most[0] = F::run(x, most[0]);
-      bad = hn::Or(bad, is_nan(x));
-    }
-    const float found = hn::GetLane(F::across(F::run(most[0], most[1])));
-    t.y[r * t.y_step] = hn::AllFalse(tag, bad) ? found : std::numeric_limits<float>::quiet_NaN();
-  }
-}
-
 // All of them -----------------------------------------------------------------------------------------------------------
 
 template <class F>
@@ -372,6 +252,11 @@ void set_rare_binary(tile_table& table, opcode code) {
   table.by_opcode[static_cast<std::size_t>(code)][0] = two_tiles<F>;
 }
 
+template <class F>
+void set_fold(tile_table& table, row_fold how) {
+  table.fold[static_cast<std::size_t>(how)][0] = F::rows;
+  table.fold[static_cast<std::size_t>(how)][1] = F::columns;
+}
 template <bool B, bool C>
 void set_multiply_add(tile_table& table) {
   table.multiply_add[B][C][0] = multiply_add<B, C, as_it_is>;
@@ -415,7 +300,11 @@ inline tile_table make_functions() {
   set_unary<ceiling_of>(table, opcode::ceiling);
   set_unary<round_to_even_of>(table, opcode::round_to_even);
   set_unary<logical_not_of>(table, opcode::logical_not);
-  table.by_opcode[static_cast<std::size_t>(opcode::select)][0] = select;
+  table.by_opcode[static_cast<std::size_t>(opcode::select)][0] = select<false, false>;
+  table.select[0][0] = select<false, false>;
+  table.select[0][1] = select<false, true>;
+  table.select[1][0] = select<true, false>;
+  table.select[1][1] = select<true, true>;
   const auto set = [&](tile_extra code, tile_function f) { table.extra[static_cast<std::size_t>(code)] = f; };
   set(tile_extra::copy, one_tile<copy_of>);
   set(tile_extra::spread, spread);
@@ -429,14 +318,16 @@ inline tile_table make_functions() {
   table.add[1][0] = tile_and_number<add_then<as_it_is>>;
   table.add[1][1] = tile_and_number<add_then<positive>>;
   table.transpose = transpose;
+  table.load_bytes = load_bytes;
+  table.store_bytes = store_bytes;
   set_multiply_add<false, false>(table);
   set_multiply_add<false, true>(table);
   set_multiply_add<true, false>(table);
   set_multiply_add<true, true>(table);
-  table.fold[static_cast<std::size_t>(row_fold::sum)] = fold_sum<as_it_is>;
-  table.fold[static_cast<std::size_t>(row_fold::sum_of_squares)] = fold_sum<squared>;
-  table.fold[static_cast<std::size_t>(row_fold::largest)] = fold_extreme<larger>;
-  table.fold[static_cast<std::size_t>(row_fold::smallest)] = fold_extreme<smaller>;
+  set_fold<sum_fold<as_it_is>>(table, row_fold::sum);
+  set_fold<sum_fold<squared>>(table, row_fold::sum_of_squares);
+  set_fold<extreme_fold<larger>>(table, row_fold::largest);
+  set_fold<extreme_fold<smaller>>(table, row_fold::smallest);
   return table;
 }
 
