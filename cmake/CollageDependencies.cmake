@@ -59,9 +59,13 @@ if(COLLAGE_WITH_PLACE)
     cmake_policy(SET CMP0167 NEW)  # Boost's own package file, not CMake's retired FindBoost
   endif()
   find_package(Boost 1.74 QUIET)
-  set(found ${Boost_FOUND})
+  find_package(SQLite3 3.31 QUIET)
+  find_package(nlohmann_json 3.10 QUIET)
+  if(Boost_FOUND AND SQLite3_FOUND AND nlohmann_json_FOUND)
+    set(found ON)
+  endif()
 endif()
-collage_part(PLACE "${found}" "the headers of Boost 1.74 or newer were not found (Debian 12: libboost1.81-dev, Ubuntu: libboost-dev).")
+collage_part(PLACE "${found}" "Boost's headers from 1.74, SQLite from 3.31 and nlohmann-json from 3.10 were not all found (Debian 12: libboost1.81-dev, Ubuntu: libboost-dev; both: libsqlite3-dev, nlohmann-json3-dev).")
 
 set(found OFF)
 if(COLLAGE_WITH_IO)
@@ -82,7 +86,7 @@ unset(found)
 if(COLLAGE_BUILD_PROGRAM OR COLLAGE_BUILD_TESTS OR COLLAGE_BUILD_EXAMPLES)
   if(NOT (COLLAGE_HAS_PLACE AND COLLAGE_HAS_IO))
     message(FATAL_ERROR "the program, the tests and the examples need the components place and io: install Boost's "
-                        "headers and nlohmann-json (tools/setup does), or configure with -DCOLLAGE_BUILD_PROGRAM=OFF "
+                        "headers, SQLite and nlohmann-json (tools/setup does), or configure with -DCOLLAGE_BUILD_PROGRAM=OFF "
                         "-DCOLLAGE_BUILD_TESTS=OFF -DCOLLAGE_BUILD_EXAMPLES=OFF.")
   endif()
 endif()

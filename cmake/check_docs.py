@@ -92,7 +92,7 @@ def check_compiles(block: Block, compiler: list[str], room: pathlib.Path) -> str
 def check_runs(block: Block, build: pathlib.Path, room: pathlib.Path) -> str:
     place = room / f"{block.page.stem}_{block.line}"
     place.mkdir()
-    environment = {**os.environ, "PATH": f"{build}{os.pathsep}{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": f"{build}{os.pathsep}{os.environ['PATH']}", "XDG_CACHE_HOME": str(room / "caches")}
     done = subprocess.run(["bash", "-euo", "pipefail", "-c", block.text], cwd=place, env=environment,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     return "" if done.returncode == 0 else f"{block.where}: exit {done.returncode} from\n{block.text}{done.stdout}"

@@ -106,6 +106,17 @@ class command {
             "By measuring, or by the order of the backends, where no plan is given")
         ->option_text("measure|priority")
         ->check(CLI::IsMember({"measure", "priority"}).description(""));
+    app_->add_option("--store", given_.store_file, "Where costs are kept; among the user's caches if not given")
+        ->option_text("FILE|none");
+    app_->add_option("--pin", given_.pins, "A node, operator or pattern for this backend alone; once for each")
+        ->option_text("WHAT=BACKEND")
+        ->allow_extra_args(false);
+    app_->add_option("--exclude", given_.exclusions, "A node, operator or pattern not for this backend; once for each")
+        ->option_text("WHAT=BACKEND")
+        ->allow_extra_args(false);
+    app_->add_option("--budget", given_.budget_s, "Seconds for placing; then the best so far is taken")
+        ->option_text("S")
+        ->check(check_seconds);
     app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
         ->option_text("N")
         ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));
@@ -126,6 +137,60 @@ class command {
   options& given_;
   int (*run_)(const options&);
 };
+
+/// The commands of `collage store`; answers their names.
+std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
+  std::vector<std::string> names;
+  const auto add = [&](const char* name, const char* about, const char* footer) {
+    names.emplace_back(name);
+    CLI::App* part = store.add_subcommand(name, about);
+    part->group("Commands");
+    part->footer(footer);
+    part->set_help_flag("-h,--help", "Print this page");
+    part->callback([&given, name] { given.store_action = name; });
+    part->add_option("--store", given.store_file, "Which store; collage/costs.db under the user's caches if not given")
+        ->option_text("FILE");
+    return part;
+  };
+  const auto filter = [&](CLI::App* part) {
+    part->add_option("--backend", given.store_backend, "Costs of this backend alone")->option_text("B");
+    part->add_flag("--refused", given.refused, "Costs that are refusals alone");
+    return part;
+  };
+  const auto file = [&](CLI::App* part, const char* about) {
+    part->add_option("FILE", given.store_word, about)->required()->option_text(" ");
+  };
+  filter(add("list", "List what was measured", "Example:\n  collage store list --backend onednn"))
+      ->add_option("TEXT", given.store_word, "Part of a label, a kernel or a pattern, or how an id begins")
+      ->option_text(" ");
+  add("show", "Print all that is known of some entries", "Example:\n  collage store show 322fb33d")
+      ->add_option("TEXT", given.store_word, "How an id begins, or part of a label, a kernel or a pattern")
+      ->required()
+      ->option_text(" ");
+  CLI::App* prune =
+      filter(add("prune", "Remove entries that meet every condition given; asks nothing",
+                 "Examples:\n  collage store prune --older-than 90\n  collage store prune --backend onednn "
+                 "--refused"));
+  prune->add_option("--older-than", given.older_than_days, "Measured more than so many days ago")
+      ->option_text("DAYS")
+      ->check(whole_number(0, 36500));
+  prune->add_flag("--other-machines", given.other_machines, "Measured on another processor than this machine's");
+  prune->add_flag("--damaged", given.damaged, "Also every entry that cannot be trusted, see collage store check");
+  file(add("export", "Write everything to a file of JSON", "Example:\n  collage store export costs.json"),
+       "The file to write");
+  file(add("import", "Add what an exported file has; the newer of two stays",
+           "Example:\n  collage store import costs.json"),
+       "The file to read");
+  file(add("merge", "Add what another store has; the newer of two stays",
+           "Example:\n  collage store merge other/costs.db"),
+       "The other store");
+  add("check", "Read all of the store and say whether it is sound", "Exit status 1 says that it is not.");
+  for (CLI::App* part : store.get_subcommands({})) {
+    part->add_flag("--json", given.json, "Print JSON");
+    part->add_flag("--quiet", given.quiet, "No progress and no notes on standard error");
+  }
+  return names;
+}
 
 [[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& help) {
   throw collage::error(collage::error_kind::invalid_argument, what, where, "see " + help + " --help");
@@ -158,7 +223,7 @@ command_line parse(int argc, char** argv) {
   app.require_subcommand(1);
 
   std::vector<command> commands;
-  commands.reserve(9);  // CLI11 keeps references into the elements
+  commands.reserve(10);  // CLI11 keeps references into the elements
   const auto add = [&](const char* name, int (*function)(const options&), const char* about,
                        const char* footer) -> command& {
     return commands.emplace_back(app, given, name, function, about, footer);
@@ -224,6 +289,10 @@ command_line parse(int argc, char** argv) {
   replay_command->add_option("--data", given.data_folder, "Where costs and placements lie, instead of those built in")
       ->option_text("FOLDER");
   replay_command.output();
+  command& store_command = add("store", store, "Look after the store of measured costs",
+                               "Examples:\n  collage store list --backend onednn\n  collage store check\n\n"
+                               "`collage store COMMAND --help` tells a command's options.");
+  const std::vector<std::string> store_commands = add_store_commands(*store_command.operator->(), given);
 
   // Said here, because CLI11 would only say that a command is missing.
   std::string names;
@@ -239,8 +308,23 @@ command_line parse(int argc, char** argv) {
   if (!known && first != "-h" && first != "--help" && first != "--version")
     refuse("there is no option " + first + " before the command", "command line", "collage");
 
-  const std::string where = known ? first : "command line";
-  const std::string help = known ? "collage " + first : "collage";
+  std::string where = known ? first : "command line";
+  std::string help = known ? "collage " + first : "collage";
+  if (first == "store") {
+    const std::string second = argc > 2 ? argv[2] : "";
+    const bool is_command = std::find(store_commands.begin(), store_commands.end(), second) != store_commands.end();
+    std::string list;
+    for (const std::string& name : store_commands) list += (list.empty() ? "" : ", ") + name;
+    if (second.empty()) refuse("no command is given, and there are " + list, where, help);
+    if (!is_command && second != "-h" && second != "--help")
+      refuse((second.front() == '-' ? "there is no option " + second + " before the command"
+                                    : "there is no command " + second + ", but " + list),
+             where, help);
+    if (is_command) {
+      where += " " + second;
+      help += " " + second;
+    }
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // help and version

@@ -15,5 +15,6 @@ int bench(const options& given);
 int explain(const options& given);
 int verify(const options& given);
 int replay_placements(const options& given);
+int store(const options& given);
 
 }  // namespace program

@@ -18,6 +18,8 @@ struct options {
   bool json = false;
   bool quiet = false;
   std::string plan_file;
+  std::vector<std::string> pins, exclusions;  ///< WHAT=BACKEND
+  double budget_s = 0;                        ///< 0: as long as it takes
   // backends
   bool coverage = false;
   // inspect
@@ -31,6 +33,13 @@ struct options {
   // replay
   std::vector<std::string> networks;  ///< empty: all
   std::string costs_file, data_folder;
+  // store
+  std::string store_action;   ///< list, show, prune, export, import, merge, check
+  std::string store_file;     ///< empty: the default one
+  std::string store_word;     ///< what to list or show, or the other file
+  std::string store_backend;  ///< empty: all
+  int older_than_days = -1;   ///< -1: not given
+  bool refused = false, other_machines = false, damaged = false;
 };
 
 }  // namespace program
