@@ -138,13 +138,13 @@ void report(const char* name, const c::graph& network, int threads) {
   const c::plan forward = c::place(network, c::table_of<with<forward_only>>, options);
   const c::plan combined = c::place(network, c::table_of<with<c::stacked>>, options);
   const std::vector<const c::placement*> all{&plain.chosen, &forward.chosen, &combined.chosen};
-  const c::comparison times = c::compare_placements(network, all, c::table_of<with<c::stacked>>, threads, 10, 1,
-                                                    std::make_shared<c::packed_weights>());
+  const std::vector<c::plan_run> runs = c::compare_placements(network, all, c::table_of<with<c::stacked>>, threads, 10,
+                                                              1, std::make_shared<c::packed_weights>());
   std::printf("| %s | %zu |", name, network.nodes().size());
   for (std::size_t i = 0; i < all.size(); ++i) {
     const figures f = count(network, *all[i]);
     std::printf(" %zu (%zu, %zu) / %.1f / %.2f |", f.kernels, f.of_stacked, f.several_outputs, f.megabytes,
-                times.runs[i].median_ms);
+                runs[i].median_ms);
   }
   std::printf("\n");
   std::fflush(stdout);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
+#include <collage/measure/drift.hpp>
 #include <collage/measure/timing.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/run/backend_table.hpp>
@@ -20,40 +21,72 @@ namespace collage::inline v0 {
 /// What is going on, for a line of progress.
 struct place_progress {
   const char* stage = "";  ///< "measuring", "comparing"
-  std::string what;        ///< the group being measured
+  std::string what;        ///< the group being measured, or what runs end to end
   std::size_t done = 0;
-  std::size_t remaining = 0;
-  double best_ms = 0;  ///< cost of the best placement over what is measured so far; 0 while nodes lack a cost
+  std::size_t remaining = 0;  ///< at most so many; groups that can no longer be part of the best placement are skipped
+  double remaining_s = 0;     ///< roughly, if all of these are measured; 0 while nothing is known
+  double best_ms = 0;         ///< cost of the best placement over what is measured so far; 0 while nodes lack a cost
 };
 
 /// What happened, beyond the plan itself.
 struct place_report {
   std::size_t candidates = 0;  ///< at all places of the network
   std::size_t distinct = 0;    ///< different ones
-  std::size_t measured = 0;
+  std::size_t measured = 0;    ///< of these, now
+  std::size_t from_store = 0;  ///< of these, at an earlier time
+  std::size_t skipped = 0;     ///< of these, because they could not be part of the best placement, or for want of time
+  std::size_t refused = 0;     ///< of these, because there is no kernel or it is wrong
   std::vector<place_refusal> refusals;
-  std::size_t states = 0, transitions = 0;  ///< of the search
+  std::size_t states = 0, transitions = 0;  ///< of the last search
+  std::size_t searches = 0;                 ///< the last one and those before it, with fewer costs known
+  bool interrupted = false;                 ///< the time was up, or somebody said stop: the plan is the best so far
   double measuring_s = 0, search_ms = 0, comparing_s = 0;
+  double waited_s = 0;   ///< of these, until the machine was calm
+  std::string where;     ///< "in a worker", or "in this process" and why
+  std::string unstored;  ///< why what was measured could not be put into the store; empty where it was
+};
+
+/// Says by whom nodes may be run.
+struct place_rule {
+  enum class action : std::uint8_t { pin, exclude } act = action::pin;  ///< only by this backend, or never
+  std::string backend;
+  std::string what;  ///< the name of a node or operator kind; else of a pattern of the backend
 };
 
 struct place_options {
   std::string network = "network";         ///< a name for people
   std::vector<std::string> backends = {};  ///< names to use; all of the set when empty
+  std::vector<place_rule> rules = {};      ///< hold for everything that is compared, single backends excepted
   int threads = 0;                         ///< 0: as many as the process may use
   std::uint64_t seed = 1;                  ///< of the random inputs kernels are checked and timed with
   timing_options timing = {};
-  double compare_s = 3;  ///< for the end-to-end comparison with every single backend
+  drift_options drift = {};
+  double compare_s = 3;  ///< for end-to-end runs against every single backend
   /// false: nothing runs; the first backend of the set that takes a node and can build its kernel gets it, its largest
   /// patterns first, as engines with a priority list do. Such a plan has no costs, no certificate and no comparison.
   bool measure = true;
+  /// A file of costs measured at earlier times, which are not measured again, and of those measured now
+  /// (measure/store.hpp); none where it is empty. One process at a time measures with a store.
+  std::string store = {};
+  /// Where main calls `collage::worker` (place/worker.hpp), kernels are measured in a process of their own.
+  bool workers = true;
+  double worker_timeout_s = 60;  ///< for one step of one kernel; then it is refused
+  /// A plan of this network made earlier: it runs in the comparison, too, and is handed out where it is faster.
+  const plan* previous = nullptr;
+  /// Seconds for all of it; 0 means as long as it takes. When they are over, the best placement over what was measured
+  /// is handed out. They do not hold before every node has one kernel.
+  double budget_s = 0;
+  /// Asked between measurements: true ends placing as the budget does.
+  std::function<bool()> stop = {};
   std::function<void(const place_progress&)> progress = {};
   place_report* report = nullptr;
 };
 
-/// Measures every distinct candidate of the backends, finds the cheapest placement exactly, compares it end to end with
-/// every single-backend placement, and hands out the faster one. The network's constants must have contents
-/// (`graph::bind`, `fill_constants`). Errors: constants without contents; an unknown backend name; no backend available;
-/// nodes that no backend takes, all in one message with who refused and why; a network with unknown extents.
+/// Measures the distinct candidates of the backends that can be part of the best placement, finds it exactly, runs it end
+/// to end against every single-backend placement and the previous plan, measures its kernels within these runs, searches
+/// again with what that showed, and hands out the fastest. The network's constants must have contents (`graph::bind`,
+/// `fill_constants`). Errors: constants without contents; an unknown backend name; no backend available; nodes that no
+/// backend takes, all in one message with who refused and why; a network with unknown extents; a rule that names nothing.
 plan place(const graph& network, backend_table backends, const place_options& options = {});
 
 /// The same over a backend set: `auto plan = place<backend_set<eigen, onednn>>(network);`.

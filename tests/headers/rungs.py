@@ -83,7 +83,7 @@ def complaints(top: pathlib.Path, compiler: str, path: pathlib.Path) -> list[str
 
     if rung == "implementations" or header.endswith(".inl.hpp"):
         return wrong  # the one is compiled in src/ with the library that it may read, the other is its header's second half
-    done = subprocess.run([compiler, "-std=c++20", "-M", "-x", "c++", "-I", str(top), str(path)], capture_output=True, text=True)
+    done = subprocess.run([compiler, "-std=c++20", "-fopenmp", "-M", "-x", "c++", "-I", str(top), str(path)], capture_output=True, text=True)
     if done.returncode != 0:
         return [*wrong, f"{header} cannot be preprocessed alone: {done.stderr}"]
     read = done.stdout.replace("\\\n", " ").split()[1:]

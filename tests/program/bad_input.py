@@ -35,6 +35,14 @@ class CommandLine(Case):
         for text in ("-1", "x", "nan", "1e9"):
             self.refused("bench", BERT, "--seconds", text, saying="is not a number of seconds")
 
+    def test_rules(self):
+        for text in ("softmax", "softmax=", "=eigen", ""):
+            self.refused("bench", BERT, "--pin", text, saying=f"--pin: '{text}' is not WHAT=BACKEND")
+        self.refused("bench", BERT, "--exclude", "softmax=nobody", saying="nobody")
+        backend = placed_backends()[0]
+        self.refused("bench", BERT, "--quiet", "--exclude", f"nothing={backend}", saying="exclude nothing: is no node of the network")
+        self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}", saying="--pin and --exclude are for making one")
+
     def test_networks(self):
         for name in ("zoo:nothing", "zoo:", "bert-paper", "", "zoo:bert-paper\nx"):
             for command in ("inspect", "run", "bench", "explain", "verify"):

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pty
+import signal
 import subprocess
 import unittest
 
@@ -35,7 +36,8 @@ class Pages(Case):
         page = self.succeeds("--help").stdout
         self.fits_page(page)
         self.assertIn("Examples:", page)
-        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "verify", "replay"):
+        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "verify", "replay",
+                        "store"):
             self.assertIn(f"  {command} ", page)
             self.fits_page(self.succeeds(command, "--help").stdout)
         self.assertRegex(self.succeeds("--version").stdout, r"\Acollage \d+\.\d+\.\d+\n\Z")
@@ -117,7 +119,7 @@ class Placed(Case):
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
         plan = json.loads(pathlib.Path(self.plan).read_text())
-        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 1, BERT, 1))
+        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 2, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
         self.assertEqual([r["name"] for r in plan["runs"]], ["plan", *self.backends])
         self.assertLessEqual(plan["lower_bound_ms"], plan["chosen"]["cost_ms"])
@@ -127,8 +129,36 @@ class Placed(Case):
     def test_tune_says_json(self):
         done = self.json_of("tune", MOBILENET, "--plan", self.path("m.json"), "--backends", self.complete, "--threads", "1")
         self.assertEqual((done["network"], done["plan"], done["threads"]), (MOBILENET, self.path("m.json"), 1))
-        # A plan over one backend is that backend's own: it runs once, and the two share the figure.
-        self.assertEqual(done["runs"][0]["median_ms"], done["runs"][1]["median_ms"])
+        self.assertEqual([r["name"] for r in done["runs"]], ["plan", self.complete])
+        self.assertEqual(done["best_single"], self.complete)
+        self.assertGreater(done["measured"], 0)
+        self.assertEqual(done["distinct"], done["measured"] + done["from_store"] + done["skipped"] + done["refused"])
+
+    def test_what_is_in_the_store_is_not_measured_again(self):
+        words = ("tune", BERT, "--plan", self.path("again.json"), "--backends", self.complete, "--threads", "1")
+        store = ("--store", self.path("costs.db"))
+        first = self.json_of(*words, *store)
+        self.assertGreater(first["measured"], 0)
+        self.assertEqual((first["from_store"], first["store"]), (0, self.path("costs.db")))
+        second = self.json_of(*words, *store)
+        self.assertEqual((second["measured"], second["from_store"]), (0, first["measured"]))
+        self.assertEqual([r["name"] for r in second["runs"]], ["plan", self.complete, "previous"])
+        listed = self.json_of("store", "list", *store)
+        self.assertEqual(len(listed["costs"]), first["measured"] + first["refused"])
+        none = self.json_of(*words, "--store", "none", "--budget", "0.01")
+        self.assertEqual((none["from_store"], none["store"], none["interrupted"]), (0, None, True))
+
+    def test_interrupted_it_leaves_a_plan(self):
+        plan = self.path("interrupted.json")
+        words = [PROGRAM, "tune", MOBILENET, "--plan", plan, "--threads", "1", "--store", self.path("interrupted.db")]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as tuning:
+            tuning.stderr.readline()  # it measures
+            tuning.send_signal(signal.SIGINT)
+            said, told = tuning.communicate(timeout=300)
+        self.assertEqual(tuning.returncode, 0, told)
+        self.assertIn("the best placement so far", " ".join(said.split()))
+        self.json_of("explain", MOBILENET, "--plan", plan)
+        self.assertEqual(self.json_of("store", "check", "--store", self.path("interrupted.db"))["problems"], [])
 
     def test_bench(self):
         done = self.json_of("bench", BERT, "--plan", self.plan, "--seconds", "1")
@@ -136,7 +166,7 @@ class Placed(Case):
         self.assertEqual((done["network"], done["threads"], done["precision"]), (BERT, 1, "fp32"))
         self.assertEqual([p["name"] for p in done["plans"]], ["plan", *self.backends])
         for p in done["plans"]:
-            self.assertEqual(list(p), ["name", "median_ms", "low_ms", "high_ms", "runs"])
+            self.assertEqual(list(p), ["name", "median_ms", "low_ms", "high_ms", "runs", "ratio", "ratio_low", "ratio_high"])
             self.assertTrue(0 < p["low_ms"] <= p["median_ms"] <= p["high_ms"])
             self.assertGreaterEqual(p["runs"], 2)  # one that is far behind runs no more
         best = min(done["plans"][1:], key=lambda p: p["median_ms"])

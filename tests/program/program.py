@@ -14,10 +14,14 @@ BERT, MOBILENET = "zoo:bert-paper", "zoo:mobilenet-v2"
 BERT_SHAPE = (1, 64, 256)
 
 
+# What is measured is kept for the tests of one file, and not among the user's own.
+CACHES = tempfile.TemporaryDirectory()
+
+
 def environment(**more):
     plain = {k: v for k, v in os.environ.items() if k not in ("NO_COLOR", "TERM")}
     # Tests share few cores: waiting threads must not spin.
-    return {**plain, "OMP_WAIT_POLICY": "passive", **more}
+    return {**plain, "OMP_WAIT_POLICY": "passive", "XDG_CACHE_HOME": CACHES.name, **more}
 
 
 def collage(*words, timeout=500, **options):

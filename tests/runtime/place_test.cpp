@@ -10,7 +10,12 @@
 
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 #include <string>
+#include <system_error>
 #include <thread>
 
 #include "loops_backend.hpp"
@@ -344,6 +349,141 @@ TEST(place, all_nodes_that_nobody_takes_are_named_at_once) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("exp_2 (exp float32[2x8]) is in no backend's patterns"), std::string::npos) << text;
+}
+
+/// A folder of the test's own, gone with it.
+struct room {
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("collage_place_" + std::to_string(::getpid()));
+  room() { std::filesystem::create_directories(folder); }
+  ~room() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+  std::string path(const char* name) const { return (folder / name).string(); }
+};
+
+TEST(place, what_a_store_has_is_not_measured_again) {
+  const room here;
+  const c::graph network = block();
+  c::place_report first, second;
+  c::place_options o = quick();
+  o.store = here.path("costs.db");
+  o.report = &first;
+  const c::plan before = c::place<c::backend_set<slow, liar, loops>>(network, o);
+  EXPECT_GT(first.measured, 0U);
+  EXPECT_EQ(first.from_store, 0U);
+  EXPECT_EQ(first.unstored, "");
+  o.report = &second;
+  const c::plan after = c::place<c::backend_set<slow, liar, loops>>(network, o);
+  EXPECT_EQ(second.measured, 0U);
+  EXPECT_EQ(second.from_store, first.measured);
+  EXPECT_EQ(second.refused, first.refused);  // liar's wrong results are not found out twice
+  EXPECT_EQ(second.skipped, first.skipped);
+  EXPECT_EQ(after.first_cost_ms, before.first_cost_ms);
+  // Another number of threads is another measurement.
+  o.threads = 2;
+  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  EXPECT_EQ(second.from_store, 0U);
+  // A file that is no store is told before anything is measured.
+  std::ofstream(here.path("text")) << "no store";
+  o.store = here.path("text");
+  EXPECT_NE(message_of([&] { (void)c::place<c::backend_set<loops>>(network, o); }, 2).find(o.store), std::string::npos);
+}
+
+TEST(place, a_backend_that_joins_is_measured_against_what_is_known) {
+  const room here;
+  const c::graph network = block();
+  c::place_report report;
+  c::place_options o = quick();
+  o.store = here.path("costs.db");
+  o.report = &report;
+  (void)c::place<c::backend_set<loops>>(network, o);
+  const std::size_t known = report.measured;
+  const c::plan both = c::place<c::backend_set<slow, loops>>(network, o);
+  EXPECT_EQ(report.from_store, known);
+  EXPECT_GT(report.measured, 0U);
+  for (const c::plan_group& g : both.chosen.groups) EXPECT_NE(g.backend, "slow");
+}
+
+TEST(place, ends_when_it_is_told_to_with_the_best_so_far) {
+  const c::graph network = block();
+  c::place_report report;
+  c::place_options o = quick();
+  o.report = &report;
+  o.stop = [] { return true; };
+  const c::plan p = c::place<c::backend_set<slow, loops>>(network, o);
+  EXPECT_TRUE(report.interrupted);
+  EXPECT_GT(report.skipped, 0U);  // groups of several operators
+  EXPECT_NO_THROW(c::dynamic_engine(network, p.chosen, c::table_of<c::backend_set<slow, loops>>, 1));
+  o.stop = {};
+  o.budget_s = 1e-9;
+  (void)c::place<c::backend_set<slow, loops>>(network, o);
+  EXPECT_TRUE(report.interrupted);
+  o.budget_s = 3600;
+  (void)c::place<c::backend_set<slow, loops>>(network, o);
+  EXPECT_FALSE(report.interrupted);
+}
+
+TEST(place, rules_pin_and_exclude) {
+  const c::graph network = block();
+  using set = c::backend_set<slow, loops>;
+  const auto who_runs = [&](const c::plan& p, const std::string& kind) {
+    std::string who;
+    for (const c::plan_group& g : p.chosen.groups)
+      for (const std::uint32_t n : g.nodes)
+        if (network.node(n).kind->name == kind) who += g.backend + " ";
+    return who;
+  };
+  c::place_options o = quick();
+  o.rules = {{c::place_rule::action::pin, "slow", "relu"}};
+  const c::plan pinned = c::place<set>(network, o);
+  EXPECT_NE(who_runs(pinned, "relu").find("slow"), std::string::npos);
+  EXPECT_EQ(who_runs(pinned, "relu").find("loops"), std::string::npos);
+  o.rules = {{c::place_rule::action::exclude, "loops", "relu"}};
+  EXPECT_EQ(who_runs(c::place<set>(network, o), "relu").find("loops"), std::string::npos);
+  o.rules = {{c::place_rule::action::exclude, "loops", "add_relu"}};
+  for (const c::plan_group& g : c::place<set>(network, o).chosen.groups) EXPECT_NE(g.pattern, "add_relu");
+  o.rules = {{c::place_rule::action::pin, "slow", "nothing_of_that_name"}};
+  EXPECT_EQ(
+      message_of([&] { (void)c::place<set>(network, o); }, 2),
+      "pin nothing_of_that_name: is no node of the network, no operator in it and no pattern of slow; see `collage "
+      "inspect` and `collage backends`");
+  o.rules = {{c::place_rule::action::exclude, "nobody", "relu"}};
+  EXPECT_EQ(message_of([&] { (void)c::place<set>(network, o); }, 2),
+            "exclude relu: there is no backend nobody; name one of this program");
+}
+
+TEST(place, the_previous_plan_takes_part) {
+  const c::graph network = block();
+  using set = c::backend_set<slow, loops>;
+  c::plan previous = c::place<set>(network, quick());
+  previous.chosen = previous.singles[0];  // of slow: it must not win
+  c::place_options o = quick();
+  o.previous = &previous;
+  const c::plan p = c::place<set>(network, o);
+  ASSERT_EQ(p.runs.back().name, "previous");
+  EXPECT_GT(p.runs.back().ratio, 1);
+  EXPECT_NE(p.origin, "previous");
+  // One of another network is left out, and one that cannot be built any more.
+  previous.chosen.groups[0].pattern = "gone";
+  EXPECT_NE(c::place<set>(network, o).runs.back().name, "previous");
+  previous.fingerprint ^= 1;
+  EXPECT_NE(c::place<set>(network, o).runs.back().name, "previous");
+}
+
+TEST(place, groups_say_what_would_run_instead) {
+  const c::plan p = c::place<c::backend_set<slow, loops>>(block(), quick());
+  bool any = false;
+  for (const c::plan_group& g : p.chosen.groups) {
+    if (g.backend == c::alias_backend) continue;
+    EXPECT_FALSE(g.why.empty());
+    any = any || g.regret_ms >= 0;
+    EXPECT_EQ(g.regret_ms >= 0, !g.instead.empty());
+    EXPECT_LE(g.low_ms, g.cost_ms + 1e-12);
+    EXPECT_GE(g.high_ms, g.cost_ms - 1e-12);
+  }
+  EXPECT_TRUE(any);
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ c::plan example(const c::graph& g) {
   p.backends = {{"one", "1.2.3", "details of one"}, {"two", "", ""}};
   p.chosen.name = "plan";
   p.chosen.cost_ms = 0.625;
-  p.chosen.groups = {{"one",
+  c::plan_group first{"one",
                       "conv_relu",
                       2,
                       "kernel a",
@@ -67,17 +67,34 @@ c::plan example(const c::graph& g) {
                       0.5,
                       0.25,
                       0.75,
-                      {{"two", "conv_relu", "kernel b", 1.5}, {"two", "other", "c", 2}},
-                      {}},
-                     {c::alias_backend, "reshape", 0, "view", {2}, 0, 0, 0, {}, {}},
-                     {"two", "tanh", 0, "kernel d", {3}, 0.125, 0.0625, 0.25, {}, {}}};
+                      0.375,
+                      {},
+                      0.125,
+                      "two conv, two relu",
+                      "without it the network costs more",
+                      {}};
+  first.runners_up = {{"two", "conv_relu", "kernel b", 1.5}, {"two", "other", "c", 2}};
+  c::plan_group view, last;
+  view.backend = c::alias_backend;
+  view.pattern = "reshape";
+  view.kernel = "view";
+  view.nodes = {2};
+  last.backend = "two";
+  last.pattern = "tanh";
+  last.kernel = "kernel d";
+  last.nodes = {3};
+  last.cost_ms = 0.125;
+  last.low_ms = 0.0625;
+  last.high_ms = 0.25;
+  p.chosen.groups = {first, view, last};
   c::placement single = p.chosen;
   single.name = "one";
   single.borrowed = {"tanh_3"};
   p.singles = {single};
   p.lower_bound_ms = 0.5;
   p.optimal = true;
-  p.runs = {{"plan", 1.5, 1.25, 2, 20}, {"one", 2.5, 2.25, 3, 20}};
+  p.first_cost_ms = 0.75;
+  p.runs = {{"plan", 1.5, 1.25, 2, 20, 1, 1, 1}, {"one", 2.5, 2.25, 3, 20, 1.5, 1.25, 2}};
   p.origin = "one";
   return p;
 }
@@ -98,6 +115,10 @@ void expect_equal(const c::placement& a, const c::placement& b) {
     EXPECT_EQ(x.cost_ms, y.cost_ms);
     EXPECT_EQ(x.low_ms, y.low_ms);
     EXPECT_EQ(x.high_ms, y.high_ms);
+    EXPECT_EQ(x.alone_ms, y.alone_ms);
+    EXPECT_EQ(x.regret_ms, y.regret_ms);
+    EXPECT_EQ(x.instead, y.instead);
+    EXPECT_EQ(x.why, y.why);
     ASSERT_EQ(x.runners_up.size(), y.runners_up.size());
     for (std::size_t r = 0; r < x.runners_up.size(); ++r) {
       EXPECT_EQ(x.runners_up[r].backend, y.runners_up[r].backend);
@@ -151,6 +172,9 @@ TEST_F(plan_file, holds_everything) {
     EXPECT_EQ(before.runs[i].low_ms, after.runs[i].low_ms);
     EXPECT_EQ(before.runs[i].high_ms, after.runs[i].high_ms);
     EXPECT_EQ(before.runs[i].runs, after.runs[i].runs);
+    EXPECT_EQ(before.runs[i].ratio, after.runs[i].ratio);
+    EXPECT_EQ(before.runs[i].ratio_low, after.runs[i].ratio_low);
+    EXPECT_EQ(before.runs[i].ratio_high, after.runs[i].ratio_high);
   }
   EXPECT_EQ(before.origin, after.origin);
 }
@@ -190,7 +214,7 @@ TEST_F(plan_file, refuses_files_that_are_no_plans) {
   refused("{}", "is not a plan");
   refused("{\"format\": 3}", "is not a plan");
   refused("{\"format\": \"collage plan\"}", "version is missing");
-  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 1");
+  refused("{\"format\": \"collage plan\", \"version\": 1}", "has version 1 of the plan format, which is not version 2");
   refused("{\"format\": \"collage plan\", \"version\": \"1\"}", "version is not a whole number");
 }
 
@@ -219,7 +243,8 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
       if (place.empty() && key == "format") continue;
       const std::string full = (place.empty() ? "" : place + ".") + key;
       refused([&](c::json& j) { at(j).erase(key); }, full + " is missing");
-      refused([&](c::json& j) { at(j)[key] = nullptr; }, full + " is n");
+      if (key != "regret_ms")  // null where it is not known
+        refused([&](c::json& j) { at(j)[key] = nullptr; }, full + " is n");
       const bool is_object = item.value().is_object();
       refused([&](c::json& j) { at(j)[key] = is_object ? c::json::array() : c::json::object(); }, full + " is n");
     }
@@ -233,6 +258,7 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
   every_member("chosen.groups[0].runners_up[1]",
                [](c::json& j) -> c::json& { return j["chosen"]["groups"][0]["runners_up"][1]; });
 
+  refused([](c::json& j) { j["chosen"]["groups"][0]["regret_ms"] = -1; }, "chosen.groups[0].regret_ms is negative");
   refused([](c::json& j) { j["threads"] = 0; }, "threads is not a whole number from 1 to 1024");
   refused([](c::json& j) { j["threads"] = 1.5; }, "threads is not a whole number");
   refused([](c::json& j) { j["threads"] = 1000000; }, "threads is not a whole number");

@@ -133,7 +133,7 @@ TEST(cost_source, stored_costs_answer_for_the_candidate_of_the_tag) {
   candidates.list[1].group = 1;
   candidates.list[2].backend = 1;
   collage::cost_table table;
-  table[collage::key_of(candidates, candidates.list[0])].time.median_ms = 2.5;
+  table[collage::key_of(candidates, candidates.list[0])].alone_ms = 2.5;
   table[collage::key_of(candidates, candidates.list[1])].refusal = "wrong result";
   const collage::stored_costs stored(candidates, table);
   EXPECT_EQ(stored.cost_of({.tag = 0}).ms, 2.5);

@@ -24,7 +24,10 @@ void add_groups(table& page, const c::graph& network, const c::placement& groups
   for (const c::plan_group& g : groups.groups) {
     if (g.backend == c::alias_backend) continue;
     std::string other = "none", behind;
-    if (!g.runners_up.empty()) {
+    if (g.regret_ms >= 0) {
+      other = g.instead;
+      behind = format_number("%.4f", g.regret_ms);
+    } else if (!g.runners_up.empty()) {
       const c::plan_alternative& r = g.runners_up.front();
       other = r.backend == g.backend ? r.kernel : r.backend;
       behind = format_number("%.4f", r.cost_ms - g.cost_ms);
@@ -128,7 +131,7 @@ int explain(const options& given) {
   const auto heading = [](const char* text) { return "\n" + paint(colour::bold, text) + "\n"; };
   std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + groups_table(p);
   page += "\n" + totals_table(p.made) + "\n" + wrap(certificate_text(p.made), 0);
-  if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs, ratios_to_first(p.made.runs));
+  if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string borrowed = borrowed_text(p.made, static_cast<std::size_t>(-1)); !borrowed.empty())
     page += heading("What single backends leave to others") + borrowed;
   if (!p.refusals.empty()) page += heading("What backends refused") + refusals_text(p.refusals);

@@ -142,7 +142,7 @@ result run_engine(const c::dynamic_engine& engine, c::run_buffers& memory, bool 
   return r;
 }
 
-/// Times of the steps beside those that the plan rests on, which were measured one kernel at a time.
+/// Times of the steps beside those that the plan rests on.
 std::string profile_table(const c::dynamic_engine& engine, const placed& p, const std::vector<double>& steps_ms) {
   std::vector<double> planned_ms;
   for (const c::plan_group& g : p.made.chosen.groups)

@@ -4,6 +4,11 @@
 #include "terminal.hpp"
 
 #include <collage/io/plan_file.hpp>
+#include <collage/place/compare.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
 
 namespace program {
 
@@ -11,32 +16,59 @@ int tune(const options& given) {
   namespace c = collage;
   check(given);
   c::check_writable(given.plan_file);  // before minutes of measuring
-  const placed p = place_now(given);
+  const placed p = place_now(given, purpose::tuning);
   c::save_plan(p.made, p.network, given.plan_file);
   if (!given.quiet) note_spread(p.made.runs);
   if (given.json) {
     const c::json runs = c::runs_to_json(p.made.runs);
+    const std::size_t best = c::best_single(p.made.runs);
     print(c::to_text({{"network", p.made.network},
                       {"plan", given.plan_file},
+                      {"store", p.store.empty() ? c::json() : c::json(p.store)},
                       {"threads", p.made.threads},
                       {"precision", p.made.precision},
                       {"seconds", c::rounded(p.seconds)},
+                      {"waited_s", c::rounded(p.waited)},
                       {"candidates", p.candidates},
-                      {"kernels", p.kernels},
+                      {"distinct", p.distinct},
+                      {"measured", p.kernels},
+                      {"from_store", p.from_store},
+                      {"skipped", p.skipped},
+                      {"interrupted", p.interrupted},
+                      {"refused", p.refused_kernels},
                       {"cost_ms", c::rounded(p.made.chosen.cost_ms)},
                       {"lower_bound_ms", c::rounded(p.made.lower_bound_ms)},
                       {"optimal", p.made.optimal},
+                      {"first_cost_ms", c::rounded(p.made.first_cost_ms)},
+                      {"additive_error", c::rounded(prediction_error(p.made))},
                       {"origin", p.made.origin},
+                      {"gap", p.made.chosen.cost_ms > 0
+                                  ? c::rounded(std::max(0.0, 1 - p.made.lower_bound_ms / p.made.chosen.cost_ms))
+                                  : 0.0},
+                      {"best_single", best == 0 ? c::json() : c::json(p.made.runs[best].name)},
+                      {"ratio", best == 0 ? 1.0 : c::rounded(p.made.runs[best].ratio)},
                       {"runs", runs}}));
     return 0;
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";
-  page += wrap("Measured " + std::to_string(p.kernels) + " kernels for " + std::to_string(p.candidates) +
-                   " places in " + format_number("%.1f s", p.seconds) +
-                   (p.refused_kernels == 0 ? "" : ", and refused " + std::to_string(p.refused_kernels)) + ". " +
-                   certificate_text(p.made),
-               0);
-  page += "\n" + runs_table(p.made, p.made.runs, ratios_to_first(p.made.runs));
+  page +=
+      wrap("Measured " + std::to_string(p.kernels) + " kernels for " + std::to_string(p.candidates) + " places in " +
+               format_number("%.1f s", p.seconds) +
+               (p.waited < 1 ? "" : ", of which " + format_number("%.0f s", p.waited) + " until the machine was calm") +
+               (p.refused_kernels == 0 ? "" : ", and refused " + std::to_string(p.refused_kernels)) + ". " +
+               certificate_text(p.made),
+           0);
+  page += "\n" + runs_table(p.made, p.made.runs);
+  if (p.interrupted)
+    page +=
+        wrap("It was ended before everything was measured: this is the best placement so far. Tune again to go on.", 0);
+  if (!p.made.runs.empty())
+    page += "\n" + wrap("The sum of the groups' costs is " +
+                            format_number("%.1f %%", 100 * std::abs(prediction_error(p.made))) +
+                            (prediction_error(p.made) < 0 ? " below" : " above") +
+                            " the plan's time end to end; before anything had run within the network it was " +
+                            format_number("%.3f ms", p.made.first_cost_ms) + ".",
+                        0);
   page += "\nThe plan is in " + given.plan_file + ".\n";
   print(page);
   return 0;

@@ -1,5 +1,6 @@
 // The program `collage`: reads the command line, runs one command, and turns errors into a sentence and an exit code:
 // 2 for the user's mistakes, 1 for failures.
+#include "backends.hpp"
 #include "command_line.hpp"
 #include "commands.hpp"
 #include "terminal.hpp"
@@ -8,6 +9,7 @@
 #include <unistd.h>
 
 #include <collage/error.hpp>
+#include <collage/place/worker.hpp>
 
 #include <csignal>
 #include <exception>
@@ -25,6 +27,7 @@ void occupy_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (collage::worker(program::backends(), argc, argv)) return 0;
   occupy_streams();
   std::signal(SIGPIPE, SIG_IGN);  // print() handles a reader that went away
   try {

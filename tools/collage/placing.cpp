@@ -5,12 +5,17 @@
 #include "terminal.hpp"
 
 #include <collage/io/plan_file.hpp>
+#include <collage/measure/store.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/processor.hpp>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <optional>
 #include <set>
+#include <system_error>
 #include <utility>
 
 namespace program {
@@ -37,7 +42,70 @@ std::string joined(const std::set<std::string>& names) {
   return text;
 }
 
+/// The store that the options name; without a name, the user's.
+std::string store_of(const options& given) {
+  if (given.store_file == "none") return {};
+  if (!given.store_file.empty()) return given.store_file;
+  try {
+    return c::default_store_path();
+  } catch (const c::error& e) {
+    if (!given.quiet) complain(std::string("note: nothing is kept of what is measured: ") + e.what());
+    return {};
+  }
+}
+
+/// The rules that the options state, each as WHAT=BACKEND.
+std::vector<c::place_rule> rules_of(const options& given) {
+  std::vector<c::place_rule> rules;
+  const auto add = [&](const std::vector<std::string>& list, c::place_rule::action act, const char* option) {
+    for (const std::string& text : list) {
+      const std::size_t equals = text.rfind('=');
+      if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
+        throw c::error(c::error_kind::invalid_argument, "'" + text + "' is not WHAT=BACKEND", option,
+                       "name a node, an operator or a pattern, and a backend, as in softmax=eigen");
+      check_backend_names({text.substr(equals + 1)});
+      rules.push_back({act, text.substr(equals + 1), text.substr(0, equals)});
+    }
+  };
+  add(given.pins, c::place_rule::action::pin, "--pin");
+  add(given.exclusions, c::place_rule::action::exclude, "--exclude");
+  return rules;
+}
+
+/// The plan that the file to be written holds now, if it is one of this network.
+std::optional<c::plan> previous_plan(const options& given, const c::graph& network) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(given.plan_file, ignored)) return {};
+  try {
+    return c::load_plan(given.plan_file, network);
+  } catch (const c::error& e) {
+    if (!given.quiet) complain(std::string("note: there is no previous plan to compare with: ") + e.what());
+    return {};
+  }
+}
+
+/// While it lives, the first Ctrl-C is noted, and the second ends the program.
+class interrupts {
+ public:
+  interrupts() : before_(std::signal(SIGINT, note)) {}
+  interrupts(const interrupts&) = delete;
+  interrupts& operator=(const interrupts&) = delete;
+  ~interrupts() { std::signal(SIGINT, before_); }
+  static bool any() { return noted_ != 0; }
+
+ private:
+  static void note(int) {
+    noted_ = 1;
+    std::signal(SIGINT, SIG_DFL);
+  }
+  static inline volatile std::sig_atomic_t noted_ = 0;
+  void (*before_)(int);
+};
+
 placed read_plan(const options& given) {
+  if (!given.pins.empty() || !given.exclusions.empty())
+    throw c::error(c::error_kind::invalid_argument, "is a plan, and --pin and --exclude are for making one",
+                   given.plan_file, "leave them out, or tune with them");
   placed p;
   p.network = load_ready_network(given);
   p.made = c::load_plan(given.plan_file, p.network);
@@ -66,13 +134,16 @@ placed read_plan(const options& given) {
 
 void check(const options& given) {
   check_backend_names(given.backends);
+  (void)rules_of(given);
   if (const int most = c::available_threads(); given.threads > most && !given.quiet)
     complain("note: " + std::to_string(given.threads) + " threads share " + std::to_string(most) + " processors here");
 }
 
-placed place_now(const options& given) {
+placed place_now(const options& given, purpose why) {
   placed p;
   p.network = load_ready_network(given);
+  std::optional<c::plan> previous;
+  if (why == purpose::tuning) previous = previous_plan(given, p.network);
   progress_line line(given.quiet);
   c::place_report report;
   c::place_options how;
@@ -81,14 +152,23 @@ placed place_now(const options& given) {
   how.threads = given.threads;
   how.seed = given.seed;
   how.measure = given.measure;
+  how.store = store_of(given);
+  how.budget_s = given.budget_s;
+  how.rules = rules_of(given);
   how.report = &report;
+  if (previous) how.previous = &*previous;
+  std::optional<interrupts> watch;
+  if (why == purpose::tuning) {
+    watch.emplace();
+    how.stop = [] { return interrupts::any(); };
+  }
   if (!given.quiet)
     how.progress = [&](const c::place_progress& now) {
-      if (now.remaining == 0) return;
       std::string text = now.stage;
       if (now.done + now.remaining > 1)
         text += " " + std::to_string(now.done + 1) + " of " + std::to_string(now.done + now.remaining) + ", " +
                 std::to_string(now.remaining) + " remain";
+      if (now.remaining_s >= 1) text += format_number(", about %.0f s", now.remaining_s);
       if (now.best_ms > 0) text += ", best so far " + format_number("%.3f ms", now.best_ms);
       line.show(text + ": " + now.what);
     };
@@ -98,13 +178,22 @@ placed place_now(const options& given) {
   p.refusals = merged(report.refusals);
   p.candidates = report.candidates;
   p.kernels = report.measured;
-  p.refused_kernels = report.distinct - report.measured;
+  p.distinct = report.distinct;
+  p.skipped = report.skipped;
+  p.refused_kernels = report.refused;
   p.states = report.states;
-  p.seconds = report.measuring_s + report.comparing_s + report.search_ms / 1e3;
+  p.seconds = report.measuring_s + report.comparing_s;
+  p.waited = report.waited_s;
+  p.from_store = report.from_store;
+  p.store = how.store;
+  p.interrupted = report.interrupted;
+  if (!report.unstored.empty() && !given.quiet) complain("note: what was measured was not kept: " + report.unstored);
   return p;
 }
 
-placed get_plan(const options& given) { return given.plan_file.empty() ? place_now(given) : read_plan(given); }
+placed get_plan(const options& given) {
+  return given.plan_file.empty() ? place_now(given, purpose::once) : read_plan(given);
+}
 
 std::string title_of(const c::plan& made) {
   return made.network + " on " + std::to_string(made.threads) + (made.threads == 1 ? " thread of " : " threads of ") +

@@ -28,16 +28,22 @@ struct placed {
   bool fresh = false;  ///< placed now, not read from a file
   std::vector<refusal> refusals;
   // Of a fresh plan:
-  std::size_t candidates = 0, kernels = 0, refused_kernels = 0;
+  std::size_t candidates = 0, distinct = 0, kernels = 0, from_store = 0, skipped = 0, refused_kernels = 0;
   std::size_t states = 0;
-  double seconds = 0;
+  std::string store;  ///< the file; empty where there is none
+  bool interrupted = false;
+  double seconds = 0, waited = 0;  ///< in all; of these, for the machine to be calm
 };
 
 /// Names, numbers and files that the options give, as far as they can be checked without a plan.
 void check(const options& given);
 
+/// What a plan is made for: to be kept, after which Ctrl-C ends measuring and the plan that the file holds is compared
+/// with, or for one use.
+enum class purpose { tuning, once };
+
 /// Places the network of the options now, with progress on stderr.
-placed place_now(const options& given);
+placed place_now(const options& given, purpose why);
 
 /// The plan of `--plan FILE`, which must fit the network, `--threads` and `--backends`; without the option, place_now.
 placed get_plan(const options& given);

@@ -37,13 +37,14 @@ std::string remark_on(const c::plan& made, const std::string& name) {
 
 }  // namespace
 
-std::string runs_table(const c::plan& made, const std::vector<c::plan_run>& runs, const std::vector<double>& ratios) {
+std::string runs_table(const c::plan& made, const std::vector<c::plan_run>& runs) {
   table page({{"end to end"},
               {"median ms", align::right},
               {"10 %", align::right},
               {"90 %", align::right},
               {"runs", align::right},
               {"ratio", align::right},
+              {"95 % sure", align::right},
               {"", align::left, 16}});
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const c::plan_run& r = runs[i];
@@ -52,9 +53,10 @@ std::string runs_table(const c::plan& made, const std::vector<c::plan_run>& runs
               format_number("%.3f", r.low_ms),
               format_number("%.3f", r.high_ms),
               std::to_string(r.runs),
-              {format_number("%.3f", ratios[i]), i == 0             ? colour::none
-                                                 : ratios[i] < 0.98 ? colour::red
-                                                                    : colour::green},
+              {format_number("%.3f", r.ratio), i == 0           ? colour::none
+                                               : r.ratio < 0.99 ? colour::red
+                                                                : colour::green},
+              i == 0 ? "" : format_number("%.3f", r.ratio_low) + ".." + format_number("%.3f", r.ratio_high),
               {remark_on(made, r.name), colour::dim}});
   }
   return page.text();
@@ -95,6 +97,11 @@ std::string borrowed_text(const c::plan& made, std::size_t most) {
   return page;
 }
 
+double prediction_error(const c::plan& made) {
+  if (made.runs.empty() || made.runs[0].median_ms <= 0) return 0;
+  return made.chosen.cost_ms / made.runs[0].median_ms - 1;
+}
+
 std::string certificate_text(const c::plan& made) {
   // A single-backend placement that won end to end may have a cost above the search's.
   const double cost = made.chosen.cost_ms;
@@ -102,16 +109,14 @@ std::string certificate_text(const c::plan& made) {
   std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
   if (made.origin != "search")
     return text + "no placement costs less than " + format_number("%.3f ms", made.lower_bound_ms) +
-           ", but end to end " + made.origin + " alone proved faster than what the search had found, and was taken.";
+           ", but end to end " +
+           (made.origin == "previous"            ? "the previous plan"
+            : made.origin == "an earlier search" ? "what an earlier search had found"
+                                                 : made.origin + " alone") +
+           " proved faster than what the last search found, and was taken.";
   if (made.optimal) return text + "the search proved that no placement of these kernels costs less.";
   return text + "the search stopped early and proved that none costs less than " +
          format_number("%.3f ms", made.lower_bound_ms) + format_number(" (gap %.1f %%).", gap);
-}
-
-std::vector<double> ratios_to_first(const std::vector<c::plan_run>& runs) {
-  std::vector<double> ratios;
-  for (const c::plan_run& r : runs) ratios.push_back(runs[0].median_ms > 0 ? r.median_ms / runs[0].median_ms : 1);
-  return ratios;
 }
 
 std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& nodes) {

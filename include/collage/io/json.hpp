@@ -119,6 +119,7 @@ class json_place {
     return inside;
   }
 
+  bool is_null() const { return at_->is_null(); }
   std::string text() const {
     if (!at_->is_string()) wrong("is not a string");
     return at_->get<std::string>();

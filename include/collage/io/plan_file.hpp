@@ -17,7 +17,7 @@
 namespace collage::inline v0 {
 
 /// The version of the file format; readers take this one alone.
-inline constexpr std::uint64_t plan_file_version = 1;
+inline constexpr std::uint64_t plan_file_version = 2;
 
 namespace detail {
 
@@ -49,7 +49,11 @@ inline json group_to_json(const plan_group& g, const graph& network) {
                   {"cost_ms", rounded(g.cost_ms)},
                   {"low_ms", rounded(g.low_ms)},
                   {"high_ms", rounded(g.high_ms)},
-                  {"runners_up", runners_up}};
+                  {"alone_ms", rounded(g.alone_ms)},
+                  {"runners_up", runners_up},
+                  {"regret_ms", g.regret_ms < 0 ? json() : json(rounded(g.regret_ms))},
+                  {"instead", g.instead},
+                  {"why", g.why}};
   if (!g.bodies.empty()) {
     json bodies = json::array();
     for (std::size_t i = 0; i < g.bodies.size(); ++i)
@@ -87,6 +91,13 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   g.cost_ms = from["cost_ms"].number();
   g.low_ms = from["low_ms"].number();
   g.high_ms = from["high_ms"].number();
+  g.alone_ms = from["alone_ms"].number();
+  if (const json_place regret = from["regret_ms"]; !regret.is_null()) {
+    g.regret_ms = regret.number();
+    if (g.regret_ms < 0) regret.wrong("is negative");
+  }
+  g.instead = from["instead"].text();
+  g.why = from["why"].text();
   const json_place others = from["runners_up"];
   for (std::size_t i = 0; i < others.size(); ++i) {
     const json_place o = others[i];
@@ -128,7 +139,10 @@ inline json runs_to_json(std::span<const plan_run> runs) {
                     {"median_ms", rounded(r.median_ms)},
                     {"low_ms", rounded(r.low_ms)},
                     {"high_ms", rounded(r.high_ms)},
-                    {"runs", r.runs}});
+                    {"runs", r.runs},
+                    {"ratio", rounded(r.ratio)},
+                    {"ratio_low", rounded(r.ratio_low)},
+                    {"ratio_high", rounded(r.ratio_high)}});
   return list;
 }
 
@@ -151,6 +165,7 @@ inline json plan_to_json(const plan& made, const graph& network) {
           {"origin", made.origin},
           {"lower_bound_ms", rounded(made.lower_bound_ms)},
           {"optimal", made.optimal},
+          {"first_cost_ms", rounded(made.first_cost_ms)},
           {"runs", runs},
           {"chosen", detail::placement_to_json(made.chosen, network)},
           {"singles", singles}};
@@ -184,11 +199,13 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   made.origin = top["origin"].text();
   made.lower_bound_ms = top["lower_bound_ms"].number();
   made.optimal = top["optimal"].boolean();
+  made.first_cost_ms = top["first_cost_ms"].number();
   const json_place runs = top["runs"];
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const json_place r = runs[i];
     made.runs.push_back({r["name"].text(), r["median_ms"].number(), r["low_ms"].number(), r["high_ms"].number(),
-                         static_cast<std::size_t>(r["runs"].natural(0, ~std::uint64_t{0}))});
+                         static_cast<std::size_t>(r["runs"].natural(0, ~std::uint64_t{0})), r["ratio"].number(),
+                         r["ratio_low"].number(), r["ratio_high"].number()});
   }
   made.chosen = detail::placement_from_json(top["chosen"], network);
   const json_place singles = top["singles"];

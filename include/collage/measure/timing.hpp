@@ -1,106 +1,192 @@
-// Timing rivals against each other: bundles of calls, interleaved in rounds, a robust centre with its spread.
+// Timing rivals against each other: bundles of calls, interleaved in rounds, until it is clear which is the fastest.
 #pragma once
 
 #include <algorithm>
-#include <chrono>
+#include <collage/measure/drift.hpp>
+#include <collage/measure/statistics.hpp>
+#include <collage/measure/time_source.hpp>
 #include <cstddef>
 #include <functional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace collage::inline v0 {
 
-/// What a list of samples says, in milliseconds per call: the median, and the 10th and 90th percentile.
-struct timing {
-  double median_ms = 0;
-  double low_ms = 0;
-  double high_ms = 0;
-  std::size_t samples = 0;
+/// How rivals are timed.
+struct timing_options {
+  double sample_ms = 0.2;        ///< a sample bundles as many calls as fill this
+  std::size_t rounds = 9;        ///< samples of each rival; rivals that are not told apart by then get twice as many
+  std::size_t least_rounds = 3;  ///< of a rival that is clearly beaten, and of very slow ones
+  double beaten = 2.0;           ///< a rival this many times slower than the fastest is not timed further
+  double tie = 1.02;             ///< rivals whose paired ratio to the fastest is at most this are as good as it
+  double budget_ms = 400;        ///< for one rival; long kernels get fewer rounds, but at least least_rounds
+};
+
+/// What a race of rivals showed.
+struct rival_times {
+  std::vector<std::vector<double>> samples;  ///< ms per call, by rival and round; a beaten rival's end early
+  std::vector<timing> times;                 ///< of the samples
+  /// What each costs, decided: the fastest's median times the paired ratio to it, and that of a tie is 1. So rivals as good
+  /// as each other cost the same, and who is taken rests on a rule, not on noise.
+  std::vector<double> cost_ms;
+  std::size_t fastest = 0;
+  std::size_t discarded = 0;  ///< rounds that were thrown away because the machine was slow
+  bool calm = true;           ///< false: the machine stayed slow, and some rounds were counted all the same
 };
 
 namespace detail {
 
-/// A quantile of sorted samples by linear interpolation.
-inline double quantile(std::span<const double> sorted, double q) {
-  const double at = q * static_cast<double>(sorted.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  const std::size_t above = std::min(below + 1, sorted.size() - 1);
-  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+/// How many calls make a sample, after as many as it takes until a call is no longer clearly faster than the one before,
+/// or one takes longer than `hopeless_ms`.
+struct warmed_up {
+  double call_ms = 0;
+  std::size_t bundle = 1;
+};
+inline warmed_up warm_up(const std::function<void()>& call, double sample_ms, double hopeless_ms,
+                         const time_source& time) {
+  warmed_up w;
+  for (int i = 0; i < 6; ++i) {
+    const double start = time.now_ms();
+    call();
+    const double took = time.now_ms() - start;
+    const bool settled = took > hopeless_ms || (i > 0 && took > 0.8 * w.call_ms);
+    w.call_ms = i == 0 ? took : std::min(took, w.call_ms);
+    if (settled) break;
+  }
+  w.bundle = static_cast<std::size_t>(std::clamp(sample_ms / std::max(w.call_ms, 1e-4), 1.0, 1e6));
+  return w;
 }
 
-inline double now_ms() {
-  return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
+/// One race, round by round.
+class race {
+ public:
+  race(std::span<const std::function<void()>> rivals, const timing_options& options, drift_monitor* monitor,
+       const time_source& time, const std::function<bool()>& stop)
+      : rivals_(rivals), options_(options), monitor_(monitor), time_(time), stop_(stop), runs_(rivals.size()) {
+    result_.samples.resize(rivals.size());
+    double fastest = 1e300;
+    for (std::size_t i = 0; i < rivals.size(); ++i) {
+      const warmed_up w = warm_up(rivals[i], options.sample_ms, std::max(20 * fastest, 5.0), time);
+      fastest = std::min(fastest, w.call_ms);
+      runs_[i].bundle = w.bundle;
+      const double per_round = w.call_ms * static_cast<double>(w.bundle);
+      runs_[i].affordable =
+          std::max(options.least_rounds, static_cast<std::size_t>(options.budget_ms / std::max(per_round, 1e-6)));
+    }
+  }
+
+  rival_times run() {
+    const std::size_t most = 2 * options_.rounds;
+    // On a machine that has too much to do each sample may take a hundred times as long, and be disturbed all the same.
+    const double most_ms = options_.budget_ms * static_cast<double>(rivals_.size());
+    bool any = false;
+    for (std::size_t turn = 0; turn < most; ++turn) {
+      const bool stopped = stop_ && stop_();
+      if (stopped && any) break;
+      const bool was_calm = monitor_ == nullptr || monitor_->wait(stop_);
+      bool undisturbed = true;
+      const double start = time_.now_ms();
+      std::vector<double> round = take(turn, spent_ms_ < most_ms / 2 ? 5 : 1, undisturbed);
+      spent_ms_ += time_.now_ms() - start;
+      const bool is_calm = undisturbed && was_calm && (monitor_ == nullptr || monitor_->is_calm());
+      if (was_calm && !is_calm && !stopped && result_.discarded < options_.rounds && spent_ms_ < most_ms / 2) {
+        ++result_.discarded;  // it may be over soon
+        continue;
+      }
+      result_.calm = result_.calm && is_calm;
+      any = true;
+      for (std::size_t i = 0; i < round.size(); ++i)
+        if (runs_[i].active) result_.samples[i].push_back(round[i]);
+      if (!go_on() || (spent_ms_ > most_ms && turn + 1 >= options_.least_rounds)) break;
+    }
+    decide();
+    return std::move(result_);
+  }
+
+ private:
+  struct runner {
+    std::size_t bundle = 1;
+    std::size_t affordable = 1;
+    bool active = true;
+  };
+
+  std::vector<double> take(std::size_t turn, int tries, bool& undisturbed) {
+    std::vector<double> round(rivals_.size());
+    for (std::size_t k = 0; k < rivals_.size(); ++k) {
+      const std::size_t i = (k + turn) % rivals_.size();
+      if (!runs_[i].active) continue;
+      const timed_call took = time_call(time_, tries, [&] {
+        for (std::size_t call = 0; call < runs_[i].bundle; ++call) rivals_[i]();
+      });
+      undisturbed = undisturbed && !took.disturbed;
+      round[i] = took.ms / static_cast<double>(runs_[i].bundle);
+    }
+    return round;
+  }
+
+  double median_of(std::size_t i) const { return summarise(result_.samples[i]).median_ms; }
+
+  std::size_t find_fastest() const {
+    std::size_t fastest = 0;
+    for (std::size_t i = 1; i < rivals_.size(); ++i)
+      if (!result_.samples[i].empty() && (result_.samples[fastest].empty() || median_of(i) < median_of(fastest)))
+        fastest = i;
+    return fastest;
+  }
+
+  /// Retires who is beaten or has used up its time; false when all is clear.
+  bool go_on() {
+    const std::size_t fastest = find_fastest();
+    const std::size_t done = result_.samples[fastest].size();
+    if (done < options_.least_rounds) return true;
+    bool open = false, any = false;
+    for (std::size_t i = 0; i < rivals_.size(); ++i) {
+      if (!runs_[i].active) continue;
+      if (i != fastest) {
+        const paired_ratio r = compare_paired(result_.samples[i], result_.samples[fastest]);
+        if (r.low > (r.rounds >= 6 ? 1.0 + 2 * (options_.tie - 1) : options_.beaten)) runs_[i].active = false;
+        // Beyond the usual rounds only those go on of whom it is not clear whether they are a tie.
+        else if (r.low <= options_.tie && r.high >= options_.tie) open = true;
+      }
+      if (result_.samples[i].size() >= runs_[i].affordable) runs_[i].active = false;
+      any = any || runs_[i].active;
+    }
+    return any && (done < options_.rounds || open);
+  }
+
+  void decide() {
+    for (const std::vector<double>& s : result_.samples) result_.times.push_back(summarise(s));
+    result_.fastest = find_fastest();
+    const double best = result_.times[result_.fastest].median_ms;
+    for (std::size_t i = 0; i < rivals_.size(); ++i) {
+      const paired_ratio r = compare_paired(result_.samples[i], result_.samples[result_.fastest]);
+      result_.cost_ms.push_back(r.median <= options_.tie ? best : best * r.median);
+    }
+  }
+
+  std::span<const std::function<void()>> rivals_;
+  const timing_options& options_;
+  drift_monitor* monitor_;
+  const time_source& time_;
+  const std::function<bool()>& stop_;
+  std::vector<runner> runs_;
+  double spent_ms_ = 0;  // waiting left out
+  rival_times result_;
+};
 
 }  // namespace detail
 
-/// Summarises samples; all zero for none.
-inline timing summarise(std::vector<double> samples_ms) {
-  if (samples_ms.empty()) return {};
-  std::sort(samples_ms.begin(), samples_ms.end());
-  return {detail::quantile(samples_ms, 0.5), detail::quantile(samples_ms, 0.1), detail::quantile(samples_ms, 0.9),
-          samples_ms.size()};
-}
-
-/// The median of the ratios a[i] / b[i] of samples taken in the same rounds.
-inline double paired_ratio(std::span<const double> a, std::span<const double> b) {
-  std::vector<double> ratios;
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
-    if (b[i] > 0) ratios.push_back(a[i] / b[i]);
-  return summarise(std::move(ratios)).median_ms;
-}
-
-/// How rivals are timed.
-struct timing_options {
-  double sample_ms = 0.2;        ///< a sample bundles as many calls as fill this
-  std::size_t rounds = 9;        ///< samples of each rival
-  std::size_t least_rounds = 3;  ///< of a rival that is clearly beaten, and of very slow ones
-  double beaten = 2.0;           ///< a rival this many times slower than the fastest is not timed further
-  double budget_ms = 400;        ///< for one rival; long kernels get fewer rounds, but at least least_rounds
-};
-
 /// Times rivals for one place: in each round each rival gives one sample, in turns that start elsewhere every round, so
-/// that a slow period of the machine hits all of them alike. Answers each rival's samples in milliseconds per call.
-/// Every rival is called at least once before it counts.
-inline std::vector<std::vector<double>> time_rivals(std::span<const std::function<void()>> rivals,
-                                                    const timing_options& options = {}) {
-  const std::size_t count = rivals.size();
-  std::vector<std::vector<double>> samples(count);
-  std::vector<std::size_t> bundle(count, 1);
-  std::vector<std::size_t> wanted(count, options.rounds);
-  for (std::size_t i = 0; i < count; ++i) {
-    // Warm-up: until a call is no longer clearly faster than the one before, so that one-time work is over.
-    double last = 0;
-    for (int call = 0; call < 4; ++call) {
-      const double start = detail::now_ms();
-      rivals[i]();
-      const double took = detail::now_ms() - start;
-      const bool settled = call > 0 && took > 0.8 * last;
-      last = call == 0 ? took : std::min(took, last);
-      if (settled) break;
-    }
-    bundle[i] = static_cast<std::size_t>(std::max(1.0, options.sample_ms / std::max(last, 1e-4)));
-    const double per_round = last * static_cast<double>(bundle[i]);
-    const auto affordable = static_cast<std::size_t>(options.budget_ms / std::max(per_round, 1e-6));
-    wanted[i] = std::clamp(affordable, options.least_rounds, options.rounds);
-  }
-  std::vector<double> best(count, 0);
-  for (std::size_t round = 0; round < options.rounds; ++round) {
-    double fastest = 0;
-    for (std::size_t i = 0; i < count; ++i)
-      if (!samples[i].empty() && (fastest == 0 || best[i] < fastest)) fastest = best[i];
-    for (std::size_t turn = 0; turn < count; ++turn) {
-      const std::size_t i = (turn + round) % count;
-      if (round >= wanted[i]) continue;
-      if (round >= options.least_rounds && best[i] > options.beaten * fastest) continue;
-      const double start = detail::now_ms();
-      for (std::size_t call = 0; call < bundle[i]; ++call) rivals[i]();
-      const double per_call = (detail::now_ms() - start) / static_cast<double>(bundle[i]);
-      best[i] = samples[i].empty() ? per_call : std::min(best[i], per_call);
-      samples[i].push_back(per_call);
-    }
-  }
-  return samples;
+/// that a slow period of the machine hits all of them alike. A sample during which others took the processor is taken
+/// again. With a monitor, rounds begin when the machine is calm, and those in which it did not stay so are taken again, as
+/// far as patience goes. Every rival is called at least once before
+/// it counts. `stop` ends the race after the round under way.
+inline rival_times time_rivals(std::span<const std::function<void()>> rivals, const timing_options& options = {},
+                               drift_monitor* monitor = nullptr, const time_source& time = {},
+                               const std::function<bool()>& stop = {}) {
+  if (rivals.empty()) return {};
+  return detail::race(rivals, options, monitor, time, stop).run();
 }
 
 }  // namespace collage::inline v0

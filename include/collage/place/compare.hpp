@@ -2,12 +2,20 @@
 #pragma once
 
 #include <algorithm>
-#include <collage/measure/timing.hpp>
-#include <collage/place/costs.hpp>
+#include <collage/measure/drift.hpp>
+#include <collage/measure/statistics.hpp>
+#include <collage/measure/time_source.hpp>
+#include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/plan.hpp>
+#include <cstddef>
+#include <cstdint>
 #include <functional>
+#include <limits>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -25,76 +33,218 @@ inline bool same_steps(const placement& a, const placement& b) {
   return true;
 }
 
-struct comparison {
-  std::vector<plan_run> runs;                ///< one per placement, in their order
-  std::vector<std::vector<double>> samples;  ///< by placement, in rounds; equal placements share their samples
+/// How long placements are compared.
+struct comparison_options {
+  double seconds = 3;  ///< of running; waiting for a calm machine comes on top
+  std::size_t least_rounds = 5, most_rounds = 200;
+  double beaten = 1.5;  ///< a placement that at least two rounds have shown to be this many times slower runs no more
 };
 
-/// Runs placements of one network end to end, interleaved, for about `seconds`; placements with identical steps run
-/// once and share the figure. At least five rounds; a placement that two rounds have shown to be far behind runs no more.
-inline comparison compare_placements(const graph& network, const std::vector<const placement*>& placements,
-                                     backend_table backends, int threads, double seconds, std::uint64_t seed,
-                                     const std::shared_ptr<packed_weights>& packed) {
-  std::vector<std::size_t> runs_as(placements.size());
-  std::vector<std::size_t> distinct;
-  for (std::size_t i = 0; i < placements.size(); ++i) {
-    runs_as[i] = distinct.size();
-    for (std::size_t d = 0; d < distinct.size(); ++d)
-      if (same_steps(*placements[distinct[d]], *placements[i])) runs_as[i] = d;
-    if (runs_as[i] == distinct.size()) distinct.push_back(i);
+/// Placements of one network that run end to end against each other. Placements may join later; a round in which one did
+/// not run counts for no pair with it.
+class end_to_end {
+ public:
+  /// Refers to the network, the table and the monitor, which may be null.
+  end_to_end(const graph& network, backend_table backends, int threads, std::uint64_t seed,
+             std::shared_ptr<packed_weights> packed, drift_monitor* monitor = nullptr, time_source time = {})
+      : network_(&network),
+        backends_(backends),
+        threads_(threads),
+        packed_(std::move(packed)),
+        monitor_(monitor),
+        time_(std::move(time)),
+        memory_(network) {
+    memory_.randomise(seed);
   }
-  run_buffers memory(network);
-  memory.randomise(seed);
-  std::vector<dynamic_context> contexts;
-  for (const std::size_t d : distinct)
-    contexts.push_back(dynamic_engine(network, *placements[d], backends, threads, packed).context());
 
-  for (dynamic_context& context : contexts)  // first calls: page faults and one-time work of libraries
-    for (int call = 0; call < 2; ++call) context.run(memory.inputs, memory.outputs);
-  // By the clock: a number of rounds fixed beforehand would rest on one call, which a busy machine makes many times longer.
-  constexpr std::size_t least_rounds = 5, most_rounds = 200;
-  const double start_ms = detail::now_ms();
-  std::vector<std::vector<double>> samples(distinct.size());
-  const auto best_of = [&](std::size_t d) { return *std::min_element(samples[d].begin(), samples[d].end()); };
-  const auto beaten = [&](std::size_t d) {
-    if (samples[d].size() < 2) return false;
-    double fastest = best_of(d);
-    for (std::size_t other = 0; other < samples.size(); ++other)
-      if (samples[other].size() >= 2) fastest = std::min(fastest, best_of(other));
-    return best_of(d) > 2 * fastest;
-  };
-  for (std::size_t round = 0;
-       round < least_rounds || (round < most_rounds && detail::now_ms() - start_ms < seconds * 1e3); ++round)
-    for (std::size_t turn = 0; turn < distinct.size(); ++turn) {
-      const std::size_t d = (turn + round) % distinct.size();
-      if (d != 0 && beaten(d)) continue;
-      // One call that is not counted: the rival before leaves its own data in the caches.
-      contexts[d].run(memory.inputs, memory.outputs);
-      const double start = detail::now_ms();
-      contexts[d].run(memory.inputs, memory.outputs);
-      samples[d].push_back(detail::now_ms() - start);
-    }
-  comparison result;
-  for (std::size_t i = 0; i < placements.size(); ++i) {
-    const timing t = summarise(samples[runs_as[i]]);
-    result.runs.push_back({placements[i]->name, t.median_ms, t.low_ms, t.high_ms, t.samples});
-    result.samples.push_back(samples[runs_as[i]]);
+  /// Answers the placement's number; those with identical steps share one.
+  std::size_t add(const placement& p) {
+    for (std::size_t i = 0; i < runners_.size(); ++i)
+      if (same_steps(*runners_[i]->which, p)) return i;
+    auto r = std::make_unique<runner>(p, dynamic_engine(*network_, p, backends_, threads_, packed_));
+    r->samples.assign(rounds_, absent);
+    r->steps.resize(r->engine.steps().size());
+    runners_.push_back(std::move(r));
+    return runners_.size() - 1;
   }
-  return result;
+
+  /// Runs everyone in turns. `stop` ends it after the round under way; it is asked from the second round on.
+  void run(const comparison_options& how = {}, const std::function<bool()>& stop = {}) {
+    for (const auto& r : runners_)  // first calls: page faults and one-time work of libraries
+      for (int call = r->warm ? 2 : 0; call < 2; ++call) {
+        r->context.run(memory_.inputs, memory_.outputs);
+        r->warm = true;
+      }
+    // By the clock: a number of rounds fixed beforehand would rest on one call, which a busy machine makes many times longer.
+    double counted_ms = 0, discarded_ms = 0;
+    for (std::size_t round = 0;
+         round < how.least_rounds || (round < how.most_rounds && counted_ms < how.seconds * 1e3);) {
+      const bool stopped = stop && stop();
+      if (stopped && round > 0) break;
+      const bool was_calm = monitor_ == nullptr || monitor_->wait(stop);
+      const double start_ms = time_.now_ms();
+      take_round(how);
+      const double took_ms = time_.now_ms() - start_ms;
+      // A round in which the machine became slow is taken again, until as much time was lost as is given.
+      const bool is_calm = round_is_calm_ && (monitor_ == nullptr || monitor_->is_calm());
+      if (was_calm && !is_calm && !stopped && discarded_ms < how.seconds * 1e3) {
+        discarded_ms += took_ms;
+        drop_round();
+        continue;
+      }
+      calm_ = calm_ && was_calm && is_calm;
+      counted_ms += took_ms;
+      ++round;
+    }
+  }
+
+  /// Whether the machine was calm in all rounds that count.
+  bool is_calm() const { return calm_; }
+  std::size_t size() const { return runners_.size(); }
+  const placement& which(std::size_t i) const { return *runners_[i]->which; }
+  /// Milliseconds by round; NaN where it did not run.
+  const std::vector<double>& samples(std::size_t i) const { return runners_[i]->samples; }
+  timing time_of(std::size_t i) const { return summarise(present(runners_[i]->samples)); }
+  /// How a placement's time compares with another's.
+  paired_ratio ratio(std::size_t i, std::size_t to) const {
+    return compare_paired(runners_[i]->samples, runners_[to]->samples);
+  }
+  /// The times of a placement's steps within whole runs, in the order of the engine's steps.
+  std::vector<timing> steps_of(std::size_t i) const {
+    std::vector<timing> list;
+    for (const std::vector<double>& s : runners_[i]->steps) list.push_back(summarise(present(s)));
+    return list;
+  }
+
+ private:
+  static constexpr int tries = 3;
+  static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
+
+  struct runner {
+    runner(const placement& p, dynamic_engine built)
+        : which(std::make_unique<placement>(p)), engine(std::move(built)), context(engine.context()) {}
+    std::unique_ptr<placement> which;
+    dynamic_engine engine;
+    dynamic_context context;
+    std::vector<double> samples;
+    std::vector<std::vector<double>> steps;  // by step, in rounds of its own
+    bool warm = false;
+    bool ran_last = false;
+  };
+
+  /// Stamps the steps of a run.
+  struct stamps {
+    const time_source* time;
+    std::vector<double>* steps;
+    double started_ms = 0;
+    static void before(void* data, std::size_t) {
+      auto& self = *static_cast<stamps*>(data);
+      self.started_ms = self.time->now_ms();
+    }
+    static void after(void* data, std::size_t, const dynamic_context&) {
+      auto& self = *static_cast<stamps*>(data);
+      self.steps->push_back(self.time->now_ms() - self.started_ms);
+    }
+  };
+
+  static std::vector<double> present(const std::vector<double>& samples) {
+    std::vector<double> there;
+    for (const double s : samples)
+      if (s == s) there.push_back(s);
+    return there;
+  }
+  /// Whether another was faster by this factor in every round that both ran, or is by all that chance allows.
+  bool is_beaten(std::size_t i, double factor) const {
+    for (std::size_t other = 0; other < runners_.size(); ++other) {
+      const paired_ratio r = ratio(i, other);
+      if (other != i && r.rounds >= 2 && r.low > factor) return true;
+    }
+    return false;
+  }
+
+  void take_round(const comparison_options& how) {
+    round_is_calm_ = true;
+    std::vector<bool> runs(runners_.size());
+    for (std::size_t i = 0; i < runs.size(); ++i) runs[i] = !is_beaten(i, how.beaten);
+    for (std::size_t turn = 0; turn < runners_.size(); ++turn) {
+      const std::size_t i = (turn + rounds_) % runners_.size();
+      runner& r = *runners_[i];
+      r.ran_last = runs[i];
+      if (!runs[i]) {
+        r.samples.push_back(absent);
+        continue;
+      }
+      // One call that is not counted: the rival before leaves its own data in the caches.
+      r.context.run(memory_.inputs, memory_.outputs);
+      const timed_call whole = time_call(time_, tries, [&] { r.context.run(memory_.inputs, memory_.outputs); });
+      r.samples.push_back(whole.ms);
+      round_is_calm_ = round_is_calm_ && !whole.disturbed;
+      // The same once more for the steps. Of the tries the last one counts: each clears what the one before noted.
+      std::vector<double> steps;
+      stamps s{&time_, &steps};
+      (void)time_call(time_, tries, [&] {
+        steps.clear();
+        r.context.run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
+      });
+      for (std::size_t k = 0; k < steps.size(); ++k) r.steps[k].push_back(steps[k]);
+    }
+    ++rounds_;
+  }
+  void drop_round() {
+    --rounds_;
+    for (const auto& r : runners_) {
+      r->samples.pop_back();
+      if (!r->ran_last) continue;
+      for (std::vector<double>& s : r->steps) s.pop_back();
+    }
+  }
+
+  const graph* network_;
+  backend_table backends_;
+  int threads_;
+  std::shared_ptr<packed_weights> packed_;
+  drift_monitor* monitor_;
+  time_source time_;
+  run_buffers memory_;
+  std::vector<std::unique_ptr<runner>> runners_;
+  std::size_t rounds_ = 0;
+  bool round_is_calm_ = true, calm_ = true;
+};
+
+/// An end-to-end figure of placement `i`, compared with placement `to`. Two that never ran in the same round are compared
+/// by their medians and what these are sure to lie between.
+inline plan_run run_of(const end_to_end& all, std::size_t i, std::size_t to, const std::string& name) {
+  const timing time = all.time_of(i), other = all.time_of(to);
+  paired_ratio r = all.ratio(i, to);
+  if (r.rounds == 0 && other.median_ms > 0)
+    r = {time.median_ms / other.median_ms, time.sure_low_ms / other.sure_high_ms, time.sure_high_ms / other.sure_low_ms,
+         0};
+  return {name, time.median_ms, time.low_ms, time.high_ms, time.samples, r.median, r.low, r.high};
 }
 
-/// The single-backend placement with the lowest median, and the median over rounds of its time divided by the plan's:
-/// above 1 the plan is faster. The plan is the first of the comparison.
-struct comparison_ratio {
-  std::size_t best_single = 0;  ///< index into the comparison; 0 where there is no single
-  double ratio = 1;
-};
-inline comparison_ratio ratio_of(const comparison& c) {
-  comparison_ratio r;
-  for (std::size_t i = 1; i < c.runs.size(); ++i)
-    if (r.best_single == 0 || c.runs[i].median_ms < c.runs[r.best_single].median_ms) r.best_single = i;
-  if (r.best_single != 0) r.ratio = paired_ratio(c.samples[r.best_single], c.samples[0]);
-  return r;
+/// Runs placements end to end, interleaved; one figure for each, in their order, compared with the first.
+inline std::vector<plan_run> compare_placements(const graph& network, const std::vector<const placement*>& placements,
+                                                backend_table backends, int threads, double seconds, std::uint64_t seed,
+                                                const std::shared_ptr<packed_weights>& packed,
+                                                drift_monitor* monitor = nullptr) {
+  end_to_end all(network, backends, threads, seed, packed, monitor);
+  std::vector<std::size_t> number;
+  for (const placement* p : placements) number.push_back(all.add(*p));
+  comparison_options how;
+  how.seconds = seconds;
+  all.run(how);
+  std::vector<plan_run> runs;
+  for (std::size_t i = 0; i < placements.size(); ++i)
+    runs.push_back(run_of(all, number[i], number[0], placements[i]->name));
+  return runs;
+}
+
+/// The fastest of the runs but the first; 0 where there is no other.
+inline std::size_t best_single(const std::vector<plan_run>& runs) {
+  std::size_t best = 0;
+  for (std::size_t i = 1; i < runs.size(); ++i)
+    if (best == 0 || runs[i].median_ms < runs[best].median_ms) best = i;
+  return best;
 }
 
 }  // namespace collage::inline v0

@@ -19,7 +19,7 @@ class stored_costs {
     const auto known = costs_->find(key_of(*candidates_, candidates_->list[question.tag]));
     if (known == costs_->end()) return cost_answer::none("it was not measured");
     if (!known->second.refusal.empty()) return cost_answer::none(known->second.refusal);
-    return {known->second.time.median_ms, {}};
+    return {known->second.alone_ms, {}};
   }
 
  private:

@@ -32,10 +32,14 @@ struct plan_group {
   std::size_t choice = 0;                    ///< which of the backend's ways to build the pattern
   std::string kernel;                        ///< the implementation that was measured
   std::vector<std::uint32_t> nodes;          ///< ascending, but for the root, which stands last
-  double cost_ms = 0;                        ///< measured: median
-  double low_ms = 0, high_ms = 0;            ///< 10th and 90th percentile of the samples
+  double cost_ms = 0;                        ///< what it takes within the network, median
+  double low_ms = 0, high_ms = 0;            ///< the median lies between these with a confidence of 95 %
+  double alone_ms = 0;                       ///< what the kernel takes alone, called again and again
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
-  std::vector<placement> bodies;             ///< of the sub-graphs of a control group
+  double regret_ms = -1;  ///< how much dearer the best placement without this kernel here is; -1 where it is not known
+  std::string instead;    ///< who runs the nodes in that placement
+  std::string why;        ///< in words, why it was chosen
+  std::vector<placement> bodies;  ///< of the sub-graphs of a control group
 };
 
 /// A whole network distributed over backends; groups stand in an order in which they can run.
@@ -53,11 +57,14 @@ struct plan_backend {
   std::string details;
 };
 
-/// An end-to-end figure of a placement, from interleaved rounds.
+/// An end-to-end figure of a placement, from interleaved rounds: the median, and the 10th and 90th percentile.
 struct plan_run {
   std::string name;
   double median_ms = 0, low_ms = 0, high_ms = 0;
   std::size_t runs = 0;
+  /// Its time divided by the plan's, in the same rounds: the median, which lies between the other two with a confidence of
+  /// 95 %.
+  double ratio = 1, ratio_low = 1, ratio_high = 1;
 };
 
 /// The result of placing: the placement handed out, the single-backend placements it was compared with, and why.
@@ -70,10 +77,12 @@ struct plan {
   std::vector<plan_backend> backends;
   placement chosen;
   std::vector<placement> singles;
-  double lower_bound_ms = 0;      ///< no placement over the same candidates and costs can be cheaper
-  bool optimal = false;           ///< the search finished: cost equals lower bound
-  std::vector<plan_run> runs;     ///< end-to-end: the chosen placement first, then the singles
-  std::string origin = "search";  ///< "search", or the single-backend placement that proved faster end to end
+  double lower_bound_ms = 0;   ///< no placement over the same candidates and costs can be cheaper
+  bool optimal = false;        ///< the search finished: cost equals lower bound
+  double first_cost_ms = 0;    ///< what the search predicted before anything had run within the network
+  std::vector<plan_run> runs;  ///< end to end: the chosen placement first, then what it was compared with
+  std::string origin =
+      "search";  ///< "search", "previous", or the single-backend placement that proved faster end to end
 };
 
 }  // namespace collage::inline v0

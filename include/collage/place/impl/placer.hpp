@@ -3,12 +3,20 @@
 
 #include <algorithm>
 #include <collage/error.hpp>
+#include <collage/measure/drift.hpp>
+#include <collage/measure/store.hpp>
+#include <collage/measure/time_source.hpp>
 #include <collage/op/control.hpp>
 #include <collage/op/movement.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
+#include <collage/place/impl/cost_book.hpp>
+#include <collage/place/impl/fixed_work.hpp>
+#include <collage/place/impl/kept_costs.hpp>
+#include <collage/place/impl/worker_client.hpp>
+#include <collage/place/measuring.hpp>
 #include <collage/place/processor.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/search/alternatives.hpp>
@@ -17,6 +25,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <queue>
 #include <span>
 #include <string>
@@ -29,11 +38,31 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
+/// When the budget is used up or the caller says stop.
+class deadline {
+ public:
+  explicit deadline(const place_options& options) : options_(options), start_ms_(now_ms()) {}
+  bool is_over() const {
+    return (options_.budget_s > 0 && now_ms() - start_ms_ > options_.budget_s * 1e3) ||
+           (options_.stop && options_.stop());
+  }
+  double left_s() const { return options_.budget_s > 0 ? options_.budget_s - (now_ms() - start_ms_) / 1e3 : 1e9; }
+
+ private:
+  const place_options& options_;
+  double start_ms_;
+};
+
 /// One run of `place`: candidates and costs, from which placements over any subset of backends are searched.
 class placer {
  public:
   placer(const graph& network, backend_table backends, const place_options& options)
-      : network_(network), backends_(backends), options_(options), packed_(std::make_shared<packed_weights>()) {
+      : network_(network),
+        backends_(backends),
+        options_(options),
+        deadline_(options),
+        worker_(worker_options{options.worker_timeout_s}),
+        packed_(std::make_shared<packed_weights>()) {
     threads_ = options.threads > 0 ? options.threads : available_threads();
     choose_backends();
     for (const value_record& v : network.values())
@@ -41,6 +70,10 @@ class placer {
         throw error(error_kind::invalid_argument, "has extents that are not known", "network " + options.network,
                     "bind every symbolic extent before placing");
     candidates_ = find_candidates(network, backends, use_);
+    apply_rules();
+    for (std::uint32_t i = 0; i < candidates_.list.size(); ++i)
+      by_nodes_[candidates_.groups[candidates_.list[i].group].nodes].push_back(i);
+    book_.emplace(network, backends, candidates_);
     is_alias_.resize(network.nodes().size());
     for (std::uint32_t n = 0; n < is_alias_.size(); ++n) is_alias_[n] = is_alias(network.view(), n);
     owned_.resize(network.nodes().size());
@@ -52,7 +85,11 @@ class placer {
     if (options_.report != nullptr) {
       report_refusals();
       report_.candidates = candidates_.list.size();
-      report_.distinct = costs_.size();
+      std::map<cost_key, bool> distinct;
+      for (const place_candidate& c : candidates_.list) distinct[key_of(candidates_, c)] = true;
+      report_.distinct = distinct.size();
+      report_.skipped = distinct.size() - book_->table().size();
+      report_.interrupted = interrupted_;
       *options_.report = std::move(report_);
     }
     return made;
@@ -77,25 +114,31 @@ class placer {
   }
 
   plan run_measured() {
+    if (!options_.store.empty()) kept_.emplace(options_.store, network_, backends_, candidates_, threads_);
+    monitor_.emplace(fixed_work(threads_), options_.drift, time_source{},
+                     threads_ > 1 ? std::function<void()>(fixed_work(1)) : std::function<void()>());
     const double start = now_ms();
-    measure();
+    measure_single_nodes();
     place_owned();
-    report_.measuring_s = (now_ms() - start) / 1e3;
-    require_cover([this](const place_candidate& c) { return cost_of(c).refusal.empty(); });
+    require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
     plan made = start_plan();
-    const double search_start = now_ms();
-    std::vector<std::uint32_t> who;
-    const search::problem problem = to_problem(who);
-    const search::placement best = search::exact(problem);
-    made.chosen = to_placement("plan", problem, who, best);
-    report_.search_ms = now_ms() - search_start;
-    report_.states = best.states;
-    report_.transitions = best.transitions;
-    made.lower_bound_ms = best.lower_bound_ms;
-    made.optimal = best.optimal;
+    const search_result first = search_placement();
+    made.chosen = to_placement("plan", first);
+    made.first_cost_ms = made.chosen.cost_ms;
     for (std::uint32_t b = 0; b < backends_.size(); ++b)
       if (use_[b]) made.singles.push_back(single(b));
-    compare(made);
+    report_.measuring_s = (now_ms() - start) / 1e3;
+    search_result last = first;
+    if (!may_be_endless(network_)) compare(made, last);
+    made.lower_bound_ms = last.found.lower_bound_ms;
+    made.optimal = last.found.optimal;
+    explain_groups(made, last);
+    for (const auto& [key, cost] : book_->table())
+      ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
+    if (kept_) report_.unstored = kept_->problem();
+    report_.states = last.found.states;
+    report_.transitions = last.found.transitions;
+    report_.waited_s = (monitor_->waited_ms() + worker_.waited_ms()) / 1e3;
     return made;
   }
 
@@ -103,22 +146,20 @@ class placer {
   /// made again without it.
   plan run_unmeasured() {
     place_owned();
-    for (const place_candidate& c : candidates_.list) costs_.try_emplace(key_of(candidates_, c));
+    for (const place_candidate& c : candidates_.list) book_->entry_of(c);
     plan made = start_plan();
     made.origin = "priority";
     std::map<cost_key, bool> built;
     for (bool settled = false; !settled;) {
       settled = true;
-      require_cover([this](const place_candidate& c) { return cost_of(c).refusal.empty(); });
-      std::vector<std::uint32_t> who, rank;
-      const search::problem p = to_problem(who);
-      for (const std::uint32_t i : who) rank.push_back(i >= control_mark ? 0 : rank_of(candidates_.list[i], 0));
-      const search::placement found = search::priority_list(p, rank);
-      for (const std::uint32_t chosen : found.chosen) {
-        if (who[chosen] >= control_mark) continue;
-        const place_candidate& c = candidates_.list[who[chosen]];
+      require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
+      search_result by_rank = to_problem(true);
+      by_rank.found = search::priority_list(by_rank.problem, ranks(by_rank, 0));
+      for (const std::uint32_t chosen : by_rank.found.chosen) {
+        if (by_rank.who[chosen] >= control_mark) continue;
+        const place_candidate& c = candidates_.list[by_rank.who[chosen]];
         if (std::exchange(built[key_of(candidates_, c)], true)) continue;
-        measured_cost& cost = costs_[key_of(candidates_, c)];
+        measured_cost& cost = book_->entry_of(c);
         try {
           build_context context(network_, threads_, *packed_);
           context.set_choice(c.choice);
@@ -129,7 +170,7 @@ class placer {
           settled = false;
         }
       }
-      if (settled) made.chosen = to_placement("plan", p, who, found);
+      if (settled) made.chosen = to_placement("plan", by_rank);
     }
     return made;
   }
@@ -141,6 +182,7 @@ class placer {
         place_options inner = options_;
         inner.threads = threads_;
         inner.report = nullptr;
+        inner.previous = nullptr;
         inner.network = options_.network + ", sub-graph of " + network_.node_name(n);
         owned_[n].push_back(placer(*body, backends_, inner).run());
       }
@@ -181,6 +223,44 @@ class placer {
       throw error(error_kind::environment, "no backend is available" + missing, "backends");
   }
 
+  /// Takes away what rules forbid. Control flow and views have no candidates.
+  void apply_rules() {
+    for (const place_rule& rule : options_.rules) {
+      const bool pins = rule.act == place_rule::action::pin;
+      const std::string where = std::string(pins ? "pin " : "exclude ") + rule.what;
+      const auto backend = std::find_if(backends_.begin(), backends_.end(),
+                                        [&](const backend_entry& b) { return rule.backend == b.name; });
+      if (backend == backends_.end())
+        throw error(error_kind::invalid_argument, "there is no backend " + rule.backend, where,
+                    "name one of this program");
+      const auto number = static_cast<std::uint32_t>(backend - backends_.begin());
+      std::vector<bool> named(network_.nodes().size());
+      bool any = false;
+      for (std::uint32_t n = 0; n < named.size(); ++n)
+        if (network_.node_name(n) == rule.what || network_.node(n).kind->name == rule.what) any = named[n] = true;
+      // Patterns of one operator have its name: it is the operator that is meant, in whatever group.
+      const bool is_pattern =
+          !any && (backend->find(rule.what) != nullptr || (backend->list_groups != nullptr && rule.what == by_rule));
+      const auto has_pattern = [&](const place_candidate& c) {
+        return is_pattern && c.backend == number && pattern_name(backends_, c.backend, c.pattern) == rule.what;
+      };
+      if (is_pattern && pins)  // where the pattern matches, nobody else runs the nodes
+        for (const place_candidate& c : candidates_.list)
+          if (has_pattern(c))
+            for (const std::uint32_t n : candidates_.groups[c.group].nodes) named[n] = true;
+      if (!any && !is_pattern)
+        throw error(error_kind::invalid_argument,
+                    "is no node of the network, no operator in it and no pattern of " + rule.backend, where,
+                    "see `collage inspect` and `collage backends`");
+      std::erase_if(candidates_.list, [&](const place_candidate& c) {
+        const auto& nodes = candidates_.groups[c.group].nodes;
+        const bool touches = std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return named[n]; });
+        if (is_pattern) return pins ? touches && !has_pattern(c) : has_pattern(c);
+        return touches && (c.backend == number) != pins;
+      });
+    }
+  }
+
   /// Throws one error that names every node without a candidate, and who refused it and why.
   template <class Usable>
   void require_cover(Usable usable) {
@@ -207,11 +287,10 @@ class placer {
       for (const place_refusal& r : candidates_.refusals)
         if (r.where == network_.node_name(n)) add(r.backend, r.reason);
       for (const place_candidate& c : candidates_.list) {
-        const auto known = costs_.find(key_of(candidates_, c));
+        const measured_cost* known = book_->find(c);
         const auto& nodes = candidates_.groups[c.group].nodes;
-        if (known != costs_.end() && !known->second.refusal.empty() &&
-            std::find(nodes.begin(), nodes.end(), n) != nodes.end())
-          add(backends_[c.backend].name, known->second.refusal);
+        if (known != nullptr && !known->refusal.empty() && std::find(nodes.begin(), nodes.end(), n) != nodes.end())
+          add(backends_[c.backend].name, known->refusal);
       }
       what += who.empty() ? " is in no backend's patterns" : ", " + who;
       const auto alike = std::find_if(holes.begin(), holes.end(), [&](const auto& hole) { return hole.first == what; });
@@ -231,31 +310,121 @@ class placer {
                 "add a backend that does");
   }
 
-  const measured_cost& cost_of(const place_candidate& c) const { return costs_.at(key_of(candidates_, c)); }
+  measuring_setup setup() {
+    measuring_setup s;
+    s.threads = threads_;
+    s.seed = options_.seed;
+    s.packed = packed_.get();
+    s.timing = options_.timing;
+    s.monitor = &*monitor_;
+    s.stop = [this] { return deadline_.is_over(); };
+    return s;
+  }
 
-  void measure() {
-    // Small groups first: as soon as single operators have costs there is a placement, which then only gets better.
-    std::vector<std::uint32_t> order(candidates_.structures.size());
-    for (std::uint32_t s = 0; s < order.size(); ++s) order[s] = s;
-    const auto size_of_structure = [&](std::uint32_t s) {
-      return candidates_.groups[candidates_.structures[s].example].nodes.size();
-    };
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return size_of_structure(a) < size_of_structure(b); });
-    double best = 0;
-    for (std::size_t i = 0; i < order.size(); ++i) {
-      if (options_.progress)
-        options_.progress({"measuring", candidates_.structures[order[i]].label, i, order.size() - i, best});
-      measure_structure(network_, backends_, candidates_, order[i], threads_, options_.seed, *packed_, options_.timing,
-                        costs_);
-      if (options_.progress) best = best_so_far();
+  /// Learns the costs of a structure: from the store, or by measuring, which one process at a time does with a store.
+  void measure(std::uint32_t structure) {
+    tell("measuring", candidates_.structures[structure].label);
+    const double start = now_ms();
+    recall(structure);
+    if (!book_->is_measured(structure)) {
+      measuring_lock lock;
+      if (kept_ && kept_->problem().empty()) {
+        lock = kept_->lock([&](const measuring_process& other) {
+          tell("waiting", other.pid != 0 ? "process " + std::to_string(other.pid) + " measures with the same store"
+                                         : "another process measures with the same store");
+          return !deadline_.is_over();
+        });
+        recall(structure);
+      }
+      if (!book_->is_measured(structure)) {
+        const measuring_setup how = setup();
+        book_->measure(structure, [&](std::span<const std::uint32_t> asked) {
+          if (options_.workers) return worker_.measure(network_, backends_, candidates_, asked, how);
+          return measure_candidates(network_, backends_, candidates_, asked, how);
+        });
+        report_.where = options_.workers ? worker_.where() : "in this process";
+        // What time did not suffice for is not kept.
+        if (kept_ && !deadline_.is_over())
+          for (const std::uint32_t i : book_->rivals_of(structure))
+            if (const measured_cost* cost = book_->find(candidates_.list[i]); cost != nullptr && !cost->from_store)
+              kept_->put(candidates_.list[i], *cost, report_.where);
+      }
     }
-    for (const auto& [key, cost] : costs_) report_.measured += cost.refusal.empty() ? 1U : 0U;
+    ++measured_structures_;
+    measuring_ms_ += now_ms() - start;
+  }
+  void recall(std::uint32_t structure) {
+    if (!kept_) return;
+    for (const std::uint32_t i : book_->rivals_of(structure))
+      if (book_->find(candidates_.list[i]) == nullptr)
+        if (const std::optional<measured_cost> cost = kept_->find(candidates_.list[i]))
+          book_->recall(candidates_.list[i], *cost);
+  }
+
+  void tell(const char* stage, const std::string& what) {
+    if (!options_.progress) return;
+    place_progress now;
+    now.stage = stage;
+    now.what = what;
+    now.done = measured_structures_;
+    now.remaining = candidates_.structures.size() - measured_structures_;
+    if (measured_structures_ != 0)
+      now.remaining_s =
+          measuring_ms_ / static_cast<double>(measured_structures_) * static_cast<double>(now.remaining) / 1e3;
+    now.best_ms = best_ms_;
+    options_.progress(now);
+  }
+
+  /// Kernels of single operators come first: with them there is a placement, which then only gets better, and bounds for
+  /// all others.
+  void measure_single_nodes() {
+    for (std::uint32_t s = 0; s < candidates_.structures.size(); ++s)
+      if (candidates_.groups[candidates_.structures[s].example].nodes.size() == 1) measure(s);
+  }
+
+  /// Candidates with what the search is to know of them, and what it found.
+  struct search_result {
+    search::problem problem;
+    std::vector<std::uint32_t> who;  ///< which of our candidates each of the problem's is, or a mark
+    search::placement found;
+  };
+
+  /// Searches, measures what is in the placement found and was not measured yet, and again: until all of it has been
+  /// measured. What was not measured counts with a bound from below, so that it could not be part of a better placement.
+  template <class Search>
+  search_result search_and_measure(Search search_over) {
+    for (;;) {
+      const bool is_over = deadline_.is_over();
+      search_result result = to_problem(!is_over);
+      if (is_over && !search::uncovered(result.problem).empty()) result = to_problem(true);
+      if (!search::uncovered(result.problem).empty())
+        require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
+      const double start = now_ms();
+      result.found = search_over(result);
+      report_.search_ms += now_ms() - start;
+      ++report_.searches;
+      interrupted_ = interrupted_ || is_over;
+      std::vector<std::uint32_t> wanted;
+      for (const std::uint32_t chosen : result.found.chosen)
+        if (result.who[chosen] < control_mark) {
+          const place_candidate& c = candidates_.list[result.who[chosen]];
+          const std::uint32_t s = candidates_.groups[c.group].structure;
+          if (book_->find(c) == nullptr && std::find(wanted.begin(), wanted.end(), s) == wanted.end())
+            wanted.push_back(s);
+        }
+      if (wanted.empty()) return result;
+      for (const std::uint32_t s : wanted) measure(s);
+    }
+  }
+  search_result search_placement() {
+    search_result result = search_and_measure([](const search_result& r) { return search::exact(r.problem); });
+    best_ms_ = result.found.cost_ms;
+    return result;
   }
 
   /// What `build` refused, then what `accepts` did, each reason once.
   void report_refusals() {
-    for (const auto& [key, cost] : costs_) {
+    for (const auto& [key, cost] : book_->table()) {
       const auto& [structure, b, p, choice] = key;
       if (cost.refusal.empty()) continue;
       report_.refusals.push_back(
@@ -266,18 +435,11 @@ class placer {
       if (!std::exchange(told[{r.backend, r.pattern, r.reason}], true)) report_.refusals.push_back(r);
   }
 
-  /// The cheapest placement over what has a cost by now; 0 while nodes lack one.
-  double best_so_far() const {
-    std::vector<std::uint32_t> who;
-    const search::problem p = to_problem(who);
-    if (!search::uncovered(p).empty()) return 0;
-    return search::exact(p, {.states = 20000}).cost_ms;
-  }
-
-  /// The search's view: candidates that have a cost, then one for each alias and each node of control flow. `who` says
-  /// which of our candidates each is.
-  search::problem to_problem(std::vector<std::uint32_t>& who) const {
-    search::problem p;
+  /// The search's view: candidates that can be built, then one for each alias and each node of control flow. With
+  /// `all`, also those that were not measured yet.
+  search_result to_problem(bool all) const {
+    search_result result;
+    search::problem& p = result.problem;
     const graph_view view = network_.view();
     p.nodes = network_.nodes().size();
     for (std::uint32_t n = 0; n < p.nodes; ++n)
@@ -287,64 +449,87 @@ class placer {
       if (network_.at(v).producer >= 0) p.outputs.push_back(static_cast<std::uint32_t>(network_.at(v).producer));
     const auto add = [&](std::span<const std::uint32_t> nodes, double cost, std::uint32_t index) {
       p.candidates.push_back({search::node_set(nodes), cost, index});
-      who.push_back(index);
+      result.who.push_back(index);
     };
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
-      const auto cost = costs_.find(key_of(candidates_, candidates_.list[i]));
-      if (cost == costs_.end() || !cost->second.refusal.empty()) continue;
-      add(candidates_.groups[candidates_.list[i].group].nodes, cost->second.time.median_ms, i);
+      const place_candidate& c = candidates_.list[i];
+      const known_cost cost = book_->cost_of(c);
+      if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !all)) continue;
+      add(candidates_.groups[c.group].nodes, cost.ms, i);
     }
     for (std::uint32_t n = 0; n < p.nodes; ++n) {
       const std::uint32_t nodes[] = {n};
       if (is_alias_[n]) add(nodes, 0.0, alias_mark);
       if (is_control(network_.view(), n)) add(nodes, cost_of_owned(n), control_mark);
     }
-    return p;
+    return result;
   }
 
-  placement to_placement(const std::string& name, const search::problem& p, const std::vector<std::uint32_t>& who,
-                         const search::placement& found) const {
+  plan_group to_group(std::uint32_t candidate) const {
+    const place_candidate& c = candidates_.list[candidate];
+    const measured_cost* cost = book_->find(c);
+    plan_group g;
+    g.backend = backends_[c.backend].name;
+    g.pattern = pattern_name(backends_, c.backend, c.pattern);
+    g.choice = c.choice;
+    g.kernel = cost->kernel;
+    g.nodes = candidates_.groups[c.group].nodes;
+    if (!c.is_by_rule()) {
+      const auto root = std::find(g.nodes.begin(), g.nodes.end(), c.root);
+      std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
+    }
+    g.cost_ms = book_->cost_of(c).ms;
+    g.alone_ms = cost->alone_ms;
+    const timing& t = cost->within.samples != 0 ? cost->within : cost->time;
+    const double scale = t.median_ms > 0 ? g.cost_ms / t.median_ms : 1;
+    g.low_ms = t.sure_low_ms * scale;
+    g.high_ms = t.sure_high_ms * scale;
+    g.runners_up = runners_up(candidate);
+    return g;
+  }
+
+  plan_group to_group_without_kernel(std::uint32_t node, const std::string& placement_name) const {
+    const bool alias = is_alias_[node];
+    plan_group g;
+    g.backend = alias ? alias_backend : control_backend;
+    g.pattern = network_.node(node).kind->name;
+    g.kernel = alias ? "view" : g.pattern;
+    g.nodes = {node};
+    g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = alias ? 0 : cost_of_owned(node);
+    g.bodies = placements_of_owned(node, placement_name);
+    return g;
+  }
+
+  placement to_placement(const std::string& name, const search_result& from) const {
     placement result;
     result.name = name;
-    result.cost_ms = found.cost_ms;
-    for (const std::uint32_t chosen : found.chosen) {
-      if (who[chosen] >= control_mark) {
-        const std::uint32_t node = p.candidates[chosen].nodes.first();
-        const bool alias = who[chosen] == alias_mark;
-        const char* kind = network_.node(node).kind->name;
-        const double cost = alias ? 0 : cost_of_owned(node);
-        result.groups.push_back({alias ? alias_backend : control_backend,
-                                 kind,
-                                 0,
-                                 alias ? "view" : kind,
-                                 {node},
-                                 cost,
-                                 cost,
-                                 cost,
-                                 {},
-                                 placements_of_owned(node, name)});
-        continue;
-      }
-      const place_candidate& c = candidates_.list[who[chosen]];
-      const measured_cost& cost = cost_of(c);
-      plan_group g;
-      g.backend = backends_[c.backend].name;
-      g.pattern = pattern_name(backends_, c.backend, c.pattern);
-      g.choice = c.choice;
-      g.kernel = cost.kernel;
-      g.nodes = candidates_.groups[c.group].nodes;
-      if (!c.is_by_rule()) {
-        const auto root = std::find(g.nodes.begin(), g.nodes.end(), c.root);
-        std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
-      }
-      g.cost_ms = cost.time.median_ms;
-      g.low_ms = cost.time.low_ms;
-      g.high_ms = cost.time.high_ms;
-      g.runners_up = runners_up(who[chosen]);
-      result.groups.push_back(std::move(g));
-    }
+    result.cost_ms = from.found.cost_ms;
+    for (const std::uint32_t chosen : from.found.chosen)
+      result.groups.push_back(from.who[chosen] >= control_mark
+                                  ? to_group_without_kernel(from.problem.candidates[chosen].nodes.first(), name)
+                                  : to_group(from.who[chosen]));
     order_groups(result);
     return result;
+  }
+
+  /// Which candidate each group of a placement is, views left out; nothing for control flow and what is no candidate.
+  std::vector<std::optional<std::uint32_t>> candidates_in(const placement& p) const {
+    std::vector<std::optional<std::uint32_t>> list;
+    for (const plan_group& g : p.groups) {
+      if (g.backend == alias_backend) continue;
+      list.emplace_back();
+      std::vector<std::uint32_t> nodes = g.nodes;
+      std::sort(nodes.begin(), nodes.end());
+      const auto there = by_nodes_.find(nodes);
+      if (there == by_nodes_.end()) continue;
+      for (const std::uint32_t i : there->second) {
+        const place_candidate& c = candidates_.list[i];
+        if (g.backend == backends_[c.backend].name && g.choice == c.choice &&
+            g.pattern == pattern_name(backends_, c.backend, c.pattern) && (c.is_by_rule() || g.nodes.back() == c.root))
+          list.back() = i;
+      }
+    }
+    return list;
   }
 
   /// The sub-graphs' placements for a plan of the whole, or for the single backend of that name.
@@ -361,13 +546,12 @@ class placer {
   /// Other kernels for the same nodes, cheapest first, at most three.
   std::vector<plan_alternative> runners_up(std::uint32_t chosen) const {
     std::vector<plan_alternative> others;
-    for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
+    for (const std::uint32_t i : by_nodes_.at(candidates_.groups[candidates_.list[chosen].group].nodes)) {
       const place_candidate& c = candidates_.list[i];
-      if (i == chosen || c.group != candidates_.list[chosen].group) continue;
-      const measured_cost& cost = cost_of(c);
-      if (!cost.refusal.empty()) continue;
-      others.push_back(
-          {backends_[c.backend].name, pattern_name(backends_, c.backend, c.pattern), cost.kernel, cost.time.median_ms});
+      const measured_cost* cost = book_->find(c);
+      if (i == chosen || cost == nullptr || !cost->refusal.empty()) continue;
+      others.push_back({backends_[c.backend].name, pattern_name(backends_, c.backend, c.pattern), cost->kernel,
+                        book_->cost_of(c).ms});
     }
     std::stable_sort(others.begin(), others.end(),
                      [](const plan_alternative& a, const plan_alternative& b) { return a.cost_ms < b.cost_ms; });
@@ -415,14 +599,19 @@ class placer {
     return static_cast<std::uint32_t>(turn + (last ? backends_.size() : 0));
   }
 
+  /// Ranks of the problem's candidates when the backend `first` comes first.
+  std::vector<std::uint32_t> ranks(const search_result& of, std::uint32_t first) const {
+    std::vector<std::uint32_t> rank;
+    for (const std::uint32_t i : of.who) rank.push_back(i >= control_mark ? 0 : rank_of(candidates_.list[i], first));
+    return rank;
+  }
+
   /// The same search for one backend alone: nodes that it refuses go to the next backend of the set that takes them,
   /// and are named.
-  placement single(std::uint32_t backend) const {
-    std::vector<std::uint32_t> who;
-    const search::problem p = to_problem(who);
-    std::vector<std::uint32_t> rank;
-    for (const std::uint32_t i : who) rank.push_back(i >= control_mark ? 0 : rank_of(candidates_.list[i], backend));
-    placement result = to_placement(backends_[backend].name, p, who, search::exact_by_rank(p, rank));
+  placement single(std::uint32_t backend) {
+    const search_result alone =
+        search_and_measure([&](const search_result& r) { return search::exact_by_rank(r.problem, ranks(r, backend)); });
+    placement result = to_placement(backends_[backend].name, alone);
     for (const plan_group& g : result.groups)
       if (g.backend != result.name && g.backend != alias_backend && g.backend != control_backend)
         for (const std::uint32_t n : g.nodes) result.borrowed.push_back(network_.node_name(n));
@@ -441,42 +630,183 @@ class placer {
     return false;
   }
 
-  /// Promise 1: what is handed out is never slower than the best single backend in a paired run. A network whose loops may
-  /// run for ever on random data is not run.
-  void compare(plan& made) {
-    if (may_be_endless(network_)) return;
-    if (options_.progress)
-      options_.progress({"comparing", "the plan with every single backend, end to end", 0, 1, made.chosen.cost_ms});
+  /// Promise 1: what is handed out is never slower than the best single backend, nor than the previous plan, in a paired
+  /// run. Within these runs each kernel is timed where it stands, and the search goes on with what that showed, until it
+  /// finds nothing that has not run.
+  void compare(plan& made, search_result& last) {
     const double start = now_ms();
-    std::vector<const placement*> all{&made.chosen};
-    for (const placement& s : made.singles) all.push_back(&s);
-    const comparison c =
-        compare_placements(network_, all, backends_, threads_, options_.compare_s, options_.seed, packed_);
-    made.runs = c.runs;
-    const comparison_ratio r = ratio_of(c);
-    // Only a difference that the paired rounds show counts; within 1 % the plan with the certificate stays.
-    if (r.best_single != 0 && r.ratio < 0.99) {
-      made.origin = all[r.best_single]->name;
-      std::string name = made.chosen.name;
-      made.chosen = *all[r.best_single];
-      made.chosen.name = std::move(name);
-      made.runs[0] = made.runs[r.best_single];
-      made.runs[0].name = made.chosen.name;
+    end_to_end arena(network_, backends_, threads_, options_.seed, packed_, &*monitor_);
+    std::size_t current = arena.add(made.chosen);
+    std::vector<std::size_t> singles;
+    for (const placement& s : made.singles) singles.push_back(arena.add(s));
+    std::optional<std::size_t> previous;
+    if (options_.previous != nullptr) previous = add_previous(arena, *options_.previous);
+    comparison_options how;
+    how.seconds = std::min(options_.compare_s, std::max(0.0, deadline_.left_s()));
+    const auto run = [&](const std::string& what) {
+      if (options_.progress) {
+        place_progress now;
+        now.stage = "comparing";
+        now.what = what;
+        now.remaining = 1;
+        now.remaining_s = how.seconds;
+        now.best_ms = best_ms_;
+        options_.progress(now);
+      }
+      arena.run(how, [this] { return deadline_.is_over(); });
+    };
+    run("the plan with every single backend, end to end");
+    constexpr int most_searches = 4;
+    for (int turn = 0; turn < most_searches; ++turn) {
+      book_->learn_anew();
+      for (std::size_t i = 0; i < arena.size(); ++i) book_->learn(candidates_in(arena.which(i)), arena.steps_of(i));
+      if (deadline_.is_over()) break;
+      last = search_placement();
+      const std::size_t before = arena.size();
+      const std::size_t found = arena.add(to_placement("plan", last));
+      current = found;
+      if (found < before) break;
+      how.seconds = std::min(options_.compare_s / 2, std::max(0.0, deadline_.left_s()));
+      run("a placement that counts what kernels take within the network");
     }
+    decide(made, arena, current, singles, previous, last);
     report_.comparing_s = (now_ms() - start) / 1e3;
-    if (options_.progress) options_.progress({"comparing", "done", 1, 0, made.chosen.cost_ms});
+  }
+
+  /// Adds the previous plan to the comparison; nothing where it cannot be built any more.
+  std::optional<std::size_t> add_previous(end_to_end& arena, const plan& previous) {
+    if (previous.fingerprint != network_.fingerprint()) return {};
+    try {
+      return arena.add(previous.chosen);
+    } catch (const error&) { return {}; }
+  }
+
+  /// Takes the fastest of what ran. The placement of the last search has the certificate, and stays unless another is
+  /// faster by more than 1 % and that is sure; where it is not sure, they run on.
+  void decide(plan& made, end_to_end& arena, std::size_t current, const std::vector<std::size_t>& singles,
+              const std::optional<std::size_t>& previous, const search_result& last) {
+    const auto rival = [&]() -> std::optional<std::size_t> {
+      std::optional<std::size_t> best;
+      for (std::size_t i = 0; i < arena.size(); ++i)
+        if (i != current && arena.ratio(i, current).median < 0.99 &&
+            (!best || arena.ratio(i, current).median < arena.ratio(*best, current).median))
+          best = i;
+      return best;
+    };
+    std::optional<std::size_t> faster = rival();
+    comparison_options how;
+    how.seconds = options_.compare_s / 2;
+    for (int more = 0; more < 2 && faster && arena.ratio(*faster, current).high >= 1 && !deadline_.is_over(); ++more) {
+      arena.run(how, [this] { return deadline_.is_over(); });
+      faster = rival();
+    }
+    const std::size_t winner = faster ? *faster : current;
+    // Costs and runners-up as they are known now.
+    std::vector<placement> ran;
+    for (std::size_t i = 0; i < arena.size(); ++i) ran.push_back(refreshed(arena.which(i)));
+    for (std::size_t s = 0; s < singles.size(); ++s) {
+      placement& single = made.singles[s];
+      single.groups = ran[singles[s]].groups;
+      single.cost_ms = ran[singles[s]].cost_ms;
+    }
+    if (winner == current) {
+      made.chosen = to_placement("plan", last);
+    } else {
+      const auto single = std::find(singles.begin(), singles.end(), winner);
+      made.chosen = ran[winner];
+      if (single != singles.end()) made.origin = made.singles[static_cast<std::size_t>(single - singles.begin())].name;
+      else if (previous == winner) made.origin = "previous";
+      else made.origin = "an earlier search";
+      made.chosen.name = "plan";
+      made.chosen.borrowed.clear();
+    }
+    made.runs.clear();
+    made.runs.push_back(run_of(arena, winner, winner, "plan"));
+    for (std::size_t i = 0; i < singles.size(); ++i)
+      made.runs.push_back(run_of(arena, singles[i], winner, made.singles[i].name));
+    if (previous) made.runs.push_back(run_of(arena, *previous, winner, "previous"));
+  }
+
+  /// A placement with the costs that are known now.
+  placement refreshed(const placement& p) const {
+    placement result = p;
+    result.cost_ms = 0;
+    const auto who = candidates_in(p);
+    std::size_t at = 0;
+    for (plan_group& g : result.groups) {
+      if (g.backend == alias_backend) continue;
+      if (const auto candidate = who[at++]; candidate && book_->find(candidates_.list[*candidate]) != nullptr) {
+        plan_group now = to_group(*candidate);
+        now.bodies = std::move(g.bodies);
+        g = std::move(now);
+      }
+      result.cost_ms += g.cost_ms;
+    }
+    return result;
+  }
+
+  /// For each group of the plan: what the best placement without it would cost, who would run its nodes, and in words why it
+  /// was chosen. Networks whose searches take long get this for as many groups as a second allows.
+  void explain_groups(plan& made, const search_result& last) const {
+    const double start = now_ms();
+    const auto who = candidates_in(made.chosen);
+    std::size_t at = 0;
+    const bool is_searched = made.origin == "search";
+    for (plan_group& g : made.chosen.groups) {
+      if (g.backend == alias_backend) continue;
+      const auto candidate = who[at++];
+      if (!candidate) continue;
+      if (is_searched && now_ms() - start < 1000) find_instead(g, *candidate, last);
+      g.why = is_searched ? why_chosen(g) : "part of the placement that ran fastest end to end";
+    }
+  }
+  void find_instead(plan_group& g, std::uint32_t candidate, const search_result& last) const {
+    search_result without;
+    without.problem = last.problem;
+    without.problem.candidates.clear();
+    for (std::size_t i = 0; i < last.who.size(); ++i) {
+      if (last.who[i] == candidate) continue;
+      without.problem.candidates.push_back(last.problem.candidates[i]);
+      without.who.push_back(last.who[i]);
+    }
+    if (!search::uncovered(without.problem).empty()) return;
+    without.found = search::exact(without.problem, {.states = 20000});
+    if (!without.found.optimal) return;
+    g.regret_ms = std::max(0.0, without.found.cost_ms - last.found.cost_ms);
+    const search::node_set mine(candidates_.groups[candidates_.list[candidate].group].nodes);
+    for (const std::uint32_t chosen : without.found.chosen) {
+      if (!without.problem.candidates[chosen].nodes.intersects(mine) || without.who[chosen] >= control_mark) continue;
+      const place_candidate& c = candidates_.list[without.who[chosen]];
+      std::string kinds;
+      for (const std::uint32_t n : candidates_.groups[c.group].nodes)
+        kinds += (kinds.empty() ? "" : "+") + std::string(network_.node(n).kind->name);
+      g.instead += (g.instead.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " " + kinds;
+    }
+  }
+  static std::string why_chosen(const plan_group& g) {
+    if (g.regret_ms < 0) return "no other kernel runs these nodes";
+    if (g.regret_ms == 0) return "as good as " + g.instead + ", and first in the order of the set";
+    return "without it the network costs more, with " + g.instead;
   }
 
   const graph& network_;
   backend_table backends_;
   const place_options& options_;
+  deadline deadline_;
   int threads_ = 1;
   std::vector<bool> use_;
   std::vector<bool> is_alias_;
   std::vector<std::vector<plan>> owned_;  // by node: of its sub-graphs
   place_candidates candidates_;
-  cost_table costs_;
+  std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> by_nodes_;  // candidates by what they cover
+  std::optional<cost_book> book_;
+  std::optional<drift_monitor> monitor_;
+  std::optional<kept_costs> kept_;
+  worker_client worker_;
   std::shared_ptr<packed_weights> packed_;
+  std::size_t measured_structures_ = 0;
+  double measuring_ms_ = 0, best_ms_ = 0;
+  bool interrupted_ = false;
   place_report report_;
 };
 

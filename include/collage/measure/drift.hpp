@@ -1,0 +1,98 @@
+// The drift monitor: a fixed piece of work, repeated between measurements, tells how fast the machine is just now.
+//
+// Machines that are shared, throttle or run something else have minutes in which everything takes up to four times as
+// long. A kernel measured then would lose to every rival measured before.
+#pragma once
+
+#include <algorithm>
+#include <collage/measure/time_source.hpp>
+#include <cstddef>
+#include <functional>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+struct drift_options {
+  double calm = 1.3;              ///< the machine is calm while the work takes at most this many times its usual time
+  double patience_ms = 20000;     ///< for waiting until it is, in all
+  double longest_wait_ms = 5000;  ///< at one time
+  double calibration_ms = 3000;   ///< for finding out what is usual
+};
+
+/// Repeats a fixed piece of work. Its usual time is the 10th percentile of the calm readings so far, so that a start in a
+/// slow minute is corrected by the first calm one, and a slow hour does not become usual.
+class drift_monitor {
+ public:
+  /// `work` is to take some ten microseconds, with as many threads as what is measured, and to depend on nothing. `alone`
+  /// is the same on one thread: where the team takes much longer than one, its threads share something for the moment (two
+  /// virtual processors one core, say), and a better moment is waited for, `calibration_ms` at most.
+  explicit drift_monitor(std::function<void()> work, drift_options options = {}, time_source time = {},
+                         const std::function<void()>& alone = {})
+      : work_(std::move(work)), options_(options), time_(std::move(time)) {
+    const double start = time_.now_ms();
+    for (double pause = 1;; pause = std::min(2 * pause, 50.0)) {
+      for (std::size_t i = 0; i < first_readings; ++i) readings_.push_back(take(work_));
+      std::sort(readings_.begin(), readings_.end());
+      readings_.resize(first_readings / 2);  // the others were cold
+      if (!alone || usual_ms() <= options_.calm * take(alone)) break;
+      if (time_.now_ms() - start >= options_.calibration_ms) break;
+      time_.sleep_ms(pause);
+    }
+  }
+
+  /// How many times its usual time the work takes now; about 1 on a calm machine.
+  double slowness() {
+    const double took = take(work_), usual = usual_ms();
+    if (took <= options_.calm * usual) {
+      if (readings_.size() == most_readings) readings_.pop_back();
+      readings_.insert(std::upper_bound(readings_.begin(), readings_.end(), took), took);
+    }
+    return usual > 0 ? took / usual : 1;
+  }
+
+  bool is_calm() { return slowness() <= options_.calm; }
+
+  /// Waits until the machine is calm, or patience ends. `stop` is asked now and then. Answers whether it is calm.
+  bool wait(const std::function<bool()>& stop = {}) {
+    const double start = time_.now_ms();
+    double pause = 1;
+    while (!is_calm()) {
+      const double so_far = time_.now_ms() - start;
+      if (so_far >= options_.longest_wait_ms || waited_ms_ + so_far >= options_.patience_ms || (stop && stop())) {
+        waited_ms_ += so_far;
+        return false;
+      }
+      time_.sleep_ms(pause);
+      pause = std::min(2 * pause, 50.0);
+    }
+    waited_ms_ += time_.now_ms() - start;
+    return true;
+  }
+
+  double usual_ms() const { return readings_[readings_.size() / 10]; }
+  double waited_ms() const { return waited_ms_; }
+  const drift_options& options() const { return options_; }
+
+ private:
+  double take(const std::function<void()>& work) {
+    double best = 0;
+    for (int i = 0; i < 3; ++i) {  // a single interrupt is no drift
+      const double start = time_.now_ms();
+      work();
+      const double took = time_.now_ms() - start;
+      best = i == 0 ? took : std::min(best, took);
+    }
+    return best;
+  }
+
+  static constexpr std::size_t first_readings = 20, most_readings = 2000;
+
+  std::function<void()> work_;
+  drift_options options_;
+  time_source time_;
+  std::vector<double> readings_;  // of calm moments, ascending; the slowest are forgotten first
+  double waited_ms_ = 0;
+};
+
+}  // namespace collage::inline v0

@@ -1,0 +1,88 @@
+// What samples say: a robust centre, its spread, and how sure it is; alone and in pairs.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// What a list of samples says, in milliseconds per call.
+struct timing {
+  double median_ms = 0;
+  double low_ms = 0;       ///< 10th percentile
+  double high_ms = 0;      ///< 90th percentile
+  double sure_low_ms = 0;  ///< the median lies between these two with a confidence of 95 %
+  double sure_high_ms = 0;
+  std::size_t samples = 0;
+};
+
+/// How two rivals compare that were sampled in the same rounds: the median over rounds of a's time divided by b's, and
+/// between what it lies with a confidence of 95 %. What slows a whole round cancels.
+struct paired_ratio {
+  double median = 1, low = 1, high = 1;
+  std::size_t rounds = 0;
+};
+
+namespace detail {
+
+/// A quantile of sorted samples by linear interpolation.
+inline double quantile(std::span<const double> sorted, double q) {
+  const double at = q * static_cast<double>(sorted.size() - 1);
+  const auto below = static_cast<std::size_t>(at);
+  const std::size_t above = std::min(below + 1, sorted.size() - 1);
+  return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+/// The 95 % confidence interval of the median of sorted samples, by order statistics: how many samples lie below the true
+/// median is binomial, whatever they are distributed like (Conover, Practical Nonparametric Statistics, 3.2). With fewer
+/// than six samples no interval is that sure, and it is from the least to the greatest.
+inline std::pair<double, double> median_interval(std::span<const double> sorted) {
+  const std::size_t n = sorted.size();
+  const double count = static_cast<double>(n);
+  std::size_t rank = 0;  // so many samples at either end lie outside
+  if (n > 200) {
+    rank = static_cast<std::size_t>(std::max(0.0, std::floor(count / 2 - 0.98 * std::sqrt(count))));
+  } else {
+    double chance = std::pow(0.5, count), below = chance;  // of 0 samples, of at most `rank`
+    while (rank + 1 < n - rank && below <= 0.025) {
+      ++rank;
+      chance *= (count - static_cast<double>(rank) + 1) / static_cast<double>(rank);
+      below += chance;
+    }
+    if (rank > 0) --rank;
+  }
+  return {sorted[rank], sorted[n - 1 - rank]};
+}
+
+}  // namespace detail
+
+/// Summarises samples; all zero for none.
+inline timing summarise(std::vector<double> samples_ms) {
+  if (samples_ms.empty()) return {};
+  std::sort(samples_ms.begin(), samples_ms.end());
+  const auto [sure_low, sure_high] = detail::median_interval(samples_ms);
+  return {detail::quantile(samples_ms, 0.5),
+          detail::quantile(samples_ms, 0.1),
+          detail::quantile(samples_ms, 0.9),
+          sure_low,
+          sure_high,
+          samples_ms.size()};
+}
+
+/// Compares a with b over the rounds that both took part in: those where a sample is NaN, or no time at all, count for
+/// nothing. 1 with 0 rounds where there is no evidence.
+inline paired_ratio compare_paired(std::span<const double> a, std::span<const double> b) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)
+    if (a[i] > 0 && b[i] > 0) ratios.push_back(a[i] / b[i]);
+  if (ratios.empty()) return {};
+  std::sort(ratios.begin(), ratios.end());
+  const auto [low, high] = detail::median_interval(ratios);
+  return {detail::quantile(ratios, 0.5), low, high, ratios.size()};
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,165 @@
+// What placing knows of its candidates' costs: measured alone, measured within whole runs, or only bounded from below.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <collage/op/kind.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/measuring.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/plan.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// How sure a cost is.
+enum class cost_state : std::uint8_t {
+  refused,  ///< there is no kernel
+  bounded,  ///< not measured: it costs at least this
+  alone,    ///< measured alone; within the network it is expected to cost this
+  within,   ///< measured in whole runs of the network
+};
+
+struct known_cost {
+  cost_state state = cost_state::refused;
+  double ms = 0;
+};
+
+class cost_book {
+ public:
+  cost_book(const graph& network, backend_table backends, const place_candidates& candidates)
+      : network_(network), backends_(backends), candidates_(candidates), factor_(backends.size(), 1.0) {
+    for (std::uint32_t i = 0; i < candidates.list.size(); ++i) {
+      const place_candidate& c = candidates.list[i];
+      const place_group& g = candidates.groups[c.group];
+      if (candidates.structures[g.structure].example == c.group) rivals_[g.structure].push_back(i);
+      if (g.nodes.size() == 1) alone_structure_[g.nodes[0]] = g.structure;
+    }
+  }
+
+  /// What the search is to count for a candidate.
+  known_cost cost_of(const place_candidate& c) const {
+    const auto known = table_.find(key_of(candidates_, c));
+    const double factor = factor_[c.backend];
+    if (known == table_.end()) return {cost_state::bounded, least_ms(c) * factor};
+    if (!known->second.refusal.empty()) return {};
+    if (known->second.within.samples != 0) return {cost_state::within, known->second.within.median_ms};
+    // The doubt goes against what never ran here: otherwise the search would go from one guess to the next.
+    return {cost_state::alone, known->second.alone_ms * factor * (any_within_ ? 1.02 : 1.0)};
+  }
+  /// Its measurements; null where there are none.
+  const measured_cost* find(const place_candidate& c) const {
+    const auto known = table_.find(key_of(candidates_, c));
+    return known == table_.end() ? nullptr : &known->second;
+  }
+  bool is_measured(std::uint32_t structure) const {
+    for (const std::uint32_t i : rivals_.at(structure))
+      if (find(candidates_.list[i]) == nullptr) return false;
+    return true;
+  }
+
+  /// The candidates of a structure at its example.
+  const std::vector<std::uint32_t>& rivals_of(std::uint32_t structure) const { return rivals_.at(structure); }
+
+  void measure(std::uint32_t structure, const candidate_measurer& measurer) {
+    measure_structure(candidates_, structure, measurer, table_);
+    note_fastest(structure);
+  }
+  /// Takes over what was measured at an earlier time.
+  void recall(const place_candidate& c, measured_cost known) {
+    known.from_store = true;
+    table_[key_of(candidates_, c)] = std::move(known);
+    note_fastest(candidates_.groups[c.group].structure);
+  }
+
+  /// What `learn` noted is replaced by what it notes from now on.
+  void learn_anew() { seen_.clear(); }
+  /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
+  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow.
+  void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps) {
+    for (std::size_t i = 0; i < who.size(); ++i)
+      if (who[i] && steps[i].samples != 0) seen_[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
+    // A kernel that runs at several places, in several placements: their mean, so that the sum over a network holds.
+    std::vector<double> within(backends_.size()), alone(backends_.size());
+    for (const auto& [key, times] : seen_) {
+      measured_cost& cost = table_[key];
+      timing mean;
+      for (const timing& t : times) {
+        mean.median_ms += t.median_ms;
+        mean.low_ms += t.low_ms;
+        mean.high_ms += t.high_ms;
+        mean.sure_low_ms += t.sure_low_ms;
+        mean.sure_high_ms += t.sure_high_ms;
+        mean.samples += t.samples;
+      }
+      const double count = static_cast<double>(times.size());
+      for (double* part : {&mean.median_ms, &mean.low_ms, &mean.high_ms, &mean.sure_low_ms, &mean.sure_high_ms})
+        *part /= count;
+      cost.within = mean;
+      within[std::get<1>(key)] += mean.median_ms;
+      alone[std::get<1>(key)] += cost.alone_ms;
+      any_within_ = true;
+    }
+    for (std::size_t b = 0; b < factor_.size(); ++b)
+      if (alone[b] > 0) factor_[b] = within[b] / alone[b];
+  }
+
+  /// For kernels that are chosen without measuring: nothing is known but that they can be built, or why not.
+  measured_cost& entry_of(const place_candidate& c) { return table_[key_of(candidates_, c)]; }
+  const cost_table& table() const { return table_; }
+
+ private:
+  /// Of a structure of one node, what it takes at least: a bound for groups that contain one like it.
+  void note_fastest(std::uint32_t structure) {
+    if (candidates_.groups[candidates_.structures[structure].example].nodes.size() != 1) return;
+    double& fastest = fastest_alone_[structure];
+    fastest = 0;
+    for (const std::uint32_t i : rivals_.at(structure))
+      if (const measured_cost* m = find(candidates_.list[i]); m != nullptr && m->refusal.empty())
+        fastest = fastest == 0 ? m->alone_ms : std::min(fastest, m->alone_ms);
+  }
+
+  /// A bound from measured parts: no kernel for a group is expected to take less than this portion of what the fastest
+  /// kernel takes for one of its operators. What moves or maps elements can become free inside a group that need not
+  /// write them.
+  static constexpr double portion_of_anchor = 0.8, portion_of_others = 0.25;
+  double least_ms(const place_candidate& c) const {
+    double most = 0;
+    for (const std::uint32_t n : candidates_.groups[c.group].nodes) {
+      const auto structure = alone_structure_.find(n);
+      if (structure == alone_structure_.end()) continue;
+      const auto fastest = fastest_alone_.find(structure->second);
+      if (fastest == fastest_alone_.end()) continue;
+      const bool is_anchor = network_.node(n).kind->fusion == fusion_kind::anchor;
+      most = std::max(most, fastest->second * (is_anchor ? portion_of_anchor : portion_of_others));
+    }
+    return most;
+  }
+
+  const graph& network_;
+  backend_table backends_;
+  const place_candidates& candidates_;
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> rivals_;  // by structure: candidates at its example
+  std::unordered_map<std::uint32_t, std::uint32_t> alone_structure_;      // by node: of the group of it alone
+  std::unordered_map<std::uint32_t, double> fastest_alone_;               // by structure of one node
+  cost_table table_;
+  std::map<cost_key, std::vector<timing>> seen_;
+  std::vector<double> factor_;  // by backend: how much longer kernels take within the network than alone
+  bool any_within_ = false;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

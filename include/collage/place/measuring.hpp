@@ -1,0 +1,277 @@
+// Measuring: the kernels that might run one structure are built, checked against the reference and timed against each
+// other.
+#pragma once
+
+#include <algorithm>
+#include <collage/backends/reference.hpp>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/measure/drift.hpp>
+#include <collage/measure/fenced_memory.hpp>
+#include <collage/measure/timing.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/run/agreement.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/buffers.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/node_group.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <exception>
+#include <functional>
+#include <map>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// What a candidate's kernel showed.
+struct measured_candidate {
+  std::string kernel;
+  std::string refusal;  ///< why it cannot be used; empty where it can
+  timing time;
+  double cost_ms = 0;  ///< decided among those that were asked about together
+};
+
+/// What is done with a candidate just now. One that brings its process down is refused with this.
+enum class measuring_step : std::uint8_t { build, first_call, timing };
+
+/// What measuring needs besides what it measures.
+struct measuring_setup {
+  int threads = 1;
+  std::uint64_t seed = 1;  ///< of what the kernels read
+  packed_weights* packed = nullptr;
+  timing_options timing = {};
+  drift_monitor* monitor = nullptr;  ///< null: nobody looks whether the machine is calm
+  std::function<bool()> stop = {};
+  /// Told before each step; `which` is a position in the list that was asked about, and with `timing` means all of them.
+  std::function<void(std::size_t which, measuring_step step)> note = {};
+  /// The first call of each kernel finds its memory between fences, so that one that writes elsewhere is caught or ends
+  /// the process. For workers.
+  bool fence = false;
+};
+
+namespace detail {
+
+/// A kernel with its memory, ready to be called.
+struct rival {
+  kernel run;
+  std::vector<const void*> in;
+  std::vector<void*> out;
+  buffer workspace;
+  const backend_entry* backend = nullptr;
+  int threads = 1;
+
+  void call() const { run({in.data(), out.data(), workspace.data()}); }
+  /// As the engine does: the library's thread count is set around its kernels.
+  void enter_and_call() const {
+    const thread_scope scope(*backend, threads);
+    call();
+  }
+};
+
+/// The rivals for one structure, with what they read and what the reference makes of it.
+class structure_rivals {
+ public:
+  structure_rivals(const graph& network, backend_table backends, const place_candidates& candidates,
+                   std::span<const std::uint32_t> asked, const measuring_setup& setup)
+      : network_(network), backends_(backends), candidates_(candidates), setup_(setup) {
+    const std::vector<std::uint32_t>& nodes = candidates.groups[candidates.list[asked.front()].group].nodes;
+    std::mt19937_64 random(setup.seed);
+    for (const std::uint32_t i : asked) {
+      const node_group values = values_of(network, backends, candidates, candidates.list[i]);
+      for (const std::uint32_t v : values.outputs)
+        if (is_wanted(network, v)) results_.try_emplace(v, network.type_of(v));
+      for (const std::uint32_t v : values.arguments) {
+        if (network.at(v).role == value_role::constant || contents_.count(v) != 0) continue;
+        tensor t(network.type_of(v));
+        fill_random(t, random);
+        contents_.emplace(v, std::move(t));
+      }
+    }
+    std::vector<known_value> known;
+    for (const auto& [v, t] : contents_) known.push_back({v, t});
+    for (const auto& [v, t] : results_) wanted_.push_back(v);
+    expected_ = evaluate_group(network, nodes, known, wanted_);
+  }
+
+  /// Builds a candidate's kernel and checks what it computes. Answers why it cannot be used; nothing where it can, and is a
+  /// rival from now on. `which` is what notes are told.
+  std::string add(const place_candidate& c, std::size_t which, std::string& kernel_name) {
+    const backend_entry& b = backends_[c.backend];
+    try {
+      build_context context(network_, setup_.threads, *setup_.packed);
+      context.set_choice(c.choice);
+      rival r;
+      r.backend = &b;
+      r.threads = setup_.threads;
+      note(which, measuring_step::build);
+      {
+        const thread_scope scope(b, setup_.threads);
+        r.run = build_candidate(network_, backends_, candidates_, c, context);
+      }
+      kernel_name = r.run.name();
+      r.workspace = buffer(r.run.workspace());
+      const node_group values = values_of(network_, backends_, candidates_, c);
+      for (std::size_t i = 0; i < values.arguments.size(); ++i)
+        r.in.push_back(r.run.reads(i) ? contents_of(values.arguments[i]).data() : nullptr);
+      for (const std::uint32_t v : values.outputs) {
+        const auto result = results_.find(v);
+        r.out.push_back(result != results_.end() ? result->second.data() : nullptr);
+      }
+      // A kernel that leaves elements unwritten must not pass on what another wrote there: NaN, or a bit pattern.
+      for (const auto& [v, t] : results_)
+        if (t.data() != nullptr) std::memset(t.data(), 0xFF, t.bytes());
+      note(which, measuring_step::first_call);
+      if (!setup_.fence) r.enter_and_call();
+      else if (const std::string why = call_between_fences(r, values); !why.empty()) return why;
+      for (std::size_t i = 0; i < wanted_.size(); ++i)
+        if (const agreement a = compare(results_.at(wanted_[i]), expected_[i]); !a)
+          return std::string("wrong result: ") + a.why;
+      rivals_.push_back(std::move(r));
+      return {};
+    } catch (const error& e) { return e.what(); } catch (const std::exception& e) {
+      return std::string("failed: ") + e.what();
+    }
+  }
+
+  rival_times race() const {
+    note(0, measuring_step::timing);
+    std::vector<std::function<void()>> calls;
+    for (const rival& r : rivals_) calls.emplace_back([&r] { r.enter_and_call(); });
+    return time_rivals(calls, setup_.timing, setup_.monitor, {}, setup_.stop);
+  }
+  bool empty() const { return rivals_.empty(); }
+
+ private:
+  void note(std::size_t which, measuring_step step) const {
+    if (setup_.note) setup_.note(which, step);
+  }
+
+  /// What a kernel reads as an argument.
+  std::span<const std::byte> contents_of(std::uint32_t v) const {
+    if (network_.at(v).role == value_role::constant) return network_.bytes_of(v);
+    const tensor& t = contents_.at(v);
+    return {static_cast<const std::byte*>(t.data()), t.bytes()};
+  }
+
+  /// Calls a rival in memory of its own between fences, and copies what it wrote to the results.
+  std::string call_between_fences(const rival& r, const node_group& values) const {
+    std::vector<fenced_memory> in, out;
+    fenced_memory workspace(r.workspace.size());
+    rival fenced;
+    fenced.run = r.run;
+    fenced.backend = r.backend;
+    fenced.threads = r.threads;
+    for (std::size_t i = 0; i < r.in.size(); ++i) {
+      const auto from = r.in[i] != nullptr ? contents_of(values.arguments[i]) : std::span<const std::byte>();
+      fenced_memory& memory = in.emplace_back(from.size());
+      if (!from.empty()) std::memcpy(memory.data(), from.data(), from.size());
+      memory.make_read_only();
+      fenced.in.push_back(r.in[i] != nullptr ? memory.data() : nullptr);
+    }
+    for (std::size_t i = 0; i < r.out.size(); ++i) {
+      const std::size_t bytes = r.out[i] != nullptr ? results_.at(values.outputs[i]).bytes() : 0;
+      fenced_memory& memory = out.emplace_back(bytes);
+      std::memset(memory.data(), 0xFF, bytes);
+      fenced.out.push_back(r.out[i] != nullptr ? memory.data() : nullptr);
+    }
+    {
+      const thread_scope scope(*fenced.backend, fenced.threads);
+      fenced.run({fenced.in.data(), fenced.out.data(), r.workspace.size() == 0 ? nullptr : workspace.data()});
+    }
+    for (std::size_t i = 0; i < r.out.size(); ++i)
+      if (r.out[i] != nullptr && out[i].size() != 0) std::memcpy(r.out[i], out[i].data(), out[i].size());
+    if (!std::all_of(out.begin(), out.end(), [](const fenced_memory& m) { return m.is_whole(); }))
+      return "it writes around its outputs";
+    return workspace.is_whole() ? "" : "it writes around its workspace";
+  }
+
+  const graph& network_;
+  backend_table backends_;
+  const place_candidates& candidates_;
+  const measuring_setup& setup_;
+  std::map<std::uint32_t, tensor> contents_;  // of what the group reads
+  std::map<std::uint32_t, tensor> results_;   // what the kernels write, whichever operator is the root of each
+  std::vector<std::uint32_t> wanted_;
+  std::vector<oracle_value> expected_;
+  std::vector<rival> rivals_;
+};
+
+}  // namespace detail
+
+/// Measures candidates of one structure against each other: `asked` are positions in `candidates.list`, at one group.
+/// Answers what each showed, in the same order. Last resorts are tried where nothing else is left.
+inline std::vector<measured_candidate> measure_candidates(const graph& network, backend_table backends,
+                                                          const place_candidates& candidates,
+                                                          std::span<const std::uint32_t> asked,
+                                                          const measuring_setup& setup) {
+  std::vector<measured_candidate> measured(asked.size());
+  if (asked.empty()) return measured;
+  detail::structure_rivals rivals(network, backends, candidates, asked, setup);
+  std::vector<std::size_t> who;
+  for (const bool last_resorts : {false, true})
+    for (std::size_t i = 0; i < asked.size(); ++i) {
+      const place_candidate& c = candidates.list[asked[i]];
+      if (is_last_resort(backends, c) != last_resorts) continue;
+      if (last_resorts && !rivals.empty()) measured[i].refusal = "is the last resort, and there is another way";
+      else measured[i].refusal = rivals.add(c, i, measured[i].kernel);
+      if (measured[i].refusal.empty()) who.push_back(i);
+    }
+  if (who.empty()) return measured;
+  const rival_times found = rivals.race();
+  for (std::size_t k = 0; k < who.size(); ++k) {
+    measured[who[k]].time = found.times[k];
+    measured[who[k]].cost_ms = found.cost_ms[k];
+  }
+  return measured;
+}
+
+/// Who measures: this process, or a worker.
+using candidate_measurer = std::function<std::vector<measured_candidate>(std::span<const std::uint32_t> asked)>;
+
+/// Measures the candidates of one structure that the table does not know yet, against each other, and adds them to it.
+/// Kernels that cannot be built or whose output does not agree with the reference are recorded as refused, with the reason.
+///
+/// Where some are known, the fastest of those runs along, and the others' costs are scaled so that its cost is what it
+/// was: what was measured at another time stays comparable.
+inline void measure_structure(const place_candidates& candidates, std::uint32_t structure,
+                              const candidate_measurer& measure, cost_table& costs) {
+  const std::uint32_t example = candidates.structures[structure].example;
+  std::vector<std::uint32_t> asked;
+  const measured_cost* anchor = nullptr;
+  std::uint32_t anchored = 0;
+  for (std::uint32_t i = 0; i < candidates.list.size(); ++i) {
+    if (candidates.list[i].group != example) continue;
+    const auto known = costs.find(key_of(candidates, candidates.list[i]));
+    if (known == costs.end()) asked.push_back(i);
+    else if (known->second.refusal.empty() && (anchor == nullptr || known->second.alone_ms < anchor->alone_ms)) {
+      anchor = &known->second;
+      anchored = i;
+    }
+  }
+  if (asked.empty()) return;
+  if (anchor != nullptr) asked.push_back(anchored);
+  const std::vector<measured_candidate> measured = measure(asked);
+  double scale = 1;
+  if (anchor != nullptr) {
+    if (measured.back().cost_ms > 0) scale = anchor->alone_ms / measured.back().cost_ms;
+    asked.pop_back();
+  }
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    measured_cost& cost = costs[key_of(candidates, candidates.list[asked[i]])];
+    cost.time = measured[i].time;
+    cost.alone_ms = measured[i].cost_ms * scale;
+    cost.kernel = measured[i].kernel;
+    cost.refusal = measured[i].refusal;
+  }
+}
+
+}  // namespace collage::inline v0

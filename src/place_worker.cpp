@@ -1,0 +1,631 @@
+// Workers, in the target collage::place: who places asks this program, started again, to measure.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <collage/measure/time_source.hpp>
+#include <collage/place/impl/sub_graph.hpp>
+#include <collage/place/impl/wire.hpp>
+#include <collage/place/impl/worker_client.hpp>
+#include <collage/place/impl/worker_main.hpp>
+#include <collage/place/worker.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// What `worker` was called with in a normal start.
+struct noted_program {
+  bool is_noted = false;
+  std::string name;
+};
+noted_program& program() {
+  static noted_program noted;
+  return noted;
+}
+
+/// How a process ended; nothing where somebody else has asked for that already.
+using exit_status = std::optional<int>;
+
+/// Signals that come from a person, the system or a shortage of memory rather than from a kernel's code.
+bool is_from_outside(const exit_status& status) {
+  if (!status || !WIFSIGNALED(*status)) return false;
+  const int s = WTERMSIG(*status);
+  return s == SIGKILL || s == SIGTERM || s == SIGHUP || s == SIGINT || s == SIGQUIT;
+}
+
+std::string signal_text(int signal) {
+  switch (signal) {
+    case SIGSEGV: return "SIGSEGV";
+    case SIGBUS: return "SIGBUS";
+    case SIGABRT: return "SIGABRT";
+    case SIGFPE: return "SIGFPE";
+    case SIGILL: return "SIGILL";
+    case SIGSYS: return "SIGSYS";
+    case SIGTRAP: return "SIGTRAP";
+    case SIGKILL: return "SIGKILL";
+    case SIGTERM: return "SIGTERM";
+    default: return "signal " + std::to_string(signal);
+  }
+}
+
+/// What became of a worker, as the predicate of a sentence.
+std::string end_text(const exit_status& status, measuring_step step) {
+  if (!status) return std::string("ended its process ") + step_text(step);
+  if (!WIFSIGNALED(*status))
+    return "ended its process with exit status " + std::to_string(WEXITSTATUS(*status)) + " " + step_text(step);
+  const int signal = WTERMSIG(*status);
+  std::string text = "crashed with " + signal_text(signal) + " " + step_text(step);
+  if (step == measuring_step::first_call && (signal == SIGSEGV || signal == SIGBUS))
+    text += ": it reads or writes outside of its memory, or writes to its inputs";
+  return text;
+}
+
+std::string seconds_text(double seconds) {
+  char text[32];
+  const auto [end, failed] = std::to_chars(text, text + sizeof text, seconds);
+  return failed == std::errc() ? std::string(text, end) + " s" : "the time it had";
+}
+
+/// A file descriptor of ours.
+class descriptor {
+ public:
+  explicit descriptor(int number = -1) : number_(number) {}
+  descriptor(descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  descriptor& operator=(descriptor&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~descriptor() { reset(); }
+  int get() const { return number_; }
+  void reset() {
+    if (number_ >= 0) close(number_);
+    number_ = -1;
+  }
+
+ private:
+  int number_;
+};
+
+/// A worker's process and the connection to it.
+class worker_process {
+ public:
+  worker_process() = default;
+  worker_process(const worker_process&) = delete;
+  worker_process& operator=(const worker_process&) = delete;
+  ~worker_process() { end(); }
+
+  bool is_there() const { return pid_ > 0; }
+  pid_t pid() const { return pid_; }
+  int socket() const { return socket_.get(); }
+
+  /// Starts the process; answers why it could not be.
+  std::string start() {
+    int ends[2] = {-1, -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+      return std::string("no connection can be made: ") + std::strerror(errno);
+    descriptor ours(ends[0]), theirs(ends[1]);
+    // Out of the way of the standard streams, which the worker gives other meanings.
+    if (theirs.get() <= STDERR_FILENO) theirs = descriptor(fcntl(theirs.get(), F_DUPFD_CLOEXEC, STDERR_FILENO + 1));
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawnattr_init(&attributes);
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), theirs.get());  // survives exec
+    // A process group of its own: Ctrl-C is for us, and what it started ends with it.
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    sigset_t none;
+    sigemptyset(&none);
+    posix_spawnattr_setsigmask(&attributes, &none);
+    std::string name = program().name, mark = worker_mark, number = std::to_string(theirs.get());
+    char* arguments[] = {name.data(), mark.data(), number.data(), nullptr};
+    const int failed = posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, arguments, environ);
+    posix_spawnattr_destroy(&attributes);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failed != 0) {
+      pid_ = 0;
+      return std::string("this program cannot be started again: ") + std::strerror(failed);
+    }
+    socket_ = std::move(ours);
+    return {};
+  }
+
+  /// Whether the process has ended. It stays what it is, so that nobody else can have its number.
+  bool has_ended() const {
+    siginfo_t info{};
+    const int failed = waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT);
+    return failed == 0 ? info.si_pid != 0 : errno == ECHILD;
+  }
+
+  /// Lets the process end, kills it where it does not within `patience_ms`, and answers how it ended.
+  exit_status end(double patience_ms = 0) {
+    if (!is_there()) return {};
+    socket_.reset();
+    for (double waited = 0; !has_ended() && waited < patience_ms; ++waited)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    kill(-pid_, SIGKILL);  // the whole group: also what it has started itself
+    int status = 0;
+    pid_t found = 0;
+    do found = waitpid(pid_, &status, 0);
+    while (found < 0 && errno == EINTR);
+    const bool is_ours = found == pid_;
+    pid_ = 0;
+    return is_ours ? exit_status(status) : exit_status();
+  }
+
+ private:
+  pid_t pid_ = 0;
+  descriptor socket_;
+};
+
+/// A file in memory that holds a request; why not where it cannot be.
+descriptor to_file(const request_file& request, std::string& why_not) {
+  descriptor file(memfd_create("collage request", MFD_CLOEXEC));
+  const auto fail = [&] {
+    why_not = std::string("there is no memory for a request: ") + std::strerror(errno);
+    return descriptor();
+  };
+  if (file.get() < 0 || ftruncate(file.get(), static_cast<off_t>(request.size)) != 0) return fail();
+  const auto write_at = [&](std::size_t at, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+      const ssize_t done = pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+      if (done < 0 && errno == EINTR) continue;
+      if (done <= 0) return false;
+      at += static_cast<std::size_t>(done);
+      bytes = bytes.subspan(static_cast<std::size_t>(done));
+    }
+    return true;
+  };
+  if (!write_at(0, request.head)) return fail();
+  for (const request_file::part& part : request.parts)
+    if (!write_at(part.at, part.bytes)) return fail();
+  return file;
+}
+
+/// How a question to a worker ended.
+enum class fate : std::uint8_t {
+  measured,
+  blamed,   ///< a candidate brought the worker down, or may have
+  outside,  ///< the worker ended for a reason that no candidate is known to have given
+  cannot,   ///< workers cannot be asked this
+};
+
+struct outcome {
+  fate what = fate::measured;
+  std::string why;
+  std::size_t which = 0;  ///< in the list that was asked
+  measuring_step step = measuring_step::build;
+  bool is_sure = false;       ///< that it was `which`
+  bool is_under_way = false;  ///< `which` and `step` mean something
+};
+
+}  // namespace
+
+class worker_client::state {
+ public:
+  explicit state(const worker_options& options) : options_(options) {}
+
+  std::vector<measured_candidate> measure(const graph& network, backend_table backends,
+                                          const place_candidates& candidates, std::span<const std::uint32_t> asked,
+                                          const measuring_setup& setup) {
+    std::vector<measured_candidate> found(asked.size());
+    if (asked.empty()) return found;
+    std::vector<std::size_t> open(asked.size());  // positions in `asked` of which it is not known what becomes of them
+    std::iota(open.begin(), open.end(), std::size_t{0});
+    const auto here = [&](const std::string& why) {
+      where_ = "in this process (" + why + ")";
+      std::vector<std::uint32_t> rest;
+      for (const std::size_t i : open) rest.push_back(asked[i]);
+      measuring_setup how = setup;
+      how.fence = false;
+      if (setup.note) how.note = [&](std::size_t i, measuring_step step) { setup.note(open[i], step); };
+      const auto measured = measure_candidates(network, backends, candidates, rest, how);
+      for (std::size_t i = 0; i < open.size(); ++i) found[open[i]] = measured[i];
+      return found;
+    };
+    if (!worker_client::is_possible()) return here(not_noted);
+    if (!given_up_.empty()) return here(given_up_);
+    sub_graph_maker maker(network, backends, candidates, asked);
+    std::optional<sub_graph> group;
+    try {
+      group = maker.make();
+    } catch (const error& e) { return here(e.what()); }
+    if (!group) return here(maker.why_not());
+    where_ = "in a worker";
+    outside_ = 0;
+    const question q{*group, backends, setup};
+    if (const std::string why_not = run(q, open, found); !why_not.empty()) return here(why_not);
+    return found;
+  }
+
+  const std::string& where() const { return where_; }
+  std::size_t restarts() const { return starts_ == 0 ? 0 : starts_ - 1; }
+  double waited_ms() const { return waited_ms_; }
+  int process() const { return process_.pid(); }
+
+ private:
+  /// What all questions about one list have in common.
+  struct question {
+    const sub_graph& group;
+    backend_table backends;
+    const measuring_setup& setup;
+
+    bool is_last_resort(std::size_t i) const {
+      return collage::is_last_resort(backends, group.candidates.list[group.asked[i]]);
+    }
+  };
+
+  /// Asks until it is known of all in `open` what becomes of them. Answers why workers cannot do it; what is then left in
+  /// `open` is to be measured elsewhere.
+  std::string run(const question& q, std::vector<std::size_t>& open, std::vector<measured_candidate>& found) {
+    bool is_puzzling = false;
+    while (!open.empty()) {
+      const outcome o = ask(q, open, found);
+      if (o.what == fate::measured) return {};
+      if (o.what == fate::cannot) return o.why;
+      if (o.what == fate::outside) {
+        if (const auto guilty = count_outside(o, open)) refuse(open, *guilty, o.why + ", three times", found);
+        if (!given_up_.empty()) return given_up_;
+        continue;
+      }
+      if (o.is_sure) {
+        refuse(open, open[o.which], o.why, found);
+        continue;
+      }
+      // It may have been another one that ran before it. Each is tried in a worker of its own.
+      std::vector<std::size_t> suspects = {open[o.which]};
+      if (o.step == measuring_step::timing) suspects = those_that_run(q, open);
+      bool is_clear = false;
+      for (const std::size_t suspect : suspects) {
+        if (const std::string why_not = try_alone(q, suspect, open, found, is_clear); !why_not.empty()) return why_not;
+      }
+      if (!is_clear && is_puzzling) return measure_apart(q, open, found);
+      is_puzzling = is_puzzling || !is_clear;
+    }
+    return {};
+  }
+
+  static void refuse(std::vector<std::size_t>& open, std::size_t which, const std::string& why,
+                     std::vector<measured_candidate>& found) {
+    found[which] = {};
+    found[which].refusal = why;
+    std::erase(open, which);
+  }
+
+  /// Those that are not last resorts; where there are none, all.
+  static std::vector<std::size_t> those_that_run(const question& q, const std::vector<std::size_t>& open) {
+    std::vector<std::size_t> list;
+    for (const std::size_t i : open)
+      if (!q.is_last_resort(i)) list.push_back(i);
+    return list.empty() ? open : list;
+  }
+
+  /// Measures one in a worker of its own, and refuses it where it brings that down. Answers why workers cannot do it.
+  std::string try_alone(const question& q, std::size_t which, std::vector<std::size_t>& open,
+                        std::vector<measured_candidate>& found, bool& is_refused) {
+    const std::vector<std::size_t> alone = {which};
+    for (;;) {
+      process_.end();
+      const outcome o = ask(q, alone, found);
+      if (o.what == fate::measured) return {};
+      if (o.what == fate::cannot) return o.why;
+      std::string why = o.why;
+      if (o.what == fate::outside) {
+        const auto guilty = count_outside(o, alone);
+        if (!given_up_.empty()) return given_up_;
+        if (!guilty) continue;
+        why += ", three times";
+      }
+      refuse(open, which, why, found);
+      is_refused = true;
+      return {};
+    }
+  }
+
+  /// What brings workers down only together is measured apart.
+  std::string measure_apart(const question& q, std::vector<std::size_t>& open, std::vector<measured_candidate>& found) {
+    bool any = false;
+    for (const bool last_resorts : {false, true}) {
+      const std::vector<std::size_t> list = open;
+      for (const std::size_t i : list) {
+        if (q.is_last_resort(i) != last_resorts) continue;
+        bool is_refused = false;
+        if (last_resorts && any) {
+          refuse(open, i, not_the_last_way, found);
+          continue;
+        }
+        if (const std::string why_not = try_alone(q, i, open, found, is_refused); !why_not.empty()) return why_not;
+        any = any || found[i].refusal.empty();
+        std::erase(open, i);
+      }
+    }
+    return {};
+  }
+
+  /// Counts an end that no candidate is known to have caused. The same candidate three times at the same step is one; three
+  /// others in a row, and no more workers are started.
+  std::optional<std::size_t> count_outside(const outcome& o, const std::vector<std::size_t>& open) {
+    const bool is_one = o.is_under_way && o.step != measuring_step::timing;
+    const std::size_t which = is_one ? open[o.which] : 0;
+    same_ = is_one && outside_ > 0 && last_which_ == which && last_step_ == o.step ? same_ + 1 : is_one ? 1U : 0U;
+    last_which_ = which;
+    last_step_ = o.step;
+    if (++outside_ < 3) return {};
+    outside_ = 0;
+    if (same_ >= 3) return which;
+    given_up_ = "three workers in a row have failed, the last: " + o.why;
+    return {};
+  }
+
+  /// Asks a worker to measure those at these positions.
+  outcome ask(const question& q, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
+    outcome o;
+    measuring_request request;
+    request.group.network = q.group.network;
+    request.group.candidates.groups = q.group.candidates.groups;
+    for (const std::size_t i : which)
+      request.group.candidates.list.push_back(q.group.candidates.list[q.group.asked[i]]);
+    request.setup.threads = q.setup.threads;
+    request.setup.seed = q.setup.seed;
+    request.setup.timing = q.setup.timing;
+    request.setup.fence = true;
+    if (q.setup.monitor != nullptr) request.drift = q.setup.monitor->options();
+    o.what = fate::cannot;
+    const request_file contents = write_request(request, q.backends);
+    const descriptor file = to_file(contents, o.why);
+    if (!o.why.empty()) return o;
+
+    o.what = fate::outside;
+    byte_writer letter = start_letter(message::request, ++number_);
+    // One that ended while it had nothing to do is replaced without a word.
+    if (process_.is_there() && !send_packet(process_.socket(), letter.bytes(), file.get())) process_.end(1000);
+    if (!process_.is_there()) {
+      if (o.why = start(); !o.why.empty()) return o;
+      if (!send_packet(process_.socket(), letter.bytes(), file.get())) {
+        o.why = "a worker ended before it was asked";
+        process_.end(1000);
+        return o;
+      }
+    }
+    return listen(q, which, found);
+  }
+
+  static byte_writer start_letter(message about, std::uint64_t number) {
+    byte_writer letter;
+    letter.put(static_cast<std::uint64_t>(about));
+    letter.put(number);
+    return letter;
+  }
+
+  std::string start() {
+    built_ = 0;
+    ++starts_;
+    if (const std::string why = process_.start(); !why.empty()) return why;
+    packet p;
+    try {
+      if (wait(p, options_.timeout_s * 1e3, [] {}) == waited::message &&
+          byte_reader(p.bytes).get<std::uint64_t>() == static_cast<std::uint64_t>(message::hello))
+        return {};
+    } catch (const error&) {
+      // It said something else.
+    }
+    process_.end();
+    return "a worker did not start";
+  }
+
+  enum class waited : std::uint8_t { message, end, too_long };
+
+  /// Waits for a message; `tick` is called now and then. The time in which this process itself was stopped does not count.
+  template <class Tick>
+  waited wait(packet& p, double patience_ms, Tick tick) {
+    constexpr int slice_ms = 20;
+    double before = now_ms();
+    for (;;) {
+      pollfd on{process_.socket(), POLLIN, 0};
+      const int ready = poll(&on, 1, slice_ms);
+      if (ready > 0) {
+        if (receive_packet(process_.socket(), p, MSG_DONTWAIT) == received::packet) {
+          if (p.file >= 0) close(p.file);
+          return waited::message;
+        }
+        return waited::end;
+      }
+      tick();
+      // A child of its own may hold the connection open.
+      if (ready == 0 && process_.has_ended()) {
+        pollfd last{process_.socket(), POLLIN, 0};
+        if (poll(&last, 1, 0) <= 0) return waited::end;
+      }
+      const double now = now_ms();
+      patience_ms -= std::min(now - before, 5.0 * slice_ms);
+      before = now;
+      if (patience_ms <= 0) return waited::too_long;
+    }
+  }
+
+  outcome listen(const question& q, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
+    outcome o;
+    std::vector<std::optional<measured_candidate>> results(which.size());
+    const double timeout_ms = options_.timeout_s * 1e3;
+    double patience_ms = 10 * timeout_ms;  // the reference computes first, and nobody is to blame for that
+    double first_calls_ms = 0, since_ms = now_ms();
+    bool is_told = false;
+    const auto tick = [&] {
+      if (is_told || !q.setup.stop || !q.setup.stop()) return;
+      const byte_writer letter = start_letter(message::stop, number_);
+      is_told = send_packet(process_.socket(), letter.bytes(), -1, MSG_DONTWAIT);
+    };
+    packet p;
+    for (;;) {
+      const waited what = wait(p, patience_ms, tick);
+      if (what == waited::end) return after_end(o, process_.end(1000));
+      if (what == waited::too_long) {
+        process_.end();
+        o.why = o.is_under_way ? "did not answer within " + seconds_text(options_.timeout_s) + " " + step_text(o.step)
+                               : "a worker did not answer before it measured anything";
+        return blame(o, o.step != measuring_step::timing || which.size() == 1);
+      }
+      try {
+        byte_reader from(p.bytes);
+        const auto about = static_cast<message>(from.get<std::uint64_t>());
+        if (from.get<std::uint64_t>() != number_) refuse_message("it belongs to no request");
+        switch (about) {
+          case message::note: {
+            if (o.is_under_way && o.step == measuring_step::first_call) first_calls_ms += now_ms() - since_ms;
+            since_ms = now_ms();
+            o.which = from.get_count(which.size() - 1);
+            o.step = get_step(from);
+            o.is_under_way = true;
+            from.expect_end();
+            if (o.step == measuring_step::build) ++built_;
+            patience_ms = timeout_ms;
+            // Kernels are called some ten times before the first round is over.
+            if (o.step == measuring_step::timing) patience_ms += 10 * first_calls_ms;
+            if (q.setup.note) q.setup.note(o.step == measuring_step::timing ? 0 : which[o.which], o.step);
+            break;
+          }
+          case message::beat: from.expect_end(); break;
+          case message::result: {
+            std::optional<measured_candidate>& result = results[from.get_count(which.size() - 1)];
+            result = get_measured(from);
+            from.expect_end();
+            break;
+          }
+          case message::done: {
+            const double waited_ms = from.get_amount();
+            from.expect_end();
+            for (const auto& result : results)
+              if (!result) refuse_message("results are missing");
+            waited_ms_ += waited_ms;
+            for (std::size_t i = 0; i < which.size(); ++i) found[which[i]] = std::move(*results[i]);
+            outside_ = 0;
+            o.what = fate::measured;
+            return o;
+          }
+          case message::thrown: {
+            o.which = from.get_count(which.size() - 1);
+            o.step = get_step(from);
+            o.why = from.get_text() + " " + step_text(o.step);
+            from.expect_end();
+            return blame(o, o.step != measuring_step::timing || which.size() == 1);
+          }
+          case message::cannot: {
+            if (o.is_under_way) refuse_message("it comes too late");
+            o.why = from.get_text();
+            from.expect_end();
+            o.what = fate::cannot;
+            return o;
+          }
+          default: refuse_message("it is about nothing that workers tell");
+        }
+      } catch (const error& e) {
+        process_.end();
+        o.why = e.what();
+        if (o.is_under_way) o.why = std::string("garbled its worker's messages ") + step_text(o.step);
+        return blame(o, false);
+      }
+    }
+  }
+
+  /// The candidate under way is to blame; nobody where there is none.
+  outcome blame(outcome o, bool is_sure) const {
+    o.what = o.is_under_way ? fate::blamed : fate::outside;
+    o.is_sure = is_sure;
+    return o;
+  }
+
+  outcome after_end(outcome o, const exit_status& status) const {
+    if (!o.is_under_way) {
+      o.what = fate::outside;
+      o.why = "a worker ended before it measured anything";
+      return o;
+    }
+    o.why = end_text(status, o.step);
+    if (is_from_outside(status)) {
+      o.why = "was killed by " + signal_text(WTERMSIG(*status)) + " " + step_text(o.step);
+      o.what = fate::outside;
+      return o;
+    }
+    // What ran in the same process before may have spoilt it.
+    return blame(o, o.step != measuring_step::timing && built_ == 1);
+  }
+
+  static constexpr const char* not_noted = "the program does not call collage::worker first in main";
+  static constexpr const char* not_the_last_way = "is the last resort, and there is another way";
+
+  worker_options options_;
+  worker_process process_;
+  std::string where_ =
+      worker_client::is_possible() ? "in a worker" : "in this process (" + std::string(not_noted) + ")";
+  std::string given_up_;
+  std::size_t starts_ = 0, built_ = 0;  // `built_`: kernels, by the worker that is alive
+  std::size_t outside_ = 0, same_ = 0;  // ends in a row that nobody is to blame for; those at one candidate and step
+  std::size_t last_which_ = 0;
+  measuring_step last_step_ = measuring_step::build;
+  double waited_ms_ = 0;
+  std::uint64_t number_ =
+      hash(std::to_string(now_ms()).c_str());  // of the last request; where they begin, nobody guesses
+};
+
+worker_client::worker_client(const worker_options& options) : state_(std::make_unique<state>(options)) {}
+worker_client::worker_client(worker_client&&) noexcept = default;
+worker_client& worker_client::operator=(worker_client&&) noexcept = default;
+worker_client::~worker_client() = default;
+
+bool worker_client::is_possible() { return program().is_noted; }
+
+std::vector<measured_candidate> worker_client::measure(const graph& network, backend_table backends,
+                                                       const place_candidates& candidates,
+                                                       std::span<const std::uint32_t> asked,
+                                                       const measuring_setup& setup) {
+  return state_->measure(network, backends, candidates, asked, setup);
+}
+std::string worker_client::where() const { return state_->where(); }
+std::size_t worker_client::restarts() const { return state_->restarts(); }
+double worker_client::waited_ms() const { return state_->waited_ms(); }
+int worker_client::process() const { return state_->process(); }
+
+}  // namespace detail
+
+bool worker(backend_table backends, int argc, char** argv, list_view<const kind_info* const> kinds) {
+  const int socket = detail::worker_socket(argc, argv);
+  if (socket < 0) {
+    detail::program() = {true, argc > 0 ? argv[0] : "collage"};
+    return false;
+  }
+  detail::prepare_worker(socket);
+  detail::watch_connection(socket);
+  try {
+    detail::worker_loop(socket, backends, kinds).run();
+  } catch (const error&) {
+    // Who started it said what no worker understands; it sees that the connection ends.
+  }
+  close(socket);
+  return true;
+}
+
+}  // namespace collage::inline v0
