@@ -171,12 +171,13 @@ std::vector<std::function<void()>> rivals(machine& m, std::initializer_list<doub
 
 TEST(race, finds_the_fastest_and_stops_early_with_those_far_behind) {
   machine m;
-  const auto all = rivals(m, {0.3, 0.1, 5.0});
+  const auto all = rivals(m, {0.3, 0.1, 5.0, 0.301});
   const c::rival_times found = c::time_rivals(all, {}, nullptr, m.clock());
   EXPECT_EQ(found.fastest, 1U);
   EXPECT_NEAR(found.cost_ms[0] / found.cost_ms[1], 3, 0.1);
   EXPECT_NEAR(found.cost_ms[2] / found.cost_ms[1], 50, 2);
-  EXPECT_EQ(found.samples[2].size(), 3U);
+  EXPECT_EQ(found.samples[2].size(), 1U);
+  EXPECT_EQ(found.samples[3].size(), 3U);
   EXPECT_EQ(found.samples[1].size(), 9U);
 }
 

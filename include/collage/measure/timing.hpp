@@ -105,6 +105,8 @@ class race {
   }
 
  private:
+  static constexpr double hopeless = 5.0;  // times slower than the fastest
+
   struct runner {
     std::size_t bundle = 1;
     std::size_t affordable = 1;
@@ -139,6 +141,8 @@ class race {
   bool go_on() {
     const std::size_t fastest = find_fastest();
     const std::size_t done = result_.samples[fastest].size();
+    for (std::size_t i = 0; i < rivals_.size(); ++i)  // more rounds would cost much and change nothing
+      if (compare_paired(result_.samples[i], result_.samples[fastest]).median > hopeless) runs_[i].active = false;
     if (done < options_.least_rounds) return true;
     bool open = false, any = false;
     for (std::size_t i = 0; i < rivals_.size(); ++i) {
