@@ -56,7 +56,7 @@ struct place_rule {
 struct place_options {
   std::string network = "network";         ///< a name for people
   std::vector<std::string> backends = {};  ///< names to use; all of the set when empty
-  std::vector<place_rule> rules = {};      ///< hold for everything that is compared, single backends excepted
+  std::vector<place_rule> rules = {};      ///< hold for all that is placed, single backends too
   int threads = 0;                         ///< 0: as many as the process may use
   std::uint64_t seed = 1;                  ///< of the random inputs kernels are checked and timed with
   timing_options timing = {};

@@ -184,8 +184,8 @@ class race {
 /// Times rivals for one place: in each round each rival gives one sample, in turns that start elsewhere every round, so
 /// that a slow period of the machine hits all of them alike. A sample during which others took the processor is taken
 /// again. With a monitor, rounds begin when the machine is calm, and those in which it did not stay so are taken again, as
-/// far as patience goes. Every rival is called at least once before
-/// it counts. `stop` ends the race after the round under way.
+/// far as patience goes. Every rival is called at least once before it counts. `stop` ends the race after the round under
+/// way.
 inline rival_times time_rivals(std::span<const std::function<void()>> rivals, const timing_options& options = {},
                                drift_monitor* monitor = nullptr, const time_source& time = {},
                                const std::function<bool()>& stop = {}) {
