@@ -1,6 +1,6 @@
-# collage_missing(SOURCE RESULT): the components that a source file asks for in a line `// needs: eigen onednn` and this build
-# lacks.
-function(collage_missing source result)
+# collage_needs(SOURCE NEEDS MISSING): the components that a source file asks for in a line `// needs: eigen onednn`, and those
+# of them that this build lacks.
+function(collage_needs source needs_result missing_result)
   file(STRINGS "${source}" needs REGEX "^// needs: ")
   string(REGEX REPLACE "^// needs: " "" needs "${needs}")
   separate_arguments(needs)
@@ -10,5 +10,6 @@ function(collage_missing source result)
       list(APPEND missing ${component})
     endif()
   endforeach()
-  set(${result} "${missing}" PARENT_SCOPE)
+  set(${needs_result} "${needs}" PARENT_SCOPE)
+  set(${missing_result} "${missing}" PARENT_SCOPE)
 endfunction()
