@@ -18,7 +18,7 @@
 #include <collage/io/plan_file.hpp>
 #include <collage/pass/optimise.hpp>
 #include <collage/place.hpp>
-#include <collage/place/processor.hpp>
+#include <collage/run/processor.hpp>
 #include <collage/run/engine.hpp>
 #include <cstdio>
 #include <exception>

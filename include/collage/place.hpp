@@ -6,6 +6,7 @@
 
 #include <collage/graph/graph.hpp>
 #include <collage/measure/drift.hpp>
+#include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/run/backend_table.hpp>
@@ -36,6 +37,7 @@ struct place_report {
   std::size_t from_store = 0;  ///< of these, at an earlier time
   std::size_t skipped = 0;     ///< of these, because they could not be part of the best placement, or for want of time
   std::size_t refused = 0;     ///< of these, because there is no kernel or it is wrong
+  bool compared_before = false;  ///< the end-to-end figures are those of an earlier time, from the store
   std::vector<place_refusal> refusals;
   std::size_t states = 0, transitions = 0;  ///< of the last search
   std::size_t searches = 0;                 ///< the last one and those before it, with fewer costs known
@@ -61,6 +63,8 @@ struct place_options {
   std::uint64_t seed = 1;                  ///< of the random inputs kernels are checked and timed with
   timing_options timing = {};
   drift_options drift = {};
+  /// Another clock than the machine's, for simulations: what costs no time on it costs nothing. Workers have the machine's.
+  time_source time = {};
   double compare_s = 3;  ///< for end-to-end runs against every single backend
   /// false: nothing runs; the first backend of the set that takes a node and can build its kernel gets it, its largest
   /// patterns first, as engines with a priority list do. Such a plan has no costs, no certificate and no comparison.
@@ -68,6 +72,10 @@ struct place_options {
   /// A file of costs measured at earlier times, which are not measured again, and of those measured now
   /// (measure/store.hpp); none where it is empty. One process at a time measures with a store.
   std::string store = {};
+  /// false: end-to-end results of placements that the store has are taken as they are; true: they run again.
+  bool recheck = false;
+  /// true: measures every distinct candidate, not only those that can still be part of the best placement.
+  bool complete = false;
   /// Where main calls `collage::worker` (place/worker.hpp), kernels are measured in a process of their own.
   bool workers = true;
   double worker_timeout_s = 60;  ///< for one step of one kernel; then it is refused

@@ -6,7 +6,7 @@
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
 #include <collage/measure/store.hpp>
-#include <collage/place/processor.hpp>
+#include <collage/run/processor.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -20,6 +20,9 @@ struct options {
   std::string plan_file;
   std::vector<std::string> pins, exclusions;  ///< WHAT=BACKEND
   double budget_s = 0;                        ///< 0: as long as it takes
+  bool recheck = false, complete = false;     ///< as of place_options
+  bool accept_version_change = false;
+  std::string other_plan_file;  ///< of diff
   // backends
   bool coverage = false;
   // inspect

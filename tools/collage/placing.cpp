@@ -8,7 +8,7 @@
 #include <collage/measure/store.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/processor.hpp>
+#include <collage/run/processor.hpp>
 
 #include <algorithm>
 #include <csignal>

@@ -8,6 +8,7 @@
 #include <collage/graph/graph.hpp>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/fenced_memory.hpp>
+#include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
@@ -51,6 +52,7 @@ struct measuring_setup {
   timing_options timing = {};
   drift_monitor* monitor = nullptr;  ///< null: nobody looks whether the machine is calm
   std::function<bool()> stop = {};
+  time_source time = {};
   /// Told before each step; `which` is a position in the list that was asked about, and with `timing` means all of them.
   std::function<void(std::size_t which, measuring_step step)> note = {};
   /// The first call of each kernel finds its memory between fences, so that one that writes elsewhere is caught or ends
@@ -146,7 +148,7 @@ class structure_rivals {
     note(0, measuring_step::timing);
     std::vector<std::function<void()>> calls;
     for (const rival& r : rivals_) calls.emplace_back([&r] { r.enter_and_call(); });
-    return time_rivals(calls, setup_.timing, setup_.monitor, {}, setup_.stop);
+    return time_rivals(calls, setup_.timing, setup_.monitor, setup_.time, setup_.stop);
   }
   bool empty() const { return rivals_.empty(); }
 

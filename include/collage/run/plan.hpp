@@ -31,6 +31,7 @@ struct plan_group {
   std::string pattern;
   std::size_t choice = 0;                    ///< which of the backend's ways to build the pattern
   std::string kernel;                        ///< the implementation that was measured
+  std::string layout = "plain";              ///< of the values that cross its border
   std::vector<std::uint32_t> nodes;          ///< ascending, but for the root, which stands last
   double cost_ms = 0;                        ///< what it takes within the network, median
   double low_ms = 0, high_ms = 0;            ///< the median lies between these with a confidence of 95 %

@@ -5,7 +5,7 @@
 #include <collage/measure/store.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/processor.hpp>
+#include <collage/run/processor.hpp>
 #include <collage/run/backend_table.hpp>
 #include <cstdint>
 #include <cstdlib>

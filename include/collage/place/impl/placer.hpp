@@ -17,7 +17,7 @@
 #include <collage/place/impl/kept_costs.hpp>
 #include <collage/place/impl/worker_client.hpp>
 #include <collage/place/measuring.hpp>
-#include <collage/place/processor.hpp>
+#include <collage/run/processor.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/search/alternatives.hpp>
 #include <collage/search/exact.hpp>
@@ -115,10 +115,13 @@ class placer {
 
   plan run_measured() {
     if (!options_.store.empty()) kept_.emplace(options_.store, network_, backends_, candidates_, threads_);
-    monitor_.emplace(fixed_work(threads_), options_.drift, time_source{},
+    monitor_.emplace(fixed_work(threads_), options_.drift, options_.time,
                      threads_ > 1 ? std::function<void()>(fixed_work(1)) : std::function<void()>());
     const double start = now_ms();
     measure_single_nodes();
+    if (options_.complete)
+      for (std::uint32_t s = 0; s < candidates_.structures.size(); ++s)
+        if (!book_->is_measured(s) && !deadline_.is_over()) measure(s);
     place_owned();
     require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
     plan made = start_plan();
@@ -318,6 +321,7 @@ class placer {
     s.timing = options_.timing;
     s.monitor = &*monitor_;
     s.stop = [this] { return deadline_.is_over(); };
+    s.time = options_.time;
     return s;
   }
 
@@ -635,7 +639,7 @@ class placer {
   /// finds nothing that has not run.
   void compare(plan& made, search_result& last) {
     const double start = now_ms();
-    end_to_end arena(network_, backends_, threads_, options_.seed, packed_, &*monitor_);
+    end_to_end arena(network_, backends_, threads_, options_.seed, packed_, &*monitor_, options_.time);
     std::size_t current = arena.add(made.chosen);
     std::vector<std::size_t> singles;
     for (const placement& s : made.singles) singles.push_back(arena.add(s));
