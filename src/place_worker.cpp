@@ -255,7 +255,7 @@ class worker_client::state {
       group = maker.make();
     } catch (const error& e) { return here(e.what()); }
     if (!group) return here(maker.why_not());
-    where_ = "in a worker";
+    where_ = in_a_worker;
     outside_ = 0;
     const question q{*group, backends, setup};
     if (const std::string why_not = run(q, open, found); !why_not.empty()) return here(why_not);
@@ -393,7 +393,10 @@ class worker_client::state {
     request.setup.seed = q.setup.seed;
     request.setup.timing = q.setup.timing;
     request.setup.fence = true;
-    if (q.setup.monitor != nullptr) request.drift = q.setup.monitor->options();
+    if (q.setup.monitor != nullptr) {
+      request.drift = q.setup.monitor->options();
+      request.drift->usual_ms = q.setup.monitor->usual_ms();
+    }
     o.what = fate::cannot;
     const request_file contents = write_request(request, q.backends);
     const descriptor file = to_file(contents, o.why);
@@ -579,8 +582,7 @@ class worker_client::state {
 
   worker_options options_;
   worker_process process_;
-  std::string where_ =
-      worker_client::is_possible() ? "in a worker" : "in this process (" + std::string(not_noted) + ")";
+  std::string where_ = worker_client::is_possible() ? in_a_worker : "in this process (" + std::string(not_noted) + ")";
   std::string given_up_;
   std::size_t starts_ = 0, built_ = 0;  // `built_`: kernels, by the worker that is alive
   std::size_t outside_ = 0, same_ = 0;  // ends in a row that nobody is to blame for; those at one candidate and step

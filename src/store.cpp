@@ -65,8 +65,8 @@ constexpr const char* runs_sql =
     "machine TEXT NOT NULL, threads INTEGER NOT NULL, waiting TEXT NOT NULL, precision TEXT NOT NULL, "
     "libraries TEXT NOT NULL, label TEXT NOT NULL, name TEXT NOT NULL, median_ms REAL NOT NULL, "
     "low_ms REAL NOT NULL, high_ms REAL NOT NULL, runs INTEGER NOT NULL, against TEXT NOT NULL, "
-    "ratio REAL NOT NULL, ratio_low REAL NOT NULL, ratio_high REAL NOT NULL, when_s INTEGER NOT NULL, "
-    "seal INTEGER NOT NULL)";
+    "ratio REAL NOT NULL, ratio_low REAL NOT NULL, ratio_high REAL NOT NULL, plan TEXT NOT NULL, "
+    "when_s INTEGER NOT NULL, seal INTEGER NOT NULL)";
 constexpr std::size_t most_bytes = std::size_t{16} << 20;  // of an entry
 
 /// Step i makes schema i + 1 of schema i; a new schema is a new step and never a change to an old one. Where it adds a
@@ -142,6 +142,7 @@ struct runs_table {
     fields.number("ratio", v.ratio);
     fields.number("ratio_low", v.ratio_low);
     fields.number("ratio_high", v.ratio_high);
+    fields.text("plan", v.plan);
     fields.whole("when_s", v.when_s, 0, std::numeric_limits<std::int64_t>::max());
   }
 };
@@ -199,20 +200,12 @@ std::string as_utf8(std::string_view text) {
   return made;
 }
 
-constexpr const char* hex_digits = "0123456789abcdef";
-
 std::string hex_of(std::string_view bytes) {
   std::string text;
   for (const char c : bytes) {
-    text += hex_digits[static_cast<unsigned char>(c) >> 4U];
-    text += hex_digits[static_cast<unsigned char>(c) & 15U];
+    text += detail::hex_digits[static_cast<unsigned char>(c) >> 4U];
+    text += detail::hex_digits[static_cast<unsigned char>(c) & 15U];
   }
-  return text;
-}
-
-std::string hex_of(std::uint64_t word) {
-  std::string text(16, '0');
-  for (std::size_t i = 0; i < 16; ++i) text[15 - i] = hex_digits[(word >> (4 * i)) & 15U];
   return text;
 }
 
@@ -342,7 +335,7 @@ struct to_statement {
     for (const std::uint64_t w : words) append_word(packed, w);
     bytes(packed);
   }
-  void hash(const char* name, std::uint64_t hash) { text(name, hex_of(hash)); }
+  void hash(const char* name, std::uint64_t hash) { text(name, detail::hex_of(hash)); }
 };
 
 /// Trusts nothing: a column of another type than its own makes the entry a damaged one.
@@ -416,10 +409,10 @@ struct to_json {
   // As text: readers of JSON commonly keep numbers as doubles, which do not hold 64 bits.
   void words(const char* name, const std::vector<std::uint64_t>& words) {
     std::string text;
-    for (const std::uint64_t w : words) text += hex_of(w);
+    for (const std::uint64_t w : words) text += detail::hex_of(w);
     object[name] = text;
   }
-  void hash(const char* name, std::uint64_t hash) { object[name] = hex_of(hash); }
+  void hash(const char* name, std::uint64_t hash) { object[name] = detail::hex_of(hash); }
 };
 
 struct from_json {
@@ -688,7 +681,7 @@ std::string immutable_uri(const std::string& path) {
   for (const char c : path) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '/' || c == '.' || c == '-' || c == '_' || (byte < 0x80 && std::isalnum(byte) != 0)) uri += c;
-    else uri += {'%', hex_digits[byte >> 4U], hex_digits[byte & 15U]};
+    else uri += {'%', detail::hex_digits[byte >> 4U], detail::hex_digits[byte & 15U]};
   }
   return uri + "?immutable=1";
 }
@@ -1146,6 +1139,13 @@ void cost_store::put(const stored_key& key, const stored_cost& cost) {
   const std::lock_guard lock(state_->mutex);
   state_->must_be_writable();
   state_->put<costs_table>(key, cost);
+}
+void cost_store::put(const std::vector<std::pair<stored_key, stored_cost>>& costs) {
+  const std::lock_guard lock(state_->mutex);
+  state_->must_be_writable();
+  transaction writing(state_->db, "BEGIN IMMEDIATE");
+  for (const auto& [key, cost] : costs) state_->put<costs_table>(key, cost);
+  writing.commit();
 }
 void cost_store::put(const stored_run_key& key, const stored_run& run) {
   const std::lock_guard lock(state_->mutex);

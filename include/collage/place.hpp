@@ -21,7 +21,7 @@ namespace collage::inline v0 {
 
 /// What is going on, for a line of progress.
 struct place_progress {
-  const char* stage = "";  ///< "measuring", "comparing"
+  const char* stage = "";  ///< "measuring", "comparing", "waiting" for another process
   std::string what;        ///< the group being measured, or what runs end to end
   std::size_t done = 0;
   std::size_t remaining = 0;  ///< at most so many; groups that can no longer be part of the best placement are skipped
@@ -44,7 +44,7 @@ struct place_report {
   bool interrupted = false;                 ///< the time was up, or somebody said stop: the plan is the best so far
   double measuring_s = 0, search_ms = 0, comparing_s = 0;
   double waited_s = 0;   ///< of these, until the machine was calm
-  std::string where;     ///< "in a worker", or "in this process" and why
+  std::string where;     ///< "in a worker", or "in this process" and why; empty where nothing was measured
   std::string unstored;  ///< why what was measured could not be put into the store; empty where it was
 };
 

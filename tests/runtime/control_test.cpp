@@ -126,6 +126,22 @@ TEST(control, a_branch_runs_the_side_its_condition_names) {
   }
 }
 
+TEST(control, rules_hold_where_what_they_name_is) {
+  const c::graph network = branching();  // neg is in one sub-graph alone
+  c::place_options o{.rules = {{c::place_rule::action::pin, "portable", "neg"}}, .threads = 1, .compare_s = 0.01};
+  EXPECT_NO_THROW((void)c::place<set>(network, o));
+  const auto message = [&] {
+    try {
+      (void)c::place<set>(network, o);
+    } catch (const c::error& e) { return std::string(e.what()); }
+    return std::string("no error");
+  };
+  o.rules[0].act = c::place_rule::action::exclude;
+  EXPECT_NE(message().find("no backend takes"), std::string::npos) << message();
+  o.rules[0].what = "tanh";
+  EXPECT_NE(message().find("is no node of the network"), std::string::npos) << message();
+}
+
 TEST(control, a_loop_carries_stacks_and_stops) {
   const c::tensor x = filled<float>(row, {1, 2, 3}), bias = filled<float>(row, {0, 1, 0});
   for (const bool measure : {false, true}) {

@@ -1,5 +1,8 @@
 #include <boost/hana/size.hpp>
 #include <collage/backends/portable.hpp>
+#include <collage/io/json.hpp>
+#include <collage/io/plan_file.hpp>
+#include <collage/measure/store.hpp>
 #include <collage/place.hpp>
 #include <collage/place/backends.hpp>
 #include <collage/place/candidates.hpp>
@@ -11,6 +14,7 @@
 #include <gtest/gtest.h>
 
 #include <unistd.h>
+#include <algorithm>
 
 #include <filesystem>
 #include <fstream>
@@ -380,7 +384,27 @@ TEST(place, what_a_store_has_is_not_measured_again) {
   EXPECT_EQ(second.from_store, first.measured);
   EXPECT_EQ(second.refused, first.refused);  // liar's wrong results are not found out twice
   EXPECT_EQ(second.skipped, first.skipped);
-  EXPECT_EQ(after.first_cost_ms, before.first_cost_ms);
+  // Nothing runs again either, unless that is asked for.
+  EXPECT_FALSE(first.compared_before);
+  EXPECT_TRUE(second.compared_before);
+  EXPECT_EQ(c::to_text(c::plan_to_json(after, network)), c::to_text(c::plan_to_json(before, network)));
+  o.recheck = true;
+  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  EXPECT_FALSE(second.compared_before);
+  EXPECT_EQ(second.measured, 0U);
+  o.recheck = false;
+  // A previous plan takes part where it did not yet.
+  c::plan previous = after;
+  previous.chosen = after.singles[0];
+  o.previous = &previous;
+  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  EXPECT_TRUE(second.compared_before);  // a single backend did
+  c::place_options pinned = quick();
+  pinned.rules = {{c::place_rule::action::pin, "slow", "add"}};
+  previous = c::place<c::backend_set<slow, liar, loops>>(network, pinned);
+  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  EXPECT_FALSE(second.compared_before);
+  o.previous = nullptr;
   // Another number of threads is another measurement.
   o.threads = 2;
   (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
@@ -452,6 +476,42 @@ TEST(place, rules_pin_and_exclude) {
   o.rules = {{c::place_rule::action::exclude, "nobody", "relu"}};
   EXPECT_EQ(message_of([&] { (void)c::place<set>(network, o); }, 2),
             "exclude relu: there is no backend nobody; name one of this program");
+}
+
+TEST(place, rules_hold_at_the_nodes_that_they_name_alone) {
+  const c::graph network = block();
+  std::vector<std::uint32_t> relus;  // two of one structure
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+    if (std::string(network.node(n).kind->name) == "relu") relus.push_back(n);
+  ASSERT_EQ(relus.size(), 2U);
+  for (const std::uint32_t pinned : relus) {
+    c::place_options o = quick();
+    o.rules = {{c::place_rule::action::pin, "slow", network.node_name(pinned)}};
+    for (o.complete = false;; o.complete = true) {
+      const c::plan p = c::place<c::backend_set<slow, loops>>(network, o);
+      for (const c::plan_group& g : p.chosen.groups)
+        if (g.backend != c::alias_backend) {
+          const bool has = std::find(g.nodes.begin(), g.nodes.end(), pinned) != g.nodes.end();
+          EXPECT_EQ(g.backend, has ? "slow" : "loops");
+        }
+      if (o.complete) break;
+    }
+  }
+}
+
+TEST(place, kernels_of_a_previous_plan_are_measured) {
+  const room here;
+  const c::graph network = block();
+  c::place_options o = quick();
+  o.rules = {{c::place_rule::action::pin, "loops", "add_relu"}};
+  const c::plan fused = c::place<c::backend_set<loops>>(network, o);
+  o.rules.clear();
+  o.store = here.path("costs.db");
+  o.previous = &fused;
+  (void)c::place<c::backend_set<slow, loops>>(network, o);
+  for (const c::stored_entry& e : c::cost_store(o.store).list())
+    if (e.key.backend != "machine")
+      EXPECT_TRUE(!e.cost.refusal.empty() || (e.cost.median_ms > 0 && !e.cost.kernel.empty()));
 }
 
 TEST(place, the_previous_plan_takes_part) {

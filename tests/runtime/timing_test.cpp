@@ -145,22 +145,23 @@ TEST(drift, a_start_in_a_slow_minute_is_corrected) {
   EXPECT_FALSE(monitor.is_calm());
 }
 
-TEST(drift, threads_that_share_a_core_are_seen_from_the_start) {
+TEST(drift, a_start_in_a_slow_minute_is_seen_by_what_is_known) {
   machine m;
-  bool shares = true;
-  const auto team = [&] { m.work(shares ? 0.06 : 0.031); };
-  m.slowness = [&](double now) {
-    shares = now < 700;
-    return 1.0;
-  };
-  c::drift_monitor monitor(team, {}, m.clock(), m.rival(0.03));
+  m.slowness = [](double now) { return now < 700 ? 3.0 : 1.0; };
+  c::drift_monitor monitor(m.rival(0.03), {.usual_ms = 0.031}, m.clock());
+  EXPECT_FALSE(monitor.is_calm());
+  EXPECT_TRUE(monitor.wait());
   EXPECT_GE(m.now(), 700);
-  EXPECT_NEAR(monitor.usual_ms(), 0.031, 0.002);
-  // Where they always do, that is what is usual.
+  EXPECT_NEAR(monitor.known_ms(), 0.03, 0.002);
+  // What is slower than the machine is now says nothing.
   machine other;
-  c::drift_monitor always(other.rival(0.06), {.calibration_ms = 500}, other.clock(), other.rival(0.03));
-  EXPECT_LT(other.now(), 600);
-  EXPECT_TRUE(always.wait());
+  c::drift_monitor faster(other.rival(0.03), {.usual_ms = 0.3}, other.clock());
+  EXPECT_NEAR(faster.usual_ms(), 0.03, 0.002);
+  // Where it does not come back to what was known, the next time begins with what it is.
+  machine slower;
+  c::drift_monitor never(slower.rival(0.09), {.patience_ms = 1000, .usual_ms = 0.03}, slower.clock());
+  EXPECT_FALSE(never.wait());
+  EXPECT_NEAR(never.known_ms(), 0.09, 0.005);
 }
 
 std::vector<std::function<void()>> rivals(machine& m, std::initializer_list<double> times) {
@@ -237,7 +238,7 @@ TEST(race, samples_during_which_others_ran_are_taken_again) {
 TEST(race, a_machine_that_stays_slow_is_measured_by_pairs_and_it_is_said) {
   machine m;
   c::drift_monitor monitor(m.rival(0.03), {.patience_ms = 100, .longest_wait_ms = 50}, m.clock());
-  m.slowness = [](double now) { return 2 + std::sin(now); };
+  m.slowness = [](double now) { return 3 + std::sin(now); };
   const auto all = rivals(m, {0.1, 0.2});
   const c::rival_times found = c::time_rivals(all, {}, &monitor, m.clock());
   EXPECT_FALSE(found.calm);

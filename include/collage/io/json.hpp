@@ -26,6 +26,15 @@ inline double rounded(double number) {
 
 namespace detail {
 
+inline constexpr const char* hex_digits = "0123456789abcdef";
+
+/// A word as text, 16 hexadecimal digits: readers of JSON commonly keep numbers as doubles, which do not hold 64 bits.
+inline std::string hex_of(std::uint64_t word) {
+  std::string text(16, '0');
+  for (std::size_t i = 0; i < 16; ++i) text[15 - i] = hex_digits[(word >> (4 * i)) & 15U];
+  return text;
+}
+
 /// On one line, with spaces. Bytes that are not UTF-8 are replaced.
 inline std::string json_line(const json& from) {
   if (!from.is_structured()) return from.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <collage/measure/time_source.hpp>
 #include <cstddef>
 #include <functional>
@@ -14,36 +15,31 @@
 namespace collage::inline v0 {
 
 struct drift_options {
-  double calm = 1.3;              ///< the machine is calm while the work takes at most this many times its usual time
-  double patience_ms = 20000;     ///< for waiting until it is, in all
-  double longest_wait_ms = 5000;  ///< at one time
-  double calibration_ms = 3000;   ///< for finding out what is usual
+  double calm = 1.8;               ///< the machine is calm while the work takes at most this many times its usual time
+  double patience_ms = 30000;      ///< for waiting until it is, in all
+  double longest_wait_ms = 10000;  ///< at one time
+  double usual_ms = 0;             ///< what the work took at earlier times, if that is known
 };
 
 /// Repeats a fixed piece of work. Its usual time is the 10th percentile of the calm readings so far, so that a start in a
 /// slow minute is corrected by the first calm one, and a slow hour does not become usual.
 class drift_monitor {
  public:
-  /// `work` is to take some ten microseconds, with as many threads as what is measured, and to depend on nothing. `alone`
-  /// is the same on one thread: where the team takes much longer than one, its threads share something for the moment (two
-  /// virtual processors one core, say), and a better moment is waited for, `calibration_ms` at most.
-  explicit drift_monitor(std::function<void()> work, drift_options options = {}, time_source time = {},
-                         const std::function<void()>& alone = {})
+  /// `work` is to take some ten microseconds, with as many threads as what is measured, and to depend on nothing.
+  explicit drift_monitor(std::function<void()> work, drift_options options = {}, time_source time = {})
       : work_(std::move(work)), options_(options), time_(std::move(time)) {
-    const double start = time_.now_ms();
-    for (double pause = 1;; pause = std::min(2 * pause, 50.0)) {
-      for (std::size_t i = 0; i < first_readings; ++i) readings_.push_back(take(work_));
-      std::sort(readings_.begin(), readings_.end());
-      readings_.resize(first_readings / 2);  // the others were cold
-      if (!alone || usual_ms() <= options_.calm * take(alone)) break;
-      if (time_.now_ms() - start >= options_.calibration_ms) break;
-      time_.sleep_ms(pause);
-    }
+    for (std::size_t i = 0; i < first_readings; ++i) readings_.push_back(take(work_));
+    std::sort(readings_.begin(), readings_.end());
+    readings_.resize(first_readings / 2);  // the others were cold
+    // A start in a slow minute is recognised where it is known how fast the machine can be.
+    if (options_.usual_ms > 0 && options_.usual_ms * options_.calm < readings_.back())
+      readings_.assign(first_readings / 2, options_.usual_ms);
   }
 
   /// How many times its usual time the work takes now; about 1 on a calm machine.
   double slowness() {
     const double took = take(work_), usual = usual_ms();
+    last_[taken_++ % last_.size()] = took;
     if (took <= options_.calm * usual) {
       if (readings_.size() == most_readings) readings_.pop_back();
       readings_.insert(std::upper_bound(readings_.begin(), readings_.end(), took), took);
@@ -71,6 +67,14 @@ class drift_monitor {
   }
 
   double usual_ms() const { return readings_[readings_.size() / 10]; }
+  /// What is to be known at later times: the usual time, or what the work takes now if the machine did not come back to it.
+  double known_ms() const {
+    if (waited_ms_ < options_.patience_ms || taken_ < last_.size())
+      return options_.usual_ms > 0 ? std::min(usual_ms(), options_.usual_ms) : usual_ms();
+    auto sorted = last_;
+    std::sort(sorted.begin(), sorted.end());
+    return sorted[sorted.size() / 2];
+  }
   double waited_ms() const { return waited_ms_; }
   const drift_options& options() const { return options_; }
 
@@ -93,6 +97,8 @@ class drift_monitor {
   time_source time_;
   std::vector<double> readings_;  // of calm moments, ascending; the slowest are forgotten first
   double waited_ms_ = 0;
+  std::array<double, 15> last_{};  // whether calm or not
+  std::size_t taken_ = 0;
 };
 
 }  // namespace collage::inline v0

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -42,27 +43,28 @@ struct stored_cost {
   friend bool operator==(const stored_cost&, const stored_cost&) = default;
 };
 
-/// What the end-to-end time of a placement depends on.
+/// What the result of an end-to-end comparison depends on.
 struct stored_run_key {
   std::uint64_t network = 0;   ///< the graph's fingerprint
-  std::string placement = {};  ///< a digest of its steps, as text
+  std::string placement = {};  ///< a digest of the placements that were compared first, as text
   std::string machine = {};
   int threads = 1;
   std::string waiting = {};
   std::string precision = {};
-  std::string libraries = {};  ///< of every backend in it, as `library` of a `stored_key`
+  std::string libraries = {};  ///< of every backend that took part, as `library` of a `stored_key`
 
   friend bool operator==(const stored_run_key&, const stored_run_key&) = default;
 };
 
-/// An end-to-end result of a placement, from interleaved runs.
+/// The result of an end-to-end comparison: the plan that was handed out, and how fast it ran.
 struct stored_run {
   std::string label = {};  ///< for people: "zoo:resnet50"
-  std::string name = {};   ///< "plan", or the backend of a single-backend placement
+  std::string name = {};   ///< where the plan comes from: "search", "previous", or the backend that alone was faster
   double median_ms = 0, low_ms = 0, high_ms = 0;
   std::uint64_t runs = 0;
-  std::string against = {};                         ///< the placement that ran in turns with it; empty: none did
+  std::string against = {};                         ///< the best of those that ran in turns with it; empty: none did
   double ratio = 1, ratio_low = 1, ratio_high = 1;  ///< its time to that one's, with 95 % confidence interval
+  std::string plan = {};                            ///< as a plan file has it
   std::int64_t when_s = 0;
 
   friend bool operator==(const stored_run&, const stored_run&) = default;
@@ -169,6 +171,9 @@ class cost_store {
   /// Replaces what is there under the key. Once it returns, the death of this process cannot undo it.
   void put(const stored_key& key, const stored_cost& cost);
   void put(const stored_run_key& key, const stored_run& run);
+  /// All of them or, if the process dies or an error is thrown, none: costs of rivals, which mean something beside each
+  /// other.
+  void put(const std::vector<std::pair<stored_key, stored_cost>>& costs);
 
   /// By backend, label, pattern, choice; runs by label, network, name. Damaged entries are left out.
   std::vector<stored_entry> list(const store_filter& which = {}) const;

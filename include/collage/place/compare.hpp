@@ -37,7 +37,9 @@ inline bool same_steps(const placement& a, const placement& b) {
 struct comparison_options {
   double seconds = 3;  ///< of running; waiting for a calm machine comes on top
   std::size_t least_rounds = 5, most_rounds = 200;
-  double beaten = 1.5;  ///< a placement that at least two rounds have shown to be this many times slower runs no more
+  /// A placement that all of two rounds have shown to be this many times slower than another runs no more, nor one that
+  /// all of five rounds, or later the confidence interval, have shown to be slower by the second factor.
+  double beaten = 1.5, behind = 1.03;
 };
 
 /// Placements of one network that run end to end against each other. Placements may join later; a round in which one did
@@ -57,13 +59,18 @@ class end_to_end {
     memory_.randomise(seed);
   }
 
-  /// Answers the placement's number; those with identical steps share one.
-  std::size_t add(const placement& p) {
+  /// Answers the placement's number; those with identical steps share one. Of those that stay, the fastest goes on running
+  /// when it is only somewhat slower than others, so that these can be compared with it.
+  std::size_t add(const placement& p, bool stays = false) {
     for (std::size_t i = 0; i < runners_.size(); ++i)
-      if (same_steps(*runners_[i]->which, p)) return i;
+      if (same_steps(*runners_[i]->which, p)) {
+        runners_[i]->stays = runners_[i]->stays || stays;
+        return i;
+      }
     auto r = std::make_unique<runner>(p, dynamic_engine(*network_, p, backends_, threads_, packed_));
     r->samples.assign(rounds_, absent);
     r->steps.resize(r->engine.steps().size());
+    r->stays = stays;
     runners_.push_back(std::move(r));
     return runners_.size() - 1;
   }
@@ -118,6 +125,7 @@ class end_to_end {
 
  private:
   static constexpr int tries = 3;
+  static constexpr std::size_t most_traced = 15;  // rounds in which steps are timed
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
   struct runner {
@@ -128,8 +136,8 @@ class end_to_end {
     dynamic_context context;
     std::vector<double> samples;
     std::vector<std::vector<double>> steps;  // by step, in rounds of its own
-    bool warm = false;
-    bool ran_last = false;
+    bool warm = false, stays = false;
+    bool traced_last = false;
   };
 
   /// Stamps the steps of a run.
@@ -154,22 +162,32 @@ class end_to_end {
     return there;
   }
   /// Whether another was faster by this factor in every round that both ran, or is by all that chance allows.
-  bool is_beaten(std::size_t i, double factor) const {
+  bool is_slower(std::size_t i, std::size_t rounds, double factor) const {
     for (std::size_t other = 0; other < runners_.size(); ++other) {
+      if (other == i) continue;
       const paired_ratio r = ratio(i, other);
-      if (other != i && r.rounds >= 2 && r.low > factor) return true;
+      if (r.rounds >= rounds && r.low > factor) return true;
     }
     return false;
+  }
+  /// Who runs in the next round.
+  std::vector<bool> still_running(const comparison_options& how) const {
+    std::size_t best = runners_.size();
+    for (std::size_t i = 0; i < runners_.size(); ++i)
+      if (runners_[i]->stays && (best == runners_.size() || time_of(i).median_ms < time_of(best).median_ms)) best = i;
+    std::vector<bool> runs(runners_.size());
+    for (std::size_t i = 0; i < runs.size(); ++i)
+      runs[i] = !is_slower(i, 2, how.beaten) && (i == best || !is_slower(i, 5, how.behind));
+    return runs;
   }
 
   void take_round(const comparison_options& how) {
     round_is_calm_ = true;
-    std::vector<bool> runs(runners_.size());
-    for (std::size_t i = 0; i < runs.size(); ++i) runs[i] = !is_beaten(i, how.beaten);
+    const std::vector<bool> runs = still_running(how);
     for (std::size_t turn = 0; turn < runners_.size(); ++turn) {
       const std::size_t i = (turn + rounds_) % runners_.size();
       runner& r = *runners_[i];
-      r.ran_last = runs[i];
+      r.traced_last = runs[i] && (r.steps.empty() || r.steps.front().size() < most_traced);
       if (!runs[i]) {
         r.samples.push_back(absent);
         continue;
@@ -179,6 +197,7 @@ class end_to_end {
       const timed_call whole = time_call(time_, tries, [&] { r.context.run(memory_.inputs, memory_.outputs); });
       r.samples.push_back(whole.ms);
       round_is_calm_ = round_is_calm_ && !whole.disturbed;
+      if (!r.traced_last) continue;
       // The same once more for the steps. Of the tries the last one counts: each clears what the one before noted.
       std::vector<double> steps;
       stamps s{&time_, &steps};
@@ -194,7 +213,7 @@ class end_to_end {
     --rounds_;
     for (const auto& r : runners_) {
       r->samples.pop_back();
-      if (!r->ran_last) continue;
+      if (!r->traced_last) continue;
       for (std::vector<double>& s : r->steps) s.pop_back();
     }
   }
@@ -232,6 +251,7 @@ inline std::vector<plan_run> compare_placements(const graph& network, const std:
   for (const placement* p : placements) number.push_back(all.add(*p));
   comparison_options how;
   how.seconds = seconds;
+  how.behind = how.beaten;  // a user who compares wants to see all of them to the end
   all.run(how);
   std::vector<plan_run> runs;
   for (std::size_t i = 0; i < placements.size(); ++i)

@@ -10,6 +10,11 @@
 
 namespace collage::inline v0 {
 
+/// A bound from measured parts: no kernel for a group is expected to take less than this portion of what the fastest kernel
+/// takes for one of its operators, an anchor or another. What moves or maps elements can become free inside a group that need
+/// not write them.
+inline constexpr double least_of_anchor = 0.8, least_of_other = 0.25;
+
 /// What is known of one kernel for one structure.
 struct measured_cost {
   timing time;          ///< of the kernel alone, called again and again

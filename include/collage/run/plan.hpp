@@ -78,12 +78,14 @@ struct plan {
   std::vector<plan_backend> backends;
   placement chosen;
   std::vector<placement> singles;
-  double lower_bound_ms = 0;   ///< no placement over the same candidates and costs can be cheaper
-  bool optimal = false;        ///< the search finished: cost equals lower bound
-  double first_cost_ms = 0;    ///< what the search predicted before anything had run within the network
-  std::vector<plan_run> runs;  ///< end to end: the chosen placement first, then what it was compared with
-  std::string origin =
-      "search";  ///< "search", "previous", or the single-backend placement that proved faster end to end
+  /// No placement over the same candidates can be cheaper, where what would replace a kernel of this one counts 1 % more, or 2 %
+  /// if it never ran within the network.
+  double lower_bound_ms = 0;
+  /// The search finished. The cost is the lower bound, or above it by what runs end to end cannot tell or told otherwise.
+  bool optimal = false;
+  double first_cost_ms = 0;       ///< what the search predicted before anything had run within the network
+  std::vector<plan_run> runs;     ///< end to end: the chosen placement first, then what it was compared with
+  std::string origin = "search";  ///< "search", "priority", "previous", or the single-backend placement that was faster
 };
 
 }  // namespace collage::inline v0

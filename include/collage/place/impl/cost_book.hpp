@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -49,15 +50,29 @@ class cost_book {
     }
   }
 
-  /// What the search is to count for a candidate.
+  /// What a candidate is known or expected to cost.
   known_cost cost_of(const place_candidate& c) const {
     const auto known = table_.find(key_of(candidates_, c));
     const double factor = factor_[c.backend];
     if (known == table_.end()) return {cost_state::bounded, least_ms(c) * factor};
     if (!known->second.refusal.empty()) return {};
     if (known->second.within.samples != 0) return {cost_state::within, known->second.within.median_ms};
-    // The doubt goes against what never ran here: otherwise the search would go from one guess to the next.
-    return {cost_state::alone, known->second.alone_ms * factor * (any_within_ ? 1.02 : 1.0)};
+    return {cost_state::alone, known->second.alone_ms * factor};
+  }
+  /// What the search is to count for it. The doubt goes against what would replace a kernel of the fastest placement, and
+  /// more of it against what never ran within the network. Otherwise the search would go after each measurement that came
+  /// out too low, of which there always are some among hundreds.
+  known_cost price_of(const place_candidate& c) const {
+    known_cost price = cost_of(c);
+    if (price.state == cost_state::alone && any_within_) price.ms *= 1.02;
+    if (price.state == cost_state::within && favoured_.count(key_of(candidates_, c)) == 0) price.ms *= 1.01;
+    return price;
+  }
+  /// Says which placement is the fastest so far, by its candidates.
+  void favour(std::span<const std::optional<std::uint32_t>> who) {
+    favoured_.clear();
+    for (const auto& candidate : who)
+      if (candidate) favoured_.insert(key_of(candidates_, candidates_.list[*candidate]));
   }
   /// Its measurements; null where there are none.
   const measured_cost* find(const place_candidate& c) const {
@@ -84,17 +99,32 @@ class cost_book {
     note_fastest(candidates_.groups[c.group].structure);
   }
 
-  /// What `learn` noted is replaced by what it notes from now on.
-  void learn_anew() { seen_.clear(); }
+  /// Forgets what was measured of a structure now.
+  void forget(std::uint32_t structure) {
+    for (const std::uint32_t i : rivals_.at(structure))
+      if (const auto known = table_.find(key_of(candidates_, candidates_.list[i]));
+          known != table_.end() && !known->second.from_store)
+        table_.erase(known);
+    fastest_alone_.erase(structure);
+  }
+
+  /// Forgets what `learn` noted.
+  void learn_anew() {
+    seen_.clear();
+    for (auto& [key, cost] : table_) cost.within = {};
+    std::fill(factor_.begin(), factor_.end(), 1.0);
+    any_within_ = false;
+  }
   /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
   /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow.
   void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps) {
     for (std::size_t i = 0; i < who.size(); ++i)
-      if (who[i] && steps[i].samples != 0) seen_[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
+      if (who[i] && steps[i].samples != 0 && find(candidates_.list[*who[i]]) != nullptr)
+        seen_[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
     // A kernel that runs at several places, in several placements: their mean, so that the sum over a network holds.
     std::vector<double> within(backends_.size()), alone(backends_.size());
     for (const auto& [key, times] : seen_) {
-      measured_cost& cost = table_[key];
+      measured_cost& cost = table_.at(key);
       timing mean;
       for (const timing& t : times) {
         mean.median_ms += t.median_ms;
@@ -131,10 +161,7 @@ class cost_book {
         fastest = fastest == 0 ? m->alone_ms : std::min(fastest, m->alone_ms);
   }
 
-  /// A bound from measured parts: no kernel for a group is expected to take less than this portion of what the fastest
-  /// kernel takes for one of its operators. What moves or maps elements can become free inside a group that need not
-  /// write them.
-  static constexpr double portion_of_anchor = 0.8, portion_of_others = 0.25;
+  /// What a candidate costs at least, by what is known of its parts.
   double least_ms(const place_candidate& c) const {
     double most = 0;
     for (const std::uint32_t n : candidates_.groups[c.group].nodes) {
@@ -143,7 +170,7 @@ class cost_book {
       const auto fastest = fastest_alone_.find(structure->second);
       if (fastest == fastest_alone_.end()) continue;
       const bool is_anchor = network_.node(n).kind->fusion == fusion_kind::anchor;
-      most = std::max(most, fastest->second * (is_anchor ? portion_of_anchor : portion_of_others));
+      most = std::max(most, fastest->second * (is_anchor ? least_of_anchor : least_of_other));
     }
     return most;
   }
@@ -156,6 +183,7 @@ class cost_book {
   std::unordered_map<std::uint32_t, double> fastest_alone_;               // by structure of one node
   cost_table table_;
   std::map<cost_key, std::vector<timing>> seen_;
+  std::set<cost_key> favoured_;
   std::vector<double> factor_;  // by backend: how much longer kernels take within the network than alone
   bool any_within_ = false;
 };

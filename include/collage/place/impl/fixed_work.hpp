@@ -1,6 +1,7 @@
 // What the drift monitor repeats.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -11,35 +12,33 @@
 namespace collage::inline v0::detail {
 namespace {
 
-/// A fixed piece of work of some ten microseconds for each thread of the team: vectors multiplied and added as fast as the
-/// processor can, over a buffer in the first-level cache. It notices a processor whose units somebody else uses, too (the
-/// other thread of the same core, which programs on a virtual machine do not see), one that is slowed down, and threads
-/// that have to wait.
+/// A fixed piece of work of some ten microseconds: the threads of the team read what another one has just written, several
+/// times over, as threads of a network do from step to step. It takes three times as long while the processors that they
+/// run on share no cache, and longer while one of them is somebody else's. A team of one computes in its own cache.
 class fixed_work {
  public:
-  explicit fixed_work(int threads) : threads_(threads), buffers_(static_cast<std::size_t>(threads)) {
-    for (auto& buffer : buffers_) buffer.assign(vectors, lanes{1, 1, 1, 1});
+  explicit fixed_work(int threads) : threads_(threads) {
+    for (auto& side : buffers_) side.assign(static_cast<std::size_t>(threads), std::vector<float>(elements, 1.0F));
   }
 
   void operator()() {
+    const int turns = threads_ > 1 ? 8 : 64;  // a turn of one thread alone is that much shorter
+    for (int turn = 0; turn < turns; ++turn) {
+      const auto& from = buffers_[static_cast<std::size_t>(turn % 2)];
+      auto& to = buffers_[static_cast<std::size_t>(1 - turn % 2)];
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
-    for (int t = 0; t < threads_; ++t) {
-      std::vector<lanes>& buffer = buffers_[static_cast<std::size_t>(t)];
-      constexpr std::size_t chains = 12;  // enough that no operation waits for the one before
-      lanes sums[chains] = {};
-      for (int pass = 0; pass < passes; ++pass)
-        for (std::size_t i = 0; i < vectors; i += chains)
-          for (std::size_t k = 0; k < chains; ++k) sums[k] = sums[k] * 0.5F + buffer[i + k];
-      for (std::size_t k = 0; k < chains; ++k) buffer[k] = sums[k] * 0.25F;
+      for (int t = 0; t < threads_; ++t) {
+        const float* other = from[static_cast<std::size_t>((t + 1) % threads_)].data();
+        float* mine = to[static_cast<std::size_t>(t)].data();
+        for (std::size_t i = 0; i < elements; ++i) mine[i] = other[i] * 0.5F + 0.5F;
+      }
     }
   }
 
  private:
-  typedef float lanes __attribute__((vector_size(16)));
-  static constexpr std::size_t vectors = 960;  // 15 KiB
-  static constexpr int passes = 60;
+  static constexpr std::size_t elements = 1024;  // 4 KiB
   int threads_;
-  std::vector<std::vector<lanes>> buffers_;
+  std::array<std::vector<std::vector<float>>, 2> buffers_;
 };
 
 }  // namespace

@@ -1,17 +1,24 @@
 // The store as placing uses it: costs of candidates, found again and kept.
 #pragma once
 
+#include <collage/detail/hash.hpp>
 #include <collage/error.hpp>
+#include <collage/io/json.hpp>
+#include <collage/io/plan_file.hpp>
 #include <collage/measure/store.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/run/processor.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/run/processor.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -23,14 +30,15 @@ class kept_costs {
  public:
   /// Opens the store. Errors: as of cost_store.
   kept_costs(const std::string& path, const graph& network, backend_table backends, const place_candidates& candidates,
-             int threads)
+             const std::vector<bool>& use, int threads)
       : store_(path), network_(network), backends_(backends), candidates_(candidates), threads_(threads) {
     machine_ = processor_name();
     const char* policy = std::getenv("OMP_WAIT_POLICY");
     waiting_ = policy != nullptr ? policy : "default";
-    for (const backend_entry& b : backends) {
-      const probe_result found = b.probe();
+    for (std::uint32_t b = 0; b < backends.size(); ++b) {
+      const probe_result found = backends[b].probe();
       libraries_.push_back(std::string(found.version) + (found.details[0] != '\0' ? "; " : "") + found.details);
+      if (use[b]) set_ += (set_.empty() ? "" : ", ") + std::string(backends[b].name) + " " + libraries_.back();
     }
     if (!store_.writable()) problem_ = "the store " + store_.why_not_writable();
   }
@@ -47,26 +55,82 @@ class kept_costs {
     return cost;
   }
 
-  /// Keeps a cost. Where that fails, placing goes on without, and `problem` says why. The times are kept such that the
-  /// median is the cost that was decided among the rivals.
-  void put(const place_candidate& c, const measured_cost& cost, const std::string& how) {
-    if (!problem_.empty()) return;
-    stored_cost kept;
-    kept.label = candidates_.structures[candidates_.groups[c.group].structure].label;
-    kept.kernel = cost.kernel;
-    kept.refusal = cost.refusal;
-    if (cost.refusal.empty()) {
-      const double scale = cost.time.median_ms > 0 ? cost.alone_ms / cost.time.median_ms : 1;
-      kept.median_ms = cost.alone_ms;
-      kept.low_ms = cost.time.low_ms * scale;
-      kept.high_ms = cost.time.high_ms * scale;
-      kept.sure_low_ms = cost.time.sure_low_ms * scale;
-      kept.sure_high_ms = cost.time.sure_high_ms * scale;
-      kept.samples = cost.time.samples;
+  /// Keeps the costs of rivals, which were measured together. Where that fails, placing goes on without, and `problem` says
+  /// why. The times are kept such that the median is the cost that was decided among the rivals.
+  void put(const std::vector<std::pair<place_candidate, measured_cost>>& costs, const std::string& how) {
+    if (!problem_.empty() || costs.empty()) return;
+    std::vector<std::pair<stored_key, stored_cost>> entries;
+    for (const auto& [c, cost] : costs) {
+      stored_cost kept;
+      kept.label = candidates_.structures[candidates_.groups[c.group].structure].label;
+      kept.kernel = cost.kernel;
+      kept.refusal = cost.refusal;
+      if (cost.refusal.empty()) {
+        const double scale = cost.time.median_ms > 0 ? cost.alone_ms / cost.time.median_ms : 1;
+        kept.median_ms = cost.alone_ms;
+        kept.low_ms = cost.time.low_ms * scale;
+        kept.high_ms = cost.time.high_ms * scale;
+        kept.sure_low_ms = cost.time.sure_low_ms * scale;
+        kept.sure_high_ms = cost.time.sure_high_ms * scale;
+        kept.samples = cost.time.samples;
+      }
+      kept.how = how;
+      entries.emplace_back(key_of(c), std::move(kept));
     }
-    kept.how = how;
     try {
-      store_.put(key_of(c), kept);
+      store_.put(entries);
+    } catch (const error& e) { problem_ = e.what(); }
+  }
+
+  /// The plan that came of comparing these placements, and where it comes from; nothing where that was never done, or its
+  /// plan cannot be read any more.
+  std::optional<plan> find(const plan& compared) const {
+    const std::optional<stored_run> kept = store_.find(key_of(compared));
+    if (!kept) return {};
+    try {
+      return plan_from_json(json::parse(kept->plan), network_, store_.path());
+    } catch (const error&) { return {}; } catch (const json::exception&) {
+      return {};
+    }
+  }
+  /// Keeps what came of comparing `compared`.
+  void put(const plan& compared, const plan& made) {
+    if (!problem_.empty() || made.runs.empty()) return;
+    stored_run kept;
+    kept.label = made.network;
+    kept.name = made.origin;
+    kept.plan = to_text(plan_to_json(made, network_));
+    const plan_run& whole = made.runs.front();
+    kept.median_ms = whole.median_ms;
+    kept.low_ms = whole.low_ms;
+    kept.high_ms = whole.high_ms;
+    kept.runs = whole.runs;
+    if (const std::size_t best = best_single(made.runs); best != 0) {
+      const plan_run& other = made.runs[best];
+      kept.against = other.name;
+      kept.ratio = 1 / other.ratio;
+      kept.ratio_low = 1 / other.ratio_high;
+      kept.ratio_high = 1 / other.ratio_low;
+    }
+    try {
+      store_.put(key_of(compared), kept);
+    } catch (const error& e) { problem_ = e.what(); }
+  }
+
+  /// What the drift monitor's work usually takes here; 0 where that is not known.
+  double usual_ms() const {
+    const std::optional<stored_cost> kept = store_.find(drift_key());
+    return kept ? kept->median_ms : 0;
+  }
+  void put_usual(double ms) {
+    if (!problem_.empty() || ms <= 0) return;
+    stored_cost kept;
+    kept.label = "the work of the drift monitor";
+    kept.kernel = "exchange between threads";
+    kept.median_ms = kept.low_ms = kept.high_ms = kept.sure_low_ms = kept.sure_high_ms = ms;
+    kept.samples = 1;
+    try {
+      store_.put(drift_key(), kept);
     } catch (const error& e) { problem_ = e.what(); }
   }
 
@@ -91,12 +155,51 @@ class kept_costs {
     return key;
   }
 
+  stored_key drift_key() const {
+    stored_key key;
+    key.machine = machine_;
+    key.threads = threads_;
+    key.waiting = waiting_;
+    key.precision = "fp32";
+    key.backend = "machine";
+    key.library = "1";  // of the work: another one is another time
+    key.pattern = "drift";
+    return key;
+  }
+
+  /// The placements with which a comparison begins: they follow from the costs of kernels, which are in the store, too. All
+  /// backends of the set count, not only those in the placements.
+  stored_run_key key_of(const plan& compared) const {
+    std::uint64_t words[] = {0x452821E638D01377, 0xBE5466CF34E90C6C};
+    const auto add = [&words](std::uint64_t word) {
+      for (std::uint64_t& w : words) w = combine(w, word);
+    };
+    const auto add_steps = [&](const auto& self, const placement& of) -> void {
+      add(of.groups.size());
+      for (const plan_group& g : of.groups) {
+        for (const std::string* text : {&g.backend, &g.pattern}) add(hash(text->data(), text->size()));
+        add(g.choice);
+        add(g.nodes.size());
+        for (const std::uint32_t n : g.nodes) add(n);
+        add(g.bodies.size());
+        for (const placement& body : g.bodies) self(self, body);
+      }
+    };
+    // Later searches of a comparison go over all candidates, of which rules may have taken some away.
+    add(candidates_.list.size());
+    for (const place_candidate& c : candidates_.list)
+      for (const std::uint32_t word : {c.group, c.backend, c.pattern, c.choice}) add(word);
+    add_steps(add_steps, compared.chosen);
+    for (const placement& single : compared.singles) add_steps(add_steps, single);
+    return {network_.fingerprint(), hex_of(words[0]) + hex_of(words[1]), machine_, threads_, waiting_, "fp32", set_};
+  }
+
   cost_store store_;
   const graph& network_;
   backend_table backends_;
   const place_candidates& candidates_;
   int threads_;
-  std::string machine_, waiting_, problem_;
+  std::string machine_, waiting_, set_, problem_;
   std::vector<std::string> libraries_;  // by backend
 };
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <collage/error.hpp>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/store.hpp>
@@ -17,8 +18,8 @@
 #include <collage/place/impl/kept_costs.hpp>
 #include <collage/place/impl/worker_client.hpp>
 #include <collage/place/measuring.hpp>
-#include <collage/run/processor.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/processor.hpp>
 #include <collage/search/alternatives.hpp>
 #include <collage/search/exact.hpp>
 #include <cstddef>
@@ -27,6 +28,7 @@
 #include <memory>
 #include <optional>
 #include <queue>
+#include <set>
 #include <span>
 #include <string>
 #include <tuple>
@@ -114,14 +116,14 @@ class placer {
   }
 
   plan run_measured() {
-    if (!options_.store.empty()) kept_.emplace(options_.store, network_, backends_, candidates_, threads_);
-    monitor_.emplace(fixed_work(threads_), options_.drift, options_.time,
-                     threads_ > 1 ? std::function<void()>(fixed_work(1)) : std::function<void()>());
+    if (!options_.store.empty()) kept_.emplace(options_.store, network_, backends_, candidates_, use_, threads_);
+    drift_options drift = options_.drift;
+    if (kept_ && drift.usual_ms <= 0) drift.usual_ms = kept_->usual_ms();
+    monitor_.emplace(fixed_work(threads_), drift, options_.time);
+    trusted_ms_ = monitor_->usual_ms();
     const double start = now_ms();
     measure_single_nodes();
-    if (options_.complete)
-      for (std::uint32_t s = 0; s < candidates_.structures.size(); ++s)
-        if (!book_->is_measured(s) && !deadline_.is_over()) measure(s);
+    if (options_.complete) measure_all([this](std::uint32_t) { return !deadline_.is_over(); });
     place_owned();
     require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
     plan made = start_plan();
@@ -132,12 +134,13 @@ class placer {
       if (use_[b]) made.singles.push_back(single(b));
     report_.measuring_s = (now_ms() - start) / 1e3;
     search_result last = first;
-    if (!may_be_endless(network_)) compare(made, last);
-    made.lower_bound_ms = last.found.lower_bound_ms;
-    made.optimal = last.found.optimal;
-    explain_groups(made, last);
+    if (may_be_endless(network_)) describe(made, last);
+    else compare(made, last);
+    // What the store has of a slow start is replaced, also where no search asked for it again.
+    measure_all([this](std::uint32_t s) { return distrusted_.count(s) != 0 && !deadline_.is_over(); });
     for (const auto& [key, cost] : book_->table())
       ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
+    if (kept_ && report_.measured != 0) kept_->put_usual(monitor_->known_ms());
     if (kept_) report_.unstored = kept_->problem();
     report_.states = last.found.states;
     report_.transitions = last.found.transitions;
@@ -186,10 +189,34 @@ class placer {
         inner.threads = threads_;
         inner.report = nullptr;
         inner.previous = nullptr;
+        inner.rules = rules_in(*body, options_.rules);
         inner.network = options_.network + ", sub-graph of " + network_.node_name(n);
         owned_[n].push_back(placer(*body, backends_, inner).run());
       }
   }
+  /// Those of the rules that name something in a sub-graph, or in those that it owns.
+  std::vector<place_rule> rules_in(const graph& body, const std::vector<place_rule>& rules) const {
+    std::vector<place_rule> list;
+    for (const place_rule& rule : rules)
+      if (is_named(body, rule.what) || is_pattern_of(rule)) list.push_back(rule);
+    return list;
+  }
+  /// Whether a rule's word is the name of a node or an operator of a network or its sub-graphs.
+  static bool is_named(const graph& network, const std::string& what) {
+    for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+      if (network.node_name(n) == what || network.node(n).kind->name == what) return true;
+      for (const std::shared_ptr<const graph>& body : network.bodies_of(n))
+        if (is_named(*body, what)) return true;
+    }
+    return false;
+  }
+  bool is_pattern_of(const place_rule& rule) const {
+    for (const backend_entry& b : backends_)
+      if (rule.backend == b.name)
+        return b.find(rule.what) != nullptr || (b.list_groups != nullptr && rule.what == by_rule);
+    return false;
+  }
+
   /// Of a branch the dearer side, of a loop one round, or all of them where their number is known. There is one candidate
   /// for the node, so that nothing rests on it.
   double cost_of_owned(std::uint32_t node) const {
@@ -242,8 +269,7 @@ class placer {
       for (std::uint32_t n = 0; n < named.size(); ++n)
         if (network_.node_name(n) == rule.what || network_.node(n).kind->name == rule.what) any = named[n] = true;
       // Patterns of one operator have its name: it is the operator that is meant, in whatever group.
-      const bool is_pattern =
-          !any && (backend->find(rule.what) != nullptr || (backend->list_groups != nullptr && rule.what == by_rule));
+      const bool is_pattern = !any && !is_named(network_, rule.what) && is_pattern_of(rule);
       const auto has_pattern = [&](const place_candidate& c) {
         return is_pattern && c.backend == number && pattern_name(backends_, c.backend, c.pattern) == rule.what;
       };
@@ -251,7 +277,7 @@ class placer {
         for (const place_candidate& c : candidates_.list)
           if (has_pattern(c))
             for (const std::uint32_t n : candidates_.groups[c.group].nodes) named[n] = true;
-      if (!any && !is_pattern)
+      if (!any && !is_pattern && !is_named(network_, rule.what))
         throw error(error_kind::invalid_argument,
                     "is no node of the network, no operator in it and no pattern of " + rule.backend, where,
                     "see `collage inspect` and `collage backends`");
@@ -262,6 +288,25 @@ class placer {
         return touches && (c.backend == number) != pins;
       });
     }
+    if (!options_.rules.empty()) renumber_structures();
+  }
+
+  /// Groups of one structure have the same candidates, also after rules took some away at some of their places.
+  void renumber_structures() {
+    std::map<std::uint32_t, std::vector<std::array<std::uint32_t, 3>>> left;  // by group
+    for (const place_candidate& c : candidates_.list) left[c.group].push_back({c.backend, c.pattern, c.choice});
+    std::vector<place_structure> structures;
+    std::map<std::pair<std::uint32_t, std::vector<std::array<std::uint32_t, 3>>>, std::uint32_t> numbers;
+    for (auto& [g, kernels] : left) {
+      std::sort(kernels.begin(), kernels.end());
+      std::uint32_t& structure = candidates_.groups[g].structure;
+      const auto [number, is_new] =
+          numbers.try_emplace({structure, kernels}, static_cast<std::uint32_t>(structures.size()));
+      if (is_new) structures.push_back({g, candidates_.structures[structure].label, 0});
+      ++structures[number->second].occurrences;
+      structure = number->second;
+    }
+    candidates_.structures = std::move(structures);
   }
 
   /// Throws one error that names every node without a candidate, and who refused it and why.
@@ -325,40 +370,65 @@ class placer {
     return s;
   }
 
+  std::uint32_t structure_of(std::uint32_t candidate) const {
+    return candidates_.groups[candidates_.list[candidate].group].structure;
+  }
+
   /// Learns the costs of a structure: from the store, or by measuring, which one process at a time does with a store.
   void measure(std::uint32_t structure) {
-    tell("measuring", candidates_.structures[structure].label);
     const double start = now_ms();
     recall(structure);
     if (!book_->is_measured(structure)) {
-      measuring_lock lock;
-      if (kept_ && kept_->problem().empty()) {
-        lock = kept_->lock([&](const measuring_process& other) {
-          tell("waiting", other.pid != 0 ? "process " + std::to_string(other.pid) + " measures with the same store"
-                                         : "another process measures with the same store");
-          return !deadline_.is_over();
-        });
-        recall(structure);
-      }
+      distrust_slow_start();
+      tell("measuring", candidates_.structures[structure].label);
+      const measuring_lock lock = wait_for_turn();
+      recall(structure);
       if (!book_->is_measured(structure)) {
         const measuring_setup how = setup();
         book_->measure(structure, [&](std::span<const std::uint32_t> asked) {
           if (options_.workers) return worker_.measure(network_, backends_, candidates_, asked, how);
           return measure_candidates(network_, backends_, candidates_, asked, how);
         });
-        report_.where = options_.workers ? worker_.where() : "in this process";
+        const std::string where = options_.workers ? worker_.where() : "in this process";
+        if (report_.where.empty() || where != in_a_worker) report_.where = where;
         // What time did not suffice for is not kept.
-        if (kept_ && !deadline_.is_over())
+        if (kept_ && !deadline_.is_over()) {
+          std::vector<std::pair<place_candidate, measured_cost>> fresh;
           for (const std::uint32_t i : book_->rivals_of(structure))
             if (const measured_cost* cost = book_->find(candidates_.list[i]); cost != nullptr && !cost->from_store)
-              kept_->put(candidates_.list[i], *cost, report_.where);
+              fresh.emplace_back(candidates_.list[i], *cost);
+          kept_->put(fresh, where);
+        }
+        measured_now_.push_back(structure);
       }
     }
     ++measured_structures_;
     measuring_ms_ += now_ms() - start;
   }
+  /// What was measured before the machine turned out to be faster than it began is not comparable with what comes now: it is
+  /// forgotten, and measured again where it is needed.
+  void distrust_slow_start() {
+    (void)monitor_->slowness();
+    if (monitor_->usual_ms() * monitor_->options().calm >= trusted_ms_) return;
+    trusted_ms_ = monitor_->usual_ms();
+    for (const std::uint32_t s : std::exchange(measured_now_, {})) {
+      book_->forget(s);
+      distrusted_.insert(s);
+      --measured_structures_;
+    }
+  }
+
+  /// The right to measure, where there is a store.
+  measuring_lock wait_for_turn() {
+    if (!kept_ || !kept_->problem().empty() || has_turn_) return {};
+    return kept_->lock([&](const measuring_process& other) {
+      tell("waiting", other.pid != 0 ? "process " + std::to_string(other.pid) + " measures with the same store"
+                                     : "another process measures with the same store");
+      return !deadline_.is_over();
+    });
+  }
   void recall(std::uint32_t structure) {
-    if (!kept_) return;
+    if (!kept_ || distrusted_.count(structure) != 0) return;
     for (const std::uint32_t i : book_->rivals_of(structure))
       if (book_->find(candidates_.list[i]) == nullptr)
         if (const std::optional<measured_cost> cost = kept_->find(candidates_.list[i]))
@@ -382,8 +452,20 @@ class placer {
   /// Kernels of single operators come first: with them there is a placement, which then only gets better, and bounds for
   /// all others.
   void measure_single_nodes() {
-    for (std::uint32_t s = 0; s < candidates_.structures.size(); ++s)
-      if (candidates_.groups[candidates_.structures[s].example].nodes.size() == 1) measure(s);
+    measure_all(
+        [this](std::uint32_t s) { return candidates_.groups[candidates_.structures[s].example].nodes.size() == 1; });
+  }
+  /// Measures the structures that are wanted, until all of them are: a slow start may make it forget some.
+  template <class Wanted>
+  void measure_all(Wanted wanted) {
+    for (bool again = true; again;) {
+      again = false;
+      for (std::uint32_t s = 0; s < candidates_.structures.size(); ++s) {
+        if (!wanted(s) || book_->is_measured(s)) continue;
+        measure(s);
+        again = true;
+      }
+    }
   }
 
   /// Candidates with what the search is to know of them, and what it found.
@@ -441,7 +523,8 @@ class placer {
 
   /// The search's view: candidates that can be built, then one for each alias and each node of control flow. With
   /// `all`, also those that were not measured yet.
-  search_result to_problem(bool all) const {
+  search_result to_problem(bool all, known_cost (cost_book::*counted)(const place_candidate&)
+                                         const = &cost_book::price_of) const {
     search_result result;
     search::problem& p = result.problem;
     const graph_view view = network_.view();
@@ -457,7 +540,7 @@ class placer {
     };
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
       const place_candidate& c = candidates_.list[i];
-      const known_cost cost = book_->cost_of(c);
+      const known_cost cost = ((*book_).*counted)(c);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !all)) continue;
       add(candidates_.groups[c.group].nodes, cost.ms, i);
     }
@@ -509,9 +592,12 @@ class placer {
     result.name = name;
     result.cost_ms = from.found.cost_ms;
     for (const std::uint32_t chosen : from.found.chosen)
-      result.groups.push_back(from.who[chosen] >= control_mark
-                                  ? to_group_without_kernel(from.problem.candidates[chosen].nodes.first(), name)
-                                  : to_group(from.who[chosen]));
+      if (from.who[chosen] >= control_mark) {
+        result.groups.push_back(to_group_without_kernel(from.problem.candidates[chosen].nodes.first(), name));
+      } else {
+        result.groups.push_back(to_group(from.who[chosen]));
+        result.cost_ms -= from.problem.candidates[chosen].cost_ms - result.groups.back().cost_ms;  // the doubt
+      }
     order_groups(result);
     return result;
   }
@@ -622,6 +708,13 @@ class placer {
     return result;
   }
 
+  /// The certificate of the last search, and why each group was chosen.
+  void describe(plan& made, const search_result& last) const {
+    made.lower_bound_ms = last.found.lower_bound_ms;
+    made.optimal = last.found.optimal;
+    explain_groups(made, last);
+  }
+
   /// Whether a run may take any time: a loop ends by its data, and random ones may never end it.
   static bool may_be_endless(const graph& network) {
     for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
@@ -639,15 +732,61 @@ class placer {
   /// finds nothing that has not run.
   void compare(plan& made, search_result& last) {
     const double start = now_ms();
+    const plan begun = made;
+    const auto recalled = [&] {
+      if (!kept_ || options_.recheck) return false;
+      std::optional<plan> known = kept_->find(begun);
+      if (!known || !is_current(*known)) return false;
+      known->network = options_.network;
+      made = *std::move(known);
+      report_.compared_before = true;
+      return true;
+    };
+    if (!recalled()) {
+      const measuring_lock lock = wait_for_turn();
+      if (!recalled()) {   // another process may have done it meanwhile
+        has_turn_ = true;  // what is measured meanwhile needs no other
+        run_end_to_end(made, last);
+        has_turn_ = false;
+        describe(made, last);
+        if (kept_ && !deadline_.is_over()) kept_->put(begun, made);
+      }
+    }
+    best_ms_ = made.chosen.cost_ms;
+    report_.comparing_s = (now_ms() - start) / 1e3;
+  }
+
+  /// Whether a plan from the store can be handed out: each of its kernels is still among the candidates and can be used, and
+  /// the previous plan took part in its comparison.
+  bool is_current(const plan& known) {
+    const auto who = candidates_in(known.chosen);
+    std::size_t at = 0;
+    for (const plan_group& g : known.chosen.groups) {
+      if (g.backend == alias_backend) continue;
+      const std::optional<std::uint32_t> candidate = who[at++];
+      if (g.backend == control_backend) continue;
+      if (!candidate) return false;
+      recall(structure_of(*candidate));
+      const measured_cost* cost = book_->find(candidates_.list[*candidate]);
+      if (cost == nullptr || !cost->refusal.empty()) return false;
+    }
+    if (options_.previous == nullptr || options_.previous->fingerprint != network_.fingerprint()) return true;
+    const placement& previous = options_.previous->chosen;
+    return same_steps(previous, known.chosen) ||
+           std::any_of(known.singles.begin(), known.singles.end(),
+                       [&](const placement& s) { return same_steps(previous, s); });
+  }
+
+  void run_end_to_end(plan& made, search_result& last) {
     end_to_end arena(network_, backends_, threads_, options_.seed, packed_, &*monitor_, options_.time);
-    std::size_t current = arena.add(made.chosen);
+    std::size_t incumbent = arena.add(made.chosen);
     std::vector<std::size_t> singles;
-    for (const placement& s : made.singles) singles.push_back(arena.add(s));
+    for (const placement& s : made.singles) singles.push_back(arena.add(s, true));
     std::optional<std::size_t> previous;
     if (options_.previous != nullptr) previous = add_previous(arena, *options_.previous);
     comparison_options how;
-    how.seconds = std::min(options_.compare_s, std::max(0.0, deadline_.left_s()));
-    const auto run = [&](const std::string& what) {
+    const auto run = [&](double seconds, const std::string& what) {
+      how.seconds = std::min(seconds, std::max(0.0, deadline_.left_s()));
       if (options_.progress) {
         place_progress now;
         now.stage = "comparing";
@@ -659,60 +798,76 @@ class placer {
       }
       arena.run(how, [this] { return deadline_.is_over(); });
     };
-    run("the plan with every single backend, end to end");
+    run(options_.compare_s, "the plan with every single backend, end to end");
     constexpr int most_searches = 4;
-    for (int turn = 0; turn < most_searches; ++turn) {
-      book_->learn_anew();
-      for (std::size_t i = 0; i < arena.size(); ++i) book_->learn(candidates_in(arena.which(i)), arena.steps_of(i));
-      if (deadline_.is_over()) break;
+    for (int turn = 0; turn < most_searches && !deadline_.is_over(); ++turn) {
+      incumbent = fastest_of(arena, incumbent);
+      learn(arena, incumbent);
       last = search_placement();
+      // What would gain less than runs can tell is not run.
+      constexpr double telling = 0.995;
+      if (last.found.cost_ms > telling * refreshed(arena.which(incumbent)).cost_ms) break;
       const std::size_t before = arena.size();
-      const std::size_t found = arena.add(to_placement("plan", last));
-      current = found;
-      if (found < before) break;
-      how.seconds = std::min(options_.compare_s / 2, std::max(0.0, deadline_.left_s()));
-      run("a placement that counts what kernels take within the network");
+      if (arena.add(to_placement("plan", last)) < before) break;
+      run(options_.compare_s / 2, "a placement that counts what kernels take within the network");
     }
-    decide(made, arena, current, singles, previous, last);
-    report_.comparing_s = (now_ms() - start) / 1e3;
+    decide(made, arena, incumbent, singles, previous, last);
+  }
+
+  /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`.
+  void learn(const end_to_end& arena, std::size_t incumbent) {
+    book_->learn_anew();
+    for (std::size_t i = 0; i < arena.size(); ++i) book_->learn(candidates_in(arena.which(i)), arena.steps_of(i));
+    book_->favour(candidates_in(arena.which(incumbent)));
   }
 
   /// Adds the previous plan to the comparison; nothing where it cannot be built any more.
   std::optional<std::size_t> add_previous(end_to_end& arena, const plan& previous) {
     if (previous.fingerprint != network_.fingerprint()) return {};
+    // Its kernels are to have costs, too.
+    for (const auto& who : candidates_in(previous.chosen))
+      if (who && book_->find(candidates_.list[*who]) == nullptr) measure(structure_of(*who));
     try {
       return arena.add(previous.chosen);
     } catch (const error&) { return {}; }
   }
 
-  /// Takes the fastest of what ran. The placement of the last search has the certificate, and stays unless another is
-  /// faster by more than 1 % and that is sure; where it is not sure, they run on.
-  void decide(plan& made, end_to_end& arena, std::size_t current, const std::vector<std::size_t>& singles,
-              const std::optional<std::size_t>& previous, const search_result& last) {
-    const auto rival = [&]() -> std::optional<std::size_t> {
-      std::optional<std::size_t> best;
+  /// The fastest of what ran, by the paired rounds; `first` where nothing is faster. Ratios of different pairs come from
+  /// different rounds, so that who beat one champion is held against the former ones, too.
+  static std::size_t fastest_of(const end_to_end& arena, std::size_t first) {
+    std::size_t fastest = first;
+    for (std::size_t turn = 0; turn < arena.size(); ++turn) {
+      const std::size_t before = fastest;
       for (std::size_t i = 0; i < arena.size(); ++i)
-        if (i != current && arena.ratio(i, current).median < 0.99 &&
-            (!best || arena.ratio(i, current).median < arena.ratio(*best, current).median))
-          best = i;
-      return best;
-    };
+        if (const paired_ratio r = arena.ratio(i, fastest); r.rounds != 0 && r.median < 1) fastest = i;
+      if (fastest == before) break;
+    }
+    return fastest;
+  }
+
+  /// The fastest, after as many rounds as it takes to be sure: of what joined late there are few yet.
+  std::size_t surely_fastest_of(end_to_end& arena, std::size_t first) const {
     comparison_options how;
     how.seconds = options_.compare_s / 2;
-    // What the last search found has run the least, and is what the user gets.
     constexpr std::size_t enough = 15;
-    if (const std::size_t ran = arena.time_of(current).samples; ran < enough && !deadline_.is_over()) {
+    std::size_t fastest = fastest_of(arena, first);
+    for (int more = 0; more < 2 && !deadline_.is_over(); ++more) {
+      const std::size_t ran = arena.time_of(fastest).samples;
+      if (ran >= enough) break;
       how.most_rounds = enough - ran;
       arena.run(how, [this] { return deadline_.is_over(); });
-      how.most_rounds = comparison_options{}.most_rounds;
+      fastest = fastest_of(arena, fastest);
     }
-    std::optional<std::size_t> faster = rival();
-    for (int more = 0; more < 2 && faster && arena.ratio(*faster, current).high >= 1 && !deadline_.is_over(); ++more) {
-      arena.run(how, [this] { return deadline_.is_over(); });
-      faster = rival();
-    }
-    const std::size_t winner = faster ? *faster : current;
-    // Costs and runners-up as they are known now.
+    return fastest;
+  }
+
+  void decide(plan& made, end_to_end& arena, std::size_t incumbent, const std::vector<std::size_t>& singles,
+              const std::optional<std::size_t>& previous, search_result& last) {
+    const std::size_t winner = surely_fastest_of(arena, incumbent);
+    // Costs, runners-up and the certificate as they are known now.
+    learn(arena, winner);
+    last = search_placement();
+    placement found = to_placement("plan", last);
     std::vector<placement> ran;
     for (std::size_t i = 0; i < arena.size(); ++i) ran.push_back(refreshed(arena.which(i)));
     for (std::size_t s = 0; s < singles.size(); ++s) {
@@ -720,14 +875,14 @@ class placer {
       single.groups = ran[singles[s]].groups;
       single.cost_ms = ran[singles[s]].cost_ms;
     }
-    if (winner == current) {
-      made.chosen = to_placement("plan", last);
+    made.origin = "search";
+    if (same_steps(found, arena.which(winner))) {
+      made.chosen = std::move(found);
     } else {
       const auto single = std::find(singles.begin(), singles.end(), winner);
       made.chosen = ran[winner];
       if (single != singles.end()) made.origin = made.singles[static_cast<std::size_t>(single - singles.begin())].name;
       else if (previous == winner) made.origin = "previous";
-      else made.origin = "an earlier search";
       made.chosen.name = "plan";
       made.chosen.borrowed.clear();
     }
@@ -757,33 +912,36 @@ class placer {
   }
 
   /// For each group of the plan: what the best placement without it would cost, who would run its nodes, and in words why it
-  /// was chosen. Networks whose searches take long get this for as many groups as a second allows.
+  /// was chosen. Networks whose searches take long get this for as many groups as a count of transitions allows.
   void explain_groups(plan& made, const search_result& last) const {
-    const double start = now_ms();
+    std::size_t tried = 0;
     const auto who = candidates_in(made.chosen);
     std::size_t at = 0;
-    const bool is_searched = made.origin == "search";
+    const bool is_searched = made.origin == "search" && same_steps(made.chosen, to_placement("plan", last));
+    const search_result known = to_problem(false, &cost_book::cost_of);  // without doubts
     for (plan_group& g : made.chosen.groups) {
       if (g.backend == alias_backend) continue;
       const auto candidate = who[at++];
       if (!candidate) continue;
-      if (is_searched && now_ms() - start < 1000) find_instead(g, *candidate, last);
+      constexpr std::size_t most_transitions = 500'000;  // by count: the same plan has the same explanations
+      if (is_searched && tried < most_transitions) tried += find_instead(g, *candidate, known, made.chosen.cost_ms);
       g.why = is_searched ? why_chosen(g) : "part of the placement that ran fastest end to end";
     }
   }
-  void find_instead(plan_group& g, std::uint32_t candidate, const search_result& last) const {
+  /// Answers how many transitions the search took.
+  std::size_t find_instead(plan_group& g, std::uint32_t candidate, const search_result& known, double cost_ms) const {
     search_result without;
-    without.problem = last.problem;
+    without.problem = known.problem;
     without.problem.candidates.clear();
-    for (std::size_t i = 0; i < last.who.size(); ++i) {
-      if (last.who[i] == candidate) continue;
-      without.problem.candidates.push_back(last.problem.candidates[i]);
-      without.who.push_back(last.who[i]);
+    for (std::size_t i = 0; i < known.who.size(); ++i) {
+      if (known.who[i] == candidate) continue;
+      without.problem.candidates.push_back(known.problem.candidates[i]);
+      without.who.push_back(known.who[i]);
     }
-    if (!search::uncovered(without.problem).empty()) return;
+    if (!search::uncovered(without.problem).empty()) return 0;
     without.found = search::exact(without.problem, {.states = 20000});
-    if (!without.found.optimal) return;
-    g.regret_ms = std::max(0.0, without.found.cost_ms - last.found.cost_ms);
+    if (!without.found.optimal) return without.found.transitions;
+    g.regret_ms = std::max(0.0, without.found.cost_ms - cost_ms);
     const search::node_set mine(candidates_.groups[candidates_.list[candidate].group].nodes);
     for (const std::uint32_t chosen : without.found.chosen) {
       if (!without.problem.candidates[chosen].nodes.intersects(mine) || without.who[chosen] >= control_mark) continue;
@@ -793,6 +951,7 @@ class placer {
         kinds += (kinds.empty() ? "" : "+") + std::string(network_.node(n).kind->name);
       g.instead += (g.instead.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " " + kinds;
     }
+    return without.found.transitions;
   }
   static std::string why_chosen(const plan_group& g) {
     if (g.regret_ms < 0) return "no other kernel runs these nodes";
@@ -815,9 +974,12 @@ class placer {
   std::optional<kept_costs> kept_;
   worker_client worker_;
   std::shared_ptr<packed_weights> packed_;
+  std::vector<std::uint32_t> measured_now_;  // structures
+  std::set<std::uint32_t> distrusted_;       // structures whose costs in the store are from a slow start
+  double trusted_ms_ = 0;                    // the drift monitor's usual time while those were measured
   std::size_t measured_structures_ = 0;
   double measuring_ms_ = 0, best_ms_ = 0;
-  bool interrupted_ = false;
+  bool interrupted_ = false, has_turn_ = false;
   place_report report_;
 };
 

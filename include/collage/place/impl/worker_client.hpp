@@ -14,6 +14,8 @@
 
 namespace collage::inline v0::detail {
 
+inline constexpr const char* in_a_worker = "in a worker";
+
 struct worker_options {
   double timeout_s = 60;  ///< for one step of one candidate: building it, its first call, a round of timing
 };

@@ -239,12 +239,10 @@ class worker_loop {
   /// Kept from request to request: its readings say what is usual here.
   drift_monitor& monitor_for(int threads, const drift_options& options) {
     const auto are_same = [](const drift_options& a, const drift_options& b) {
-      return a.calm == b.calm && a.patience_ms == b.patience_ms && a.longest_wait_ms == b.longest_wait_ms &&
-             a.calibration_ms == b.calibration_ms;
+      return a.calm == b.calm && a.patience_ms == b.patience_ms && a.longest_wait_ms == b.longest_wait_ms;
     };
     std::optional<drift_monitor>& known = monitors_[threads];
-    if (!known || !are_same(known->options(), options))
-      known.emplace(fixed_work(threads), options, time_source(), fixed_work(1));
+    if (!known || !are_same(known->options(), options)) known.emplace(fixed_work(threads), options);
     return *known;
   }
 
