@@ -18,8 +18,8 @@
 #include <collage/io/plan_file.hpp>
 #include <collage/pass/optimise.hpp>
 #include <collage/place.hpp>
-#include <collage/run/processor.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/processor.hpp>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -60,11 +60,9 @@ struct trained_model {
   c::onnx::load_report report;
 };
 
-/// The plan kept in a file, if it was made on such a machine by a build with the backends that it needs.
+/// The plan kept in a file, if it was made on such a machine by a build with the same backends.
 inline std::optional<c::dynamic_engine> engine_of_kept_plan(const c::graph& network, const std::string& file) try {
-  const c::plan plan = c::load_plan(file, network);
-  if (plan.processor != c::processor_name() || plan.threads != c::available_threads()) return {};
-  return c::engine<backends>(network, plan);
+  return c::engine<backends>(network, c::load_plan<backends>(file, network, {.threads = c::available_threads()}));
 } catch (const c::error&) {
   return {};  // it is placed anew, whatever is wrong with the file
 }

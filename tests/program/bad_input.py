@@ -25,6 +25,11 @@ class CommandLine(Case):
         self.refused("bench", BERT, MOBILENET, saying="there is no place for the argument zoo:mobilenet-v2")
         self.refused("tune", BERT, saying="--plan is required")
         self.refused("bench", BERT, "--plan", saying="--plan needs one value")
+        self.refused("diff", saying="diff: PLAN is required")
+        self.refused("diff", "a.json", "--threads", "1", saying="there is no option --threads")
+        self.refused("tune", BERT, "--plan", "p.json", "--accept-version-change", saying="there is no option --accept-version-change")
+        for command in ("run", "bench", "explain", "verify"):
+            self.refused(command, BERT, "--accept-version-change", saying="--accept-version-change: it is for a plan, and none is given")
 
     def test_numbers(self):
         for text in ("0", "-1", "two", "1.5", "", "1e3", "99999999999999999999", "2000"):
@@ -41,7 +46,8 @@ class CommandLine(Case):
         self.refused("bench", BERT, "--exclude", "softmax=nobody", saying="nobody")
         backend = placed_backends()[0]
         self.refused("bench", BERT, "--quiet", "--exclude", f"nothing={backend}", saying="exclude nothing: is no node of the network")
-        self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}", saying="--pin and --exclude are for making one")
+        self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}", saying="p.json: is a plan, and --pin is for making one")
+        self.refused("bench", BERT, "--plan", "p.json", "--recheck", "--complete", saying="is a plan, and --recheck and --complete are for making one")
 
     def test_networks(self):
         for name in ("zoo:nothing", "zoo:", "bert-paper", "", "zoo:bert-paper\nx"):
@@ -116,24 +122,68 @@ class Plans(Case):
     def test_plans_that_do_not_fit(self):
         for command in ("run", "bench", "explain", "verify"):
             self.refused(command, MOBILENET, "--plan", self.plan, saying="is a plan for another network, zoo:bert-paper")
-            self.refused(command, BERT, "--plan", self.plan, "--threads", "2", saying="is a plan for --threads 1, not 2")
+            self.refused(command, BERT, "--plan", self.plan, "--threads", "2", saying="is a plan for 1 thread, not 2; run it with 1, or")
             self.refused(command, BERT, "--plan", self.path("none.json"), saying="cannot be read")
         others = [b for b in placed_backends() if b != self.backend]
         if others:
             self.refused("run", BERT, "--plan", self.plan, "--backends", others[0],
                          saying=f"is a plan over --backends {self.backend}, not {others[0]}")
 
-    def spoiled(self, spoil, saying):
+    def spoiled_file(self, spoil):
         plan = copy.deepcopy(self.good)
         spoil(plan)
         path = self.path("spoiled.json")
         pathlib.Path(path).write_text(json.dumps(plan))
-        self.refused("run", BERT, "--plan", path, saying=saying)
+        return path
+
+    def spoiled(self, spoil, saying):
+        self.refused("run", BERT, "--plan", self.spoiled_file(spoil), saying=saying)
+
+    def test_plans_of_another_machine_or_build(self):
+        def refused(spoil, *saying):
+            path = self.spoiled_file(spoil)
+            for command in ("run", "bench", "explain", "verify"):
+                for accepting in ((), ("--accept-version-change",)):  # which accepts versions, and nothing else
+                    self.refused(command, BERT, "--plan", path, *accepting, saying=f"{path}: {saying[0]}")
+
+        name = self.backend
+        refused(lambda p: p.update(processor="Another CPU"), "was measured on Another CPU, and this is ")
+        refused(lambda p: p.update(precision="bf16"), "is a plan in bf16, not in fp32; place the network again")
+        refused(lambda p: p["backends"].append({"name": "tpu", "version": "1", "details": ""}),
+                "needs backend tpu, which is not in this program's set; build the program with it, or place")
+        refused(lambda p: p["backends"].clear(), f"does not say with which version of backend {name} it was made")
+        refused(lambda p: p["chosen"]["groups"][0].update(layout="nChw16c"), "chosen.groups[0].layout is nChw16c, and plain is the only")
+
+        def other_shapes(plan):
+            plan["inputs"][0]["shape"][1] = 128
+            plan["fingerprint"] = "0123456789abcdef"
+        refused(other_shapes, "is a plan for other shapes: input input is float32[1x128x256] there, and float32[1x64x256] here; load")
+        for absent in json.loads(collage("backends", "--json").stdout):
+            if not absent["available"]:
+                refused(lambda p, b=absent: p["backends"].append({"name": b["name"], "version": "1", "details": ""}),
+                        f"needs backend {absent['name']}, which is not ")
+
+    def test_plans_of_other_versions(self):
+        used = next(i for i, b in enumerate(self.good["backends"]) if b["name"] == self.backend)
+        version = self.good["backends"][used]["version"]
+        for change, saying in (({"version": "0.0.1"}, f"was made with {self.backend} 0.0.1, and {version} is here"),
+                               ({"details": "other flags"}, f"was made with {self.backend} {version} (other flags), and here it is "
+                                                            "another build")):
+            path = self.spoiled_file(lambda p: p["backends"][used].update(change))
+            for command in ("run", "bench", "explain", "verify"):
+                self.refused(command, BERT, "--plan", path, saying=f"{path}: {saying}")
+            self.refused("run", BERT, "--plan", path, saying="; tune again, or run it as it is with --accept-version-change")
+            done = collage("run", BERT, "--plan", path, "--accept-version-change")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f"note: {path} {saying}", done.stderr)
+            for command in ("explain", "verify"):
+                done = collage(command, BERT, "--plan", path, "--accept-version-change", "--quiet")
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_plans_that_were_damaged(self):
         groups = self.good["chosen"]["groups"]
         at = next(i for i, g in enumerate(groups) if g["backend"] != "alias")
-        self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "backend tpu is not in this program's set")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "needs backend tpu, which is not in this program's set")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(pattern="nothing"), "has no pattern nothing")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(choice=999), "has no choice 999")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="alias"), "for a view, which only a reshape is")

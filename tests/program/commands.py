@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every command on a small network: what it prints, what it writes, what its JSON holds."""
+import copy
 import json
 import os
 import pathlib
@@ -8,11 +9,14 @@ import signal
 import subprocess
 import unittest
 
+import models
+from json_schema import complaints
 from program import (BERT, BERT_SHAPE, MOBILENET, PROGRAM, Case, collage, complete_backend, environment, floats, npy,
                      placed_backends)
 
 ZOO = ["bert-paper", "dcgan-paper", "nasnet-a-paper", "resnet50-3d-paper", "resnext50-paper", "resnet50", "mobilenet-v2",
        "bert-base-128"]
+SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs" / "plan.schema.json").read_text())
 
 
 def on_terminal(*words, **more):
@@ -31,12 +35,16 @@ def on_terminal(*words, **more):
     return text.decode()
 
 
+def round_6(number):
+    return float(f"{number:.6g}")
+
+
 class Pages(Case):
     def test_help(self):
         page = self.succeeds("--help").stdout
         self.fits_page(page)
         self.assertIn("Examples:", page)
-        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "verify", "replay",
+        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "diff", "verify", "replay",
                         "store"):
             self.assertIn(f"  {command} ", page)
             self.fits_page(self.succeeds(command, "--help").stdout)
@@ -119,12 +127,36 @@ class Placed(Case):
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
         plan = json.loads(pathlib.Path(self.plan).read_text())
-        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 2, BERT, 1))
+        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 3, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
         self.assertEqual([r["name"] for r in plan["runs"]], ["plan", *self.backends])
         self.assertLessEqual(plan["lower_bound_ms"], plan["chosen"]["cost_ms"])
         covered = sorted(n for g in plan["chosen"]["groups"] for n, _ in g["nodes"])
         self.assertEqual(covered, list(range(232)))
+
+    def test_plan_files_keep_to_their_schema(self):
+        self.assertEqual(complaints(json.loads(pathlib.Path(self.plan).read_text()), SCHEMA), [])
+        small = self.path("small.json")
+        self.succeeds("tune", MOBILENET, "--plan", small, "--place", "priority", "--quiet")
+        plan = json.loads(pathlib.Path(small).read_text())
+        self.assertEqual(complaints(plan, SCHEMA), [])
+        # What the schema refuses, the program refuses: every member is wanted, and of its type.
+        spoilt = self.path("spoilt.json")
+        places = [((), key) for key in plan] + [(("chosen", "groups", 0), key) for key in plan["chosen"]["groups"][0]]
+        places += [(("chosen",), key) for key in plan["chosen"]] + [(("inputs", 0), key) for key in plan["inputs"][0]]
+        places += [(("backends", 0), key) for key in plan["backends"][0]]
+        for i, (path, key) in enumerate(places):
+            wrong = copy.deepcopy(plan)
+            at = wrong
+            for step in path:
+                at = at[step]
+            if i % 2:
+                del at[key]
+            else:
+                at[key] = {"x": True}
+            self.assertNotEqual(complaints(wrong, SCHEMA), [], f"{path} {key}")
+            pathlib.Path(spoilt).write_text(json.dumps(wrong))
+            self.refused("explain", MOBILENET, "--plan", spoilt, "--quiet", saying=spoilt)
 
     def test_tune_says_json(self):
         done = self.json_of("tune", MOBILENET, "--plan", self.path("m.json"), "--backends", self.complete, "--threads", "1")
@@ -133,6 +165,29 @@ class Placed(Case):
         self.assertEqual(done["best_single"], self.complete)
         self.assertGreater(done["measured"], 0)
         self.assertEqual(done["distinct"], done["measured"] + done["from_store"] + done["skipped"] + done["refused"])
+        self.assertEqual((done["where"], done["compared_before"]), ("in a worker", False))
+
+    def test_complete_and_recheck(self):
+        words = ("tune", BERT, "--plan", self.path("complete.json"), "--backends", self.complete, "--threads", "1", "--store",
+                 self.path("complete.db"))
+        done = self.json_of(*words, "--complete")
+        self.assertEqual((done["skipped"], done["compared_before"]), (0, False))
+        self.assertIs(self.json_of(*words, "--recheck")["compared_before"], False)
+        again = self.json_of(*words)
+        page = self.succeeds(*words, "--quiet").stdout
+        self.assertEqual("--recheck compares them again" in " ".join(page.split()), again["compared_before"])
+
+    def test_a_previous_plan_that_no_longer_fits_is_a_note(self):
+        plan = pathlib.Path(self.path("previous.json"))
+        words = ("tune", BERT, "--plan", str(plan), "--backends", self.complete, "--place", "priority")
+        self.succeeds(*words, "--threads", "1", "--quiet")
+        note = "note: there is no previous plan to compare with: "
+        self.assertIn(note + f"{plan}: is a plan for 1 thread, not 2", self.succeeds(*words, "--threads", "2").stderr)
+        old = json.loads(plan.read_text())
+        next(b for b in old["backends"] if b["name"] == self.complete)["version"] = "0.0.1"
+        plan.write_text(json.dumps(old))
+        self.assertIn(note + f"{plan}: was made with {self.complete} 0.0.1", self.succeeds(*words, "--threads", "2").stderr)
+        self.assertNotIn("note", self.succeeds(*words, "--threads", "2").stderr)
 
     def test_what_is_in_the_store_is_not_measured_again(self):
         words = ("tune", BERT, "--plan", self.path("again.json"), "--backends", self.complete, "--threads", "1")
@@ -142,9 +197,12 @@ class Placed(Case):
         self.assertEqual((first["from_store"], first["store"]), (0, self.path("costs.db")))
         second = self.json_of(*words, *store)
         self.assertEqual((second["measured"], second["from_store"]), (0, first["measured"]))
-        self.assertEqual([r["name"] for r in second["runs"]], ["plan", self.complete, "previous"])
-        listed = self.json_of("store", "list", *store)
-        self.assertEqual(len(listed["costs"]), first["measured"] + first["refused"])
+        self.assertEqual((second["compared_before"], second["runs"]), (True, first["runs"]))  # nothing ran
+        listed = [c for c in self.json_of("store", "list", *store)["costs"] if c["backend"] == self.complete]
+        self.assertEqual(len(listed), first["measured"] + first["refused"])
+        again = self.json_of(*words, *store, "--recheck")
+        self.assertIs(again["compared_before"], False)
+        self.assertEqual([r["name"] for r in again["runs"]], ["plan", self.complete, "previous"])
         none = self.json_of(*words, "--store", "none", "--budget", "0.01")
         self.assertEqual((none["from_store"], none["store"], none["interrupted"]), (0, None, True))
 
@@ -188,6 +246,105 @@ class Placed(Case):
         done = self.json_of("explain", BERT, "--plan", self.plan)
         self.assertEqual(done["chosen"], plan["chosen"])
         self.assertIn("refusals", done)
+        self.assertAlmostEqual(done["additive_error"], plan["chosen"]["cost_ms"] / plan["runs"][0]["median_ms"] - 1, places=4)
+        self.assertIn(f"The sum of the groups' costs is {100 * abs(done['additive_error']):.1f} %", " ".join(page.split()))
+        self.assertEqual(sum(t["nodes"] for t in done["totals"]), 232)
+        for total in done["totals"]:
+            groups = [g for g in plan["chosen"]["groups"] if g["backend"] == total["backend"]]
+            self.assertEqual(total["groups"], len(groups))
+            self.assertAlmostEqual(total["cost_ms"], sum(g["cost_ms"] for g in groups), delta=1e-5 * total["cost_ms"] + 1e-9)
+
+    def test_explain_says_what_patterns_are_missing(self):
+        page = self.succeeds("explain", BERT, "--plan", self.plan).stdout
+        missing = self.json_of("explain", BERT, "--plan", self.plan)["missing"]
+        groups = json.loads(pathlib.Path(self.plan).read_text())["chosen"]["groups"]
+        kinds = [n["kind"] for n in self.json_of("inspect", BERT)["nodes"]]
+
+        self.assertEqual([m["cost_ms"] for m in missing["operators"]],
+                         sorted((m["cost_ms"] for m in missing["operators"]), reverse=True))
+        listed = {(m["backend"], m["operator"]) for m in missing["operators"]}
+        for m in missing["operators"]:
+            self.assertEqual(list(m), ["backend", "operator", "nodes", "cost_ms", "refused"])
+            self.assertNotIn(m["backend"], ("portable", "alias"))  # which takes everything; which is nobody
+        if "openblas" in self.backends:
+            for kind, count in (("softmax", 8), ("layer_norm", 16)):
+                m = next(m for m in missing["operators"] if (m["backend"], m["operator"]) == ("openblas", kind))
+                self.assertEqual((m["nodes"], m["refused"]), (count, None))
+                cost = sum(g["cost_ms"] for g in groups if any(kinds[n] == kind for n, _ in g["nodes"]))
+                self.assertAlmostEqual(m["cost_ms"], cost, delta=1e-5 * cost)
+            self.assertNotIn(("openblas", "matmul"), listed)
+            self.assertIn("Operators that a backend does not take", page)
+
+        for m in missing["fusions"]:
+            self.assertEqual(list(m), ["backend", "first", "second", "places", "cost_ms", "example"])
+            second = next(g for g in groups if g["nodes"][-1][1] == m["example"])
+            self.assertEqual(second["backend"], m["backend"])
+            self.assertEqual(sorted(m["second"].split("+")), sorted(kinds[n] for n, _ in second["nodes"]))
+            self.assertGreaterEqual(m["cost_ms"], second["cost_ms"])
+
+    def test_diff(self):
+        kept = json.loads(pathlib.Path(self.plan).read_text())
+        page = self.succeeds("diff", self.plan, self.plan).stdout
+        self.fits_page(page)
+        self.assertIn("The same kernels run all ", page)
+        done = self.json_of("diff", self.plan, self.plan)
+        self.assertEqual(list(done), ["network", "fingerprint", "same", "first", "second", "header", "other_kernels", "same_kernels",
+                                      "other_costs", "totals", "runs"])
+        run = [g for g in kept["chosen"]["groups"] if g["backend"] != "alias"]
+        self.assertEqual((done["same"], done["header"], done["other_kernels"], done["other_costs"]), (True, [], [], []))
+        self.assertEqual((done["network"], done["same_kernels"]), (BERT, len(run)))
+        self.assertEqual([r["first_ms"] for r in done["runs"]], [r["median_ms"] for r in kept["runs"]])
+
+        # One group dearer than its interval, another by another kernel, on another machine.
+        other = copy.deepcopy(kept)
+        groups = [g for g in other["chosen"]["groups"] if g["backend"] != "alias"]
+        for time in ("cost_ms", "low_ms", "high_ms"):
+            groups[0][time] = groups[0]["high_ms"] + 1
+        groups[1]["kernel"] += " of another time"
+        other.update(threads=2, processor="another", optimal=False)
+        other["backends"][0]["version"] = "99"
+        other["runs"] = other["runs"][:1]
+        path = self.path("other.json")
+        pathlib.Path(path).write_text(json.dumps(other))
+        done = self.json_of("diff", self.plan, path)
+        self.assertEqual((done["same"], done["same_kernels"]), (False, len(run) - 1))
+        self.assertEqual([(r["first"][0]["kernel"], r["second"][0]["kernel"]) for r in done["other_kernels"]],
+                         [(run[1]["kernel"], groups[1]["kernel"])])
+        self.assertEqual([r["second"][0]["cost_ms"] for r in done["other_costs"]], [round_6(groups[0]["cost_ms"])])
+        self.assertEqual([h["what"] for h in done["header"]], ["threads", "processor", kept["backends"][0]["name"]])
+        self.assertEqual((done["first"]["optimal"], done["second"]["optimal"]), (kept["optimal"], False))
+        self.assertEqual([r["second_ms"] is None for r in done["runs"]], [False] + [True] * len(self.backends))
+        page = self.succeeds("diff", self.plan, path).stdout
+        self.fits_page(page)
+        for text in ("Made with", "Run by other kernels", "whose intervals do not meet"):
+            self.assertIn(text, page)
+
+        # Groups of other nodes: a region is told with all of both sides.
+        self.succeeds("tune", BERT, "--plan", path, "--backends", "portable", "--place", "priority", "--quiet")
+        done = self.json_of("diff", self.plan, path)
+        nodes = [n for r in done["other_kernels"] for g in r["first"] for n in g["group"].split("+")]
+        self.assertEqual(len(nodes) + sum(len(g["nodes"]) for g in run if g["backend"] == "portable" and len(g["nodes"]) == 1), 200)
+        for r in done["other_kernels"]:
+            self.assertEqual(*(sorted(n for g in r[side] for n in g["group"].split("+")) for side in ("first", "second")))
+        self.fits_page(self.succeeds("diff", path, self.plan).stdout)
+
+    def test_diff_refuses(self):
+        other = self.path("mobilenet.json")
+        self.succeeds("tune", MOBILENET, "--plan", other, "--place", "priority", "--quiet")
+        self.refused("diff", self.plan, other, saying=f"{other}: is a plan for another network or other shapes (zoo:mobilenet-v2")
+        self.refused("diff", self.plan, self.path("none.json"), saying="cannot be read")
+        self.refused("diff", self.plan, saying="diff: OTHER is required")
+        self.refused("diff", self.plan, self.plan, self.plan, saying="there is no place for the argument")
+        kept = json.loads(pathlib.Path(self.plan).read_text())
+        for spoil, saying in ((lambda g: g.pop(3), "does not run node "), (lambda g: g.append(g[3]), "runs node "),
+                              (lambda g: g[3].pop("kernel"), "chosen.groups[3].kernel is missing"),
+                              (lambda g: g[3].update(nodes=[]), "chosen.groups[3].nodes is empty")):
+            wrong = copy.deepcopy(kept)
+            spoil(wrong["chosen"]["groups"])
+            path = self.path("wrong.json")
+            pathlib.Path(path).write_text(json.dumps(wrong))
+            self.refused("diff", self.plan, path, saying=f"{path}: {saying}")
+            self.refused("diff", path, self.plan, saying=f"{path}: {saying}")
 
     def test_verify(self):
         done = self.json_of("verify", BERT, "--plan", self.plan)
@@ -232,11 +389,65 @@ class Placed(Case):
         self.assertIn("passed", done.stdout)
 
     def test_progress_on_a_terminal(self):
-        text = on_terminal("tune", BERT, "--plan", self.path("watched.json"), "--backends", self.complete, "--threads", "1")
+        text = on_terminal("tune", BERT, "--plan", self.path("watched.json"), "--backends", self.complete, "--threads", "1",
+                           "--store", "none")
         self.assertIn("\r\033[Kmeasuring 2 of ", text)
         self.assertIn("best so far", text)
         quiet = on_terminal("explain", BERT, "--plan", self.plan, "--quiet")
         self.assertNotIn("\r\033[K", quiet)
+
+
+class Strict(Case):
+    """Backends that are named run everything, or the network is not placed."""
+
+    def refused_by(self, backend, network, *saying):
+        for command in (("tune", network, "--plan", self.path("strict.json")), ("run", network), ("explain", network)):
+            for place in ("measure", "priority"):
+                done = collage(*command, "--backends", backend, "--place", place, "--quiet")
+                self.assertEqual(done.returncode, 2, done.stderr)
+                for text in saying:
+                    self.assertIn(text, done.stderr)
+        self.assertFalse((self.folder / "strict.json").exists())
+
+    def test_what_they_do_not_take(self):
+        if "openblas" not in placed_backends():
+            self.skipTest("it needs a backend that takes few operators")
+        self.refused_by("openblas", BERT, "softmax", "layer_norm_0")
+        self.succeeds("run", BERT, "--backends", "openblas,portable", "--place", "priority", "--quiet")
+
+    def test_what_they_do_not_take_in_sub_graphs(self):
+        if "openblas" not in placed_backends() or "built without ONNX" in collage("inspect", self.path("none.onnx")).stderr:
+            self.skipTest("it needs files of ONNX and a backend that takes few operators")
+
+        def side(operator, name):
+            body = models.node(operator, ["x"], [name]) + models.field(2, name) + models.port(12, name, [2, 3])
+            return models.field(6, body) + models.field(20, 5)
+
+        def branch(name, operator):
+            return models.field(5, models.field(1, name) + side(operator, operator.lower()))
+
+        (self.folder / "branch.onnx").write_bytes(models.model(
+            models.field(1, models.field(1, "flag") + models.field(2, "y") + models.field(4, "If") + models.field(3, "choose") +
+                         branch("then_branch", "Sin") + branch("else_branch", "Neg")),
+            models.port(11, "flag", [1], kind=9), models.port(11, "x", [2, 3]), models.port(12, "y", [2, 3])))
+        network = self.path("branch.onnx")
+        self.refused_by("openblas", network, "(sin float32[2x3])")
+        plan = self.path("branch.json")
+        self.succeeds("tune", network, "--plan", plan, "--backends", "portable", "--place", "priority", "--quiet")
+        group = next(g for g in json.loads(pathlib.Path(plan).read_text())["chosen"]["groups"] if g["backend"] == "control")
+        self.assertEqual([b["groups"][0]["backend"] for b in group["bodies"]], ["portable", "portable"])
+        self.assertEqual(complaints(json.loads(pathlib.Path(plan).read_text()), SCHEMA), [])
+        self.succeeds("run", network, "--plan", plan, "--quiet")
+        self.assertEqual(self.json_of("explain", network, "--plan", plan)["missing"]["operators"], [])
+        # What runs inside counts where patterns are missing, too.
+        mixed = self.json_of("explain", network, "--backends", "openblas,portable", "--place", "priority")["missing"]["operators"]
+        self.assertEqual(sorted((m["backend"], m["operator"], m["nodes"]) for m in mixed),
+                         [("openblas", "neg", 1), ("openblas", "sin", 1)])
+        # What runs inside is compared, too.
+        other = self.path("other_branch.json")
+        pathlib.Path(other).write_text(pathlib.Path(plan).read_text().replace("elementwise sin", "another sin"))
+        done = self.json_of("diff", plan, other)
+        self.assertEqual([r["second"][0]["kernel"] for r in done["other_kernels"]], ["another sin"])
 
 
 if __name__ == "__main__":

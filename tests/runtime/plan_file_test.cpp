@@ -1,6 +1,15 @@
-// Plan files: what is written is read back, and everything that is wrong with a file is said in one sentence.
+// Plan files: what is written is read back, everything that is wrong with a file is said in one sentence, and a plan runs only
+// where it fits.
+#include <collage/backend_set.hpp>
+#include <collage/backends/portable.hpp>
 #include <collage/io/plan_file.hpp>
+#include <collage/op/control.hpp>
 #include <collage/ops.hpp>
+#include <collage/place.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/run/buffers.hpp>
+#include <collage/run/plan_fit.hpp>
+#include <collage/run/processor.hpp>
 
 #include <gtest/gtest.h>
 
@@ -9,14 +18,20 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iostream>
 #include <iterator>
+#include <memory>
 #include <random>
 #include <string>
 #include <system_error>
 #include <utility>
+#include <vector>
+
+#include "random_graph.hpp"
 
 namespace {
 
@@ -63,6 +78,7 @@ c::plan example(const c::graph& g) {
                       "conv_relu",
                       2,
                       "kernel a",
+                      "plain",
                       {0, 1},
                       0.5,
                       0.25,
@@ -111,6 +127,7 @@ void expect_equal(const c::placement& a, const c::placement& b) {
     EXPECT_EQ(x.pattern, y.pattern);
     EXPECT_EQ(x.choice, y.choice);
     EXPECT_EQ(x.kernel, y.kernel);
+    EXPECT_EQ(x.layout, y.layout);
     EXPECT_EQ(x.nodes, y.nodes);
     EXPECT_EQ(x.cost_ms, y.cost_ms);
     EXPECT_EQ(x.low_ms, y.low_ms);
@@ -214,16 +231,27 @@ TEST_F(plan_file, refuses_files_that_are_no_plans) {
   refused("{}", "is not a plan");
   refused("{\"format\": 3}", "is not a plan");
   refused("{\"format\": \"collage plan\"}", "version is missing");
-  refused("{\"format\": \"collage plan\", \"version\": 1}", "has version 1 of the plan format, which is not version 2");
+  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 3");
+  refused("{\"format\": \"collage plan\", \"version\": 3, \"version\": 3}", "has an object with two members version");
+  refused("{\"format\": \"collage plan\", \"version\": 3, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
   refused("{\"format\": \"collage plan\", \"version\": \"1\"}", "version is not a whole number");
 }
 
 TEST_F(plan_file, tells_the_network_it_is_for) {
-  const c::graph g = network(), other = network(16);
+  const c::graph g = network();
   c::plan p = example(g);
   p.network = "zoo:something";
   c::save_plan(p, g, path());
-  expect_refused(path(), other, "is a plan for another network, zoo:something");
+  c::graph_builder other;
+  other.output("out", other(op::tanh, other.input("x", {c::dtype::f32, {1, 4, 8, 8}})));
+  expect_refused(path(), other.finish(), "is a plan for another network, zoo:something");
+  expect_refused(
+      path(), network(16),
+      "is a plan for other shapes: input x is float32[1x4x8x8] there, and float32[1x4x16x8] here; load the network "
+      "with those, or place it");
+  c::graph_builder named;
+  named.output("out", named(op::tanh, named.input("y", {c::dtype::f32, {1, 4, 16, 8}})));
+  expect_refused(path(), named.finish(), "is a plan for another network");
 }
 
 TEST_F(plan_file, names_the_place_of_every_mistake) {
@@ -251,6 +279,7 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
   };
   every_member("", [](c::json& j) -> c::json& { return j; });
   every_member("backends[1]", [](c::json& j) -> c::json& { return j["backends"][1]; });
+  every_member("inputs[0]", [](c::json& j) -> c::json& { return j["inputs"][0]; });
   every_member("runs[0]", [](c::json& j) -> c::json& { return j["runs"][0]; });
   every_member("chosen", [](c::json& j) -> c::json& { return j["chosen"]; });
   every_member("singles[0]", [](c::json& j) -> c::json& { return j["singles"][0]; });
@@ -259,6 +288,17 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
                [](c::json& j) -> c::json& { return j["chosen"]["groups"][0]["runners_up"][1]; });
 
   refused([](c::json& j) { j["chosen"]["groups"][0]["regret_ms"] = -1; }, "chosen.groups[0].regret_ms is negative");
+  const auto group_is = [&](const char* member, const c::json& value, const char* words) {
+    refused([&](c::json& j) { j["chosen"]["groups"][0][member] = value; },
+            "chosen.groups[0]." + std::string(member) + ' ' + words);
+  };
+  group_is("layout", "nChw16c", "is nChw16c, and plain is the only one that is known here");
+  for (const char* time : {"cost_ms", "low_ms", "high_ms", "alone_ms"}) group_is(time, -0.5, "is negative");
+  refused([](c::json& j) { j["runs"][1]["ratio"] = -1; }, "runs[1].ratio is negative");
+  refused([](c::json& j) { j["first_cost_ms"] = -1; }, "first_cost_ms is negative");
+  refused([](c::json& j) { j["inputs"][0]["shape"][1] = -4; }, "inputs[0].shape[1] is not a whole number");
+  refused([](c::json& j) { j["inputs"][0]["shape"][1] = 5; },
+          "inputs do not fit the network: input x is float32[1x5x8x8] there, and float32[1x4x8x8] here");
   refused([](c::json& j) { j["threads"] = 0; }, "threads is not a whole number from 1 to 1024");
   refused([](c::json& j) { j["threads"] = 1.5; }, "threads is not a whole number");
   refused([](c::json& j) { j["threads"] = 1000000; }, "threads is not a whole number");
@@ -334,35 +374,324 @@ TEST_F(plan_file, is_written_whole_or_not_at_all) {
   if (fs::exists("/dev/full")) { EXPECT_THROW(c::save_plan(p, g, "/dev/full"), c::error); }
 }
 
-// Whatever is in the file, it is taken or refused with an error of ours.
-TEST_F(plan_file, survives_damage) {
-  const c::graph g = network();
-  const std::string good = c::to_text(c::plan_to_json(example(g), g));
-  const unsigned seed = std::random_device{}();
-  RecordProperty("seed", std::to_string(seed));
-  std::mt19937 random(seed);
-  const std::string pieces[] = {"null",    "-1",   "1e308", "{}", "[]", "\"\"", "18446744073709551616",
-                                "\\u0000", "\xff", ",",     "\"", "}",  "true"};
-  std::size_t taken = 0;
-  for (int round = 0; round < 3000; ++round) {
-    std::string text = good;
-    for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
-      const std::size_t at = random() % text.size();
-      const std::size_t length = random() % 12;
-      switch (random() % 4) {
-        case 0: text[at] = static_cast<char>(random()); break;
-        case 1: text.erase(at, length); break;
-        case 2: text.replace(at, std::min(length, text.size() - at), pieces[random() % std::size(pieces)]); break;
-        default: text.insert(at, text.substr(random() % text.size(), length)); break;
-      }
-    }
-    write(path(), text);
-    try {
-      c::load_plan(path(), g);
-      ++taken;
-    } catch (const c::error& e) { EXPECT_EQ(e.exit_code(), 2) << "seed " << seed << ": " << e.what(); }
-  }
-  EXPECT_LT(taken, 3000U) << "seed " << seed;
+/// A backend without patterns, as it is on the machine where the plan is to run.
+c::backend_entry backend_here(const char* name, c::probe_result (*probe)()) {
+  c::backend_entry b;
+  b.name = name;
+  b.probe = probe;
+  return b;
 }
+c::probe_result one_here() { return {true, "1.2.3", "details of one", ""}; }
+c::probe_result two_here() { return {true, "", "", ""}; }
+c::probe_result newer_one() { return {true, "1.3.0", "details of one", ""}; }
+c::probe_result rebuilt_one() { return {true, "1.2.3", "other details", ""}; }
+c::probe_result nameless_one() { return {true, "", "", ""}; }
+c::probe_result newer_two() { return {true, "2", "", ""}; }
+c::probe_result lost() { return {false, "", "", "libtwo.so is not there; install two"}; }
+
+TEST(plan_fit, only_where_it_was_made) {
+  using kind = c::plan_misfit::kind;
+  const c::graph g = network();
+  c::plan p = example(g);
+  c::plan_fit_options here{.threads = 3, .precision = "fp32", .processor = "some processor"};
+  std::vector<c::backend_entry> table = {backend_here("two", two_here), backend_here("three", lost),
+                                         backend_here("one", one_here)};
+  const auto fits = [&] {
+    EXPECT_NO_THROW(c::check_plan_fits(p, g, table, here));
+    return !c::misfit_of(p, g, table, here);
+  };
+  const auto refused = [&](kind of, const std::string& words, const c::graph& to) {
+    const auto wrong = c::misfit_of(p, to, table, here);
+    ASSERT_TRUE(wrong) << words;
+    EXPECT_EQ(wrong->of, of) << words;
+    try {
+      c::check_plan_fits(p, to, table, here, "network.json");
+      ADD_FAILURE() << "it was taken; expected: " << words;
+    } catch (const c::error& e) {
+      EXPECT_EQ(e.exit_code(), 2);
+      EXPECT_EQ(e.what(), "network.json: " + words);
+    }
+  };
+  EXPECT_TRUE(fits());
+
+  refused(
+      kind::network,
+      "is a plan for another network, an example, with \"quotes\" and \n a line; take that network, or place this one to "
+      "get a plan of its own",
+      network(16));
+  here.precision = "bf16";
+  refused(kind::precision, "is a plan in fp32, not in bf16; place the network again", g);
+  here.precision = "fp32";
+  here.threads = 2;
+  refused(kind::threads, "is a plan for 3 threads, not 2; run it with 3, or place the network again for 2", g);
+  here.threads = 0;
+  EXPECT_TRUE(fits());
+  here.processor = "another processor";
+  here.accept_version_change = true;
+  refused(
+      kind::processor,
+      "was measured on some processor, and this is another processor, of which its costs say nothing; place the network "
+      "again here",
+      g);
+  here = {.processor = "some processor"};
+  EXPECT_TRUE(c::misfit_of(p, g, table, {}));  // by default, the processor that this is
+
+  const struct {
+    c::probe_result (*probe)();
+    const char* words;
+  } changes[] = {
+      {newer_one, "was made with one 1.2.3, and 1.3.0 is here"},
+      {nameless_one, "was made with one 1.2.3, and an unknown version is here"},
+      {rebuilt_one, "was made with one 1.2.3 (details of one), and here it is another build (other details)"},
+  };
+  for (const auto& [probe, words] : changes) {
+    table[2].probe = probe;
+    here.accept_version_change = false;
+    refused(kind::version, words + std::string("; place the network again, or accept the change of version"), g);
+    here.accept_version_change = true;
+    EXPECT_TRUE(fits());
+  }
+  table[0].probe = newer_two;  // all are told at once
+  table[2].probe = newer_one;
+  here.accept_version_change = false;
+  refused(
+      kind::version,
+      "was made with one 1.2.3, and 1.3.0 is here; with two of an unknown version, and 2 is here; place the network again, or accept the change "
+      "of version",
+      g);
+  here.accept_version_change = true;
+  EXPECT_TRUE(fits());
+
+  // Whoever accepts other versions accepts nothing else.
+  table[0].probe = lost;
+  refused(
+      kind::backend,
+      "needs backend two, which is not available here: libtwo.so is not there; install two; place the network again "
+      "without it",
+      g);
+  table[0].name = "other";
+  refused(
+      kind::backend,
+      "needs backend two, which is not in this program's set; build the program with it, or place the network again "
+      "without it",
+      g);
+  table[0] = backend_here("two", two_here);
+  p.backends.pop_back();
+  refused(kind::backend, "does not say with which version of backend two it was made; place the network again", g);
+}
+
+TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
+  const c::graph g = network();
+  c::plan p = example(g);
+  p.backends.push_back({"three", "3", ""});
+  const std::vector<c::backend_entry> table = {backend_here("one", one_here), backend_here("two", two_here)};
+  EXPECT_FALSE(c::misfit_of(p, g, table, {.processor = "some processor"}));
+  const auto wrong = c::misfit_of(p, g, table, {.processor = "some processor", .all_backends = true});
+  ASSERT_TRUE(wrong);
+  EXPECT_EQ(wrong->what, "needs backend three, which is not in this program's set");
+  // What runs inside a branch is run as well.
+  c::placement body;
+  body.groups.resize(1);
+  body.groups[0].backend = "three";
+  p.chosen.groups[2].bodies = {body};
+  EXPECT_TRUE(c::misfit_of(p, g, table, {.processor = "some processor"}));
+}
+
+using portable_set = c::backend_set<c::portable>;
+
+/// A network with a branch, as small as it can be.
+c::graph branching() {
+  std::vector<std::shared_ptr<const c::graph>> sides;
+  for (const bool first : {true, false}) {
+    c::graph_builder side;
+    const auto x = side.input("x", {c::dtype::f32, {2, 3}});
+    side.output("y", first ? side(op::add, x, x) : side(op::neg, side(op::relu, x)));
+    sides.push_back(std::make_shared<const c::graph>(side.finish()));
+  }
+  c::graph_builder g;
+  const c::value operands[] = {g.input("condition", {c::dtype::boolean, {}}), g.input("x", {c::dtype::f32, {2, 3}})};
+  const auto y = g.add(c::kind_of<decltype(op::branch)>, operands, {}, "choice", sides);
+  g.output("z", g(op::tanh, g(op::reshape, g(op::add, y, y), {.dims = {3, 2}})));
+  return g.finish();
+}
+
+c::plan placed(const c::graph& g) {
+  return c::place<portable_set>(g, {.threads = 1, .compare_s = 0.01, .measure = false});
+}
+
+TEST_F(plan_file, loads_without_measuring_and_selects_the_same) {
+  const c::graph g = branching();
+  const c::plan made = placed(g);
+  c::save_plan(made, g, path());
+  const c::plan read = c::load_plan<portable_set>(path(), g, {.threads = 1});
+  EXPECT_TRUE(c::same_steps(read.chosen, made.chosen));
+  // Writing it again changes no byte, so that plans can be pinned and compared by any tool.
+  c::save_plan(read, g, path("again"));
+  EXPECT_EQ(c::read_file(path()), c::read_file(path("again")));
+  try {
+    c::load_plan<portable_set>(path(), g, {.threads = 2});
+    ADD_FAILURE() << "it was taken for another number of threads";
+  } catch (const c::error& e) {
+    EXPECT_EQ(std::string(e.what()).find(path() + ": is a plan for 1 thread, not 2"), 0U) << e.what();
+  }
+}
+
+/// Spoils the text of a plan in ways that hands, disks and programs do.
+class spoiler {
+ public:
+  explicit spoiler(std::uint64_t seed) : random_(seed) {}
+
+  std::string spoilt(const std::string& good) {
+    std::string text = good;
+    for (std::size_t changes = pick(4) == 0 ? 1 + pick(4) : 1; changes > 0; --changes)
+      text = pick(2) == 0 ? with_other_value(text) : with_other_bytes(text);
+    return text;
+  }
+
+ private:
+  std::size_t pick(std::size_t count) { return std::uniform_int_distribution<std::size_t>(0, count - 1)(random_); }
+
+  void list_places(c::json& at, std::vector<c::json*>& to) {
+    to.push_back(&at);
+    if (at.is_structured())
+      for (c::json& inner : at) list_places(inner, to);
+  }
+  c::json other_value() {
+    c::json deep = c::json::array();
+    switch (pick(8)) {
+      case 0:
+        for (std::size_t depth = 1 + pick(1000); depth > 0; --depth) deep = c::json::array({std::move(deep)});
+        return deep;
+      case 1: return std::string(1 + pick(100000), 'x');
+      default: break;
+    }
+    const c::json values[] = {nullptr,
+                              true,
+                              false,
+                              0,
+                              -1,
+                              1.5,
+                              -0.0,
+                              1e308,
+                              -1e308,
+                              5e-324,
+                              1U << 31,
+                              0x7FFFFFFFFFFFFFFF,
+                              ~std::uint64_t{0},
+                              "",
+                              "NaN",
+                              "alias",
+                              "control",
+                              "portable",
+                              "by rule",
+                              "plain",
+                              "\u0000",
+                              c::json::array(),
+                              c::json::object()};
+    return values[pick(std::size(values))];
+  }
+  std::string with_other_value(const std::string& text) {
+    c::json plan = c::json::parse(text, nullptr, false);
+    if (plan.is_discarded()) return text;
+    std::vector<c::json*> places;
+    list_places(plan, places);
+    c::json& one = *places[pick(places.size())];
+    c::json& other = *places[pick(places.size())];
+    switch (pick(4)) {
+      case 0:
+        if (one.is_array() && !one.empty()) one.erase(pick(one.size()));
+        else if (one.is_object() && !one.empty())
+          one.erase(std::next(one.begin(), static_cast<std::ptrdiff_t>(pick(one.size()))));
+        else one = other_value();
+        break;
+      case 1:
+        if (one.is_array() && !one.empty()) one.push_back(c::json(one[pick(one.size())]));
+        else one = other_value();
+        break;
+      case 2: one = c::json(other); break;
+      default: one = other_value(); break;
+    }
+    return plan.dump();
+  }
+  std::string with_other_bytes(std::string text) {
+    const std::string pieces[] = {
+        "null",     "-1",        "1e308",   "1e999", "{}", "[]", "\"\"", "18446744073709551616",
+        "NaN",      "-Infinity", "\\u0000", "\xff",  ",",  "\"", "}",    "true",
+        "1.0e-999", "00"};
+    const std::size_t at = pick(text.size() + 1), length = pick(12);
+    switch (pick(8)) {
+      case 0: return text.substr(0, at);
+      case 1: return text.insert(at, pick(4) == 0 ? 200000 : pick(200), pick(2) == 0 ? '[' : '{');
+      case 2: return text.replace(at, std::min(length, text.size() - at), pieces[pick(std::size(pieces))]);
+      case 3: return text.erase(at, length);
+      case 4: return text.insert(at, text.substr(pick(text.size() + 1), length));
+      case 5: {  // a member twice, the second time as it may be elsewhere
+        const std::size_t key = text.find('"', at), colon = text.find(':', at), comma = text.find(',', at);
+        if (key < colon && colon < comma && comma != std::string::npos)
+          return text.insert(comma, ", " + text.substr(key, comma - key));
+        return text;
+      }
+      default:
+        if (at < text.size()) text[at] = static_cast<char>(static_cast<unsigned char>(text[at]) ^ (1U << pick(8)));
+        return text;
+    }
+  }
+
+  std::mt19937_64 random_;
+};
+
+/// Whatever is in a file, loading it answers a clear error, or a plan that the engine takes or refuses with one.
+void load_spoilt_plans(const std::string& path, std::size_t count) {
+  const std::uint64_t seed = collage_test::seed_or(std::random_device{}());
+  std::cout << "COLLAGE_SEED=" << seed << "\n";
+  const c::graph networks[] = {network(), branching()};
+  const std::string good[] = {
+      c::to_text(c::plan_to_json(example(networks[0]), networks[0])),
+      c::to_text(c::plan_to_json(placed(networks[1]), networks[1])),
+  };
+  std::size_t taken = 0, run = 0;
+  for (std::size_t i = 0; i < count && !testing::Test::HasFailure(); ++i) {
+    const std::size_t which = i % 4 == 0 ? 0 : 1;  // most of the one that can run
+    const c::graph& g = networks[which];
+    // One file, overwritten: where loading ends the process, the one at fault is left behind.
+    write(path, spoiler(seed + i * 0x9E3779B97F4A7C15).spoilt(good[which]));
+    const std::string where = "file " + std::to_string(i);
+    c::plan read;
+    try {
+      read = c::load_plan(path, g);
+      ++taken;
+    } catch (const c::error& e) {
+      EXPECT_EQ(e.exit_code(), 2) << where << ": " << e.what();
+      EXPECT_EQ(std::string(e.what()).find(path + ": "), 0U) << where << ": " << e.what();
+      continue;
+    } catch (const std::exception& e) {
+      ADD_FAILURE() << where << " threw something else: " << e.what();
+      continue;
+    }
+    EXPECT_NO_THROW(c::detail::check_cover(g, read.chosen)) << where;
+    for (const c::placement& single : read.singles) EXPECT_NO_THROW(c::detail::check_cover(g, single)) << where;
+    EXPECT_EQ(c::plan_to_json(read, g), c::plan_to_json(c::plan_from_json(c::plan_to_json(read, g), g, path), g))
+        << where;
+    try {
+      c::check_plan_fits<portable_set>(read, g, {.threads = 1});
+      const c::dynamic_engine engine(g, read.chosen, c::table_of<portable_set>, read.threads);
+      c::run_buffers memory(g);
+      memory.randomise(1);
+      engine.context().run(memory.inputs, memory.outputs);
+      ++run;
+    } catch (const c::error& e) {
+      EXPECT_EQ(e.exit_code(), 2) << where << ": " << e.what();
+    } catch (const std::exception& e) { ADD_FAILURE() << where << " threw something else: " << e.what(); }
+  }
+  std::cout << taken << " of " << count << " were read, " << run << " ran\n";
+  // Mutations that spoil nothing, or everything, test nothing.
+  EXPECT_GT(taken, 0U);
+  if (count >= 1000) { EXPECT_GT(run, count / 50); }
+  EXPECT_LT(taken, count * 9 / 10);
+}
+
+using plan_file_long = plan_file;
+TEST_F(plan_file, a_plan_or_a_clear_error) { load_spoilt_plans(path(), 100); }
+TEST_F(plan_file_long, a_plan_or_a_clear_error) { load_spoilt_plans(path(), 1000); }
 
 }  // namespace

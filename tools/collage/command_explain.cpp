@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "dot_file.hpp"
+#include "missing_patterns.hpp"
 #include "placing.hpp"
 #include "report.hpp"
 #include "table.hpp"
@@ -8,7 +9,12 @@
 #include <collage/io/file.hpp>
 #include <collage/io/plan_file.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace program {
 
@@ -54,18 +60,25 @@ std::string groups_table(const placed& p) {
   return page.text();
 }
 
-std::string totals_table(const c::plan& made) {
-  struct total {
-    std::size_t groups = 0, nodes = 0;
-    double cost_ms = 0;
-  };
-  std::map<std::string, total> totals;
+/// What a backend runs of a plan, in all.
+struct backend_total {
+  std::size_t groups = 0, nodes = 0;
+  double cost_ms = 0;
+};
+
+std::map<std::string, backend_total> totals_of(const c::plan& made) {
+  std::map<std::string, backend_total> totals;
   for (const c::plan_group& g : made.chosen.groups) {
-    total& t = totals[g.backend];
+    backend_total& t = totals[g.backend];
     ++t.groups;
     t.nodes += g.nodes.size();
     t.cost_ms += g.cost_ms;
   }
+  return totals;
+}
+
+std::string totals_table(const c::plan& made) {
+  std::map<std::string, backend_total> totals = totals_of(made);
   table page({{"backend"},
               {"groups", align::right},
               {"nodes", align::right},
@@ -73,7 +86,7 @@ std::string totals_table(const c::plan& made) {
               {"%", align::right},
               {""}});
   for (const c::plan_backend& b : made.backends) {
-    const total t = totals[b.name];
+    const backend_total t = totals[b.name];
     page.add({b.name,
               std::to_string(t.groups),
               std::to_string(t.nodes),
@@ -108,6 +121,72 @@ std::string refusals_text(const std::vector<refusal>& list) {
   return page;
 }
 
+/// Of each list the text shows the dearest few.
+constexpr std::size_t shown = 8;
+
+std::string more_than(std::size_t count) {
+  return count <= shown ? "" : wrap("and " + std::to_string(count - shown) + " more, see --json", 2, 2);
+}
+
+std::string operators_table(const std::vector<missing_operator>& list) {
+  table page(
+      {{"backend"}, {"operator"}, {"nodes", align::right}, {"ms now", align::right}, {"why", align::left, 20, true}});
+  for (std::size_t i = 0; i < std::min(shown, list.size()); ++i) {
+    const missing_operator& m = list[i];
+    page.add({m.backend, m.kind, std::to_string(m.nodes), format_number("%.4f", m.cost_ms),
+              m.reason.empty() ? "it has no pattern for them" : m.reason});
+  }
+  return page.text() + more_than(list.size());
+}
+
+std::string fusions_table(const std::vector<missing_fusion>& list) {
+  table page({{"backend"},
+              {"operators", align::left, 16},
+              {"then", align::left, 16},
+              {"places", align::right},
+              {"pays below ms", align::right},
+              {"first at", align::left, 12}});
+  for (std::size_t i = 0; i < std::min(shown, list.size()); ++i) {
+    const missing_fusion& m = list[i];
+    page.add({m.backend, m.first, m.second, std::to_string(m.places), format_number("%.4f", m.cost_ms), m.example});
+  }
+  return page.text() + more_than(list.size());
+}
+
+c::json missing_to_json(const missing_patterns& missing) {
+  c::json operators = c::json::array(), fusions = c::json::array();
+  for (const missing_operator& m : missing.operators)
+    operators.push_back({{"backend", m.backend},
+                         {"operator", m.kind},
+                         {"nodes", m.nodes},
+                         {"cost_ms", c::rounded(m.cost_ms)},
+                         {"refused", m.reason.empty() ? c::json() : c::json(m.reason)}});
+  for (const missing_fusion& m : missing.fusions)
+    fusions.push_back({{"backend", m.backend},
+                       {"first", m.first},
+                       {"second", m.second},
+                       {"places", m.places},
+                       {"cost_ms", c::rounded(m.cost_ms)},
+                       {"example", m.example}});
+  return {{"operators", operators}, {"fusions", fusions}};
+}
+
+c::json to_json(const placed& p, const missing_patterns& missing) {
+  c::json made = c::plan_to_json(p.made, p.network);
+  c::json totals = c::json::array();
+  for (const auto& [name, t] : totals_of(p.made))
+    totals.push_back({{"backend", name}, {"groups", t.groups}, {"nodes", t.nodes}, {"cost_ms", c::rounded(t.cost_ms)}});
+  made["totals"] = std::move(totals);
+  made["additive_error"] = p.made.runs.empty() ? c::json() : c::json(c::rounded(prediction_error(p.made)));
+  made["missing"] = missing_to_json(missing);
+  c::json refusals = c::json::array();
+  for (const refusal& r : p.refusals)
+    refusals.push_back(
+        {{"backend", r.backend}, {"pattern", r.pattern}, {"where", r.where}, {"count", r.count}, {"reason", r.reason}});
+  made["refusals"] = std::move(refusals);
+  return made;
+}
+
 }  // namespace
 
 int explain(const options& given) {
@@ -115,23 +194,22 @@ int explain(const options& given) {
   if (!given.dot_file.empty()) c::check_writable(given.dot_file);
   const placed p = get_plan(given);
   if (!given.dot_file.empty()) write_dot_file(given.dot_file, p.network, &p.made.chosen);
+  const missing_patterns missing = find_missing_patterns(p.network, p.made);
   if (given.json) {
-    c::json made = c::plan_to_json(p.made, p.network);
-    c::json refusals = c::json::array();
-    for (const refusal& r : p.refusals)
-      refusals.push_back({{"backend", r.backend},
-                          {"pattern", r.pattern},
-                          {"where", r.where},
-                          {"count", r.count},
-                          {"reason", r.reason}});
-    made["refusals"] = std::move(refusals);
-    print(c::to_text(made));
+    print(c::to_text(to_json(p, missing)));
     return 0;
   }
   const auto heading = [](const char* text) { return "\n" + paint(colour::bold, text) + "\n"; };
   std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + groups_table(p);
   page += "\n" + totals_table(p.made) + "\n" + wrap(certificate_text(p.made), 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
+  if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
+  if (!missing.operators.empty())
+    page +=
+        heading("Operators that a backend does not take, and what they cost now") + operators_table(missing.operators);
+  if (!missing.fusions.empty())
+    page += heading("Neighbours of one backend that it has no pattern for, and below what cost one would pay") +
+            fusions_table(missing.fusions);
   if (const std::string borrowed = borrowed_text(p.made, static_cast<std::size_t>(-1)); !borrowed.empty())
     page += heading("What single backends leave to others") + borrowed;
   if (!p.refusals.empty()) page += heading("What backends refused") + refusals_text(p.refusals);

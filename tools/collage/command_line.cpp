@@ -27,6 +27,7 @@ Examples:
   collage tune zoo:resnext50-paper --plan resnext.json  measure, place, keep the plan
   collage explain zoo:resnext50-paper --plan resnext.json    who runs what, and why
   collage bench zoo:resnext50-paper --plan resnext.json      the plan against every library
+  collage diff resnext.json other.json                       two plans of one network
   collage verify zoo:bert-paper --backends onednn,eigen      place now, then check
   collage inspect model.onnx --shape image=1x3x224x224       what a file holds
 
@@ -91,6 +92,8 @@ class command {
   command& plan() {
     app_->add_option("--plan", given_.plan_file, "A plan from collage tune; without it, the network is placed first")
         ->option_text("FILE");
+    app_->add_flag("--accept-version-change", given_.accept_version_change,
+                   "Take a plan that was made with other versions of the libraries");
     return *this;
   }
   command& placing() {
@@ -117,6 +120,8 @@ class command {
     app_->add_option("--budget", given_.budget_s, "Seconds for placing; then the best so far is taken")
         ->option_text("S")
         ->check(check_seconds);
+    app_->add_flag("--complete", given_.complete, "Measure every kernel, not only those that can be part of the best");
+    app_->add_flag("--recheck", given_.recheck, "Compare end to end again what the store has compared before");
     app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
         ->option_text("N")
         ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));
@@ -223,7 +228,7 @@ command_line parse(int argc, char** argv) {
   app.require_subcommand(1);
 
   std::vector<command> commands;
-  commands.reserve(10);  // CLI11 keeps references into the elements
+  commands.reserve(11);  // CLI11 keeps references into the elements
   const auto add = [&](const char* name, int (*function)(const options&), const char* about,
                        const char* footer) -> command& {
     return commands.emplace_back(app, given, name, function, about, footer);
@@ -274,6 +279,14 @@ command_line parse(int argc, char** argv) {
       ->add_option("--dot", given.dot_file, "Also write the placed network for Graphviz")
       ->option_text("FILE");
   commands.back().placing().output();
+  command& diff_command =
+      add("diff", diff, "Compare two plans of one network: who runs what, and what it costs",
+          "The network need not be there. Exit status 0 says that they were compared, also where they\n"
+          "differ; with --json, `same` says whether the same kernels run everything.\n\n"
+          "Example:\n  collage diff before.json after.json");
+  diff_command->add_option("PLAN", given.plan_file, "A plan from collage tune")->required()->option_text(" ");
+  diff_command->add_option("OTHER", given.other_plan_file, "Another one")->required()->option_text(" ");
+  diff_command.output();
   add("verify", verify, "Check the plan and every backend against the reference in double precision",
       "Example:\n  collage verify zoo:bert-paper --plan bert.json")
       .network()

@@ -186,10 +186,10 @@ int list(const options& given) {
   if (!runs.empty()) {
     table entries({{"id"},
                    {"network", align::left, 16},
-                   {"placement", align::left, 10},
+                   {"plan from", align::left, 10},
                    {"threads", align::right},
                    {"ms", align::right},
-                   {"to the plan", align::right},
+                   {"to the best other", align::right},
                    {"95 % between", align::right},
                    {"measured"}});
     for (const c::stored_run_entry& e : plain(runs))
@@ -255,7 +255,8 @@ int show(const options& given) {
   }
   for (const c::stored_run_entry& e : plain(runs)) {
     heading(e.run.label, e.id);
-    page += line_of("placement", e.run.name + ", " + e.key.placement);
+    page += line_of("plan from", e.run.name);
+    page += line_of("compared", e.key.placement);
     page += line_of("libraries", e.key.libraries);
     page += line_of("median", ms(e.run.median_ms) + " ms; the middle 80 % of " + std::to_string(e.run.runs) +
                                   " runs between " + ms(e.run.low_ms) + " and " + ms(e.run.high_ms));

@@ -7,7 +7,6 @@
 #include <collage/place/compare.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 
 namespace program {
@@ -34,6 +33,8 @@ int tune(const options& given) {
                       {"measured", p.kernels},
                       {"from_store", p.from_store},
                       {"skipped", p.skipped},
+                      {"where", p.where},
+                      {"compared_before", p.compared_before},
                       {"interrupted", p.interrupted},
                       {"refused", p.refused_kernels},
                       {"cost_ms", c::rounded(p.made.chosen.cost_ms)},
@@ -55,20 +56,17 @@ int tune(const options& given) {
       wrap("Measured " + std::to_string(p.kernels) + " kernels for " + std::to_string(p.candidates) + " places in " +
                format_number("%.1f s", p.seconds) +
                (p.waited < 1 ? "" : ", of which " + format_number("%.0f s", p.waited) + " until the machine was calm") +
+               (p.from_store == 0 ? "" : ", took " + std::to_string(p.from_store) + " from the store") +
                (p.refused_kernels == 0 ? "" : ", and refused " + std::to_string(p.refused_kernels)) + ". " +
                certificate_text(p.made),
            0);
-  page += "\n" + runs_table(p.made, p.made.runs);
+  if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
+  if (p.compared_before)
+    page += wrap("The placements were compared at an earlier time; --recheck compares them again.", 0);
   if (p.interrupted)
     page +=
         wrap("It was ended before everything was measured: this is the best placement so far. Tune again to go on.", 0);
-  if (!p.made.runs.empty())
-    page += "\n" + wrap("The sum of the groups' costs is " +
-                            format_number("%.1f %%", 100 * std::abs(prediction_error(p.made))) +
-                            (prediction_error(p.made) < 0 ? " below" : " above") +
-                            " the plan's time end to end; before anything had run within the network it was " +
-                            format_number("%.3f ms", p.made.first_cost_ms) + ".",
-                        0);
+  if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
   page += "\nThe plan is in " + given.plan_file + ".\n";
   print(page);
   return 0;

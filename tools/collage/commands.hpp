@@ -13,6 +13,7 @@ int tune(const options& given);
 int run(const options& given);
 int bench(const options& given);
 int explain(const options& given);
+int diff(const options& given);
 int verify(const options& given);
 int replay_placements(const options& given);
 int store(const options& given);

@@ -8,6 +8,7 @@
 #include <collage/measure/store.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/run/plan_fit.hpp>
 #include <collage/run/processor.hpp>
 
 #include <algorithm>
@@ -34,6 +35,11 @@ std::vector<refusal> merged(const std::vector<c::place_refusal>& list) {
     else ++same->count;
   }
   return merged;
+}
+
+void note_shared_processors(int threads, const options& given) {
+  if (const int most = c::available_threads(); threads > most && !given.quiet)
+    complain("note: " + std::to_string(threads) + " threads share " + std::to_string(most) + " processors here");
 }
 
 std::string joined(const std::set<std::string>& names) {
@@ -72,12 +78,15 @@ std::vector<c::place_rule> rules_of(const options& given) {
   return rules;
 }
 
-/// The plan that the file to be written holds now, if it is one of this network.
+/// The plan that the file to be written holds now, if it can still be run.
 std::optional<c::plan> previous_plan(const options& given, const c::graph& network) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(given.plan_file, ignored)) return {};
   try {
-    return c::load_plan(given.plan_file, network);
+    c::plan previous = c::load_plan(given.plan_file, network);
+    const int threads = given.threads != 0 ? given.threads : c::available_threads();
+    c::check_plan_fits(previous, network, backends(), {.threads = threads}, given.plan_file);
+    return previous;
   } catch (const c::error& e) {
     if (!given.quiet) complain(std::string("note: there is no previous plan to compare with: ") + e.what());
     return {};
@@ -102,18 +111,40 @@ class interrupts {
   void (*before_)(int);
 };
 
+/// Throws where options are given that are for making a plan.
+void refuse_what_makes_plans(const options& given) {
+  std::string names, which;
+  const auto add = [&](bool is_given, const char* name) {
+    if (is_given) names += (names.empty() ? "" : " and ") + std::string(name);
+  };
+  add(!given.pins.empty(), "--pin");
+  add(!given.exclusions.empty(), "--exclude");
+  add(given.recheck, "--recheck");
+  add(given.complete, "--complete");
+  if (names.empty()) return;
+  const bool is_one = names.find(" and ") == std::string::npos;
+  throw c::error(c::error_kind::invalid_argument,
+                 "is a plan, and " + names + (is_one ? " is" : " are") + " for making one", given.plan_file,
+                 is_one ? "leave it out, or tune with it" : "leave them out, or tune with them");
+}
+
+/// Throws where the plan does not fit; what was accepted is a note.
+void check_fits(const placed& p, const options& given) {
+  c::plan_fit_options must{.threads = given.threads, .all_backends = true};
+  const std::optional<c::plan_misfit> wrong = c::misfit_of(p.made, p.network, backends(), must);
+  if (!wrong) return;
+  const bool is_version = wrong->of == c::plan_misfit::kind::version;
+  if (!is_version || !given.accept_version_change)
+    throw c::error(c::error_kind::invalid_argument, wrong->what, given.plan_file,
+                   is_version ? "tune again, or run it as it is with --accept-version-change" : wrong->remedy);
+  if (!given.quiet) complain("note: " + given.plan_file + " " + wrong->what);
+}
+
 placed read_plan(const options& given) {
-  if (!given.pins.empty() || !given.exclusions.empty())
-    throw c::error(c::error_kind::invalid_argument, "is a plan, and --pin and --exclude are for making one",
-                   given.plan_file, "leave them out, or tune with them");
+  refuse_what_makes_plans(given);
   placed p;
   p.network = load_ready_network(given);
   p.made = c::load_plan(given.plan_file, p.network);
-  if (given.threads != 0 && given.threads != p.made.threads)
-    throw c::error(
-        c::error_kind::invalid_argument,
-        "is a plan for --threads " + std::to_string(p.made.threads) + ", not " + std::to_string(given.threads),
-        given.plan_file, "leave --threads out, or tune for that number");
   std::set<std::string> made_of;
   for (const c::plan_backend& b : p.made.backends) made_of.insert(b.name);
   const std::set<std::string> wanted(given.backends.begin(), given.backends.end());
@@ -121,8 +152,8 @@ placed read_plan(const options& given) {
     throw c::error(c::error_kind::invalid_argument,
                    "is a plan over --backends " + joined(made_of) + ", not " + joined(wanted), given.plan_file,
                    "leave --backends out, or tune over those");
-  if (const std::string here = c::processor_name(); here != p.made.processor && !given.quiet)
-    complain("note: " + given.plan_file + " was measured on " + p.made.processor + ", and this is " + here);
+  check_fits(p, given);
+  if (given.threads == 0) note_shared_processors(p.made.threads, given);
   const c::backend_table table = backends();
   std::vector<bool> use;
   for (const c::backend_entry& b : table) use.push_back(made_of.count(b.name) != 0);
@@ -135,8 +166,10 @@ placed read_plan(const options& given) {
 void check(const options& given) {
   check_backend_names(given.backends);
   (void)rules_of(given);
-  if (const int most = c::available_threads(); given.threads > most && !given.quiet)
-    complain("note: " + std::to_string(given.threads) + " threads share " + std::to_string(most) + " processors here");
+  note_shared_processors(given.threads, given);
+  if (given.accept_version_change && given.plan_file.empty())
+    throw c::error(c::error_kind::invalid_argument, "it is for a plan, and none is given", "--accept-version-change",
+                   "name one by --plan, or leave it out");
 }
 
 placed place_now(const options& given, purpose why) {
@@ -155,6 +188,8 @@ placed place_now(const options& given, purpose why) {
   how.store = store_of(given);
   how.budget_s = given.budget_s;
   how.rules = rules_of(given);
+  how.recheck = given.recheck;
+  how.complete = given.complete;
   how.report = &report;
   if (previous) how.previous = &*previous;
   std::optional<interrupts> watch;
@@ -186,7 +221,11 @@ placed place_now(const options& given, purpose why) {
   p.waited = report.waited_s;
   p.from_store = report.from_store;
   p.store = how.store;
+  p.where = report.where;
+  p.compared_before = report.compared_before;
   p.interrupted = report.interrupted;
+  if (!given.quiet && !p.where.empty() && p.where != "in a worker")
+    complain("note: kernels were measured " + p.where + ", where one that fails takes the program with it");
   if (!report.unstored.empty() && !given.quiet) complain("note: what was measured was not kept: " + report.unstored);
   return p;
 }

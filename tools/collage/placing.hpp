@@ -30,7 +30,9 @@ struct placed {
   // Of a fresh plan:
   std::size_t candidates = 0, distinct = 0, kernels = 0, from_store = 0, skipped = 0, refused_kernels = 0;
   std::size_t states = 0;
-  std::string store;  ///< the file; empty where there is none
+  std::string store;             ///< the file; empty where there is none
+  std::string where;             ///< kernels were measured, in words
+  bool compared_before = false;  ///< the end-to-end figures are those of an earlier time, from the store
   bool interrupted = false;
   double seconds = 0, waited = 0;  ///< in all; of these, for the machine to be calm
 };
@@ -45,7 +47,8 @@ enum class purpose { tuning, once };
 /// Places the network of the options now, with progress on stderr.
 placed place_now(const options& given, purpose why);
 
-/// The plan of `--plan FILE`, which must fit the network, `--threads` and `--backends`; without the option, place_now.
+/// The plan of `--plan FILE`, which must fit the network, this program, this machine, `--threads` and `--backends`; without
+/// the option, place_now.
 placed get_plan(const options& given);
 
 /// "zoo:resnet50 on 2 threads of AMD EPYC 9R14 (avx512), fp32"

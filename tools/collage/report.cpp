@@ -6,6 +6,7 @@
 #include <collage/place/compare.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace program {
@@ -102,21 +103,32 @@ double prediction_error(const c::plan& made) {
   return made.chosen.cost_ms / made.runs[0].median_ms - 1;
 }
 
+std::string prediction_text(const c::plan& made) {
+  if (made.runs.empty()) return {};
+  const double off = prediction_error(made);
+  return "The sum of the groups' costs is " + format_number("%.1f %%", 100 * std::abs(off)) +
+         (off < 0 ? " below" : " above") +
+         " the plan's time end to end; before anything had run within the network it was " +
+         format_number("%.3f ms", made.first_cost_ms) + ".";
+}
+
 std::string certificate_text(const c::plan& made) {
-  // A single-backend placement that won end to end may have a cost above the search's.
+  if (made.origin == "priority") return "The order of the backends decided: nothing was timed, and nothing is proved.";
+  // What won end to end may have a cost above the search's.
   const double cost = made.chosen.cost_ms;
   const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
+  const std::string least = format_number("%.3f ms", made.lower_bound_ms);
   std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
   if (made.origin != "search")
-    return text + "no placement costs less than " + format_number("%.3f ms", made.lower_bound_ms) +
-           ", but end to end " +
-           (made.origin == "previous"            ? "the previous plan"
-            : made.origin == "an earlier search" ? "what an earlier search had found"
-                                                 : made.origin + " alone") +
+    return text + "no placement costs less than " + least + ", but end to end " +
+           (made.origin == "previous" ? "the previous plan" : made.origin + " alone") +
            " proved faster than what the last search found, and was taken.";
-  if (made.optimal) return text + "the search proved that no placement of these kernels costs less.";
-  return text + "the search stopped early and proved that none costs less than " +
-         format_number("%.3f ms", made.lower_bound_ms) + format_number(" (gap %.1f %%).", gap);
+  if (!made.optimal)
+    return text + "the search stopped early and proved that none costs less than " + least +
+           format_number(" (gap %.1f %%).", gap);
+  if (gap < 1e-3) return text + "the search proved that no placement of these kernels costs less.";
+  return text + "the search proved that no placement of these kernels costs less than " + least +
+         format_number(" (gap %.1f %%), and end to end none that it found was surely faster.", gap);
 }
 
 std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& nodes) {

@@ -30,6 +30,9 @@ std::string certificate_text(const collage::plan& made);
 /// By how much the sum of the groups' costs is off the time of whole runs: 0.03 for 3 % too much; 0 where nothing ran.
 double prediction_error(const collage::plan& made);
 
+/// The same in a sentence; empty where nothing ran.
+std::string prediction_text(const collage::plan& made);
+
 /// A group of nodes in a word: the nodes' names; where these do not tell the operators, the last name and the
 /// operators.
 std::string label_of(const collage::graph& network, const std::vector<std::uint32_t>& nodes);

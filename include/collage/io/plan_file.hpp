@@ -1,35 +1,98 @@
-// Plan files: a plan as JSON that people can read and compare with another plan line by line.
+// Plan files: a plan as JSON that people can read and compare with another plan line by line (docs/plan-file.md; its schema is
+// docs/plan.schema.json).
 #pragma once
 
+#include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
+#include <collage/run/backend_table.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/plan_fit.hpp>
+#include <collage/set/algebra.hpp>
+#include <collage/shape.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
+#include <set>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace collage::inline v0 {
 
 /// The version of the file format; readers take this one alone.
-inline constexpr std::uint64_t plan_file_version = 2;
+inline constexpr std::uint64_t plan_file_version = 3;
 
 namespace detail {
 
 inline constexpr const char* plan_file_format = "collage plan";
 inline constexpr const char* new_plan = "place the network again and save the plan anew";
 inline constexpr std::uint64_t most_threads = 1024;
+inline constexpr const char* plain_layout = "plain";  ///< dense and row-major: the only one between kernels
 
-/// As text: readers of JSON commonly keep numbers as doubles, which do not hold 64 bits.
-inline std::string fingerprint_text(std::uint64_t fingerprint) {
-  char text[24];
-  std::snprintf(text, sizeof(text), "%016llx", static_cast<unsigned long long>(fingerprint));
-  return text;
+/// A time or a ratio of times.
+inline double time_of(const json_place& from) {
+  const double time = from.number();
+  if (time < 0) from.wrong("is negative");
+  return time;
+}
+
+/// What a plan says of the network's inputs, so that other shapes can be told from another network.
+inline json inputs_to_json(const graph& network) {
+  json inputs = json::array();
+  for (const std::uint32_t v : network.inputs()) {
+    const tensor_type& type = network.type_of(v);
+    json dims = json::array();
+    for (const std::int64_t extent : type.dims) dims.push_back(static_cast<std::uint64_t>(extent));
+    inputs.push_back({{"name", network.value_name(v)}, {"type", name_of(type.type)}, {"shape", dims}});
+  }
+  return inputs;
+}
+
+/// An input as text: its name, and its type as in "float32[1x3x224x224]".
+inline std::pair<std::string, std::string> input_from_json(const json_place& from) {
+  std::string dims;
+  const json_place extents = from["shape"];
+  for (std::size_t i = 0; i < extents.size(); ++i)
+    dims += (i == 0 ? "" : "x") + std::to_string(extents[i].natural(0, ~std::uint64_t{0} >> 1U));
+  return {from["name"].text(), from["type"].text() + "[" + dims + "]"};
+}
+
+/// In which input a plan's shapes differ from the network's, in words; empty where other things differ, too.
+inline std::string other_shapes(const json_place& inputs, const graph& network) {
+  const json wanted = inputs_to_json(network);
+  const json_place here(wanted, "", "");
+  std::string differing;
+  if (inputs.size() != wanted.size()) return {};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    const auto [its_name, its_type] = input_from_json(inputs[i]);
+    const auto [name, type] = input_from_json(here[i]);
+    if (its_name != name) return {};
+    if (its_type != type && differing.empty())
+      differing = "input " + name + " is " + its_type + " there, and " + type + " here";
+  }
+  return differing;
+}
+
+/// Whether the nodes of a plan have the names of the network's, all of them.
+inline bool has_same_nodes(const json_place& chosen, const graph& network) {
+  std::size_t alike = 0;
+  const json_place groups = chosen["groups"];
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    const json_place nodes = groups[g]["nodes"];
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const std::uint64_t n = nodes[i][std::size_t{0}].natural(0, ~std::uint64_t{0});
+      if (n >= network.nodes().size() ||
+          nodes[i][std::size_t{1}].text() != network.node_name(static_cast<std::uint32_t>(n)))
+        return false;
+      ++alike;
+    }
+  }
+  return alike == network.nodes().size();
 }
 
 inline json placement_to_json(const placement& p, const graph& network);
@@ -46,6 +109,7 @@ inline json group_to_json(const plan_group& g, const graph& network) {
                   {"pattern", g.pattern},
                   {"choice", g.choice},
                   {"kernel", g.kernel},
+                  {"layout", g.layout},
                   {"cost_ms", rounded(g.cost_ms)},
                   {"low_ms", rounded(g.low_ms)},
                   {"high_ms", rounded(g.high_ms)},
@@ -88,20 +152,20 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   g.pattern = from["pattern"].text();
   g.choice = static_cast<std::size_t>(from["choice"].natural(0, 1U << 20));
   g.kernel = from["kernel"].text();
-  g.cost_ms = from["cost_ms"].number();
-  g.low_ms = from["low_ms"].number();
-  g.high_ms = from["high_ms"].number();
-  g.alone_ms = from["alone_ms"].number();
-  if (const json_place regret = from["regret_ms"]; !regret.is_null()) {
-    g.regret_ms = regret.number();
-    if (g.regret_ms < 0) regret.wrong("is negative");
-  }
+  g.layout = from["layout"].text();
+  if (g.layout != plain_layout)
+    from["layout"].wrong("is " + g.layout + ", and " + plain_layout + " is the only one that is known here");
+  g.cost_ms = time_of(from["cost_ms"]);
+  g.low_ms = time_of(from["low_ms"]);
+  g.high_ms = time_of(from["high_ms"]);
+  g.alone_ms = time_of(from["alone_ms"]);
+  if (const json_place regret = from["regret_ms"]; !regret.is_null()) g.regret_ms = time_of(regret);
   g.instead = from["instead"].text();
   g.why = from["why"].text();
   const json_place others = from["runners_up"];
   for (std::size_t i = 0; i < others.size(); ++i) {
     const json_place o = others[i];
-    g.runners_up.push_back({o["backend"].text(), o["pattern"].text(), o["kernel"].text(), o["cost_ms"].number()});
+    g.runners_up.push_back({o["backend"].text(), o["pattern"].text(), o["kernel"].text(), time_of(o["cost_ms"])});
   }
   const auto owned = network.bodies_of(g.nodes[0]);
   if (!owned.empty()) {
@@ -115,7 +179,7 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
 inline placement placement_from_json(const json_place& from, const graph& network) {
   placement p;
   p.name = from["name"].text();
-  p.cost_ms = from["cost_ms"].number();
+  p.cost_ms = time_of(from["cost_ms"]);
   const json_place borrowed = from["borrowed"];
   for (std::size_t i = 0; i < borrowed.size(); ++i) p.borrowed.push_back(borrowed[i].text());
   const json_place groups = from["groups"];
@@ -157,8 +221,9 @@ inline json plan_to_json(const plan& made, const graph& network) {
   return {{"format", detail::plan_file_format},
           {"version", plan_file_version},
           {"network", made.network},
-          {"fingerprint", detail::fingerprint_text(made.fingerprint)},
-          {"threads", made.threads},
+          {"fingerprint", detail::hex_of(made.fingerprint)},
+          {"inputs", detail::inputs_to_json(network)},
+          {"threads", static_cast<std::uint64_t>(made.threads)},
           {"precision", made.precision},
           {"processor", made.processor},
           {"backends", backends},
@@ -171,22 +236,39 @@ inline json plan_to_json(const plan& made, const graph& network) {
           {"singles", singles}};
 }
 
-/// A plan from JSON. An error that names `file` and the place in it where something is missing, of a wrong type, or
-/// does not fit the network; a plan of another network is told first.
-inline plan plan_from_json(const json& from, const graph& network, const std::string& file) {
-  const json_place top(from, file, detail::new_plan);
-  if (!from.is_object() || !from.contains("format") || from["format"] != detail::plan_file_format)
-    throw error(error_kind::invalid_argument, "is not a plan", file, detail::new_plan);
+namespace detail {
+
+/// Refuses what is no plan, or one of another version of the format.
+inline void check_format(const json& from, const std::string& file) {
+  const json_place top(from, file, new_plan);
+  if (!from.is_object() || !from.contains("format") || from["format"] != plan_file_format)
+    throw error(error_kind::invalid_argument, "is not a plan", file, new_plan);
   if (const std::uint64_t version = top["version"].natural(0, ~std::uint64_t{0}); version != plan_file_version)
     throw error(error_kind::invalid_argument,
                 "has version " + std::to_string(version) + " of the plan format, which is not version " +
                     std::to_string(plan_file_version),
-                file, detail::new_plan);
+                file, new_plan);
+}
+
+}  // namespace detail
+
+/// A plan from JSON. An error that names `file` and the place in it where something is missing, of a wrong type, or
+/// does not fit the network; a plan of another network, or of other shapes, is told first.
+inline plan plan_from_json(const json& from, const graph& network, const std::string& file) {
+  detail::check_format(from, file);
+  const json_place top(from, file, detail::new_plan);
   plan made;
   made.network = top["network"].text();
-  if (top["fingerprint"].text() != detail::fingerprint_text(network.fingerprint()))
+  const json_place inputs = top["inputs"];
+  const std::string shapes = detail::other_shapes(inputs, network);
+  if (top["fingerprint"].text() != detail::hex_of(network.fingerprint())) {
+    if (!shapes.empty() && detail::has_same_nodes(top["chosen"], network))
+      throw error(error_kind::invalid_argument, "is a plan for other shapes: " + shapes, file,
+                  "load the network with those, or place it with these to get a plan of its own");
     throw error(error_kind::invalid_argument, "is a plan for another network, " + made.network, file,
                 "take that network, or place this one to get a plan of its own");
+  }
+  if (!shapes.empty()) inputs.wrong("do not fit the network: " + shapes);
   made.fingerprint = network.fingerprint();
   made.threads = static_cast<int>(top["threads"].natural(1, detail::most_threads));
   made.precision = top["precision"].text();
@@ -197,15 +279,16 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
     made.backends.push_back({b["name"].text(), b["version"].text(), b["details"].text()});
   }
   made.origin = top["origin"].text();
-  made.lower_bound_ms = top["lower_bound_ms"].number();
+  made.lower_bound_ms = detail::time_of(top["lower_bound_ms"]);
   made.optimal = top["optimal"].boolean();
-  made.first_cost_ms = top["first_cost_ms"].number();
+  made.first_cost_ms = detail::time_of(top["first_cost_ms"]);
   const json_place runs = top["runs"];
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const json_place r = runs[i];
-    made.runs.push_back({r["name"].text(), r["median_ms"].number(), r["low_ms"].number(), r["high_ms"].number(),
-                         static_cast<std::size_t>(r["runs"].natural(0, ~std::uint64_t{0})), r["ratio"].number(),
-                         r["ratio_low"].number(), r["ratio_high"].number()});
+    made.runs.push_back({r["name"].text(), detail::time_of(r["median_ms"]), detail::time_of(r["low_ms"]),
+                         detail::time_of(r["high_ms"]),
+                         static_cast<std::size_t>(r["runs"].natural(0, ~std::uint64_t{0})), detail::time_of(r["ratio"]),
+                         detail::time_of(r["ratio_low"]), detail::time_of(r["ratio_high"])});
   }
   made.chosen = detail::placement_from_json(top["chosen"], network);
   const json_place singles = top["singles"];
@@ -219,19 +302,47 @@ inline void save_plan(const plan& made, const graph& network, const std::string&
   write_file(path, to_text(plan_to_json(made, network)));
 }
 
-/// Reads a plan of this network. Every error is one sentence that names the file.
-inline plan load_plan(const std::string& path, const graph& network) {
+/// Reads the JSON of a plan file, and of what is in it checks the format and its version alone. Every error is one sentence
+/// that names the file.
+inline json read_plan_file(const std::string& path) {
   const std::string text = read_file(path);
+  // Which of two members of one name counts is for every reader to decide, and so none of them does.
+  std::vector<std::set<std::string>> members;
+  std::string twice;
+  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) members.emplace_back();
+    if (event == json::parse_event_t::object_end) members.pop_back();
+    if (event == json::parse_event_t::key && !members.back().insert(parsed.get<std::string>()).second && twice.empty())
+      twice = parsed.get<std::string>();
+    return true;
+  };
   json parsed;
   try {
-    parsed = json::parse(text);
+    parsed = json::parse(text, watch);
   } catch (const json::parse_error& e) {
     throw error(error_kind::invalid_argument, "is not JSON, as byte " + std::to_string(e.byte) + " shows", path,
                 detail::new_plan);
   } catch (const json::exception&) {
     throw error(error_kind::invalid_argument, "is not JSON: a number is out of range", path, detail::new_plan);
   }
-  return plan_from_json(parsed, network, path);
+  if (!twice.empty())
+    throw error(error_kind::invalid_argument, "has an object with two members " + twice, path, detail::new_plan);
+  detail::check_format(parsed, path);
+  return parsed;
+}
+
+/// Reads a plan of this network. Every error is one sentence that names the file.
+inline plan load_plan(const std::string& path, const graph& network) {
+  return plan_from_json(read_plan_file(path), network, path);
+}
+
+/// Reads a plan that fits this program and this machine as well: `load_plan<backends>("resnet50.json", network)`. Where it
+/// does not, the error says in what (run/plan_fit.hpp).
+template <backend_set_type Set>
+plan load_plan(const std::string& path, const graph& network, const plan_fit_options& options = {}) {
+  plan made = load_plan(path, network);
+  check_plan_fits<Set>(made, network, options, path);
+  return made;
 }
 
 }  // namespace collage::inline v0

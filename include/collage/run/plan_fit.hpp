@@ -1,0 +1,128 @@
+// Whether a plan fits this program and this machine: its kernels are here, and its costs say something about here.
+#pragma once
+
+#include <algorithm>
+#include <collage/backend.hpp>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/run/processor.hpp>
+#include <collage/set/algebra.hpp>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace collage::inline v0 {
+
+/// What a plan has to fit.
+struct plan_fit_options {
+  int threads = 0;                           ///< it will run with so many; 0: as many as it was made for
+  std::string precision = "fp32";            ///< that is asked for
+  std::string processor = processor_name();  ///< that it will run on
+  /// true: every backend that it was chosen from and compared with has to fit; false: those that run something in it.
+  bool all_backends = false;
+  /// true: a library may have another version than the plan was made with, and its adapter may say other details of it. Then
+  /// the same kernels are asked for, but how fast they are, and what else could have run, is no longer known.
+  bool accept_version_change = false;
+};
+
+/// The first thing in which a plan does not fit.
+struct plan_misfit {
+  enum class kind : std::uint8_t { network, precision, threads, processor, backend, version } of = kind::network;
+  std::string what;    ///< as it follows the plan's name: "was made with onednn 3.2.0, and 3.3.0 is here"
+  std::string remedy;  ///< what to do
+};
+
+namespace detail {
+
+/// The backends that run something in a placement, and in the sub-graphs of its groups.
+inline void add_backends_of(const placement& p, std::set<std::string>& to) {
+  for (const plan_group& g : p.groups) {
+    if (g.backend != alias_backend && g.backend != control_backend) to.insert(g.backend);
+    for (const placement& body : g.bodies) add_backends_of(body, to);
+  }
+}
+
+inline std::string count_of_threads(int threads) {
+  return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
+/// What is said of a backend that has changed; empty where it has not.
+inline std::string version_change(const plan_backend& made, const probe_result& now) {
+  const std::string before = made.name + (made.version.empty() ? " of an unknown version" : " " + made.version);
+  if (made.version != now.version)
+    return before + ", and " + (*now.version == '\0' ? "an unknown version" : now.version) + " is here";
+  if (made.details != now.details)
+    return before + " (" + made.details + "), and here it is another build (" + now.details + ")";
+  return {};
+}
+
+}  // namespace detail
+
+/// In what a plan does not fit; nothing where it fits. What can be accepted comes last, so that whoever accepts it knows of
+/// all else.
+inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& network, backend_table backends,
+                                            const plan_fit_options& options = {}) {
+  using kind = plan_misfit::kind;
+  const std::string again = "place the network again";
+  if (made.fingerprint != network.fingerprint())
+    return plan_misfit{kind::network, "is a plan for another network, " + made.network,
+                       "take that network, or place this one to get a plan of its own"};
+  if (made.precision != options.precision)
+    return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + options.precision, again};
+  if (options.threads != 0 && made.threads != options.threads)
+    return plan_misfit{
+        kind::threads,
+        "is a plan for " + detail::count_of_threads(made.threads) + ", not " + std::to_string(options.threads),
+        "run it with " + std::to_string(made.threads) + ", or " + again + " for " + std::to_string(options.threads)};
+  if (made.processor != options.processor)
+    return plan_misfit{
+        kind::processor,
+        "was measured on " + made.processor + ", and this is " + options.processor + ", of which its costs say nothing",
+        again + " here"};
+
+  std::set<std::string> wanted;
+  detail::add_backends_of(made.chosen, wanted);
+  if (options.all_backends)
+    for (const plan_backend& b : made.backends) wanted.insert(b.name);
+  std::string changes;
+  for (const std::string& name : wanted) {
+    const auto here =
+        std::find_if(backends.begin(), backends.end(), [&](const backend_entry& b) { return name == b.name; });
+    if (here == backends.end())
+      return plan_misfit{kind::backend, "needs backend " + name + ", which is not in this program's set",
+                         "build the program with it, or " + again + " without it"};
+    const probe_result found = here->probe();
+    if (!found.available)
+      return plan_misfit{kind::backend, "needs backend " + name + ", which is not available here: " + found.reason,
+                         again + " without it"};
+    const auto recorded =
+        std::find_if(made.backends.begin(), made.backends.end(), [&](const plan_backend& b) { return name == b.name; });
+    if (recorded == made.backends.end())
+      return plan_misfit{kind::backend, "does not say with which version of backend " + name + " it was made", again};
+    if (const std::string change = detail::version_change(*recorded, found); !change.empty())
+      changes += (changes.empty() ? "was made with " : "; with ") + change;
+  }
+  if (!changes.empty() && !options.accept_version_change)
+    return plan_misfit{kind::version, changes, again + ", or accept the change of version"};
+  return {};
+}
+
+/// Throws one sentence where a plan does not fit: another network, precision, number of threads or processor, a backend that
+/// is missing, a library of another version. `where` names the plan, as its file.
+inline void check_plan_fits(const plan& made, const graph& network, backend_table backends,
+                            const plan_fit_options& options = {}, const std::string& where = "plan") {
+  if (const std::optional<plan_misfit> wrong = misfit_of(made, network, backends, options))
+    throw error(error_kind::invalid_argument, wrong->what, where, wrong->remedy);
+}
+
+/// The same over a backend set: `check_plan_fits<backends>(plan, network);`.
+template <backend_set_type Set>
+void check_plan_fits(const plan& made, const graph& network, const plan_fit_options& options = {},
+                     const std::string& where = "plan") {
+  check_plan_fits(made, network, table_of<Set>, options, where);
+}
+
+}  // namespace collage::inline v0

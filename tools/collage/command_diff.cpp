@@ -1,0 +1,459 @@
+#include "commands.hpp"
+#include "placing.hpp"
+#include "table.hpp"
+#include "terminal.hpp"
+
+#include <collage/error.hpp>
+#include <collage/io/json.hpp>
+#include <collage/io/plan_file.hpp>
+#include <collage/run/plan.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace program {
+
+namespace c = collage;
+
+namespace {
+
+/// A group as a plan file has it, without its network. Groups of sub-graphs stand behind the one that owns them.
+struct file_group {
+  std::vector<std::string> nodes;  ///< numbers; those of a sub-graph behind its owner's, as in "7.0.3"
+  std::string label;               ///< the nodes' names
+  std::string backend, pattern, kernel, layout;
+  std::uint64_t choice = 0;
+  double cost_ms = 0, low_ms = 0, high_ms = 0;
+  bool is_inner = false;  ///< of a sub-graph: its cost is part of its owner's
+};
+
+/// A plan as its file has it, as far as two of them are compared.
+struct file_plan {
+  std::string file;
+  c::plan made;  ///< without placements
+  std::string fingerprint;
+  std::vector<file_group> groups;
+  double cost_ms = 0;
+};
+
+void read_groups(const c::json_place& from, const std::string& prefix, const std::string& owner, file_plan& to) {
+  const c::json_place groups = from["groups"];
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const c::json_place g = groups[i];
+    const c::json_place nodes = g["nodes"];
+    file_group read;
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      read.nodes.push_back(prefix + std::to_string(nodes[n][std::size_t{0}].natural(0, 0xFFFFFFFF)));
+      read.label += (n == 0 ? owner : "+") + nodes[n][std::size_t{1}].text();
+    }
+    if (read.nodes.empty()) nodes.wrong("is empty");
+    read.backend = g["backend"].text();
+    read.pattern = g["pattern"].text();
+    read.kernel = g["kernel"].text();
+    read.layout = g["layout"].text();
+    read.choice = g["choice"].natural(0, ~std::uint64_t{0});
+    read.cost_ms = g["cost_ms"].number();
+    read.low_ms = g["low_ms"].number();
+    read.high_ms = g["high_ms"].number();
+    read.is_inner = !prefix.empty();
+    const std::string node = read.nodes.front(), label = read.label;
+    const bool is_control = read.backend == c::control_backend;
+    to.groups.push_back(std::move(read));
+    if (!is_control) continue;
+    const c::json_place bodies = g["bodies"];
+    for (std::size_t b = 0; b < bodies.size(); ++b)
+      read_groups(bodies[b], node + "." + std::to_string(b) + ".", label + "/", to);
+  }
+}
+
+file_plan read(const std::string& file) {
+  const c::json from = c::read_plan_file(file);
+  const c::json_place top(from, file, "place the network again and save the plan anew");
+  file_plan p;
+  p.file = file;
+  p.fingerprint = top["fingerprint"].text();
+  p.made.network = top["network"].text();
+  p.made.threads = static_cast<int>(top["threads"].natural(1, 1024));
+  p.made.precision = top["precision"].text();
+  p.made.processor = top["processor"].text();
+  const c::json_place backends = top["backends"];
+  for (std::size_t i = 0; i < backends.size(); ++i)
+    p.made.backends.push_back(
+        {backends[i]["name"].text(), backends[i]["version"].text(), backends[i]["details"].text()});
+  p.made.origin = top["origin"].text();
+  p.made.lower_bound_ms = top["lower_bound_ms"].number();
+  p.made.optimal = top["optimal"].boolean();
+  const c::json_place runs = top["runs"];
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    c::plan_run r;
+    r.name = runs[i]["name"].text();
+    r.median_ms = runs[i]["median_ms"].number();
+    p.made.runs.push_back(std::move(r));
+  }
+  p.cost_ms = top["chosen"]["cost_ms"].number();
+  read_groups(top["chosen"], "", "", p);
+  return p;
+}
+
+/// What stands in the first plan and in the second.
+template <class T>
+struct both {
+  T first{}, second{};
+  T& operator[](std::size_t which) { return which == 0 ? first : second; }
+  const T& operator[](std::size_t which) const { return which == 0 ? first : second; }
+};
+
+bool is_same_kernel(const file_group& a, const file_group& b) {
+  return a.backend == b.backend && a.pattern == b.pattern && a.choice == b.choice && a.kernel == b.kernel &&
+         a.layout == b.layout;
+}
+
+/// The smallest set of nodes that is whole groups in both plans.
+using region = both<std::vector<const file_group*>>;
+
+double cost_of(const std::vector<const file_group*>& groups) {
+  double sum = 0;
+  for (const file_group* g : groups) sum += g->cost_ms;
+  return sum;
+}
+
+std::string label_of(const std::vector<const file_group*>& groups) {
+  std::string text;
+  for (const file_group* g : groups) text += (text.empty() ? "" : "+") + g->label;
+  return text;
+}
+
+struct header_line {
+  std::string what;
+  both<std::string> is;
+};
+
+struct backend_total {
+  std::size_t groups = 0, nodes = 0;
+  double cost_ms = 0;
+};
+
+/// In what two plans of one network differ.
+struct comparison {
+  both<file_plan> plan;
+  std::vector<header_line> header;
+  std::vector<region> other_kernels, other_costs;
+  std::size_t same = 0;  ///< groups that the same kernels run
+  std::vector<std::pair<std::string, both<backend_total>>> totals;
+  std::vector<std::pair<std::string, both<double>>> runs;  ///< median ms, below 0 where it did not run
+
+  comparison(const std::string& first, const std::string& second) : plan{read(first), read(second)} {
+    if (plan.first.fingerprint != plan.second.fingerprint)
+      throw c::error(c::error_kind::invalid_argument,
+                     "is a plan for another network or other shapes (" + plan.second.made.network + ", fingerprint " +
+                         plan.second.fingerprint + ") than " + first + " (" + plan.first.made.network + ", " +
+                         plan.first.fingerprint + ")",
+                     second, "compare two plans of one network");
+    compare_headers();
+    compare_groups();
+    add_totals();
+    add_runs();
+  }
+
+ private:
+  void compare_headers() {
+    const auto add = [&](const std::string& what, const std::string& a, const std::string& b) {
+      if (a != b) header.push_back({what, {a, b}});
+    };
+    const c::plan &a = plan.first.made, &b = plan.second.made;
+    add("network", a.network, b.network);
+    add("threads", std::to_string(a.threads), std::to_string(b.threads));
+    add("precision", a.precision, b.precision);
+    add("processor", a.processor, b.processor);
+    const auto find = [](const c::plan& in, const std::string& name) {
+      const auto at = std::ranges::find(in.backends, name, &c::plan_backend::name);
+      return at == in.backends.end() ? c::plan_backend{name, "not there", "not there"} : *at;
+    };
+    for (const std::string& name : names_in([](const c::plan& p) { return p.backends; })) {
+      const c::plan_backend one = find(a, name), other = find(b, name);
+      add(name, one.version, other.version);
+      if (one.version == other.version) add(name + "'s adapter", one.details, other.details);
+    }
+  }
+
+  /// The names in a list of both plans: the first plan's, then what the second has besides.
+  template <class List>
+  std::vector<std::string> names_in(List list) const {
+    std::vector<std::string> names;
+    for (std::size_t which = 0; which < 2; ++which)
+      for (const auto& entry : list(plan[which].made))
+        if (std::ranges::find(names, entry.name) == names.end()) names.push_back(entry.name);
+    return names;
+  }
+
+  void compare_groups() {
+    both<std::map<std::string, const file_group*>> group_of;
+    for (std::size_t which = 0; which < 2; ++which)
+      for (const file_group& g : plan[which].groups)
+        for (const std::string& n : g.nodes)
+          if (!group_of[which].emplace(n, &g).second)
+            throw c::error(c::error_kind::invalid_argument, "runs node " + n + " twice, in " + g.label,
+                           plan[which].file, "place the network again and save the plan anew");
+    for (std::size_t which = 0; which < 2; ++which)
+      for (const auto& [node, g] : group_of[which])
+        if (group_of[1 - which].count(node) == 0)
+          throw c::error(c::error_kind::invalid_argument, "does not run node " + node + ", in " + g->label,
+                         plan[1 - which].file, "place the network again and save the plan anew");
+
+    std::map<const file_group*, bool> seen;
+    for (const file_group& start : plan.first.groups) {
+      if (std::exchange(seen[&start], true)) continue;
+      region r;
+      r.first.push_back(&start);
+      // Whole groups of the one plan reach into groups of the other until nothing is added.
+      for (both<std::size_t> done; done.first < r.first.size() || done.second < r.second.size();) {
+        const std::size_t which = done.first < r.first.size() ? 0 : 1;
+        for (const std::string& n : r[which][done[which]]->nodes) {
+          const file_group* other = group_of[1 - which].at(n);
+          if (!std::exchange(seen[other], true)) r[1 - which].push_back(other);
+        }
+        ++done[which];
+      }
+      if (start.backend == c::alias_backend) continue;
+      if (r.first.size() != 1 || r.second.size() != 1 || !is_same_kernel(*r.first[0], *r.second[0])) {
+        other_kernels.push_back(std::move(r));
+        continue;
+      }
+      ++same;
+      const file_group &a = *r.first[0], &b = *r.second[0];
+      if (a.high_ms < b.low_ms || b.high_ms < a.low_ms) other_costs.push_back(std::move(r));
+    }
+  }
+
+  void add_totals() {
+    std::map<std::string, both<backend_total>> by_name;
+    for (std::size_t which = 0; which < 2; ++which)
+      for (const file_group& g : plan[which].groups) {
+        if (g.is_inner || g.backend == c::alias_backend) continue;
+        backend_total& t = by_name[g.backend][which];
+        ++t.groups;
+        t.nodes += g.nodes.size();
+        t.cost_ms += g.cost_ms;
+      }
+    for (const std::string& name : names_in([](const c::plan& p) { return p.backends; }))
+      totals.emplace_back(name, by_name[name]);
+    if (const auto control = by_name.find(c::control_backend); control != by_name.end()) totals.emplace_back(*control);
+  }
+
+  void add_runs() {
+    for (const std::string& name : names_in([](const c::plan& p) { return p.runs; })) {
+      both<double> median{-1, -1};
+      for (std::size_t which = 0; which < 2; ++which)
+        for (const c::plan_run& r : plan[which].made.runs)
+          if (r.name == name) median[which] = r.median_ms;
+      runs.emplace_back(name, median);
+    }
+  }
+};
+
+c::json to_json(const std::vector<const file_group*>& groups) {
+  c::json list = c::json::array();
+  for (const file_group* g : groups)
+    list.push_back({{"group", g->label},
+                    {"backend", g->backend},
+                    {"pattern", g->pattern},
+                    {"choice", g->choice},
+                    {"kernel", g->kernel},
+                    {"layout", g->layout},
+                    {"cost_ms", c::rounded(g->cost_ms)},
+                    {"low_ms", c::rounded(g->low_ms)},
+                    {"high_ms", c::rounded(g->high_ms)}});
+  return list;
+}
+
+c::json to_json(const backend_total& t) {
+  return {{"groups", t.groups}, {"nodes", t.nodes}, {"cost_ms", c::rounded(t.cost_ms)}};
+}
+
+c::json to_json(const file_plan& p) {
+  return {{"file", p.file},
+          {"cost_ms", c::rounded(p.cost_ms)},
+          {"lower_bound_ms", c::rounded(p.made.lower_bound_ms)},
+          {"optimal", p.made.optimal},
+          {"origin", p.made.origin}};
+}
+
+c::json to_json(const comparison& found) {
+  c::json header = c::json::array(), totals = c::json::array(), runs = c::json::array();
+  for (const header_line& h : found.header)
+    header.push_back({{"what", h.what}, {"first", h.is.first}, {"second", h.is.second}});
+  for (const auto& [name, t] : found.totals)
+    totals.push_back({{"backend", name}, {"first", to_json(t.first)}, {"second", to_json(t.second)}});
+  const auto median = [](double ms) { return ms < 0 ? c::json() : c::json(c::rounded(ms)); };
+  for (const auto& [name, ms] : found.runs)
+    runs.push_back({{"name", name}, {"first_ms", median(ms.first)}, {"second_ms", median(ms.second)}});
+  const auto regions = [](const std::vector<region>& list) {
+    c::json all = c::json::array();
+    for (const region& r : list) all.push_back({{"first", to_json(r.first)}, {"second", to_json(r.second)}});
+    return all;
+  };
+  return {{"network", found.plan.first.made.network},
+          {"fingerprint", found.plan.first.fingerprint},
+          {"same", found.other_kernels.empty()},
+          {"first", to_json(found.plan.first)},
+          {"second", to_json(found.plan.second)},
+          {"header", header},
+          {"other_kernels", regions(found.other_kernels)},
+          {"same_kernels", found.same},
+          {"other_costs", regions(found.other_costs)},
+          {"totals", totals},
+          {"runs", runs}};
+}
+
+cell difference(double first, double second, const char* format) {
+  return {format_number(format, second - first), second > first   ? colour::red
+                                                 : second < first ? colour::green
+                                                                  : colour::none};
+}
+
+std::string who_runs(const std::vector<const file_group*>& groups) {
+  std::string text;
+  for (const file_group* g : groups) text += (text.empty() ? "" : ", ") + g->backend + " " + g->kernel;
+  return text;
+}
+
+/// Places that are alike, of which a network has dozens, are told together: the first of them and how many there are.
+std::vector<std::pair<const region*, std::size_t>> counted(const std::vector<region>& list) {
+  std::vector<std::pair<const region*, std::size_t>> rows;
+  for (const region& r : list) {
+    const auto alike = [&](const auto& row) {
+      for (std::size_t which = 0; which < 2; ++which)
+        if (!std::ranges::equal((*row.first)[which], r[which], [](const file_group* a, const file_group* b) {
+              return is_same_kernel(*a, *b) && a->nodes.size() == b->nodes.size() && a->cost_ms == b->cost_ms;
+            }))
+          return false;
+      return true;
+    };
+    const auto row = std::ranges::find_if(rows, alike);
+    if (row == rows.end()) rows.emplace_back(&r, 1);
+    else ++row->second;
+  }
+  return rows;
+}
+
+std::string interval(const file_group& g) {
+  return format_number("%.4f", g.low_ms) + ".." + format_number("%.4f", g.high_ms);
+}
+
+std::string heading(const std::string& text) { return "\n" + paint(colour::bold, text) + "\n"; }
+
+std::string header_page(const comparison& found) {
+  if (found.header.empty()) return "";
+  table page({{""}, {"first", align::left, 20}, {"second", align::left, 20}});
+  for (const header_line& h : found.header) page.add({h.what, h.is.first, h.is.second});
+  return heading("Made with") + page.text();
+}
+
+std::string groups_page(const comparison& found) {
+  std::string text;
+  if (!found.other_kernels.empty()) {
+    table page({{"nodes", align::left, 16},
+                {"places", align::right},
+                {"first", align::left, 16},
+                {"ms", align::right},
+                {"second", align::left, 16},
+                {"ms", align::right},
+                {"+ms in all", align::right}});
+    for (const auto& [r, places] : counted(found.other_kernels)) {
+      const double a = cost_of(r->first), b = cost_of(r->second);
+      page.add({label_of(r->first), std::to_string(places), who_runs(r->first), format_number("%.4f", a),
+                who_runs(r->second), format_number("%.4f", b),
+                difference(a * static_cast<double>(places), b * static_cast<double>(places), "%+.4f")});
+    }
+    text += heading("Run by other kernels, with what they cost at each place") + page.text();
+  }
+  if (!found.other_costs.empty()) {
+    table page({{"group", align::left, 16},
+                {"places", align::right},
+                {"kernel", align::left, 16},
+                {"first ms", align::right},
+                {"95 % sure", align::right},
+                {"second ms", align::right},
+                {"95 % sure", align::right}});
+    for (const auto& [r, places] : counted(found.other_costs)) {
+      const file_group &a = *r->first[0], &b = *r->second[0];
+      page.add({a.label, std::to_string(places), a.backend + " " + a.kernel, format_number("%.4f", a.cost_ms),
+                interval(a), format_number("%.4f", b.cost_ms), interval(b)});
+    }
+    text += heading("Run by the same kernels, at costs whose intervals do not meet") + page.text();
+  }
+  const std::size_t other = found.other_kernels.size();
+  std::string sentence = other == 0 ? "The same kernels run all " + std::to_string(found.same) + " groups"
+                                    : "The same kernels run " + std::to_string(found.same) +
+                                          (found.same == 1 ? " group" : " groups") + ", others run the nodes of " +
+                                          std::to_string(other) + (other == 1 ? " place" : " places");
+  return text + "\n" + wrap(sentence + ".", 0);
+}
+
+std::string totals_page(const comparison& found) {
+  table page({{"backend"},
+              {"groups", align::right},
+              {"", align::right},
+              {"nodes", align::right},
+              {"", align::right},
+              {"ms", align::right},
+              {"", align::right},
+              {"+ms", align::right}});
+  const auto add = [&](const std::string& name, const backend_total& a, const backend_total& b) {
+    page.add({name, std::to_string(a.groups), std::to_string(b.groups), std::to_string(a.nodes),
+              std::to_string(b.nodes), format_number("%.4f", a.cost_ms), format_number("%.4f", b.cost_ms),
+              difference(a.cost_ms, b.cost_ms, "%+.4f")});
+  };
+  both<backend_total> all;
+  for (const auto& [name, t] : found.totals) {
+    add(name, t.first, t.second);
+    for (std::size_t which = 0; which < 2; ++which) {
+      all[which].groups += t[which].groups;
+      all[which].nodes += t[which].nodes;
+    }
+  }
+  all.first.cost_ms = found.plan.first.cost_ms;
+  all.second.cost_ms = found.plan.second.cost_ms;
+  add("all", all.first, all.second);
+  return "\n" + page.text();
+}
+
+std::string runs_page(const comparison& found) {
+  if (found.runs.empty()) return "";
+  table page({{"end to end"}, {"first ms", align::right}, {"second ms", align::right}, {"ratio", align::right}});
+  const auto number = [](double ms) { return ms < 0 ? std::string("-") : format_number("%.3f", ms); };
+  for (const auto& [name, ms] : found.runs)
+    page.add({name, number(ms.first), number(ms.second),
+              ms.first > 0 && ms.second >= 0 ? format_number("%.3f", ms.second / ms.first) : ""});
+  return "\n" + page.text() +
+         wrap("Each plan's figures are of the time when it was made; collage bench compares now.", 0);
+}
+
+std::string certificate(const file_plan& p) {
+  return "its groups cost " + format_number("%.3f ms", p.cost_ms) + ", and no placement of its kernels less than " +
+         format_number("%.3f ms", p.made.lower_bound_ms) + " (origin: " + p.made.origin + ").";
+}
+
+}  // namespace
+
+int diff(const options& given) {
+  const comparison found(given.plan_file, given.other_plan_file);
+  if (given.json) {
+    print(c::to_text(to_json(found)));
+    return 0;
+  }
+  std::string page = wrap("first:  " + found.plan.first.file + ", " + title_of(found.plan.first.made), 8) +
+                     wrap("second: " + found.plan.second.file + ", " + title_of(found.plan.second.made), 8);
+  page += header_page(found) + groups_page(found) + totals_page(found) + runs_page(found);
+  page +=
+      "\n" + wrap("first:  " + certificate(found.plan.first), 8) + wrap("second: " + certificate(found.plan.second), 8);
+  print(page);
+  return 0;
+}
+
+}  // namespace program

@@ -1,0 +1,156 @@
+#include "missing_patterns.hpp"
+
+#include "backends.hpp"
+
+#include <collage/place/candidates.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/node_group.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <tuple>
+
+namespace program {
+
+namespace c = collage;
+
+namespace {
+
+using node_list = std::vector<std::uint32_t>;
+
+node_list sorted(node_list nodes) {
+  std::sort(nodes.begin(), nodes.end());
+  return nodes;
+}
+
+std::string kinds_of(const c::graph& network, const node_list& nodes) {
+  std::string text;
+  for (const std::uint32_t n : nodes) text += (text.empty() ? "" : "+") + std::string(network.node(n).kind->name);
+  return text;
+}
+
+class finder {
+ public:
+  explicit finder(const c::plan& made) : table_(backends()) {
+    for (const c::backend_entry& b : table_)
+      use_.push_back(std::any_of(made.backends.begin(), made.backends.end(),
+                                 [&](const c::plan_backend& used) { return used.name == b.name; }));
+  }
+
+  void visit(const c::graph& network, const c::placement& placed) {
+    const c::place_candidates found = c::find_candidates(network, table_, use_);
+    for (std::size_t b = 0; b < table_.size(); ++b) {
+      if (!use_[b]) continue;
+      std::set<node_list> joined;
+      std::vector<bool> covered(network.nodes().size());
+      for (const c::place_candidate& candidate : found.list) {
+        if (candidate.backend != b) continue;
+        const node_list& nodes = found.groups[candidate.group].nodes;
+        joined.insert(nodes);
+        for (const std::uint32_t n : nodes) covered[n] = true;
+      }
+      add_operators(network, placed, found, table_[b].name, covered);
+      add_fusions(network, placed, table_[b].name, joined);
+    }
+    for (const c::plan_group& g : placed.groups)
+      for (std::size_t i = 0; i < g.bodies.size(); ++i) visit(*network.bodies_of(g.nodes[0])[i], g.bodies[i]);
+  }
+
+  missing_patterns result() const {
+    missing_patterns all;
+    for (const auto& [key, m] : operators_) all.operators.push_back(m);
+    for (const auto& [key, m] : fusions_) all.fusions.push_back(m);
+    std::ranges::stable_sort(all.operators, std::ranges::greater{}, &missing_operator::cost_ms);
+    std::ranges::stable_sort(all.fusions, std::ranges::greater{}, &missing_fusion::cost_ms);
+    return all;
+  }
+
+ private:
+  /// What backends are asked about: views and control flow are the engine's.
+  static bool is_run(const c::plan_group& g) {
+    return g.backend != c::alias_backend && g.backend != c::control_backend;
+  }
+
+  void add_operators(const c::graph& network, const c::placement& placed, const c::place_candidates& found,
+                     const std::string& backend, const std::vector<bool>& covered) {
+    std::map<std::string, std::string> refused;  // by node
+    for (const c::place_refusal& r : found.refusals)
+      if (r.backend == backend) refused.emplace(r.where, r.reason);
+    for (const c::plan_group& g : placed.groups) {
+      if (!is_run(g)) continue;
+      std::set<missing_operator*> counted;  // a group counts once, however many of its nodes are alike
+      for (const std::uint32_t n : g.nodes) {
+        if (covered[n]) continue;
+        const auto refusal = refused.find(network.node_name(n));
+        const std::string reason = refusal == refused.end() ? "" : refusal->second;
+        const std::string kind = network.node(n).kind->name;
+        missing_operator& m = operators_[{backend, kind, reason}];
+        m.backend = backend;
+        m.kind = kind;
+        m.reason = reason;
+        ++m.nodes;
+        if (counted.insert(&m).second) m.cost_ms += g.cost_ms;
+      }
+    }
+  }
+
+  void add_fusions(const c::graph& network, const c::placement& placed, const std::string& backend,
+                   const std::set<node_list>& joined) {
+    std::vector<std::size_t> group_of(network.nodes().size());
+    for (std::size_t i = 0; i < placed.groups.size(); ++i)
+      for (const std::uint32_t n : placed.groups[i].nodes) group_of[n] = i;
+    for (const c::plan_group& first : placed.groups) {
+      if (first.backend != backend) continue;
+      const std::optional<std::size_t> reader = sole_reader(network, sorted(first.nodes), group_of);
+      if (!reader || placed.groups[*reader].backend != backend) continue;
+      const c::plan_group& second = placed.groups[*reader];
+      node_list both = first.nodes;
+      both.insert(both.end(), second.nodes.begin(), second.nodes.end());
+      if (joined.count(sorted(both)) != 0) continue;
+      const std::string a = kinds_of(network, first.nodes), b = kinds_of(network, second.nodes);
+      missing_fusion& m = fusions_[{backend, a, b}];
+      if (m.places++ == 0) {
+        m.backend = backend;
+        m.first = a;
+        m.second = b;
+        m.example = network.node_name(second.nodes.back());
+      }
+      m.cost_ms += first.cost_ms + second.cost_ms;
+    }
+  }
+
+  /// The one group that reads what these nodes compute; none where the user or several groups do.
+  static std::optional<std::size_t> sole_reader(const c::graph& network, const node_list& nodes,
+                                                const std::vector<std::size_t>& group_of) {
+    std::optional<std::size_t> reader;
+    for (const std::uint32_t v : c::group_of(network, nodes).outputs) {
+      if (network.at(v).is_output) return {};
+      for (const c::use& u : network.view().uses_of(v)) {
+        if (std::binary_search(nodes.begin(), nodes.end(), u.node)) continue;
+        if (reader && *reader != group_of[u.node]) return {};
+        reader = group_of[u.node];
+      }
+    }
+    return reader;
+  }
+
+  c::backend_table table_;
+  std::vector<bool> use_;
+  // By backend and what is missing.
+  std::map<std::tuple<std::string, std::string, std::string>, missing_operator> operators_;
+  std::map<std::tuple<std::string, std::string, std::string>, missing_fusion> fusions_;
+};
+
+}  // namespace
+
+missing_patterns find_missing_patterns(const c::graph& network, const c::plan& made) {
+  finder f(made);
+  f.visit(network, made.chosen);
+  return f.result();
+}
+
+}  // namespace program
