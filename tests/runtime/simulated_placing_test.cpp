@@ -1,0 +1,472 @@
+// Placing on simulated machines, where all times are exact: the same plan to the last byte, however often it is made,
+// whoever is killed while making it and whoever makes it at the same time; and as cheap as if everything were measured.
+#include <collage/error.hpp>
+#include <collage/io/file.hpp>
+#include <collage/io/json.hpp>
+#include <collage/io/plan_file.hpp>
+#include <collage/measure/store.hpp>
+#include <collage/place.hpp>
+#include <collage/run/plan.hpp>
+
+#include <gtest/gtest.h>
+
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "simulated_backends.hpp"
+
+extern char** environ;
+
+namespace {
+
+namespace c = collage;
+namespace fs = std::filesystem;
+using collage_test::simulated_machine;
+using collage_test::simulated_network;
+using collage_test::simulated_set;
+using collage_test::simulation;
+
+/// Sums of costs are added in different orders. What costs differ by is at least a tick.
+constexpr double rounding = 0.01 / simulated_machine::ticks_per_ms;
+
+std::string text_of(const c::plan& made, const c::graph& network) { return c::to_text(c::plan_to_json(made, network)); }
+
+/// A seed of its own for each run, which COLLAGE_SEED sets again.
+std::uint64_t fresh_seed() {
+  const char* text = std::getenv("COLLAGE_SEED");
+  const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
+  std::printf("COLLAGE_SEED=%llu\n", static_cast<unsigned long long>(seed));
+  return seed;
+}
+
+/// A folder of the test's own, in memory where there is such a place: what is tested is the death of processes.
+class simulated_placing : public testing::Test {
+ protected:
+  simulated_placing()
+      : folder_((::access("/dev/shm", W_OK | X_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path()) /
+                ("collage_simulated_" + std::to_string(::getpid()))) {
+    fs::create_directories(folder_);
+  }
+  ~simulated_placing() override {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+using simulated_placing_long = simulated_placing;
+
+// ---- Exact times ------------------------------------------------------------------------------------------------------
+
+TEST_F(simulated_placing, is_the_same_to_the_last_byte) {
+  std::size_t fused = 0;
+  std::set<std::string> who;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const c::graph network = simulated_network(seed, 16);
+    std::string first;
+    for (int turn = 0; turn < 2; ++turn) {
+      simulated_machine machine({.seed = seed, .stepped = seed % 2 == 0});
+      const c::plan made = c::place<simulated_set>(network, machine.options());
+      if (turn == 0) first = text_of(made, network);
+      else EXPECT_EQ(text_of(made, network), first) << "network " << seed;
+      for (const c::plan_group& g : made.chosen.groups) {
+        who.insert(g.backend);
+        fused += g.nodes.size() > 1;
+      }
+    }
+  }
+  EXPECT_EQ(who.size(), 3U);
+  EXPECT_GT(fused, 40U);  // and so fusing pays here and there
+}
+
+TEST_F(simulated_placing, what_is_predicted_is_what_it_takes) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const c::graph network = simulated_network(seed, 16);
+    simulated_machine machine({.seed = seed});
+    const c::plan made = c::place<simulated_set>(network, machine.options());
+    EXPECT_NEAR(made.runs[0].median_ms, made.chosen.cost_ms, rounding) << seed;
+    EXPECT_NEAR(made.first_cost_ms, made.chosen.cost_ms, rounding) << seed;
+    EXPECT_EQ(made.origin, "search") << seed;
+    double least = 1e300;
+    for (const c::placement& single : made.singles) least = std::min(least, single.cost_ms);
+    EXPECT_LE(made.chosen.cost_ms, least + rounding) << seed;
+  }
+}
+
+TEST_F(simulated_placing, neighbours_that_disturb_each_other_are_learnt_of) {
+  double before = 0, after = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const c::graph network = simulated_network(seed, 16);
+    simulated_machine machine({.seed = seed, .neighbour = 0.3});
+    const c::plan made = c::place<simulated_set>(network, machine.options());
+    const double took = made.runs[0].median_ms;
+    before += std::abs(made.first_cost_ms / took - 1);
+    after += std::abs(made.chosen.cost_ms / took - 1);
+    for (const c::plan_run& run : made.runs) EXPECT_GE(run.ratio, 0.99) << seed << ": " << run.name;
+  }
+  EXPECT_LT(after, before);
+  EXPECT_LT(after, 20 * 0.05);
+  std::printf("the sum of costs is off by %.1f %% at first and %.1f %% in the end\n", 5 * before, 5 * after);
+}
+
+/// What a placement takes on a machine that nothing disturbs.
+double undisturbed_ms(const c::graph& network, const c::placement& placed, const simulated_machine& machine) {
+  double ticks = 0;
+  for (const c::plan_group& g : placed.groups) {
+    std::vector<std::uint32_t> nodes = g.nodes;
+    std::ranges::sort(nodes);
+    ticks += static_cast<double>(machine.ticks_of(network, nodes, g.backend, g.pattern));
+  }
+  return ticks / simulated_machine::ticks_per_ms;
+}
+
+/// Networks are placed again and again while kernels take 2 % more or less, and for minutes four times as long.
+void place_under_noise(std::uint64_t networks, std::uint64_t times) {
+  double worst = 1, widest = 1, off = 0;
+  std::size_t equal = 0;
+  for (std::uint64_t seed = 0; seed < networks; ++seed) {
+    const c::graph network = simulated_network(seed, 16);
+    double best = 0;
+    {
+      simulated_machine machine({.seed = seed, .stepped = false});
+      c::place_options how = machine.options();
+      how.complete = true;
+      best = undisturbed_ms(network, c::place<simulated_set>(network, how).chosen, machine);
+    }
+    double least = 1e300, most = 0;
+    for (std::uint64_t noise = 0; noise < times; ++noise) {
+      simulated_machine machine({.seed = seed,
+                                 .stepped = false,
+                                 .noise_seed = noise,
+                                 .spread = 0.02,
+                                 .period_ms = noise % 2 == 0 ? 5000.0 : 1300.0,
+                                 .slow_ms = noise % 2 == 0 ? 1500.0 : 300.0});
+      c::place_options how = machine.options();
+      how.compare_s = 3;
+      const c::plan made = c::place<simulated_set>(network, how);
+      const double ms = undisturbed_ms(network, made.chosen, machine);
+      least = std::min(least, ms);
+      most = std::max(most, ms);
+      equal += ms <= best + rounding;
+      off += std::abs(made.chosen.cost_ms / ms - 1);
+    }
+    worst = std::max(worst, most / best);
+    widest = std::max(widest, most / least);
+  }
+  const auto all = static_cast<double>(networks * times);
+  EXPECT_LE(worst, 1.02);
+  EXPECT_LE(off / all, 0.05);
+  std::printf(
+      "%zu networks, %zu placings of each: apart by %.2f %% at most, dearer than the cheapest by %.2f %% at most, "
+      "%.1f %% of them are the cheapest; their costs are off by %.2f %% on average\n",
+      static_cast<std::size_t>(networks), static_cast<std::size_t>(times), 100 * (widest - 1), 100 * (worst - 1),
+      100 * static_cast<double>(equal) / all, 100 * off / all);
+}
+
+TEST_F(simulated_placing, noise_and_slow_minutes_change_little) { place_under_noise(3, 6); }
+TEST_F(simulated_placing_long, noise_and_slow_minutes_change_little) { place_under_noise(20, 20); }
+
+/// Part of what is known is forgotten: it alone is measured again, beside at most one of its group that is known.
+TEST_F(simulated_placing, what_a_store_lacks_is_measured_and_the_plan_is_the_same) {
+  std::mt19937_64 random(fresh_seed());
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const c::graph network = simulated_network(seed, 14);
+    simulated_machine machine({.seed = seed});
+    std::set<std::uint64_t> raced;
+    machine.on_race = [&](const collage_test::simulated_kernel& kernel) { raced.insert(kernel.name); };
+    c::place_options how = machine.options();
+    how.store = path(std::to_string(seed) + ".db");
+    const std::string first = text_of(c::place<simulated_set>(network, how), network);
+    const std::size_t all = raced.size();
+    for (const std::uint64_t part : {1U, 2U, 10U}) {
+      raced.clear();
+      std::set<std::uint64_t> forgotten;
+      std::set<std::vector<std::uint64_t>> groups;
+      {
+        c::cost_store store(how.store);
+        EXPECT_EQ(store.list().size(), all);
+        for (const c::stored_entry& e : store.list()) {
+          if (random() % part != 0) continue;
+          EXPECT_EQ(store.remove({.text = e.id}).costs, 1U);
+          forgotten.insert(simulated_machine::name_of(e.key.computes, e.key.backend, e.key.pattern));
+          groups.insert(e.key.computes);
+        }
+      }
+      EXPECT_EQ(text_of(c::place<simulated_set>(network, how), network), first) << seed;
+      EXPECT_TRUE(std::ranges::includes(raced, forgotten)) << seed;
+      EXPECT_LE(raced.size(), forgotten.size() + groups.size()) << seed;
+    }
+    c::place_report report;
+    how.report = &report;
+    EXPECT_EQ(text_of(c::place<simulated_set>(network, how), network), first) << seed;
+    EXPECT_EQ(report.measured, 0U) << seed;
+  }
+}
+
+// ---- What is not measured ---------------------------------------------------------------------------------------------
+
+/// Where no group is cheaper than docs/measuring.md says of what is not measured, leaving it out costs nothing.
+void lazy_is_complete(std::uint64_t seed, std::size_t networks) {
+  std::size_t skipped = 0, distinct = 0, compared = 0, dearer = 0;
+  double most = 1;
+  for (std::uint64_t i = 0; i < networks; ++i) {
+    const bool is_bounded = i % 8 != 7;
+    const c::graph network = simulated_network(seed + i, 6 + (seed + i) % 14);
+    simulated_machine machine({.seed = seed + i, .bounded = is_bounded});
+    c::place_report report;
+    c::place_options how = machine.options();
+    how.report = &report;
+    const c::plan lazy = c::place<simulated_set>(network, how);
+    how.complete = true;
+    c::place_report all;
+    how.report = &all;
+    const c::plan complete = c::place<simulated_set>(network, how);
+    ASSERT_EQ(all.skipped, 0U) << seed + i;
+    ASSERT_EQ(all.measured + all.refused, all.distinct) << seed + i;
+    skipped += report.skipped;
+    distinct += report.distinct;
+    if (is_bounded) {
+      ++compared;
+      ASSERT_NEAR(lazy.first_cost_ms, complete.first_cost_ms, rounding) << seed + i;
+      ASSERT_NEAR(lazy.chosen.cost_ms, complete.chosen.cost_ms, rounding) << seed + i;
+    } else {
+      ASSERT_GE(lazy.first_cost_ms, complete.first_cost_ms - rounding) << seed + i;
+      dearer += lazy.first_cost_ms > complete.first_cost_ms + rounding;
+      most = std::max(most, lazy.first_cost_ms / complete.first_cost_ms);
+    }
+  }
+  std::printf(
+      "%zu networks within the bounds: each placement costs what it does when everything is measured.\n"
+      "%zu networks beyond them: %zu placements are dearer, by %.1f %% at most. %zu of %zu candidates were skipped (%.1f "
+      "%%).\n",
+      compared, networks - compared, dearer, 100 * (most - 1), skipped, distinct,
+      100.0 * static_cast<double>(skipped) / static_cast<double>(distinct));
+  EXPECT_GT(skipped, 0U);
+}
+
+TEST_F(simulated_placing, costs_the_same_as_if_everything_were_measured) { lazy_is_complete(fresh_seed(), 100); }
+TEST_F(simulated_placing_long, costs_the_same_as_if_everything_were_measured) { lazy_is_complete(fresh_seed(), 2000); }
+
+// ---- Processes that are killed, and several at once --------------------------------------------------------------------
+
+/// Another process. Killed when this is destroyed.
+class process {
+ public:
+  explicit process(std::vector<std::string> words) {
+    std::vector<char*> arguments;
+    for (std::string& w : words) arguments.push_back(w.data());
+    arguments.push_back(nullptr);
+    posix_spawn_file_actions_t files;
+    posix_spawn_file_actions_init(&files);
+    posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+    const int failed = ::posix_spawn(&id_, words[0].c_str(), &files, nullptr, arguments.data(), environ);
+    posix_spawn_file_actions_destroy(&files);
+    if (failed != 0) throw std::runtime_error(words[0] + " cannot be started");
+  }
+  process(process&& other) noexcept : id_(std::exchange(other.id_, 0)) {}
+  process& operator=(process&&) = delete;
+  ~process() {
+    if (id_ > 0) (void)die();
+  }
+  /// Its exit status, or 1000 and the signal that ended it.
+  int end() {
+    int status = 0;
+    while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {}
+    id_ = 0;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+  }
+  int die() {
+    ::kill(id_, SIGKILL);
+    return end();
+  }
+
+ private:
+  pid_t id_ = 0;
+};
+
+void sleep_ms(double ms) { std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(ms)); }
+
+/// A kernel, and what it computes.
+using kernel_name = std::pair<std::uint64_t, std::uint64_t>;
+
+/// The races that began, in the order in which processes told of them.
+std::vector<kernel_name> races_in(const std::string& log) {
+  std::vector<kernel_name> list;
+  std::ifstream file(log);
+  for (std::string kernel, computes; file >> kernel >> computes;)
+    list.emplace_back(std::stoull(kernel, nullptr, 16), std::stoull(computes, nullptr, 16));
+  return list;
+}
+
+std::map<std::string, c::stored_cost> costs_in(const std::string& store) {
+  std::map<std::string, c::stored_cost> all;
+  if (!fs::exists(store)) return all;
+  for (c::stored_entry& e : c::cost_store(store).list())
+    if (e.key.backend != "machine") all.emplace(e.id, std::move(e.cost));  // how fast that is may be found out again
+  return all;
+}
+std::set<std::uint64_t> kernels_in(const std::string& store) {
+  std::set<std::uint64_t> all;
+  if (!fs::exists(store)) return all;
+  for (const c::stored_entry& e : c::cost_store(store).list())
+    all.insert(simulated_machine::name_of(e.key.computes, e.key.backend, e.key.pattern));
+  return all;
+}
+
+void expect_sound(const std::string& store) {
+  const c::store_report report = c::cost_store(store).check();
+  EXPECT_EQ(report.problems, std::vector<std::string>{});
+  EXPECT_EQ(report.damaged, 0U);
+}
+
+#ifdef COLLAGE_SIMULATED_PLACE
+
+std::vector<std::string> placing(std::uint64_t network, const std::string& store, const std::string& plan,
+                                 const std::string& log) {
+  return {COLLAGE_SIMULATED_PLACE, std::to_string(network), "20", store, plan, log};
+}
+
+/// Starts and kills until so many were killed, each network until its plan is there.
+void kill_while_placing(const std::string& folder, std::size_t kills) {
+  const std::uint64_t seed = fresh_seed();
+  std::mt19937_64 random(seed);
+  std::size_t killed = 0, networks = 0, repeated = 0, lost = 0, hit = 0;
+  for (std::uint64_t network = seed; killed < kills; ++network, ++networks) {
+    const std::string name = folder + "/" + std::to_string(network) + ".";
+    const std::string store = name + "db", plan = name + "plan", log = name + "log", calm = name + "calm.";
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_EQ(process(placing(network, calm + "db", calm + "plan", calm + "log")).end(), 0);
+    const double took_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    for (bool is_done = false; !is_done;) {
+      const std::set<std::uint64_t> before = kernels_in(store);
+      const std::size_t races = races_in(log).size();
+      process placer(placing(network, store, plan, log));
+      if (killed < kills) {
+        sleep_ms(std::min(took_ms, 500.0) * std::uniform_real_distribution<double>(0.2, 0.9)(random));
+        const int end = placer.die();
+        is_done = end == 0;
+        killed += !is_done;
+        ASSERT_TRUE(end == 0 || end == 1000 + SIGKILL) << end;
+      } else {
+        ASSERT_EQ(placer.end(), 0);
+        is_done = true;
+      }
+      // What the store has is not measured again, but for one kernel of a group whose others are not there. What was
+      // measured is in the store, but for the group under way.
+      const std::set<std::uint64_t> after = kernels_in(store);
+      const std::vector<kernel_name> all = races_in(log);
+      std::set<std::uint64_t> under_way;
+      std::size_t again = 0;
+      for (std::size_t i = races; i < all.size(); ++i) {
+        again += before.count(all[i].first);
+        if (after.count(all[i].first) == 0) under_way.insert(all[i].second);
+      }
+      EXPECT_LE(again, 1U);
+      EXPECT_LE(under_way.size(), is_done ? 0U : 1U);
+      EXPECT_TRUE(std::ranges::includes(after, before));
+      repeated += again;
+      lost += under_way.size();
+      hit += !is_done && all.size() > races;
+    }
+    EXPECT_EQ(c::read_file(plan), c::read_file(calm + "plan")) << "network " << network;
+    expect_sound(store);
+    EXPECT_EQ(kernels_in(store), kernels_in(calm + "db"));
+    // Once more: everything is known.
+    const std::size_t races = races_in(log).size();
+    ASSERT_EQ(process(placing(network, store, plan, log)).end(), 0);
+    EXPECT_EQ(races_in(log).size(), races);
+    EXPECT_EQ(c::read_file(plan), c::read_file(calm + "plan")) << "network " << network;
+  }
+  std::printf(
+      "%zu killed, %zu of them while or after measuring, over %zu networks: %zu groups under way were lost, %zu "
+      "kernels ran again beside others of their group\n",
+      killed, hit, networks, lost, repeated);
+}
+
+TEST_F(simulated_placing, is_killed_and_goes_on) { kill_while_placing(folder_.string(), 20); }
+TEST_F(simulated_placing_long, is_killed_and_goes_on) { kill_while_placing(folder_.string(), 200); }
+
+TEST_F(simulated_placing, four_processes_share_what_they_measure) {
+  const std::uint64_t seed = fresh_seed();
+  for (std::uint64_t network = seed; network < seed + 3; ++network) {
+    const std::string name = path(std::to_string(network)) + ".";
+    ASSERT_EQ(process(placing(network, name + "alone.db", name + "alone.plan", name + "alone.log")).end(), 0);
+    std::vector<process> all;
+    for (int i = 0; i < 4; ++i)
+      all.emplace_back(placing(network, name + "db", name + std::to_string(i) + ".plan", name + "log"));
+    for (process& one : all) EXPECT_EQ(one.end(), 0);
+    for (int i = 0; i < 4; ++i)
+      EXPECT_EQ(c::read_file(name + std::to_string(i) + ".plan"), c::read_file(name + "alone.plan"));
+    expect_sound(name + "db");
+    EXPECT_EQ(kernels_in(name + "db"), kernels_in(name + "alone.db"));
+    // Every kernel was measured by one of them, and by no other.
+    std::map<std::uint64_t, int> count;
+    for (const kernel_name& race : races_in(name + "log")) ++count[race.first];
+    EXPECT_EQ(count.size(), kernels_in(name + "db").size());
+    for (const auto& [kernel, times] : count) EXPECT_EQ(times, 1);
+  }
+}
+
+#endif
+#ifdef COLLAGE_PROGRAM
+
+/// The program itself, its workers and its real times: what was in the store stays there as it was.
+void kill_while_tuning(const std::string& folder, int kills) {
+  std::mt19937_64 random(fresh_seed());
+  const std::string store = folder + "/costs.db";
+  std::size_t most = 0;
+  for (int i = 0; i < kills; ++i) {
+    const std::map<std::string, c::stored_cost> before = costs_in(store);
+    process tuning({COLLAGE_PROGRAM, "tune", i % 2 == 0 ? "zoo:mobilenet-v2" : "zoo:bert-paper", "--store", store,
+                    "--plan", folder + "/plan.json", "--quiet"});
+    // On a busy machine it first waits for a better moment: most kills are put off until something was measured.
+    const bool waits = i % 3 != 2;
+    for (int turn = 0; waits && turn < 600 && costs_in(store).size() <= before.size(); ++turn) sleep_ms(100);
+    sleep_ms(std::uniform_real_distribution<double>(0, 1500)(random));
+    (void)tuning.die();
+    if (fs::exists(store)) { EXPECT_EQ(process({COLLAGE_PROGRAM, "store", "check", "--store", store}).end(), 0); }
+    const std::map<std::string, c::stored_cost> after = costs_in(store);
+    for (const auto& [id, cost] : before) {
+      const auto now = after.find(id);
+      ASSERT_TRUE(now != after.end()) << cost.label;
+      EXPECT_EQ(now->second, cost) << cost.label;
+    }
+    most = after.size();
+  }
+  EXPECT_GT(most, 0U);
+  std::printf("%d killed; the store has %zu costs\n", kills, most);
+}
+
+TEST_F(simulated_placing, the_program_is_killed_and_its_store_is_sound) { kill_while_tuning(folder_.string(), 3); }
+TEST_F(simulated_placing_long, the_program_is_killed_and_its_store_is_sound) {
+  kill_while_tuning(folder_.string(), 50);
+}
+
+#endif
+
+}  // namespace
