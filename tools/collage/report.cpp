@@ -128,7 +128,7 @@ std::string certificate_text(const c::plan& made) {
            format_number(" (gap %.1f %%).", gap);
   if (gap < 1e-3) return text + "the search proved that no placement of these kernels costs less.";
   return text + "the search proved that no placement of these kernels costs less than " + least +
-         format_number(" (gap %.1f %%), and end to end none that it found was surely faster.", gap);
+         format_number(" (gap %.1f %%)", gap) + ", and end to end none that it found was surely faster.";
 }
 
 std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& nodes) {

@@ -712,7 +712,7 @@ class placer {
   void describe(plan& made, const search_result& last) const {
     made.lower_bound_ms = last.found.lower_bound_ms;
     made.optimal = last.found.optimal;
-    explain_groups(made, last);
+    explain_groups(made);
   }
 
   /// Whether a run may take any time: a loop ends by its data, and random ones may never end it.
@@ -913,23 +913,37 @@ class placer {
 
   /// For each group of the plan: what the best placement without it would cost, who would run its nodes, and in words why it
   /// was chosen. Networks whose searches take long get this for as many groups as a count of transitions allows.
-  void explain_groups(plan& made, const search_result& last) const {
+  void explain_groups(plan& made) const {
     std::size_t tried = 0;
     const auto who = candidates_in(made.chosen);
     std::size_t at = 0;
-    const bool is_searched = made.origin == "search" && same_steps(made.chosen, to_placement("plan", last));
-    const search_result known = to_problem(false, &cost_book::cost_of);  // without doubts
+    if (made.origin != "search") {
+      for (plan_group& g : made.chosen.groups)
+        if (g.backend != alias_backend) g.why = "part of the placement that ran fastest end to end";
+      return;
+    }
+    search_result known = to_problem(false, &cost_book::cost_of);  // without doubts
+    known.found = search::exact(known.problem);
+    std::vector<bool> is_best(candidates_.list.size());
+    for (const std::uint32_t chosen : known.found.chosen)
+      if (known.who[chosen] < control_mark) is_best[known.who[chosen]] = true;
     for (plan_group& g : made.chosen.groups) {
       if (g.backend == alias_backend) continue;
       const auto candidate = who[at++];
       if (!candidate) continue;
       constexpr std::size_t most_transitions = 500'000;  // by count: the same plan has the same explanations
-      if (is_searched && tried < most_transitions) tried += find_instead(g, *candidate, known, made.chosen.cost_ms);
-      g.why = is_searched ? why_chosen(g) : "part of the placement that ran fastest end to end";
+      if (!is_best[*candidate]) {
+        tell_instead(g, *candidate, known);
+        g.regret_ms = 0;
+        g.why = "with " + g.instead + " the costs say less, by so little that runs do not tell";
+        continue;
+      }
+      if (tried < most_transitions) tried += find_instead(g, *candidate, known);
+      g.why = why_chosen(g);
     }
   }
   /// Answers how many transitions the search took.
-  std::size_t find_instead(plan_group& g, std::uint32_t candidate, const search_result& known, double cost_ms) const {
+  std::size_t find_instead(plan_group& g, std::uint32_t candidate, const search_result& known) const {
     search_result without;
     without.problem = known.problem;
     without.problem.candidates.clear();
@@ -941,17 +955,21 @@ class placer {
     if (!search::uncovered(without.problem).empty()) return 0;
     without.found = search::exact(without.problem, {.states = 20000});
     if (!without.found.optimal) return without.found.transitions;
-    g.regret_ms = std::max(0.0, without.found.cost_ms - cost_ms);
+    g.regret_ms = std::max(0.0, without.found.cost_ms - known.found.cost_ms);
+    tell_instead(g, candidate, without);
+    return without.found.transitions;
+  }
+  /// Who runs a group's nodes in another placement.
+  void tell_instead(plan_group& g, std::uint32_t candidate, const search_result& other) const {
     const search::node_set mine(candidates_.groups[candidates_.list[candidate].group].nodes);
-    for (const std::uint32_t chosen : without.found.chosen) {
-      if (!without.problem.candidates[chosen].nodes.intersects(mine) || without.who[chosen] >= control_mark) continue;
-      const place_candidate& c = candidates_.list[without.who[chosen]];
+    for (const std::uint32_t chosen : other.found.chosen) {
+      if (!other.problem.candidates[chosen].nodes.intersects(mine) || other.who[chosen] >= control_mark) continue;
+      const place_candidate& c = candidates_.list[other.who[chosen]];
       std::string kinds;
       for (const std::uint32_t n : candidates_.groups[c.group].nodes)
         kinds += (kinds.empty() ? "" : "+") + std::string(network_.node(n).kind->name);
       g.instead += (g.instead.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " " + kinds;
     }
-    return without.found.transitions;
   }
   static std::string why_chosen(const plan_group& g) {
     if (g.regret_ms < 0) return "no other kernel runs these nodes";
