@@ -18,7 +18,7 @@
 #include <collage/measure/time_source.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
-#include <collage/place/impl/fixed_work.hpp>
+#include <collage/place/monitor.hpp>
 #include <collage/place/worker.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
@@ -375,7 +375,7 @@ network_figures figures_of(const std::string& name, const settings& given) {
   out.plans = plans.size();
   out.predicted = prediction_of(plans);
   if (given.only_predictions || plans.empty()) return out;
-  c::drift_monitor monitor{c::detail::fixed_work(given.threads)};
+  c::drift_monitor monitor = c::watch_machine(given.threads);
   compare_times(network, plans, given, monitor, out);
   compare_groups(network, plans, given, monitor, out);
   return out;

@@ -7,6 +7,7 @@
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
 #include <collage/place/compare.hpp>
+#include <collage/place/monitor.hpp>
 
 #include <memory>
 #include <vector>
@@ -37,8 +38,10 @@ int bench(const options& given) {
   progress_line line(given.quiet);
   line.show("running " + std::to_string(all.size()) + " placements in turns for about " +
             format_number("%.0f s", given.seconds));
-  const std::vector<c::plan_run> runs = c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds,
-                                                              given.seed, std::make_shared<c::packed_weights>());
+  c::drift_monitor monitor = c::watch_machine(p.made.threads);
+  const std::vector<c::plan_run> runs =
+      c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds, given.seed,
+                            std::make_shared<c::packed_weights>(), &monitor);
   line.clear();
   if (!given.quiet) {
     note_spread(runs);

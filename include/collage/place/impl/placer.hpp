@@ -1,4 +1,4 @@
-// Definitions of place.hpp: include it in exactly one file.
+// Definitions of place.hpp and place/monitor.hpp: include it in exactly one file.
 #pragma once
 
 #include <algorithm>
@@ -18,6 +18,7 @@
 #include <collage/place/impl/kept_costs.hpp>
 #include <collage/place/impl/worker_client.hpp>
 #include <collage/place/measuring.hpp>
+#include <collage/place/monitor.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/search/alternatives.hpp>
@@ -1003,6 +1004,10 @@ class placer {
 
 }  // namespace
 }  // namespace detail
+
+drift_monitor watch_machine(int threads, const drift_options& options) {
+  return drift_monitor(detail::fixed_work(threads), options);
+}
 
 plan place(const graph& network, backend_table backends, const place_options& options) {
   check_contents(network);
