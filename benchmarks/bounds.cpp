@@ -11,7 +11,6 @@
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/worker.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
@@ -135,12 +134,4 @@ int measure(int count, const char* const* words) {
 
 }  // namespace
 
-int main(int count, char** words) {
-  if (c::worker<all_backends>(count, words)) return 0;
-  try {
-    return measure(count, words);
-  } catch (const c::error& e) {
-    std::fprintf(stderr, "bounds: %s\n", e.what());
-    return 1;
-  }
-}
+int main(int count, char** words) { return benchmarks::run("bounds", measure, count, words); }

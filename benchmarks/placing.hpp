@@ -10,10 +10,12 @@
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/pass/optimise.hpp>
+#include <collage/place/worker.hpp>
 #include <collage/zoo/all.hpp>
 
 #include <charconv>
 #include <cstddef>
+#include <cstdio>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -79,5 +81,16 @@ class command_line {
  private:
   std::vector<std::string> words_;
 };
+
+/// The whole of main: measures in workers, and tells errors as the program does.
+inline int run(const char* name, int (*measure)(int, const char* const*), int count, char** words) {
+  if (c::worker<all_backends>(count, words)) return 0;
+  try {
+    return measure(count, words);
+  } catch (const c::error& e) {
+    std::fprintf(stderr, "%s: %s\n", name, e.what());
+    return e.exit_code();
+  }
+}
 
 }  // namespace benchmarks

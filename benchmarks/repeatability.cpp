@@ -19,7 +19,6 @@
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/monitor.hpp>
-#include <collage/place/worker.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
@@ -483,12 +482,4 @@ int measure(int count, const char* const* words) {
 
 }  // namespace
 
-int main(int count, char** words) {
-  if (c::worker<all_backends>(count, words)) return 0;
-  try {
-    return measure(count, words);
-  } catch (const c::error& e) {
-    std::fprintf(stderr, "repeatability: %s\n", e.what());
-    return 1;
-  }
-}
+int main(int count, char** words) { return benchmarks::run("repeatability", measure, count, words); }

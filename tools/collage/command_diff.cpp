@@ -73,12 +73,12 @@ void read_groups(const c::json_place& from, const std::string& prefix, const std
 
 file_plan read(const std::string& file) {
   const c::json from = c::read_plan_file(file);
-  const c::json_place top(from, file, "place the network again and save the plan anew");
+  const c::json_place top(from, file, c::detail::new_plan);
   file_plan p;
   p.file = file;
   p.fingerprint = top["fingerprint"].text();
   p.made.network = top["network"].text();
-  p.made.threads = static_cast<int>(top["threads"].natural(1, 1024));
+  p.made.threads = static_cast<int>(top["threads"].natural(1, c::detail::most_threads));
   p.made.precision = top["precision"].text();
   p.made.processor = top["processor"].text();
   const c::json_place backends = top["backends"];
@@ -198,12 +198,12 @@ struct comparison {
         for (const std::string& n : g.nodes)
           if (!group_of[which].emplace(n, &g).second)
             throw c::error(c::error_kind::invalid_argument, "runs node " + n + " twice, in " + g.label,
-                           plan[which].file, "place the network again and save the plan anew");
+                           plan[which].file, c::detail::new_plan);
     for (std::size_t which = 0; which < 2; ++which)
       for (const auto& [node, g] : group_of[which])
         if (group_of[1 - which].count(node) == 0)
           throw c::error(c::error_kind::invalid_argument, "does not run node " + node + ", in " + g->label,
-                         plan[1 - which].file, "place the network again and save the plan anew");
+                         plan[1 - which].file, c::detail::new_plan);
 
     std::map<const file_group*, bool> seen;
     for (const file_group& start : plan.first.groups) {
