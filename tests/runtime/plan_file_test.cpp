@@ -70,7 +70,8 @@ c::plan example(const c::graph& g) {
   p.fingerprint = g.fingerprint();
   p.threads = 3;
   p.precision = "fp32";
-  p.processor = "some processor";
+  p.processor = "some processor", .waiting = "spin 300";
+  p.waiting = "spin 300";
   p.backends = {{"one", "1.2.3", "details of one"}, {"two", "", ""}};
   p.chosen.name = "plan";
   p.chosen.cost_ms = 0.625;
@@ -171,6 +172,7 @@ TEST_F(plan_file, holds_everything) {
   EXPECT_EQ(before.threads, after.threads);
   EXPECT_EQ(before.precision, after.precision);
   EXPECT_EQ(before.processor, after.processor);
+  EXPECT_EQ(before.waiting, after.waiting);
   ASSERT_EQ(before.backends.size(), after.backends.size());
   for (std::size_t i = 0; i < before.backends.size(); ++i) {
     EXPECT_EQ(before.backends[i].name, after.backends[i].name);
@@ -231,7 +233,7 @@ TEST_F(plan_file, refuses_files_that_are_no_plans) {
   refused("{}", "is not a plan");
   refused("{\"format\": 3}", "is not a plan");
   refused("{\"format\": \"collage plan\"}", "version is missing");
-  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 3");
+  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 4");
   refused("{\"format\": \"collage plan\", \"version\": 3, \"version\": 3}", "has an object with two members version");
   refused("{\"format\": \"collage plan\", \"version\": 3, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
   refused("{\"format\": \"collage plan\", \"version\": \"1\"}", "version is not a whole number");
@@ -393,7 +395,7 @@ TEST(plan_fit, only_where_it_was_made) {
   using kind = c::plan_misfit::kind;
   const c::graph g = network();
   c::plan p = example(g);
-  c::plan_fit_options here{.threads = 3, .precision = "fp32", .processor = "some processor"};
+  c::plan_fit_options here{.threads = 3, .precision = "fp32", .processor = "some processor", .waiting = "spin 300"};
   std::vector<c::backend_entry> table = {backend_here("two", two_here), backend_here("three", lost),
                                          backend_here("one", one_here)};
   const auto fits = [&] {
@@ -433,7 +435,16 @@ TEST(plan_fit, only_where_it_was_made) {
       "was measured on some processor, and this is another processor, of which its costs say nothing; place the network "
       "again here",
       g);
-  here = {.processor = "some processor"};
+  here.processor = "some processor";
+  here.waiting = "passive";
+  refused(kind::waiting,
+          "was measured with waiting policy spin 300, and here it is waiting policy passive, which can take twice as long or "
+          "half; start the program with GOMP_SPINCOUNT=300, or place the network again",
+          g);
+  p.threads = 1;  // nobody waits
+  EXPECT_TRUE(fits());
+  p.threads = 3;
+  here = {.processor = "some processor", .waiting = "spin 300"};
   EXPECT_TRUE(c::misfit_of(p, g, table, {}));  // by default, the processor that this is
 
   const struct {
@@ -485,8 +496,8 @@ TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
   c::plan p = example(g);
   p.backends.push_back({"three", "3", ""});
   const std::vector<c::backend_entry> table = {backend_here("one", one_here), backend_here("two", two_here)};
-  EXPECT_FALSE(c::misfit_of(p, g, table, {.processor = "some processor"}));
-  const auto wrong = c::misfit_of(p, g, table, {.processor = "some processor", .all_backends = true});
+  EXPECT_FALSE(c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300"}));
+  const auto wrong = c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300", .all_backends = true});
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->what, "needs backend three, which is not in this program's set");
   // What runs inside a branch is run as well.
@@ -494,7 +505,7 @@ TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
   body.groups.resize(1);
   body.groups[0].backend = "three";
   p.chosen.groups[2].bodies = {body};
-  EXPECT_TRUE(c::misfit_of(p, g, table, {.processor = "some processor"}));
+  EXPECT_TRUE(c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300"}));
 }
 
 using portable_set = c::backend_set<c::portable>;

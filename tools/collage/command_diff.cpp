@@ -81,6 +81,7 @@ file_plan read(const std::string& file) {
   p.made.threads = static_cast<int>(top["threads"].natural(1, c::detail::most_threads));
   p.made.precision = top["precision"].text();
   p.made.processor = top["processor"].text();
+  p.made.waiting = top["waiting"].text();
   const c::json_place backends = top["backends"];
   for (std::size_t i = 0; i < backends.size(); ++i)
     p.made.backends.push_back(
@@ -170,6 +171,7 @@ struct comparison {
     add("threads", std::to_string(a.threads), std::to_string(b.threads));
     add("precision", a.precision, b.precision);
     add("processor", a.processor, b.processor);
+    add("waiting", a.waiting, b.waiting);
     const auto find = [](const c::plan& in, const std::string& name) {
       const auto at = std::ranges::find(in.backends, name, &c::plan_backend::name);
       return at == in.backends.end() ? c::plan_backend{name, "not there", "not there"} : *at;

@@ -25,7 +25,7 @@
 namespace collage::inline v0 {
 
 /// The version of the file format; readers take this one alone.
-inline constexpr std::uint64_t plan_file_version = 3;
+inline constexpr std::uint64_t plan_file_version = 4;
 
 namespace detail {
 
@@ -226,6 +226,7 @@ inline json plan_to_json(const plan& made, const graph& network) {
           {"threads", static_cast<std::uint64_t>(made.threads)},
           {"precision", made.precision},
           {"processor", made.processor},
+          {"waiting", made.waiting},
           {"backends", backends},
           {"origin", made.origin},
           {"lower_bound_ms", rounded(made.lower_bound_ms)},
@@ -273,6 +274,7 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   made.threads = static_cast<int>(top["threads"].natural(1, detail::most_threads));
   made.precision = top["precision"].text();
   made.processor = top["processor"].text();
+  made.waiting = top["waiting"].text();
   const json_place backends = top["backends"];
   for (std::size_t i = 0; i < backends.size(); ++i) {
     const json_place b = backends[i];

@@ -75,6 +75,7 @@ struct plan {
   int threads = 1;
   std::string precision = "fp32";
   std::string processor;
+  std::string waiting;  ///< how threads waited for work when it was measured, as waiting_policy() says; empty: not known
   std::vector<plan_backend> backends;
   placement chosen;
   std::vector<placement> singles;

@@ -21,6 +21,7 @@ struct plan_fit_options {
   int threads = 0;                           ///< it will run with so many; 0: as many as it was made for
   std::string precision = "fp32";            ///< that is asked for
   std::string processor = processor_name();  ///< that it will run on
+  std::string waiting = waiting_policy();    ///< how threads will wait for work; matters where there are several
   /// true: every backend that it was chosen from and compared with has to fit; false: those that run something in it.
   bool all_backends = false;
   /// true: a library may have another version than the plan was made with, and its adapter may say other details of it. Then
@@ -30,7 +31,15 @@ struct plan_fit_options {
 
 /// The first thing in which a plan does not fit.
 struct plan_misfit {
-  enum class kind : std::uint8_t { network, precision, threads, processor, backend, version } of = kind::network;
+  enum class kind : std::uint8_t {
+    network,
+    precision,
+    threads,
+    processor,
+    waiting,
+    backend,
+    version
+  } of = kind::network;
   std::string what;    ///< as it follows the plan's name: "was made with onednn 3.2.0, and 3.3.0 is here"
   std::string remedy;  ///< what to do
 };
@@ -47,6 +56,16 @@ inline void add_backends_of(const placement& p, std::set<std::string>& to) {
 
 inline std::string count_of_threads(int threads) {
   return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
+}
+
+/// How threads wait, in words; and what has to be set for it before a program starts.
+inline std::string waiting_sentence(const std::string& policy) {
+  return policy == "default" ? "the default waiting policy" : "waiting policy " + policy;
+}
+inline std::string waiting_setting(const std::string& policy) {
+  if (policy == "default") return "neither OMP_WAIT_POLICY nor GOMP_SPINCOUNT set";
+  if (policy.starts_with("spin ")) return "GOMP_SPINCOUNT=" + policy.substr(5);
+  return "OMP_WAIT_POLICY=" + policy;
 }
 
 /// What is said of a backend that has changed; empty where it has not.
@@ -82,6 +101,11 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
         kind::processor,
         "was measured on " + made.processor + ", and this is " + options.processor + ", of which its costs say nothing",
         again + " here"};
+  if (made.threads > 1 && !made.waiting.empty() && made.waiting != options.waiting)
+    return plan_misfit{kind::waiting,
+                       "was measured with " + detail::waiting_sentence(made.waiting) + ", and here it is " +
+                           detail::waiting_sentence(options.waiting) + ", which can take twice as long or half",
+                       "start the program with " + detail::waiting_setting(made.waiting) + ", or " + again};
 
   std::set<std::string> wanted;
   detail::add_backends_of(made.chosen, wanted);
@@ -110,8 +134,8 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   return {};
 }
 
-/// Throws one sentence where a plan does not fit: another network, precision, number of threads or processor, a backend that
-/// is missing, a library of another version. `where` names the plan, as its file.
+/// Throws one sentence where a plan does not fit: another network, precision, number of threads, processor or waiting
+/// policy, a backend that is missing, a library of another version. `where` names the plan, as its file.
 inline void check_plan_fits(const plan& made, const graph& network, backend_table backends,
                             const plan_fit_options& options = {}, const std::string& where = "plan") {
   if (const std::optional<plan_misfit> wrong = misfit_of(made, network, backends, options))

@@ -1,7 +1,9 @@
-// What this machine is, as far as costs depend on it.
+// What this machine and this process are, as far as costs depend on them.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
 #include <fstream>
 #include <string>
 #include <thread>
@@ -27,5 +29,18 @@ inline std::string processor_name() {
 
 /// How many threads this process may use.
 inline int available_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+
+/// How threads of the OpenMP team wait for work: "default", "active" or "passive", or "spin N" where GOMP_SPINCOUNT says how
+/// often they look before they sleep. The environment decides before libgomp is loaded, and nothing afterwards can.
+inline std::string waiting_policy() {
+  if (const char* spins = std::getenv("GOMP_SPINCOUNT"); spins != nullptr && *spins != '\0')
+    return std::string("spin ") + spins;
+  const char* found = std::getenv("OMP_WAIT_POLICY");
+  if (found == nullptr || *found == '\0') return "default";
+  std::string policy = found;
+  for (char& c : policy)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return policy;
+}
 
 }  // namespace collage::inline v0

@@ -33,8 +33,7 @@ class kept_costs {
              const std::vector<bool>& use, int threads)
       : store_(path), network_(network), backends_(backends), candidates_(candidates), threads_(threads) {
     machine_ = processor_name();
-    const char* policy = std::getenv("OMP_WAIT_POLICY");
-    waiting_ = policy != nullptr ? policy : "default";
+    waiting_ = waiting_policy();
     for (std::uint32_t b = 0; b < backends.size(); ++b) {
       const probe_result found = backends[b].probe();
       libraries_.push_back(std::string(found.version) + (found.details[0] != '\0' ? "; " : "") + found.details);

@@ -108,6 +108,7 @@ class placer {
     made.fingerprint = network_.fingerprint();
     made.threads = threads_;
     made.processor = processor_name();
+    made.waiting = waiting_policy();
     for (std::uint32_t b = 0; b < backends_.size(); ++b) {
       if (!use_[b]) continue;
       const probe_result found = backends_[b].probe();
