@@ -1,6 +1,6 @@
 # Looks for the third parties. A missing optional one is a smaller build and one sentence, unless it was asked for.
 #
-# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, STACKED, PLACE, IO and ONNX.
+# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, OPENVINO, STACKED, PLACE, IO and ONNX.
 
 # OpenMP is not optional: all host code shares one team of threads.
 find_package(OpenMP QUIET COMPONENTS CXX)
@@ -45,6 +45,16 @@ if(COLLAGE_WITH_ONEDNN)
   set(found ${dnnl_FOUND})
 endif()
 collage_part(ONEDNN "${found}" "oneDNN 3 for GNU OpenMP was not found in ${COLLAGE_DEPS}/onednn (tools/setup fetches it).")
+
+set(found OFF)
+if(COLLAGE_WITH_OPENVINO)
+  # Its package takes no version but those of its own year.
+  find_package(OpenVINO QUIET CONFIG COMPONENTS Runtime HINTS "${COLLAGE_DEPS}/openvino/cmake")
+  if(OpenVINO_FOUND AND OpenVINO_VERSION VERSION_GREATER_EQUAL 2025)
+    set(found ON)
+  endif()
+endif()
+collage_part(OPENVINO "${found}" "OpenVINO from 2025 on was not found in ${COLLAGE_DEPS}/openvino (tools/setup fetches it).")
 
 set(found OFF)
 if(COLLAGE_WITH_STACKED)

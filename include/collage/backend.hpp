@@ -37,6 +37,13 @@ struct probe_result {
 ///   static constexpr auto rule = fuse::grown{...};                    // or another of docs/fusion.md
 ///   static bool takes(const graph& network, std::uint32_t node);      // optional: which operators the rule is asked about
 ///   static kernel build(const node_group& group, build_context&);
+///
+/// A backend whose library compiles whole networks works on the level of graphs. In place of a rule it says
+///
+///   static constexpr bool takes_regions = true;
+///
+/// and has `takes` and `build` as above. Which regions it is asked to build, placing finds out: any set of nodes that it
+/// takes, views between them included, of which none depends on itself through a node outside.
 template <fixed_string Name>
 struct backend {
   static constexpr auto name_text = Name;
@@ -52,6 +59,7 @@ inline constexpr bool is_patterns<patterns<P...>> = true;
 
 template <class B> concept has_patterns = requires { typename B::patterns; };
 template <class B> concept has_rule = requires { B::rule; };
+template <class B> concept has_regions = requires { requires B::takes_regions; };
 template <class B>
 struct patterns_listed_by {
   using type = patterns<>;
@@ -75,10 +83,10 @@ probe_result probe_of() {
   else return {};
 }
 
-/// What plans say in place of a pattern's name where a rule found the group.
+/// What plans say in place of a pattern's name where a rule found the group, or the group is a region.
 inline constexpr const char* by_rule = "by rule";
 
-/// The patterns of a backend; of one that has a rule alone, none.
+/// The patterns of a backend; of one that has a rule alone or takes regions, none.
 template <class B>
 using patterns_of = typename detail::patterns_listed_by<B>::type;
 
@@ -86,7 +94,7 @@ using patterns_of = typename detail::patterns_listed_by<B>::type;
 template <class B>
 concept backend_type = detail::derives_from_backend<B> && requires {
   { B::name } -> std::convertible_to<const char*>;
-  requires detail::is_patterns<patterns_of<B>> && (detail::has_patterns<B> || detail::has_rule<B>);
+  requires detail::is_patterns<patterns_of<B>> && (detail::has_patterns<B> || detail::has_rule<B> || detail::has_regions<B>);
 };
 
 }  // namespace collage::inline v0

@@ -21,13 +21,23 @@ namespace collage::inline v0 {
 
 /// What is going on, for a line of progress.
 struct place_progress {
-  const char* stage = "";  ///< "measuring", "comparing", "waiting" for another process
+  const char* stage = "";  ///< "measuring", "comparing", "regions", "waiting" for another process
   std::string what;        ///< the group being measured, or what runs end to end
   std::size_t done = 0;
   std::size_t remaining = 0;  ///< at most so many; groups that can no longer be part of the best placement are skipped
   double remaining_s = 0;     ///< roughly, if all of these are measured; 0 while nothing is known
   double best_ms = 0;         ///< cost of the best placement over what is measured so far; 0 while nodes lack a cost
 };
+
+/// What the search over regions did, for backends that compile whole networks.
+struct region_report {
+  std::size_t tried = 0;              ///< different divisions of the network; 0 where there was no search
+  std::vector<double> by_generation;  ///< the least time after each, as a part of the best time before the search
+  bool is_saturated = false;          ///< it ended because nothing was gained any more, not for want of time
+};
+
+/// How a report says that no kernel was measured in the process that places.
+inline constexpr const char* in_a_worker = "in a worker";
 
 /// What happened, beyond the plan itself.
 struct place_report {
@@ -43,8 +53,9 @@ struct place_report {
   std::size_t searches = 0;                 ///< the last one and those before it, with fewer costs known
   bool interrupted = false;                 ///< the time was up, or somebody said stop: the plan is the best so far
   double measuring_s = 0, search_ms = 0, comparing_s = 0;
-  double waited_s = 0;   ///< of these, until the machine was calm
-  std::string where;     ///< "in a worker", or "in this process" and why; empty where nothing was measured
+  double waited_s = 0;  ///< of these, until the machine was calm
+  region_report regions;
+  std::string where;     ///< in_a_worker, or "in this process" and why; empty where nothing was measured
   std::string unstored;  ///< why what was measured could not be put into the store; empty where it was
 };
 
@@ -66,6 +77,8 @@ struct place_options {
   /// Another clock than the machine's, for simulations: what costs no time on it costs nothing. Workers have the machine's.
   time_source time = {};
   double compare_s = 3;  ///< for end-to-end runs against every single backend
+  /// Where the set has a backend that takes regions: for how long the search over regions begins new generations.
+  double regions_s = 30;
   /// false: nothing runs; the first backend of the set that takes a node and can build its kernel gets it, its largest
   /// patterns first, as engines with a priority list do. Such a plan has no costs, no certificate and no comparison.
   bool measure = true;
@@ -92,7 +105,8 @@ struct place_options {
 
 /// Measures the distinct candidates of the backends that can be part of the best placement, finds it exactly, runs it end
 /// to end against every single-backend placement and the previous plan, measures its kernels within these runs, searches
-/// again with what that showed, and hands out the fastest. The network's constants must have contents (`graph::bind`,
+/// again with what that showed, tries which parts of it are faster as regions of backends that take these
+/// (place/region_search.hpp), and hands out the fastest. The network's constants must have contents (`graph::bind`,
 /// `fill_constants`). Errors: constants without contents; an unknown backend name; no backend available; nodes that no
 /// backend takes, all in one message with who refused and why; a network with unknown extents; a rule that names nothing.
 plan place(const graph& network, backend_table backends, const place_options& options = {});

@@ -15,6 +15,9 @@
 #if COLLAGE_HAS_OPENBLAS
 #include <collage/backends/openblas.hpp>
 #endif
+#if COLLAGE_HAS_OPENVINO
+#include <collage/backends/openvino.hpp>
+#endif
 #if COLLAGE_HAS_STACKED
 #include <collage/backends/stacked.hpp>
 #endif
@@ -43,6 +46,9 @@ using program_set = c::set_union<
 #if COLLAGE_HAS_STACKED
     c::backend_set<c::stacked>,
 #endif
+#if COLLAGE_HAS_OPENVINO
+    c::backend_set<c::openvino>,
+#endif
     c::backend_set<c::portable>>;
 
 /// What a complete build has, and what to install for it.
@@ -55,6 +61,7 @@ constexpr known_backend complete[] = {
     {"openblas", "install libopenblas-openmp-dev"},
     {"eigen", "install libeigen3-dev"},
     {"stacked", "install libhwy-dev"},
+    {"openvino", "let tools/setup fetch OpenVINO"},
 };
 
 described_backend left_out(const known_backend& known) {
@@ -82,6 +89,7 @@ std::vector<described_backend> describe_backends() {
     for (const c::declared_pattern& p : c::declaration_of<backend>.patterns)
       d.patterns.push_back({p.name, c::describe(p.nodes).text});
     d.has_rule = c::detail::has_rule<backend>;
+    d.takes_regions = c::detail::has_regions<backend>;
     list.push_back(std::move(d));
   });
   for (const known_backend& k : complete)

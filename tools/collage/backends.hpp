@@ -28,6 +28,7 @@ struct described_backend {
   std::string reason;  ///< why it is not available: a sentence with the remedy
   std::vector<described_pattern> patterns;
   bool has_rule = false;
+  bool takes_regions = false;
 };
 std::vector<described_backend> describe_backends();
 
@@ -38,7 +39,7 @@ struct described_coverage {
     std::vector<collage::coverage_cell> cells;  ///< by backend
   };
   std::vector<std::string> backends;  ///< those that have patterns
-  std::vector<std::string> by_rule;   ///< those that have a rule alone
+  std::vector<std::string> by_rule;   ///< those that have a rule alone, or take regions
   std::vector<row> rows;
 };
 described_coverage describe_coverage();

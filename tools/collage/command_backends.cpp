@@ -36,7 +36,7 @@ int show_coverage(const options& given) {
   }
   std::string names;
   for (const std::string& name : coverage.by_rule) names += (names.empty() ? "" : ", ") + name;
-  if (!names.empty()) names = "\n" + wrap("By a rule, which is asked when a network is placed: " + names + ".", 0, 0);
+  if (!names.empty()) names = "\n" + wrap("By a rule or as regions, about which they are asked when a network is placed: " + names + ".", 0, 0);
   print(page.text() + names);
   return 0;
 }
@@ -56,7 +56,8 @@ int show_backends(const options& given) {
                     {"details", b.details},
                     {"reason", b.reason},
                     {"patterns", patterns},
-                    {"rule", b.has_rule}});
+                    {"rule", b.has_rule},
+                    {"regions", b.takes_regions}});
     page += (page.empty() ? "" : "\n") + paint(colour::bold, b.name);
     if (!b.version.empty()) page += " " + b.version;
     page += "  " + (b.available ? paint(colour::green, "available") : paint(colour::red, "not available")) + "\n";
@@ -68,6 +69,7 @@ int show_backends(const options& given) {
       page += wrap(names, 4, 2);
     }
     if (b.has_rule) page += "  by a rule: groups of operators that are grown in each network\n";
+    if (b.takes_regions) page += "  as regions: any part of a network, up to all of it\n";
   }
   print(given.json ? collage::to_text(list) : page);
   return 0;

@@ -3,13 +3,39 @@
 #include "report.hpp"
 #include "terminal.hpp"
 
+#include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
+#include <collage/place.hpp>
 #include <collage/place/compare.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace program {
+
+namespace {
+
+collage::json rounded_list(const std::vector<double>& numbers) {
+  collage::json list = collage::json::array();
+  for (const double x : numbers) list.push_back(collage::rounded(x));
+  return list;
+}
+
+/// What the search over regions did, in a sentence; empty where there was none.
+std::string regions_text(const collage::region_report& regions) {
+  if (regions.tried == 0 || regions.by_generation.empty()) return {};
+  const double gained = 1 - regions.by_generation.back();
+  return "The search over regions tried " + std::to_string(regions.tried) + " divisions of the network in " +
+         std::to_string(regions.by_generation.size()) + " generations, " +
+         (gained < 0.0005 ? "of which none was faster than what had run before"
+                          : "and found one that takes " + format_number("%.1f %%", 100 * gained) +
+                                " less than what had run before") +
+         (regions.is_saturated ? "." : "; its time was up.");
+}
+
+}  // namespace
 
 int tune(const options& given) {
   namespace c = collage;
@@ -18,6 +44,8 @@ int tune(const options& given) {
   const placed p = place_now(given, purpose::tuning);
   c::save_plan(p.made, p.network, given.plan_file);
   if (!given.quiet) note_spread(p.made.runs);
+  const c::place_report& r = p.report;
+  const double seconds = r.measuring_s + r.comparing_s;
   if (given.json) {
     const c::json runs = c::runs_to_json(p.made.runs);
     const std::size_t best = c::best_single(p.made.runs);
@@ -26,17 +54,17 @@ int tune(const options& given) {
                       {"store", p.store.empty() ? c::json() : c::json(p.store)},
                       {"threads", p.made.threads},
                       {"precision", p.made.precision},
-                      {"seconds", c::rounded(p.seconds)},
-                      {"waited_s", c::rounded(p.waited)},
-                      {"candidates", p.candidates},
-                      {"distinct", p.distinct},
-                      {"measured", p.kernels},
-                      {"from_store", p.from_store},
-                      {"skipped", p.skipped},
-                      {"where", p.where},
-                      {"compared_before", p.compared_before},
-                      {"interrupted", p.interrupted},
-                      {"refused", p.refused_kernels},
+                      {"seconds", c::rounded(seconds)},
+                      {"waited_s", c::rounded(r.waited_s)},
+                      {"candidates", r.candidates},
+                      {"distinct", r.distinct},
+                      {"measured", r.measured},
+                      {"from_store", r.from_store},
+                      {"skipped", r.skipped},
+                      {"where", r.where},
+                      {"compared_before", r.compared_before},
+                      {"interrupted", r.interrupted},
+                      {"refused", r.refused},
                       {"cost_ms", c::rounded(p.made.chosen.cost_ms)},
                       {"lower_bound_ms", c::rounded(p.made.lower_bound_ms)},
                       {"optimal", p.made.optimal},
@@ -48,22 +76,27 @@ int tune(const options& given) {
                                   : 0.0},
                       {"best_single", best == 0 ? c::json() : c::json(p.made.runs[best].name)},
                       {"ratio", best == 0 ? 1.0 : c::rounded(p.made.runs[best].ratio)},
+                      {"regions",
+                       {{"tried", r.regions.tried},
+                        {"saturated", r.regions.is_saturated},
+                        {"by_generation", rounded_list(r.regions.by_generation)}}},
                       {"runs", runs}}));
     return 0;
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";
   page +=
-      wrap("Measured " + std::to_string(p.kernels) + " kernels for " + std::to_string(p.candidates) + " places in " +
-               format_number("%.1f s", p.seconds) +
-               (p.waited < 1 ? "" : ", of which " + format_number("%.0f s", p.waited) + " until the machine was calm") +
-               (p.from_store == 0 ? "" : ", took " + std::to_string(p.from_store) + " from the store") +
-               (p.refused_kernels == 0 ? "" : ", and refused " + std::to_string(p.refused_kernels)) + ". " +
+      wrap("Measured " + std::to_string(r.measured) + " kernels for " + std::to_string(r.candidates) + " places in " +
+               format_number("%.1f s", seconds) +
+               (r.waited_s < 1 ? "" : ", of which " + format_number("%.0f s", r.waited_s) + " until the machine was calm") +
+               (r.from_store == 0 ? "" : ", took " + std::to_string(r.from_store) + " from the store") +
+               (r.refused == 0 ? "" : ", and refused " + std::to_string(r.refused)) + ". " +
                certificate_text(p.made),
            0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
-  if (p.compared_before)
+  if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
+  if (r.compared_before)
     page += wrap("The placements were compared at an earlier time; --recheck compares them again.", 0);
-  if (p.interrupted)
+  if (r.interrupted)
     page +=
         wrap("It was ended before everything was measured: this is the best placement so far. Tune again to go on.", 0);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);

@@ -178,7 +178,6 @@ placed place_now(const options& given, purpose why) {
   std::optional<c::plan> previous;
   if (why == purpose::tuning) previous = previous_plan(given, p.network);
   progress_line line(given.quiet);
-  c::place_report report;
   c::place_options how;
   how.network = given.network;
   how.backends = given.backends;
@@ -190,7 +189,7 @@ placed place_now(const options& given, purpose why) {
   how.rules = rules_of(given);
   how.recheck = given.recheck;
   how.complete = given.complete;
-  how.report = &report;
+  how.report = &p.report;
   if (previous) how.previous = &*previous;
   std::optional<interrupts> watch;
   if (why == purpose::tuning) {
@@ -210,23 +209,13 @@ placed place_now(const options& given, purpose why) {
   p.made = c::place(p.network, backends(), how);
   line.clear();
   p.fresh = true;
-  p.refusals = merged(report.refusals);
-  p.candidates = report.candidates;
-  p.kernels = report.measured;
-  p.distinct = report.distinct;
-  p.skipped = report.skipped;
-  p.refused_kernels = report.refused;
-  p.states = report.states;
-  p.seconds = report.measuring_s + report.comparing_s;
-  p.waited = report.waited_s;
-  p.from_store = report.from_store;
+  p.refusals = merged(p.report.refusals);
   p.store = how.store;
-  p.where = report.where;
-  p.compared_before = report.compared_before;
-  p.interrupted = report.interrupted;
-  if (!given.quiet && !p.where.empty() && p.where != "in a worker")
-    complain("note: kernels were measured " + p.where + ", where one that fails takes the program with it");
-  if (!report.unstored.empty() && !given.quiet) complain("note: what was measured was not kept: " + report.unstored);
+  const std::string& where = p.report.where;
+  if (!given.quiet && !where.empty() && where != c::in_a_worker)
+    complain("note: kernels were measured " + where + ", where one that fails takes the program with it");
+  if (!p.report.unstored.empty() && !given.quiet)
+    complain("note: what was measured was not kept: " + p.report.unstored);
   return p;
 }
 

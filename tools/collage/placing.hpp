@@ -4,6 +4,7 @@
 #include "options.hpp"
 
 #include <collage/graph/graph.hpp>
+#include <collage/place.hpp>
 #include <collage/run/plan.hpp>
 
 #include <cstddef>
@@ -27,14 +28,8 @@ struct placed {
   collage::plan made;
   bool fresh = false;  ///< placed now, not read from a file
   std::vector<refusal> refusals;
-  // Of a fresh plan:
-  std::size_t candidates = 0, distinct = 0, kernels = 0, from_store = 0, skipped = 0, refused_kernels = 0;
-  std::size_t states = 0;
+  collage::place_report report;  ///< of a fresh plan
   std::string store;             ///< the file; empty where there is none
-  std::string where;             ///< kernels were measured, in words
-  bool compared_before = false;  ///< the end-to-end figures are those of an earlier time, from the store
-  bool interrupted = false;
-  double seconds = 0, waited = 0;  ///< in all; of these, for the machine to be calm
 };
 
 /// Names, numbers and files that the options give, as far as they can be checked without a plan.

@@ -112,6 +112,13 @@ std::string prediction_text(const c::plan& made) {
          format_number("%.3f ms", made.first_cost_ms) + ".";
 }
 
+std::string origin_text(const std::string& origin) {
+  if (origin == c::previous_run) return "the previous plan";
+  if (origin == c::operators_run) return "the best placement on the level of operators";
+  if (origin == c::regions_run) return "a division into regions";
+  return origin + " alone";
+}
+
 std::string certificate_text(const c::plan& made) {
   if (made.origin == "priority") return "The order of the backends decided: nothing was timed, and nothing is proved.";
   // What won end to end may have a cost above the search's.
@@ -121,7 +128,7 @@ std::string certificate_text(const c::plan& made) {
   std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
   if (made.origin != "search")
     return text + "no placement costs less than " + least + ", but end to end " +
-           (made.origin == "previous" ? "the previous plan" : made.origin + " alone") +
+           origin_text(made.origin) +
            " proved faster than what the last search found, and was taken.";
   if (!made.optimal)
     return text + "the search stopped early and proved that none costs less than " + least +

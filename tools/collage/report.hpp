@@ -26,6 +26,8 @@ std::string borrowed_text(const collage::plan& made, std::size_t most);
 
 /// Cost, lower bound and what they mean, in a sentence.
 std::string certificate_text(const collage::plan& made);
+/// Where a plan comes from that the last search did not find.
+std::string origin_text(const std::string& origin);
 
 /// By how much the sum of the groups' costs is off the time of whole runs: 0.03 for 3 % too much; 0 where nothing ran.
 double prediction_error(const collage::plan& made);

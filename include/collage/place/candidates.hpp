@@ -12,6 +12,7 @@
 #include <collage/pattern/match.hpp>
 #include <collage/pattern/match_record.hpp>
 #include <collage/place/refusal.hpp>
+#include <collage/place/regions.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
@@ -134,8 +135,11 @@ inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<
 }
 
 inline std::string structure_label(const graph& network, std::span<const std::uint32_t> nodes) {
+  constexpr std::size_t named = 16;
   std::string label;
-  for (const std::uint32_t n : nodes) label += (label.empty() ? "" : "+") + std::string(network.node(n).kind->name);
+  for (const std::uint32_t n : nodes.first(std::min(nodes.size(), named)))
+    label += (label.empty() ? "" : "+") + std::string(network.node(n).kind->name);
+  if (nodes.size() > named) label += "+... (" + std::to_string(nodes.size()) + " operators)";
   return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
 }
 
@@ -152,7 +156,8 @@ inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys,
   const auto by_rules = listed;
   for (const auto& [backend, group] : by_rules)
     for (const std::uint32_t other : alike.at(keys[group]))
-      if (std::ranges::all_of(found.groups[other].nodes, [&](std::uint32_t n) { return taken[backend][n]; }) &&
+      if (!taken[backend].empty() &&
+          std::ranges::all_of(found.groups[other].nodes, [&](std::uint32_t n) { return taken[backend][n]; }) &&
           listed.emplace(backend, other).second)
         found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = other});
 }
@@ -275,6 +280,18 @@ inline void list_matches(const graph& network, backend_table backends, const std
   }
 }
 
+/// Adds the largest regions of backends that take regions. Smaller ones are found by the search over regions.
+inline void list_regions(const graph& network, backend_table backends, const std::vector<bool>& use,
+                         group_numbers& number_of, place_candidates& found) {
+  for (std::uint32_t b = 0; b < backends.size(); ++b) {
+    if (!use[b] || !backends[b].takes_regions) continue;
+    std::vector<bool> taken(network.nodes().size());
+    for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = takes_node(backends[b], network, n);
+    for (const std::vector<std::uint32_t>& nodes : largest_regions(network, taken))
+      found.list.push_back({.backend = b, .pattern = place_candidate::rule, .group = number_of(nodes)});
+  }
+}
+
 /// Adds what the rules of backends list, and answers which operators each of these takes. What it does not take is opaque to
 /// its rule, as views and control flow are to all.
 inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backend_table backends,
@@ -320,14 +337,15 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
 }  // namespace detail
 
 /// Enumerates all candidates of the backends for which `use` is true, by node, backend and pattern: what candidates_of
-/// (collage/set/candidates.hpp) is for static graphs, and each once for every way to build it; then what rules list, by
-/// backend.
+/// (collage/set/candidates.hpp) is for static graphs, and each once for every way to build it; then what rules list, and the
+/// largest regions, by backend.
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
   place_candidates found;
   detail::check_kinds(network, backends, use);
   detail::group_numbers number_of(found);
   detail::list_matches(network, backends, use, number_of, found);
   const auto taken = detail::list_by_rules(network, backends, use, number_of, found);
+  detail::list_regions(network, backends, use, number_of, found);
   detail::list_structures(network, taken, found);
   return found;
 }

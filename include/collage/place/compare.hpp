@@ -14,6 +14,7 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,9 +68,14 @@ class end_to_end {
         runners_[i]->stays = runners_[i]->stays || stays;
         return i;
       }
-    auto r = std::make_unique<runner>(p, dynamic_engine(*network_, p, backends_, threads_, packed_));
+    auto r = std::make_unique<runner>(p);
+    r->engine.emplace(*network_, p, backends_, threads_, packed_);
+    r->context.emplace(r->engine->context());
     r->samples.assign(rounds_, absent);
-    r->steps.resize(r->engine.steps().size());
+    r->steps.resize(r->engine->steps().size());
+    for (const step_info& s : r->engine->steps())
+      for (const backend_entry& b : backends_)
+        if (b.takes_regions && s.backend == b.name) settle_ms_ = longest_spin_ms;
     r->stays = stays;
     runners_.push_back(std::move(r));
     return runners_.size() - 1;
@@ -78,8 +84,8 @@ class end_to_end {
   /// Runs everyone in turns. `stop` ends it after the round under way; it is asked from the second round on.
   void run(const comparison_options& how = {}, const std::function<bool()>& stop = {}) {
     for (const auto& r : runners_)  // first calls: page faults and one-time work of libraries
-      for (int call = r->warm ? 2 : 0; call < 2; ++call) {
-        r->context.run(memory_.inputs, memory_.outputs);
+      for (int call = r->warm || !r->context ? 2 : 0; call < 2; ++call) {
+        r->context->run(memory_.inputs, memory_.outputs);
         r->warm = true;
       }
     // By the clock: a number of rounds fixed beforehand would rest on one call, which a busy machine makes many times longer.
@@ -105,6 +111,15 @@ class end_to_end {
     }
   }
 
+  /// A placement runs no more, and its kernels and memory are given back; what it showed stays known.
+  void release(std::size_t i) {
+    runners_[i]->context.reset();
+    runners_[i]->engine.reset();
+  }
+
+  /// Whether it was added to run on whatever happens.
+  bool stays(std::size_t i) const { return runners_[i]->stays; }
+
   /// Whether the machine was calm in all rounds that count.
   bool is_calm() const { return calm_; }
   std::size_t size() const { return runners_.size(); }
@@ -116,26 +131,34 @@ class end_to_end {
   paired_ratio ratio(std::size_t i, std::size_t to) const {
     return compare_paired(runners_[i]->samples, runners_[to]->samples);
   }
-  /// The times of a placement's steps within whole runs, in the order of the engine's steps.
+  /// The times of a placement's steps within whole runs, in the order of the engine's steps. Steps are timed in some rounds
+  /// alone, and the machine may have been slow just then: they count by how the whole run of that round compares with the
+  /// median of all.
   std::vector<timing> steps_of(std::size_t i) const {
+    const runner& r = *runners_[i];
+    const double usual_ms = time_of(i).median_ms;
     std::vector<timing> list;
-    for (const std::vector<double>& s : runners_[i]->steps) list.push_back(summarise(present(s)));
+    for (std::vector<double> times : r.steps) {
+      for (std::size_t k = 0; k < times.size(); ++k) times[k] *= usual_ms / r.traced_ms[k];
+      list.push_back(summarise(std::move(times)));
+    }
     return list;
   }
 
  private:
   static constexpr int tries = 3;
   static constexpr std::size_t most_traced = 15;  // rounds in which steps are timed
+  static constexpr double longest_spin_ms = 15;   // for so long threads of a library look for work after its last
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
   struct runner {
-    runner(const placement& p, dynamic_engine built)
-        : which(std::make_unique<placement>(p)), engine(std::move(built)), context(engine.context()) {}
+    explicit runner(const placement& p) : which(std::make_unique<placement>(p)) {}
     std::unique_ptr<placement> which;
-    dynamic_engine engine;
-    dynamic_context context;
+    std::optional<dynamic_engine> engine;  // nothing once it has been released
+    std::optional<dynamic_context> context;
     std::vector<double> samples;
-    std::vector<std::vector<double>> steps;  // by step, in rounds of its own
+    std::vector<std::vector<double>> steps;  // by step, in the rounds in which they were timed
+    std::vector<double> traced_ms;           // what the whole took in those rounds
     bool warm = false, stays = false;
     bool traced_last = false;
   };
@@ -174,10 +197,12 @@ class end_to_end {
   std::vector<bool> still_running(const comparison_options& how) const {
     std::size_t best = runners_.size();
     for (std::size_t i = 0; i < runners_.size(); ++i)
-      if (runners_[i]->stays && (best == runners_.size() || time_of(i).median_ms < time_of(best).median_ms)) best = i;
+      if (runners_[i]->stays && runners_[i]->context &&
+          (best == runners_.size() || time_of(i).median_ms < time_of(best).median_ms))
+        best = i;
     std::vector<bool> runs(runners_.size());
     for (std::size_t i = 0; i < runs.size(); ++i)
-      runs[i] = !is_slower(i, 2, how.beaten) && (i == best || !is_slower(i, 5, how.behind));
+      runs[i] = runners_[i]->context && !is_slower(i, 2, how.beaten) && (i == best || !is_slower(i, 5, how.behind));
     return runs;
   }
 
@@ -192,9 +217,12 @@ class end_to_end {
         r.samples.push_back(absent);
         continue;
       }
-      // One call that is not counted: the rival before leaves its own data in the caches.
-      r.context.run(memory_.inputs, memory_.outputs);
-      const timed_call whole = time_call(time_, tries, [&] { r.context.run(memory_.inputs, memory_.outputs); });
+      // Calls that are not counted: the rival before leaves its own data in the caches, and where one of them has a library
+      // with threads of its own, threads that still look for work.
+      const double start_ms = time_.now_ms();
+      do r.context->run(memory_.inputs, memory_.outputs);
+      while (time_.now_ms() - start_ms < settle_ms_);
+      const timed_call whole = time_call(time_, tries, [&] { r.context->run(memory_.inputs, memory_.outputs); });
       r.samples.push_back(whole.ms);
       round_is_calm_ = round_is_calm_ && !whole.disturbed;
       if (!r.traced_last) continue;
@@ -203,9 +231,10 @@ class end_to_end {
       stamps s{&time_, &steps};
       (void)time_call(time_, tries, [&] {
         steps.clear();
-        r.context.run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
+        r.context->run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
       });
       for (std::size_t k = 0; k < steps.size(); ++k) r.steps[k].push_back(steps[k]);
+      r.traced_ms.push_back(whole.ms);
     }
     ++rounds_;
   }
@@ -215,6 +244,7 @@ class end_to_end {
       r->samples.pop_back();
       if (!r->traced_last) continue;
       for (std::vector<double>& s : r->steps) s.pop_back();
+      r->traced_ms.pop_back();
     }
   }
 
@@ -227,6 +257,7 @@ class end_to_end {
   run_buffers memory_;
   std::vector<std::unique_ptr<runner>> runners_;
   std::size_t rounds_ = 0;
+  double settle_ms_ = 0;  // how long calls go uncounted after another placement ran
   bool round_is_calm_ = true, calm_ = true;
 };
 
@@ -263,7 +294,9 @@ inline std::vector<plan_run> compare_placements(const graph& network, const std:
 inline std::size_t best_single(const std::vector<plan_run>& runs) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < runs.size(); ++i)
-    if (best == 0 || runs[i].median_ms < runs[best].median_ms) best = i;
+    if (runs[i].name != previous_run && runs[i].name != operators_run &&
+        (best == 0 || runs[i].median_ms < runs[best].median_ms))
+      best = i;
   return best;
 }
 

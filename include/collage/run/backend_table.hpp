@@ -29,7 +29,9 @@ struct backend_entry {
   probe_result (*probe)() = nullptr;
   int (*enter)(int threads) = nullptr;  ///< null where the backend has none
   void (*leave)(int token) = nullptr;
-  // Of a backend that has a rule; null where it has none, and `takes` also where every operator is asked about.
+  // Of a backend that has a rule; null where it has none, and `takes` also where every operator is asked about. One that
+  // takes regions lists nothing.
+  bool takes_regions = false;
   void (*list_groups)(const fuse::dataflow&, fuse::group_list&) = nullptr;
   bool (*takes)(const graph&, std::uint32_t node) = nullptr;
   kernel (*build_group)(const node_group&, build_context&) = nullptr;
@@ -54,9 +56,10 @@ inline std::vector<std::uint32_t> written_values(const graph_view& graph, const 
   return values;
 }
 
-/// Whether a backend's rule is asked about a node. About views and control flow none is.
+/// Whether a backend's rule is asked about a node, or a region may hold it. About control flow nobody is asked, and about
+/// views those alone that take regions.
 inline bool takes_node(const backend_entry& backend, const graph& network, std::uint32_t node) {
-  return !is_alias(network.view(), node) && !is_control(network.view(), node) &&
+  return (backend.takes_regions || !is_alias(network.view(), node)) && !is_control(network.view(), node) &&
          (backend.takes == nullptr || backend.takes(network, node));
 }
 
@@ -114,8 +117,10 @@ constexpr backend_entry lower_backend() {
     e.enter = [](int threads) { return B::enter(threads); };
     e.leave = [](int token) { B::leave(token); };
   }
-  if constexpr (has_rule<B>) {
+  if constexpr (has_regions<B>) e.takes_regions = true;
+  else if constexpr (has_rule<B>)
     e.list_groups = [](const fuse::dataflow& flow, fuse::group_list& to) { B::rule.collect(flow, to); };
+  if constexpr (has_rule<B> || has_regions<B>) {
     e.build_group = [](const node_group& group, build_context& context) { return B::build(group, context); };
     if constexpr (has_takes<B>) e.takes = [](const graph& network, std::uint32_t n) { return B::takes(network, n); };
   }

@@ -68,6 +68,13 @@ struct plan_run {
   double ratio = 1, ratio_low = 1, ratio_high = 1;
 };
 
+/// Figures of a plan that are no single backend's: of the previous plan, and of the best placement on the level of
+/// operators, where the set has a backend that takes regions.
+inline constexpr const char* previous_run = "previous";
+inline constexpr const char* operators_run = "operators";
+/// What plans that the search over regions found say of where they come from.
+inline constexpr const char* regions_run = "regions";
+
 /// The result of placing: the placement handed out, the single-backend placements it was compared with, and why.
 struct plan {
   std::string network;            ///< a name for people
@@ -75,7 +82,8 @@ struct plan {
   int threads = 1;
   std::string precision = "fp32";
   std::string processor;
-  std::string waiting;  ///< how threads waited for work when it was measured, as waiting_policy() says; empty: not known
+  std::string
+      waiting;  ///< how threads waited for work when it was measured, as waiting_policy() says; empty: not known
   std::vector<plan_backend> backends;
   placement chosen;
   std::vector<placement> singles;
@@ -84,9 +92,10 @@ struct plan {
   double lower_bound_ms = 0;
   /// The search finished. The cost is the lower bound, or above it by what runs end to end cannot tell or told otherwise.
   bool optimal = false;
-  double first_cost_ms = 0;       ///< what the search predicted before anything had run within the network
-  std::vector<plan_run> runs;     ///< end to end: the chosen placement first, then what it was compared with
-  std::string origin = "search";  ///< "search", "priority", "previous", or the single-backend placement that was faster
+  double first_cost_ms = 0;    ///< what the search predicted before anything had run within the network
+  std::vector<plan_run> runs;  ///< end to end: the chosen placement first, then what it was compared with
+  std::string origin =
+      "search";  ///< "search", "priority", "previous", "operators", "regions", or a single backend: who was faster
 };
 
 }  // namespace collage::inline v0

@@ -127,7 +127,7 @@ consteval pattern_facts ask_pattern() {
   return {P::name, hash(P::name), check_build<B, P>(), check_accepts<B, P>(), check_choices<B, P>()};
 }
 
-/// What the whole backend has: `probe`, `enter`, `leave`; and where it has a rule, what belongs to that.
+/// What the whole backend has: `probe`, `enter`, `leave`; and where it has a rule or takes regions, what belongs to that.
 struct backend_facts {
   member probe = member::fine, enter = member::fine, leave = member::fine;
   member rule = member::fine, build_group = member::fine, takes = member::fine;
@@ -141,7 +141,8 @@ template <class B> concept has_takes = requires(const graph& network) { B::takes
 
 template <class B>
 consteval backend_facts ask_rule(backend_facts f) {
-  if constexpr (!requires(const fuse::dataflow& flow, fuse::group_list& to) { B::rule.collect(flow, to); })
+  if constexpr (has_regions<B>) f.rule = requires { B::rule; } ? member::other_result : member::fine;
+  else if constexpr (!requires(const fuse::dataflow& flow, fuse::group_list& to) { B::rule.collect(flow, to); })
     f.rule = member::other_result;
   if constexpr (builds_groups<B>) f.build_group = member::fine;
   else if constexpr (has_build<B, const node_group&, build_context&>) f.build_group = member::other_result;
@@ -169,7 +170,7 @@ consteval backend_facts ask_backend() {
   if constexpr (requires { B::leave(1); }) f.leave = member::fine;
   else if constexpr (requires(B& b) { b.leave(1); }) f.leave = member::not_static;
   else f.leave = requires { &B::leave; } ? member::other_arguments : member::missing;
-  if constexpr (has_rule<B>) return ask_rule<B>(f);
+  if constexpr (has_rule<B> || has_regions<B>) return ask_rule<B>(f);
   else return f;
 }
 
@@ -197,9 +198,10 @@ struct set_fault {
 
 inline constexpr char build_declaration[] = "static kernel build(const match<P>&, build_context&) for every pattern P";
 inline constexpr char accepts_declaration[] = "static constexpr verdict accepts(const match<P>&), or bool";
-inline constexpr char rule_declaration[] = "static constexpr auto rule, a rule for groups of collage/fuse";
+inline constexpr char rule_declaration[] =
+    "static constexpr auto rule, a rule for groups of collage/fuse, and no takes_regions beside it";
 inline constexpr char build_group_declaration[] =
-    "static kernel build(const node_group&, build_context&) beside the rule";
+    "static kernel build(const node_group&, build_context&) beside the rule, or takes_regions";
 inline constexpr char takes_declaration[] = "static bool takes(const graph&, std::uint32_t node)";
 inline constexpr char choices_declaration[] = "static std::size_t choices(const match<P>&)";
 

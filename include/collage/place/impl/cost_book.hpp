@@ -50,6 +50,11 @@ class cost_book {
     }
   }
 
+  /// Takes note of a candidate that was added behind the others, at the first group of its structure.
+  void add(std::uint32_t candidate) {
+    rivals_[candidates_.groups[candidates_.list[candidate].group].structure].push_back(candidate);
+  }
+
   /// What a candidate is known or expected to cost.
   known_cost cost_of(const place_candidate& c) const {
     const auto known = table_.find(key_of(candidates_, c));

@@ -184,9 +184,10 @@ class kept_costs {
         for (const placement& body : g.bodies) self(self, body);
       }
     };
-    // Later searches of a comparison go over all candidates, of which rules may have taken some away.
-    add(candidates_.list.size());
-    for (const place_candidate& c : candidates_.list)
+    // Later searches of a comparison go over all candidates, of which rules may have taken some away. Regions that were tried
+    // meanwhile stand behind them.
+    add(first_candidates_);
+    for (const place_candidate& c : std::span(candidates_.list).first(first_candidates_))
       for (const std::uint32_t word : {c.group, c.backend, c.pattern, c.choice}) add(word);
     add_steps(add_steps, compared.chosen);
     for (const placement& single : compared.singles) add_steps(add_steps, single);
@@ -197,6 +198,7 @@ class kept_costs {
   const graph& network_;
   backend_table backends_;
   const place_candidates& candidates_;
+  std::size_t first_candidates_ = candidates_.list.size();
   int threads_;
   std::string machine_, waiting_, set_, problem_;
   std::vector<std::string> libraries_;  // by backend

@@ -19,12 +19,15 @@
 #include <collage/place/impl/worker_client.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/place/monitor.hpp>
+#include <collage/place/region_search.hpp>
+#include <collage/place/regions.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/search/alternatives.hpp>
 #include <collage/search/exact.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,6 +80,7 @@ class placer {
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i)
       by_nodes_[candidates_.groups[candidates_.list[i].group].nodes].push_back(i);
     book_.emplace(network, backends, candidates_);
+    add_allowed_regions();
     is_alias_.resize(network.nodes().size());
     for (std::uint32_t n = 0; n < is_alias_.size(); ++n) is_alias_[n] = is_alias(network.view(), n);
     owned_.resize(network.nodes().size());
@@ -215,7 +219,7 @@ class placer {
   bool is_pattern_of(const place_rule& rule) const {
     for (const backend_entry& b : backends_)
       if (rule.backend == b.name)
-        return b.find(rule.what) != nullptr || (b.list_groups != nullptr && rule.what == by_rule);
+        return b.find(rule.what) != nullptr || (b.build_group != nullptr && rule.what == by_rule);
     return false;
   }
 
@@ -257,6 +261,7 @@ class placer {
 
   /// Takes away what rules forbid. Control flow and views have no candidates.
   void apply_rules() {
+    forbidden_.assign(backends_.size(), std::vector<bool>(network_.nodes().size(), false));
     for (const place_rule& rule : options_.rules) {
       const bool pins = rule.act == place_rule::action::pin;
       const std::string where = std::string(pins ? "pin " : "exclude ") + rule.what;
@@ -283,6 +288,7 @@ class placer {
         throw error(error_kind::invalid_argument,
                     "is no node of the network, no operator in it and no pattern of " + rule.backend, where,
                     "see `collage inspect` and `collage backends`");
+      forbid_regions(rule, number, named, is_pattern);
       std::erase_if(candidates_.list, [&](const place_candidate& c) {
         const auto& nodes = candidates_.groups[c.group].nodes;
         const bool touches = std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return named[n]; });
@@ -291,6 +297,18 @@ class placer {
       });
     }
     if (!options_.rules.empty()) renumber_structures();
+  }
+
+  /// What a rule says of regions. `named` are the nodes that it names, or that the pattern which it pins matches.
+  void forbid_regions(const place_rule& rule, std::uint32_t backend, const std::vector<bool>& named, bool is_pattern) {
+    const bool pins = rule.act == place_rule::action::pin;
+    const bool means_regions = is_pattern && rule.what == by_rule;
+    for (std::uint32_t b = 0; b < backends_.size(); ++b)
+      for (std::uint32_t n = 0; n < named.size(); ++n) {
+        const bool is_meant = b == backend && (!is_pattern || means_regions);
+        const bool is_named = named[n] || (means_regions && !pins);
+        if (is_named && is_meant != pins) forbidden_[b][n] = true;
+      }
   }
 
   /// Groups of one structure have the same candidates, also after rules took some away at some of their places.
@@ -542,6 +560,7 @@ class placer {
     };
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
       const place_candidate& c = candidates_.list[i];
+      if (operators_alone_ && backends_[c.backend].takes_regions) continue;
       const known_cost cost = ((*book_).*counted)(c);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !all)) continue;
       add(candidates_.groups[c.group].nodes, cost.ms, i);
@@ -691,23 +710,42 @@ class placer {
     return static_cast<std::uint32_t>(turn + (last ? backends_.size() : 0));
   }
 
-  /// Ranks of the problem's candidates when the backend `first` comes first.
+  /// Ranks of the problem's candidates when the backend `first` comes first. Of a backend that takes regions it is not asked
+  /// what an engine would be that has it and the others in this order, but what it gives where it can: all else goes to whoever
+  /// is fastest.
   std::vector<std::uint32_t> ranks(const search_result& of, std::uint32_t first) const {
     std::vector<std::uint32_t> rank;
-    for (const std::uint32_t i : of.who) rank.push_back(i >= control_mark ? 0 : rank_of(candidates_.list[i], first));
+    for (const std::uint32_t i : of.who) {
+      if (i >= control_mark) rank.push_back(0);
+      else if (!backends_[first].takes_regions) rank.push_back(rank_of(candidates_.list[i], first));
+      else
+        rank.push_back(candidates_.list[i].backend == first             ? 0
+                       : is_last_resort(backends_, candidates_.list[i]) ? 2
+                                                                        : 1);
+    }
     return rank;
   }
 
   /// The same search for one backend alone: nodes that it refuses go to the next backend of the set that takes them,
   /// and are named.
   placement single(std::uint32_t backend) {
+    // Whoever lacks an operator does not give the whole network away for it, where it has another choice.
+    operators_alone_ = !backends_[backend].takes_regions && is_covered_by_operators();
     const search_result alone =
         search_and_measure([&](const search_result& r) { return search::exact_by_rank(r.problem, ranks(r, backend)); });
+    operators_alone_ = false;
     placement result = to_placement(backends_[backend].name, alone);
     for (const plan_group& g : result.groups)
       if (g.backend != result.name && g.backend != alias_backend && g.backend != control_backend)
         for (const std::uint32_t n : g.nodes) result.borrowed.push_back(network_.node_name(n));
     return result;
+  }
+
+  bool is_covered_by_operators() {
+    const bool before = std::exchange(operators_alone_, true);
+    const bool covered = search::uncovered(to_problem(true).problem).empty();
+    operators_alone_ = before;
+    return covered;
   }
 
   /// The certificate of the last search, and why each group was chosen.
@@ -761,6 +799,7 @@ class placer {
   /// Whether a plan from the store can be handed out: each of its kernels is still among the candidates and can be used, and
   /// the previous plan took part in its comparison.
   bool is_current(const plan& known) {
+    add_regions_of(known.chosen);
     const auto who = candidates_in(known.chosen);
     std::size_t at = 0;
     for (const plan_group& g : known.chosen.groups) {
@@ -813,7 +852,158 @@ class placer {
       if (arena.add(to_placement("plan", last)) < before) break;
       run(options_.compare_s / 2, "a placement that counts what kernels take within the network");
     }
-    decide(made, arena, incumbent, singles, previous, last);
+    const std::optional<std::size_t> operators = search_regions(arena, incumbent);
+    decide(made, arena, incumbent, singles, previous, operators, last);
+  }
+
+  /// The candidate for a region of a backend that takes regions, made where there is none yet; nothing where it does not take
+  /// all of it. `nodes` are ascending.
+  std::optional<std::uint32_t> add_region(std::uint32_t backend, const std::vector<std::uint32_t>& nodes) {
+    for (const std::uint32_t i : by_nodes_[nodes])
+      if (candidates_.list[i].backend == backend) return i;
+    for (const std::uint32_t n : nodes)
+      if (!takes_node(backends_[backend], network_, n)) return {};
+    const auto number = static_cast<std::uint32_t>(candidates_.list.size());
+    const auto group = static_cast<std::uint32_t>(candidates_.groups.size());
+    candidates_.groups.push_back({nodes, static_cast<std::uint32_t>(candidates_.structures.size())});
+    candidates_.structures.push_back({group, structure_label(network_, nodes), 1});
+    candidates_.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = group});
+    by_nodes_[nodes].push_back(number);
+    book_->add(number);
+    return number;
+  }
+  /// The largest regions that rules leave.
+  void add_allowed_regions() {
+    for (std::uint32_t b = 0; b < backends_.size() && !options_.rules.empty(); ++b) {
+      if (!use_[b] || !backends_[b].takes_regions) continue;
+      std::vector<bool> taken(network_.nodes().size());
+      for (std::uint32_t n = 0; n < taken.size(); ++n)
+        taken[n] = !forbidden_[b][n] && takes_node(backends_[b], network_, n);
+      for (const std::vector<std::uint32_t>& nodes : largest_regions(network_, taken)) (void)add_region(b, nodes);
+    }
+  }
+  /// Makes the regions of a plan candidates, so that their costs can be looked up.
+  void add_regions_of(const placement& p) {
+    for (const plan_group& g : p.groups)
+      for (std::uint32_t b = 0; b < backends_.size(); ++b)
+        if (use_[b] && backends_[b].takes_regions && g.backend == backends_[b].name && !is_region_forbidden(g.nodes, b))
+          (void)add_region(b, g.nodes);
+  }
+  /// Whether a rule says that others run one of these nodes, or that this backend does not.
+  bool is_region_forbidden(std::span<const std::uint32_t> nodes, std::uint32_t backend) const {
+    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return forbidden_[backend][n]; });
+  }
+
+  /// The search over regions, for each backend that takes them, from the best placement on the level of operators. Adds that,
+  /// and the best that was found, to the comparison, and answers the number of the first; nothing where no backend takes
+  /// regions.
+  std::optional<std::size_t> search_regions(end_to_end& arena, std::size_t& incumbent) {
+    std::optional<std::size_t> operators;
+    for (std::uint32_t b = 0; b < backends_.size() && !deadline_.is_over(); ++b) {
+      if (!use_[b] || !backends_[b].takes_regions) continue;
+      if (!operators) {
+        operators_alone_ = is_covered_by_operators();
+        const search_result alone = search_and_measure([](const search_result& r) { return search::exact(r.problem); });
+        operators = arena.add(to_placement(operators_run, alone), true);
+        operators_alone_ = false;
+        comparison_options how;
+        how.seconds = std::min(options_.compare_s / 2, std::max(0.0, deadline_.left_s()));
+        arena.run(how, [this] { return deadline_.is_over(); });
+        incumbent = fastest_of(arena, incumbent);
+      }
+      divide(arena, incumbent, *operators, b);
+    }
+    return operators;
+  }
+
+  void divide(end_to_end& arena, std::size_t& incumbent, std::size_t operators, std::uint32_t backend) {
+    const placement base = arena.which(operators);
+    std::vector<region_unit> units;
+    std::map<std::uint64_t, std::uint32_t> alike;
+    const auto who = candidates_in(base);
+    std::size_t at = 0;
+    for (const plan_group& g : base.groups) {
+      region_unit u;
+      u.nodes = g.nodes;
+      u.is_view = g.backend == alias_backend;
+      u.is_taken = !is_region_forbidden(g.nodes, backend) &&
+                   std::all_of(g.nodes.begin(), g.nodes.end(),
+                               [&](std::uint32_t n) { return takes_node(backends_[backend], network_, n); });
+      const std::optional<std::uint32_t> candidate = u.is_view ? std::nullopt : who[at++];
+      // Groups that are no candidates are like none.
+      const std::uint64_t kind = candidate ? structure_of(*candidate) : (std::uint64_t{1} << 32) + units.size();
+      u.alike = alike.try_emplace(kind, static_cast<std::uint32_t>(alike.size())).first->second;
+      units.push_back(std::move(u));
+    }
+    const double start = now_ms();
+    const auto is_over = [&] { return deadline_.is_over() || now_ms() - start > options_.regions_s * 1e3; };
+    region_search search(network_, std::move(units), {.seed = options_.seed});
+    std::size_t number = 0;
+    double level = 1;  // the fastest's time, as a part of what it was before
+    const auto evaluate = [&](const std::vector<region_search::regions>& fresh) {
+      std::vector<std::optional<std::size_t>> joined;
+      for (const region_search::regions& regions : fresh) {
+        tell_regions(++number, arena, incumbent, start);
+        joined.push_back(is_over() ? std::nullopt : try_regions(arena, base, regions, backend));
+      }
+      comparison_options how;
+      how.seconds = options_.compare_s / 3;
+      how.least_rounds = 3;
+      arena.run(how, [this] { return deadline_.is_over(); });
+      // Against who was the fastest, and so ran in every round.
+      std::vector<double> times(fresh.size(), std::numeric_limits<double>::infinity());
+      for (std::size_t i = 0; i < joined.size(); ++i) {
+        if (!joined[i]) continue;
+        const paired_ratio r = arena.ratio(*joined[i], incumbent);
+        if (*joined[i] == incumbent) times[i] = level;
+        else if (r.rounds != 0) times[i] = level * r.median;
+      }
+      const std::size_t before = std::exchange(incumbent, fastest_of(arena, incumbent));
+      if (const paired_ratio r = arena.ratio(incumbent, before); incumbent != before && r.rounds != 0)
+        level *= r.median;
+      for (const std::optional<std::size_t>& ran : joined)
+        if (ran && *ran != incumbent && !arena.stays(*ran)) arena.release(*ran);
+      return times;
+    };
+    const region_search_result result = search.run(evaluate, is_over);
+    report_.regions.tried += result.tried;
+    report_.regions.by_generation = result.by_generation;
+    report_.regions.is_saturated = result.is_saturated;
+  }
+  void tell_regions(std::size_t number, const end_to_end& arena, std::size_t incumbent, double start) {
+    if (!options_.progress) return;
+    place_progress now;
+    now.stage = "regions";
+    now.what = "division " + std::to_string(number) + " of the network";
+    now.remaining = 1;
+    now.remaining_s = std::max(0.0, options_.regions_s - (now_ms() - start) / 1e3);
+    now.best_ms = arena.time_of(incumbent).median_ms;
+    options_.progress(now);
+  }
+  /// Adds the base with these regions in place of the groups that they hold; nothing where one of them has no kernel.
+  std::optional<std::size_t> try_regions(end_to_end& arena, const placement& base,
+                                         const region_search::regions& regions, std::uint32_t backend) {
+    placement p = base;
+    p.name = regions_run;
+    std::vector<bool> replaced(network_.nodes().size());
+    std::vector<plan_group> made;
+    for (const std::vector<std::uint32_t>& nodes : regions) {
+      const std::optional<std::uint32_t> candidate = add_region(backend, nodes);
+      if (!candidate) return {};
+      if (!book_->is_measured(structure_of(*candidate))) measure(structure_of(*candidate));
+      const measured_cost* cost = book_->find(candidates_.list[*candidate]);
+      if (cost == nullptr || !cost->refusal.empty()) return {};
+      made.push_back(to_group(*candidate));
+      for (const std::uint32_t n : nodes) replaced[n] = true;
+    }
+    std::erase_if(p.groups, [&](const plan_group& g) { return replaced[g.nodes.front()]; });
+    p.groups.insert(p.groups.end(), made.begin(), made.end());
+    p.cost_ms = 0;
+    for (const plan_group& g : p.groups) p.cost_ms += g.cost_ms;
+    order_groups(p);
+    try {
+      return arena.add(p);
+    } catch (const error&) { return {}; }
   }
 
   /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`.
@@ -827,6 +1017,7 @@ class placer {
   std::optional<std::size_t> add_previous(end_to_end& arena, const plan& previous) {
     if (previous.fingerprint != network_.fingerprint()) return {};
     // Its kernels are to have costs, too.
+    add_regions_of(previous.chosen);
     for (const auto& who : candidates_in(previous.chosen))
       if (who && book_->find(candidates_.list[*who]) == nullptr) measure(structure_of(*who));
     try {
@@ -835,15 +1026,19 @@ class placer {
   }
 
   /// The fastest of what ran, by the paired rounds; `first` where nothing is faster. Ratios of different pairs come from
-  /// different rounds, so that who beat one champion is held against the former ones, too.
+  /// different rounds, and on a restless machine they may go round in a circle: it is the one that loses least to whoever
+  /// it loses most to.
   static std::size_t fastest_of(const end_to_end& arena, std::size_t first) {
+    const auto most_behind = [&arena](std::size_t i) {
+      double most = 0;
+      for (std::size_t j = 0; j < arena.size(); ++j)
+        if (const paired_ratio r = arena.ratio(i, j); j != i && r.rounds != 0) most = std::max(most, r.median);
+      return most > 0 ? most : std::numeric_limits<double>::infinity();  // of what ran beside nobody nothing is known
+    };
     std::size_t fastest = first;
-    for (std::size_t turn = 0; turn < arena.size(); ++turn) {
-      const std::size_t before = fastest;
-      for (std::size_t i = 0; i < arena.size(); ++i)
-        if (const paired_ratio r = arena.ratio(i, fastest); r.rounds != 0 && r.median < 1) fastest = i;
-      if (fastest == before) break;
-    }
+    double behind = most_behind(first);
+    for (std::size_t i = 0; i < arena.size(); ++i)
+      if (const double other = most_behind(i); other < behind) fastest = i, behind = other;
     return fastest;
   }
 
@@ -864,7 +1059,8 @@ class placer {
   }
 
   void decide(plan& made, end_to_end& arena, std::size_t incumbent, const std::vector<std::size_t>& singles,
-              const std::optional<std::size_t>& previous, search_result& last) {
+              const std::optional<std::size_t>& previous, const std::optional<std::size_t>& operators,
+              search_result& last) {
     const std::size_t winner = surely_fastest_of(arena, incumbent);
     // Costs, runners-up and the certificate as they are known now.
     learn(arena, winner);
@@ -884,7 +1080,9 @@ class placer {
       const auto single = std::find(singles.begin(), singles.end(), winner);
       made.chosen = ran[winner];
       if (single != singles.end()) made.origin = made.singles[static_cast<std::size_t>(single - singles.begin())].name;
-      else if (previous == winner) made.origin = "previous";
+      else if (previous == winner) made.origin = previous_run;
+      else if (operators == winner) made.origin = operators_run;
+      else if (arena.which(winner).name == regions_run) made.origin = regions_run;
       made.chosen.name = "plan";
       made.chosen.borrowed.clear();
     }
@@ -892,7 +1090,8 @@ class placer {
     made.runs.push_back(run_of(arena, winner, winner, "plan"));
     for (std::size_t i = 0; i < singles.size(); ++i)
       made.runs.push_back(run_of(arena, singles[i], winner, made.singles[i].name));
-    if (previous) made.runs.push_back(run_of(arena, *previous, winner, "previous"));
+    if (operators) made.runs.push_back(run_of(arena, *operators, winner, operators_run));
+    if (previous) made.runs.push_back(run_of(arena, *previous, winner, previous_run));
   }
 
   /// A placement with the costs that are known now.
@@ -1000,6 +1199,8 @@ class placer {
   std::size_t measured_structures_ = 0;
   double measuring_ms_ = 0, best_ms_ = 0;
   bool interrupted_ = false, has_turn_ = false;
+  bool operators_alone_ = false;              // the search leaves out regions
+  std::vector<std::vector<bool>> forbidden_;  // by backend and node: rules say so
   place_report report_;
 };
 

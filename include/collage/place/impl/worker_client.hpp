@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
+#include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/run/backend_table.hpp>
@@ -13,8 +14,6 @@
 #include <vector>
 
 namespace collage::inline v0::detail {
-
-inline constexpr const char* in_a_worker = "in a worker";
 
 struct worker_options {
   double timeout_s = 60;  ///< for one step of one candidate: building it, its first call, a round of timing

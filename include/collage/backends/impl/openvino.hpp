@@ -1,0 +1,152 @@
+// The definitions of collage/backends/openvino.hpp. Included by exactly one file of a program, linked with OpenVINO's
+// runtime: src/openvino.cpp, which is the target collage::openvino, or one of the user's own.
+#pragma once
+
+#include <algorithm>
+#include <collage/backends/impl/openvino_model.hpp>
+#include <collage/backends/openvino.hpp>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/node_group.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <openvino/openvino.hpp>
+#include <openvino/runtime/intel_cpu/properties.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::openvino {
+namespace {
+
+/// The library's entry: opens its plugin once for the process.
+inline ov::Core& library() {
+  static ov::Core core;
+  return core;
+}
+
+/// A compiled region. Each thread that calls it takes a request of its own; a request remembers which memory it was last
+/// given, because telling it takes longer than asking.
+class region {
+ public:
+  struct port {
+    std::size_t position = 0;  ///< in the call
+    ov::element::Type type;
+    ov::Shape dims;
+  };
+
+  region(ov::CompiledModel model, std::vector<port> in, std::vector<port> out)
+      : model_(std::move(model)), in_(std::move(in)), out_(std::move(out)) {
+    free_.push_back(make());
+  }
+
+  void run(const kernel_call& call) {
+    std::unique_ptr<request> r = take();
+    for (std::size_t i = 0; i < in_.size(); ++i) {
+      void* const memory = const_cast<void*>(call.in[in_[i].position]);  // the library reads inputs alone
+      if (std::exchange(r->in[i], memory) != memory)
+        r->infer.set_input_tensor(i, ov::Tensor(in_[i].type, in_[i].dims, memory));
+    }
+    for (std::size_t i = 0; i < out_.size(); ++i) {
+      void* const memory = call.out[out_[i].position];
+      if (std::exchange(r->out[i], memory) != memory)
+        r->infer.set_output_tensor(i, ov::Tensor(out_[i].type, out_[i].dims, memory));
+    }
+    r->infer.infer();
+    const std::lock_guard lock(mutex_);
+    free_.push_back(std::move(r));
+  }
+
+ private:
+  struct request {
+    ov::InferRequest infer;
+    std::vector<void*> in, out;
+  };
+  std::unique_ptr<request> make() {
+    return std::make_unique<request>(
+        request{model_.create_infer_request(), std::vector<void*>(in_.size()), std::vector<void*>(out_.size())});
+  }
+  std::unique_ptr<request> take() {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!free_.empty()) {
+        std::unique_ptr<request> r = std::move(free_.back());
+        free_.pop_back();
+        return r;
+      }
+    }
+    return make();
+  }
+
+  ov::CompiledModel model_;
+  std::vector<port> in_, out_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<request>> free_;
+};
+
+/// What the library says went wrong, in one line.
+inline std::string first_line(const std::exception& e) {
+  std::string text = e.what();
+  std::ranges::replace(text, '\n', ' ');
+  constexpr std::size_t enough = 200;
+  return text.size() > enough ? text.substr(0, enough) + "..." : text;
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::openvino
+
+namespace collage::inline v0 {
+
+bool openvino::takes(const graph& network, std::uint32_t node) {
+  using namespace detail::openvino;
+  const converter* known = converter_of(network.node(node).kind->id);
+  return known != nullptr && accepts_types(network, node) &&
+         (known->accepts == nullptr || known->accepts(network, node));
+}
+
+kernel openvino::build(const node_group& group, build_context& context) {
+  using namespace detail::openvino;
+  const graph& network = context.network();
+  std::vector<region::port> in, out;
+  for (std::size_t i = 0; i < group.arguments.size(); ++i) {
+    const std::uint32_t v = group.arguments[i];
+    if (network.at(v).role == value_role::constant) continue;
+    in.push_back({i, type_of(network.type_of(v).type), shape_of(network.type_of(v).dims)});
+  }
+  for (std::size_t i = 0; i < group.outputs.size(); ++i)
+    out.push_back(
+        {i, type_of(network.type_of(group.outputs[i]).type), shape_of(network.type_of(group.outputs[i]).dims)});
+  std::shared_ptr<region> made;
+  try {
+    made = std::make_shared<region>(
+        library().compile_model(model_of(network, group), "CPU",
+                                ov::hint::performance_mode(ov::hint::PerformanceMode::LATENCY), ov::num_streams(1),
+                                ov::inference_num_threads(context.threads()),
+                                ov::hint::inference_precision(ov::element::f32), ov::hint::enable_cpu_pinning(false)),
+        std::move(in), std::move(out));
+  } catch (const std::exception& e) {
+    throw error(error_kind::unsupported, "openvino cannot compile it: " + first_line(e), "openvino");
+  }
+  kernel k("region of " + std::to_string(group.nodes.size()), [made](const kernel_call& call) { made->run(call); });
+  for (std::size_t i = 0; i < group.arguments.size(); ++i)
+    if (network.at(group.arguments[i]).role == value_role::constant) k.does_not_read(i);
+  return k;
+}
+
+probe_result openvino::probe() {
+  static const std::string version = ov::get_openvino_version().buildNumber;
+  static const std::string trouble = [] {
+    try {
+      return detail::openvino::library().get_property("CPU", ov::device::full_name).empty() ? "it names no device" : "";
+    } catch (const std::exception& e) { return e.what(); }
+  }();
+  static const std::string reason =
+      trouble.empty() ? "" : "OpenVINO has no plugin for processors (" + trouble + "): run tools/setup again";
+  return {.available = trouble.empty(), .version = version.c_str(), .details = "", .reason = reason.c_str()};
+}
+
+}  // namespace collage::inline v0

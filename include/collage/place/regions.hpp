@@ -1,0 +1,74 @@
+// Regions: which sets of nodes a backend on the level of graphs is given, so that they can run one after the other.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <collage/set/candidate.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// Divides those units that are `inside` into as few regions as go one after the other. Units are groups of nodes that
+/// each run as a whole, in an order in which they can run, all nodes of the network among them; a unit that is `anew` does
+/// not join the region of what it reads. Answers the regions in an order in which they can run, each with its nodes
+/// ascending. With them in place of their units no group depends on itself.
+///
+/// A unit's level is the number of times that the way from the inputs to it enters a region, where that is most often, and
+/// a region is all that is inside on one level: what lies outside on a level reads no region of a later one, and a region
+/// reads what lies outside on levels before its own.
+inline std::vector<std::vector<std::uint32_t>> regions_of(const graph& network,
+                                                          std::span<const std::vector<std::uint32_t>> units,
+                                                          const std::vector<bool>& inside,
+                                                          const std::vector<bool>& anew = {}) {
+  const graph_view view = network.view();
+  std::vector<std::size_t> unit_of(network.nodes().size()), level(units.size(), 0);
+  for (std::size_t u = 0; u < units.size(); ++u)
+    for (const std::uint32_t n : units[u]) unit_of[n] = u;
+  std::vector<std::vector<std::uint32_t>> regions;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    // Level 0 is before all regions.
+    level[u] = inside[u] ? 1 : 0;
+    for (const std::uint32_t n : units[u])
+      for (const std::uint32_t v : view.inputs_of(n)) {
+        if (network.at(v).producer < 0) continue;
+        const std::size_t from = unit_of[static_cast<std::size_t>(network.at(v).producer)];
+        if (from == u) continue;
+        const bool enters = inside[u] && (!inside[from] || (!anew.empty() && anew[u]));
+        level[u] = std::max(level[u], level[from] + (enters ? 1 : 0));
+      }
+    if (!inside[u]) continue;
+    if (regions.size() < level[u]) regions.resize(level[u]);
+    std::vector<std::uint32_t>& nodes = regions[level[u] - 1];
+    nodes.insert(nodes.end(), units[u].begin(), units[u].end());
+  }
+  std::erase_if(regions, [](const auto& nodes) { return nodes.empty(); });
+  for (std::vector<std::uint32_t>& nodes : regions) std::ranges::sort(nodes);
+  return regions;
+}
+
+/// The regions of all nodes for which `taken` is true: as few as there can be. Views that stand between a region and what
+/// lies outside are left out, since as views they cost nothing, and what would be views alone is no region.
+inline std::vector<std::vector<std::uint32_t>> largest_regions(const graph& network, const std::vector<bool>& taken) {
+  const graph_view view = network.view();
+  std::vector<std::vector<std::uint32_t>> units;
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) units.push_back({n});
+  std::vector<bool> inside = taken;
+  for (std::uint32_t n = 0; n < inside.size(); ++n) {  // in order, so that what a view reads is settled before it
+    if (!inside[n] || !is_alias(view, n)) continue;
+    const std::int32_t producer = network.at(view.inputs_of(n)[0]).producer;
+    inside[n] = producer >= 0 && inside[static_cast<std::size_t>(producer)];
+  }
+  for (std::uint32_t n = static_cast<std::uint32_t>(inside.size());
+       n-- > 0;) {  // backwards: readers before what they read
+    if (!inside[n] || !is_alias(view, n)) continue;
+    const std::uint32_t made = view.output_of(n);
+    const auto readers = view.uses_of(made);
+    inside[n] = std::any_of(readers.begin(), readers.end(), [&](const use& u) { return inside[u.node]; });
+  }
+  return regions_of(network, units, inside);
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,2 @@
+// The target collage::openvino: the one file that knows OpenVINO.
+#include <collage/backends/impl/openvino.hpp>
