@@ -94,7 +94,8 @@ using patterns_of = typename detail::patterns_listed_by<B>::type;
 template <class B>
 concept backend_type = detail::derives_from_backend<B> && requires {
   { B::name } -> std::convertible_to<const char*>;
-  requires detail::is_patterns<patterns_of<B>> && (detail::has_patterns<B> || detail::has_rule<B> || detail::has_regions<B>);
+  requires detail::is_patterns<patterns_of<B>> &&
+               (detail::has_patterns<B> || detail::has_rule<B> || detail::has_regions<B>);
 };
 
 }  // namespace collage::inline v0

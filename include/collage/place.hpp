@@ -77,7 +77,8 @@ struct place_options {
   /// Another clock than the machine's, for simulations: what costs no time on it costs nothing. Workers have the machine's.
   time_source time = {};
   double compare_s = 3;  ///< for end-to-end runs against every single backend
-  /// Where the set has a backend that takes regions: for how long the search over regions begins new generations.
+  /// Where the set has a backend that takes regions: for how long the search over regions begins new generations;
+  /// 0: not at all.
   double regions_s = 30;
   /// false: nothing runs; the first backend of the set that takes a node and can build its kernel gets it, its largest
   /// patterns first, as engines with a priority list do. Such a plan has no costs, no certificate and no comparison.

@@ -54,12 +54,13 @@ class Pages(Case):
         self.fits_page(self.succeeds("backends").stdout)
         backends = json.loads(self.succeeds("backends", "--json").stdout)
         names = [b["name"] for b in backends]
-        self.assertEqual(sorted(names), ["eigen", "onednn", "openblas", "portable", "reference", "stacked"])
+        self.assertEqual(sorted(names), ["eigen", "onednn", "openblas", "openvino", "portable", "reference", "stacked"])
         for b in backends:
-            self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns", "rule"])
+            self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns", "rule", "regions"])
             self.assertTrue(b["available"] or b["reason"])
-            self.assertEqual(b["available"] and b["name"] != "reference", bool(b["patterns"] or b["rule"]) and b["available"])
+            self.assertEqual(b["available"] and b["name"] != "reference", bool(b["patterns"] or b["rule"] or b["regions"]) and b["available"])
             self.assertEqual(b["rule"], b["available"] and b["name"] == "stacked")
+            self.assertEqual(b["regions"], b["available"] and b["name"] == "openvino")
             for p in b["patterns"]:
                 self.assertEqual(list(p), ["name", "describe"])
                 self.assertIn("(", p["describe"])
@@ -73,7 +74,9 @@ class Pages(Case):
         self.assertEqual(lines[0].split(), ["operator", *listed])
         rows = json.loads(self.succeeds("backends", "--coverage", "--json").stdout)
         self.assertEqual([row["operator"] for row in rows], [line.split("  ")[0] for line in lines[1:len(rows) + 1]])
-        self.assertEqual(lines[len(rows) + 1:], ["", "By a rule, which is asked when a network is placed: stacked."])
+        asked = [b["name"] for b in json.loads(self.succeeds("backends", "--json").stdout) if b["rule"] or b["regions"]]
+        self.assertEqual(lines[len(rows) + 1:], ["", "By a rule or as regions, about which they are asked when a network is placed: "
+                                                 + ", ".join(asked) + "."])
         for row in rows:
             self.assertEqual(row["backends"]["portable"], {"alone": True, "fused": 0})
             for cell in row["backends"].values():
@@ -119,7 +122,7 @@ class Placed(Case):
         cls.backends = placed_backends()
         cls.complete = complete_backend()
         cls.plan = str(cls.folder / "bert.json")
-        cls.tuned = collage("tune", BERT, "--plan", cls.plan, "--threads", "1")
+        cls.tuned = collage("tune", BERT, "--plan", cls.plan, "--threads", "1", "--regions", "2")
         assert cls.tuned.returncode == 0, cls.tuned.stderr
 
     def test_tune(self):
@@ -127,9 +130,11 @@ class Placed(Case):
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
         plan = json.loads(pathlib.Path(self.plan).read_text())
-        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 3, BERT, 1))
+        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 4, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
-        self.assertEqual([r["name"] for r in plan["runs"]], ["plan", *self.backends])
+        operators = ["operators"] if "openvino" in self.backends else []
+        self.assertEqual([r["name"] for r in plan["runs"]], ["plan", *self.backends, *operators])
+        self.assertEqual("The search over regions tried" in self.tuned.stdout, bool(operators))
         self.assertLessEqual(plan["lower_bound_ms"], plan["chosen"]["cost_ms"])
         covered = sorted(n for g in plan["chosen"]["groups"] for n, _ in g["nodes"])
         self.assertEqual(covered, list(range(232)))

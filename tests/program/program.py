@@ -87,7 +87,7 @@ class Case(unittest.TestCase):
 def placed_backends():
     """The backends of this build that can be placed here."""
     done = collage("backends", "--json")
-    return [b["name"] for b in json.loads(done.stdout) if b["available"] and (b["patterns"] or b["rule"])]
+    return [b["name"] for b in json.loads(done.stdout) if b["available"] and (b["patterns"] or b["rule"] or b["regions"])]
 
 
 def complete_backend():

@@ -437,10 +437,11 @@ TEST(plan_fit, only_where_it_was_made) {
       g);
   here.processor = "some processor";
   here.waiting = "passive";
-  refused(kind::waiting,
-          "was measured with waiting policy spin 300, and here it is waiting policy passive, which can take twice as long or "
-          "half; start the program with GOMP_SPINCOUNT=300, or place the network again",
-          g);
+  refused(
+      kind::waiting,
+      "was measured with waiting policy spin 300, and here it is waiting policy passive, which can take twice as long or "
+      "half; start the program with GOMP_SPINCOUNT=300, or place the network again",
+      g);
   p.threads = 1;  // nobody waits
   EXPECT_TRUE(fits());
   p.threads = 3;
@@ -497,7 +498,8 @@ TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
   p.backends.push_back({"three", "3", ""});
   const std::vector<c::backend_entry> table = {backend_here("one", one_here), backend_here("two", two_here)};
   EXPECT_FALSE(c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300"}));
-  const auto wrong = c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300", .all_backends = true});
+  const auto wrong =
+      c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300", .all_backends = true});
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->what, "needs backend three, which is not in this program's set");
   // What runs inside a branch is run as well.

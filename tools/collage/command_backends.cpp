@@ -36,7 +36,9 @@ int show_coverage(const options& given) {
   }
   std::string names;
   for (const std::string& name : coverage.by_rule) names += (names.empty() ? "" : ", ") + name;
-  if (!names.empty()) names = "\n" + wrap("By a rule or as regions, about which they are asked when a network is placed: " + names + ".", 0, 0);
+  if (!names.empty())
+    names = "\n" +
+            wrap("By a rule or as regions, about which they are asked when a network is placed: " + names + ".", 0, 0);
   print(page.text() + names);
   return 0;
 }

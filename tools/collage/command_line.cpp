@@ -120,6 +120,9 @@ class command {
     app_->add_option("--budget", given_.budget_s, "Seconds for placing; then the best so far is taken")
         ->option_text("S")
         ->check(check_seconds);
+    app_->add_option("--regions", given_.regions_s, "Seconds for the search over regions; 30 if not given, 0 for none")
+        ->option_text("S")
+        ->check(check_seconds);
     app_->add_flag("--complete", given_.complete, "Measure every kernel, not only those that can be part of the best");
     app_->add_flag("--recheck", given_.recheck, "Compare end to end again what the store has compared before");
     app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")

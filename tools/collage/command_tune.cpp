@@ -84,14 +84,13 @@ int tune(const options& given) {
     return 0;
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";
-  page +=
-      wrap("Measured " + std::to_string(r.measured) + " kernels for " + std::to_string(r.candidates) + " places in " +
-               format_number("%.1f s", seconds) +
-               (r.waited_s < 1 ? "" : ", of which " + format_number("%.0f s", r.waited_s) + " until the machine was calm") +
-               (r.from_store == 0 ? "" : ", took " + std::to_string(r.from_store) + " from the store") +
-               (r.refused == 0 ? "" : ", and refused " + std::to_string(r.refused)) + ". " +
-               certificate_text(p.made),
-           0);
+  page += wrap(
+      "Measured " + std::to_string(r.measured) + " kernels for " + std::to_string(r.candidates) + " places in " +
+          format_number("%.1f s", seconds) +
+          (r.waited_s < 1 ? "" : ", of which " + format_number("%.0f s", r.waited_s) + " until the machine was calm") +
+          (r.from_store == 0 ? "" : ", took " + std::to_string(r.from_store) + " from the store") +
+          (r.refused == 0 ? "" : ", and refused " + std::to_string(r.refused)) + ". " + certificate_text(p.made),
+      0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
   if (r.compared_before)

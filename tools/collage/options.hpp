@@ -20,6 +20,7 @@ struct options {
   std::string plan_file;
   std::vector<std::string> pins, exclusions;  ///< WHAT=BACKEND
   double budget_s = 0;                        ///< 0: as long as it takes
+  double regions_s = 30;                      ///< for the search over regions; 0: none
   bool recheck = false, complete = false;     ///< as of place_options
   bool accept_version_change = false;
   std::string other_plan_file;  ///< of diff

@@ -186,6 +186,7 @@ placed place_now(const options& given, purpose why) {
   how.measure = given.measure;
   how.store = store_of(given);
   how.budget_s = given.budget_s;
+  how.regions_s = given.regions_s;
   how.rules = rules_of(given);
   how.recheck = given.recheck;
   how.complete = given.complete;

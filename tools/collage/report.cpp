@@ -127,8 +127,7 @@ std::string certificate_text(const c::plan& made) {
   const std::string least = format_number("%.3f ms", made.lower_bound_ms);
   std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
   if (made.origin != "search")
-    return text + "no placement costs less than " + least + ", but end to end " +
-           origin_text(made.origin) +
+    return text + "no placement costs less than " + least + ", but end to end " + origin_text(made.origin) +
            " proved faster than what the last search found, and was taken.";
   if (!made.optimal)
     return text + "the search stopped early and proved that none costs less than " + least +

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <collage/error.hpp>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/store.hpp>
@@ -911,7 +912,7 @@ class placer {
         arena.run(how, [this] { return deadline_.is_over(); });
         incumbent = fastest_of(arena, incumbent);
       }
-      divide(arena, incumbent, *operators, b);
+      if (options_.regions_s > 0) divide(arena, incumbent, *operators, b);
     }
     return operators;
   }
@@ -967,7 +968,8 @@ class placer {
     };
     const region_search_result result = search.run(evaluate, is_over);
     report_.regions.tried += result.tried;
-    report_.regions.by_generation = result.by_generation;
+    for (const double time : result.by_generation)
+      if (std::isfinite(time)) report_.regions.by_generation.push_back(time);
     report_.regions.is_saturated = result.is_saturated;
   }
   void tell_regions(std::size_t number, const end_to_end& arena, std::size_t incumbent, double start) {
