@@ -78,6 +78,16 @@ c::graph two_sums() {
   return g.finish();
 }
 
+TEST(kernel, says_of_any_argument_that_it_is_not_read) {
+  c::kernel k("nothing", [](const c::kernel_call&) {});
+  k.does_not_read(3).does_not_read(200);
+  for (const std::size_t i : {0U, 2U, 4U, 63U, 64U, 199U, 201U, 1000U}) EXPECT_TRUE(k.reads(i)) << i;
+  EXPECT_FALSE(k.reads(3));
+  EXPECT_FALSE(k.reads(200));
+  const c::kernel copy = k;
+  EXPECT_FALSE(copy.reads(200));
+}
+
 TEST(engine, runs_a_plan_and_agrees_with_the_reference) {
   const c::graph network = two_sums();
   memory m(network);

@@ -42,10 +42,11 @@ class kernel {
 
   /// Says that argument `index` was packed when the kernel was built and is not read again.
   kernel& does_not_read(std::size_t index) {
-    if (index < 64) unread_ |= std::uint64_t{1} << index;
+    if (index >= unread_.size()) unread_.resize(index + 1);
+    unread_[index] = true;
     return *this;
   }
-  bool reads(std::size_t index) const { return index >= 64 || (unread_ >> index & 1U) == 0; }
+  bool reads(std::size_t index) const { return index >= unread_.size() || !unread_[index]; }
 
   void operator()(const kernel_call& call) const { invoke_(state_.get(), call); }
   explicit operator bool() const { return invoke_ != nullptr; }
@@ -60,7 +61,7 @@ class kernel {
  private:
   std::string name_;
   std::size_t workspace_ = 0;
-  std::uint64_t unread_ = 0;
+  std::vector<bool> unread_;  // by argument; those behind its end are read
   std::shared_ptr<const void> state_;
   function invoke_ = nullptr;
 };
