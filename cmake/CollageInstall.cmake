@@ -1,10 +1,13 @@
-# Installs the headers, the small static libraries and a package with one component per target.
+# Installs the headers, the small static libraries, the C library and a package with one component per target.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(collage_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/collage")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/collage" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.hpp")
+if(TARGET collage_c)
+  install(FILES "${PROJECT_SOURCE_DIR}/include/collage.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # One export set per component: a consumer reads only those it asks for, so that it needs only their third parties.
@@ -12,6 +15,7 @@ get_property(collage_components GLOBAL PROPERTY COLLAGE_COMPONENTS)
 foreach(component IN LISTS collage_components)
   install(TARGETS collage_${component} EXPORT collage-${component}
           ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+          LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
           INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
   install(EXPORT collage-${component} NAMESPACE collage:: FILE collage-${component}.cmake
           DESTINATION "${collage_package_dir}")

@@ -1,6 +1,7 @@
 # Every choice a user of the build has, in one place.
 
 option(COLLAGE_BUILD_PROGRAM "Build the program `collage`" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_BUILD_C "Build the C library, libcollage.so" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})

@@ -4,8 +4,9 @@
 usage: check_docs.py --project FOLDER --build FOLDER --built FILE... -- COMPILER ARGUMENT...
 
 A C++ block (```cpp) in README.md or docs/*.md either follows the line `<!-- file: examples/foo.cpp -->` and is then a
-contiguous excerpt of that file, which is one of the files that the build compiles (--built), or it compiles as it
-stands. A shell block (```sh) that follows `<!-- run -->` is run with the build folder's programs on the path. Other
+contiguous excerpt of that file, which is one of the files that the build compiles or its tests run (--built), or it
+compiles as it stands. A block in C or Python (```c, ```python) always is such an excerpt. A shell block (```sh) that
+follows `<!-- run -->` is run with the build folder's programs on the path. Other
 blocks (```sh unmarked, ```text, ```json ...) are only text.
 """
 import argparse
@@ -34,6 +35,10 @@ class Block:
     @property
     def where(self) -> str:
         return f"{self.page.name}:{self.line}"
+
+
+# Languages whose blocks can be excerpts of files that the build compiles or its tests run.
+EXCERPTS = ("cpp", "c", "python")
 
 
 def blocks_of(page: pathlib.Path) -> list[Block]:
@@ -128,8 +133,10 @@ def main() -> int:
         room = pathlib.Path(folder)
 
         def check(block: Block) -> str:
-            if block.language == "cpp" and block.marker.startswith("file:"):
+            if block.language in EXCERPTS and block.marker.startswith("file:"):
                 return check_excerpt(block, options.project, built)
+            if block.language in EXCERPTS and block.language != "cpp":
+                return f"{block.where}: a block of {block.language} is an excerpt of a file: say of which"
             if block.language == "cpp":
                 return check_compiles(block, compiler, room)
             if block.language == "sh" and block.marker == "run":
@@ -138,7 +145,7 @@ def main() -> int:
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             wrong += [text for text in pool.map(check, blocks) if text]
-    counted = sum(block.language == "cpp" or block.marker == "run" for block in blocks)
+    counted = sum(block.language in EXCERPTS or block.marker == "run" for block in blocks)
     print("\n".join(wrong) or f"{counted} blocks on {len(pages)} pages in order")
     return 1 if wrong else 0
 

@@ -5,22 +5,7 @@
 #include <collage/pattern/describe.hpp>
 #include <collage/place/backends.hpp>
 
-#if COLLAGE_HAS_EIGEN
-#include <collage/backends/eigen.hpp>
-#endif
-#include <collage/backends/portable.hpp>
-#if COLLAGE_HAS_ONEDNN
-#include <collage/backends/onednn.hpp>
-#endif
-#if COLLAGE_HAS_OPENBLAS
-#include <collage/backends/openblas.hpp>
-#endif
-#if COLLAGE_HAS_OPENVINO
-#include <collage/backends/openvino.hpp>
-#endif
-#if COLLAGE_HAS_STACKED
-#include <collage/backends/stacked.hpp>
-#endif
+#include <every_backend.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -31,25 +16,7 @@ namespace c = collage;
 
 namespace {
 
-// The preprocessor cannot leave a type out of the middle of a list: sets are united instead. Preferred first: portable
-// covers everything and stands last.
-using program_set = c::set_union<
-#if COLLAGE_HAS_ONEDNN
-    c::backend_set<c::onednn>,
-#endif
-#if COLLAGE_HAS_OPENBLAS
-    c::backend_set<c::openblas>,
-#endif
-#if COLLAGE_HAS_EIGEN
-    c::backend_set<c::eigen>,
-#endif
-#if COLLAGE_HAS_STACKED
-    c::backend_set<c::stacked>,
-#endif
-#if COLLAGE_HAS_OPENVINO
-    c::backend_set<c::openvino>,
-#endif
-    c::backend_set<c::portable>>;
+using program_set = c::every_backend;
 
 /// What a complete build has, and what to install for it.
 struct known_backend {

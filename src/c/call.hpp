@@ -1,0 +1,129 @@
+// What every function of the C interface does: it checks what it was given, and turns what is thrown into a status.
+#pragma once
+
+#include <collage.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace c_interface {
+
+/// The first member of every handle, by which one of another kind is known: callers of other languages have one type of
+/// pointer for all of them.
+enum class handle_kind : std::uint32_t {
+  network = 0x636e6574,
+  plan = 0x63706c6e,
+  engine = 0x63656e67,
+  context = 0x63637478,
+};
+
+/// A handle shares what it stands for: what another handle still needs stays alive inside that one.
+template <handle_kind Kind, class State>
+struct handle {
+  static constexpr handle_kind expected = Kind;
+  using state_type = State;
+
+  handle_kind kind = Kind;
+  std::shared_ptr<State> state;
+
+  explicit handle(std::shared_ptr<State> s) : state(std::move(s)) {}
+};
+
+/// "network"
+const char* name_of(handle_kind kind);
+
+/// The function that the user called, which errors name.
+class call {
+ public:
+  explicit call(const char* function) : function_(function) {}
+
+  /// Throws the user's mistake: "collage_network_input: <what>; <remedy>".
+  [[noreturn]] void misuse(const std::string& what, const std::string& remedy) const;
+
+  /// What a handle stands for; an error where there is none, or one of another kind.
+  template <class Handle>
+  typename Handle::state_type& state_of(const Handle* given) const {
+    if (given == nullptr) no_pointer(name_of(Handle::expected));
+    // A handle that is not what its type says may not be read as such.
+    std::uint32_t found = 0;
+    std::memcpy(&found, given, sizeof found);
+    if (found != static_cast<std::uint32_t>(Handle::expected)) wrong_handle(found, Handle::expected);
+    return *given->state;
+  }
+  template <class Handle>
+  const std::shared_ptr<typename Handle::state_type>& shared_state_of(const Handle* given) const {
+    (void)state_of(given);
+    return given->state;
+  }
+
+  /// Where an answer goes.
+  template <class T>
+  T& target(T* given, const char* name) const {
+    if (given == nullptr) no_pointer(name);
+    return *given;
+  }
+  /// A text that may not be missing or empty.
+  std::string text(const char* given, const char* name) const;
+
+  /// Throws where an index is none of `count` things, as "input".
+  void check_index(std::size_t index, std::size_t count, const char* thing) const;
+  /// Throws where a list has entries and no address.
+  void check_list(const void* first, std::size_t count, const char* name) const;
+
+  /// Options as this library knows them, from those of a caller who may know fewer members or more; all zero where they are
+  /// left out. `oldest` is the size of the struct in the first version of the interface.
+  template <class Options>
+  Options options(const Options* given, const char* name, std::size_t oldest) const {
+    Options known{};
+    if (given == nullptr) return known;
+    const std::size_t size = checked_size(given, sizeof(Options), name, oldest, true);
+    std::memcpy(&known, given, size < sizeof(Options) ? size : sizeof(Options));
+    return known;
+  }
+
+  /// Fills a struct of a caller who may know fewer members or more, which are then zero.
+  template <class Answer>
+  void answer(Answer* given, Answer filled, const char* name, std::size_t oldest) const {
+    if (given == nullptr) no_pointer(name);
+    const std::size_t size = checked_size(given, sizeof(Answer), name, oldest, false);
+    filled.struct_size = size;
+    if (size > sizeof(Answer)) std::memset(given, 0, size);
+    std::memcpy(given, &filled, size < sizeof(Answer) ? size : sizeof(Answer));
+  }
+
+ private:
+  [[noreturn]] void no_pointer(const char* name) const;
+  [[noreturn]] void wrong_handle(std::uint32_t found, handle_kind expected) const;
+  std::size_t checked_size(const void* given, std::size_t known, const char* name, std::size_t oldest,
+                           bool is_read) const;
+
+  const char* function_;
+};
+
+/// Keeps the sentence of what is being handled for collage_last_error; what the function answers.
+collage_status note_failure() noexcept;
+
+/// The body of a function: `return guarded(__func__, [&](const call& here) { ... });`.
+template <class Body>
+collage_status guarded(const char* function, Body&& body) noexcept {
+  try {
+    body(call(function));
+    return COLLAGE_OK;
+  } catch (...) { return note_failure(); }
+}
+
+/// Ends a handle; nothing happens to NULL, nor to a handle of another kind, which collage_last_error then tells.
+template <class Handle>
+void release(const char* function, Handle* given) noexcept {
+  if (given == nullptr) return;
+  (void)guarded(function, [&](const call& here) {
+    (void)here.state_of(given);
+    delete given;
+  });
+}
+
+}  // namespace c_interface

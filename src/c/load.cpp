@@ -1,0 +1,193 @@
+// Networks from ONNX models.
+#include "networks.hpp"
+#include "states.hpp"
+
+#include <collage/error.hpp>
+
+#if COLLAGE_HAS_ONNX
+#include <sys/mman.h>
+#include <unistd.h>
+#include <collage/io/onnx.hpp>
+#include <collage/run/tensor.hpp>
+#include <collage/shape.hpp>
+
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+#endif
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace c_interface {
+
+namespace c = collage;
+
+namespace {
+
+constexpr std::size_t oldest_options = offsetof(collage_network_options, value_count) + sizeof(std::size_t);
+
+#if COLLAGE_HAS_ONNX
+
+c::shape shape_of(const call& here, const std::string& input, const std::int64_t* extents, std::size_t rank) {
+  here.check_list(extents, rank, "extents");
+  if (rank > COLLAGE_MAX_RANK)
+    here.misuse("the shape of input " + input + " has " + std::to_string(rank) + " extents",
+                "give at most " + std::to_string(COLLAGE_MAX_RANK));
+  c::shape dims;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (extents[i] < 0)
+      here.misuse("the shape of input " + input + " has the extent " + std::to_string(extents[i]),
+                  "give the extents that it will have");
+    dims.push_back(extents[i]);
+  }
+  return dims;
+}
+
+/// Throws where an input is in a list already.
+template <class List>
+void check_new(const call& here, const List& list, const std::string& input) {
+  for (const auto& before : list)
+    if (before.input == input) here.misuse("input " + input + " is given twice", "give it once");
+}
+
+/// A copy, which is aligned whatever the caller's memory is.
+c::tensor tensor_of(const call& here, const collage_input_value& from) {
+  if (collage_dtype_size(from.dtype) == 0)
+    here.misuse("the value of input " + std::string(from.input) + " has the element type " +
+                    std::to_string(from.dtype) + ", which there is not",
+                "give one of collage_dtype");
+  const c::tensor_type type{static_cast<c::dtype>(from.dtype), shape_of(here, from.input, from.extents, from.rank)};
+  // Counted by steps: extents of any size may be asked for.
+  std::size_t expected = c::size_of(type.type);
+  for (const std::int64_t extent : type.dims)
+    if (__builtin_mul_overflow(expected, static_cast<std::size_t>(extent), &expected)) expected = SIZE_MAX;
+  if (from.bytes != expected)
+    here.misuse("the value of input " + std::string(from.input) + " has " + std::to_string(from.bytes) +
+                    " bytes, but its elements are " + std::to_string(expected),
+                "let extents, dtype and bytes say the same");
+  here.check_list(from.data, from.bytes, "data");
+  c::tensor copy(type);
+  if (from.bytes != 0) std::memcpy(copy.data(), from.data, from.bytes);
+  return copy;
+}
+
+/// A sentence with each `from` in it replaced.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+/// What the importer says, for somebody who has no command line and gave no such path.
+std::string in_our_words(std::string text, const std::string& path, const std::string& name) {
+  if (path != name) text = replaced(std::move(text), path, name);
+  return replaced(replaced(std::move(text), "--shape ", "shapes "), "--bind ", "values ");
+}
+
+/// Loads a file under the name that the user knows it by.
+collage_network* load(const call& here, const std::string& path, const std::string& name,
+                      const collage_network_options& given) {
+  here.check_list(given.shapes, given.shape_count, "shapes");
+  here.check_list(given.values, given.value_count, "values");
+  c::onnx::load_options how;
+  for (std::size_t i = 0; i < given.shape_count; ++i) {
+    const collage_input_shape& s = given.shapes[i];
+    const std::string input = here.text(s.input, "the name of an input");
+    check_new(here, how.shapes, input);
+    how.shapes.push_back({input, shape_of(here, input, s.extents, s.rank)});
+  }
+  std::vector<c::tensor> contents;
+  contents.reserve(given.value_count);
+  for (std::size_t i = 0; i < given.value_count; ++i) {
+    const std::string input = here.text(given.values[i].input, "the name of an input");
+    check_new(here, how.values, input);
+    contents.push_back(tensor_of(here, given.values[i]));
+    how.values.push_back({input, contents.back()});
+  }
+  c::onnx::load_report report;
+  c::graph loaded = [&] {
+    try {
+      return c::onnx::load(path, how, &report);
+    } catch (const c::error& e) { throw c::error(e.kind(), in_our_words(e.what(), path, name)); }
+  }();
+  return new_network(std::move(loaded), name, {report.opset, report.producer, report.metadata, report.notes});
+}
+
+/// A file in memory, which the reader opens by a name as any other.
+class memory_file {
+ public:
+  memory_file(const void* data, std::size_t bytes) : file_(::memfd_create("model", MFD_CLOEXEC)) {
+    const char* from = static_cast<const char*>(data);
+    while (file_ >= 0 && bytes != 0) {
+      const ssize_t written = ::write(file_, from, bytes);
+      if (written < 0 && errno == EINTR) continue;
+      if (written <= 0) break;
+      from += written;
+      bytes -= static_cast<std::size_t>(written);
+    }
+    if (file_ >= 0 && bytes == 0) return;
+    const std::string why = std::generic_category().message(errno);
+    if (file_ >= 0) ::close(file_);
+    throw c::error(c::error_kind::environment, "cannot be copied: " + why, "model in memory",
+                   "write it to a file and load that");
+  }
+  memory_file(const memory_file&) = delete;
+  memory_file& operator=(const memory_file&) = delete;
+  ~memory_file() { ::close(file_); }
+
+  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
+
+ private:
+  int file_;
+};
+
+collage_network* load_bytes(const call& here, const void* model, std::size_t bytes,
+                            const collage_network_options& given) {
+  const memory_file file(model, bytes);
+  return load(here, file.path(), "model in memory", given);
+}
+
+#else
+
+[[noreturn]] void refuse(const std::string& name) {
+  throw c::error(c::error_kind::unsupported, "this library was built without ONNX", name,
+                 "install libonnx-dev and libprotobuf-dev and build it again");
+}
+collage_network* load(const call&, const std::string&, const std::string& name, const collage_network_options&) {
+  refuse(name);
+}
+collage_network* load_bytes(const call&, const void*, std::size_t, const collage_network_options&) {
+  refuse("model in memory");
+}
+
+#endif
+
+}  // namespace
+}  // namespace c_interface
+
+using c_interface::call;
+using c_interface::guarded;
+
+collage_status collage_network_from_file(const char* path, const collage_network_options* options,
+                                         collage_network** network) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    collage_network*& to = here.target(network, "network");
+    const std::string file = here.text(path, "path");
+    const auto given = here.options(options, "collage_network_options", c_interface::oldest_options);
+    to = c_interface::load(here, file, file, given);
+  });
+}
+
+collage_status collage_network_from_memory(const void* model, std::size_t bytes, const collage_network_options* options,
+                                           collage_network** network) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    collage_network*& to = here.target(network, "network");
+    if (model == nullptr) here.misuse("model is NULL", "give the bytes of an ONNX file");
+    const auto given = here.options(options, "collage_network_options", c_interface::oldest_options);
+    to = c_interface::load_bytes(here, model, bytes, given);
+  });
+}

@@ -1,0 +1,210 @@
+// Placing a network.
+#include "plans.hpp"
+#include "states.hpp"
+
+#include <collage/error.hpp>
+#include <collage/measure/store.hpp>
+#include <collage/place.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace c_interface {
+
+namespace c = collage;
+
+namespace {
+
+constexpr std::size_t oldest_options = offsetof(collage_place_options, progress_data) + sizeof(void*);
+
+/// "onednn, eigen" as its names.
+std::vector<std::string> names_in(const call& here, const char* list) {
+  std::vector<std::string> names;
+  if (list == nullptr) return names;
+  const std::string text = here.text(list, "backends");
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::size_t first = std::min(text.find_first_not_of(' ', at), end);
+    std::string name = text.substr(first, end - first);
+    name.erase(name.find_last_not_of(' ') + 1);
+    if (name.empty())
+      here.misuse("backends '" + text + "' has an empty name", "give names with one comma between them");
+    names.push_back(std::move(name));
+    at = end + 1;
+  }
+  return names;
+}
+
+double checked_seconds(const call& here, double seconds, const char* name) {
+  if (!std::isfinite(seconds) || seconds < 0)
+    here.misuse(std::string(name) + " is " + std::to_string(seconds), "give seconds, or 0");
+  return seconds;
+}
+
+std::vector<c::place_rule> rules_in(const call& here, const collage_place_options& given) {
+  here.check_list(given.rules, given.rule_count, "rules");
+  std::vector<c::place_rule> rules;
+  for (std::size_t i = 0; i < given.rule_count; ++i) {
+    const collage_place_rule& r = given.rules[i];
+    if (r.action != COLLAGE_RULE_PIN && r.action != COLLAGE_RULE_EXCLUDE)
+      here.misuse("rule " + std::to_string(i) + " has the action " + std::to_string(r.action) + ", which there is not",
+                  "give one of collage_rule_action");
+    rules.push_back({r.action == COLLAGE_RULE_PIN ? c::place_rule::action::pin : c::place_rule::action::exclude,
+                     here.text(r.backend, "the backend of a rule"), here.text(r.what, "what a rule is about")});
+  }
+  return rules;
+}
+
+/// The caller's function, which is told what happens and may end it.
+class listener {
+ public:
+  listener(collage_progress_function function, void* data) : function_(function), data_(data) {}
+
+  void tell(const c::place_progress& now) {
+    stage_ = now.stage;
+    what_ = now.what;
+    now_ = {sizeof(collage_progress), nullptr, nullptr, now.done, now.remaining, now.remaining_s, now.best_ms};
+    (void)is_ended();
+  }
+  /// Asks again, with what was told last. Who has heard nothing yet has nothing to end.
+  bool is_ended() {
+    if (function_ == nullptr || ended_ || stage_.empty()) return ended_;
+    now_.stage = stage_.c_str();
+    now_.what = what_.c_str();
+    ended_ = function_(data_, &now_) != 0;
+    return ended_;
+  }
+
+ private:
+  collage_progress_function function_;
+  void* data_;
+  std::string stage_, what_;
+  collage_progress now_{};
+  bool ended_ = false;
+};
+
+/// Those who measure at the same time would disturb each other: waits for its turn, or until the caller ends it.
+std::unique_lock<std::timed_mutex> turn_to_measure(listener& user) {
+  static std::timed_mutex one_at_a_time;
+  std::unique_lock lock(one_at_a_time, std::try_to_lock);
+  if (lock.owns_lock()) return lock;
+  c::place_progress now;
+  now.stage = "waiting";
+  now.what = "another thread of this process that measures";
+  user.tell(now);
+  while (!user.is_ended() && !lock.try_lock_for(std::chrono::milliseconds(100))) continue;
+  return lock;
+}
+
+c::json refusals_to_json(const std::vector<c::place_refusal>& list) {
+  c::json merged = c::json::array();
+  for (const c::place_refusal& r : list) {
+    const auto same = std::find_if(merged.begin(), merged.end(), [&](const c::json& m) {
+      return m["backend"] == r.backend && m["pattern"] == r.pattern && m["reason"] == r.reason;
+    });
+    if (same != merged.end()) (*same)["places"] = (*same)["places"].get<std::size_t>() + 1;
+    else
+      merged.push_back(
+          {{"backend", r.backend}, {"pattern", r.pattern}, {"reason", r.reason}, {"where", r.where}, {"places", 1}});
+  }
+  return merged;
+}
+
+c::json report_to_json(const c::place_report& report, const std::string& store, const std::string& unstored) {
+  return {{"candidates", report.candidates},
+          {"distinct", report.distinct},
+          {"measured", report.measured},
+          {"from_store", report.from_store},
+          {"skipped", report.skipped},
+          {"refused", report.refused},
+          {"interrupted", report.interrupted},
+          {"seconds", c::rounded(report.measuring_s + report.comparing_s)},
+          {"waited_s", c::rounded(report.waited_s)},
+          {"where", report.where},
+          {"regions",
+           {{"tried", report.regions.tried},
+            {"saturated", report.regions.is_saturated},
+            {"by_generation", report.regions.by_generation}}},
+          {"store", store.empty() ? c::json() : c::json(store)},
+          {"unstored", unstored.empty() ? c::json() : c::json(unstored)},
+          {"refusals", refusals_to_json(report.refusals)}};
+}
+
+/// The file of costs that the caller names. `problem` says why there is none where the user's own cannot be found.
+std::string store_of(const call& here, const collage_place_options& given, std::string& problem) {
+  if (given.how == COLLAGE_PLACE_PRIORITY) return {};
+  if (given.store != nullptr) {
+    std::string file = here.text(given.store, "store");
+    return file == "none" ? std::string() : file;
+  }
+  try {
+    return c::default_store_path();
+  } catch (const c::error& e) {
+    problem = e.what();
+    return {};
+  }
+}
+
+collage_plan* place(const call& here, const std::shared_ptr<const network_state>& network,
+                    const collage_place_options& given) {
+  c::place_options how;
+  c::place_report report;
+  std::string problem;
+  how.network = network->name;
+  how.backends = names_in(here, given.backends);
+  how.rules = rules_in(here, given);
+  how.threads = checked_threads(here, given.threads);
+  if (given.how != COLLAGE_PLACE_MEASURE && given.how != COLLAGE_PLACE_PRIORITY)
+    here.misuse("there is no way " + std::to_string(given.how) + " to place", "give one of collage_place_how");
+  how.measure = given.how == COLLAGE_PLACE_MEASURE;
+  how.budget_s = checked_seconds(here, given.budget_s, "budget_s");
+  if (const double seconds = checked_seconds(here, given.compare_s, "compare_s"); seconds > 0) how.compare_s = seconds;
+  if (given.regions_s < 0) how.regions_s = 0;
+  else if (const double seconds = checked_seconds(here, given.regions_s, "regions_s"); seconds > 0)
+    how.regions_s = seconds;
+  if (given.seed != 0) how.seed = given.seed;
+  how.recheck = given.recheck != 0;
+  how.complete = given.complete != 0;
+  how.store = store_of(here, given, problem);
+  if (given.previous != nullptr) {
+    const plan_state& previous = here.state_of(given.previous);
+    if (previous.made.fingerprint != network->fingerprint)
+      here.misuse("previous is a plan for another network, " + previous.made.network,
+                  "give one for this network, or none");
+    how.previous = &previous.made;
+  }
+  how.report = &report;
+  listener user(given.progress, given.progress_data);
+  if (given.progress != nullptr) {
+    how.progress = [&user](const c::place_progress& now) { user.tell(now); };
+    how.stop = [&user] { return user.is_ended(); };
+  }
+  std::unique_lock<std::timed_mutex> turn;
+  if (how.measure) turn = turn_to_measure(user);
+  c::plan made = c::place(network->graph, backends(), how);
+  return new_plan(network, std::move(made),
+                  report_to_json(report, how.store, problem.empty() ? report.unstored : problem));
+}
+
+}  // namespace
+}  // namespace c_interface
+
+using c_interface::call;
+using c_interface::guarded;
+
+collage_status collage_plan_place(const collage_network* network, const collage_place_options* options,
+                                  collage_plan** plan) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    const auto& state = here.shared_state_of(network);
+    const auto given = here.options(options, "collage_place_options", c_interface::oldest_options);
+    collage_plan*& to = here.target(plan, "plan");
+    to = c_interface::place(here, state, given);
+  });
+}

@@ -1,0 +1,105 @@
+// Plans: read from files, written to files, and told.
+#include "plans.hpp"
+#include "states.hpp"
+
+#include <collage/io/plan_file.hpp>
+#include <collage/run/plan_fit.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+namespace c_interface {
+
+namespace c = collage;
+
+namespace {
+
+constexpr std::size_t oldest_load_options =
+    offsetof(collage_plan_load_options, accept_version_change) + sizeof(std::int32_t);
+
+std::string summary_of(const network_state& network, const c::plan& made, const c::json& placing) {
+  c::json backends = c::json::array();
+  for (const c::plan_backend& b : made.backends) {
+    std::size_t groups = 0;
+    double cost_ms = 0;
+    for (const c::plan_group& g : made.chosen.groups)
+      if (g.backend == b.name) {
+        ++groups;
+        cost_ms += g.cost_ms;
+      }
+    backends.push_back({{"name", b.name},
+                        {"version", b.version},
+                        {"details", b.details},
+                        {"groups", groups},
+                        {"cost_ms", c::rounded(cost_ms)}});
+  }
+  return c::to_text({{"network", made.network},
+                     {"fingerprint", c::detail::hex_of(network.fingerprint)},
+                     {"threads", made.threads},
+                     {"precision", made.precision},
+                     {"processor", made.processor},
+                     {"waiting", made.waiting},
+                     {"origin", made.origin},
+                     {"cost_ms", c::rounded(made.chosen.cost_ms)},
+                     {"lower_bound_ms", c::rounded(made.lower_bound_ms)},
+                     {"optimal", made.optimal},
+                     {"backends", backends},
+                     {"runs", c::runs_to_json(made.runs)},
+                     {"placing", placing}});
+}
+
+}  // namespace
+
+collage_plan* new_plan(std::shared_ptr<const network_state> network, c::plan made, const c::json& placing) {
+  auto state = std::make_shared<plan_state>();
+  state->summary = summary_of(*network, made, placing);
+  state->network = std::move(network);
+  state->made = std::move(made);
+  return new collage_plan(std::move(state));
+}
+
+int checked_threads(const call& here, std::int32_t threads) {
+  constexpr auto most = static_cast<std::int32_t>(c::detail::most_threads);  // that a plan can be for
+  if (threads < 0 || threads > most)
+    here.misuse(std::to_string(threads) + " threads cannot be had",
+                "give 0 or a number up to " + std::to_string(most) + ", at best that of the processors");
+  return threads;
+}
+
+}  // namespace c_interface
+
+using c_interface::call;
+using c_interface::guarded;
+
+collage_status collage_plan_load(const collage_network* network, const char* path,
+                                 const collage_plan_load_options* options, collage_plan** plan) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    namespace c = collage;
+    const auto& state = here.shared_state_of(network);
+    const std::string file = here.text(path, "path");
+    const auto given = here.options(options, "collage_plan_load_options", c_interface::oldest_load_options);
+    collage_plan*& to = here.target(plan, "plan");
+    c::plan made = c::load_plan(file, state->graph);
+    c::plan_fit_options must;
+    must.threads = c_interface::checked_threads(here, given.threads);
+    must.accept_version_change = given.accept_version_change != 0;
+    c::check_plan_fits(made, state->graph, c_interface::backends(), must, file);
+    to = c_interface::new_plan(state, std::move(made), {});
+  });
+}
+
+collage_status collage_plan_save(const collage_plan* plan, const char* path) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    const auto& state = here.state_of(plan);
+    collage::save_plan(state.made, state.network->graph, here.text(path, "path"));
+  });
+}
+
+void collage_plan_release(collage_plan* plan) noexcept { c_interface::release(__func__, plan); }
+
+collage_status collage_plan_json(const collage_plan* plan, const char** json) noexcept {
+  return guarded(__func__, [&](const call& here) { here.target(json, "json") = here.state_of(plan).summary.c_str(); });
+}

@@ -1,0 +1,114 @@
+// Versions, element types, and what is here.
+#include "states.hpp"
+
+#include <collage/dtype.hpp>
+#include <collage/error.hpp>
+#include <collage/fwd.hpp>
+#include <collage/measure/store.hpp>
+#include <collage/place/worker.hpp>
+#include <collage/run/processor.hpp>
+#include <collage/zoo/all.hpp>
+
+#include <every_backend.hpp>
+
+#include <cstdint>
+#include <string>
+
+namespace c = collage;
+
+// The numbers are the library's own, and neither may change.
+static_assert(COLLAGE_DTYPE_F32 == static_cast<int>(c::dtype::f32) &&
+              COLLAGE_DTYPE_F64 == static_cast<int>(c::dtype::f64));
+static_assert(COLLAGE_DTYPE_F16 == static_cast<int>(c::dtype::f16) &&
+              COLLAGE_DTYPE_BF16 == static_cast<int>(c::dtype::bf16));
+static_assert(COLLAGE_DTYPE_I8 == static_cast<int>(c::dtype::i8) &&
+              COLLAGE_DTYPE_I16 == static_cast<int>(c::dtype::i16));
+static_assert(COLLAGE_DTYPE_I32 == static_cast<int>(c::dtype::i32) &&
+              COLLAGE_DTYPE_I64 == static_cast<int>(c::dtype::i64));
+static_assert(COLLAGE_DTYPE_U8 == static_cast<int>(c::dtype::u8) &&
+              COLLAGE_DTYPE_U16 == static_cast<int>(c::dtype::u16));
+static_assert(COLLAGE_DTYPE_U32 == static_cast<int>(c::dtype::u32) &&
+              COLLAGE_DTYPE_U64 == static_cast<int>(c::dtype::u64));
+static_assert(COLLAGE_DTYPE_BOOL == static_cast<int>(c::dtype::boolean));
+static_assert(COLLAGE_MAX_RANK == c::shape::max_rank);
+
+namespace c_interface {
+
+c::backend_table backends() { return c::table_of<c::every_backend>; }
+
+namespace {
+
+c::json default_store() {
+  try {
+    return c::default_store_path();
+  } catch (const c::error&) { return {}; }
+}
+
+std::string describe_system() {
+  c::json zoo = c::json::array(), found = c::json::array();
+  for (const c::zoo::network& n : c::zoo::networks) zoo.push_back({{"name", n.name}, {"about", n.about}});
+  for (const c::backend_entry& b : backends()) {
+    const c::probe_result p = b.probe();
+    found.push_back({{"name", b.name},
+                     {"available", p.available},
+                     {"version", p.version},
+                     {"details", p.details},
+                     {"reason", p.reason}});
+  }
+#if COLLAGE_HAS_ONNX
+  constexpr bool onnx = true;
+#else
+  constexpr bool onnx = false;
+#endif
+  return c::to_text({{"version", collage_version()},
+                     {"abi", collage_abi_version()},
+                     {"processor", c::processor_name()},
+                     {"available_threads", c::available_threads()},
+                     {"waiting_policy", c::waiting_policy()},
+                     {"default_store", default_store()},
+                     {"zoo", zoo},
+                     {"onnx", onnx},
+                     {"backends", found}});
+}
+
+bool is_dtype(std::int32_t number) { return number >= COLLAGE_DTYPE_F32 && number <= COLLAGE_DTYPE_BOOL; }
+
+}  // namespace
+}  // namespace c_interface
+
+using c_interface::call;
+using c_interface::guarded;
+
+std::uint32_t collage_abi_version() noexcept { return COLLAGE_ABI_VERSION; }
+
+#define COLLAGE_TEXT_OF(x) #x
+#define COLLAGE_VERSION_TEXT(major, minor, patch) \
+  COLLAGE_TEXT_OF(major) "." COLLAGE_TEXT_OF(minor) "." COLLAGE_TEXT_OF(patch)
+const char* collage_version() noexcept {
+  return COLLAGE_VERSION_TEXT(COLLAGE_VERSION_MAJOR, COLLAGE_VERSION_MINOR, COLLAGE_VERSION_PATCH);
+}
+
+collage_status collage_system_json(const char** json) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    const char*& to = here.target(json, "json");
+    static const std::string text = c_interface::describe_system();
+    to = text.c_str();
+  });
+}
+
+std::size_t collage_dtype_size(std::int32_t dtype) noexcept {
+  return c_interface::is_dtype(dtype) ? c::size_of(static_cast<c::dtype>(dtype)) : 0;
+}
+
+const char* collage_dtype_name(std::int32_t dtype) noexcept {
+  return c_interface::is_dtype(dtype) ? c::name_of(static_cast<c::dtype>(dtype)) : "";
+}
+
+int collage_worker(int argc, char** argv) noexcept {
+  try {
+    return c::worker(c_interface::backends(), argc, argv) ? 1 : 0;
+  } catch (...) {
+    (void)c_interface::note_failure();  // without workers, kernels are measured in this process
+    return 0;
+  }
+}

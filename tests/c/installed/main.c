@@ -1,0 +1,25 @@
+#include <collage.h>
+#include <stdio.h>
+
+int main(void) {
+  const collage_place_options how = {.struct_size = sizeof how, .how = COLLAGE_PLACE_PRIORITY, .threads = 1};
+  collage_network* network = NULL;
+  collage_plan* plan = NULL;
+  collage_engine* engine = NULL;
+  collage_context* context = NULL;
+  void* input = NULL;
+  if (collage_abi_version() != COLLAGE_ABI_VERSION || collage_network_from_zoo("bert-paper", &network) != COLLAGE_OK ||
+      collage_plan_place(network, &how, &plan) != COLLAGE_OK ||
+      collage_engine_create(plan, NULL, &engine) != COLLAGE_OK ||
+      collage_context_create(engine, NULL, &context) != COLLAGE_OK ||
+      collage_context_input(context, 0, &input) != COLLAGE_OK || collage_context_run(context) != COLLAGE_OK) {
+    fprintf(stderr, "%s\n", collage_last_error());
+    return 1;
+  }
+  collage_context_release(context);
+  collage_engine_release(engine);
+  collage_plan_release(plan);
+  collage_network_release(network);
+  printf("collage %s\n", collage_version());
+  return 0;
+}

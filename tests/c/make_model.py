@@ -1,0 +1,63 @@
+#!/usr/bin/env python3
+"""Writes the ONNX models that the tests and examples of the C interface read: make_model.py FILE PLAIN_FILE
+
+y = reshape(relu(x w + b), dims), where x is float32[N, 4] and dims, int64[2], is an input as well: its value and N are
+left to the user. w[i][j] = (3 i + j) / 4 - 1 and b[j] = j / 2 - 1/2. The second model goes without the reshape. The files
+are written field by field, as protobuf's wire format and onnx.proto have them, so that no package is needed.
+"""
+import pathlib
+import struct
+import sys
+
+
+def varint(number: int) -> bytes:
+    out = bytearray()
+    while number > 0x7F:
+        out.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*out, number])
+
+
+def field(number: int, content) -> bytes:
+    """One field: an integer, or text, bytes or a message with its length in front."""
+    if isinstance(content, int):
+        return varint(number << 3) + varint(content)
+    data = content.encode() if isinstance(content, str) else content
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+FLOAT, INT64 = 1, 7
+
+
+def value(name: str, kind: int, dims: list) -> bytes:
+    extents = b"".join(field(1, field(2, d) if isinstance(d, str) else field(1, d)) for d in dims)
+    return field(1, name) + field(2, field(1, field(1, kind) + field(2, extents)))
+
+
+def weight(name: str, dims: list, numbers: list) -> bytes:
+    data = struct.pack(f"<{len(numbers)}f", *numbers)
+    return b"".join(field(1, d) for d in dims) + field(2, FLOAT) + field(8, name) + field(9, data)
+
+
+def node(kind: str, inputs: list, outputs: list) -> bytes:
+    return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, kind)
+
+
+def model(reshaped: bool) -> bytes:
+    graph = [
+        field(1, node("Gemm", ["x", "w", "b"], ["g"])),
+        field(1, node("Relu", ["g"], ["r" if reshaped else "y"])),
+        field(2, "tiny"),
+        field(5, weight("w", [4, 3], [k / 4 - 1 for k in range(12)])),
+        field(5, weight("b", [3], [k / 2 - 0.5 for k in range(3)])),
+        field(11, value("x", FLOAT, ["N", 4])),
+        field(12, value("y", FLOAT, ["rows", "columns"])),
+    ]
+    if reshaped:
+        graph += [field(1, node("Reshape", ["r", "dims"], ["y"])), field(11, value("dims", INT64, [2]))]
+    return (field(1, 8) + field(2, "collage's tests") + field(7, b"".join(graph)) +
+            field(8, field(1, "") + field(2, 17)))
+
+
+pathlib.Path(sys.argv[1]).write_bytes(model(True))
+pathlib.Path(sys.argv[2]).write_bytes(model(False))
