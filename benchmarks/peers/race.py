@@ -1,0 +1,62 @@
+"""Engines in turns: rounds of slices, in one process. Knows engines as functions, and no library."""
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import calm, statistics
+
+DROPPED_S = 0.05  # at the start of a slice: the threads of who ran before still look for work
+LEAST_RUNS = 3  # that count in a slice, however long they take
+
+
+def slice_ms(run: Callable[[], Any], seconds: float) -> list[float]:
+    """Runs for some seconds, and longer until enough runs count. Those that began at the very start do not."""
+    times: list[float] = []
+    clock = time.perf_counter_ns
+    start = clock()
+    counted, end = start + int(1e9 * DROPPED_S), start + int(1e9 * seconds)
+    began = start
+    while began < end or len(times) < LEAST_RUNS:
+        run()
+        ended = clock()
+        if began >= counted:
+            times.append((ended - began) / 1e6)
+        began = ended
+    return times
+
+
+def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float,
+         turn: Callable[[int, int, int], None]) -> dict[str, Any]:
+    """Runs all in turns, round by round, until as many rounds as asked for were calm, or twice as many have run. Answers
+    each one's median of each round that counts, in milliseconds. `turn` hears before each slice whose turn it is, how many
+    rounds have run, and how many of them were calm."""
+    medians: list[list[float]] = []
+    readings: list[calm.Reading] = []
+    count = 0
+    gc.collect()
+    gc.disable()
+    try:
+        while True:
+            good = calm.calm_rounds(readings) if readings else []
+            if sum(good) >= rounds or len(medians) >= 2 * rounds:
+                break
+            watch = calm.Watch()
+            one = [0.0] * len(runs)
+            for which in statistics.order_of_round(len(runs), len(medians)):
+                turn(which, len(medians), sum(good))
+                times = slice_ms(runs[which], seconds)
+                one[which] = statistics.median(times)
+                count += len(times)
+            medians.append(one)
+            readings.append(watch.reading())
+    finally:
+        gc.enable()
+    # With too few calm rounds for an interval, all count: that is said, and is better than nothing.
+    is_calm = sum(good) >= min(rounds, statistics.LEAST_ROUNDS)
+    kept = [one for one, counts in zip(medians, good) if counts or not is_calm]
+    return {"rounds_ms": [list(column) for column in zip(*kept)], "rounds": len(kept), "calm": is_calm,
+            "disturbed_rounds": len(good) - sum(good), "runs": count,
+            "by_others": statistics.median([reading.by_others for reading in readings])}

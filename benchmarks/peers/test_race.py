@@ -1,0 +1,59 @@
+import unittest
+from unittest import mock
+
+from peers import calm, race
+
+
+class Slices(unittest.TestCase):
+    def slice(self, run_ms: float, seconds: float) -> tuple[list[float], int]:
+        """The times of a slice of runs that take so long by a clock of our own, and how many runs there were."""
+        now, runs = 0, 0
+
+        def run() -> None:
+            nonlocal now, runs
+            now, runs = now + int(1e6 * run_ms), runs + 1
+
+        with mock.patch.object(race.time, "perf_counter_ns", lambda: now):
+            return race.slice_ms(run, seconds), runs
+
+    def test_the_start_of_a_slice_does_not_count(self) -> None:
+        times, runs = self.slice(10, 0.5)
+        self.assertEqual(runs, 50)
+        self.assertEqual(times, [10.0] * 45)
+
+    def test_long_runs_are_repeated_until_some_count(self) -> None:
+        times, runs = self.slice(400, 0.5)
+        self.assertEqual(len(times), race.LEAST_RUNS)
+        self.assertEqual(runs, race.LEAST_RUNS + 1)  # the first one began at the start
+
+
+class Rounds(unittest.TestCase):
+    def raced(self, readings: list[calm.Reading], rounds: int) -> dict:
+        """A race of two engines that take 1 and 2 ms, in rounds that are as calm as `readings` say."""
+        watch = mock.Mock()
+        watch.return_value.reading.side_effect = readings
+        times = {0: [1.0], 1: [2.0]}
+        with mock.patch.object(calm, "Watch", watch), \
+                mock.patch.object(race, "slice_ms", lambda run, _seconds: times[run()]):
+            return race.race([lambda: 0, lambda: 1], rounds, 0.5, lambda *_: None)
+
+    def test_calm_rounds_run_as_often_as_asked_for(self) -> None:
+        result = self.raced([calm.Reading(0.0, 1.0)] * 6, 6)
+        self.assertEqual(result["rounds_ms"], [[1.0] * 6, [2.0] * 6])
+        self.assertTrue(result["calm"])
+        self.assertEqual(result["disturbed_rounds"], 0)
+
+    def test_disturbed_rounds_run_again(self) -> None:
+        result = self.raced([calm.Reading(0.0, 1.0)] * 3 + [calm.Reading(0.5, 1.0)] * 2 + [calm.Reading(0.0, 1.0)] * 3, 6)
+        self.assertEqual(result["rounds"], 6)
+        self.assertEqual(result["disturbed_rounds"], 2)
+        self.assertTrue(result["calm"])
+
+    def test_on_a_busy_machine_all_rounds_count_and_that_is_said(self) -> None:
+        result = self.raced([calm.Reading(0.5, 1.0)] * 12, 6)
+        self.assertEqual(result["rounds"], 12)
+        self.assertFalse(result["calm"])
+
+
+if __name__ == "__main__":
+    unittest.main()
