@@ -70,7 +70,7 @@ c::plan example(const c::graph& g) {
   p.fingerprint = g.fingerprint();
   p.threads = 3;
   p.precision = "fp32";
-  p.processor = "some processor", .waiting = "spin 300";
+  p.processor = "some processor";
   p.waiting = "spin 300";
   p.backends = {{"one", "1.2.3", "details of one"}, {"two", "", ""}};
   p.chosen.name = "plan";
