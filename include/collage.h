@@ -298,7 +298,7 @@ COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
  * "cost_ms", "lower_bound_ms", "optimal", "backends": [{"name", "version", "details", "groups", "cost_ms"}], "runs":
  * [...] as in the plan file, "placing"}. "placing" is null for a plan from a file, and else {"candidates", "distinct",
  * "measured", "from_store", "skipped", "refused", "interrupted", "seconds", "waited_s", "where" (kernels were
- * measured, in words), "regions": {"tried", "saturated", "by_generation"}, "store" (the file, or null), "unstored"
+ * measured, in words), "regions": {"tried", "ratio", "saturated", "by_generation"}, "store" (the file, or null), "unstored"
  * (why what was measured is not kept, or null), "refusals": [{"backend", "pattern", "reason", "where", "places"}]}.
  */
 COLLAGE_API collage_status collage_plan_json(const collage_plan* plan, const char** json) COLLAGE_NOEXCEPT;

@@ -33,6 +33,7 @@ struct place_progress {
 struct region_report {
   std::size_t tried = 0;              ///< different divisions of the network; 0 where there was no search
   std::vector<double> by_generation;  ///< the least time after each, as a part of the best time before the search
+  double ratio = 1;                   ///< the time of what is handed out, as a part of the best time before the search
   bool is_saturated = false;          ///< it ended because nothing was gained any more, not for want of time
 };
 

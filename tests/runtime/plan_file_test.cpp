@@ -234,8 +234,8 @@ TEST_F(plan_file, refuses_files_that_are_no_plans) {
   refused("{\"format\": 3}", "is not a plan");
   refused("{\"format\": \"collage plan\"}", "version is missing");
   refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 4");
-  refused("{\"format\": \"collage plan\", \"version\": 3, \"version\": 3}", "has an object with two members version");
-  refused("{\"format\": \"collage plan\", \"version\": 3, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
+  refused("{\"format\": \"collage plan\", \"version\": 4, \"version\": 4}", "has an object with two members version");
+  refused("{\"format\": \"collage plan\", \"version\": 4, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
   refused("{\"format\": \"collage plan\", \"version\": \"1\"}", "version is not a whole number");
 }
 

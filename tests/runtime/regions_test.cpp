@@ -315,6 +315,18 @@ struct compiler : c::backend<"compiler"> {
   }
 };
 
+/// Takes tanh, and then cannot compile it.
+struct clumsy : c::backend<"clumsy"> {
+  static constexpr bool takes_regions = true;
+  static bool takes(const c::graph& network, std::uint32_t node) { return compiler::takes(network, node); }
+  static c::kernel build(const c::node_group& group, c::build_context& context) {
+    for (const std::uint32_t n : group.nodes)
+      if (context.network().node(n).kind->id == c::kind_id<struct op::tanh>)
+        throw c::error(c::error_kind::unsupported, "has no tanh after all", "clumsy");
+    return compiler::build(group, context);
+  }
+};
+
 using with_compiler = c::backend_set<c::portable, compiler>;
 
 c::place_options quick() {
@@ -381,6 +393,46 @@ TEST(region_backend, alone_it_borrows_what_it_does_not_take) {
   EXPECT_TRUE(p.singles[0].borrowed.empty());
   options.backends = {};
   EXPECT_THROW((void)c::place<c::backend_set<compiler>>(mixed(), quick()), c::error);  // nobody takes the sigmoid
+}
+
+TEST(region_backend, one_operator_that_fails_does_not_take_all_others_along) {
+  const c::graph network = chain(9);  // every third is a tanh
+  c::place_report report;
+  c::place_options options = quick();
+  options.report = &report;
+  const c::plan p = c::place<c::backend_set<c::portable, clumsy>>(network, options);
+  EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) { return r.backend == "clumsy"; }));
+  nodes_list regions;
+  for (const c::plan_group& g : p.singles[1].groups)
+    if (g.backend == "clumsy") regions.push_back(g.nodes);
+  EXPECT_EQ(regions, (nodes_list{{0, 1}, {3, 4}, {6, 7}}));
+  for (const c::verified_placement& v :
+       c::verify(network, p, c::table_of<c::backend_set<c::portable, clumsy>>).placements)
+    EXPECT_TRUE(v.passed()) << v.name << ": " << v.why();
+}
+
+TEST(region_backend, a_comparison_without_the_search_is_not_taken_for_one_with_it) {
+  const std::string store = testing::TempDir() + "collage-divided-" + std::to_string(::getpid()) + ".db";
+  const auto clear = [&] {
+    for (const char* end : {"", "-wal", "-shm", "-measuring"}) ::unlink((store + end).c_str());
+  };
+  clear();
+  const c::graph network = mixed();
+  c::place_report report;
+  c::place_options options = quick();
+  options.store = store;
+  options.report = &report;
+  options.regions_s = 0;
+  (void)c::place<with_compiler>(network, options);
+  EXPECT_EQ(report.regions.tried, 0U);
+  options.regions_s = 0.5;
+  (void)c::place<with_compiler>(network, options);
+  EXPECT_FALSE(report.compared_before);
+  EXPECT_GT(report.regions.tried, 0U);
+  options.regions_s = 0;
+  (void)c::place<with_compiler>(network, options);
+  EXPECT_TRUE(report.compared_before);
+  clear();
 }
 
 TEST(region_backend, rules_hold_for_regions) {

@@ -26,11 +26,11 @@ collage::json rounded_list(const std::vector<double>& numbers) {
 /// What the search over regions did, in a sentence; empty where there was none.
 std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
-  const double gained = 1 - regions.by_generation.back();
+  const double gained = 1 - regions.ratio;
   return "The search over regions tried " + std::to_string(regions.tried) + " divisions of the network in " +
          std::to_string(regions.by_generation.size()) + " generations, " +
-         (gained < 0.0005 ? "of which none was faster than what had run before"
-                          : "and found one that takes " + format_number("%.1f %%", 100 * gained) +
+         (gained < 0.0005 ? "of which none was surely faster than what had run before"
+                          : "and found one that took " + format_number("%.1f %%", 100 * gained) +
                                 " less than what had run before") +
          (regions.is_saturated ? "." : "; its time was up.");
 }
@@ -78,6 +78,7 @@ int tune(const options& given) {
                       {"ratio", best == 0 ? 1.0 : c::rounded(p.made.runs[best].ratio)},
                       {"regions",
                        {{"tried", r.regions.tried},
+                        {"ratio", c::rounded(r.regions.ratio)},
                         {"saturated", r.regions.is_saturated},
                         {"by_generation", rounded_list(r.regions.by_generation)}}},
                       {"runs", runs}}));

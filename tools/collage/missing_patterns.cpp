@@ -54,7 +54,7 @@ class finder {
         for (const std::uint32_t n : nodes) covered[n] = true;
       }
       add_operators(network, placed, found, table_[b].name, covered);
-      add_fusions(network, placed, table_[b].name, joined);
+      if (!table_[b].takes_regions) add_fusions(network, placed, table_[b].name, joined);
     }
     for (const c::plan_group& g : placed.groups)
       for (std::size_t i = 0; i < g.bodies.size(); ++i) visit(*network.bodies_of(g.nodes[0])[i], g.bodies[i]);

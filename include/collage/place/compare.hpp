@@ -117,6 +117,8 @@ class end_to_end {
     runners_[i]->engine.reset();
   }
 
+  /// Whether it has not been released.
+  bool can_run(std::size_t i) const { return runners_[i]->context.has_value(); }
   /// Whether it was added to run on whatever happens.
   bool stays(std::size_t i) const { return runners_[i]->stays; }
 
@@ -139,7 +141,8 @@ class end_to_end {
     const double usual_ms = time_of(i).median_ms;
     std::vector<timing> list;
     for (std::vector<double> times : r.steps) {
-      for (std::size_t k = 0; k < times.size(); ++k) times[k] *= usual_ms / r.traced_ms[k];
+      for (std::size_t k = 0; k < times.size(); ++k)
+        if (r.traced_ms[k] > 0) times[k] *= usual_ms / r.traced_ms[k];
       list.push_back(summarise(std::move(times)));
     }
     return list;
@@ -148,6 +151,7 @@ class end_to_end {
  private:
   static constexpr int tries = 3;
   static constexpr std::size_t most_traced = 15;  // rounds in which steps are timed
+  static constexpr int most_settling = 1000;      // calls, where the clock stands still
   static constexpr double longest_spin_ms = 15;   // for so long threads of a library look for work after its last
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
@@ -220,8 +224,9 @@ class end_to_end {
       // Calls that are not counted: the rival before leaves its own data in the caches, and where one of them has a library
       // with threads of its own, threads that still look for work.
       const double start_ms = time_.now_ms();
+      int calls = 0;
       do r.context->run(memory_.inputs, memory_.outputs);
-      while (time_.now_ms() - start_ms < settle_ms_);
+      while (time_.now_ms() - start_ms < settle_ms_ && ++calls < most_settling);
       const timed_call whole = time_call(time_, tries, [&] { r.context->run(memory_.inputs, memory_.outputs); });
       r.samples.push_back(whole.ms);
       round_is_calm_ = round_is_calm_ && !whole.disturbed;

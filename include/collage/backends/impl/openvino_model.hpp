@@ -144,13 +144,13 @@ inline ov_value convert_layer_norm(const ov_node& n) {
 
 inline ov_value convert_clip(const ov_node& n) {
   const value_record &low = n.network.at(n.operand(1)), &high = n.network.at(n.operand(2));
-  // Bounds of infinity stand for none; the library's attribute takes finite ones.
-  const auto within = [](double bound) {
+  // The library's attributes are finite.
+  const auto is_bound = [](const value_record& v) {
     constexpr double most = std::numeric_limits<float>::max();
-    return bound > most ? most : bound < -most ? -most : bound;
+    return v.has_scalar && v.scalar >= -most && v.scalar <= most;
   };
-  if (low.has_scalar && high.has_scalar && low.scalar <= high.scalar)
-    return make<op::Clamp>(n.in[0], within(low.scalar), within(high.scalar));
+  if (is_bound(low) && is_bound(high) && low.scalar <= high.scalar)
+    return make<op::Clamp>(n.in[0], low.scalar, high.scalar);
   return make<op::Minimum>(make<op::Maximum>(n.in[0], n.in[1]), n.in[2]);
 }
 
@@ -158,6 +158,16 @@ template <class Op>
 ov_value reduction(const ov_node& n) {
   const auto a = n.attributes(ops::reduce_sum);
   return make<Op>(n.in[0], integers(a.axes), a.keep_dims);
+}
+
+/// What lies outside is the nearest element inside, as for all kernels; the library would answer 0.
+inline ov_value convert_gather(const ov_node& n) {
+  const std::int64_t axis = n.attributes(ops::gather).axis;
+  const std::int64_t extent = n.dims(0)[static_cast<std::size_t>(axis)];
+  const ov::element::Type type = type_of(n.network.type_of(n.operand(1)).type);
+  const auto bound = [&type](std::int64_t number) -> ov_value { return op::Constant::create(type, {}, {number}); };
+  const ov_value within = make<op::Minimum>(make<op::Maximum>(n.in[1], bound(-extent)), bound(extent - 1));
+  return make<op::Gather>(n.in[0], within, integer(axis));
 }
 
 inline ov_value convert_concat(const ov_node& n) {
@@ -301,8 +311,7 @@ inline const std::vector<converter>& converters() {
        [](const ov_node& n) { return make<op::Tile>(n.in[0], integers(n.attributes(ops::tile).repeats)); }},
       {id_of(ops::pad), convert_pad, accepts_pad},
       {id_of(ops::resize), convert_resize, accepts_resize},
-      {id_of(ops::gather),
-       [](const ov_node& n) { return make<op::Gather>(n.in[0], n.in[1], integer(n.attributes(ops::gather).axis)); }},
+      {id_of(ops::gather), convert_gather},
       {id_of(ops::clip), convert_clip},
       {id_of(ops::add), binary<op::Add>},
       {id_of(ops::sub), binary<op::Subtract>},

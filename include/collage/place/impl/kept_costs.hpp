@@ -30,8 +30,10 @@ class kept_costs {
  public:
   /// Opens the store. Errors: as of cost_store.
   kept_costs(const std::string& path, const graph& network, backend_table backends, const place_candidates& candidates,
-             const std::vector<bool>& use, int threads)
+             const std::vector<bool>& use, int threads, bool divides)
       : store_(path), network_(network), backends_(backends), candidates_(candidates), threads_(threads) {
+    for (std::uint32_t b = 0; b < backends.size(); ++b)
+      divides_ = divides_ || (divides && use[b] && backends[b].takes_regions);
     machine_ = processor_name();
     waiting_ = waiting_policy();
     for (std::uint32_t b = 0; b < backends.size(); ++b) {
@@ -187,6 +189,7 @@ class kept_costs {
     // Later searches of a comparison go over all candidates, of which rules may have taken some away. Regions that were tried
     // meanwhile stand behind them.
     add(first_candidates_);
+    add(divides_ ? 1 : 0);
     for (const place_candidate& c : std::span(candidates_.list).first(first_candidates_))
       for (const std::uint32_t word : {c.group, c.backend, c.pattern, c.choice}) add(word);
     add_steps(add_steps, compared.chosen);
@@ -200,6 +203,7 @@ class kept_costs {
   const place_candidates& candidates_;
   std::size_t first_candidates_ = candidates_.list.size();
   int threads_;
+  bool divides_ = false;  // whether a comparison goes on with a search over regions
   std::string machine_, waiting_, set_, problem_;
   std::vector<std::string> libraries_;  // by backend
 };

@@ -31,6 +31,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <new>
 #include <optional>
 #include <queue>
 #include <set>
@@ -82,6 +83,7 @@ class placer {
       by_nodes_[candidates_.groups[candidates_.list[i].group].nodes].push_back(i);
     book_.emplace(network, backends, candidates_);
     add_allowed_regions();
+    first_dynamic_ = static_cast<std::uint32_t>(candidates_.list.size());
     is_alias_.resize(network.nodes().size());
     for (std::uint32_t n = 0; n < is_alias_.size(); ++n) is_alias_[n] = is_alias(network.view(), n);
     owned_.resize(network.nodes().size());
@@ -123,13 +125,15 @@ class placer {
   }
 
   plan run_measured() {
-    if (!options_.store.empty()) kept_.emplace(options_.store, network_, backends_, candidates_, use_, threads_);
+    if (!options_.store.empty())
+      kept_.emplace(options_.store, network_, backends_, candidates_, use_, threads_, options_.regions_s > 0);
     drift_options drift = options_.drift;
     if (kept_ && drift.usual_ms <= 0) drift.usual_ms = kept_->usual_ms();
     monitor_.emplace(fixed_work(threads_), drift, options_.time);
     trusted_ms_ = monitor_->usual_ms();
     const double start = now_ms();
     measure_single_nodes();
+    measure_largest_regions();
     if (options_.complete) measure_all([this](std::uint32_t) { return !deadline_.is_over(); });
     place_owned();
     require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
@@ -476,6 +480,33 @@ class placer {
     measure_all(
         [this](std::uint32_t s) { return candidates_.groups[candidates_.structures[s].example].nodes.size() == 1; });
   }
+  /// Where a largest region has no kernel, single operators in it may be to blame, which are not worth the rest: each is
+  /// tried alone, and the regions are made again without those that have none.
+  void measure_largest_regions() {
+    for (std::uint32_t b = 0; b < backends_.size(); ++b) {
+      if (!use_[b] || !backends_[b].takes_regions) continue;
+      const auto has_kernel = [&](std::uint32_t candidate) {
+        if (!book_->is_measured(structure_of(candidate))) measure(structure_of(candidate));
+        const measured_cost* cost = book_->find(candidates_.list[candidate]);
+        return cost != nullptr && cost->refusal.empty();
+      };
+      bool all_have = true;
+      for (std::uint32_t i = 0; i < first_dynamic_ && !deadline_.is_over(); ++i)
+        if (candidates_.list[i].backend == b && is_region(candidates_.list[i])) all_have = has_kernel(i) && all_have;
+      if (all_have) continue;
+      std::vector<bool> taken(network_.nodes().size());
+      for (std::uint32_t n = 0; n < taken.size() && !deadline_.is_over(); ++n) {
+        taken[n] = !forbidden_[b][n] && takes_node(backends_[b], network_, n);
+        if (!taken[n] || is_alias_[n]) continue;
+        const std::optional<std::uint32_t> alone = add_region(b, {n});
+        taken[n] = alone && has_kernel(*alone);
+        forbidden_[b][n] = !taken[n];
+      }
+      for (const std::vector<std::uint32_t>& nodes : largest_regions(network_, taken)) (void)add_region(b, nodes);
+      first_dynamic_ = static_cast<std::uint32_t>(candidates_.list.size());
+    }
+  }
+
   /// Measures the structures that are wanted, until all of them are: a slow start may make it forget some.
   template <class Wanted>
   void measure_all(Wanted wanted) {
@@ -504,8 +535,11 @@ class placer {
       const bool is_over = deadline_.is_over();
       search_result result = to_problem(!is_over);
       if (is_over && !search::uncovered(result.problem).empty()) result = to_problem(true);
-      if (!search::uncovered(result.problem).empty())
+      if (!search::uncovered(result.problem).empty()) {
         require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
+        operators_alone_ = false;  // a region is all that is left for some node
+        continue;
+      }
       const double start = now_ms();
       result.found = search_over(result);
       report_.search_ms += now_ms() - start;
@@ -542,6 +576,17 @@ class placer {
       if (!std::exchange(told[{r.backend, r.pattern, r.reason}], true)) report_.refusals.push_back(r);
   }
 
+  bool is_region(const place_candidate& c) const { return c.is_by_rule() && backends_[c.backend].takes_regions; }
+  /// Of the regions that were tried, the last searches look at those that still run.
+  void hide_regions_but_of(const end_to_end& arena, std::size_t winner) {
+    hidden_.assign(candidates_.list.size(), false);
+    for (std::uint32_t i = first_dynamic_; i < hidden_.size(); ++i) hidden_[i] = is_region(candidates_.list[i]);
+    for (std::size_t r = 0; r < arena.size(); ++r)
+      if (arena.can_run(r) || r == winner)
+        for (const auto& who : candidates_in(arena.which(r)))
+          if (who) hidden_[*who] = false;
+  }
+
   /// The search's view: candidates that can be built, then one for each alias and each node of control flow. With
   /// `all`, also those that were not measured yet.
   search_result to_problem(bool all, known_cost (cost_book::*counted)(const place_candidate&)
@@ -561,7 +606,7 @@ class placer {
     };
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
       const place_candidate& c = candidates_.list[i];
-      if (operators_alone_ && backends_[c.backend].takes_regions) continue;
+      if (is_region(c) && (operators_alone_ || (i < hidden_.size() && hidden_[i]))) continue;
       const known_cost cost = ((*book_).*counted)(c);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !all)) continue;
       add(candidates_.groups[c.group].nodes, cost.ms, i);
@@ -718,7 +763,8 @@ class placer {
     std::vector<std::uint32_t> rank;
     for (const std::uint32_t i : of.who) {
       if (i >= control_mark) rank.push_back(0);
-      else if (!backends_[first].takes_regions) rank.push_back(rank_of(candidates_.list[i], first));
+      else if (!backends_[first].takes_regions || !options_.measure)
+        rank.push_back(rank_of(candidates_.list[i], first));
       else
         rank.push_back(candidates_.list[i].backend == first             ? 0
                        : is_last_resort(backends_, candidates_.list[i]) ? 2
@@ -861,16 +907,20 @@ class placer {
   /// all of it. `nodes` are ascending.
   std::optional<std::uint32_t> add_region(std::uint32_t backend, const std::vector<std::uint32_t>& nodes) {
     for (const std::uint32_t i : by_nodes_[nodes])
-      if (candidates_.list[i].backend == backend) return i;
+      if (candidates_.list[i].backend == backend && candidates_.list[i].is_by_rule()) return i;
     for (const std::uint32_t n : nodes)
       if (!takes_node(backends_[backend], network_, n)) return {};
     const auto number = static_cast<std::uint32_t>(candidates_.list.size());
     const auto group = static_cast<std::uint32_t>(candidates_.groups.size());
-    candidates_.groups.push_back({nodes, static_cast<std::uint32_t>(candidates_.structures.size())});
-    candidates_.structures.push_back({group, structure_label(network_, nodes), 1});
+    // Layers that are alike are one computation.
+    const auto [known, is_new] = region_structures_.try_emplace(
+        {backend, structure_key(network_, nodes)}, static_cast<std::uint32_t>(candidates_.structures.size()));
+    if (is_new) candidates_.structures.push_back({group, structure_label(network_, nodes), 0});
+    ++candidates_.structures[known->second].occurrences;
+    candidates_.groups.push_back({nodes, known->second});
     candidates_.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = group});
     by_nodes_[nodes].push_back(number);
-    book_->add(number);
+    if (is_new) book_->add(number);
     return number;
   }
   /// The largest regions that rules leave.
@@ -887,8 +937,12 @@ class placer {
   void add_regions_of(const placement& p) {
     for (const plan_group& g : p.groups)
       for (std::uint32_t b = 0; b < backends_.size(); ++b)
-        if (use_[b] && backends_[b].takes_regions && g.backend == backends_[b].name && !is_region_forbidden(g.nodes, b))
-          (void)add_region(b, g.nodes);
+        if (use_[b] && backends_[b].takes_regions && g.backend == backends_[b].name && g.pattern == by_rule &&
+            !is_region_forbidden(g.nodes, b)) {
+          std::vector<std::uint32_t> nodes = g.nodes;
+          std::sort(nodes.begin(), nodes.end());
+          (void)add_region(b, nodes);
+        }
   }
   /// Whether a rule says that others run one of these nodes, or that this backend does not.
   bool is_region_forbidden(std::span<const std::uint32_t> nodes, std::uint32_t backend) const {
@@ -912,6 +966,7 @@ class placer {
         arena.run(how, [this] { return deadline_.is_over(); });
         incumbent = fastest_of(arena, incumbent);
       }
+      before_regions_ = incumbent;
       if (options_.regions_s > 0) divide(arena, incumbent, *operators, b);
     }
     return operators;
@@ -941,36 +996,49 @@ class placer {
     region_search search(network_, std::move(units), {.seed = options_.seed});
     std::size_t number = 0;
     double level = 1;  // the fastest's time, as a part of what it was before
+    // Libraries keep packed weights of their own for each: those of a generation need not all be there at once.
+    const std::size_t together = engines_together();
     const auto evaluate = [&](const std::vector<region_search::regions>& fresh) {
-      std::vector<std::optional<std::size_t>> joined;
-      for (const region_search::regions& regions : fresh) {
-        tell_regions(++number, arena, incumbent, start);
-        joined.push_back(is_over() ? std::nullopt : try_regions(arena, base, regions, backend));
-      }
-      comparison_options how;
-      how.seconds = options_.compare_s / 3;
-      how.least_rounds = 3;
-      arena.run(how, [this] { return deadline_.is_over(); });
-      // Against who was the fastest, and so ran in every round.
       std::vector<double> times(fresh.size(), std::numeric_limits<double>::infinity());
-      for (std::size_t i = 0; i < joined.size(); ++i) {
-        if (!joined[i]) continue;
-        const paired_ratio r = arena.ratio(*joined[i], incumbent);
-        if (*joined[i] == incumbent) times[i] = level;
-        else if (r.rounds != 0) times[i] = level * r.median;
+      for (std::size_t first = 0; first < fresh.size(); first += together) {
+        std::vector<std::pair<std::size_t, std::size_t>> joined;  // which of them, and its number in the comparison
+        for (std::size_t i = first; i < std::min(first + together, fresh.size()) && !is_over(); ++i) {
+          tell_regions(++number, arena, incumbent, start);
+          if (const auto added = try_regions(arena, base, fresh[i], backend)) joined.emplace_back(i, *added);
+        }
+        if (joined.empty()) continue;
+        comparison_options how;
+        how.seconds = options_.compare_s / 3;
+        how.least_rounds = 3;
+        arena.run(how, [this] { return deadline_.is_over(); });
+        // Against who was the fastest, and so ran in every round.
+        for (const auto& [i, ran] : joined) {
+          const paired_ratio r = arena.ratio(ran, incumbent);
+          if (ran == incumbent) times[i] = level;
+          else if (r.rounds != 0) times[i] = level * r.median;
+        }
+        const std::size_t before = std::exchange(incumbent, fastest_of(arena, incumbent));
+        if (const paired_ratio r = arena.ratio(incumbent, before); incumbent != before && r.rounds != 0)
+          level *= r.median;
+        joined.emplace_back(fresh.size(), before);
+        for (const auto& [i, ran] : joined)
+          if (ran != incumbent && !arena.stays(ran)) arena.release(ran);
       }
-      const std::size_t before = std::exchange(incumbent, fastest_of(arena, incumbent));
-      if (const paired_ratio r = arena.ratio(incumbent, before); incumbent != before && r.rounds != 0)
-        level *= r.median;
-      for (const std::optional<std::size_t>& ran : joined)
-        if (ran && *ran != incumbent && !arena.stays(*ran)) arena.release(*ran);
       return times;
     };
     const region_search_result result = search.run(evaluate, is_over);
-    report_.regions.tried += result.tried;
+    report_.regions.tried += number;
     for (const double time : result.by_generation)
       if (std::isfinite(time)) report_.regions.by_generation.push_back(time);
     report_.regions.is_saturated = result.is_saturated;
+  }
+  /// How many engines of this network are built side by side while divisions are tried.
+  std::size_t engines_together() const {
+    std::size_t bytes = 0;
+    for (std::uint32_t v = 0; v < network_.values().size(); ++v)
+      if (network_.at(v).role == value_role::constant) bytes += network_.type_of(v).bytes();
+    constexpr std::size_t most = std::size_t{1} << 30;
+    return std::clamp<std::size_t>(most / std::max<std::size_t>(bytes, 1), 1, 16);
   }
   void tell_regions(std::size_t number, const end_to_end& arena, std::size_t incumbent, double start) {
     if (!options_.progress) return;
@@ -1005,7 +1073,9 @@ class placer {
     order_groups(p);
     try {
       return arena.add(p);
-    } catch (const error&) { return {}; }
+    } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
+      return {};
+    }
   }
 
   /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`.
@@ -1029,12 +1099,13 @@ class placer {
 
   /// The fastest of what ran, by the paired rounds; `first` where nothing is faster. Ratios of different pairs come from
   /// different rounds, and on a restless machine they may go round in a circle: it is the one that loses least to whoever
-  /// it loses most to.
+  /// it loses most to, among those that can go on running.
   static std::size_t fastest_of(const end_to_end& arena, std::size_t first) {
     const auto most_behind = [&arena](std::size_t i) {
       double most = 0;
-      for (std::size_t j = 0; j < arena.size(); ++j)
-        if (const paired_ratio r = arena.ratio(i, j); j != i && r.rounds != 0) most = std::max(most, r.median);
+      for (std::size_t j = 0; j < arena.size() && arena.can_run(i); ++j)
+        if (const paired_ratio r = arena.ratio(i, j); j != i && arena.can_run(j) && r.rounds != 0)
+          most = std::max(most, r.median);
       return most > 0 ? most : std::numeric_limits<double>::infinity();  // of what ran beside nobody nothing is known
     };
     std::size_t fastest = first;
@@ -1064,6 +1135,9 @@ class placer {
               const std::optional<std::size_t>& previous, const std::optional<std::size_t>& operators,
               search_result& last) {
     const std::size_t winner = surely_fastest_of(arena, incumbent);
+    if (before_regions_ && winner != *before_regions_)
+      if (const paired_ratio r = arena.ratio(winner, *before_regions_); r.rounds != 0) report_.regions.ratio = r.median;
+    hide_regions_but_of(arena, winner);
     // Costs, runners-up and the certificate as they are known now.
     learn(arena, winner);
     last = search_placement();
@@ -1168,9 +1242,12 @@ class placer {
     for (const std::uint32_t chosen : other.found.chosen) {
       if (!other.problem.candidates[chosen].nodes.intersects(mine) || other.who[chosen] >= control_mark) continue;
       const place_candidate& c = candidates_.list[other.who[chosen]];
+      const std::vector<std::uint32_t>& nodes = candidates_.groups[c.group].nodes;
+      constexpr std::size_t named = 16;
       std::string kinds;
-      for (const std::uint32_t n : candidates_.groups[c.group].nodes)
+      for (const std::uint32_t n : std::span(nodes).first(std::min(nodes.size(), named)))
         kinds += (kinds.empty() ? "" : "+") + std::string(network_.node(n).kind->name);
+      if (nodes.size() > named) kinds += "+... (" + std::to_string(nodes.size()) + " operators)";
       g.instead += (g.instead.empty() ? "" : ", ") + std::string(backends_[c.backend].name) + " " + kinds;
     }
   }
@@ -1201,6 +1278,11 @@ class placer {
   std::size_t measured_structures_ = 0;
   double measuring_ms_ = 0, best_ms_ = 0;
   bool interrupted_ = false, has_turn_ = false;
+  std::uint32_t first_dynamic_ = 0;  // of the candidates: those from here on were added by the search over regions
+  std::optional<std::size_t> before_regions_;  // the fastest before divisions were tried
+  std::vector<bool> hidden_;                   // by candidate: the search leaves it out
+  std::map<std::pair<std::uint32_t, std::vector<std::uint64_t>>, std::uint32_t>
+      region_structures_;                     // by backend and key
   bool operators_alone_ = false;              // the search leaves out regions
   std::vector<std::vector<bool>> forbidden_;  // by backend and node: rules say so
   place_report report_;
