@@ -4,6 +4,9 @@
 // Declarations. The definitions are in collage/backends/impl/openvino.hpp, compiled in exactly one file (by default the
 // target collage::openvino), which is the only one that sees the library's headers.
 //
+// NaN: relu, clip, max, min, exp, hard_sigmoid, softmax, max_pool, reduce_max and reduce_min may lose it, wherever in a region.
+// Infinity passes.
+//
 // The library has a pool of threads of its own (TBB); all other backends share the team of OpenMP. Where a placement goes
 // from one to the other, each finds the other's threads still looking for work: docs/openvino.md.
 #pragma once
