@@ -15,7 +15,6 @@
 #include <memory>
 #include <mutex>
 #include <openvino/openvino.hpp>
-#include <openvino/runtime/intel_cpu/properties.hpp>
 #include <string>
 #include <utility>
 #include <vector>

@@ -494,15 +494,12 @@ class placer {
       for (std::uint32_t i = 0; i < first_dynamic_ && !deadline_.is_over(); ++i)
         if (candidates_.list[i].backend == b && is_region(candidates_.list[i])) all_have = has_kernel(i) && all_have;
       if (all_have) continue;
-      std::vector<bool> taken(network_.nodes().size());
-      for (std::uint32_t n = 0; n < taken.size() && !deadline_.is_over(); ++n) {
-        taken[n] = !forbidden_[b][n] && takes_node(backends_[b], network_, n);
-        if (!taken[n] || is_alias_[n]) continue;
+      for (std::uint32_t n = 0; n < is_alias_.size() && !deadline_.is_over(); ++n) {
+        if (is_alias_[n] || !may_be_in_region(b, n)) continue;
         const std::optional<std::uint32_t> alone = add_region(b, {n});
-        taken[n] = alone && has_kernel(*alone);
-        forbidden_[b][n] = !taken[n];
+        forbidden_[b][n] = !(alone && has_kernel(*alone));
       }
-      for (const std::vector<std::uint32_t>& nodes : largest_regions(network_, taken)) (void)add_region(b, nodes);
+      add_largest_regions(b);
       first_dynamic_ = static_cast<std::uint32_t>(candidates_.list.size());
     }
   }
@@ -537,8 +534,8 @@ class placer {
       if (is_over && !search::uncovered(result.problem).empty()) result = to_problem(true);
       if (!search::uncovered(result.problem).empty()) {
         require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
-        operators_alone_ = false;  // a region is all that is left for some node
-        continue;
+        // A region is all that is left for some node. Otherwise it is the search that tells what is missing.
+        if (std::exchange(operators_alone_, false)) continue;
       }
       const double start = now_ms();
       result.found = search_over(result);
@@ -925,28 +922,27 @@ class placer {
   }
   /// The largest regions that rules leave.
   void add_allowed_regions() {
-    for (std::uint32_t b = 0; b < backends_.size() && !options_.rules.empty(); ++b) {
-      if (!use_[b] || !backends_[b].takes_regions) continue;
-      std::vector<bool> taken(network_.nodes().size());
-      for (std::uint32_t n = 0; n < taken.size(); ++n)
-        taken[n] = !forbidden_[b][n] && takes_node(backends_[b], network_, n);
-      for (const std::vector<std::uint32_t>& nodes : largest_regions(network_, taken)) (void)add_region(b, nodes);
-    }
+    for (std::uint32_t b = 0; b < backends_.size() && !options_.rules.empty(); ++b)
+      if (use_[b] && backends_[b].takes_regions) add_largest_regions(b);
+  }
+  void add_largest_regions(std::uint32_t backend) {
+    std::vector<bool> taken(network_.nodes().size());
+    for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = may_be_in_region(backend, n);
+    for (const std::vector<std::uint32_t>& nodes : largest_regions(network_, taken)) (void)add_region(backend, nodes);
+  }
+  bool may_be_in_region(std::uint32_t backend, std::uint32_t node) const {
+    return !forbidden_[backend][node] && takes_node(backends_[backend], network_, node);
   }
   /// Makes the regions of a plan candidates, so that their costs can be looked up.
   void add_regions_of(const placement& p) {
     for (const plan_group& g : p.groups)
       for (std::uint32_t b = 0; b < backends_.size(); ++b)
         if (use_[b] && backends_[b].takes_regions && g.backend == backends_[b].name && g.pattern == by_rule &&
-            !is_region_forbidden(g.nodes, b)) {
+            std::all_of(g.nodes.begin(), g.nodes.end(), [&](std::uint32_t n) { return may_be_in_region(b, n); })) {
           std::vector<std::uint32_t> nodes = g.nodes;
           std::sort(nodes.begin(), nodes.end());
           (void)add_region(b, nodes);
         }
-  }
-  /// Whether a rule says that others run one of these nodes, or that this backend does not.
-  bool is_region_forbidden(std::span<const std::uint32_t> nodes, std::uint32_t backend) const {
-    return std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return forbidden_[backend][n]; });
   }
 
   /// The search over regions, for each backend that takes them, from the best placement on the level of operators. Adds that,
@@ -982,9 +978,8 @@ class placer {
       region_unit u;
       u.nodes = g.nodes;
       u.is_view = g.backend == alias_backend;
-      u.is_taken = !is_region_forbidden(g.nodes, backend) &&
-                   std::all_of(g.nodes.begin(), g.nodes.end(),
-                               [&](std::uint32_t n) { return takes_node(backends_[backend], network_, n); });
+      u.is_taken =
+          std::all_of(g.nodes.begin(), g.nodes.end(), [&](std::uint32_t n) { return may_be_in_region(backend, n); });
       const std::optional<std::uint32_t> candidate = u.is_view ? std::nullopt : who[at++];
       // Groups that are no candidates are like none.
       const std::uint64_t kind = candidate ? structure_of(*candidate) : (std::uint64_t{1} << 32) + units.size();
