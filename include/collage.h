@@ -307,9 +307,12 @@ COLLAGE_API collage_status collage_plan_json(const collage_plan* plan, const cha
 
 typedef struct collage_engine collage_engine;
 
-/* There is nothing to choose yet; give NULL. */
 typedef struct collage_engine_options {
   size_t struct_size;
+  /* Not 0: each weight of the network is released as soon as the last kernel has packed it, so that the weights and their packed
+     forms are never all in memory side by side. Afterwards the network and its plans tell names, types and shapes, and neither
+     another engine nor another plan can be made from them. Nobody may use them at the same time. */
+  int32_t release_weights;
 } collage_engine_options;
 
 /* Builds the kernels of a plan. Engines over one network handle share packed weights. `options` may be NULL. */

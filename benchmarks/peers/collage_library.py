@@ -44,6 +44,10 @@ class PlaceOptions(ctypes.Structure):
                 ("complete", ctypes.c_int32), ("progress", ProgressFunction), ("progress_data", ctypes.c_void_p)]
 
 
+class EngineOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("release_weights", ctypes.c_int32)]
+
+
 class EngineInfo(ctypes.Structure):
     _fields_ = [("struct_size", ctypes.c_size_t), ("inputs", ctypes.c_size_t), ("outputs", ctypes.c_size_t),
                 ("steps", ctypes.c_size_t), ("threads", ctypes.c_int32), ("waiting_policy", ctypes.c_char_p),

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from . import arrays
-from .collage_library import Library
+from .collage_library import EngineOptions, Library
 from .errors import Failure
 
 ONNXRUNTIME = "onnxruntime"
@@ -100,8 +100,8 @@ class Collage:
         read = time.perf_counter()
         plan = plan_from(network)
         placed = time.perf_counter()
-        engine = library.made("collage_engine_create", plan, None)
-        # The engine keeps what it needs; what it has packed exists twice as long as these two live.
+        options = EngineOptions(ctypes.sizeof(EngineOptions), 1)  # the engine keeps what it needs of the weights, packed
+        engine = library.made("collage_engine_create", plan, ctypes.byref(options))
         library.release("plan", plan)
         library.release("network", network)
         context = library.made("collage_context_create", engine, None)

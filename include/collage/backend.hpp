@@ -26,6 +26,8 @@ struct probe_result {
 ///
 ///   static probe_result probe();                // is the library here, which version; without it: always available
 ///   static std::size_t choices(const match<P>&);// how many ways there are to build it; build_context::choice() says which
+///   static void layouts(const match<P>&, std::size_t choice, value_layouts&);  // which values a choice reads or writes in
+///                                               // other layouts than the plain one; without it: none
 ///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
 ///   static void leave(int token);               // afterwards, with what `enter` answered
 ///

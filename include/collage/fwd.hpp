@@ -23,6 +23,7 @@ struct probe_result;
 class graph;
 class kernel;
 class build_context;
+class value_layouts;
 struct node_group;
 struct plan;
 

@@ -28,4 +28,12 @@ struct layout {
 /// Dense, last dimension fastest, no padding.
 inline constexpr layout plain{};
 
+// Layouts that any backend may use, of tensors whose dimension 1 are channels. collage/run/layouts.hpp says what memory they
+// take and makes them from plain ones.
+
+/// Dense, channels fastest: "nhwc".
+inline constexpr layout channels_last{"channels-last"};
+/// Channels in blocks, which are fastest: "nChw8c", "nChw16c". The last block is filled up with zeros.
+inline constexpr layout blocked_8{"blocked-8"}, blocked_16{"blocked-16"};
+
 }  // namespace collage::inline v0

@@ -1,6 +1,8 @@
 // Engines.
 #include "states.hpp"
 
+#include <collage/error.hpp>
+#include <collage/run/engine.hpp>
 #include <collage/run/processor.hpp>
 
 #include <cstddef>
@@ -27,16 +29,22 @@ std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& 
   return label;
 }
 
-collage_engine* new_engine(const plan_state& plan) {
+/// Builds the engine, which takes over the network's weights where that is asked for.
+c::dynamic_engine engine_of(const plan_state& plan, bool releases) {
   const network_state& network = *plan.network;
-  c::dynamic_engine engine(network.graph, plan.made.chosen, backends(), plan.made.threads, network.packed);
+  const c::graph& graph = graph_with_weights(network);
+  if (!releases) return {graph, plan.made.chosen, backends(), plan.made.threads, network.packed};
+  network.has_weights = false;  // also where building fails halfway
+  return {std::move(network.graph), plan.made.chosen, backends(), plan.made.threads, network.packed};
+}
+
+collage_engine* new_engine(const plan_state& plan, const collage_engine_options& options) {
+  const network_state& network = *plan.network;
+  c::dynamic_engine engine = engine_of(plan, options.release_weights != 0);
   std::vector<std::string> labels;
-  for (const c::step_info& s : engine.steps()) labels.push_back(label_of(network.graph, s.nodes));
-  // A step is one group; no kernel runs for a view.
-  std::vector<double> planned_ms;
-  for (const c::plan_group& g : plan.made.chosen.groups)
-    if (g.backend != c::alias_backend) planned_ms.push_back(g.cost_ms);
-  planned_ms.resize(engine.steps().size());
+  for (const c::step_info& s : engine.steps())
+    labels.push_back(s.nodes.empty() ? s.label : label_of(network.graph, s.nodes));
+  std::vector<double> planned_ms = c::planned_ms(engine, plan.made.chosen);
   return new collage_engine(std::make_shared<const engine_state>(
       engine_state{std::move(engine), std::move(labels), std::move(planned_ms), c::waiting_policy()}));
 }
@@ -51,9 +59,9 @@ collage_status collage_engine_create(const collage_plan* plan, const collage_eng
                                      collage_engine** engine) noexcept {
   return guarded(__func__, [&](const call& here) {
     const auto& state = here.state_of(plan);
-    (void)here.options(options, "collage_engine_options", c_interface::oldest_options);
+    const collage_engine_options known = here.options(options, "collage_engine_options", c_interface::oldest_options);
     collage_engine*& to = here.target(engine, "engine");
-    to = c_interface::new_engine(state);
+    to = c_interface::new_engine(state, known);
   });
 }
 

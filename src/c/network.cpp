@@ -2,6 +2,7 @@
 #include "networks.hpp"
 #include "states.hpp"
 
+#include <collage/error.hpp>
 #include <collage/graph/totals.hpp>
 #include <collage/pass/optimise.hpp>
 #include <collage/zoo/all.hpp>
@@ -51,6 +52,13 @@ collage_network* new_network(c::graph loaded, std::string name, const model_word
                               {"metadata", metadata},
                               {"notes", from.notes}});
   return new collage_network(std::move(made));
+}
+
+const c::graph& graph_with_weights(const network_state& network) {
+  if (!network.has_weights)
+    throw c::error(c::error_kind::invalid_argument, "its weights were released to another engine",
+                   "network " + network.name, "load the network again");
+  return network.graph;
 }
 
 c::json port_to_json(const c::port& port) {

@@ -26,12 +26,17 @@ collage::backend_table backends();
 
 struct network_state {
   std::string name;
-  collage::graph graph;  ///< ready to be placed: constants filled, passes run
+  /// Ready to be placed: constants filled, passes run. An engine that takes over the weights changes it.
+  mutable collage::graph graph;
+  mutable std::atomic<bool> has_weights = true;
   std::uint64_t fingerprint = 0;
   std::vector<collage::port> inputs, outputs;
   std::shared_ptr<collage::packed_weights> packed;  ///< of all engines over this network
   std::string summary;                              ///< JSON
 };
+
+/// The network as engines and plans are made from it. An error where an engine has taken over its weights.
+const collage::graph& graph_with_weights(const network_state& network);
 
 struct plan_state {
   std::shared_ptr<const network_state> network;

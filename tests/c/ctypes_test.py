@@ -53,6 +53,10 @@ class PlaceOptions(ctypes.Structure):
                 ("progress", ProgressFunction), ("progress_data", ctypes.c_void_p)]
 
 
+class EngineOptions(ctypes.Structure):
+    _fields_ = [("struct_size", ctypes.c_size_t), ("release_weights", ctypes.c_int32)]
+
+
 collage = ctypes.CDLL(LIBRARY)
 collage.collage_last_error.restype = ctypes.c_char_p
 SIZE = ctypes.c_size_t
@@ -182,6 +186,22 @@ class CInterface(unittest.TestCase):
             most = max(map(abs, one))
             self.assertLess(max(abs(a - b) for a, b in zip(one, other, strict=True)), 1e-5 * most)
         self.assertNotEqual(alone[0], alone[1])
+
+    def test_released_weights(self):
+        network = made("network_from_zoo", b"bert-paper")
+        plan = place(network, how=1)
+        kept = made("engine_create", plan, None)
+        options = EngineOptions(ctypes.sizeof(EngineOptions), 1)
+        alone = made("engine_create", plan, ctypes.byref(options))
+        x = [(k * 37 % 257) / 128 - 1 for k in range(port_of("engine_input", kept).bytes // 4)]
+        count = port_of("engine_output", kept).bytes // 4
+        answers = [run(made("context_create", engine, None), x, count) for engine in (kept, alone)]
+        self.assertEqual(*answers)
+        self.assertEqual(list(port_of("network_input", network).extents)[:1], [1])
+        with self.assertRaisesRegex(Refused, "its weights were released to another engine; load the network again"):
+            made("engine_create", plan, None)
+        with self.assertRaisesRegex(Refused, "its weights were released to another engine"):
+            place(network, how=1)
 
     def test_mistakes(self):
         network = made("network_from_zoo", b"bert-paper")

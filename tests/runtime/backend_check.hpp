@@ -15,14 +15,18 @@
 #include <collage/backends/reference.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
 #include <collage/ops.hpp>
 #include <collage/pattern/match.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/run/tensor.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -220,11 +224,30 @@ class backend_checker {
     return found == list.end() ? 0 : found->second;
   }
 
-  /// The operands of one match with memory of their own.
+  /// The operands of one match with memory of their own, and in which layout the result is written.
   struct operands {
     std::vector<std::shared_ptr<const std::byte>> contents;
+    std::vector<std::size_t> bytes;
     std::vector<collage::known_value> known;
+    collage::layout result;
   };
+
+  /// The same operands as a kernel reads them.
+  static operands in_layouts(const collage::graph& network, const collage::match_record& record, const operands& given,
+                             const collage::value_layouts& layouts) {
+    operands made = given;
+    for (std::size_t i = 0; i < given.contents.size(); ++i) {
+      const std::uint32_t v = record.argument[i];
+      const collage::tensor_type& type = network.type_of(v);
+      made.bytes.push_back(collage::bytes_in(type, layouts.of(v)));
+      if (layouts.of(v) == collage::plain) continue;
+      const std::shared_ptr<std::byte> other = collage::allocate_bytes(made.bytes.back());
+      collage::from_plain(type, layouts.of(v), given.contents[i].get(), other.get());
+      made.contents[i] = other;
+    }
+    made.result = layouts.of(network.view().output_of(record.node[record.nodes - 1]));
+    return made;
+  }
 
   bool check_match(const collage::graph& network, const collage::pattern_entry& pattern,
                    const collage::match_record& record, collage::packed_weights& packed, const check_options& options,
@@ -264,12 +287,13 @@ class backend_checker {
                                   ", COLLAGE_SEED=" + std::to_string(data_.seed());
         EXPECT_FALSE(built.name().empty()) << where;
         const int token = table().enter != nullptr ? table().enter(threads) : 0;
-        good = run(network, record, built, given, expected, 0, 0xFF, options, where) && good;
-        good = run(network, record, built, given, expected, size_of(expected.type.type), 0x5A, options,
+        const operands laid_out = in_layouts(network, record, given, layouts_of(pattern, view, record, choice));
+        good = run(network, record, built, laid_out, expected, 0, 0xFF, options, where) && good;
+        good = run(network, record, built, laid_out, expected, size_of(expected.type.type), 0x5A, options,
                    where + ", unaligned") &&
                good;
         if (table().enter != nullptr) table().leave(token);
-        if (threads == 1) good = run_twice_at_once(network, record, built, given, expected, options, where) && good;
+        if (threads == 1) good = run_twice_at_once(network, record, built, laid_out, expected, options, where) && good;
       }
     return good;
   }
@@ -282,10 +306,10 @@ class backend_checker {
     for (std::size_t i = 0; i < given.contents.size(); ++i) {
       // Constants stay where the graph has them, at their aligned address.
       const bool moved = !network.view().is_constant(record.argument[i]);
-      in.emplace_back(given.contents[i].get(), network.type_of(record.argument[i]).bytes(), moved ? shift : 0);
+      in.emplace_back(given.contents[i].get(), given.bytes[i], moved ? shift : 0);
       pointers.push_back(built.reads(i) ? in.back().data() : nullptr);
     }
-    const guarded_memory out(expected.type.bytes(), shift, fill);
+    const guarded_memory out(collage::bytes_in(expected.type, given.result), shift, fill);
     const guarded_memory workspace(built.workspace(), 0, fill);
     void* const outs[] = {out.data()};
     const std::size_t before = allocations();
@@ -296,13 +320,18 @@ class backend_checker {
     EXPECT_TRUE(workspace.intact()) << where << ": it wrote outside its workspace of " << built.workspace() << " bytes";
     bool good = out.intact() && workspace.intact();
     for (std::size_t i = 0; i < in.size(); ++i) {
-      const std::size_t bytes = network.type_of(record.argument[i]).bytes();
-      const bool same = bytes == 0 || std::memcmp(in[i].data(), given.contents[i].get(), bytes) == 0;
+      const bool same = given.bytes[i] == 0 || std::memcmp(in[i].data(), given.contents[i].get(), given.bytes[i]) == 0;
       EXPECT_TRUE(same) << where << ": it changed operand " << i;
       good = good && same;
     }
-    const collage::agreement a =
-        collage::compare(collage::const_tensor_view{out.data(), expected.type}, expected, options.tolerance);
+    const auto* const written = static_cast<const std::byte*>(out.data());
+    const collage::tensor result(expected.type);
+    collage::to_plain(expected.type, given.result, written, result.data());
+    const auto is_finite = [](float x) { return std::isfinite(x); };
+    if (given.result != collage::plain && std::ranges::all_of(result.as<float>(), is_finite))
+      EXPECT_TRUE(collage::is_filled_with_zeros(expected.type, given.result, written))
+          << where << ": what fills up its blocks is not zero";
+    const collage::agreement a = collage::compare(result, expected, options.tolerance);
     EXPECT_TRUE(a.agrees) << where << ": " << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": "
                           << a.actual << ", the reference has " << a.expected << ", relative " << a.worst_relative;
     return good && a.agrees;

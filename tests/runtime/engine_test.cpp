@@ -4,8 +4,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
 #include <random>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "counting_allocator.hpp"
 #include "loops_backend.hpp"
@@ -237,6 +244,67 @@ TEST(engine, keeps_only_the_constants_its_kernels_read) {
   network = c::graph();
   EXPECT_FALSE(kept.expired());
   EXPECT_TRUE(dropped.expired());
+}
+
+/// Packs what it adds; and notes, while it packs, how many of some constants are in memory.
+struct packer : c::backend<"packer"> {
+  using patterns = c::patterns<c::single<op::add>>;
+  static inline std::vector<std::weak_ptr<const std::byte>> watched;
+  static inline std::vector<std::size_t> alive;
+
+  static c::kernel build(const c::match<c::single<op::add>>& m, c::build_context& context) {
+    alive.push_back(
+        static_cast<std::size_t>(std::ranges::count_if(watched, [](const auto& w) { return !w.expired(); })));
+    const std::uint32_t v = m.record().argument[1];
+    const std::size_t bytes = m.graph().values[v].type.bytes();
+    const auto* const contents = context.constant<std::byte>(v);
+    auto packed = context.packed(v, "as it is", bytes, [&](std::byte* to) { std::copy_n(contents, bytes, to); });
+    c::kernel made("packed", [packed, count = bytes / sizeof(float)](const c::kernel_call& call) {
+      for (std::size_t i = 0; i < count; ++i)
+        static_cast<float*>(call.out[0])[i] =
+            static_cast<const float*>(call.in[0])[i] + reinterpret_cast<const float*>(packed.get())[i];
+    });
+    return std::move(made.does_not_read(1));
+  }
+};
+
+TEST(engine, takes_over_the_constants_of_a_network_that_it_may_keep) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {4}});
+  const c::value shared = g.constant("shared", {c::dtype::f32, {4}}, {-1, 1});
+  c::value y = g(op::add, x, shared);
+  std::vector<c::value> weights;
+  for (int i = 0; i < 3; ++i) {
+    weights.push_back(g.constant("w" + std::to_string(i), {c::dtype::f32, {4}}, {-1, 1}));
+    y = g(op::add, y, weights.back());
+  }
+  g.output("y", g(op::add, y, shared));
+  g.output("shared", shared);
+  c::graph network = g.finish();
+  c::fill_constants(network);
+  c::plan p = one_by_one(network);
+  for (c::plan_group& group : p.chosen.groups) group.backend = "packer";
+  packer::watched.clear();
+  weights.push_back(shared);
+  for (const c::value v : weights) packer::watched.push_back(network.constant(v.index).bytes);
+
+  memory m(network), again(network);
+  packer::alive.clear();
+  const c::dynamic_engine kept = c::engine<c::backend_set<packer>>(network, p);
+  EXPECT_EQ(packer::alive, std::vector<std::size_t>(5, 4U));
+  kept.context().run(m.inputs, m.outputs);
+  packer::alive.clear();
+  const c::dynamic_engine alone = c::engine<c::backend_set<packer>>(std::move(network), p);
+  EXPECT_EQ(packer::alive, (std::vector<std::size_t>{4, 4, 3, 2, 1}));  // those that were packed are gone
+  alone.context().run(again.inputs, again.outputs);
+  for (std::size_t o = 0; o < 2; ++o)
+    for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(again.out[o].as<float>()[i], m.out[o].as<float>()[i]);
+  try {
+    (void)c::engine<c::backend_set<packer>>(network, p);
+    FAIL();
+  } catch (const c::error& e) {
+    EXPECT_NE(std::string(e.what()).find("contents are missing"), std::string::npos) << e.what();
+  }
 }
 
 /// Two operators that end in a third, listed in the order of the pattern: that of the branches, then the root.

@@ -144,9 +144,7 @@ result run_engine(const c::dynamic_engine& engine, c::run_buffers& memory, bool 
 
 /// Times of the steps beside those that the plan rests on.
 std::string profile_table(const c::dynamic_engine& engine, const placed& p, const std::vector<double>& steps_ms) {
-  std::vector<double> planned_ms;
-  for (const c::plan_group& g : p.made.chosen.groups)
-    if (g.backend != c::alias_backend) planned_ms.push_back(g.cost_ms);
+  const std::vector<double> planned_ms = c::planned_ms(engine, p.made.chosen);
   const double sum = std::accumulate(steps_ms.begin(), steps_ms.end(), 0.0);
   table page({{"#", align::right},
               {"step", align::left, 16},
@@ -157,9 +155,9 @@ std::string profile_table(const c::dynamic_engine& engine, const placed& p, cons
               {"planned ms", align::right}});
   for (std::size_t i = 0; i < steps_ms.size(); ++i) {
     const c::step_info& s = engine.steps()[i];
-    page.add({std::to_string(i + 1), label_of(p.network, s.nodes), s.backend, s.kernel,
+    page.add({std::to_string(i + 1), s.nodes.empty() ? s.label : label_of(p.network, s.nodes), s.backend, s.kernel,
               format_number("%.4f", steps_ms[i]), format_number("%.1f", sum > 0 ? 100 * steps_ms[i] / sum : 0),
-              i < planned_ms.size() ? format_number("%.4f", planned_ms[i]) : ""});
+              format_number("%.4f", planned_ms[i])});
   }
   page.add({"",
             {"all steps", colour::bold},

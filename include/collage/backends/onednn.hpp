@@ -1,5 +1,5 @@
-// oneDNN: convolutions and products with what follows them fused as post-ops, pooling, softmax, norms; in layouts of
-// the library's own inside a kernel.
+// oneDNN: convolutions and products with what follows them fused as post-ops, pooling, softmax, norms; with channels in blocks
+// between kernels, where that is the library's way, and in layouts of its own inside a kernel.
 //
 // Declarations. The definitions are in collage/backends/impl/onednn.hpp, compiled in exactly one file (by default the
 // target collage::onednn), which is the only one that sees the library's headers.
@@ -8,6 +8,8 @@
 //  - relu and clip fused behind a convolution or product turn NaN into 0 and into the lower bound, and fused GELU turns
 //    infinity into NaN: so the library computes them, and no cheap post-op computes anything else. A relu by itself,
 //    max_pool and softmax pass NaN on, which costs a look at the data.
+//  - convolutions of channels in blocks multiply what fills up a last block by zero: behind an infinity it is NaN, and so is
+//    what the next one computes there, where the reference may have an infinity.
 //  - exp, log, hard_sigmoid, softplus, max, min, reduce_max and reduce_min lose NaN or digits and are not taken.
 #pragma once
 
@@ -15,6 +17,7 @@
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/onednn_patterns.hpp>
 #include <collage/backends/onednn_rules.hpp>
+#include <collage/op/convert_layout.hpp>
 #include <collage/ops.hpp>
 #include <collage/pattern/single.hpp>
 #include <cstddef>
@@ -22,26 +25,27 @@
 namespace collage::inline v0 {
 
 struct onednn : backend<"onednn"> {
-  using patterns =
-      collage::patterns<single<ops::conv>, onednn_patterns::conv_act, onednn_patterns::conv_clip,
-                        onednn_patterns::conv_add, onednn_patterns::conv_add_act, onednn_patterns::conv_add_clip,
-                        single<ops::matmul>, onednn_patterns::matmul_act, onednn_patterns::matmul_scale,
-                        onednn_patterns::matmul_add, onednn_patterns::matmul_add_act, onednn_patterns::matmul_add_add,
-                        onednn_patterns::matmul_add_gelu, onednn_patterns::matmul_of_transposed,
-                        onednn_patterns::matmul_by_transposed, onednn_patterns::matmul_both_transposed,
-                        onednn_patterns::matmul_both_transposed_scale, onednn_patterns::matmul_transpose,
-                        onednn_patterns::matmul_by_transposed_transpose, single<ops::average_pool>,
-                        single<ops::max_pool>, single<ops::softmax>, single<ops::layer_norm>, single<ops::reduce_mean>,
-                        single<ops::reduce_sum>, single<ops::resize>, single<ops::concat>, single<ops::transpose>,
-                        single<ops::add>, single<ops::sub>, single<ops::mul>, single<ops::div>, single<ops::relu>,
-                        single<ops::leaky_relu>, single<ops::elu>, single<ops::sigmoid>, single<ops::tanh>,
-                        single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>, single<ops::abs>>;
+  using patterns = collage::patterns<
+      single<ops::conv>, onednn_patterns::conv_act, onednn_patterns::conv_clip, onednn_patterns::conv_add,
+      onednn_patterns::conv_add_act, onednn_patterns::conv_add_clip, single<ops::matmul>, onednn_patterns::matmul_act,
+      onednn_patterns::matmul_scale, onednn_patterns::matmul_add, onednn_patterns::matmul_add_act,
+      onednn_patterns::matmul_add_add, onednn_patterns::matmul_add_gelu, onednn_patterns::matmul_of_transposed,
+      onednn_patterns::matmul_by_transposed, onednn_patterns::matmul_both_transposed,
+      onednn_patterns::matmul_both_transposed_scale, onednn_patterns::matmul_transpose,
+      onednn_patterns::matmul_by_transposed_transpose, single<ops::average_pool>, single<ops::max_pool>,
+      single<ops::softmax>, single<ops::layer_norm>, single<ops::reduce_mean>, single<ops::reduce_sum>,
+      single<ops::resize>, single<ops::concat>, single<ops::transpose>, single<ops::add>, single<ops::sub>,
+      single<ops::mul>, single<ops::div>, single<ops::relu>, single<ops::leaky_relu>, single<ops::elu>,
+      single<ops::sigmoid>, single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>,
+      single<ops::abs>, single<ops::convert_layout>>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::onednn::accepts(m); }
   static kernel build(const any_match& m, build_context& context);
 
-  /// Convolutions have two: which layout they compute in, or whether as a product. The first is the better guess.
+  /// Convolutions have two: which layout they compute in, or whether as a product. The first is the better guess. What works
+  /// on images element by element, or pools, has a second one in blocks of channels.
   static std::size_t choices(const any_match& m);
+  static void layouts(const any_match& m, std::size_t choice, value_layouts& to);
   static probe_result probe();
   static int enter(int threads);
   static void leave(int token);

@@ -4,6 +4,7 @@
 
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/onednn_chain.hpp>
+#include <collage/op/convert_layout.hpp>
 #include <collage/ops.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -138,7 +139,13 @@ constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {
   return {};
 }
 
+constexpr verdict accepts_conversion(const any_match& m) {
+  const std::size_t rank = m.type_of(m.output()).dims.rank;
+  return {rank >= 3 && rank <= 5, "onednn converts images of 1 to 3 dimensions"};
+}
+
 constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
+  if (m.is(node, ops::convert_layout)) return accepts_conversion(m);
   if (m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) return accepts_pool(m, node);
   if (m.is(node, ops::resize)) return accepts_resize(m, node);
   if (m.is(node, ops::softmax)) return accepts_softmax(m, node);

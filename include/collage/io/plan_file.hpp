@@ -7,8 +7,10 @@
 #include <collage/graph/graph.hpp>
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
+#include <collage/layout.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/plan_fit.hpp>
 #include <collage/set/algebra.hpp>
@@ -25,14 +27,13 @@
 namespace collage::inline v0 {
 
 /// The version of the file format; readers take this one alone.
-inline constexpr std::uint64_t plan_file_version = 4;
+inline constexpr std::uint64_t plan_file_version = 5;
 
 namespace detail {
 
 inline constexpr const char* plan_file_format = "collage plan";
 inline constexpr const char* new_plan = "place the network again and save the plan anew";
 inline constexpr std::uint64_t most_threads = 1024;
-inline constexpr const char* plain_layout = "plain";  ///< dense and row-major: the only one between kernels
 
 /// A time or a ratio of times.
 inline double time_of(const json_place& from) {
@@ -130,10 +131,32 @@ inline json group_to_json(const plan_group& g, const graph& network) {
 inline json placement_to_json(const placement& p, const graph& network) {
   json groups = json::array();
   for (const plan_group& g : p.groups) groups.push_back(group_to_json(g, network));
-  return {{"name", p.name}, {"cost_ms", rounded(p.cost_ms)}, {"borrowed", p.borrowed}, {"groups", groups}};
+  json conversions = json::array();
+  for (const plan_conversion& c : p.conversions)
+    conversions.push_back({{"value", json::array({c.value, network.value_name(c.value)})},
+                           {"from", c.from.name},
+                           {"to", c.to.name},
+                           {"backend", c.backend},
+                           {"choice", c.choice},
+                           {"kernel", c.kernel},
+                           {"cost_ms", rounded(c.cost_ms)}});
+  return {{"name", p.name},
+          {"cost_ms", rounded(p.cost_ms)},
+          {"borrowed", p.borrowed},
+          {"groups", groups},
+          {"conversions", conversions}};
 }
 
 inline placement placement_from_json(const json_place& from, const graph& network);
+
+inline layout layout_from_json(const json_place& from, const std::string& name) {
+  std::string known;
+  for (const layout& l : shared_layouts) {
+    if (name == l.name) return l;
+    known += (known.empty() ? "" : ", ") + std::string(l.name);
+  }
+  from.wrong("is " + name + ", and known are " + known);
+}
 
 inline plan_group group_from_json(const json_place& from, const graph& network) {
   plan_group g;
@@ -153,8 +176,9 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   g.choice = static_cast<std::size_t>(from["choice"].natural(0, 1U << 20));
   g.kernel = from["kernel"].text();
   g.layout = from["layout"].text();
-  if (g.layout != plain_layout)
-    from["layout"].wrong("is " + g.layout + ", and " + plain_layout + " is the only one that is known here");
+  const std::size_t to = g.layout.find(" to ");
+  for (const std::string& one : {g.layout.substr(0, to), to == std::string::npos ? g.layout : g.layout.substr(to + 4)})
+    (void)layout_from_json(from["layout"], one);
   g.cost_ms = time_of(from["cost_ms"]);
   g.low_ms = time_of(from["low_ms"]);
   g.high_ms = time_of(from["high_ms"]);
@@ -176,6 +200,23 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   return g;
 }
 
+inline plan_conversion conversion_from_json(const json_place& from, const graph& network) {
+  plan_conversion c;
+  const json_place value = from["value"];
+  if (network.values().empty()) value.wrong("names a value, but the network has none");
+  c.value = static_cast<std::uint32_t>(value[std::size_t{0}].natural(0, network.values().size() - 1));
+  if (const json_place name = value[std::size_t{1}]; name.text() != network.value_name(c.value))
+    name.wrong("is " + name.text() + ", but the network's value " + std::to_string(c.value) + " is " +
+               network.value_name(c.value));
+  c.from = layout_from_json(from["from"], from["from"].text());
+  c.to = layout_from_json(from["to"], from["to"].text());
+  c.backend = from["backend"].text();
+  c.choice = static_cast<std::size_t>(from["choice"].natural(0, 1U << 20));
+  c.kernel = from["kernel"].text();
+  c.cost_ms = time_of(from["cost_ms"]);
+  return c;
+}
+
 inline placement placement_from_json(const json_place& from, const graph& network) {
   placement p;
   p.name = from["name"].text();
@@ -184,6 +225,9 @@ inline placement placement_from_json(const json_place& from, const graph& networ
   for (std::size_t i = 0; i < borrowed.size(); ++i) p.borrowed.push_back(borrowed[i].text());
   const json_place groups = from["groups"];
   for (std::size_t i = 0; i < groups.size(); ++i) p.groups.push_back(group_from_json(groups[i], network));
+  const json_place conversions = from["conversions"];
+  for (std::size_t i = 0; i < conversions.size(); ++i)
+    p.conversions.push_back(conversion_from_json(conversions[i], network));
   try {
     check_cover(network, p);
   } catch (const error& e) {

@@ -87,6 +87,11 @@ inline node_group values_of(const graph& network, backend_table backends, const 
   const auto arguments = record.argument_list();
   return {nodes, {arguments.begin(), arguments.end()}, written_values(network.view(), record)};
 }
+/// In which layouts the candidate's kernel reads and writes them.
+inline value_layouts layouts_of(const graph& network, backend_table backends, const place_candidate& c) {
+  if (c.is_by_rule() || backends[c.backend].patterns[c.pattern].layouts == nullptr) return {};
+  return layouts_of(backends[c.backend].patterns[c.pattern], network.view(), record_of(network, backends, c), c.choice);
+}
 /// Builds the candidate's kernel. Errors: what the backend refuses.
 inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,
                               const place_candidate& c, build_context& context) {

@@ -31,7 +31,9 @@ inline bool same_steps(const placement& a, const placement& b) {
     for (std::size_t k = 0; k < std::min(x.bodies.size(), y.bodies.size()); ++k)
       if (!same_steps(x.bodies[k], y.bodies[k])) return false;
   }
-  return true;
+  return std::ranges::equal(a.conversions, b.conversions, [](const plan_conversion& x, const plan_conversion& y) {
+    return x.value == y.value && x.from == y.from && x.to == y.to && x.backend == y.backend && x.choice == y.choice;
+  });
 }
 
 /// How long placements are compared.
@@ -73,9 +75,16 @@ class end_to_end {
     r->context.emplace(r->engine->context());
     r->samples.assign(rounds_, absent);
     r->steps.resize(r->engine->steps().size());
-    for (const step_info& s : r->engine->steps())
+    for (const step_info& s : r->engine->steps()) {
+      r->is_conversion.push_back(s.nodes.empty());
+      if (s.nodes.empty())
+        r->conversions.push_back(static_cast<std::size_t>(
+            std::ranges::find_if(p.conversions,
+                                 [&](const plan_conversion& c) { return c.value == s.output && c.to == s.written; }) -
+            p.conversions.begin()));
       for (const backend_entry& b : backends_)
         if (b.takes_regions && s.backend == b.name) settle_ms_ = longest_spin_ms;
+    }
     r->stays = stays;
     runners_.push_back(std::move(r));
     return runners_.size() - 1;
@@ -133,20 +142,14 @@ class end_to_end {
   paired_ratio ratio(std::size_t i, std::size_t to) const {
     return compare_paired(runners_[i]->samples, runners_[to]->samples);
   }
-  /// The times of a placement's steps within whole runs, in the order of the engine's steps. Steps are timed in some rounds
-  /// alone, and the machine may have been slow just then: they count by how the whole run of that round compares with the
-  /// median of all.
-  std::vector<timing> steps_of(std::size_t i) const {
-    const runner& r = *runners_[i];
-    const double usual_ms = time_of(i).median_ms;
-    std::vector<timing> list;
-    for (std::vector<double> times : r.steps) {
-      for (std::size_t k = 0; k < times.size(); ++k)
-        if (r.traced_ms[k] > 0) times[k] *= usual_ms / r.traced_ms[k];
-      list.push_back(summarise(std::move(times)));
-    }
-    return list;
-  }
+  /// The times of a placement's groups within whole runs, those without a kernel left out, in the order of the engine's
+  /// steps. Steps are timed in some rounds alone, and the machine may have been slow just then: they count by how the whole
+  /// run of that round compares with the median of all.
+  std::vector<timing> steps_of(std::size_t i) const { return times_of(i, false); }
+  /// Those of its conversions, in the order of `conversions_in`.
+  std::vector<timing> conversion_steps_of(std::size_t i) const { return times_of(i, true); }
+  /// The conversions of a placement in the order in which the engine runs them: positions in its list.
+  const std::vector<std::size_t>& conversions_in(std::size_t i) const { return runners_[i]->conversions; }
 
  private:
   static constexpr int tries = 3;
@@ -163,6 +166,8 @@ class end_to_end {
     std::vector<double> samples;
     std::vector<std::vector<double>> steps;  // by step, in the rounds in which they were timed
     std::vector<double> traced_ms;           // what the whole took in those rounds
+    std::vector<bool> is_conversion;         // by step
+    std::vector<std::size_t> conversions;
     bool warm = false, stays = false;
     bool traced_last = false;
   };
@@ -182,6 +187,19 @@ class end_to_end {
     }
   };
 
+  std::vector<timing> times_of(std::size_t i, bool conversions) const {
+    const runner& r = *runners_[i];
+    const double usual_ms = time_of(i).median_ms;
+    std::vector<timing> list;
+    for (std::size_t s = 0; s < r.steps.size(); ++s) {
+      if (r.is_conversion[s] != conversions) continue;
+      std::vector<double> times = r.steps[s];
+      for (std::size_t k = 0; k < times.size(); ++k)
+        if (r.traced_ms[k] > 0) times[k] *= usual_ms / r.traced_ms[k];
+      list.push_back(summarise(std::move(times)));
+    }
+    return list;
+  }
   static std::vector<double> present(const std::vector<double>& samples) {
     std::vector<double> there;
     for (const double s : samples)

@@ -17,6 +17,7 @@
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/run/layouts.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/tensor.hpp>
 #include <cstddef>
@@ -62,11 +63,14 @@ struct measuring_setup {
 
 namespace detail {
 
-/// A kernel with its memory, ready to be called.
+/// A kernel with its memory, ready to be called. An argument that is not read, or an output that nobody wants, is null and
+/// has no bytes.
 struct rival {
   kernel run;
   std::vector<const void*> in;
   std::vector<void*> out;
+  std::vector<std::size_t> in_bytes, out_bytes;
+  std::map<std::uint32_t, buffer> results;  ///< by value: what it does not write in the plain layout
   buffer workspace;
   const backend_entry* backend = nullptr;
   int threads = 1;
@@ -122,18 +126,34 @@ class structure_rivals {
       kernel_name = r.run.name();
       r.workspace = buffer(r.run.workspace());
       const node_group values = values_of(network_, backends_, candidates_, c);
-      for (std::size_t i = 0; i < values.arguments.size(); ++i)
-        r.in.push_back(r.run.reads(i) ? contents_of(values.arguments[i]).data() : nullptr);
+      const value_layouts layouts = layouts_of(network_, backends_, c);
+      for (std::size_t i = 0; i < values.arguments.size(); ++i) {
+        const std::uint32_t v = values.arguments[i];
+        const auto from = r.run.reads(i) ? contents_of(v, layouts.of(v)) : std::span<const std::byte>();
+        r.in.push_back(from.data());
+        r.in_bytes.push_back(from.size());
+      }
       for (const std::uint32_t v : values.outputs) {
         const auto result = results_.find(v);
-        r.out.push_back(result != results_.end() ? result->second.data() : nullptr);
+        const bool is_plain = layouts.of(v) == plain;
+        if (result != results_.end() && !is_plain)
+          r.results.emplace(v, buffer(bytes_in(network_.type_of(v), layouts.of(v))));
+        r.out.push_back(result == results_.end() ? nullptr : is_plain ? result->second.data() : r.results.at(v).data());
+        r.out_bytes.push_back(result == results_.end() ? 0 : bytes_in(network_.type_of(v), layouts.of(v)));
       }
       // A kernel that leaves elements unwritten must not pass on what another wrote there: NaN, or a bit pattern.
       for (const auto& [v, t] : results_)
         if (t.data() != nullptr) std::memset(t.data(), 0xFF, t.bytes());
+      for (const auto& [v, made] : r.results)
+        if (made.size() != 0) std::memset(made.data(), 0xFF, made.size());
       note(which, measuring_step::first_call);
       if (!setup_.fence) r.enter_and_call();
-      else if (const std::string why = call_between_fences(r, values); !why.empty()) return why;
+      else if (const std::string why = call_between_fences(r); !why.empty()) return why;
+      for (const auto& [v, made] : r.results) {
+        to_plain(network_.type_of(v), layouts.of(v), made.data(), results_.at(v).data());
+        if (!is_filled_with_zeros(network_.type_of(v), layouts.of(v), made.data()))
+          return std::string("wrong result: what fills up the blocks of ") + layouts.of(v).name + " is not zero";
+      }
       for (std::size_t i = 0; i < wanted_.size(); ++i)
         if (const agreement a = compare(results_.at(wanted_[i]), expected_[i]); !a)
           return std::string("wrong result: ") + a.why;
@@ -158,14 +178,20 @@ class structure_rivals {
   }
 
   /// What a kernel reads as an argument.
-  std::span<const std::byte> contents_of(std::uint32_t v) const {
+  std::span<const std::byte> contents_of(std::uint32_t v, const layout& order) {
     if (network_.at(v).role == value_role::constant) return network_.bytes_of(v);
     const tensor& t = contents_.at(v);
-    return {static_cast<const std::byte*>(t.data()), t.bytes()};
+    if (order == plain) return {t.data(), t.bytes()};
+    buffer& made = laid_out_[{v, order.id}];
+    if (made.size() == 0) {
+      made = buffer(bytes_in(t.type(), order));
+      from_plain(t.type(), order, t.data(), made.data());
+    }
+    return {made.data(), made.size()};
   }
 
   /// Calls a rival in memory of its own between fences, and copies what it wrote to the results.
-  std::string call_between_fences(const rival& r, const node_group& values) const {
+  static std::string call_between_fences(const rival& r) {
     std::vector<fenced_memory> in, out;
     fenced_memory workspace(r.workspace.size());
     rival fenced;
@@ -173,16 +199,14 @@ class structure_rivals {
     fenced.backend = r.backend;
     fenced.threads = r.threads;
     for (std::size_t i = 0; i < r.in.size(); ++i) {
-      const auto from = r.in[i] != nullptr ? contents_of(values.arguments[i]) : std::span<const std::byte>();
-      fenced_memory& memory = in.emplace_back(from.size());
-      if (!from.empty()) std::memcpy(memory.data(), from.data(), from.size());
+      fenced_memory& memory = in.emplace_back(r.in_bytes[i]);
+      if (r.in_bytes[i] != 0) std::memcpy(memory.data(), r.in[i], r.in_bytes[i]);
       memory.make_read_only();
       fenced.in.push_back(r.in[i] != nullptr ? memory.data() : nullptr);
     }
     for (std::size_t i = 0; i < r.out.size(); ++i) {
-      const std::size_t bytes = r.out[i] != nullptr ? results_.at(values.outputs[i]).bytes() : 0;
-      fenced_memory& memory = out.emplace_back(bytes);
-      std::memset(memory.data(), 0xFF, bytes);
+      fenced_memory& memory = out.emplace_back(r.out_bytes[i]);
+      std::memset(memory.data(), 0xFF, r.out_bytes[i]);
       fenced.out.push_back(r.out[i] != nullptr ? memory.data() : nullptr);
     }
     {
@@ -200,8 +224,9 @@ class structure_rivals {
   backend_table backends_;
   const place_candidates& candidates_;
   const measuring_setup& setup_;
-  std::map<std::uint32_t, tensor> contents_;  // of what the group reads
-  std::map<std::uint32_t, tensor> results_;   // what the kernels write, whichever operator is the root of each
+  std::map<std::uint32_t, tensor> contents_;                            // of what the group reads
+  std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts
+  std::map<std::uint32_t, tensor> results_;  // what the kernels write, whichever operator is the root of each
   std::vector<std::uint32_t> wanted_;
   std::vector<oracle_value> expected_;
   std::vector<rival> rivals_;

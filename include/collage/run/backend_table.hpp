@@ -20,6 +20,8 @@ namespace collage::inline v0 {
 struct pattern_entry : declared_pattern {
   std::size_t (*choices)(const graph_view&, const match_record&) = nullptr;
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
+  /// Null where every choice reads and writes plain values.
+  void (*layouts)(const graph_view&, const match_record&, std::size_t choice, value_layouts&) = nullptr;
 };
 
 /// One backend.
@@ -44,6 +46,14 @@ struct backend_entry {
 };
 
 using backend_table = std::span<const backend_entry>;
+
+/// In which layouts a kernel reads and writes the values of a match.
+inline value_layouts layouts_of(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
+                                std::size_t choice) {
+  value_layouts found;
+  if (pattern.layouts != nullptr) pattern.layouts(graph, record, choice, found);
+  return found;
+}
 
 /// The values that a kernel for a match writes, in the order of kernel_call::out: all outputs of the root's operator, then
 /// what else is read outside, in the order of match::output.
@@ -93,11 +103,18 @@ kernel build_at(const graph_view& graph, const match_record& record, build_conte
 }
 
 template <class B, class P>
+void layouts_at(const graph_view& graph, const match_record& record, std::size_t choice, value_layouts& to) {
+  B::layouts(match<P>(graph, record), choice, to);
+}
+
+template <class B, class P>
 constexpr pattern_entry lower_pattern() {
   pattern_entry e{declare<B, P>()};
   if constexpr (requires(const match<P>& m) { B::choices(m); }) e.choices = choices_at<B, P>;
   else e.choices = one_choice;
   e.build = build_at<B, P>;
+  if constexpr (requires(const match<P>& m, value_layouts& to) { B::layouts(m, std::size_t{}, to); })
+    e.layouts = layouts_at<B, P>;
   return e;
 }
 template <class B, class... P>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
@@ -24,10 +25,11 @@ struct step_info {
   std::string backend;
   std::string pattern;
   std::string kernel;
-  std::vector<std::uint32_t> nodes;
-  std::string label;         ///< the name of the group's last node
-  std::uint32_t output = 0;  ///< the value it writes, the first of several
+  std::vector<std::uint32_t> nodes;  ///< none: a conversion of layouts
+  std::string label;                 ///< the name of the group's last node, or of the value that is converted
+  std::uint32_t output = 0;          ///< the value it writes, the first of several
   std::size_t workspace = 0;
+  layout written;  ///< in which layout it writes that value
 };
 
 /// An input or output as seen from outside.
@@ -50,7 +52,14 @@ class dynamic_engine {
   /// Builds every kernel of the placement. Errors: a plan of another network, a backend that is missing or refuses,
   /// nodes that are not covered or covered twice, constants that were not loaded.
   dynamic_engine(const graph& network, const placement& groups, backend_table backends, int threads,
-                 std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
+                 std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>())
+      : core_(build(network, nullptr, groups, backends, threads, std::move(packed))) {}
+  /// The same of a network that is not needed any more but for names and shapes: each constant is released as soon as the
+  /// last kernel has packed it, so that the constants and their packed forms are never all in memory side by side. Other
+  /// holders of a constant's memory keep it.
+  dynamic_engine(graph&& network, const placement& groups, backend_table backends, int threads,
+                 std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>())
+      : core_(build(network, &network, groups, backends, threads, std::move(packed))) {}
 
   std::span<const port> inputs() const { return core_->inputs; }
   std::span<const port> outputs() const { return core_->outputs; }
@@ -92,7 +101,8 @@ class dynamic_engine {
     std::vector<step> steps;
     std::vector<step_info> infos;
     std::vector<place> slots;        // one per argument and output of every step
-    std::vector<place> value_place;  // one per value of the graph
+    std::vector<place> value_place;  // one per value of the graph, then one per copy in another layout
+    std::vector<layout> layouts;     // in which the values of the graph are written
     std::vector<copy> copies;
     std::vector<std::shared_ptr<const std::byte>> constants;
     std::vector<const backend_entry*> used;
@@ -101,6 +111,9 @@ class dynamic_engine {
     std::size_t arena = 0, arena_bound = 0;
     int threads = 1;
   };
+  static std::shared_ptr<const core> build(const graph& network, graph* released, const placement& groups,
+                                           backend_table backends, int threads, std::shared_ptr<packed_weights> packed);
+
   std::shared_ptr<const core> core_;
 };
 
@@ -121,8 +134,9 @@ class dynamic_context {
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
            const step_observer& observer);
 
-  /// During a run, from an observer: where a value is that the step just run has written, or null.
+  /// During a run, from an observer: where a value is that the step just run has written, or null; and in which layout.
   const void* data_of(std::uint32_t value) const;
+  const layout& layout_of(std::uint32_t value) const;
 
  private:
   friend class dynamic_engine;
@@ -153,6 +167,9 @@ class dynamic_context {
   std::span<const tensor_view> outputs_;
 };
 
+/// What a placement says of each step of its engine, in milliseconds.
+std::vector<double> planned_ms(const dynamic_engine& engine, const placement& groups);
+
 /// Builds an engine for a placement over a backend set.
 template <class Set>
 dynamic_engine engine(const graph& network, const plan& made, const placement& which,
@@ -161,6 +178,9 @@ dynamic_engine engine(const graph& network, const plan& made, const placement& w
 /// Builds an engine for a plan over a backend set: `auto e = engine<backends>(network, plan);`.
 template <class Set>
 dynamic_engine engine(const graph& network, const plan& made);
+/// The same of a network that is not needed any more: `auto e = engine<backends>(std::move(network), plan);`.
+template <class Set>
+dynamic_engine engine(graph&& network, const plan& made);
 
 }  // namespace collage::inline v0
 

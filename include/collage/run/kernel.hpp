@@ -100,6 +100,31 @@ class packed_weights {
   std::unordered_map<std::string, entry> entries_;
 };
 
+/// In which layouts a kernel reads and writes values; plain where nothing is said.
+class value_layouts {
+ public:
+  /// Errors: none. The last word on a value counts.
+  void set(std::uint32_t value, const layout& order) {
+    for (auto& [known, its] : list_)
+      if (known == value) {
+        its = order;
+        return;
+      }
+    if (order != plain) list_.emplace_back(value, order);
+  }
+  const layout& of(std::uint32_t value) const {
+    for (const auto& [known, its] : list_)
+      if (known == value) return its;
+    return plain;
+  }
+  /// What was said, as pairs of a value and its layout.
+  const std::vector<std::pair<std::uint32_t, layout>>& list() const& { return list_; }
+  void list() && = delete;  // a loop over it would outlive it
+
+ private:
+  std::vector<std::pair<std::uint32_t, layout>> list_;
+};
+
 /// What a backend may ask while it builds a kernel.
 class build_context {
  public:

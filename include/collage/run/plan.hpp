@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -29,13 +30,13 @@ struct plan_alternative {
 struct plan_group {
   std::string backend;
   std::string pattern;
-  std::size_t choice = 0;                    ///< which of the backend's ways to build the pattern
-  std::string kernel;                        ///< the implementation that was measured
-  std::string layout = "plain";              ///< of the values that cross its border
-  std::vector<std::uint32_t> nodes;          ///< ascending, but for the root, which stands last
-  double cost_ms = 0;                        ///< what it takes within the network, median
-  double low_ms = 0, high_ms = 0;            ///< the median lies between these with a confidence of 95 %
-  double alone_ms = 0;                       ///< what the kernel takes alone, called again and again
+  std::size_t choice = 0;            ///< which of the backend's ways to build the pattern
+  std::string kernel;                ///< the implementation that was measured
+  std::string layout = "plain";      ///< of the values that cross its border; "A to B" where it reads A and writes B
+  std::vector<std::uint32_t> nodes;  ///< ascending, but for the root, which stands last
+  double cost_ms = 0;                ///< what it takes within the network, median
+  double low_ms = 0, high_ms = 0;    ///< the median lies between these with a confidence of 95 %
+  double alone_ms = 0;               ///< what the kernel takes alone, called again and again
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
   double regret_ms = -1;  ///< how much dearer the best placement without this kernel here is; -1 where it is not known
   std::string instead;    ///< who runs the nodes in that placement
@@ -43,11 +44,22 @@ struct plan_group {
   std::vector<placement> bodies;  ///< of the sub-graphs of a control group
 };
 
+/// A value that is made over into another layout, once for all groups that read it so.
+struct plan_conversion {
+  std::uint32_t value = 0;
+  layout from, to;
+  std::string backend;
+  std::size_t choice = 0;  ///< which of the backend's ways to build ops::convert_layout
+  std::string kernel;
+  double cost_ms = 0;  ///< what it takes within the network, median
+};
+
 /// A whole network distributed over backends; groups stand in an order in which they can run.
 struct placement {
   std::string name;  ///< "plan", or the backend of a single-backend placement
   std::vector<plan_group> groups;
-  double cost_ms = 0;                 ///< the sum of the groups' costs
+  std::vector<plan_conversion> conversions;  ///< by value; each runs before the first group that needs it
+  double cost_ms = 0;                        ///< the sum of the costs of groups and conversions
   std::vector<std::string> borrowed;  ///< single-backend placements: nodes which that backend refuses, run by another
 };
 

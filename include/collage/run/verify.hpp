@@ -10,6 +10,7 @@
 #include <collage/run/agreement.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/layouts.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -114,7 +115,9 @@ struct step_recording {
     values_of(*self.network, self.engine->steps()[step], [&](std::uint32_t v) {
       if (context.data_of(v) == nullptr) return;
       tensor copy(self.network->type_of(v));
-      if (copy.bytes() != 0) std::memcpy(copy.data(), context.data_of(v), copy.bytes());
+      if (copy.bytes() != 0)
+        to_plain(copy.type(), context.layout_of(v), static_cast<const std::byte*>(context.data_of(v)),
+                 static_cast<std::byte*>(copy.data()));
       self.known.insert_or_assign(v, std::pair(step, std::move(copy)));
     });
   }

@@ -77,6 +77,27 @@ consteval member check_choices() {
   }
 }
 
+template <class B, class Match, class To>
+concept has_layouts = requires(Match m, To to) { B::layouts(m, std::size_t{}, to); };
+
+template <class B, class P>
+consteval member check_layouts() {
+  using m = const match<P>&;
+  if constexpr (has_layouts<B, m, value_layouts&>) {
+    constexpr bool answers_nothing =
+        requires(m x, value_layouts& to) { requires std::is_void_v<decltype(B::layouts(x, std::size_t{}, to))>; };
+    return answers_nothing ? member::fine : member::other_result;
+  } else if constexpr (requires(B& b, m x, value_layouts& to) { b.layouts(x, std::size_t{}, to); }) {
+    return member::not_static;
+  } else if constexpr (
+      has_layouts<B, match<P>&, value_layouts&> || requires(m x, value_layouts& to) { B::layouts(x, to); } ||
+      requires(m x) { B::layouts(x, std::size_t{}); } || requires(m x) { B::layouts(x); }) {
+    return member::other_arguments;
+  } else {
+    return member::missing;
+  }
+}
+
 /// `accepts` on the sample of its pattern.
 template <class B, class P>
 constexpr bool try_accepts() {
@@ -103,6 +124,9 @@ struct named_accepts {
 struct named_choices {
   int choices;
 };
+struct named_layouts {
+  int layouts;
+};
 template <class B, class Named>
 struct beside : B, Named {};
 template <class B>
@@ -114,6 +138,12 @@ template <class B>
 consteval bool names_choices() {
   if constexpr (std::is_final_v<B>) return requires { &B::choices; };
   else return !requires { &beside<B, named_choices>::choices; };
+}
+
+template <class B>
+consteval bool names_layouts() {
+  if constexpr (std::is_final_v<B>) return requires { &B::layouts; };
+  else return !requires { &beside<B, named_layouts>::layouts; };
 }
 
 struct pattern_facts {
@@ -180,6 +210,7 @@ enum class set_rule : std::uint8_t {
   member,
   accepts_nothing,
   choices_of_nothing,
+  layouts_of_nothing,
   pattern_twice,
   twice,
   one_name
@@ -204,6 +235,8 @@ inline constexpr char build_group_declaration[] =
     "static kernel build(const node_group&, build_context&) beside the rule, or takes_regions";
 inline constexpr char takes_declaration[] = "static bool takes(const graph&, std::uint32_t node)";
 inline constexpr char choices_declaration[] = "static std::size_t choices(const match<P>&)";
+inline constexpr char layouts_declaration[] =
+    "static void layouts(const match<P>&, std::size_t choice, value_layouts&)";
 
 constexpr bool is_wrong(auto state, bool needed) {
   return state != member::fine && (needed || state != member::missing);
@@ -268,6 +301,23 @@ consteval set_fault try_backend(const patterns<P...>& list) {
   return {set_rule::member, member::not_constant, B::name, pattern, "accepts", accepts_declaration};
 }
 
+/// Few backends have layouts: those without are not asked about each pattern.
+template <class B, class... P>
+consteval set_fault judge_layouts() {
+  if constexpr (names_layouts<B>()) {
+    constexpr member states[] = {check_layouts<B, P>()...};
+    constexpr const char* names[] = {P::name...};
+    bool any = false;
+    for (std::size_t i = 0; i < sizeof...(P); ++i) {
+      any = any || states[i] == member::fine;
+      if (is_wrong(states[i], false))
+        return {set_rule::member, states[i], B::name, names[i], "layouts", layouts_declaration};
+    }
+    if (!any) return {set_rule::layouts_of_nothing, {}, B::name, nullptr, "", layouts_declaration};
+  }
+  return {};
+}
+
 template <class B, class... P>
 consteval set_fault check_backend(const patterns<P...>& list) {
   constexpr set_fault whole = judge_backend(B::name, ask_backend<B>());
@@ -280,6 +330,8 @@ consteval set_fault check_backend(const patterns<P...>& list) {
     if constexpr (!(has_choices<B, const match<P>&> || ...)) {
       if (names_choices<B>()) return {set_rule::choices_of_nothing, {}, B::name, nullptr, "", choices_declaration};
     }
+    constexpr set_fault laid_out = judge_layouts<B, P...>();
+    if constexpr (laid_out.rule != set_rule::none) return laid_out;
     if constexpr (!(has_accepts<B, const match<P>&> || ...)) {
       if (names_accepts<B>()) return {set_rule::accepts_nothing, {}, B::name, nullptr, "", accepts_declaration};
       return {};
@@ -331,8 +383,12 @@ constexpr void tell_member(Text& out, const set_fault& f) {
 template <class... B, class Text>
 constexpr void tell_fault(Text& out, const set_fault& f) {
   if (f.rule == set_rule::member) tell_member(out, f);
-  if (f.rule == set_rule::accepts_nothing || f.rule == set_rule::choices_of_nothing)
-    out << "backend (" << f.backend << "): " << (f.rule == set_rule::accepts_nothing ? "accepts" : "choices")
+  if (f.rule == set_rule::accepts_nothing || f.rule == set_rule::choices_of_nothing ||
+      f.rule == set_rule::layouts_of_nothing)
+    out << "backend (" << f.backend << "): "
+        << (f.rule == set_rule::accepts_nothing      ? "accepts"
+            : f.rule == set_rule::choices_of_nothing ? "choices"
+                                                     : "layouts")
         << " takes a match of none of its patterns, or is private; declare " << f.declaration;
   if (f.rule == set_rule::pattern_twice)
     out << "backend (" << f.backend << ") declares the pattern (" << f.pattern

@@ -31,16 +31,18 @@ class building_with {
 };
 
 inline kernel build_single(const any_match& m, build_context& context, std::uint32_t node) {
-  if (m.is(node, ops::max_pool)) return build_max_pool(m, context, node);
-  if (m.is(node, ops::average_pool)) return build_average_pool(m, context, node);
+  if (m.is(node, ops::convert_layout)) return build_conversion(m, context, node);
+  const layout& order = context.choice() == 0 ? plain : blocked();
+  if (m.is(node, ops::max_pool)) return build_max_pool(m, context, node, order);
+  if (m.is(node, ops::average_pool)) return build_average_pool(m, context, node, order);
   if (m.is(node, ops::resize)) return build_resize(m, context, node);
   if (m.is(node, ops::softmax)) return build_softmax(m, context, node);
   if (m.is(node, ops::layer_norm)) return build_layer_norm(m, context, node);
   if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return build_reduction(m, context, node);
-  if (m.is(node, ops::concat)) return build_concat(m, context, node);
+  if (m.is(node, ops::concat)) return build_concat(m, context, node, order);
   if (m.is(node, ops::transpose)) return build_transpose(m, context, node);
-  if (m.inputs_of(node).size() == 2) return build_binary(m, context, node);
-  return build_eltwise(m, context, node);
+  if (m.inputs_of(node).size() == 2) return build_binary(m, context, node, order);
+  return build_eltwise(m, context, node, order);
 }
 
 inline kernel build_any(const any_match& m, build_context& context) {
@@ -84,9 +86,34 @@ kernel onednn::build(const any_match& m, build_context& context) {
 
 std::size_t onednn::choices(const any_match& m) {
   using namespace detail::onednn;
-  for (const std::uint32_t node : m.nodes())
+  for (const std::uint32_t node : m.nodes()) {
     if (m.is(node, ops::conv)) return conv_ways(conv_problem_of(m, node)).size();
-  return 1;
+    if (is_anchor(m, node)) return 1;
+  }
+  const std::uint32_t node = m.nodes().back();
+  if (m.is(node, ops::convert_layout)) return conversions().size();
+  return works_in_blocks(m, node) ? 2 : 1;
+}
+
+void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) {
+  using namespace detail::onednn;
+  for (const std::uint32_t node : m.nodes()) {
+    if (m.is(node, ops::conv)) {
+      const conv_problem p = conv_problem_of(m, node);
+      const std::vector<conv_way> ways = conv_ways(p);
+      if (choice < ways.size()) to = conv_layouts(m, chain_of(m), p, ways[choice]);
+    }
+    if (is_anchor(m, node)) return;
+  }
+  const std::uint32_t node = m.nodes().back();
+  if (m.is(node, ops::convert_layout)) {
+    const auto [from, made] = conversions().at(choice);
+    to.set(m.inputs_of(node)[0], from);
+    to.set(m.output(), made);
+  } else if (choice == 1) {
+    for (const std::uint32_t v : m.inputs_of(node)) to.set(v, blocked());
+    to.set(m.output(), blocked());
+  }
 }
 
 probe_result onednn::probe() {

@@ -1,9 +1,10 @@
-// Convolutions on oneDNN. Activations are plain (nchw) at the kernel's border; inside, three ways compete:
+// Convolutions on oneDNN. Three ways compete:
 //
-//  - product: a window of one element is a product of the filters with the plain image. No reorders.
-//  - blocked: channels in blocks of a vector's width, reordered before and behind. The library's older kernels for this
-//    layout are as fast as its newer ones for channels last, and the reorders take a third of the time.
-//  - library: the layout that the library prefers, mostly channels last; best for few channels and some of few places.
+//  - product: a window of one element is a product of the filters with the plain image (nchw).
+//  - blocked: activations have their channels in blocks of a vector's width before and behind; those of few channels, as an
+//    image's colours, are plain. The library's older kernels for this layout are as fast as its newer ones for channels last.
+//  - library: plain before and behind, and inside the layout that the library prefers, mostly channels last; best for few
+//    channels and some of few places. The reorders take up to a third of the time.
 //
 // GFLOP/s for product, blocked, library, with reorders, on one core of a Zen 4 at 3.7 GHz (peak 117): 64 to 256
 // channels of 56x56, 1x1: 114, 103, 88; 1024 to 256 of 14x14, 1x1: 100, 112, 98; 512 to 2048 of 7x7, 1x1: 81, 113,
@@ -75,9 +76,6 @@ inline conv_problem conv_problem_of(const any_match& m, std::uint32_t node) {
   return p;
 }
 
-/// The vector's width in channels, 0 where the library has no blocked layout of its own preference to try.
-inline std::int64_t block_size() { return dnnl_get_effective_cpu_isa() >= dnnl_cpu_isa_avx512_core ? 16 : 0; }
-
 inline std::vector<conv_way> conv_ways(const conv_problem& p) {
   using enum conv_way;
   const std::int64_t block = block_size();
@@ -86,15 +84,27 @@ inline std::vector<conv_way> conv_ways(const conv_problem& p) {
   const bool depthwise = p.groups > 1 && p.inputs_per_group() == 1;
   const bool whole_blocks = p.inputs_per_group() % std::max<std::int64_t>(block, 1) == 0 &&
                             p.outputs_per_group() % std::max<std::int64_t>(block, 1) == 0;
-  if (block != 0 && (p.groups == 1 ? p.x[1] >= block : depthwise || whole_blocks)) ways.push_back(blocked);
+  const bool has_blocks = p.x[1] >= block || p.y[1] >= block;
+  if (block != 0 && (p.groups == 1 ? has_blocks : depthwise || whole_blocks)) ways.push_back(conv_way::blocked);
   // Groups in blocks are quicker by far or what the library chooses too: measuring both would be a waste.
-  if (block == 0 || ways.empty() || (ways.front() == blocked && p.groups == 1)) ways.push_back(library);
+  if (block == 0 || ways.empty() || (ways.front() == conv_way::blocked && p.groups == 1)) ways.push_back(library);
   return ways;
 }
 
-inline desc blocked_layout(const dims& extents) {
-  constexpr tag tags[] = {tag::aBc16b, tag::aBcd16b, tag::aBcde16b};
-  return {extents, f32, tags[extents.size() - 3]};
+/// How the values at a convolution's border lie when it is computed in a certain way.
+inline value_layouts conv_layouts(const any_match& m, const chain& c, const conv_problem& p, conv_way way) {
+  value_layouts list;
+  if (way != conv_way::blocked) return list;
+  const auto set = [&](std::uint32_t v) {
+    if (!m.graph().is_constant(v) && m.type_of(v).dims[1] >= block_size()) list.set(v, blocked());
+  };
+  set(p.x_value);
+  set(m.output());
+  const shape& result = m.type_of(m.output()).dims;
+  for (std::size_t i = 0; i < c.steps; ++i)
+    if (c.step[i].what == chain_step::action::add && m.type_of(c.step[i].operand).dims == result)
+      set(c.step[i].operand);
+  return list;
 }
 
 /// The elements of the input that a window of one element touches where it moves by more than one.
@@ -107,9 +117,9 @@ inline desc touched(const conv_problem& p) {
   return {extents, f32, steps};
 }
 
-/// The tensors of the steps behind a convolution; full ones lie as `result`.
-inline epilogue conv_epilogue(const any_match& m, const chain& c, std::size_t first, const dims& y,
-                              const desc& result) {
+/// The tensors of the steps behind a convolution; full ones are wanted as `result`.
+inline epilogue conv_epilogue(const any_match& m, const chain& c, std::size_t first, const dims& y, const desc& result,
+                              const value_layouts& borders) {
   epilogue e;
   for (std::size_t i = first; i < c.steps; ++i) {
     const chain_step& s = c.step[i];
@@ -120,7 +130,7 @@ inline epilogue conv_epilogue(const any_match& m, const chain& c, std::size_t fi
     const spread lies = spread_of(m.type_of(s.operand).dims, m.type_of(m.output()).dims, true);
     dims small(y.size(), 1);
     if (lies == spread::channel) small[1] = y[1];
-    if (lies == spread::full) e.add(s.operand, dense(y), result);
+    if (lies == spread::full) e.add(s.operand, desc_in(borders.of(s.operand), y), result);
     else e.add(s.operand, dense(small), dense(small));
   }
   return e;
@@ -190,16 +200,18 @@ inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const
 
 /// The first of some layouts for which the library has a real implementation.
 inline std::pair<conv_descriptor, epilogue> choose_conv(const any_match& m, const chain& c, std::size_t first,
-                                                        const conv_problem& p, conv_way way) {
+                                                        const conv_problem& p, conv_way way,
+                                                        const value_layouts& borders) {
   std::optional<error> refused;
-  for (int layout = way == conv_way::blocked ? 0 : 1; layout < 3; ++layout) {
-    const auto wanted = [&](const dims& extents) {
-      return layout == 0 ? blocked_layout(extents) : layout == 1 ? free_layout(extents) : dense(extents);
+  for (int attempt = way == conv_way::blocked ? 0 : 1; attempt < 3; ++attempt) {
+    const auto wanted = [&](std::uint32_t v, const dims& extents) {
+      return attempt == 0 ? desc_in(borders.of(v), extents) : attempt == 1 ? free_layout(extents) : dense(extents);
     };
-    epilogue then = conv_epilogue(m, c, first, p.y, wanted(p.y));
+    const desc y = wanted(m.output(), p.y);
+    epilogue then = conv_epilogue(m, c, first, p.y, y, borders);
     try {
       return translated("this convolution",
-                        [&] { return std::pair(fast(describe_conv(p, wanted(p.x), wanted(p.y), then)), then); });
+                        [&] { return std::pair(fast(describe_conv(p, wanted(p.x_value, p.x), y, then)), then); });
     } catch (const error& e) {
       if (e.kind() != error_kind::unsupported) throw;
       if (!refused) refused.emplace(e);
@@ -215,13 +227,14 @@ inline kernel build_conv(const any_match& m, build_context& context, const chain
   const std::size_t first = way == conv_way::product ? 0 : take_bias(m, c, p);
   if (way == conv_way::product) return build_conv_product(m, context, c, p);
 
-  desc x = dense(p.x);
-  if (p.thinned) {
+  const value_layouts borders = conv_layouts(m, c, p, way);
+  desc x = desc_in(borders.of(p.x_value), p.x);
+  if (p.thinned && borders.of(p.x_value) == plain) {
     x = touched(p);
     p.x = x.get_dims();
     p.strides.assign(p.strides.size(), 1);
   }
-  const auto [d, then] = choose_conv(m, c, first, p, way);
+  const auto [d, then] = choose_conv(m, c, first, p, way, borders);
 
   program_builder program(m, context);
   const dims filters = p.w;
@@ -230,8 +243,9 @@ inline kernel build_conv(const any_match& m, build_context& context, const chain
       {DNNL_ARG_WEIGHTS, program.read(p.w_value, dense(filters), d.weights_desc())}};
   if (p.bias != match_record::nothing) operands.emplace_back(DNNL_ARG_BIAS, program.read(p.bias, dense({p.y[1]})));
   then.read(program, d, operands);
-  const bool reordered = d.dst_desc() != dense(p.y);
-  const std::size_t result = program.output(dense(p.y));
+  const desc y = desc_in(borders.of(m.output()), p.y);
+  const bool reordered = d.dst_desc() != y;
+  const std::size_t result = program.output(y);
   const std::size_t inner = reordered ? program.scratch(d.dst_desc()) : result;
   operands.emplace_back(DNNL_ARG_DST, inner);
   program.run(d, dnnl::convolution_forward(d), std::move(operands));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/error.hpp>
+#include <collage/layout.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -81,6 +82,23 @@ inline desc dense(const dims& extents) {
   return {at_least_one, f32, dense_steps(at_least_one)};
 }
 inline desc dense_of(const shape& s) { return dense(to_dims(s)); }
+
+/// The channels that a block of the library's own holds; 0 where it has no kernels for blocks.
+inline std::int64_t block_size() {
+  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+  return isa >= dnnl_cpu_isa_avx512_core ? 16 : isa >= dnnl_cpu_isa_avx2 ? 8 : 0;
+}
+inline const layout& blocked() { return block_size() == 16 ? blocked_16 : blocked_8; }
+
+/// A tensor in one of the layouts that backends share. Others than the plain one are for ranks 3 to 5.
+inline desc desc_in(const layout& order, const dims& extents) {
+  if (order == plain) return dense(extents);
+  constexpr tag tags[][3] = {{tag::acb, tag::acdb, tag::acdeb},
+                             {tag::aBc8b, tag::aBcd8b, tag::aBcde8b},
+                             {tag::aBc16b, tag::aBcd16b, tag::aBcde16b}};
+  const std::size_t which = order == channels_last ? 0 : order == blocked_8 ? 1 : 2;
+  return {extents, f32, tags[which][extents.size() - 3]};
+}
 
 /// The layout is left to the library.
 inline desc free_layout(const dims& extents) { return {extents, f32, tag::any}; }

@@ -249,6 +249,12 @@ class program_builder {
   std::size_t scratchpad_size_ = 0;
 };
 
+/// A kernel's name: the library's implementation, and the layout at its border where that is not the plain one.
+template <class Descriptor>
+std::string named(const Descriptor& d, const layout& order) {
+  return std::string(d.impl_info_str()) + (order == plain ? "" : std::string(" ") + order.name);
+}
+
 /// The post-ops of a primitive and the tensors they read.
 class epilogue {
  public:

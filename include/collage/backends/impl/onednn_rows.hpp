@@ -7,6 +7,7 @@
 #include <collage/backends/impl/onednn_steps.hpp>
 #include <collage/backends/impl/onednn_window.hpp>
 #include <collage/backends/impl/team.hpp>
+#include <collage/op/convert_layout.hpp>
 #include <collage/ops.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -110,16 +111,17 @@ inline eltwise exact_eltwise(const any_match& m, std::uint32_t node) {
   throw error(error_kind::unsupported, std::string("it has no operator like ") + m.kind_of(node).name, "onednn");
 }
 
-inline kernel build_eltwise(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_eltwise(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
   const eltwise f = exact_eltwise(m, node);
-  const desc x = dense({m.type_of(m.output()).dims.elements()});
+  const shape& whole = m.type_of(m.output()).dims;
+  const desc x = order == plain ? dense({whole.elements()}) : desc_in(order, to_dims(whole));
   using descriptor = dnnl::eltwise_forward::primitive_desc;
   const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, f.what, x, x,
                                        static_cast<float>(f.alpha), static_cast<float>(f.beta), attributes()));
   program_builder program(m, context);
   program.run(d, dnnl::eltwise_forward(d),
               {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], x)}, {DNNL_ARG_DST, program.output(x)}});
-  return program.finish(d.impl_info_str());
+  return program.finish(named(d, order));
 }
 
 /// The extents of a whole tensor and of one that is broadcast to it; dimensions that are treated alike become one.
@@ -142,7 +144,7 @@ inline std::pair<dims, dims> merged(const shape& whole, const shape& part) {
   return {large, small};
 }
 
-inline kernel build_binary(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_binary(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
   using enum dnnl::algorithm;
   const auto how = m.is(node, ops::add)   ? binary_add
                    : m.is(node, ops::sub) ? binary_sub
@@ -153,19 +155,21 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
   std::uint32_t b = m.inputs_of(node)[1];
   if (m.type_of(a).dims.elements() != whole.elements()) std::swap(a, b);  // it commutes, or was refused
   const auto [large, small] = merged(whole, m.type_of(b).dims);
+  const desc x = order == plain ? dense(large) : desc_in(order, to_dims(whole));
+  const desc y = order == plain ? dense(small) : x;
   using descriptor = dnnl::binary::primitive_desc;
-  const descriptor d = fast(descriptor(cpu(), how, dense(large), dense(small), dense(large), attributes()));
+  const descriptor d = fast(descriptor(cpu(), how, x, y, x, attributes()));
   program_builder program(m, context);
-  program.run(d, dnnl::binary(d),
-              {{DNNL_ARG_SRC_0, program.read(a, dense(large))},
-               {DNNL_ARG_SRC_1, program.read(b, dense(small))},
-               {DNNL_ARG_DST, program.output(dense(large))}});
-  return program.finish(d.impl_info_str());
+  program.run(
+      d, dnnl::binary(d),
+      {{DNNL_ARG_SRC_0, program.read(a, x)}, {DNNL_ARG_SRC_1, program.read(b, y)}, {DNNL_ARG_DST, program.output(x)}});
+  return program.finish(named(d, order));
 }
 
-inline kernel build_concat(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_concat(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
   const auto axis = static_cast<std::size_t>(m.attributes(node, ops::concat).axis);
-  const auto flat = [axis](const shape& s) {
+  const auto flat = [&](const shape& s) {
+    if (order != plain) return desc_in(order, to_dims(s));
     return dense({s.first(axis).elements(), s[axis], s.from(axis + 1).elements()});
   };
   std::vector<desc> parts;
@@ -177,7 +181,44 @@ inline kernel build_concat(const any_match& m, build_context& context, std::uint
   for (std::size_t i = 0; i < parts.size(); ++i)
     operands.emplace_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), program.read(m.inputs_of(node)[i], parts[i]));
   program.run(d, dnnl::concat(d), std::move(operands));
-  return program.finish(d.impl_info_str());
+  return program.finish(named(d, order));
+}
+
+/// Which layouts the choices of a conversion read and write.
+inline std::vector<std::pair<layout, layout>> conversions() {
+  std::vector<layout> known{plain, channels_last};
+  if (block_size() != 0) known.push_back(blocked());
+  std::vector<std::pair<layout, layout>> list;
+  for (const layout& from : known)
+    for (const layout& to : known)
+      if (from != to) list.emplace_back(from, to);
+  return list;
+}
+inline kernel build_conversion(const any_match& m, build_context& context, std::uint32_t node) {
+  const auto [from, to] = conversions().at(context.choice());
+  const dims extents = to_dims(m.type_of(m.output()).dims);
+  program_builder program(m, context);
+  program.reorder(program.read(m.inputs_of(node)[0], desc_in(from, extents)), program.output(desc_in(to, extents)));
+  return program.finish(std::string("reorder ") + from.name + " to " + to.name);
+}
+
+/// Whether a value is an image whose channels may lie in blocks. With fewer dimensions it is a sequence or a matrix.
+inline bool has_blocks(const any_match& m, std::uint32_t value) {
+  const shape& s = m.type_of(value).dims;
+  return s.rank >= 4 && s.rank <= 5 && block_size() != 0 && s[1] >= block_size() && !m.graph().is_constant(value);
+}
+/// Whether a single operator can read and write its values in blocks of channels.
+inline bool works_in_blocks(const any_match& m, std::uint32_t node) {
+  const auto in = m.inputs_of(node);
+  if (!has_blocks(m, m.output()) || !std::ranges::all_of(in, [&](std::uint32_t v) { return has_blocks(m, v); }))
+    return false;
+  if (m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) return true;
+  if (m.is(node, ops::concat))
+    return m.attributes(node, ops::concat).axis == 1 &&
+           std::ranges::all_of(in, [&](std::uint32_t v) { return m.type_of(v).dims[1] % block_size() == 0; });
+  const shape& whole = m.type_of(m.output()).dims;
+  return m.kind_of(node).has_body && !m.is(node, ops::convert_layout) &&
+         std::ranges::all_of(in, [&](std::uint32_t v) { return m.type_of(v).dims == whole; });
 }
 
 inline kernel build_transpose(const any_match& m, build_context& context, std::uint32_t node) {

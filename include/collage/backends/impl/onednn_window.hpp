@@ -52,23 +52,23 @@ inline pool_problem pool_problem_of(const any_match& m, std::uint32_t node, cons
 
 using pool_descriptor = dnnl::pooling_forward::primitive_desc;
 
-inline pool_descriptor describe_pool(const pool_problem& p, dnnl::algorithm how) {
-  return fast(pool_descriptor(cpu(), dnnl::prop_kind::forward_inference, how, dense(p.x), dense(p.y), p.strides,
-                              p.window, dims(p.window.size(), 0), p.pads_begin, p.pads_end, attributes()));
+inline pool_descriptor describe_pool(const pool_problem& p, dnnl::algorithm how, const layout& order) {
+  return fast(pool_descriptor(cpu(), dnnl::prop_kind::forward_inference, how, desc_in(order, p.x), desc_in(order, p.y),
+                              p.strides, p.window, dims(p.window.size(), 0), p.pads_begin, p.pads_end, attributes()));
 }
 
 /// Nothing is fused behind it: over plain images, version 3.2 adds the wrong elements, and some from beyond the tensor.
-inline kernel build_average_pool(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_average_pool(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
   const auto a = m.attributes(node, ops::average_pool);
   const pool_problem p = pool_problem_of(m, node, a);
   using enum dnnl::algorithm;
   const pool_descriptor d =
-      describe_pool(p, a.count_padding ? pooling_avg_include_padding : pooling_avg_exclude_padding);
+      describe_pool(p, a.count_padding ? pooling_avg_include_padding : pooling_avg_exclude_padding, order);
   program_builder program(m, context);
-  program.run(
-      d, dnnl::pooling_forward(d),
-      {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], dense(p.x))}, {DNNL_ARG_DST, program.output(dense(p.y))}});
-  return program.finish(d.impl_info_str());
+  program.run(d, dnnl::pooling_forward(d),
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(order, p.x))},
+               {DNNL_ARG_DST, program.output(desc_in(order, p.y))}});
+  return program.finish(named(d, order));
 }
 
 /// The library's max_pool forgets NaN and takes -infinity for the smallest number: where the input has one of those,
@@ -78,13 +78,17 @@ struct run_max_pool {
   pool_problem p;
   std::size_t argument;  ///< which is x
   int threads;
+  std::int64_t block;  ///< channels that lie side by side
 
   void operator()(const kernel_call& call) const {
     const auto* const in = static_cast<const float*>(call.in[argument]);
     std::atomic<bool> odd = false;
-    host::parallel_parts(threads, product(p.x), 1024, 0.125, [&](std::int64_t first, std::int64_t last) {
-      if (largest_bits(in, first, last) >= infinity_bits) odd.store(true, std::memory_order_relaxed);
-    });
+    const std::int64_t blocks = (p.x[1] + block - 1) / block;
+    host::parallel_parts(threads, product(p.x) / p.x[1] * blocks * block, 1024, 0.125,
+                         [&](std::int64_t first, std::int64_t last) {
+                           if (largest_bits(in, first, last) >= infinity_bits)
+                             odd.store(true, std::memory_order_relaxed);
+                         });
     if (odd) return pool(in, static_cast<float*>(call.out[0]));
     steps->run(call);
   }
@@ -98,8 +102,16 @@ struct run_max_pool {
       x[d] = p.x[i + 2], y[d] = p.y[i + 2], window[d] = p.window[i], stride[d] = p.strides[i], pad[d] = p.pads_begin[i];
     }
     const std::int64_t size = x[0] * x[1] * x[2];
-    host::parallel(threads, p.x[0] * p.x[1], [&](std::int64_t image, int) {
-      float* to = out + image * y[0] * y[1] * y[2];
+    const std::int64_t blocks = (p.x[1] + block - 1) / block;
+    host::parallel(threads, p.x[0] * blocks * block, [&](std::int64_t image, int) {
+      const std::int64_t channel = image % (blocks * block);
+      const std::int64_t plane = image / block * block;  // where its block begins, in units of an image's places
+      const float* const from = in + plane * size + channel % block;
+      float* to = out + plane * y[0] * y[1] * y[2] + channel % block;
+      if (channel >= p.x[1]) {
+        for (std::int64_t i = 0; i < y[0] * y[1] * y[2]; ++i) to[i * block] = 0;
+        return;
+      }
       for (std::int64_t a = 0; a < y[0]; ++a)
         for (std::int64_t b = 0; b < y[1]; ++b)
           for (std::int64_t c = 0; c < y[2]; ++c) {
@@ -113,25 +125,27 @@ struct run_max_pool {
             for (std::int64_t i = first[0]; i < last[0]; ++i)
               for (std::int64_t j = first[1]; j < last[1]; ++j)
                 for (std::int64_t k = first[2]; k < last[2]; ++k) {
-                  const float v = in[image * size + (i * x[1] + j) * x[2] + k];
+                  const float v = from[((i * x[1] + j) * x[2] + k) * block];
                   if (v > largest || v != v) largest = v;
                 }
-            *to++ = largest;
+            *to = largest;
+            to += block;
           }
     });
   }
 };
 
-inline kernel build_max_pool(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_max_pool(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
   const pool_problem p = pool_problem_of(m, node, m.attributes(node, ops::max_pool));
-  const pool_descriptor d = describe_pool(p, dnnl::algorithm::pooling_max);
+  const pool_descriptor d = describe_pool(p, dnnl::algorithm::pooling_max, order);
   program_builder program(m, context);
-  program.run(
-      d, dnnl::pooling_forward(d),
-      {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], dense(p.x))}, {DNNL_ARG_DST, program.output(dense(p.y))}});
+  program.run(d, dnnl::pooling_forward(d),
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(order, p.x))},
+               {DNNL_ARG_DST, program.output(desc_in(order, p.y))}});
   const std::size_t x = m.index_of(m.inputs_of(node)[0]);
-  return program.finish(d.impl_info_str(), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
-    return run_max_pool{std::move(steps), p, x, context.threads()};
+  const std::int64_t block = order == plain ? 1 : block_size();
+  return program.finish(named(d, order), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
+    return run_max_pool{std::move(steps), p, x, context.threads(), block};
   });
 }
 

@@ -14,6 +14,7 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
+#include <collage/place/impl/conversions.hpp>
 #include <collage/place/impl/cost_book.hpp>
 #include <collage/place/impl/fixed_work.hpp>
 #include <collage/place/impl/kept_costs.hpp>
@@ -79,6 +80,7 @@ class placer {
                     "bind every symbolic extent before placing");
     candidates_ = find_candidates(network, backends, use_);
     apply_rules();
+    list_layouts();
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i)
       by_nodes_[candidates_.groups[candidates_.list[i].group].nodes].push_back(i);
     book_.emplace(network, backends, candidates_);
@@ -107,6 +109,7 @@ class placer {
 
  private:
   /// Who stands for a node that no candidate covers.
+  static constexpr double impossible_ms = 1e4;  // of a conversion that nobody makes
   static constexpr std::uint32_t alias_mark = match_record::nothing, control_mark = match_record::nothing - 1;
 
   plan start_plan() const {
@@ -127,6 +130,9 @@ class placer {
   plan run_measured() {
     if (!options_.store.empty())
       kept_.emplace(options_.store, network_, backends_, candidates_, use_, threads_, options_.regions_s > 0);
+    if (!options_.store.empty() && conversions_)
+      kept_conversions_.emplace(options_.store, conversions_->network(), backends_, conversions_->candidates(), use_,
+                                threads_, false);
     drift_options drift = options_.drift;
     if (kept_ && drift.usual_ms <= 0) drift.usual_ms = kept_->usual_ms();
     monitor_.emplace(fixed_work(threads_), drift, options_.time);
@@ -151,6 +157,9 @@ class placer {
     measure_all([this](std::uint32_t s) { return distrusted_.count(s) != 0 && !deadline_.is_over(); });
     for (const auto& [key, cost] : book_->table())
       ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
+    if (conversions_)
+      for (const auto& [key, cost] : conversions_->book().table())
+        ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
     if (kept_ && report_.measured != 0) kept_->put_usual(monitor_->known_ms());
     if (kept_) report_.unstored = kept_->problem();
     report_.states = last.found.states;
@@ -383,6 +392,51 @@ class placer {
                 "add a backend that does");
   }
 
+  /// In which layouts candidates read and write, and what would make them fit each other. What nobody can make plain is left
+  /// out.
+  void list_layouts() {
+    std::set<std::uint32_t> values;
+    for (const place_candidate& c : candidates_.list) {
+      const value_layouts borders = layouts_of(network_, backends_, c);
+      for (const auto& [v, order] : borders.list()) values.insert(v);
+    }
+    if (values.empty()) return;
+    conversions_.emplace(network_, backends_, use_, values);
+    const auto fits = [&](const place_candidate& c) {
+      const value_layouts borders = layouts_of(network_, backends_, c);
+      for (const auto& [v, order] : borders.list())
+        if (network_.at(v).role == value_role::constant || !conversions_->best(v, plain, order) ||
+            !conversions_->best(v, order, plain))
+          return false;
+      return true;
+    };
+    const std::size_t before = candidates_.list.size();
+    std::erase_if(candidates_.list, [&](const place_candidate& c) {
+      if (fits(c)) return false;
+      candidates_.refusals.push_back({backends_[c.backend].name, pattern_name(backends_, c.backend, c.pattern),
+                                      network_.node_name(c.root),
+                                      "nobody converts the layouts that it reads or writes"});
+      return true;
+    });
+    if (candidates_.list.size() != before) renumber_structures();
+    for (const place_candidate& c : candidates_.list) {
+      borders_.push_back(layouts_of(network_, backends_, c));
+      for (const auto& [v, order] : borders_.back().list()) {
+        if (number_of(order) == layouts_.size()) layouts_.push_back(order);
+        laid_out_.try_emplace(v, 0);
+      }
+    }
+    std::uint32_t number = 0;
+    for (auto& [v, its] : laid_out_) its = number++;
+  }
+  std::size_t number_of(const layout& order) const {
+    return static_cast<std::size_t>(std::ranges::find(layouts_, order) - layouts_.begin());
+  }
+  const value_layouts& borders_of(std::uint32_t candidate) const {
+    static const value_layouts nothing;  // regions, which are added later, read and write plain values
+    return candidate < borders_.size() ? borders_[candidate] : nothing;
+  }
+
   measuring_setup setup() {
     measuring_setup s;
     s.threads = threads_;
@@ -402,33 +456,36 @@ class placer {
   /// Learns the costs of a structure: from the store, or by measuring, which one process at a time does with a store.
   void measure(std::uint32_t structure) {
     const double start = now_ms();
-    recall(structure);
-    if (!book_->is_measured(structure)) {
-      distrust_slow_start();
-      tell("measuring", candidates_.structures[structure].label);
-      const measuring_lock lock = wait_for_turn();
-      recall(structure);
-      if (!book_->is_measured(structure)) {
-        const measuring_setup how = setup();
-        book_->measure(structure, [&](std::span<const std::uint32_t> asked) {
-          if (options_.workers) return worker_.measure(network_, backends_, candidates_, asked, how);
-          return measure_candidates(network_, backends_, candidates_, asked, how);
-        });
-        const std::string where = options_.workers ? worker_.where() : "in this process";
-        if (report_.where.empty() || where != in_a_worker) report_.where = where;
-        // What time did not suffice for is not kept.
-        if (kept_ && !deadline_.is_over()) {
-          std::vector<std::pair<place_candidate, measured_cost>> fresh;
-          for (const std::uint32_t i : book_->rivals_of(structure))
-            if (const measured_cost* cost = book_->find(candidates_.list[i]); cost != nullptr && !cost->from_store)
-              fresh.emplace_back(candidates_.list[i], *cost);
-          kept_->put(fresh, where);
-        }
-        measured_now_.push_back(structure);
-      }
-    }
+    if (measure(network_, candidates_, *book_, kept_, structure)) measured_now_.push_back(structure);
     ++measured_structures_;
     measuring_ms_ += now_ms() - start;
+  }
+  /// Answers whether it was measured now.
+  bool measure(const graph& network, const place_candidates& candidates, cost_book& book,
+               std::optional<kept_costs>& kept, std::uint32_t structure) {
+    recall(candidates, book, kept, structure);
+    if (book.is_measured(structure)) return false;
+    distrust_slow_start();
+    tell("measuring", candidates.structures[structure].label);
+    const measuring_lock lock = wait_for_turn();
+    recall(candidates, book, kept, structure);
+    if (book.is_measured(structure)) return false;
+    const measuring_setup how = setup();
+    book.measure(structure, [&](std::span<const std::uint32_t> asked) {
+      if (options_.workers) return worker_.measure(network, backends_, candidates, asked, how);
+      return measure_candidates(network, backends_, candidates, asked, how);
+    });
+    const std::string where = options_.workers ? worker_.where() : "in this process";
+    if (report_.where.empty() || where != in_a_worker) report_.where = where;
+    // What time did not suffice for is not kept.
+    if (kept && !deadline_.is_over()) {
+      std::vector<std::pair<place_candidate, measured_cost>> fresh;
+      for (const std::uint32_t i : book.rivals_of(structure))
+        if (const measured_cost* cost = book.find(candidates.list[i]); cost != nullptr && !cost->from_store)
+          fresh.emplace_back(candidates.list[i], *cost);
+      kept->put(fresh, where);
+    }
+    return true;
   }
   /// What was measured before the machine turned out to be faster than it began is not comparable with what comes now: it is
   /// forgotten, and measured again where it is needed.
@@ -452,12 +509,20 @@ class placer {
       return !deadline_.is_over();
     });
   }
-  void recall(std::uint32_t structure) {
-    if (!kept_ || distrusted_.count(structure) != 0) return;
-    for (const std::uint32_t i : book_->rivals_of(structure))
-      if (book_->find(candidates_.list[i]) == nullptr)
-        if (const std::optional<measured_cost> cost = kept_->find(candidates_.list[i]))
-          book_->recall(candidates_.list[i], *cost);
+  void recall(std::uint32_t structure) { recall(candidates_, *book_, kept_, structure); }
+  void recall(const place_candidates& candidates, cost_book& book, const std::optional<kept_costs>& kept,
+              std::uint32_t structure) const {
+    if (!kept || (&book == &*book_ && distrusted_.count(structure) != 0)) return;
+    for (const std::uint32_t i : book.rivals_of(structure))
+      if (book.find(candidates.list[i]) == nullptr)
+        if (const std::optional<measured_cost> cost = kept->find(candidates.list[i]))
+          book.recall(candidates.list[i], *cost);
+  }
+  void measure_conversion(std::uint32_t candidate) {
+    const std::uint32_t structure = conversions_->structure_of(candidate);
+    if (!conversions_->book().is_measured(structure))
+      (void)measure(conversions_->network(), conversions_->candidates(), conversions_->book(), kept_conversions_,
+                    structure);
   }
 
   void tell(const char* stage, const std::string& what) {
@@ -550,8 +615,13 @@ class placer {
           if (book_->find(c) == nullptr && std::find(wanted.begin(), wanted.end(), s) == wanted.end())
             wanted.push_back(s);
         }
-      if (wanted.empty()) return result;
+      std::set<std::uint32_t> converted;
+      for (const auto& [c, candidate] : conversions_of(result))
+        if (candidate && conversions_->book().find(conversions_->candidates().list[*candidate]) == nullptr)
+          converted.insert(*candidate);
+      if (wanted.empty() && converted.empty()) return result;
       for (const std::uint32_t s : wanted) measure(s);
+      for (const std::uint32_t c : converted) measure_conversion(c);
     }
   }
   search_result search_placement() {
@@ -600,7 +670,13 @@ class placer {
     const auto add = [&](std::span<const std::uint32_t> nodes, double cost, std::uint32_t index) {
       p.candidates.push_back({search::node_set(nodes), cost, index});
       result.who.push_back(index);
+      if (index >= control_mark) return;
+      std::vector<search::border>& borders = p.candidates.back().borders;
+      for (const auto& [v, order] : borders_of(index).list())
+        borders.push_back({laid_out_.at(v), static_cast<std::uint32_t>(number_of(order))});
+      std::ranges::sort(borders, {}, &search::border::value);
     };
+    add_values(p);
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
       const place_candidate& c = candidates_.list[i];
       if (is_region(c) && (operators_alone_ || (i < hidden_.size() && hidden_[i]))) continue;
@@ -616,6 +692,90 @@ class placer {
     return result;
   }
 
+  /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
+  void add_values(search::problem& p) const {
+    if (laid_out_.empty()) return;
+    p.layouts = static_cast<std::uint32_t>(layouts_.size());
+    for (const auto& [v, number] : laid_out_) {
+      search::value at;
+      if (network_.at(v).producer >= 0) at.producer = static_cast<std::uint32_t>(network_.at(v).producer);
+      for (const use& reader : network_.view().uses_of(v)) at.readers.push_back(reader.node);
+      std::ranges::sort(at.readers);
+      const auto twins = std::ranges::unique(at.readers);
+      at.readers.erase(twins.begin(), twins.end());
+      at.is_output = network_.at(v).is_output;
+      for (const layout& from : layouts_)
+        for (const layout& to : layouts_) {
+          const auto how = from == to ? std::nullopt : conversions_->best(v, from, to);
+          at.convert_ms.push_back(from == to ? 0 : how ? conversions_->cost_of(*how) : impossible_ms);
+        }
+      p.values.push_back(std::move(at));
+    }
+  }
+  /// The conversions of what a search found, and which candidate each is.
+  std::vector<std::pair<needed_conversion, std::optional<std::uint32_t>>> conversions_of(
+      const search_result& from) const {
+    std::vector<std::vector<std::uint32_t>> nodes;
+    std::vector<const value_layouts*> borders;
+    if (conversions_)
+      for (const std::uint32_t chosen : from.found.chosen) {
+        const search::node_set& members = from.problem.candidates[chosen].nodes;
+        nodes.emplace_back(members.begin(), members.end());
+        borders.push_back(from.who[chosen] < control_mark ? &borders_of(from.who[chosen]) : nullptr);
+      }
+    return conversions_of(nodes, borders);
+  }
+  std::vector<std::pair<needed_conversion, std::optional<std::uint32_t>>> conversions_of(
+      const std::vector<std::vector<std::uint32_t>>& nodes, const std::vector<const value_layouts*>& borders) const {
+    std::vector<std::pair<needed_conversion, std::optional<std::uint32_t>>> list;
+    if (!conversions_) return list;
+    for (const needed_conversion& c : conversions_between(network_, nodes, borders))
+      list.emplace_back(c, conversions_->best(c.value, c.from, c.to));
+    return list;
+  }
+  /// Gives a placement the conversions that its groups need, each by whoever is fastest at it. Answers what they cost.
+  double add_conversions(placement& p) const {
+    p.conversions.clear();
+    if (!conversions_) return 0;
+    std::vector<std::vector<std::uint32_t>> nodes;
+    std::vector<const value_layouts*> borders;
+    const auto who = candidates_in(p);
+    std::size_t at = 0;
+    for (const plan_group& g : p.groups) {
+      nodes.push_back(g.nodes);
+      const std::optional<std::uint32_t> candidate = g.backend == alias_backend ? std::nullopt : who[at++];
+      borders.push_back(candidate ? &borders_of(*candidate) : nullptr);
+    }
+    double sum = 0;
+    for (const auto& [needed, candidate] : conversions_of(nodes, borders)) {
+      plan_conversion c{needed.value, needed.from, needed.to, {}, 0, {}, 0};
+      if (candidate) {
+        const place_candidate& how = conversions_->candidates().list[*candidate];
+        const measured_cost* known = conversions_->book().find(how);
+        c.backend = backends_[how.backend].name;
+        c.choice = how.choice;
+        if (known != nullptr) c.kernel = known->kernel;
+        else c.kernel = build_conversion(network_, c, backends_[how.backend], threads_, *packed_).name();
+        c.cost_ms = conversions_->cost_of(*candidate);
+      }
+      sum += c.cost_ms;
+      p.conversions.push_back(std::move(c));
+    }
+    return sum;
+  }
+  /// "blocked-16", or "plain to blocked-16" where a kernel reads one and writes the other.
+  std::string layout_text(std::uint32_t candidate) const {
+    const place_candidate& c = candidates_.list[candidate];
+    const value_layouts& borders = borders_of(candidate);
+    if (borders.list().empty()) return plain.name;
+    const node_group values = values_of(network_, backends_, candidates_, c);
+    layout reads;
+    for (const std::uint32_t v : values.arguments)
+      if (reads == plain) reads = borders.of(v);
+    const layout& writes = borders.of(values.outputs.front());
+    return reads == writes ? reads.name : std::string(reads.name) + " to " + writes.name;
+  }
+
   plan_group to_group(std::uint32_t candidate) const {
     const place_candidate& c = candidates_.list[candidate];
     const measured_cost* cost = book_->find(c);
@@ -624,6 +784,7 @@ class placer {
     g.pattern = pattern_name(backends_, c.backend, c.pattern);
     g.choice = c.choice;
     g.kernel = cost->kernel;
+    g.layout = layout_text(candidate);
     g.nodes = candidates_.groups[c.group].nodes;
     if (!c.is_by_rule()) {
       const auto root = std::find(g.nodes.begin(), g.nodes.end(), c.root);
@@ -663,6 +824,7 @@ class placer {
         result.cost_ms -= from.problem.candidates[chosen].cost_ms - result.groups.back().cost_ms;  // the doubt
       }
     order_groups(result);
+    (void)add_conversions(result);
     return result;
   }
 
@@ -855,6 +1017,8 @@ class placer {
       const measured_cost* cost = book_->find(candidates_.list[*candidate]);
       if (cost == nullptr || !cost->refusal.empty()) return false;
     }
+    for (const plan_conversion& c : known.chosen.conversions)
+      if (!conversions_ || !conversions_->find(c)) return false;
     if (options_.previous == nullptr || options_.previous->fingerprint != network_.fingerprint()) return true;
     const placement& previous = options_.previous->chosen;
     return same_steps(previous, known.chosen) ||
@@ -1066,6 +1230,7 @@ class placer {
     p.cost_ms = 0;
     for (const plan_group& g : p.groups) p.cost_ms += g.cost_ms;
     order_groups(p);
+    p.cost_ms += add_conversions(p);
     try {
       return arena.add(p);
     } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
@@ -1078,6 +1243,14 @@ class placer {
     book_->learn_anew();
     for (std::size_t i = 0; i < arena.size(); ++i) book_->learn(candidates_in(arena.which(i)), arena.steps_of(i));
     book_->favour(candidates_in(arena.which(incumbent)));
+    if (!conversions_) return;
+    conversions_->book().learn_anew();
+    for (std::size_t i = 0; i < arena.size(); ++i) {
+      std::vector<std::optional<std::uint32_t>> who;
+      for (const std::size_t c : arena.conversions_in(i))
+        who.push_back(conversions_->find(arena.which(i).conversions[c]));
+      conversions_->book().learn(who, arena.conversion_steps_of(i));
+    }
   }
 
   /// Adds the previous plan to the comparison; nothing where it cannot be built any more.
@@ -1180,6 +1353,10 @@ class placer {
       }
       result.cost_ms += g.cost_ms;
     }
+    for (plan_conversion& c : result.conversions) {
+      if (const auto candidate = conversions_->find(c)) c.cost_ms = conversions_->cost_of(*candidate);
+      result.cost_ms += c.cost_ms;
+    }
     return result;
   }
 
@@ -1262,6 +1439,12 @@ class placer {
   std::vector<std::vector<plan>> owned_;  // by node: of its sub-graphs
   place_candidates candidates_;
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> by_nodes_;  // candidates by what they cover
+  std::vector<layout> layouts_{plain};                                         // those of the search, by number
+  std::vector<value_layouts> borders_;                                         // by candidate
+  std::map<std::uint32_t, std::uint32_t>
+      laid_out_;                                // values that may lie otherwise than plain: their numbers in the search
+  std::optional<conversion_book> conversions_;  // nothing where all are plain
+  std::optional<kept_costs> kept_conversions_;
   std::optional<cost_book> book_;
   std::optional<drift_monitor> monitor_;
   std::optional<kept_costs> kept_;

@@ -2,24 +2,17 @@
 #pragma once
 
 #include <algorithm>
+#include <collage/op/convert_layout.hpp>
 #include <collage/op/movement.hpp>
+#include <collage/pattern/match.hpp>
+#include <collage/run/layouts.hpp>
 #include <collage/run/memory_plan.hpp>
 #include <collage/run/node_group.hpp>
+#include <optional>
 
 namespace collage::inline v0 {
 
 namespace detail {
-
-/// By value: the value whose memory it shares; reshapes are views of their operand.
-inline std::vector<std::uint32_t> alias_roots(const graph& network, const placement& groups) {
-  std::vector<std::uint32_t> root(network.values().size());
-  for (std::uint32_t v = 0; v < root.size(); ++v) root[v] = v;
-  const graph_view view = network.view();
-  // Groups are in executable order, so an operand's own root is settled first.
-  for (const plan_group& g : groups.groups)
-    if (g.backend == alias_backend) root[view.output_of(g.nodes.back())] = root[view.inputs_of(g.nodes.back())[0]];
-  return root;
-}
 
 inline error plan_error(const std::string& what, const std::string& where) {
   return {error_kind::invalid_argument, what, where, "place the network again to get a plan that fits"};
@@ -56,6 +49,115 @@ inline node_group rule_group(const graph& network, const plan_group& g, const ba
       throw plan_error("backend " + g.backend + " does not take node " + network.node_name(n), "plan");
   return group_of(network, nodes);
 }
+
+/// The backend of that name; an error if the set lacks it.
+inline const backend_entry& backend_named(backend_table backends, const std::string& name) {
+  for (const backend_entry& b : backends)
+    if (name == b.name) return b;
+  throw error(error_kind::invalid_argument, "backend " + name + " is not in this program's set", "plan",
+              "build the program with it or place the network again");
+}
+
+/// A network of one conversion: layouts are what its kernel makes of it.
+inline graph conversion_network(const tensor_type& type) {
+  graph_builder g;
+  g.output("made", g(ops::convert_layout, g.input("from", type)));
+  return g.finish();
+}
+
+/// The kernel of a conversion; an error if the plan does not fit the backend. `value` is for messages.
+inline kernel build_conversion(const graph& network, const plan_conversion& c, const backend_entry& b, int threads,
+                               packed_weights& packed) {
+  const std::string where = "plan, conversion of " + network.value_name(c.value);
+  const pattern_entry* const p = b.find(decltype(ops::convert_layout)::name);
+  const graph one = conversion_network(network.type_of(c.value));
+  const graph_view view = one.view();
+  match_record record;
+  if (p == nullptr || !match_at(view, p->nodes, 0, record) || !p->accepts(view, record) ||
+      c.choice >= p->choices(view, record))
+    throw plan_error(std::string(b.name) + " does not convert it", where);
+  const value_layouts found = layouts_of(*p, view, record, c.choice);
+  if (found.of(view.inputs_of(0)[0]) != c.from || found.of(view.output_of(0)) != c.to)
+    throw plan_error(std::string(b.name) + " converts other layouts by choice " + std::to_string(c.choice), where);
+  build_context context(one, threads, packed);
+  context.set_choice(c.choice);
+  const thread_scope scope(b, threads);
+  return p->build(view, record, context);
+}
+
+/// Where values lie, by number: those below the count of values are the values as they are written, those behind it are
+/// copies in other layouts.
+class value_memory {
+ public:
+  explicit value_memory(const graph& network)
+      : network_(&network), written_(network.values().size()), root_(network.values().size()) {
+    for (std::uint32_t v = 0; v < root_.size(); ++v) root_[v] = v;
+  }
+
+  /// Says in which layout a value is written.
+  void write(std::uint32_t value, const layout& order) { written_[value] = order; }
+  /// Says that a value is another view of the memory numbered `of`.
+  void see(std::uint32_t value, std::uint32_t of) { root_[value] = of; }
+  const layout& layout_of(std::uint32_t value) const { return written_[value]; }
+  const std::vector<layout>& layouts() const { return written_; }
+  /// The number of a value in a layout; nothing where it was not made yet.
+  std::optional<std::uint32_t> find(std::uint32_t value, const layout& order) const {
+    if (written_[value] == order) return root_[value];
+    for (std::size_t i = 0; i < copies_.size(); ++i)
+      if (copies_[i].value == value && copies_[i].order == order) return number_of(i);
+    return {};
+  }
+  std::uint32_t add_copy(std::uint32_t value, const layout& order) {
+    copies_.push_back({value, order});
+    return number_of(copies_.size() - 1);
+  }
+  std::uint32_t root(std::uint32_t value) const { return root_[value]; }
+  std::size_t size() const { return root_.size() + copies_.size(); }
+  std::size_t bytes(std::uint32_t number) const {
+    if (number < root_.size()) return bytes_in(network_->type_of(number), written_[number]);
+    const copy& c = copies_[number - root_.size()];
+    return bytes_in(network_->type_of(c.value), c.order);
+  }
+
+ private:
+  struct copy {
+    std::uint32_t value;
+    layout order;
+  };
+  std::uint32_t number_of(std::size_t which) const { return static_cast<std::uint32_t>(root_.size() + which); }
+
+  const graph* network_;
+  std::vector<layout> written_;
+  std::vector<std::uint32_t> root_;
+  std::vector<copy> copies_;
+};
+
+/// Gives up a network's constants while its kernels are built.
+class constant_release {
+ public:
+  constant_release(const graph& network, graph* from)
+      : network_(&network), from_(from), left_(network.values().size()), kept_(network.values().size()) {
+    const graph_view view = network.view();
+    for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+      for (const std::uint32_t v : view.inputs_of(n)) ++left_[v];
+    for (const std::uint32_t v : network.outputs()) kept_[v] = true;
+  }
+
+  /// The kernel of a group was built. What lies behind a view is never given up, because the view is a name for it.
+  void after(const plan_group& g, std::span<const std::uint32_t> arguments, const kernel& run) {
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+      if (run.reads(i) && arguments[i] < kept_.size()) kept_[arguments[i]] = true;
+    for (const std::uint32_t n : g.nodes)
+      for (const std::uint32_t v : network_->view().inputs_of(n))
+        if (--left_[v] == 0 && !kept_[v] && network_->at(v).role == value_role::constant) from_->set_bytes(v, nullptr);
+  }
+
+ private:
+  const graph* network_;
+  graph* from_;
+  std::vector<std::uint32_t> left_;  // by value: readers that are not built yet
+  std::vector<bool> kept_;
+};
 
 /// Every node must be in exactly one group, and every group after those it reads from.
 inline void check_cover(const graph& network, const placement& groups) {
@@ -128,8 +230,10 @@ inline bool is_wanted(const graph& network, std::uint32_t output) {
 
 }  // namespace detail
 
-inline dynamic_engine::dynamic_engine(const graph& network, const placement& groups, backend_table backends,
-                                      int threads, std::shared_ptr<packed_weights> packed) {
+inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const graph& network, graph* released,
+                                                                         const placement& groups,
+                                                                         backend_table backends, int threads,
+                                                                         std::shared_ptr<packed_weights> packed) {
   detail::check_cover(network, groups);
   check_contents(network);
   auto made = std::make_shared<core>();
@@ -141,25 +245,62 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
   for (std::size_t i = 0; i < network.outputs().size(); ++i)
     c.outputs.push_back({network.output_name(i), network.type_of(network.outputs()[i])});
 
-  // 1. Kernels.
+  // 1. Kernels, with the conversions that they need.
   struct built {
-    std::vector<std::uint32_t> arguments, outputs;
+    std::vector<std::uint32_t> arguments, outputs;  // numbers of value memory
     kernel run;
   };
   std::vector<built> kernels;
+  detail::value_memory memory_of(network);
+  detail::constant_release release(network, released);
+  const auto use = [&](const std::string& name) -> const backend_entry& {
+    const backend_entry& b = detail::backend_named(backends, name);
+    if (std::find(c.used.begin(), c.used.end(), &b) != c.used.end()) return b;
+    if (const probe_result found = b.probe(); !found.available)
+      throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);
+    c.used.push_back(&b);
+    return b;
+  };
+  // A value in a layout: as it was written, or converted now where nobody has needed that before.
+  const auto in_layout = [&](std::uint32_t v, const layout& order) {
+    if (const auto known = memory_of.find(v, order)) return *known;
+    const auto how = std::find_if(groups.conversions.begin(), groups.conversions.end(),
+                                  [&](const plan_conversion& x) { return x.value == v && x.to == order; });
+    if (how == groups.conversions.end() || how->from != memory_of.layout_of(v))
+      throw detail::plan_error(std::string("is needed as ") + order.name + ", but written as " +
+                                   memory_of.layout_of(v).name + " and not converted",
+                               "plan, value " + network.value_name(v));
+    kernel run = detail::build_conversion(network, *how, use(how->backend), threads, *c.packed);
+    const std::uint32_t number = memory_of.add_copy(v, order);
+    c.infos.push_back({how->backend,
+                       decltype(ops::convert_layout)::name,
+                       run.name(),
+                       {},
+                       network.value_name(v),
+                       v,
+                       run.workspace(),
+                       order});
+    kernels.push_back({{memory_of.root(v)}, {number}, std::move(run)});
+    return number;
+  };
   const auto add = [&](const plan_group& g, std::span<const std::uint32_t> arguments,
-                       std::vector<std::uint32_t> outputs, kernel run) {
-    const std::uint32_t root = g.nodes.back();
+                       std::vector<std::uint32_t> outputs, kernel run, const value_layouts& borders = {}) {
+    const std::uint32_t last = g.nodes.back();
     built k;
-    k.arguments.assign(arguments.begin(), arguments.end());
+    for (const std::uint32_t v : arguments) k.arguments.push_back(in_layout(v, borders.of(v)));
+    for (const std::uint32_t v : outputs) memory_of.write(v, borders.of(v));
     k.outputs = std::move(outputs);
-    c.infos.push_back(
-        {g.backend, g.pattern, run.name(), g.nodes, network.node_name(root), view.output_of(root), run.workspace()});
+    c.infos.push_back({g.backend, g.pattern, run.name(), g.nodes, network.node_name(last), view.output_of(last),
+                       run.workspace(), borders.of(view.output_of(last))});
     k.run = std::move(run);
+    if (released != nullptr) release.after(g, k.arguments, k.run);
     kernels.push_back(std::move(k));
   };
   for (const plan_group& g : groups.groups) {
-    if (g.backend == alias_backend) continue;
+    if (g.backend == alias_backend) {  // another view of its operand
+      memory_of.see(view.output_of(g.nodes.back()), in_layout(view.inputs_of(g.nodes.back())[0], plain));
+      continue;
+    }
     if (g.backend == control_backend) {
       std::vector<std::uint32_t> outputs;
       for (std::uint32_t i = 0; i < network.node(g.nodes[0]).outputs; ++i)
@@ -168,68 +309,62 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
           detail::build_control(network, g, backends, threads, c.packed));
       continue;
     }
-    const auto b =
-        std::find_if(backends.begin(), backends.end(), [&](const backend_entry& e) { return g.backend == e.name; });
-    if (b == backends.end())
-      throw error(error_kind::invalid_argument, "backend " + g.backend + " is not in this program's set", "plan",
-                  "build the program with it or place the network again");
-    if (std::find(c.used.begin(), c.used.end(), &*b) == c.used.end()) {
-      if (const probe_result found = b->probe(); !found.available)
-        throw error(error_kind::environment, found.reason, std::string("backend ") + b->name);
-      c.used.push_back(&*b);
-    }
+    const backend_entry& b = use(g.backend);
     build_context context(network, threads, *c.packed);
     context.set_choice(g.choice);
-    const thread_scope scope(*b, threads);
     if (g.pattern == by_rule) {
-      const node_group group = detail::rule_group(network, g, *b);
-      add(g, group.arguments, group.outputs, b->build_group(group, context));
+      const node_group group = detail::rule_group(network, g, b);
+      const thread_scope scope(b, threads);
+      add(g, group.arguments, group.outputs, b.build_group(group, context));
       continue;
     }
-    const pattern_entry* p = b->find(g.pattern);
+    const pattern_entry* p = b.find(g.pattern);
     if (p == nullptr) throw detail::plan_error("backend " + g.backend + " has no pattern " + g.pattern, "plan");
-    const match_record record = detail::match_group(network, g, *b, *p);
-    add(g, record.argument_list(), written_values(view, record), p->build(view, record, context));
+    const match_record record = detail::match_group(network, g, b, *p);
+    const thread_scope scope(b, threads);
+    add(g, record.argument_list(), written_values(view, record), p->build(view, record, context),
+        layouts_of(*p, view, record, g.choice));
   }
+  std::vector<std::uint32_t> results;
+  for (const std::uint32_t v : network.outputs()) results.push_back(in_layout(v, plain));
 
   // 2. Who owns the memory of which value.
-  const std::vector<std::uint32_t> root = detail::alias_roots(network, groups);
-  c.value_place.assign(network.values().size(), {});
+  c.value_place.assign(memory_of.size(), {});
   for (std::size_t i = 0; i < network.inputs().size(); ++i)
     c.value_place[network.inputs()[i]] = {place::where::users_input, i, nullptr};
-  std::vector<bool> needed(network.values().size(), false);
+  std::vector<bool> needed(memory_of.size(), false);
   for (const built& k : kernels)
     for (std::size_t i = 0; i < k.arguments.size(); ++i)
-      if (k.run.reads(i)) needed[root[k.arguments[i]]] = true;
-  for (const std::uint32_t v : network.outputs()) needed[root[v]] = true;
+      if (k.run.reads(i)) needed[k.arguments[i]] = true;
+  for (const std::uint32_t v : results) needed[v] = true;
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     if (!needed[v] || network.at(v).role != value_role::constant) continue;
     c.value_place[v] = {place::where::weight, 0, network.bytes_of(v).data()};
     c.constants.push_back(network.constant(v).bytes);
   }
   // An output whose memory a kernel writes first is written in place; others, and second names, are copied at the end.
-  for (std::size_t i = 0; i < network.outputs().size(); ++i) {
-    const std::uint32_t v = root[network.outputs()[i]];
-    const bool computed = network.at(v).producer >= 0;
-    if (computed && c.value_place[v].kind == place::where::nowhere)
+  const auto is_computed = [&](std::uint32_t v) { return v >= network.values().size() || network.at(v).producer >= 0; };
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    const std::uint32_t v = results[i];
+    if (is_computed(v) && c.value_place[v].kind == place::where::nowhere)
       c.value_place[v] = {place::where::users_output, i, nullptr};
-    else c.copies.push_back({c.value_place[v], i, network.type_of(v).bytes()});
+    else c.copies.push_back({c.value_place[v], i, memory_of.bytes(v)});
   }
 
   // 3. The arena: lifetimes in steps, from the writing step to the last that reads the value or a view of it.
   std::vector<memory_request> requests;
   std::vector<std::uint32_t> request_value;
-  std::vector<std::size_t> request_of(network.values().size(), static_cast<std::size_t>(-1));
+  std::vector<std::size_t> request_of(memory_of.size(), static_cast<std::size_t>(-1));
   for (std::uint32_t s = 0; s < kernels.size(); ++s) {
     for (const std::uint32_t argument : kernels[s].arguments) {
-      const std::size_t r = request_of[root[argument]];
+      const std::size_t r = request_of[argument];
       if (r != static_cast<std::size_t>(-1)) requests[r].last_step = s;
     }
     for (const std::uint32_t out : kernels[s].outputs) {
       if (c.value_place[out].kind != place::where::nowhere) continue;
-      if (!detail::is_wanted(network, out)) continue;
+      if (out < network.values().size() && !detail::is_wanted(network, out)) continue;
       request_of[out] = requests.size();
-      requests.push_back({network.type_of(out).bytes(), s, s});
+      requests.push_back({memory_of.bytes(out), s, s});
       request_value.push_back(out);
     }
   }
@@ -241,8 +376,9 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
   c.values_bytes = memory.bytes;
   c.arena = memory.bytes + workspace;
   c.arena_bound = memory.lower_bound + workspace;
-  for (std::uint32_t v = 0; v < root.size(); ++v)
-    if (root[v] != v) c.value_place[v] = c.value_place[root[v]];
+  for (std::uint32_t v = 0; v < network.values().size(); ++v)
+    if (memory_of.root(v) != v) c.value_place[v] = c.value_place[memory_of.root(v)];
+  c.layouts = memory_of.layouts();
 
   // 4. Steps.
   for (built& k : kernels) {
@@ -255,7 +391,7 @@ inline dynamic_engine::dynamic_engine(const graph& network, const placement& gro
     s.run = std::move(k.run);
     c.steps.push_back(std::move(s));
   }
-  core_ = std::move(made);
+  return made;
 }
 
 inline dynamic_context dynamic_engine::context() const {
@@ -366,18 +502,49 @@ inline const void* dynamic_context::data_of(std::uint32_t value) const {
   return nullptr;
 }
 
-template <class Set>
-dynamic_engine engine(const graph& network, const plan& made, const placement& which,
-                      std::shared_ptr<packed_weights> packed) {
+inline const layout& dynamic_context::layout_of(std::uint32_t value) const { return core_->layouts[value]; }
+
+inline std::vector<double> planned_ms(const dynamic_engine& engine, const placement& groups) {
+  std::vector<double> list;
+  auto group = groups.groups.begin();
+  for (const step_info& s : engine.steps()) {
+    if (s.nodes.empty()) {
+      const auto made =
+          std::find_if(groups.conversions.begin(), groups.conversions.end(),
+                       [&](const plan_conversion& c) { return c.value == s.output && c.to == s.written; });
+      list.push_back(made->cost_ms);
+      continue;
+    }
+    while (group->backend == alias_backend) ++group;
+    list.push_back((group++)->cost_ms);
+  }
+  return list;
+}
+
+namespace detail {
+inline void check_fingerprint(const graph& network, const plan& made) {
   if (made.fingerprint != network.fingerprint())
     throw error(error_kind::invalid_argument, "the plan was made for another network (" + made.network + ")", "plan",
                 "place this network to get a plan of its own");
+}
+}  // namespace detail
+
+template <class Set>
+dynamic_engine engine(const graph& network, const plan& made, const placement& which,
+                      std::shared_ptr<packed_weights> packed) {
+  detail::check_fingerprint(network, made);
   return {network, which, table_of<Set>, made.threads, std::move(packed)};
 }
 
 template <class Set>
 dynamic_engine engine(const graph& network, const plan& made) {
   return engine<Set>(network, made, made.chosen);
+}
+
+template <class Set>
+dynamic_engine engine(graph&& network, const plan& made) {
+  detail::check_fingerprint(network, made);
+  return {std::move(network), made.chosen, table_of<Set>, made.threads};
 }
 
 }  // namespace collage::inline v0

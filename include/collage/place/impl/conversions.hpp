@@ -1,0 +1,165 @@
+// Conversions between layouts: which backends can make them, and what they cost.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
+#include <collage/op/convert_layout.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/impl/cost_book.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/shape.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// The conversions that the values of a network may need, as the candidates of a network of their own: one node for each type.
+class conversion_book {
+ public:
+  conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
+                  const std::set<std::uint32_t>& values)
+      : backends_(backends) {
+    graph_builder g;
+    for (const std::uint32_t v : values) {
+      const tensor_type& type = network.type_of(v);
+      const auto [known, is_new] = node_of_type_.try_emplace(to_string(type), node_of_type_.size());
+      node_of_.emplace(v, known->second);
+      if (!is_new) continue;
+      const std::string number = std::to_string(known->second);
+      g.output("to " + number, g(ops::convert_layout, g.input("from " + number, type)));
+    }
+    graph_.emplace(g.finish());
+    candidates_ = find_candidates(*graph_, backends, use);
+    // Whoever reads and writes the same layout converts nothing.
+    std::erase_if(candidates_.list, [&](const place_candidate& c) {
+      const auto [from, to] = ends_of(c);
+      return from == to;
+    });
+    for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
+      ends_.push_back(ends_of(candidates_.list[i]));
+      ways_[node_of(candidates_.list[i])].push_back(i);
+    }
+    book_.emplace(*graph_, backends, candidates_);
+  }
+
+  const graph& network() const { return *graph_; }
+  const place_candidates& candidates() const { return candidates_; }
+  cost_book& book() { return *book_; }
+  const cost_book& book() const { return *book_; }
+  std::uint32_t structure_of(std::uint32_t candidate) const {
+    return candidates_.groups[candidates_.list[candidate].group].structure;
+  }
+
+  /// The cheapest candidate for a conversion of a value; nothing where there is none.
+  std::optional<std::uint32_t> best(std::uint32_t value, const layout& from, const layout& to) const {
+    std::optional<std::uint32_t> found;
+    const auto ways = ways_.find(node_of_.at(value));
+    if (ways == ways_.end()) return found;
+    for (const std::uint32_t i : ways->second) {
+      const place_candidate& c = candidates_.list[i];
+      if (ends_[i] != std::pair(from, to) || book_->cost_of(c).state == cost_state::refused) continue;
+      if (!found || cost_of(i) < cost_of(*found)) found = i;
+    }
+    return found;
+  }
+  /// What a conversion costs, in milliseconds; before it was measured, what it takes at least to read and write so much.
+  double cost_of(std::uint32_t candidate) const {
+    const place_candidate& c = candidates_.list[candidate];
+    const known_cost known = book_->cost_of(c);
+    if (known.state != cost_state::bounded) return known.ms;
+    constexpr double bytes_per_ms = 2e8;  // of a cache that is near; no memory is that fast
+    const auto& [from, to] = ends_[candidate];
+    const tensor_type& type = graph_->type_of(graph_->view().output_of(node_of(c)));
+    return static_cast<double>(bytes_in(type, from) + bytes_in(type, to)) / bytes_per_ms;
+  }
+
+  /// The candidate that a conversion of a plan is; nothing where there is none any more.
+  std::optional<std::uint32_t> find(const plan_conversion& c) const {
+    if (!node_of_.contains(c.value)) return {};
+    const auto ways = ways_.find(node_of_.at(c.value));
+    if (ways == ways_.end()) return {};
+    for (const std::uint32_t i : ways->second) {
+      const place_candidate& known = candidates_.list[i];
+      if (c.backend == backends_[known.backend].name && c.choice == known.choice && ends_[i] == std::pair(c.from, c.to))
+        return i;
+    }
+    return {};
+  }
+
+ private:
+  std::uint32_t node_of(const place_candidate& c) const { return candidates_.groups[c.group].nodes.front(); }
+  /// From which layout into which.
+  std::pair<layout, layout> ends_of(const place_candidate& c) const {
+    const value_layouts found = layouts_of(*graph_, backends_, c);
+    const graph_view view = graph_->view();
+    return {found.of(view.inputs_of(node_of(c))[0]), found.of(view.output_of(node_of(c)))};
+  }
+
+  backend_table backends_;
+  std::optional<graph> graph_;
+  place_candidates candidates_;
+  std::optional<cost_book> book_;
+  std::map<std::string, std::size_t> node_of_type_;
+  std::map<std::uint32_t, std::size_t> node_of_;            // by value of the network that is placed
+  std::map<std::size_t, std::vector<std::uint32_t>> ways_;  // by node: candidates
+  std::vector<std::pair<layout, layout>> ends_;             // by candidate
+};
+
+/// What a placement's groups make of the layouts of its values. `borders` are those of each group, in their order: null for
+/// views and control flow, which read and write plain values. Answers the conversions that are needed: value, from, to.
+struct needed_conversion {
+  std::uint32_t value = 0;
+  layout from, to;
+};
+inline std::vector<needed_conversion> conversions_between(const graph& network,
+                                                          std::span<const std::vector<std::uint32_t>> nodes,
+                                                          std::span<const value_layouts* const> borders) {
+  std::vector<std::size_t> group_of(network.nodes().size());
+  for (std::size_t g = 0; g < nodes.size(); ++g)
+    for (const std::uint32_t n : nodes[g]) group_of[n] = g;
+  const auto producer_group = [&](std::uint32_t v) {
+    const std::int32_t producer = network.at(v).producer;
+    return producer < 0 ? nodes.size() : group_of[static_cast<std::size_t>(producer)];
+  };
+  std::set<std::uint32_t> touched;
+  for (const value_layouts* b : borders)
+    if (b != nullptr)
+      for (const auto& [v, order] : b->list()) touched.insert(v);
+  std::vector<needed_conversion> list;
+  for (const std::uint32_t v : touched) {
+    const std::size_t from_group = producer_group(v);
+    const bool is_told = from_group < nodes.size() && borders[from_group] != nullptr;
+    const layout written = is_told ? borders[from_group]->of(v) : plain;
+    const auto need = [&](const layout& order) {
+      if (order == written) return;
+      for (const needed_conversion& known : list)
+        if (known.value == v && known.to == order) return;
+      list.push_back({v, written, order});
+    };
+    for (const use& reader : network.view().uses_of(v)) {
+      const std::size_t g = group_of[reader.node];
+      if (g != from_group) need(borders[g] != nullptr ? borders[g]->of(v) : plain);
+    }
+    if (network.at(v).is_output) need(plain);
+  }
+  return list;
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

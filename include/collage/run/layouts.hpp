@@ -1,0 +1,110 @@
+// Values in other layouts than the plain one: the memory they take, and how they are made from plain ones and back. Plain loops,
+// for tests, checks and people who look at values; between kernels, backends convert.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <collage/dtype.hpp>
+#include <collage/error.hpp>
+#include <collage/layout.hpp>
+#include <collage/shape.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string>
+
+namespace collage::inline v0 {
+
+/// The layouts that backends share, by the names that plans spell, the plain one first.
+inline constexpr std::array shared_layouts{plain, channels_last, blocked_8, blocked_16};
+
+namespace detail {
+
+/// How the elements of a tensor lie, seen as [images, channels, places]: element (n, c, p) is at
+/// (n * blocks + c / block) * places * block + p * block + c % block.
+struct channel_blocks {
+  std::int64_t images = 1, channels = 1, places = 1, block = 1, blocks = 1;
+
+  std::int64_t elements() const { return images * blocks * places * block; }
+};
+
+inline channel_blocks channel_blocks_of(const tensor_type& type, const layout& order) {
+  const shape& s = type.dims;
+  channel_blocks b;
+  if (order == plain) {
+    b.places = s.elements();
+    return b;
+  }
+  if (s.rank < 2)
+    throw error(error_kind::invalid_argument,
+                "a tensor of rank " + std::to_string(s.rank) + " has no channels to lay out as " + order.name,
+                "layout " + std::string(order.name));
+  b.images = s[0];
+  b.channels = s[1];
+  b.places = s.from(2).elements();
+  if (order == channels_last) b.block = std::max<std::int64_t>(b.channels, 1);
+  else if (order == blocked_8) b.block = 8;
+  else if (order == blocked_16) b.block = 16;
+  else
+    throw error(error_kind::unsupported, "only the backend that it belongs to knows it",
+                std::string("layout ") + order.name);
+  b.blocks = (b.channels + b.block - 1) / b.block;
+  return b;
+}
+
+/// Calls visit(offset in plain order, offset in the layout, elements with the steps 1 and `block`).
+template <class Visit>
+void for_each_channel(const channel_blocks& b, const Visit& visit) {
+  for (std::int64_t n = 0; n < b.images; ++n)
+    for (std::int64_t c = 0; c < b.channels; ++c)
+      visit((n * b.channels + c) * b.places, (n * b.blocks + c / b.block) * b.places * b.block + c % b.block);
+}
+
+}  // namespace detail
+
+/// Bytes of a value in a layout, what fills up blocks included.
+inline std::size_t bytes_in(const tensor_type& type, const layout& order) {
+  if (order == plain) return type.bytes();
+  return static_cast<std::size_t>(detail::channel_blocks_of(type, order).elements()) * size_of(type.type);
+}
+
+/// Writes plain elements in another layout: `made` has bytes_in(type, to) bytes.
+inline void from_plain(const tensor_type& type, const layout& to, const std::byte* from, std::byte* made) {
+  const std::size_t size = size_of(type.type);
+  const detail::channel_blocks b = detail::channel_blocks_of(type, to);
+  if (bytes_in(type, to) != 0) std::memset(made, 0, bytes_in(type, to));
+  detail::for_each_channel(b, [&](std::int64_t in, std::int64_t out) {
+    for (std::int64_t p = 0; p < b.places; ++p)
+      std::memcpy(made + static_cast<std::size_t>(out + p * b.block) * size,
+                  from + static_cast<std::size_t>(in + p) * size, size);
+  });
+}
+
+/// Reads what lies in another layout back into plain order.
+inline void to_plain(const tensor_type& type, const layout& order, const std::byte* from, std::byte* made) {
+  const std::size_t size = size_of(type.type);
+  const detail::channel_blocks b = detail::channel_blocks_of(type, order);
+  detail::for_each_channel(b, [&](std::int64_t out, std::int64_t in) {
+    for (std::int64_t p = 0; p < b.places; ++p)
+      std::memcpy(made + static_cast<std::size_t>(out + p) * size,
+                  from + static_cast<std::size_t>(in + p * b.block) * size, size);
+  });
+}
+
+/// Whether what fills up the last block is zero, on which every reader of the layout may rely where all elements are finite.
+inline bool is_filled_with_zeros(const tensor_type& type, const layout& order, const std::byte* made) {
+  const std::size_t size = size_of(type.type);
+  const detail::channel_blocks b = detail::channel_blocks_of(type, order);
+  const std::int64_t used = b.channels - (b.blocks - 1) * b.block;  // of the last block
+  if (order == plain || used == b.block || b.elements() == 0) return true;
+  const auto is_zero = [](std::byte x) { return x == std::byte{0}; };
+  for (std::int64_t n = 0; n < b.images; ++n)
+    for (std::int64_t p = 0; p < b.places; ++p) {
+      const std::int64_t first = (((n + 1) * b.blocks - 1) * b.places + p) * b.block;
+      const std::byte* const rest = made + static_cast<std::size_t>(first + used) * size;
+      if (!std::all_of(rest, rest + static_cast<std::size_t>(b.block - used) * size, is_zero)) return false;
+    }
+  return true;
+}
+
+}  // namespace collage::inline v0
