@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <collage/backends/impl/team.hpp>
 #include <cstddef>
 #include <cstdlib>
 #include <string>
@@ -25,13 +26,27 @@ struct openblas_library {
   static constexpr int as_is = 111;
   static constexpr int transposed = 112;
 
-  void (*sgemm)(int order, int a_form, int b_form, int m, int n, int k, float alpha, const float* a, int a_step,
-                const float* b, int b_step, float beta, float* c, int c_step) = nullptr;
-  void (*sgemv)(int order, int a_form, int m, int n, float alpha, const float* a, int a_step, const float* x,
-                int x_step, float beta, float* y, int y_step) = nullptr;
+  void (*cblas_sgemm)(int order, int a_form, int b_form, int m, int n, int k, float alpha, const float* a, int a_step,
+                      const float* b, int b_step, float beta, float* c, int c_step) = nullptr;
+  void (*cblas_sgemv)(int order, int a_form, int m, int n, float alpha, const float* a, int a_step, const float* x,
+                      int x_step, float beta, float* y, int y_step) = nullptr;
   int most_threads = 64;  ///< that may be in it at one time
   std::string version, details;
   std::string reason;  ///< empty where it is available
+
+  /// Products on the calling thread alone: they are divided among our threads, by us. Outside of a parallel region the library
+  /// would take as many as OpenMP's setting says; where these are not as many as the last time, it gives away buffers that
+  /// are in use in other threads of the process, and their results are wrong.
+  template <class... Arguments>
+  void sgemm(Arguments... arguments) const {
+    const team_scope alone(1);
+    cblas_sgemm(arguments...);
+  }
+  template <class... Arguments>
+  void sgemv(Arguments... arguments) const {
+    const team_scope alone(1);
+    cblas_sgemv(arguments...);
+  }
 };
 
 /// The environment variable that says which kernels to take, set while the library loads.
@@ -88,13 +103,11 @@ inline openblas_library open_openblas(const std::string& file) {
   int (*get_parallel)() = nullptr;
   char* (*get_config)() = nullptr;
   char* (*get_core_name)() = nullptr;
-  void (*set_threads)(int) = nullptr;
-  find("cblas_sgemm", library.sgemm);
-  find("cblas_sgemv", library.sgemv);
+  find("cblas_sgemm", library.cblas_sgemm);
+  find("cblas_sgemv", library.cblas_sgemv);
   find("openblas_get_parallel", get_parallel);
   find("openblas_get_config", get_config);
   find("openblas_get_corename", get_core_name);
-  find("openblas_set_num_threads", set_threads);
   if (!library.reason.empty()) return library;
 
   const std::string config = get_config();
@@ -111,8 +124,6 @@ inline openblas_library open_openblas(const std::string& file) {
   else if (config.find("USE64BITINT") != std::string::npos)
     library.reason =
         file + " was built for 64-bit indices: set COLLAGE_OPENBLAS to the file of a build for 32-bit ones";
-  else
-    set_threads(1);  // products are divided among our threads, by us: its buffers are not made to be resized by several
   return library;
 }
 

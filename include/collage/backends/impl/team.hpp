@@ -50,13 +50,32 @@ void parallel_parts(int threads, std::int64_t count, std::int64_t grain, double 
   });
 }
 
-/// How a thread's own OpenMP setting is changed and put back: the `enter` and `leave` of backends.
+/// How a thread's own OpenMP settings are changed and put back: the `enter` and `leave` of backends. A library that divides
+/// its work among so many threads leaves parts undone where a region has fewer. So none is made smaller because the machine
+/// is busy (OMP_DYNAMIC), and where the environment allows fewer or none at all, that is the number.
 inline int enter_team(int threads) {
   const int before = omp_get_max_threads();
-  omp_set_num_threads(threads);
-  return before;
+  const bool was_dynamic = omp_get_dynamic() != 0;
+  omp_set_dynamic(0);
+  omp_set_num_threads(omp_get_max_active_levels() == 0 ? 1 : std::min(threads, omp_get_thread_limit()));
+  return was_dynamic ? -before : before;
 }
-inline void leave_team(int before) { omp_set_num_threads(before); }
+inline void leave_team(int token) {
+  omp_set_dynamic(token < 0 ? 1 : 0);
+  omp_set_num_threads(token < 0 ? -token : token);
+}
+
+/// The same for as long as it lives.
+class team_scope {
+ public:
+  explicit team_scope(int threads) : token_(enter_team(threads)) {}
+  team_scope(const team_scope&) = delete;
+  team_scope& operator=(const team_scope&) = delete;
+  ~team_scope() { leave_team(token_); }
+
+ private:
+  int token_;
+};
 
 }  // namespace
 }  // namespace collage::inline v0::detail::host
