@@ -60,20 +60,9 @@ std::string groups_table(const placed& p) {
   return page.text();
 }
 
-/// What a backend runs of a plan, in all.
-struct backend_total {
-  std::size_t groups = 0, nodes = 0;
-  double cost_ms = 0;
-};
-
 std::map<std::string, backend_total> totals_of(const c::plan& made) {
   std::map<std::string, backend_total> totals;
-  for (const c::plan_group& g : made.chosen.groups) {
-    backend_total& t = totals[g.backend];
-    ++t.groups;
-    t.nodes += g.nodes.size();
-    t.cost_ms += g.cost_ms;
-  }
+  for (const c::plan_group& g : made.chosen.groups) totals[g.backend].add_group(g.nodes.size(), g.cost_ms);
   return totals;
 }
 
