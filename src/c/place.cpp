@@ -2,9 +2,9 @@
 #include "plans.hpp"
 #include "states.hpp"
 
-#include <collage/error.hpp>
-#include <collage/measure/store.hpp>
 #include <collage/place.hpp>
+#include <collage/place/refusal.hpp>
+#include <front_end.hpp>
 
 #include <algorithm>
 #include <chrono>
@@ -103,54 +103,26 @@ std::unique_lock<std::timed_mutex> turn_to_measure(listener& user) {
   return lock;
 }
 
-c::json refusals_to_json(const std::vector<c::place_refusal>& list) {
-  c::json merged = c::json::array();
-  for (const c::place_refusal& r : list) {
-    const auto same = std::find_if(merged.begin(), merged.end(), [&](const c::json& m) {
-      return m["backend"] == r.backend && m["pattern"] == r.pattern && m["reason"] == r.reason;
-    });
-    if (same != merged.end()) (*same)["places"] = (*same)["places"].get<std::size_t>() + 1;
-    else
-      merged.push_back(
-          {{"backend", r.backend}, {"pattern", r.pattern}, {"reason", r.reason}, {"where", r.where}, {"places", 1}});
-  }
-  return merged;
-}
-
-c::json report_to_json(const c::place_report& report, const std::string& store, const std::string& unstored) {
-  return {{"candidates", report.candidates},
-          {"distinct", report.distinct},
-          {"measured", report.measured},
-          {"from_store", report.from_store},
-          {"skipped", report.skipped},
-          {"refused", report.refused},
-          {"interrupted", report.interrupted},
-          {"seconds", c::rounded(report.measuring_s + report.comparing_s)},
-          {"waited_s", c::rounded(report.waited_s)},
-          {"where", report.where},
-          {"regions",
-           {{"tried", report.regions.tried},
-            {"ratio", c::rounded(report.regions.ratio)},
-            {"saturated", report.regions.is_saturated},
-            {"by_generation", report.regions.by_generation}}},
-          {"store", store.empty() ? c::json() : c::json(store)},
-          {"unstored", unstored.empty() ? c::json() : c::json(unstored)},
-          {"refusals", refusals_to_json(report.refusals)}};
+c::json placing_to_json(const c::place_report& report, const std::string& store, const std::string& unstored) {
+  c::json refusals = c::json::array();
+  for (const c::merged_refusal& r : c::merged(report.refusals))
+    refusals.push_back({{"backend", r.backend},
+                        {"pattern", r.pattern},
+                        {"reason", r.reason},
+                        {"where", r.where},
+                        {"places", r.places}});
+  c::json placing = c::report_to_json(report, store);
+  placing["unstored"] = unstored.empty() ? c::json() : c::json(unstored);
+  placing["refusals"] = std::move(refusals);
+  return placing;
 }
 
 /// The file of costs that the caller names. `problem` says why there is none where the user's own cannot be found.
 std::string store_of(const call& here, const collage_place_options& given, std::string& problem) {
   if (given.how == COLLAGE_PLACE_PRIORITY) return {};
-  if (given.store != nullptr) {
-    std::string file = here.text(given.store, "store");
-    return file == "none" ? std::string() : file;
-  }
-  try {
-    return c::default_store_path();
-  } catch (const c::error& e) {
-    problem = e.what();
-    return {};
-  }
+  if (given.store == nullptr) return c::store_named(nullptr, problem);
+  const std::string name = here.text(given.store, "store");
+  return c::store_named(&name, problem);
 }
 
 collage_plan* place(const call& here, const std::shared_ptr<const network_state>& network,
@@ -191,7 +163,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   if (how.measure) turn = turn_to_measure(user);
   c::plan made = c::place(network->graph, backends(), how);
   return new_plan(network, std::move(made),
-                  report_to_json(report, how.store, problem.empty() ? report.unstored : problem));
+                  placing_to_json(report, how.store, problem.empty() ? report.unstored : problem));
 }
 
 }  // namespace

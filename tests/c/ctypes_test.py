@@ -121,7 +121,8 @@ def options_for_model():
 
 
 def place(network, **settings):
-    options = PlaceOptions(struct_size=ctypes.sizeof(PlaceOptions), threads=1, compare_s=0.05, **settings)
+    settings = {"threads": 1, "compare_s": 0.05, **settings}
+    options = PlaceOptions(struct_size=ctypes.sizeof(PlaceOptions), **settings)
     return made("plan_place", network, ctypes.byref(options))
 
 
@@ -165,26 +166,30 @@ class CInterface(unittest.TestCase):
         for name, handle in ("plan", plan), ("plan", again), ("engine", engine), ("network", network), ("context", context):
             getattr(collage, f"collage_{name}_release")(handle)
 
-    def test_contexts_in_threads(self):
+    def test_threads(self):
+        """Contexts of one engine, and engines for one and for two threads, at the same time: the same to the bit as alone."""
         network = made("network_from_zoo", b"bert-paper")
-        engine = made("engine_create", place(network, how=1), None)
-        elements = port_of("engine_input", engine).bytes // 4
-        count = port_of("engine_output", engine).bytes // 4
+        engines = [made("engine_create", place(network, how=1, threads=threads), None) for threads in (1, 2)]
+        elements = port_of("engine_input", engines[0]).bytes // 4
+        count = port_of("engine_output", engines[0]).bytes // 4
         inputs = [[((k * 37 + seed * 101) % 257) / 128 - 1 for k in range(elements)] for seed in range(2)]
-        alone = [run(made("context_create", engine, None), x, count) for x in inputs]
-        together = [None, None]
+        work = [(engine, x) for engine in engines for x in inputs]
+        alone = [run(made("context_create", engine, None), x, count) for engine, x in work]
+        together = [[] for _ in work]
 
-        def work(i):
-            together[i] = run(made("context_create", engine, None), inputs[i], count)
+        def repeat(i):
+            engine, x = work[i]
+            context = made("context_create", engine, None)
+            for _ in range(5):
+                together[i].append(run(context, x, count))
 
-        threads = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+        threads = [threading.Thread(target=repeat, args=(i,)) for i in range(len(work))]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        for one, other in zip(alone, together, strict=True):
-            most = max(map(abs, one))
-            self.assertLess(max(abs(a - b) for a, b in zip(one, other, strict=True)), 1e-5 * most)
+        for one, others in zip(alone, together, strict=True):
+            self.assertEqual(others, [one] * 5)
         self.assertNotEqual(alone[0], alone[1])
 
     def test_released_weights(self):

@@ -12,12 +12,14 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/processor.hpp>
 #include <collage/set/candidate.hpp>
 #include <every_backend.hpp>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <omp.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -25,6 +27,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <exception>
@@ -141,7 +144,7 @@ c::plan_group alone(const c::graph& network, std::uint32_t node, const c::backen
   c::packed_weights packed;
   c::build_context context(network, 1, packed);
   const std::uint32_t nodes[] = {node};
-  // What takes regions compiles for long, and as a rule what it takes.
+  // Compiling a region takes long, and hardly ever fails.
   if (backend.build_group != nullptr && c::takes_node(backend, network, node) &&
       (backend.takes_regions || is_built([&] { return backend.build_group(c::group_of(network, nodes), context); }))) {
     g.pattern = c::by_rule;
@@ -345,6 +348,19 @@ TEST(threads, no_more_work_than_were_asked_for) {
       const bool two_pools = names.size() > 1 && runs_on(engine, "openvino");
       EXPECT_LE(working, two_pools ? 2 * threads - 1 : threads) << title << " with " << threads << " threads";
     }
+}
+
+TEST(threads, no_more_are_available_than_processors_that_may_be_used) {
+  if (std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("OMP_PLACES") != nullptr)
+    GTEST_SKIP() << "OpenMP has bound this thread";
+  std::thread([] {
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    EXPECT_EQ(c::available_threads(), CPU_COUNT(&allowed));
+    for (int last = CPU_SETSIZE; CPU_COUNT(&allowed) > 1; --last) CPU_CLR(last - 1, &allowed);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+    EXPECT_EQ(c::available_threads(), 1);
+  }).join();
 }
 
 // --- several engines in several threads -------------------------------------------------------------------------------

@@ -1,5 +1,6 @@
 #include "commands.hpp"
 #include "placing.hpp"
+#include "report.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -134,11 +135,6 @@ struct header_line {
   both<std::string> is;
 };
 
-struct backend_total {
-  std::size_t groups = 0, nodes = 0;
-  double cost_ms = 0;
-};
-
 /// In what two plans of one network differ.
 struct comparison {
   both<file_plan> plan;
@@ -237,10 +233,7 @@ struct comparison {
     for (std::size_t which = 0; which < 2; ++which)
       for (const file_group& g : plan[which].groups) {
         if (g.is_inner || g.backend == c::alias_backend) continue;
-        backend_total& t = by_name[g.backend][which];
-        ++t.groups;
-        t.nodes += g.nodes.size();
-        t.cost_ms += g.cost_ms;
+        by_name[g.backend][which].add_group(g.nodes.size(), g.cost_ms);
       }
     for (const std::string& name : names_in([](const c::plan& p) { return p.backends; }))
       totals.emplace_back(name, by_name[name]);

@@ -8,6 +8,7 @@
 
 #include <collage/io/file.hpp>
 #include <collage/io/plan_file.hpp>
+#include <collage/place/refusal.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -60,20 +61,9 @@ std::string groups_table(const placed& p) {
   return page.text();
 }
 
-/// What a backend runs of a plan, in all.
-struct backend_total {
-  std::size_t groups = 0, nodes = 0;
-  double cost_ms = 0;
-};
-
 std::map<std::string, backend_total> totals_of(const c::plan& made) {
   std::map<std::string, backend_total> totals;
-  for (const c::plan_group& g : made.chosen.groups) {
-    backend_total& t = totals[g.backend];
-    ++t.groups;
-    t.nodes += g.nodes.size();
-    t.cost_ms += g.cost_ms;
-  }
+  for (const c::plan_group& g : made.chosen.groups) totals[g.backend].add_group(g.nodes.size(), g.cost_ms);
   return totals;
 }
 
@@ -111,11 +101,11 @@ std::string totals_table(const c::plan& made) {
   return page.text();
 }
 
-std::string refusals_text(const std::vector<refusal>& list) {
+std::string refusals_text(const std::vector<c::merged_refusal>& list) {
   std::string page;
-  for (const refusal& r : list) {
+  for (const c::merged_refusal& r : list) {
     std::string text = r.backend + (r.pattern.empty() ? "" : " " + r.pattern) + " at " + r.where;
-    if (r.count > 1) text += " and " + std::to_string(r.count - 1) + " more";
+    if (r.places > 1) text += " and " + std::to_string(r.places - 1) + " more";
     page += wrap(text + ": " + r.reason, 4, 2);
   }
   return page;
@@ -180,9 +170,12 @@ c::json to_json(const placed& p, const missing_patterns& missing) {
   made["additive_error"] = p.made.runs.empty() ? c::json() : c::json(c::rounded(prediction_error(p.made)));
   made["missing"] = missing_to_json(missing);
   c::json refusals = c::json::array();
-  for (const refusal& r : p.refusals)
-    refusals.push_back(
-        {{"backend", r.backend}, {"pattern", r.pattern}, {"where", r.where}, {"count", r.count}, {"reason", r.reason}});
+  for (const c::merged_refusal& r : p.refusals)
+    refusals.push_back({{"backend", r.backend},
+                        {"pattern", r.pattern},
+                        {"where", r.where},
+                        {"count", r.places},
+                        {"reason", r.reason}});
   made["refusals"] = std::move(refusals);
   return made;
 }

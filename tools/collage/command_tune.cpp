@@ -7,21 +7,15 @@
 #include <collage/io/plan_file.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
+#include <front_end.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <string>
-#include <vector>
 
 namespace program {
 
 namespace {
-
-collage::json rounded_list(const std::vector<double>& numbers) {
-  collage::json list = collage::json::array();
-  for (const double x : numbers) list.push_back(collage::rounded(x));
-  return list;
-}
 
 /// What the search over regions did, in a sentence; empty where there was none.
 std::string regions_text(const collage::region_report& regions) {
@@ -47,41 +41,26 @@ int tune(const options& given) {
   const c::place_report& r = p.report;
   const double seconds = r.measuring_s + r.comparing_s;
   if (given.json) {
-    const c::json runs = c::runs_to_json(p.made.runs);
     const std::size_t best = c::best_single(p.made.runs);
-    print(c::to_text({{"network", p.made.network},
-                      {"plan", given.plan_file},
-                      {"store", p.store.empty() ? c::json() : c::json(p.store)},
-                      {"threads", p.made.threads},
-                      {"precision", p.made.precision},
-                      {"seconds", c::rounded(seconds)},
-                      {"waited_s", c::rounded(r.waited_s)},
-                      {"candidates", r.candidates},
-                      {"distinct", r.distinct},
-                      {"measured", r.measured},
-                      {"from_store", r.from_store},
-                      {"skipped", r.skipped},
-                      {"where", r.where},
-                      {"compared_before", r.compared_before},
-                      {"interrupted", r.interrupted},
-                      {"refused", r.refused},
-                      {"cost_ms", c::rounded(p.made.chosen.cost_ms)},
-                      {"lower_bound_ms", c::rounded(p.made.lower_bound_ms)},
-                      {"optimal", p.made.optimal},
-                      {"first_cost_ms", c::rounded(p.made.first_cost_ms)},
-                      {"additive_error", c::rounded(prediction_error(p.made))},
-                      {"origin", p.made.origin},
-                      {"gap", p.made.chosen.cost_ms > 0
-                                  ? c::rounded(std::max(0.0, 1 - p.made.lower_bound_ms / p.made.chosen.cost_ms))
-                                  : 0.0},
-                      {"best_single", best == 0 ? c::json() : c::json(p.made.runs[best].name)},
-                      {"ratio", best == 0 ? 1.0 : c::rounded(p.made.runs[best].ratio)},
-                      {"regions",
-                       {{"tried", r.regions.tried},
-                        {"ratio", c::rounded(r.regions.ratio)},
-                        {"saturated", r.regions.is_saturated},
-                        {"by_generation", rounded_list(r.regions.by_generation)}}},
-                      {"runs", runs}}));
+    c::json all = {{"network", p.made.network},
+                   {"plan", given.plan_file},
+                   {"threads", p.made.threads},
+                   {"precision", p.made.precision}};
+    all.update(c::report_to_json(r, p.store));
+    all.update({{"compared_before", r.compared_before},
+                {"cost_ms", c::rounded(p.made.chosen.cost_ms)},
+                {"lower_bound_ms", c::rounded(p.made.lower_bound_ms)},
+                {"optimal", p.made.optimal},
+                {"first_cost_ms", c::rounded(p.made.first_cost_ms)},
+                {"additive_error", c::rounded(prediction_error(p.made))},
+                {"origin", p.made.origin},
+                {"gap", p.made.chosen.cost_ms > 0
+                            ? c::rounded(std::max(0.0, 1 - p.made.lower_bound_ms / p.made.chosen.cost_ms))
+                            : 0.0},
+                {"best_single", best == 0 ? c::json() : c::json(p.made.runs[best].name)},
+                {"ratio", best == 0 ? 1.0 : c::rounded(p.made.runs[best].ratio)},
+                {"runs", c::runs_to_json(p.made.runs)}});
+    print(c::to_text(all));
     return 0;
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";

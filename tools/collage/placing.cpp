@@ -5,11 +5,12 @@
 #include "terminal.hpp"
 
 #include <collage/io/plan_file.hpp>
-#include <collage/measure/store.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/place/refusal.hpp>
 #include <collage/run/plan_fit.hpp>
 #include <collage/run/processor.hpp>
+#include <front_end.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -25,18 +26,6 @@ namespace c = collage;
 
 namespace {
 
-std::vector<refusal> merged(const std::vector<c::place_refusal>& list) {
-  std::vector<refusal> merged;
-  for (const c::place_refusal& r : list) {
-    const auto same = std::find_if(merged.begin(), merged.end(), [&](const refusal& m) {
-      return m.backend == r.backend && m.pattern == r.pattern && m.reason == r.reason;
-    });
-    if (same == merged.end()) merged.push_back({r.backend, r.pattern, r.reason, r.where, 1});
-    else ++same->count;
-  }
-  return merged;
-}
-
 void note_shared_processors(int threads, const options& given) {
   if (const int most = c::available_threads(); threads > most && !given.quiet)
     complain("note: " + std::to_string(threads) + " threads share " + std::to_string(most) + " processors here");
@@ -50,14 +39,10 @@ std::string joined(const std::set<std::string>& names) {
 
 /// The store that the options name; without a name, the user's.
 std::string store_of(const options& given) {
-  if (given.store_file == "none") return {};
-  if (!given.store_file.empty()) return given.store_file;
-  try {
-    return c::default_store_path();
-  } catch (const c::error& e) {
-    if (!given.quiet) complain(std::string("note: nothing is kept of what is measured: ") + e.what());
-    return {};
-  }
+  std::string problem;
+  std::string file = c::store_named(given.store_file.empty() ? nullptr : &given.store_file, problem);
+  if (!problem.empty() && !given.quiet) complain("note: nothing is kept of what is measured: " + problem);
+  return file;
 }
 
 /// The rules that the options state, each as WHAT=BACKEND.
@@ -157,7 +142,7 @@ placed read_plan(const options& given) {
   const c::backend_table table = backends();
   std::vector<bool> use;
   for (const c::backend_entry& b : table) use.push_back(made_of.count(b.name) != 0);
-  p.refusals = merged(c::find_candidates(p.network, table, use).refusals);
+  p.refusals = c::merged(c::find_candidates(p.network, table, use).refusals);
   return p;
 }
 
@@ -210,7 +195,7 @@ placed place_now(const options& given, purpose why) {
   p.made = c::place(p.network, backends(), how);
   line.clear();
   p.fresh = true;
-  p.refusals = merged(p.report.refusals);
+  p.refusals = c::merged(p.report.refusals);
   p.store = how.store;
   const std::string& where = p.report.where;
   if (!given.quiet && !where.empty() && where != c::in_a_worker)

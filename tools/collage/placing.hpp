@@ -5,29 +5,20 @@
 
 #include <collage/graph/graph.hpp>
 #include <collage/place.hpp>
+#include <collage/place/refusal.hpp>
 #include <collage/run/plan.hpp>
 
-#include <cstddef>
 #include <string>
 #include <vector>
 
 namespace program {
-
-/// A backend that refuses some places, with the same reason at each.
-struct refusal {
-  std::string backend;
-  std::string pattern;
-  std::string reason;
-  std::string where;  ///< the first of them
-  std::size_t count = 1;
-};
 
 /// A network with its plan.
 struct placed {
   collage::graph network;
   collage::plan made;
   bool fresh = false;  ///< placed now, not read from a file
-  std::vector<refusal> refusals;
+  std::vector<collage::merged_refusal> refusals;
   collage::place_report report;  ///< of a fresh plan
   std::string store;             ///< the file; empty where there is none
 };

@@ -29,6 +29,18 @@ std::string certificate_text(const collage::plan& made);
 /// Where a plan comes from that the last search did not find.
 std::string origin_text(const std::string& origin);
 
+/// What a backend runs of a plan, in all.
+struct backend_total {
+  std::size_t groups = 0, nodes = 0;
+  double cost_ms = 0;
+
+  void add_group(std::size_t its_nodes, double its_cost_ms) {
+    ++groups;
+    nodes += its_nodes;
+    cost_ms += its_cost_ms;
+  }
+};
+
 /// By how much the sum of the groups' costs is off the time of whole runs: 0.03 for 3 % too much; 0 where nothing ran.
 double prediction_error(const collage::plan& made);
 

@@ -1,7 +1,10 @@
 // What placing leaves out, and why.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 namespace collage::inline v0 {
 
@@ -12,5 +15,22 @@ struct place_refusal {
   std::string where;  ///< a node's name
   std::string reason;
 };
+
+/// The same for all places that a backend refuses for one reason.
+struct merged_refusal : place_refusal {  ///< `where` is the first of them
+  std::size_t places = 1;
+};
+
+inline std::vector<merged_refusal> merged(const std::vector<place_refusal>& list) {
+  std::vector<merged_refusal> merged;
+  for (const place_refusal& r : list) {
+    const auto same = std::ranges::find_if(merged, [&](const merged_refusal& m) {
+      return m.backend == r.backend && m.pattern == r.pattern && m.reason == r.reason;
+    });
+    if (same == merged.end()) merged.push_back({r});
+    else ++same->places;
+  }
+  return merged;
+}
 
 }  // namespace collage::inline v0

@@ -1,6 +1,10 @@
 // What this machine and this process are, as far as costs depend on them.
 #pragma once
 
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
@@ -27,8 +31,18 @@ inline std::string processor_name() {
   return name;
 }
 
-/// How many threads this process may use.
-inline int available_threads() { return static_cast<int>(std::max(1U, std::thread::hardware_concurrency())); }
+/// How many processors the calling thread, and those that it starts, may run on: as many threads are worth having.
+inline int available_threads() {
+#if defined(__linux__)
+  // The standard library counts those of the machine, of which taskset and containers leave some out. Where OpenMP binds
+  // threads it has bound this one already, and the others go elsewhere.
+  const bool is_bound = std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("OMP_PLACES") != nullptr ||
+                        std::getenv("GOMP_CPU_AFFINITY") != nullptr;
+  cpu_set_t allowed;
+  if (!is_bound && sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+#endif
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+}
 
 /// How threads of the OpenMP team wait for work: "default", "active" or "passive", or "spin N" where GOMP_SPINCOUNT says how
 /// often they look before they sleep. The environment decides before libgomp is loaded, and nothing afterwards can.

@@ -1,0 +1,47 @@
+// What the program and the C library share: where costs are kept, and how placing is told in JSON.
+#pragma once
+
+#include <collage/error.hpp>
+#include <collage/io/json.hpp>
+#include <collage/measure/store.hpp>
+#include <collage/place.hpp>
+
+#include <string>
+
+namespace collage::inline v0 {
+
+/// The file of costs that a user names: the user's own where there is no name, and none, an empty text, for "none". `problem`
+/// says why there is none where the user's own cannot be found.
+inline std::string store_named(const std::string* name, std::string& problem) {
+  if (name != nullptr) return *name == "none" ? std::string() : *name;
+  try {
+    return default_store_path();
+  } catch (const error& e) {
+    problem = e.what();
+    return {};
+  }
+}
+
+/// What happened while a plan was made. `store` is the file of costs, empty where there is none.
+inline json report_to_json(const place_report& report, const std::string& store) {
+  json generations = json::array();
+  for (const double best : report.regions.by_generation) generations.push_back(rounded(best));
+  return {{"store", store.empty() ? json() : json(store)},
+          {"seconds", rounded(report.measuring_s + report.comparing_s)},
+          {"waited_s", rounded(report.waited_s)},
+          {"candidates", report.candidates},
+          {"distinct", report.distinct},
+          {"measured", report.measured},
+          {"from_store", report.from_store},
+          {"skipped", report.skipped},
+          {"refused", report.refused},
+          {"where", report.where},
+          {"interrupted", report.interrupted},
+          {"regions",
+           {{"tried", report.regions.tried},
+            {"ratio", rounded(report.regions.ratio)},
+            {"saturated", report.regions.is_saturated},
+            {"by_generation", generations}}}};
+}
+
+}  // namespace collage::inline v0
