@@ -161,7 +161,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   }
   std::unique_lock<std::timed_mutex> turn;
   if (how.measure) turn = turn_to_measure(user);
-  c::plan made = c::place(network->graph, backends(), how);
+  c::plan made = c::place(graph_with_weights(*network), backends(), how);
   return new_plan(network, std::move(made),
                   placing_to_json(report, how.store, problem.empty() ? report.unstored : problem));
 }

@@ -39,6 +39,7 @@ struct file_plan {
   c::plan made;  ///< without placements
   std::string fingerprint;
   std::vector<file_group> groups;
+  std::vector<std::pair<std::string, double>> conversions;  ///< who converts a layout, and what it costs
   double cost_ms = 0;
 };
 
@@ -98,6 +99,9 @@ file_plan read(const std::string& file) {
     p.made.runs.push_back(std::move(r));
   }
   p.cost_ms = top["chosen"]["cost_ms"].number();
+  const c::json_place conversions = top["chosen"]["conversions"];
+  for (std::size_t i = 0; i < conversions.size(); ++i)
+    p.conversions.emplace_back(conversions[i]["backend"].text(), conversions[i]["cost_ms"].number());
   read_groups(top["chosen"], "", "", p);
   return p;
 }
@@ -230,11 +234,13 @@ struct comparison {
 
   void add_totals() {
     std::map<std::string, both<backend_total>> by_name;
-    for (std::size_t which = 0; which < 2; ++which)
+    for (std::size_t which = 0; which < 2; ++which) {
       for (const file_group& g : plan[which].groups) {
         if (g.is_inner || g.backend == c::alias_backend) continue;
         by_name[g.backend][which].add_group(g.nodes.size(), g.cost_ms);
       }
+      for (const auto& [backend, cost_ms] : plan[which].conversions) by_name[backend][which].cost_ms += cost_ms;
+    }
     for (const std::string& name : names_in([](const c::plan& p) { return p.backends; }))
       totals.emplace_back(name, by_name[name]);
     if (const auto control = by_name.find(c::control_backend); control != by_name.end()) totals.emplace_back(*control);

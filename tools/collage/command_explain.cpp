@@ -61,8 +61,25 @@ std::string groups_table(const placed& p) {
   return page.text();
 }
 
+/// Values that are made over into other layouts between groups.
+std::string conversions_table(const placed& p) {
+  table page({{"value", align::left, 16},
+              {"from"},
+              {"to"},
+              {"backend"},
+              {"kernel", align::left, 16},
+              {"ms", align::right},
+              {"%", align::right}});
+  for (const c::plan_conversion& x : p.made.chosen.conversions)
+    page.add({p.network.value_name(x.value), x.from.name, x.to.name, x.backend, x.kernel,
+              format_number("%.4f", x.cost_ms),
+              format_number("%.1f", p.made.chosen.cost_ms > 0 ? 100 * x.cost_ms / p.made.chosen.cost_ms : 0)});
+  return page.text();
+}
+
 std::map<std::string, backend_total> totals_of(const c::plan& made) {
   std::map<std::string, backend_total> totals;
+  for (const c::plan_conversion& x : made.chosen.conversions) totals[x.backend].cost_ms += x.cost_ms;
   for (const c::plan_group& g : made.chosen.groups) totals[g.backend].add_group(g.nodes.size(), g.cost_ms);
   return totals;
 }
@@ -194,6 +211,8 @@ int explain(const options& given) {
   }
   const auto heading = [](const char* text) { return "\n" + paint(colour::bold, text) + "\n"; };
   std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + groups_table(p);
+  if (!p.made.chosen.conversions.empty())
+    page += heading("Values that are made over into another layout") + conversions_table(p);
   page += "\n" + totals_table(p.made) + "\n" + wrap(certificate_text(p.made), 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
