@@ -19,6 +19,9 @@
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/verify.hpp>
+#include <collage/search/alternatives.hpp>
+#include <collage/search/node_set.hpp>
+#include <collage/search/problem.hpp>
 
 #include <gtest/gtest.h>
 
@@ -288,6 +291,19 @@ TEST(layouts, placing_converts_where_it_pays) {
     EXPECT_EQ(made.chosen.conversions[1].kernel, "unpack");
     EXPECT_DOUBLE_EQ(made.chosen.conversions[0].cost_ms, conversion_ms);
   }
+}
+
+TEST(layouts, a_preference_is_worth_any_conversion) {
+  c::search::problem p{.nodes = 2, .edges = {{0, 1}}, .candidates = {}, .outputs = {1}, .layouts = 2};
+  p.values = {{.producer = 0, .readers = {1}, .is_output = false, .convert_ms = {0, 50, 50, 0}}};
+  p.candidates.push_back({c::search::node_set{0}, 1});
+  p.candidates.back().borders = {{0, 1}};
+  p.candidates.push_back({c::search::node_set{0}, 1});
+  p.candidates.push_back({c::search::node_set{1}, 1});
+  const std::uint32_t rank[] = {0, 1, 0};
+  const c::search::placement found = c::search::exact_by_rank(p, rank);
+  EXPECT_EQ(found.chosen, (std::vector<std::uint32_t>{0, 2}));
+  EXPECT_DOUBLE_EQ(found.cost_ms, 52);
 }
 
 TEST(layouts, readers_share_a_conversion) {

@@ -52,6 +52,7 @@ inline void add_backends_of(const placement& p, std::set<std::string>& to) {
     if (g.backend != alias_backend && g.backend != control_backend) to.insert(g.backend);
     for (const placement& body : g.bodies) add_backends_of(body, to);
   }
+  for (const plan_conversion& c : p.conversions) to.insert(c.backend);
 }
 
 inline std::string count_of_threads(int threads) {

@@ -79,6 +79,24 @@ inline std::int64_t cost_of(const problem& p, std::span<const std::int64_t> cost
   return sum;
 }
 
+/// No plan pays more for conversions and switches than this, in picoseconds.
+inline std::int64_t dearest_borders(const problem& p) {
+  if (!has_borders(p)) return 0;
+  const auto most_to = [](const std::vector<double>& table, std::uint32_t side) {
+    std::int64_t sum = 0;
+    for (std::uint32_t to = 0; to < side && !table.empty(); ++to) {
+      double most = 0;
+      for (std::uint32_t from = 0; from < side; ++from) most = std::max(most, table[from * side + to]);
+      sum += picoseconds(most);
+    }
+    return sum;
+  };
+  std::int64_t sum = 0;
+  const std::int64_t switches = most_to(p.switch_ms, p.runtimes);
+  for (const value& v : values_of(p)) sum += most_to(v.convert_ms, p.layouts) + switches;
+  return sum;
+}
+
 }  // namespace detail
 
 /// The cost of a plan in picoseconds: candidates, conversions and switches, as `problem` says. `chosen` must be a

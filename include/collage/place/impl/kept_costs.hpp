@@ -153,6 +153,12 @@ class kept_costs {
     key.pattern = pattern_name(backends_, c.backend, c.pattern);
     key.choice = c.choice;
     key.computes = structure_key(network_, candidates_.groups[c.group].nodes);
+    // What a choice stands for may be another thing in another version of a backend.
+    if (const value_layouts borders = layouts_of(network_, backends_, c); !borders.list().empty()) {
+      const node_group values = values_of(network_, backends_, candidates_, c);
+      for (const auto* list : {&values.arguments, &values.outputs})
+        for (const std::uint32_t v : *list) key.computes.push_back(borders.of(v).id);
+    }
     return key;
   }
 

@@ -109,7 +109,7 @@ class placer {
 
  private:
   /// Who stands for a node that no candidate covers.
-  static constexpr double impossible_ms = 1e4;  // of a conversion that nobody makes
+  static constexpr double impossible_ms = 1e3;  // of a conversion that nobody makes
   static constexpr std::uint32_t alias_mark = match_record::nothing, control_mark = match_record::nothing - 1;
 
   plan start_plan() const {
