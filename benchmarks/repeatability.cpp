@@ -102,13 +102,14 @@ std::vector<c::plan> plans_of(const std::string& name, const c::graph& network, 
 /// A group: who runs which nodes how. Two plans have it in common or not.
 using group_key = std::tuple<std::vector<std::uint32_t>, std::string, std::string>;
 
+/// A kernel is told by its layouts as well: from these follow the conversions.
 std::vector<group_key> groups_of(const c::placement& placed) {
   std::vector<group_key> list;
   for (const c::plan_group& g : placed.groups) {
     if (g.backend == c::alias_backend) continue;
     std::vector<std::uint32_t> nodes = g.nodes;
     std::ranges::sort(nodes);
-    list.emplace_back(std::move(nodes), g.backend, g.pattern);
+    list.emplace_back(std::move(nodes), g.backend, g.pattern + ", " + g.layout);
   }
   std::ranges::sort(list);
   return list;
@@ -158,7 +159,8 @@ class stepped_runs {
   void add(const c::placement& placed) {
     auto one =
         std::make_unique<runner>(c::dynamic_engine(network_, placed, c::table_of<all_backends>, threads_, packed_));
-    for (const c::step_info& step : one->engine.steps()) one->nodes.push_back(step.nodes);
+    for (const c::step_info& step : one->engine.steps())
+      one->nodes.push_back(step.nodes.empty() ? nodes_at(step.output) : step.nodes);
     runners_.push_back(std::move(one));
   }
   void run(std::size_t rounds) {
@@ -189,6 +191,12 @@ class stepped_runs {
   }
 
  private:
+  /// To whom a conversion counts: who makes the value, or the first to read what the network is given.
+  std::vector<std::uint32_t> nodes_at(std::uint32_t value) const {
+    const std::int32_t producer = network_.at(value).producer;
+    if (producer >= 0) return {static_cast<std::uint32_t>(producer)};
+    return {network_.view().uses_of(value)[0].node};
+  }
   struct runner {
     explicit runner(c::dynamic_engine built) : engine(std::move(built)), context(engine.context()) {}
     static void before(void* data, std::size_t) { static_cast<runner*>(data)->started_ms = c::detail::now_ms(); }

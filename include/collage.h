@@ -345,8 +345,8 @@ typedef struct collage_step {
   const char* backend;
   const char* pattern;
   const char* kernel;     /* the implementation, as "brg:avx512_core 1x1" */
-  const char* label;      /* the nodes that it runs, as "conv_0+relu_1" */
-  size_t nodes;           /* how many */
+  const char* label;      /* the nodes that it runs, as "conv_0+relu_1"; of a conversion of layouts, the value */
+  size_t nodes;           /* how many; none of a conversion */
   size_t workspace_bytes; /* scratch memory, which is part of the arena */
   double planned_ms;      /* what the plan rests on; 0 where nothing was measured */
 } collage_step;

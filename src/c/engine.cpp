@@ -34,7 +34,8 @@ c::dynamic_engine engine_of(const plan_state& plan, bool releases) {
   const network_state& network = *plan.network;
   const c::graph& graph = graph_with_weights(network);
   if (!releases) return {graph, plan.made.chosen, backends(), plan.made.threads, network.packed};
-  network.has_weights = false;  // also where building fails halfway
+  // Not given back where building fails: some may be gone. Of two threads that come at one time, one is told.
+  if (!network.has_weights.exchange(false)) (void)graph_with_weights(network);
   return {std::move(network.graph), plan.made.chosen, backends(), plan.made.threads, network.packed};
 }
 

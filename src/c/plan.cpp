@@ -30,6 +30,8 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
         ++groups;
         cost_ms += g.cost_ms;
       }
+    for (const c::plan_conversion& x : made.chosen.conversions)
+      if (x.backend == b.name) cost_ms += x.cost_ms;
     backends.push_back({{"name", b.name},
                         {"version", b.version},
                         {"details", b.details},

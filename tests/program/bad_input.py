@@ -152,7 +152,7 @@ class Plans(Case):
         refused(lambda p: p["backends"].append({"name": "tpu", "version": "1", "details": ""}),
                 "needs backend tpu, which is not in this program's set; build the program with it, or place")
         refused(lambda p: p["backends"].clear(), f"does not say with which version of backend {name} it was made")
-        refused(lambda p: p["chosen"]["groups"][0].update(layout="nChw16c"), "chosen.groups[0].layout is nChw16c, and plain is the only")
+        refused(lambda p: p["chosen"]["groups"][0].update(layout="nChw16c"), "chosen.groups[0].layout is nChw16c, and known are plain, ")
 
         def other_shapes(plan):
             plan["inputs"][0]["shape"][1] = 128

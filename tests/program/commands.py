@@ -130,7 +130,7 @@ class Placed(Case):
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
         plan = json.loads(pathlib.Path(self.plan).read_text())
-        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 4, BERT, 1))
+        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 5, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
         operators = ["operators"] if "openvino" in self.backends else []
         self.assertEqual([r["name"] for r in plan["runs"]], ["plan", *self.backends, *operators])
@@ -257,6 +257,7 @@ class Placed(Case):
         for total in done["totals"]:
             groups = [g for g in plan["chosen"]["groups"] if g["backend"] == total["backend"]]
             self.assertEqual(total["groups"], len(groups))
+            groups += [x for x in plan["chosen"]["conversions"] if x["backend"] == total["backend"]]
             self.assertAlmostEqual(total["cost_ms"], sum(g["cost_ms"] for g in groups), delta=1e-5 * total["cost_ms"] + 1e-9)
 
     def test_explain_says_what_patterns_are_missing(self):
@@ -382,7 +383,10 @@ class Placed(Case):
         self.assertEqual(done["outputs"][0]["shape"], list(BERT_SHAPE))
         plan = json.loads(pathlib.Path(self.plan).read_text())
         kernels = [(g["backend"], g["kernel"]) for g in plan["chosen"]["groups"] if g["backend"] != "alias"]
-        self.assertEqual([(s["backend"], s["kernel"]) for s in done["steps"]], kernels)  # what is run is what was measured
+        converted = [(x["backend"], x["kernel"]) for x in plan["chosen"]["conversions"]]
+        run = [(s["backend"], s["kernel"]) for s in done["steps"]]
+        self.assertEqual(sorted(run), sorted(kernels + converted))  # what is run is what was measured
+        self.assertEqual([kernel for kernel in run if kernel not in converted], kernels)
         self.assertTrue(all(s["median_ms"] > 0 for s in done["steps"]))
         page = self.succeeds("run", BERT, "--plan", self.plan, "--profile").stdout
         self.fits_page(page)

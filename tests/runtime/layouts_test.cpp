@@ -34,6 +34,7 @@
 #include <filesystem>
 #include <numeric>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -115,7 +116,7 @@ constexpr double plain_relu_ms = 10, blocked_relu_ms = 4, neg_ms = 3, conversion
 
 struct blocks : c::backend<"blocks"> {
   using patterns = c::patterns<c::single<op::relu>, c::single<op::neg>, c::single<op::convert_layout>>;
-  static inline bool forgets_zeros = false;
+  static inline bool forgets_zeros = false, packs_wrongly = false;
 
   static std::size_t choices(const c::match<c::single<op::relu>>&) { return 2; }
   static std::size_t choices(const c::match<c::single<op::convert_layout>>&) { return 2; }
@@ -155,7 +156,8 @@ struct blocks : c::backend<"blocks"> {
               const auto* from = static_cast<const std::byte*>(call.in[0]);
               auto* to = static_cast<std::byte*>(call.out[0]);
               if (packs) c::from_plain(type, c::blocked_8, from, to);
-              else c::to_plain(type, c::blocked_8, from, to);
+              if (packs && packs_wrongly) std::memset(to, 1, 4);
+              if (!packs) c::to_plain(type, c::blocked_8, from, to);
               now_ms += conversion_ms;
             }};
   }
@@ -347,6 +349,95 @@ TEST(layouts, kernels_that_leave_rubbish_behind_the_channels_are_refused) {
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
     return r.reason.find("what fills up the blocks of blocked-8 is not zero") != std::string::npos;
   }));
+}
+
+TEST(layouts, what_nobody_converts_any_more_is_not_used) {
+  blocks::packs_wrongly = true;
+  c::graph_builder g;
+  g.output("y", relus(g, input(g), 6));
+  c::place_options o = exact_clock();
+  c::place_report report;
+  o.report = &report;
+  const c::plan made = c::place<set>(g.finish(), o);
+  blocks::packs_wrongly = false;
+  EXPECT_EQ(steps_in_blocks(made.chosen), 0U);
+  EXPECT_TRUE(made.chosen.conversions.empty());
+  EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
+    return r.pattern == "convert_layout" && r.reason.starts_with("wrong result");
+  }));
+}
+
+TEST(layouts, rules_hold_for_conversions) {
+  c::graph_builder g;
+  g.output("y", relus(g, input(g), 6));
+  const c::graph network = g.finish();
+  c::place_options o = exact_clock();
+  o.rules = {{c::place_rule::action::exclude, "blocks", "convert_layout"}};
+  EXPECT_EQ(steps_in_blocks(c::place<set>(network, o).chosen), 0U);
+  o.rules = {{c::place_rule::action::pin, "blocks", "convert_layout"}};
+  EXPECT_EQ(steps_in_blocks(c::place<set>(network, o).chosen), 6U);
+}
+
+TEST(layouts, values_without_channels_stay_plain) {
+  c::graph_builder g;
+  g.output("y", relus(g, input(g), 5));
+  g.output("z", g(op::relu, g.input("row", {c::dtype::f32, {7}})));
+  const c::plan made = c::place<set>(g.finish(), exact_clock());
+  EXPECT_EQ(steps_in_blocks(made.chosen), 5U);
+  c::value_layouts said;
+  said.set(3, c::blocked_8);
+  said.set(3, c::plain);
+  EXPECT_TRUE(said.list().empty());
+}
+
+TEST(layouts, plans_without_measuring_have_no_costs) {
+  c::graph_builder g;
+  g.output("y", g(op::neg, relus(g, input(g), 3)));
+  const c::graph network = g.finish();
+  c::place_options o = exact_clock();
+  o.measure = false;
+  const c::plan made = c::place<set>(network, o);
+  EXPECT_EQ(made.chosen.cost_ms, 0);
+  for (const c::plan_conversion& x : made.chosen.conversions) EXPECT_EQ(x.cost_ms, 0);
+  EXPECT_TRUE(c::verify<set>(network, made));
+}
+
+/// Takes the same operators, in plain values alone.
+struct plain_loops : c::backend<"plain_loops"> {
+  using patterns = c::patterns<c::single<op::relu>, c::single<op::neg>>;
+  template <class P>
+  static c::kernel build(const c::match<P>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.graph().values[m.record().output[0]].type.dims.elements());
+    return {"loop", [=](const c::kernel_call& call) {
+              const auto* from = static_cast<const float*>(call.in[0]);
+              auto* to = static_cast<float*>(call.out[0]);
+              for (std::size_t i = 0; i < count; ++i)
+                to[i] = std::is_same_v<P, c::single<op::neg>> ? -from[i] : from[i] < 0 ? 0 : from[i];
+              now_ms += 20;
+            }};
+  }
+};
+
+TEST(layouts, previous_plans_may_have_conversions_that_are_no_more) {
+  using both = c::backend_set<blocks, plain_loops>;
+  c::graph_builder g;
+  g.output("y", g(op::neg, relus(g, input(g), 5)));
+  const c::graph network = g.finish();
+  const c::plan before = c::place<both>(network, exact_clock());
+  ASSERT_EQ(before.chosen.conversions.size(), 2U);
+  c::place_options o = exact_clock();
+  o.previous = &before;
+  const c::plan again = c::place<both>(network, o);
+  EXPECT_EQ(again.chosen.conversions.size(), 2U);
+  o.rules = {{c::place_rule::action::exclude, "blocks", "convert_layout"}};
+  const c::plan without = c::place<both>(network, o);  // the previous one still runs, and is faster
+  EXPECT_EQ(without.origin, "previous");
+  EXPECT_TRUE(c::verify<both>(network, without));
+  o.rules.clear();
+  o.backends = {"plain_loops"};
+  const c::plan alone = c::place<both>(network, o);  // of what may be used now
+  EXPECT_TRUE(alone.chosen.conversions.empty());
+  for (const c::plan_group& x : alone.chosen.groups) EXPECT_EQ(x.backend, "plain_loops");
 }
 
 TEST(layouts, plans_and_stores_keep_them) {

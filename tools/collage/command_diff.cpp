@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,7 @@ struct file_plan {
   std::string fingerprint;
   std::vector<file_group> groups;
   std::vector<std::pair<std::string, double>> conversions;  ///< who converts a layout, and what it costs
+  std::set<std::string> converted;                          ///< what is converted, and how
   double cost_ms = 0;
 };
 
@@ -100,8 +102,12 @@ file_plan read(const std::string& file) {
   }
   p.cost_ms = top["chosen"]["cost_ms"].number();
   const c::json_place conversions = top["chosen"]["conversions"];
-  for (std::size_t i = 0; i < conversions.size(); ++i)
-    p.conversions.emplace_back(conversions[i]["backend"].text(), conversions[i]["cost_ms"].number());
+  for (std::size_t i = 0; i < conversions.size(); ++i) {
+    const c::json_place x = conversions[i];
+    p.conversions.emplace_back(x["backend"].text(), x["cost_ms"].number());
+    p.converted.insert(x["value"][std::size_t{1}].text() + " " + x["from"].text() + " " + x["to"].text() + " " +
+                       x["backend"].text() + " " + x["kernel"].text());
+  }
   read_groups(top["chosen"], "", "", p);
   return p;
 }
@@ -300,7 +306,7 @@ c::json to_json(const comparison& found) {
   };
   return {{"network", found.plan.first.made.network},
           {"fingerprint", found.plan.first.fingerprint},
-          {"same", found.other_kernels.empty()},
+          {"same", found.other_kernels.empty() && found.plan.first.converted == found.plan.second.converted},
           {"first", to_json(found.plan.first)},
           {"second", to_json(found.plan.second)},
           {"header", header},

@@ -78,10 +78,8 @@ class end_to_end {
     for (const step_info& s : r->engine->steps()) {
       r->is_conversion.push_back(s.nodes.empty());
       if (s.nodes.empty())
-        r->conversions.push_back(static_cast<std::size_t>(
-            std::ranges::find_if(p.conversions,
-                                 [&](const plan_conversion& c) { return c.value == s.output && c.to == s.written; }) -
-            p.conversions.begin()));
+        r->conversions.push_back(
+            static_cast<std::size_t>(find_conversion(p, s.output, s.written) - p.conversions.data()));
       for (const backend_entry& b : backends_)
         if (b.takes_regions && s.backend == b.name) settle_ms_ = longest_spin_ms;
     }

@@ -105,11 +105,7 @@ class value_layouts {
  public:
   /// Errors: none. The last word on a value counts.
   void set(std::uint32_t value, const layout& order) {
-    for (auto& [known, its] : list_)
-      if (known == value) {
-        its = order;
-        return;
-      }
+    std::erase_if(list_, [&](const auto& said) { return said.first == value; });
     if (order != plain) list_.emplace_back(value, order);
   }
   const layout& of(std::uint32_t value) const {

@@ -63,6 +63,13 @@ struct placement {
   std::vector<std::string> borrowed;  ///< single-backend placements: nodes which that backend refuses, run by another
 };
 
+/// The conversion of a value into a layout; null where a placement has none.
+inline const plan_conversion* find_conversion(const placement& p, std::uint32_t value, const layout& to) {
+  for (const plan_conversion& c : p.conversions)
+    if (c.value == value && c.to == to) return &c;
+  return nullptr;
+}
+
 /// A backend as it was when the plan was made.
 struct plan_backend {
   std::string name;
@@ -100,7 +107,7 @@ struct plan {
   placement chosen;
   std::vector<placement> singles;
   /// No placement over the same candidates can be cheaper, where what would replace a kernel of this one counts 1 % more, or 2 %
-  /// if it never ran within the network.
+  /// if it never ran within the network. Conversions count as they are.
   double lower_bound_ms = 0;
   /// The search finished. The cost is the lower bound, or above it by what runs end to end cannot tell or told otherwise.
   bool optimal = false;

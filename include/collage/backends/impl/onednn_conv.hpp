@@ -84,10 +84,11 @@ inline std::vector<conv_way> conv_ways(const conv_problem& p) {
   const bool depthwise = p.groups > 1 && p.inputs_per_group() == 1;
   const bool whole_blocks = p.inputs_per_group() % std::max<std::int64_t>(block, 1) == 0 &&
                             p.outputs_per_group() % std::max<std::int64_t>(block, 1) == 0;
-  const bool has_blocks = p.x[1] >= block || p.y[1] >= block;
-  if (block != 0 && (p.groups == 1 ? has_blocks : depthwise || whole_blocks)) ways.push_back(conv_way::blocked);
-  // Groups in blocks are quicker by far or what the library chooses too: measuring both would be a waste.
-  if (block == 0 || ways.empty() || (ways.front() == conv_way::blocked && p.groups == 1)) ways.push_back(library);
+  const bool fills_blocks = p.x[1] >= block || p.y[1] >= block;
+  if (block != 0 && (p.groups == 1 || depthwise ? fills_blocks : whole_blocks)) ways.push_back(conv_way::blocked);
+  // Groups in blocks of 16 are quicker by far or what the library chooses too: measuring both would be a waste.
+  if (ways.empty() || (ways.front() == conv_way::blocked && (p.groups == 1 || block == 8)) || block == 0)
+    ways.push_back(library);
   return ways;
 }
 

@@ -31,24 +31,36 @@ namespace {
 /// The conversions that the values of a network may need, as the candidates of a network of their own: one node for each type.
 class conversion_book {
  public:
+  /// `met` are the layouts in which each value may lie. Of layouts that are no backend's in common nothing is known here, nor
+  /// of tensors without channels.
   conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
-                  const std::set<std::uint32_t>& values)
-      : backends_(backends) {
+                  const std::map<std::uint32_t, std::vector<layout>>& met, int threads)
+      : backends_(backends), threads_(threads) {
     graph_builder g;
-    for (const std::uint32_t v : values) {
+    std::map<std::string, std::size_t> node_of_type;
+    std::vector<std::vector<layout>> met_at;  // by node
+    for (const auto& [v, layouts] : met) {
       const tensor_type& type = network.type_of(v);
-      const auto [known, is_new] = node_of_type_.try_emplace(to_string(type), node_of_type_.size());
+      const auto [known, is_new] = node_of_type.try_emplace(to_string(type), node_of_type.size());
       node_of_.emplace(v, known->second);
+      met_at.resize(node_of_type.size());
+      met_at[known->second].insert(met_at[known->second].end(), layouts.begin(), layouts.end());
       if (!is_new) continue;
       const std::string number = std::to_string(known->second);
       g.output("to " + number, g(ops::convert_layout, g.input("from " + number, type)));
     }
     graph_.emplace(g.finish());
     candidates_ = find_candidates(*graph_, backends, use);
-    // Whoever reads and writes the same layout converts nothing.
+    // Whoever reads and writes the same layout converts nothing, and what no kernel has is not asked for.
     std::erase_if(candidates_.list, [&](const place_candidate& c) {
       const auto [from, to] = ends_of(c);
-      return from == to;
+      const std::vector<layout>& wanted = met_at[node_of(c)];
+      const auto is_wanted = [&](const layout& l) {
+        return std::ranges::find(shared_layouts, l) != shared_layouts.end() &&
+               (l == plain || std::ranges::find(wanted, l) != wanted.end());
+      };
+      return from == to || !is_wanted(from) || !is_wanted(to) ||
+             graph_->type_of(graph_->view().output_of(node_of(c))).dims.rank < 2;
     });
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
       ends_.push_back(ends_of(candidates_.list[i]));
@@ -82,11 +94,13 @@ class conversion_book {
     const place_candidate& c = candidates_.list[candidate];
     const known_cost known = book_->cost_of(c);
     if (known.state != cost_state::bounded) return known.ms;
-    constexpr double bytes_per_ms = 2e8;  // of a cache that is near; no memory is that fast
+    const double bytes_per_ms = 2e8 * threads_;  // of a cache that is near; no memory is that fast
     const auto& [from, to] = ends_[candidate];
     const tensor_type& type = graph_->type_of(graph_->view().output_of(node_of(c)));
     return static_cast<double>(bytes_in(type, from) + bytes_in(type, to)) / bytes_per_ms;
   }
+
+  bool is_measured(std::uint32_t candidate) const { return book_->find(candidates_.list[candidate]) != nullptr; }
 
   /// The candidate that a conversion of a plan is; nothing where there is none any more.
   std::optional<std::uint32_t> find(const plan_conversion& c) const {
@@ -111,21 +125,22 @@ class conversion_book {
   }
 
   backend_table backends_;
+  int threads_;
   std::optional<graph> graph_;
   place_candidates candidates_;
   std::optional<cost_book> book_;
-  std::map<std::string, std::size_t> node_of_type_;
   std::map<std::uint32_t, std::size_t> node_of_;            // by value of the network that is placed
   std::map<std::size_t, std::vector<std::uint32_t>> ways_;  // by node: candidates
   std::vector<std::pair<layout, layout>> ends_;             // by candidate
 };
 
-/// What a placement's groups make of the layouts of its values. `borders` are those of each group, in their order: null for
-/// views and control flow, which read and write plain values. Answers the conversions that are needed: value, from, to.
 struct needed_conversion {
   std::uint32_t value = 0;
   layout from, to;
 };
+
+/// What groups need to read each other's values. `borders` are those of each group, in their order: null for views and control
+/// flow, which read and write plain values.
 inline std::vector<needed_conversion> conversions_between(const graph& network,
                                                           std::span<const std::vector<std::uint32_t>> nodes,
                                                           std::span<const value_layouts* const> borders) {

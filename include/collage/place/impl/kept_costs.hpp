@@ -191,6 +191,12 @@ class kept_costs {
         add(g.bodies.size());
         for (const placement& body : g.bodies) self(self, body);
       }
+      add(of.conversions.size());
+      for (const plan_conversion& c : of.conversions) {
+        for (const std::uint64_t word : {std::uint64_t{c.value}, c.from.id, c.to.id}) add(word);
+        add(hash(c.backend.data(), c.backend.size()));
+        add(c.choice);
+      }
     };
     // Later searches of a comparison go over all candidates, of which rules may have taken some away. Regions that were tried
     // meanwhile stand behind them.

@@ -108,8 +108,9 @@ class placer {
   }
 
  private:
+  /// What the search counts for conversions that no kernel needs and nobody makes.
+  static constexpr double impossible_ms = 1e3;
   /// Who stands for a node that no candidate covers.
-  static constexpr double impossible_ms = 1e3;  // of a conversion that nobody makes
   static constexpr std::uint32_t alias_mark = match_record::nothing, control_mark = match_record::nothing - 1;
 
   plan start_plan() const {
@@ -142,7 +143,7 @@ class placer {
     measure_largest_regions();
     if (options_.complete) measure_all([this](std::uint32_t) { return !deadline_.is_over(); });
     place_owned();
-    require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
+    require_cover([this](const place_candidate& c) { return can_be_used(c); });
     plan made = start_plan();
     const search_result first = search_placement();
     made.chosen = to_placement("plan", first);
@@ -155,6 +156,8 @@ class placer {
     else compare(made, last);
     // What the store has of a slow start is replaced, also where no search asked for it again.
     measure_all([this](std::uint32_t s) { return distrusted_.count(s) != 0 && !deadline_.is_over(); });
+    for (std::uint32_t i = 0; conversions_ && i < conversions_->candidates().list.size() && !deadline_.is_over(); ++i)
+      if (distrusted_conversions_.count(conversions_->structure_of(i)) != 0) measure_conversion(i);
     for (const auto& [key, cost] : book_->table())
       ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
     if (conversions_)
@@ -178,7 +181,7 @@ class placer {
     std::map<cost_key, bool> built;
     for (bool settled = false; !settled;) {
       settled = true;
-      require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
+      require_cover([this](const place_candidate& c) { return can_be_used(c); });
       search_result by_rank = to_problem(true);
       by_rank.found = search::priority_list(by_rank.problem, ranks(by_rank, 0));
       for (const std::uint32_t chosen : by_rank.found.chosen) {
@@ -196,9 +199,25 @@ class placer {
           settled = false;
         }
       }
+      for (const auto& [needed, how] : conversions_of(by_rank))
+        settled = build_conversion_unmeasured(needed, *how) && settled;
       if (settled) made.chosen = to_placement("plan", by_rank);
     }
+    made.chosen.cost_ms = 0;
     return made;
+  }
+
+  bool build_conversion_unmeasured(const needed_conversion& needed, std::uint32_t candidate) {
+    const place_candidate& c = conversions_->candidates().list[candidate];
+    if (conversions_->is_measured(candidate)) return true;
+    measured_cost& cost = conversions_->book().entry_of(c);
+    const backend_entry& b = backends_[c.backend];
+    try {
+      cost.kernel = build_conversion(network_, {needed.value, needed.from, needed.to, b.name, c.choice, {}, 0}, b,
+                                     threads_, *packed_)
+                        .name();
+    } catch (const error& e) { cost.refusal = e.what(); }
+    return cost.refusal.empty();
   }
 
   /// Places the sub-graphs of control flow, each as a network of its own.
@@ -276,6 +295,7 @@ class placer {
   /// Takes away what rules forbid. Control flow and views have no candidates.
   void apply_rules() {
     forbidden_.assign(backends_.size(), std::vector<bool>(network_.nodes().size(), false));
+    may_convert_ = use_;
     for (const place_rule& rule : options_.rules) {
       const bool pins = rule.act == place_rule::action::pin;
       const std::string where = std::string(pins ? "pin " : "exclude ") + rule.what;
@@ -285,6 +305,11 @@ class placer {
         throw error(error_kind::invalid_argument, "there is no backend " + rule.backend, where,
                     "name one of this program");
       const auto number = static_cast<std::uint32_t>(backend - backends_.begin());
+      if (rule.what == decltype(ops::convert_layout)::name && backend->find(rule.what) != nullptr) {
+        for (std::uint32_t b = 0; b < backends_.size(); ++b)
+          if ((b == number) != pins) may_convert_[b] = false;
+        continue;
+      }
       std::vector<bool> named(network_.nodes().size());
       bool any = false;
       for (std::uint32_t n = 0; n < named.size(); ++n)
@@ -395,19 +420,21 @@ class placer {
   /// In which layouts candidates read and write, and what would make them fit each other. What nobody can make plain is left
   /// out.
   void list_layouts() {
-    std::set<std::uint32_t> values;
+    std::map<std::uint32_t, std::vector<layout>> met;
+    const auto add = [](std::vector<layout>& list, const layout& order) {
+      if (std::ranges::find(list, order) == list.end()) list.push_back(order);
+    };
     for (const place_candidate& c : candidates_.list) {
       const value_layouts borders = layouts_of(network_, backends_, c);
-      for (const auto& [v, order] : borders.list()) values.insert(v);
+      for (const auto& [v, order] : borders.list()) add(met[v], order);
     }
-    if (values.empty()) return;
-    conversions_.emplace(network_, backends_, use_, values);
+    if (met.empty()) return;
+    conversions_.emplace(network_, backends_, may_convert_, met, threads_);
     const auto fits = [&](const place_candidate& c) {
       const value_layouts borders = layouts_of(network_, backends_, c);
       for (const auto& [v, order] : borders.list())
-        if (network_.at(v).role == value_role::constant || !conversions_->best(v, plain, order) ||
-            !conversions_->best(v, order, plain))
-          return false;
+        if (network_.at(v).role == value_role::constant || !can_be_converted(v, order)) return false;
+      for (const auto& [v, order] : borders.list()) add(met_[v], order);
       return true;
     };
     const std::size_t before = candidates_.list.size();
@@ -419,15 +446,30 @@ class placer {
       return true;
     });
     if (candidates_.list.size() != before) renumber_structures();
-    for (const place_candidate& c : candidates_.list) {
-      borders_.push_back(layouts_of(network_, backends_, c));
-      for (const auto& [v, order] : borders_.back().list()) {
-        if (number_of(order) == layouts_.size()) layouts_.push_back(order);
-        laid_out_.try_emplace(v, 0);
-      }
+    for (const place_candidate& c : candidates_.list) borders_.push_back(layouts_of(network_, backends_, c));
+    for (const auto& [v, list] : met_) {
+      search_number_.emplace(v, static_cast<std::uint32_t>(search_number_.size()));
+      for (const layout& order : list) add(layouts_, order);
     }
-    std::uint32_t number = 0;
-    for (auto& [v, its] : laid_out_) its = number++;
+  }
+  /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it.
+  bool can_be_converted(std::uint32_t value, const layout& order) const {
+    const auto is_there = [&](const layout& from, const layout& to) {
+      return conversions_->best(value, from, to).has_value();
+    };
+    if (!is_there(plain, order) || !is_there(order, plain)) return false;
+    const auto others = met_.find(value);
+    return others == met_.end() || std::ranges::all_of(others->second, [&](const layout& other) {
+             return other == order || (is_there(other, order) && is_there(order, other));
+           });
+  }
+  bool can_be_converted(const value_layouts& borders) const {
+    return std::ranges::all_of(borders.list(),
+                               [&](const auto& border) { return can_be_converted(border.first, border.second); });
+  }
+  /// Whether a candidate has a kernel as far as is known, and whoever reads or writes its values otherwise can be served.
+  bool can_be_used(const place_candidate& c) const {
+    return book_->cost_of(c).state != cost_state::refused && can_be_converted(layouts_of(network_, backends_, c));
   }
   std::size_t number_of(const layout& order) const {
     return static_cast<std::size_t>(std::ranges::find(layouts_, order) - layouts_.begin());
@@ -498,6 +540,10 @@ class placer {
       distrusted_.insert(s);
       --measured_structures_;
     }
+    for (const std::uint32_t s : std::exchange(converted_now_, {})) {
+      conversions_->book().forget(s);
+      distrusted_conversions_.insert(s);
+    }
   }
 
   /// The right to measure, where there is a store.
@@ -512,7 +558,7 @@ class placer {
   void recall(std::uint32_t structure) { recall(candidates_, *book_, kept_, structure); }
   void recall(const place_candidates& candidates, cost_book& book, const std::optional<kept_costs>& kept,
               std::uint32_t structure) const {
-    if (!kept || (&book == &*book_ && distrusted_.count(structure) != 0)) return;
+    if (!kept || (&book == &*book_ ? distrusted_ : distrusted_conversions_).count(structure) != 0) return;
     for (const std::uint32_t i : book.rivals_of(structure))
       if (book.find(candidates.list[i]) == nullptr)
         if (const std::optional<measured_cost> cost = kept->find(candidates.list[i]))
@@ -521,8 +567,9 @@ class placer {
   void measure_conversion(std::uint32_t candidate) {
     const std::uint32_t structure = conversions_->structure_of(candidate);
     if (!conversions_->book().is_measured(structure))
-      (void)measure(conversions_->network(), conversions_->candidates(), conversions_->book(), kept_conversions_,
-                    structure);
+      if (measure(conversions_->network(), conversions_->candidates(), conversions_->book(), kept_conversions_,
+                  structure))
+        converted_now_.push_back(structure);
   }
 
   void tell(const char* stage, const std::string& what) {
@@ -598,7 +645,7 @@ class placer {
       search_result result = to_problem(!is_over);
       if (is_over && !search::uncovered(result.problem).empty()) result = to_problem(true);
       if (!search::uncovered(result.problem).empty()) {
-        require_cover([this](const place_candidate& c) { return book_->cost_of(c).state != cost_state::refused; });
+        require_cover([this](const place_candidate& c) { return can_be_used(c); });
         // A region is all that is left for some node. Otherwise it is the search that tells what is missing.
         if (std::exchange(operators_alone_, false)) continue;
       }
@@ -617,8 +664,7 @@ class placer {
         }
       std::set<std::uint32_t> converted;
       for (const auto& [c, candidate] : conversions_of(result))
-        if (candidate && conversions_->book().find(conversions_->candidates().list[*candidate]) == nullptr)
-          converted.insert(*candidate);
+        if (candidate && !conversions_->is_measured(*candidate)) converted.insert(*candidate);
       if (wanted.empty() && converted.empty()) return result;
       for (const std::uint32_t s : wanted) measure(s);
       for (const std::uint32_t c : converted) measure_conversion(c);
@@ -639,6 +685,11 @@ class placer {
           {backends_[b].name, pattern_name(backends_, b, p), candidates_.structures[structure].label, cost.refusal});
     }
     std::map<std::tuple<std::string, std::string, std::string>, bool> told;
+    if (conversions_)
+      for (const auto& [key, cost] : conversions_->book().table())
+        if (const auto& [structure, b, p, choice] = key; !cost.refusal.empty())
+          report_.refusals.push_back({backends_[b].name, pattern_name(backends_, b, p),
+                                      conversions_->candidates().structures[structure].label, cost.refusal});
     for (const place_refusal& r : candidates_.refusals)
       if (!std::exchange(told[{r.backend, r.pattern, r.reason}], true)) report_.refusals.push_back(r);
   }
@@ -673,7 +724,7 @@ class placer {
       if (index >= control_mark) return;
       std::vector<search::border>& borders = p.candidates.back().borders;
       for (const auto& [v, order] : borders_of(index).list())
-        borders.push_back({laid_out_.at(v), static_cast<std::uint32_t>(number_of(order))});
+        borders.push_back({search_number_.at(v), static_cast<std::uint32_t>(number_of(order))});
       std::ranges::sort(borders, {}, &search::border::value);
     };
     add_values(p);
@@ -682,6 +733,7 @@ class placer {
       if (is_region(c) && (operators_alone_ || (i < hidden_.size() && hidden_[i]))) continue;
       const known_cost cost = ((*book_).*counted)(c);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !all)) continue;
+      if (!can_be_converted(borders_of(i))) continue;
       add(candidates_.groups[c.group].nodes, cost.ms, i);
     }
     for (std::uint32_t n = 0; n < p.nodes; ++n) {
@@ -694,9 +746,9 @@ class placer {
 
   /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
   void add_values(search::problem& p) const {
-    if (laid_out_.empty()) return;
+    if (search_number_.empty()) return;
     p.layouts = static_cast<std::uint32_t>(layouts_.size());
-    for (const auto& [v, number] : laid_out_) {
+    for (const auto& [v, number] : search_number_) {
       search::value at;
       if (network_.at(v).producer >= 0) at.producer = static_cast<std::uint32_t>(network_.at(v).producer);
       for (const use& reader : network_.view().uses_of(v)) at.readers.push_back(reader.node);
@@ -733,10 +785,7 @@ class placer {
       list.emplace_back(c, conversions_->best(c.value, c.from, c.to));
     return list;
   }
-  /// Gives a placement the conversions that its groups need, each by whoever is fastest at it. Answers what they cost.
-  double add_conversions(placement& p) const {
-    p.conversions.clear();
-    if (!conversions_) return 0;
+  std::vector<std::pair<needed_conversion, std::optional<std::uint32_t>>> conversions_of(const placement& p) const {
     std::vector<std::vector<std::uint32_t>> nodes;
     std::vector<const value_layouts*> borders;
     const auto who = candidates_in(p);
@@ -746,8 +795,26 @@ class placer {
       const std::optional<std::uint32_t> candidate = g.backend == alias_backend ? std::nullopt : who[at++];
       borders.push_back(candidate ? &borders_of(*candidate) : nullptr);
     }
+    return conversions_of(nodes, borders);
+  }
+  /// Measures what is not known yet of the conversions that a placement needs. Answers whether all of them can be made.
+  bool measure_conversions_of(const placement& p) {
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& [needed, how] : conversions_of(p)) {
+        if (!how) return false;
+        if (conversions_->is_measured(*how)) continue;
+        measure_conversion(*how);
+        again = true;
+      }
+    }
+    return true;
+  }
+  /// Gives a placement the conversions that its groups need, each by whoever is fastest at it. Answers what they cost.
+  double add_conversions(placement& p) const {
+    p.conversions.clear();
     double sum = 0;
-    for (const auto& [needed, candidate] : conversions_of(nodes, borders)) {
+    for (const auto& [needed, candidate] : conversions_of(p)) {
       plan_conversion c{needed.value, needed.from, needed.to, {}, 0, {}, 0};
       if (candidate) {
         const place_candidate& how = conversions_->candidates().list[*candidate];
@@ -755,7 +822,6 @@ class placer {
         c.backend = backends_[how.backend].name;
         c.choice = how.choice;
         if (known != nullptr) c.kernel = known->kernel;
-        else c.kernel = build_conversion(network_, c, backends_[how.backend], threads_, *packed_).name();
         c.cost_ms = conversions_->cost_of(*candidate);
       }
       sum += c.cost_ms;
@@ -1017,8 +1083,14 @@ class placer {
       const measured_cost* cost = book_->find(candidates_.list[*candidate]);
       if (cost == nullptr || !cost->refusal.empty()) return false;
     }
-    for (const plan_conversion& c : known.chosen.conversions)
-      if (!conversions_ || !conversions_->find(c)) return false;
+    for (const plan_conversion& c : known.chosen.conversions) {
+      const auto candidate = conversions_ ? conversions_->find(c) : std::nullopt;
+      if (!candidate) return false;
+      recall(conversions_->candidates(), conversions_->book(), kept_conversions_,
+             conversions_->structure_of(*candidate));
+      const measured_cost* cost = conversions_->book().find(conversions_->candidates().list[*candidate]);
+      if (cost == nullptr || !cost->refusal.empty()) return false;
+    }
     if (options_.previous == nullptr || options_.previous->fingerprint != network_.fingerprint()) return true;
     const placement& previous = options_.previous->chosen;
     return same_steps(previous, known.chosen) ||
@@ -1230,6 +1302,7 @@ class placer {
     p.cost_ms = 0;
     for (const plan_group& g : p.groups) p.cost_ms += g.cost_ms;
     order_groups(p);
+    if (!measure_conversions_of(p)) return {};
     p.cost_ms += add_conversions(p);
     try {
       return arena.add(p);
@@ -1255,14 +1328,31 @@ class placer {
 
   /// Adds the previous plan to the comparison; nothing where it cannot be built any more.
   std::optional<std::size_t> add_previous(end_to_end& arena, const plan& previous) {
-    if (previous.fingerprint != network_.fingerprint()) return {};
+    if (previous.fingerprint != network_.fingerprint() || !is_over_our_backends(previous.chosen)) return {};
     // Its kernels are to have costs, too.
     add_regions_of(previous.chosen);
+    (void)measure_conversions_of(previous.chosen);
     for (const auto& who : candidates_in(previous.chosen))
       if (who && book_->find(candidates_.list[*who]) == nullptr) measure(structure_of(*who));
     try {
       return arena.add(previous.chosen);
     } catch (const error&) { return {}; }
+  }
+
+  /// Whether all that a placement runs is on backends that may be used now.
+  bool is_over_our_backends(const placement& p) const {
+    const auto is_ours = [this](const std::string& name) {
+      for (std::uint32_t b = 0; b < backends_.size(); ++b)
+        if (name == backends_[b].name) return bool{use_[b]};
+      return name == alias_backend || name == control_backend;
+    };
+    return std::ranges::all_of(p.groups,
+                               [&](const plan_group& g) {
+                                 return is_ours(g.backend) && std::ranges::all_of(g.bodies, [&](const placement& body) {
+                                          return is_over_our_backends(body);
+                                        });
+                               }) &&
+           std::ranges::all_of(p.conversions, [&](const plan_conversion& c) { return is_ours(c.backend); });
   }
 
   /// The fastest of what ran, by the paired rounds; `first` where nothing is faster. Ratios of different pairs come from
@@ -1315,6 +1405,7 @@ class placer {
     for (std::size_t s = 0; s < singles.size(); ++s) {
       placement& single = made.singles[s];
       single.groups = ran[singles[s]].groups;
+      single.conversions = ran[singles[s]].conversions;
       single.cost_ms = ran[singles[s]].cost_ms;
     }
     made.origin = "search";
@@ -1354,7 +1445,8 @@ class placer {
       result.cost_ms += g.cost_ms;
     }
     for (plan_conversion& c : result.conversions) {
-      if (const auto candidate = conversions_->find(c)) c.cost_ms = conversions_->cost_of(*candidate);
+      const auto candidate = conversions_ ? conversions_->find(c) : std::nullopt;
+      if (candidate && conversions_->is_measured(*candidate)) c.cost_ms = conversions_->cost_of(*candidate);
       result.cost_ms += c.cost_ms;
     }
     return result;
@@ -1441,18 +1533,21 @@ class placer {
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> by_nodes_;  // candidates by what they cover
   std::vector<layout> layouts_{plain};                                         // those of the search, by number
   std::vector<value_layouts> borders_;                                         // by candidate
-  std::map<std::uint32_t, std::uint32_t>
-      laid_out_;                                // values that may lie otherwise than plain: their numbers in the search
-  std::optional<conversion_book> conversions_;  // nothing where all are plain
+  std::map<std::uint32_t, std::vector<layout>> met_;      // values that may lie otherwise than plain, and how
+  std::map<std::uint32_t, std::uint32_t> search_number_;  // of these values in the search
+  std::vector<bool> may_convert_;                         // by backend
+  std::optional<conversion_book> conversions_;            // nothing where all are plain
   std::optional<kept_costs> kept_conversions_;
   std::optional<cost_book> book_;
   std::optional<drift_monitor> monitor_;
   std::optional<kept_costs> kept_;
   worker_client worker_;
   std::shared_ptr<packed_weights> packed_;
-  std::vector<std::uint32_t> measured_now_;  // structures
-  std::set<std::uint32_t> distrusted_;       // structures whose costs in the store are from a slow start
-  double trusted_ms_ = 0;                    // the drift monitor's usual time while those were measured
+  std::vector<std::uint32_t> measured_now_;   // structures
+  std::set<std::uint32_t> distrusted_;        // structures whose costs in the store are from a slow start
+  std::vector<std::uint32_t> converted_now_;  // the same of conversions
+  std::set<std::uint32_t> distrusted_conversions_;
+  double trusted_ms_ = 0;  // the drift monitor's usual time while those were measured
   std::size_t measured_structures_ = 0;
   double measuring_ms_ = 0, best_ms_ = 0;
   bool interrupted_ = false, has_turn_ = false;

@@ -143,10 +143,14 @@ class constant_release {
     for (const std::uint32_t v : network.outputs()) kept_[v] = true;
   }
 
+  /// Something else reads the value of this number.
+  void keep(std::uint32_t value) {
+    if (value < kept_.size()) kept_[value] = true;
+  }
   /// The kernel of a group was built. What lies behind a view is never given up, because the view is a name for it.
   void after(const plan_group& g, std::span<const std::uint32_t> arguments, const kernel& run) {
     for (std::size_t i = 0; i < arguments.size(); ++i)
-      if (run.reads(i) && arguments[i] < kept_.size()) kept_[arguments[i]] = true;
+      if (run.reads(i)) keep(arguments[i]);
     for (const std::uint32_t n : g.nodes)
       for (const std::uint32_t v : network_->view().inputs_of(n))
         if (--left_[v] == 0 && !kept_[v] && network_->at(v).role == value_role::constant) from_->set_bytes(v, nullptr);
@@ -264,13 +268,13 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   // A value in a layout: as it was written, or converted now where nobody has needed that before.
   const auto in_layout = [&](std::uint32_t v, const layout& order) {
     if (const auto known = memory_of.find(v, order)) return *known;
-    const auto how = std::find_if(groups.conversions.begin(), groups.conversions.end(),
-                                  [&](const plan_conversion& x) { return x.value == v && x.to == order; });
-    if (how == groups.conversions.end() || how->from != memory_of.layout_of(v))
+    const plan_conversion* const how = find_conversion(groups, v, order);
+    if (how == nullptr || how->from != memory_of.layout_of(v))
       throw detail::plan_error(std::string("is needed as ") + order.name + ", but written as " +
                                    memory_of.layout_of(v).name + " and not converted",
                                "plan, value " + network.value_name(v));
     kernel run = detail::build_conversion(network, *how, use(how->backend), threads, *c.packed);
+    release.keep(memory_of.root(v));
     const std::uint32_t number = memory_of.add_copy(v, order);
     c.infos.push_back({how->backend,
                        decltype(ops::convert_layout)::name,
@@ -509,10 +513,7 @@ inline std::vector<double> planned_ms(const dynamic_engine& engine, const placem
   auto group = groups.groups.begin();
   for (const step_info& s : engine.steps()) {
     if (s.nodes.empty()) {
-      const auto made =
-          std::find_if(groups.conversions.begin(), groups.conversions.end(),
-                       [&](const plan_conversion& c) { return c.value == s.output && c.to == s.written; });
-      list.push_back(made->cost_ms);
+      list.push_back(find_conversion(groups, s.output, s.written)->cost_ms);
       continue;
     }
     while (group->backend == alias_backend) ++group;
