@@ -2,10 +2,12 @@
 #pragma once
 
 #include <collage/error.hpp>
+#include <collage/search/detail/allowance.hpp>
+#include <collage/search/detail/cycles.hpp>
 #include <collage/search/detail/first_fit.hpp>
 #include <collage/search/detail/forms.hpp>
-#include <collage/search/detail/piece_search.hpp>
 #include <collage/search/detail/repeats.hpp>
+#include <collage/search/detail/segment_search.hpp>
 #include <collage/search/detail/space.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
@@ -28,51 +30,27 @@ namespace collage::inline v0::search {
 
 namespace detail {
 
-/// Consecutive pieces that pass on values whose form matters. Those between them are independent.
-struct segment {
-  std::size_t first = 0, last = 0;  ///< into `space::cuts`: from cuts[first] to cuts[last]
-};
-
-inline std::vector<segment> segments_of(const space& s, const forms& f) {
-  std::vector<segment> list;
-  if (s.cuts.empty()) return list;
-  // How many values are touched on both sides of each position.
-  std::vector<std::int32_t> across(s.nodes + 1);
-  for (const forms::tracked& v : f.values()) {
-    ++across[v.first + 1];
-    --across[v.last + 1];
-  }
-  for (std::size_t i = 1; i < across.size(); ++i) across[i] += across[i - 1];
-  for (std::size_t i = 0, first = 0; i + 1 < s.cuts.size(); ++i)
-    if (i + 2 == s.cuts.size() || across[s.cuts[i + 1]] == 0) {
-      list.push_back({first, i + 1});
-      first = i + 1;
-    }
-  return list;
-}
-
 /// The exact search over costs given in picoseconds.
 class exact_search {
  public:
   /// `may_cycle` is what `check` answered for `p`.
   exact_search(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
-               const limits& l)
+               const limits& l, const pace& how)
       : problem_(p),
         costs_(costs),
         space_(make_space(p, costs, may_cycle, true)),
         forms_(p, space_),
         consumers_(p),
-        search_(p, space_, forms_, consumers_),
+        search_(p, space_, forms_, consumers_, how),
         writer_(p, space_, forms_, consumers_),
         left_(l) {}
 
   placement run() {
-    std::vector<segment> order = segments_of(space_, forms_);
+    std::vector<segment> order = segments();
     // Small ones first, so that one that exhausts the limit leaves no other without an answer.
     const auto width = [this](const segment& s) { return space_.cuts[s.last] - space_.cuts[s.first]; };
     std::ranges::sort(order, {}, [&](const segment& s) { return std::pair(width(s), s.first); });
     found_.optimal = true;
-    lower_ = space_.bound;
     repeats_ = order.size() > 1;
     for (const segment& s : order) solve(s);
     std::ranges::sort(found_.chosen, {}, [this](std::uint32_t i) { return problem_.candidates[i].nodes.first(); });
@@ -84,7 +62,17 @@ class exact_search {
   }
 
  private:
-  using outcome = piece_search::outcome;
+  using outcome = segment_search::outcome;
+
+  std::vector<segment> segments() const {
+    std::vector<segment> list;
+    for (std::size_t i = 0, first = 0; i + 1 < space_.cuts.size(); ++i)
+      if (i + 2 == space_.cuts.size() || search_.across(space_.cuts[i + 1]) == 0) {
+        list.push_back({first, i + 1});
+        first = i + 1;
+      }
+    return list;
+  }
 
   /// Writing a segment down costs about as much as solving one of a few nodes.
   static constexpr std::uint32_t least_repeated = 4;
@@ -97,104 +85,86 @@ class exact_search {
       solution = &known->second;
       if (!fresh && !solution->entries.empty()) {
         ++found_.repeated;
-        lower_ += solution->excess;
+        lower_ += solution->cost;
         for (const std::uint32_t e : solution->entries) found_.chosen.push_back(space_.entries[first_entry + e].index);
         return;
       }
     }
-    std::vector<crossing> all{{}};
-    cut_state at{{}, {0}};
-    for (std::size_t i = s.first; i < s.last; ++i) {
-      switch (search_.solve(space_.cuts[i], space_.cuts[i + 1], all, at, left_)) {
-        case outcome::found: continue;
-        case outcome::impossible:
-          throw error(
-              error_kind::unsupported, "no set of candidates covers every node exactly once",
-              "search, nodes " + std::to_string(space_.cuts[i]) + " to " + std::to_string(space_.cuts[i + 1] - 1),
-              "give every node a candidate of its own");
-        case outcome::stopped: settle(s, i, all); return;
-      }
+    switch (search_.solve(s, left_)) {
+      case outcome::impossible:
+        throw error(error_kind::unsupported, "no set of candidates covers every node exactly once",
+                    "search, nodes " + std::to_string(search_.begin()) + " to " + std::to_string(search_.end() - 1),
+                    "give every node a candidate of its own");
+      case outcome::stopped: settle(s); return;
+      default: break;
     }
-    const crossing& best = all[at.crossings.front()];  // behind the segment no value lives, and there is one
-    lower_ += best.excess;
-    for (const std::uint32_t e : entries_to(all, best)) {
+    lower_ += search_.cost();
+    for (const std::uint32_t e : search_.way()) {
       found_.chosen.push_back(space_.entries[e].index);
       if (solution != nullptr) solution->entries.push_back(e - first_entry);
     }
-    if (solution != nullptr) solution->excess = best.excess;
+    if (solution != nullptr) solution->cost = search_.cost();
   }
 
-  static std::vector<std::uint32_t> entries_to(const std::vector<crossing>& all, const crossing& last) {
-    std::vector<std::uint32_t> entries(last.entries.rbegin(), last.entries.rend());
-    for (std::uint32_t c = last.before; c != crossing::none; c = all[c].before)
-      entries.insert(entries.end(), all[c].entries.rbegin(), all[c].entries.rend());
-    std::ranges::reverse(entries);
-    return entries;
-  }
-
-  /// The plan to answer with when the search has to stop in piece `piece`: the better of the greedy plan of the segment
-  /// and the greedy completion of the open state that is furthest. Greedy is least excess per node.
-  void settle(const segment& s, std::size_t piece, const std::vector<crossing>& all) {
+  /// The plan to answer with when the search has to stop: the better of what it leads to by the best few states of each
+  /// position and of the greedy plan of the segment (least cost per node).
+  void settle(const segment& s) {
+    const std::int64_t lower = search_.lower_bound();
+    std::optional<std::vector<std::uint32_t>> plan;
+    for (const bool with_cycles : {true, false}) {
+      plan = search_.dive(with_cycles);
+      if (plan && !has_cycle(*plan)) break;
+      plan.reset();
+    }
     const std::vector<std::uint32_t> order = preference(space_, [](const entry& a, const entry& b) {
       const double per_node_a = static_cast<double>(a.excess) / a.size;
       const double per_node_b = static_cast<double>(b.excess) / b.size;
       if (per_node_a != per_node_b) return per_node_a < per_node_b;
       return a.size != b.size ? a.size > b.size : a.index < b.index;
     });
-    auto plan = completed(s, order, {}, s.first, space_.cuts[s.first], std::vector<std::uint64_t>(space_.words));
-    const piece_search::frontier at = search_.furthest();
-    auto other = completed(s, order, entries_to(all, at.way), piece, at.position, at.covered);
-    if (!plan || (other && excess_of(*other) < excess_of(*plan))) plan = std::move(other);
+    auto other = greedy(s, order);
+    if (!plan || (other && cost_of_part(*other) < cost_of_part(*plan))) plan = std::move(other);
     if (!plan) {
       throw error(
           error_kind::failure, "the limit ended the search before any complete plan was found",
           "search, nodes " + std::to_string(space_.cuts[s.first]) + " to " + std::to_string(space_.cuts[s.last] - 1),
           "raise the limit, or give every node a candidate of its own");
     }
-    const std::int64_t lower = search_.lower_excess();
-    found_.optimal = found_.optimal && excess_of(*plan) == lower;
+    found_.optimal = found_.optimal && cost_of_part(*plan) == lower;
     lower_ += lower;
     for (const std::uint32_t e : *plan) found_.chosen.push_back(space_.entries[e].index);
   }
 
-  /// Entries up to a state, completed greedily to the end of the segment, piece by piece. Nothing where that would take
-  /// too long or groups would wait for each other.
-  std::optional<std::vector<std::uint32_t>> completed(const segment& s, std::span<const std::uint32_t> order,
-                                                      const std::vector<std::uint32_t>& way, std::size_t piece,
-                                                      std::uint32_t position,
-                                                      const std::vector<std::uint64_t>& covered) {
+  bool has_cycle(std::span<const std::uint32_t> plan) const {
+    std::vector<const node_set*> groups;
+    for (const std::uint32_t e : plan)
+      if (space_.entries[e].may_cycle) groups.push_back(&problem_.candidates[space_.entries[e].index].nodes);
+    return !find_cycle(consumers_, groups).empty();
+  }
+
+  /// A segment covered greedily, piece by piece. Nothing where that would take too long or groups would wait for each other.
+  std::optional<std::vector<std::uint32_t>> greedy(const segment& s, std::span<const std::uint32_t> order) const {
+    const std::vector<std::uint64_t> nothing(space_.words);
     for (const bool with_cycles : {true, false}) {
-      std::vector<std::uint32_t> plan = way;
+      std::vector<std::uint32_t> plan;
       // Enough to complete a plan wherever nodes can be covered alone, and bounded: a limit must end the search.
       std::size_t steps = 64 * space_.entries.size() + 1'000'000;
-      std::uint32_t from = position;
-      std::vector<std::uint64_t> mask = covered;
-      std::size_t i = piece;
+      std::size_t i = s.first;
       for (; i < s.last; ++i) {
-        const auto rest = first_fit(space_, order, from, mask, space_.cuts[i + 1], steps, with_cycles);
+        const auto rest = first_fit(space_, order, space_.cuts[i], nothing, space_.cuts[i + 1], steps, with_cycles);
         if (!rest) break;
         plan.insert(plan.end(), rest->begin(), rest->end());
-        from = space_.cuts[i + 1];
-        std::ranges::fill(mask, 0);
       }
-      if (i < s.last) continue;
-      std::vector<const node_set*> groups;
-      for (const std::uint32_t e : plan)
-        if (space_.entries[e].may_cycle) groups.push_back(&problem_.candidates[space_.entries[e].index].nodes);
-      if (find_cycle(consumers_, groups).empty()) return plan;
+      if (i == s.last && !has_cycle(plan)) return plan;
     }
     return std::nullopt;
   }
 
-  /// What entries that cover a segment cost above the bound, borders included.
-  std::int64_t excess_of(std::span<const std::uint32_t> entries) const {
-    std::int64_t sum = 0;
+  /// What entries that cover a segment cost, borders included.
+  std::int64_t cost_of_part(std::span<const std::uint32_t> entries) const {
     std::vector<std::uint32_t> chosen;
-    for (const std::uint32_t e : entries) {
-      sum += space_.entries[e].excess - space_.entries[e].cost;
-      chosen.push_back(space_.entries[e].index);
-    }
-    return sum + cost_of(problem_, costs_, chosen);
+    for (const std::uint32_t e : entries) chosen.push_back(space_.entries[e].index);
+    return cost_of(problem_, costs_, chosen);
   }
 
   const problem& problem_;
@@ -202,7 +172,7 @@ class exact_search {
   const space space_;
   const forms forms_;
   const neighbour_lists consumers_;
-  piece_search search_;
+  segment_search search_;
   part_writer writer_;
   std::map<std::vector<std::uint64_t>, part_solution> solved_;  // no entries where a limit ended the search
   bool repeats_ = false;
@@ -213,19 +183,27 @@ class exact_search {
 
 /// The exact search over costs given in picoseconds.
 inline placement solve(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
-                       const limits& l) {
-  return exact_search(p, costs, may_cycle, l).run();
+                       const limits& l, const pace& how = {}) {
+  return exact_search(p, costs, may_cycle, l, how).run();
 }
 
 }  // namespace detail
+
+#ifdef NDEBUG
+inline namespace unchecked {
+#else
+inline namespace checked {  // another function: a program and its libraries may be built either way
+#endif
 
 /// The cheapest set of candidates that covers every node exactly once.
 ///
 /// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only
 /// and a state is that node with the covered set beyond it, and for each value between covered and uncovered nodes the
-/// layouts and runtimes in which it exists or is needed. Best first over states (A*; Hart, Nilsson, Raphael 1968) with
-/// the bound from each node's cheapest share, piece by piece between positions that no candidate straddles; of two states
-/// that differ in forms alone one is dropped when converting what the other has costs less than it is behind.
+/// layouts and runtimes in which it exists or is needed. Best first over states (A*; Hart, Nilsson, Raphael 1968), piece by
+/// piece between positions across which no value lives whose form matters; of two states that differ in forms alone one is
+/// dropped when converting what the other has costs less than it is behind. The bound on the rest of a plan is each node's
+/// cheapest share, or, where forms matter, the cheapest cover at prices of layouts that a relaxation finds
+/// (`detail/relaxation.hpp`), and what that is known to lack over long stretches (`detail/segment_search.hpp`).
 ///
 /// Groups with several entries and several exits may wait for each other: a best plan in which some do is forbidden by
 /// those groups and the search goes on, with its cost as a lower bound.
@@ -253,5 +231,7 @@ inline placement exact(const problem& p, const limits& l = {}) {
 #endif
   return best;
 }
+
+}  // namespace unchecked, or checked
 
 }  // namespace collage::inline v0::search

@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace collage::inline v0::search::detail {
@@ -16,9 +18,9 @@ namespace collage::inline v0::search::detail {
 /// Whatever covers the nodes between them, a path from one group to another is a path of the quotient graph. So whether
 /// groups wait for each other depends on them alone, and those with one entry or one exit, which pass on to their exits
 /// whatever enters them, need not be asked.
-inline std::vector<std::size_t> find_cycle(const neighbour_lists& consumers, std::span<const node_set* const> groups) {
+inline std::vector<std::size_t> find_cycle_among(const neighbour_lists& consumers,
+                                                 std::span<const node_set* const> groups) {
   constexpr std::size_t nobody = ~std::size_t{0};
-  if (groups.size() < 2) return {};
   std::uint32_t low = node_set::none, high = 0;
   for (const node_set* group : groups) {
     low = std::min(low, group->first());
@@ -59,6 +61,30 @@ inline std::vector<std::size_t> find_cycle(const neighbour_lists& consumers, std
     std::vector<std::size_t> cycle{start};
     for (std::size_t g = from[start]; g != start; g = from[g]) cycle.push_back(g);
     if (shortest.empty() || cycle.size() < shortest.size()) shortest = std::move(cycle);
+  }
+  return shortest;
+}
+
+/// The same, among those first whose nodes lie between each other's: edges ascend, so that no cycle leads back over a position
+/// that divides the groups.
+inline std::vector<std::size_t> find_cycle(const neighbour_lists& consumers, std::span<const node_set* const> groups) {
+  std::vector<std::size_t> order(groups.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::sort(order, {}, [&](std::size_t g) { return groups[g]->first(); });
+  std::vector<const node_set*> some;
+  std::vector<std::size_t> shortest;
+  for (std::size_t i = 0, begin = 0; i < order.size();) {
+    std::uint32_t last = 0;
+    for (; i < order.size() && (i == begin || groups[order[i]]->first() <= last); ++i)
+      last = std::max(last, groups[order[i]]->last());
+    if (i - begin > 1) {
+      some.clear();
+      for (std::size_t k = begin; k < i; ++k) some.push_back(groups[order[k]]);
+      std::vector<std::size_t> cycle = find_cycle_among(consumers, some);
+      for (std::size_t& g : cycle) g = order[begin + g];
+      if (!cycle.empty() && (shortest.empty() || cycle.size() < shortest.size())) shortest = std::move(cycle);
+    }
+    begin = i;
   }
   return shortest;
 }

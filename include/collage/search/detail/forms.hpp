@@ -10,8 +10,8 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace collage::inline v0::search::detail {
@@ -34,7 +34,10 @@ struct form {
 struct live_value {
   std::uint32_t value = 0;  ///< into `forms::values`
   std::uint8_t layouts = 0, runtimes = 0;
-  bool written = false;  ///< its producer is covered
+  bool written = false;       ///< its producer is covered
+  std::uint32_t readers = 0;  ///< how many are not covered
+  std::uint32_t outlook = 0;  ///< into `outlook`
+  std::uint64_t open = 0;     ///< of the first 64 readers those that are not covered
 };
 
 /// One entry's dealing with a value.
@@ -53,6 +56,7 @@ class forms {
     bool is_output = false;
     std::vector<std::uint32_t> readers;
     std::vector<bit_set> layouts, runtimes;  ///< by reader: what any of its candidates wants
+    bit_set written = 0;                     ///< layouts in which any candidate writes it
     std::vector<std::int64_t> convert;       ///< picoseconds, [from * most_layouts + to]; empty: nothing
     std::array<std::int64_t, problem::most_layouts> dearest{};
   };
@@ -75,6 +79,8 @@ class forms {
   }
 
   bool empty() const { return values_.empty(); }
+  /// Whether handing a value from one runtime to another can cost anything.
+  bool has_switches() const { return has_switches_; }
   const std::vector<tracked>& values() const { return values_; }
   std::span<const touch> touches(std::uint32_t entry) const {
     return std::span(touches_).subspan(touch_begin_[entry], touch_begin_[entry + 1] - touch_begin_[entry]);
@@ -108,6 +114,42 @@ class forms {
       if (written) cost += exchange(f.runtime, runtime);
     }
     return f;
+  }
+
+  /// A written value when all nodes before a position are covered, and no others.
+  live_value live_at(std::uint32_t value, std::uint32_t position) const {
+    const tracked& v = values_[value];
+    live_value at{.value = value, .written = true};
+    for (std::uint32_t r = 0; r < v.readers.size(); ++r)
+      if (v.readers[r] >= position) add_reader(at, r);
+    return at;
+  }
+  /// Counts a reader that is not covered.
+  void add_reader(live_value& at, std::uint32_t reader) const {
+    const tracked& v = values_[at.value];
+    ++at.readers;
+    if (reader < 64) at.open |= std::uint64_t{1} << reader;
+    at.layouts = static_cast<std::uint8_t>(at.layouts | v.layouts[reader]);
+    at.runtimes = static_cast<std::uint8_t>(at.runtimes | v.runtimes[reader]);
+  }
+  /// All forms of such a value, but for runtimes.
+  std::vector<form> possible(const live_value& at, std::uint32_t position) const {
+    const tracked& v = values_[at.value];
+    bit_set paid = v.is_output ? 1U : 0U;
+    for (std::size_t r = 0; r < v.readers.size(); ++r)
+      if (v.readers[r] < position) paid |= v.layouts[r];
+    paid &= at.layouts;
+    std::vector<form> list;
+    for (unsigned layout = 0; layout < problem::most_layouts; ++layout) {
+      if ((v.written >> layout & 1U) == 0) continue;
+      for (bit_set some = paid;; some = (some - 1) & paid) {
+        const form f =
+            normal({.layout = static_cast<std::uint8_t>(layout), .layouts = static_cast<std::uint8_t>(some)}, at);
+        if (std::ranges::find(list, f) == list.end()) list.push_back(f);
+        if (some == 0) break;
+      }
+    }
+    return list;
   }
 
   /// Makes forms equal that cost the same whatever follows.
@@ -147,30 +189,20 @@ class forms {
     } else if (!v.convert.empty()) {
       const std::int64_t* const from_a = v.convert.data() + a.layout * problem::most_layouts;
       const std::int64_t* const from_b = v.convert.data() + b.layout * problem::most_layouts;
-      std::int64_t largest = 0;
+      std::int64_t most = 0;
       for_each(unsigned{at.layouts} & ~unsigned{a.layouts}, [&](unsigned to) {
-        const auto more = std::max<std::int64_t>(0, from_a[to] - ((b.layouts >> to & 1U) != 0 ? 0 : from_b[to]));
+        const std::int64_t more =
+            std::max<std::int64_t>(0, from_a[to] - ((b.layouts >> to & 1U) != 0 ? 0 : from_b[to]));
         sum += more;
-        largest = std::max(largest, more);
+        most = std::max(most, more);
       });
-      // Each reader is in one group, which takes the value in one layout: no more layouts than readers are paid for.
-      sum = std::min(sum, largest * static_cast<std::int64_t>(v.readers.size()));
+      sum = std::min(sum, most * at.readers);  // each is read in one of them
     }
     for (unsigned to = 0; to < problem::most_runtimes && has_switches_; ++to) {
       if (at.written && (at.runtimes >> to & 1U))
         sum += std::max<std::int64_t>(0, wants_runtime(a, to) - wants_runtime(b, to));
       if (!at.written && (a.runtimes & ~b.runtimes) >> to & 1U) sum += dearest_switch_[to];
     }
-    return sum;
-  }
-
-  /// No way onwards from `f` costs more than this for the value, which is written.
-  std::int64_t most(const form& f, const live_value& at) const {
-    std::int64_t sum = 0;
-    for (unsigned to = 0; to < problem::most_layouts; ++to)
-      if (at.layouts >> to & 1U) sum += wants(values_[at.value], f, to);
-    for (unsigned to = 0; to < problem::most_runtimes; ++to)
-      if (at.runtimes >> to & 1U) sum += wants_runtime(f, to);
     return sum;
   }
 
@@ -216,6 +248,7 @@ class forms {
               v.dearest[b] = std::max(v.dearest[b], cost);
             }
       }
+      if (v.producer == node_set::none) v.written = 1;
       tracked_as[i] = static_cast<std::uint32_t>(values_.size());
       values_.push_back(std::move(v));
     }
@@ -255,6 +288,7 @@ class forms {
           const bool writes = at.producer != node_set::none && c.nodes.contains(at.producer);
           const auto layout = static_cast<std::uint8_t>(layout_at(c, problem_value[v]));
           touches_.push_back({v, layout, writes});
+          if (writes) at.written |= 1U << layout;
           for (std::size_t r = 0; r < at.readers.size() && !writes; ++r) {
             if (!c.nodes.contains(at.readers[r])) continue;
             at.layouts[r] |= at.convert.empty() ? 0 : 1U << layout;

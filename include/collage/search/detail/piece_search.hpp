@@ -1,171 +1,180 @@
 // The exact search between two cuts.
 #pragma once
 
-#include <collage/error.hpp>
+#include <collage/search/detail/allowance.hpp>
 #include <collage/search/detail/cycles.hpp>
 #include <collage/search/detail/first_fit.hpp>
 #include <collage/search/detail/forms.hpp>
+#include <collage/search/detail/labels.hpp>
+#include <collage/search/detail/outlook.hpp>
 #include <collage/search/detail/space.hpp>
 #include <collage/search/detail/state_table.hpp>
-#include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
-#include <chrono>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
 namespace collage::inline v0::search::detail {
 
-/// Counts down what a search may still spend.
-class allowance {
- public:
-  explicit allowance(const limits& l)
-      : states_(l.states), bytes_(l.bytes), timed_(l.time != std::chrono::nanoseconds::max()) {
-    if (!timed_) return;
-    const auto now = clock::now();
-    // A time beyond the clock's range is no limit.
-    timed_ = l.time < clock::time_point::max() - now;
-    if (timed_) end_ = now + std::chrono::duration_cast<clock::duration>(l.time);
-  }
-  /// Takes one state; false when the search has to stop. The clock is read rarely: it costs as much as a state.
-  template <class Bytes>
-  bool take(Bytes bytes) {
-    if (over_ || states_ == 0) return false;
-    if (takes_++ % 16 == 0 && ((timed_ && clock::now() >= end_) || bytes() > bytes_)) {
-      over_ = true;
-      return false;
-    }
-    --states_;
-    return true;
-  }
-
- private:
-  using clock = std::chrono::steady_clock;
-  std::size_t states_, bytes_;
-  bool timed_;
-  bool over_ = false;
-  unsigned takes_ = 0;
-  clock::time_point end_{};
-};
-
-/// A plan up to a cut.
-struct crossing {
-  static constexpr std::uint32_t none = 0xffff'ffffu;
-
-  std::int64_t excess = 0;             ///< what the plan costs above the bound
-  std::uint32_t groups = 0;            ///< how many it has
-  std::uint32_t before = none;         ///< the crossing of the cut before that it continues
-  std::vector<std::uint32_t> entries;  ///< taken since, by first node
-  std::vector<form> forms;             ///< of the values that live across the cut
-};
-
-/// What is known at a cut: the values that live across it and all ways there that may be part of a best plan.
-struct cut_state {
+/// Where a plan begins, or one that is looked at: the values that live there with their forms.
+struct beginning {
   std::vector<live_value> live;
-  std::vector<std::uint32_t> crossings;  ///< into the list of all
+  std::vector<std::vector<form>> forms;  ///< any of these
+  std::int64_t untouched = 0;            ///< what the values cost at least that nothing has touched yet
+  bool is_known = true;                  ///< otherwise ways count from what the estimate is there
 };
 
-/// Searches pieces, one at a time.
+/// Searches for the best way over the nodes between two cuts.
 class piece_search {
  public:
-  /// `consumers` is looked at only where entries may be part of cycles.
-  piece_search(const problem& p, const space& s, const forms& f, const neighbour_lists& consumers)
-      : problem_(p), space_(s), forms_(f), consumers_(consumers), states_(s.words), covered_(s.words), next_(s.words) {}
-
   enum class outcome : std::uint8_t { found, impossible, stopped };
 
-  /// The nodes from `begin` to `end`, which are cuts. Turns `at`, which is known at `begin`, into what is known at `end`,
-  /// and adds the new crossings to `all`.
-  outcome solve(std::uint32_t begin, std::uint32_t end, std::vector<crossing>& all, cut_state& at, allowance& left) {
-    all_ = &all;
+  /// `consumers` is looked at only where entries may be part of cycles.
+  piece_search(const problem& p, const space& s, const forms& f, const neighbour_lists& consumers, outlook& ahead)
+      : problem_(p),
+        space_(s),
+        forms_(f),
+        consumers_(consumers),
+        ahead_(ahead),
+        labels_(s, f, ahead),
+        covered_(s.words) {
+    next_.covered.resize(s.words);
+  }
+
+  /// Begins with nothing forbidden. `from` is looked at whenever the search begins again.
+  void start(std::uint32_t begin, std::uint32_t end, const beginning& from, bool keeps_ties) {
+    keeps_ties_ = keeps_ties;
+    most_ = std::numeric_limits<std::int64_t>::max();
+    begin_ = begin;
+    end_ = end;
+    from_ = &from;
     nogoods_.clear();
-    proven_ = 0;
-    for (;;) {
-      start(begin, at);
-      const outcome result = run(end, left);
-      if (result != outcome::found) return result;
-      if (!has_cycle()) break;                  // otherwise again, without that: what it costs is still a lower bound
-      proven_ = labels_[ends_.front()].excess;  // the first is the cheapest
+    proven_ = std::numeric_limits<std::int64_t>::min();
+    restart();
+  }
+
+  /// Finds the cheapest way, and expands at most so many states. Ties are decided where the outlook knows of no gains: only
+  /// then all ways to a state are known before it is left.
+  template <class Bytes>
+  outcome run(allowance& left, Bytes bytes, std::size_t most = ~std::size_t{0}) {
+    is_over_ = false;
+    while (!open_.empty()) {
+      const waiting at = open_.front();
+      const bool is_stale = !is_open(at.label);
+      if (!is_stale && at.position == end_) {
+        best_ = at.label;
+        return outcome::found;
+      }
+      if (!is_stale && most-- == 0) return outcome::stopped;
+      if (!is_stale && !left.take(bytes)) {
+        is_over_ = true;
+        return outcome::stopped;
+      }
+      std::pop_heap(open_.begin(), open_.end(), std::greater<>());
+      open_.pop_back();
+      if (is_stale) continue;
+      ++expanded_;
+      expand(at.position, at.label);
     }
-    cut_state next;
-    if (!ends_.empty()) {
-      const place& last = places_[labels_[ends_.front()].place];
-      next.live.assign(lives_.begin() + last.first_live, lives_.begin() + last.first_live + last.live);
-    }
-    for (const std::uint32_t e : ends_) {
-      if (labels_[e].dead) continue;
-      next.crossings.push_back(static_cast<std::uint32_t>(all.size()));
-      crossing c = path_to(e);
-      const auto forms = forms_of(e);
-      c.forms.assign(forms.begin(), forms.end());
-      all.push_back(std::move(c));
-    }
-    at = std::move(next);
+    return outcome::impossible;
+  }
+  /// Whether a limit of the whole search stopped it.
+  bool is_over() const { return is_over_; }
+  /// After `found`: the same by position, so that all ways to a state are known before it is left, whatever the outlook. Only
+  /// what does not cost more than was found is looked at.
+  template <class Bytes>
+  outcome run_by_position(allowance& left, Bytes bytes) {
+    most_ = labels_[best_].cost;
+    keeps_ties_ = true;
+    restart();
+    sort_by_position();
+    for (std::uint32_t position = begin_; position < end_; ++position)
+      for (const std::uint32_t l : std::exchange(by_position_[position - begin_], {})) {
+        if (!is_open(l)) continue;
+        if (!left.take(bytes)) return outcome::stopped;
+        ++expanded_;
+        expand(position, l);
+      }
+    best_ = by_position_.back().front();
     return outcome::found;
   }
 
-  /// After `stopped`: no plan of the piece has less excess, together with what comes before it.
-  std::int64_t lower_excess() const {
-    std::int64_t least = std::numeric_limits<std::int64_t>::max();
-    for (const std::uint32_t e : ends_) least = std::min(least, labels_[e].excess);
-    for (const waiting& w : open_)
-      if (!labels_[w.label].expanded && !labels_[w.label].dead) least = std::min(least, w.excess);
-    return std::max(least, proven_);
-  }
-  /// After `stopped`: the open state that is furthest, the way to it, and where it stands.
-  struct frontier {
-    crossing way;
-    std::uint32_t position = 0;
-    std::vector<std::uint64_t> covered;
-  };
-  frontier furthest() const {
-    std::uint32_t best = crossing::none;
-    const auto rank = [this](std::uint32_t l) {
-      return std::pair(states_.position(labels_[l].place), -labels_[l].excess);
-    };
-    for (const waiting& w : open_)
-      if (!labels_[w.label].expanded && !labels_[w.label].dead &&
-          (best == crossing::none || rank(best) < rank(w.label)))
-        best = w.label;
-    const auto mask = states_.mask(labels_[best].place);
-    return {path_to(best), states_.position(labels_[best].place), {mask.begin(), mask.end()}};
+  /// After `found`: what the way costs and what it leads to costs at least.
+  std::int64_t estimate() const { return labels_[best_].estimate; }
+  std::int64_t cost() const { return labels_[best_].cost; }
+  std::vector<std::uint32_t> way() const { return labels_.way_to(best_); }
+  /// Whether groups of a way wait for each other. They are forbidden then, and the search begins again, with what was found
+  /// as a lower bound.
+  bool forbid_cycle() {
+    std::vector<std::uint32_t> entries;
+    std::vector<const node_set*> groups;
+    for (const std::uint32_t e : way()) {
+      if (!space_.entries[e].may_cycle) continue;
+      entries.push_back(e);
+      groups.push_back(&problem_.candidates[space_.entries[e].index].nodes);
+    }
+    const std::vector<std::size_t> cycle = find_cycle(consumers_, groups);
+    if (cycle.empty()) return false;
+    nogood forbidden;
+    for (const std::size_t i : cycle) forbidden.members.emplace_back(groups[i]->first(), entries[i]);
+    std::ranges::sort(forbidden.members);
+    nogoods_.push_back(std::move(forbidden));
+    proven_ = std::max(proven_, cost());
+    most_ = std::numeric_limits<std::int64_t>::max();
+    restart();
+    return true;
   }
 
+  /// After `stopped`: no way costs less.
+  std::int64_t lower_bound() const {
+    std::int64_t least = most_;
+    for (const waiting& w : open_)
+      if (is_open(w.label)) least = std::min(least, labels_[w.label].estimate);
+    return std::max(least, proven_);
+  }
+  /// Goes on from the states that are open to the end, with the best few of each position; false where it does not get
+  /// there. What is found is the best no more.
+  bool dive(std::size_t width, bool with_cycles) {
+    if (!with_cycles) restart();
+    if (!is_by_position_) sort_by_position();
+    shuns_cycles_ = !with_cycles;
+    for (std::uint32_t position = begin_; position < end_; ++position) {
+      std::vector<std::uint32_t> here = std::exchange(by_position_[position - begin_], {});
+      std::erase_if(here, [this](std::uint32_t l) { return !is_open(l); });
+      const auto rank = [this](std::uint32_t l) { return std::pair(labels_[l].estimate, l); };
+      if (here.size() > width) {
+        std::ranges::nth_element(here, here.begin() + static_cast<std::ptrdiff_t>(width), {}, rank);
+        here.resize(width);
+      }
+      std::ranges::sort(here, {}, rank);
+      for (const std::uint32_t l : here)
+        if (is_open(l)) expand(position, l);
+    }
+    shuns_cycles_ = false;
+    const std::vector<std::uint32_t>& arrived = by_position_.back();
+    if (arrived.empty()) return false;
+    best_ = *std::ranges::min_element(arrived, {}, [this](std::uint32_t l) { return labels_[l].estimate; });
+    return true;
+  }
+
+  std::size_t size_in_bytes() const { return labels_.size_in_bytes() + open_.capacity() * sizeof(waiting); }
   std::size_t expanded() const { return expanded_; }
   std::size_t transitions() const { return transitions_; }
 
  private:
-  static constexpr std::uint32_t nothing = 0xffff'ffffu;
+  static constexpr std::uint32_t nothing = label_table::nothing;
 
-  struct arrival {
-    std::uint32_t from;   // a label; `nothing` at the start, and then the crossing:
-    std::uint32_t entry;  // taken there
-  };
-  struct place {
-    std::uint32_t first_live, live;
-    std::uint32_t first_label;
-  };
-  /// The ways to a place that differ in the forms of the values that live there, or in what they may no longer choose.
-  struct label {
-    std::int64_t excess;
-    std::uint32_t groups;
-    std::uint32_t place;
-    std::uint32_t next;   // at the same place
-    std::uint32_t forms;  // into label_forms_
-    arrival by;
-    bool expanded, dead;
-  };
-  /// Ordered by excess, then by position: a way to a state comes from an earlier position at no greater excess, so all
+  /// Ordered by estimate, then by position: a way to a state comes from an earlier position at no greater estimate, so all
   /// ways that tie for a state are known before it is expanded, and its label is final then. The tie rule rests on it.
   struct waiting {
-    std::int64_t excess;
+    std::int64_t estimate;
     std::uint32_t position;
     std::uint32_t label;
     friend auto operator<=>(const waiting&, const waiting&) = default;
@@ -175,72 +184,63 @@ class piece_search {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // (first node, entry)
   };
 
-  void start(std::uint32_t begin, const cut_state& at) {
-    states_.clear();
-    places_.clear();
-    lives_.clear();
-    labels_.clear();
-    label_forms_.clear();
-    label_bits_.clear();
+  bool is_open(std::uint32_t l) const { return !labels_[l].expanded && !labels_[l].dead; }
+
+  void restart() {
+    const std::size_t bit_words = (nogoods_.size() + 63) / 64;
+    labels_.clear(bit_words, keeps_ties_);
     open_.clear();
-    ends_.clear();
-    bit_words_ = (nogoods_.size() + 63) / 64;
-    bits_.assign(bit_words_, 0);
-    next_bits_.assign(bit_words_, 0);
-    std::fill(next_.begin(), next_.end(), 0);
-    next_live_ = at.live;
-    for (const std::uint32_t c : at.crossings) {
-      next_forms_ = (*all_)[c].forms;
-      reach(begin, (*all_)[c].excess, (*all_)[c].groups, {nothing, c});
+    is_by_position_ = false;
+    bits_.assign(bit_words, 0);
+    next_.bits.assign(bit_words, 0);
+    std::ranges::fill(next_.covered, 0);
+    next_.position = begin_;
+    next_.groups = 0;
+    next_.by = {};
+    next_.live = from_->live;
+    next_.untouched = from_->untouched;
+    for (const std::vector<form>& f : from_->forms) {
+      next_.forms = f;
+      next_.cost = from_->is_known ? 0 : -labels_.estimate(next_);
+      note();
     }
   }
 
-  outcome run(std::uint32_t end, allowance& left) {
-    std::int64_t enough = std::numeric_limits<std::int64_t>::max();
-    const auto bytes = [this] { return size_in_bytes(); };
-    while (!open_.empty()) {
-      const waiting best = open_.front();
-      const label& at = labels_[best.label];
-      const bool is_stale = at.expanded || at.dead;
-      if (!is_stale && best.excess > enough) break;
-      if (!is_stale && best.position != end && !left.take(bytes)) return outcome::stopped;
-      std::pop_heap(open_.begin(), open_.end(), std::greater<>());
-      open_.pop_back();
-      if (is_stale) continue;
-      if (best.position != end) {
-        expand(best);
-        continue;
-      }
-      ends_.push_back(best.label);
-      labels_[best.label].expanded = true;
-      const place& here = places_[at.place];
-      if (here.live == 0) break;
-      // A way that costs more than this one with all that it might have to make up for is not needed.
-      std::int64_t most = at.excess;
-      for (std::uint32_t i = 0; i < here.live; ++i)
-        most += forms_.most(label_forms_[at.forms + i], lives_[here.first_live + i]);
-      enough = std::min(enough, most);
+  void note() {
+    const std::uint32_t l = labels_.note(next_);
+    if (l == label_table::nothing || labels_[l].estimate > most_) return;
+    labels_[l].expanded = false;
+    if (is_by_position_) {
+      by_position_[next_.position - begin_].push_back(l);
+      return;
     }
-    return ends_.empty() ? outcome::impossible : outcome::found;
+    open_.push_back({labels_[l].estimate, next_.position, l});
+    std::push_heap(open_.begin(), open_.end(), std::greater<>());
+  }
+  void sort_by_position() {
+    by_position_.assign(end_ - begin_ + 1, {});
+    for (const waiting& w : open_)
+      if (is_open(w.label)) by_position_[w.position - begin_].push_back(w.label);
+    is_by_position_ = true;
   }
 
-  void expand(const waiting& from) {
-    ++expanded_;
-    labels_[from.label].expanded = true;
-    const std::uint32_t groups = labels_[from.label].groups + 1;
-    const std::uint32_t at = labels_[from.label].place;
-    std::ranges::copy(states_.mask(at), covered_.begin());
-    std::copy_n(label_bits_.begin() + static_cast<std::ptrdiff_t>(from.label * bit_words_), bit_words_, bits_.begin());
-    for (std::uint32_t e = space_.begin[from.position]; e < space_.end_of(from.position); ++e) {
+  void expand(std::uint32_t at, std::uint32_t from) {
+    labels_[from].expanded = true;
+    std::ranges::copy(labels_.covered(from), covered_.begin());
+    std::ranges::copy(labels_.bits(from), bits_.begin());
+    const std::int64_t cost = labels_[from].cost;
+    next_.groups = labels_[from].groups + 1;
+    for (std::uint32_t e = space_.begin[at]; e < space_.end_of(at); ++e) {
       const std::uint64_t* mask = space_.mask(e);
-      if (overlap(mask, covered_)) continue;
-      std::transform(covered_.begin(), covered_.end(), mask, next_.begin(), std::bit_or<>());
-      const std::uint32_t position = past_covered(from.position, next_);
-      if (bit_words_ != 0 && !choose(from.position, e, position)) continue;
+      if (overlap(mask, covered_) || (shuns_cycles_ && space_.entries[e].may_cycle)) continue;
+      std::transform(covered_.begin(), covered_.end(), mask, next_.covered.begin(), std::bit_or<>());
+      next_.position = past_covered(at, next_.covered);
+      if (!bits_.empty() && !choose(at, e)) continue;
       ++transitions_;
-      std::int64_t excess = from.excess + space_.entries[e].excess;
-      if (!forms_.empty()) pass_values(from.label, e, position, excess);
-      reach(position, excess, groups, {from.label, e});
+      next_.cost = cost + space_.entries[e].cost;
+      next_.by = {from, e};
+      if (!forms_.empty()) pass_values(from, e);
+      note();
     }
   }
 
@@ -250,52 +250,49 @@ class piece_search {
     return bit / 64 < mask.size() && (mask[bit / 64] >> bit % 64 & 1U) != 0;
   }
 
-  /// The values that live behind an entry, and their forms, into next_live_ and next_forms_.
-  void pass_values(std::uint32_t from, std::uint32_t e, std::uint32_t position, std::int64_t& excess) {
-    next_live_.clear();
-    next_forms_.clear();
-    const place& here = places_[labels_[from].place];
+  /// The values that live behind an entry, and their forms; adds what they cost.
+  void pass_values(std::uint32_t from, std::uint32_t e) {
+    next_.live.clear();
+    next_.forms.clear();
+    next_.untouched = labels_.place_of(from).untouched;
+    const std::span<const live_value> live = labels_.live(from);
+    const std::span<const form> known_forms = labels_.forms_of(from);
     const auto runtime = static_cast<std::uint8_t>(problem_.candidates[space_.entries[e].index].runtime);
     const std::span<const touch> touches = forms_.touches(e);
     std::size_t t = 0;
-    for (std::uint32_t i = 0; i < here.live || t < touches.size();) {
-      const live_value* old = i < here.live ? &lives_[here.first_live + i] : nullptr;
-      if (old != nullptr && (t == touches.size() || old->value < touches[t].value)) {
-        next_live_.push_back(*old);
-        next_forms_.push_back(label_forms_[labels_[from].forms + i++]);
+    for (std::size_t i = 0; i < live.size() || t < touches.size();) {
+      if (i < live.size() && (t == touches.size() || live[i].value < touches[t].value)) {
+        next_.live.push_back(live[i]);
+        next_.forms.push_back(known_forms[i++]);
         continue;
       }
       const touch& by = touches[t++];
       const forms::tracked& v = forms_.values()[by.value];
-      const bool known = old != nullptr && old->value == by.value;
-      live_value now{by.value, 0, 0, known ? old->written : v.producer == node_set::none};
-      const form before = known ? label_forms_[labels_[from].forms + i++] : forms_.untouched(v);
-      const form after = forms_.after(by, runtime, before, now.written, excess);
+      const bool known = i < live.size() && live[i].value == by.value;
+      live_value now{.value = by.value, .written = known ? live[i].written : v.producer == node_set::none};
+      if (!known) next_.untouched -= ahead_.untouched(by.value);
+      const form before = known ? known_forms[i++] : forms_.untouched(v);
+      const form after = forms_.after(by, runtime, before, now.written, next_.cost);
       now.written = now.written || by.writes;
-      bool open = !now.written;
-      for (std::size_t r = 0; r < v.readers.size(); ++r) {
-        if (is_covered(v.readers[r], position, next_)) continue;
-        open = true;
-        now.layouts = static_cast<std::uint8_t>(now.layouts | v.layouts[r]);
-        now.runtimes = static_cast<std::uint8_t>(now.runtimes | v.runtimes[r]);
+      for (std::uint32_t r = 0; r < v.readers.size(); ++r) {
+        if (!is_covered(v.readers[r], next_.position, next_.covered)) forms_.add_reader(now, r);
       }
-      if (!open) continue;
-      next_live_.push_back(now);
-      next_forms_.push_back(forms_.normal(after, now));
+      if (now.written && now.readers == 0) continue;
+      next_.live.push_back(now);
+      next_.forms.push_back(forms_.normal(after, now));
     }
   }
 
-  /// Notes in next_bits_ of which forbidden sets all members decided so far are chosen once `e` is; false when it would
-  /// complete one.
-  bool choose(std::uint32_t position, std::uint32_t e, std::uint32_t next) {
-    std::ranges::fill(next_bits_, 0);
+  /// Notes of which forbidden sets all members decided so far are chosen once `e` is; false when it would complete one.
+  bool choose(std::uint32_t position, std::uint32_t e) {
+    std::ranges::fill(next_.bits, 0);
     for (std::size_t g = 0; g < nogoods_.size(); ++g) {
       std::size_t decided = 0, fresh = 0;
       bool all = true;
       for (const auto& [first, entry] : nogoods_[g].members) {
         if (is_covered(first, position, covered_)) {
           ++decided;
-        } else if (is_covered(first, next, next_)) {
+        } else if (is_covered(first, next_.position, next_.covered)) {
           ++fresh;
           all = all && entry == e;
         }
@@ -303,192 +300,30 @@ class piece_search {
       const bool so_far = decided == 0 || (bits_[g / 64] >> g % 64 & 1U) != 0;
       const bool chosen = so_far && all && decided + fresh != 0;
       if (chosen && decided + fresh == nogoods_[g].members.size()) return false;
-      if (chosen) next_bits_[g / 64] |= std::uint64_t{1} << g % 64;
+      if (chosen) next_.bits[g / 64] |= std::uint64_t{1} << g % 64;
     }
     return true;
-  }
-
-  /// Notes a way to the state (position, next_, next_forms_, next_bits_), unless another is better.
-  void reach(std::uint32_t position, std::int64_t excess, std::uint32_t groups, arrival by) {
-    const auto [at, is_new] = states_.insert(position, next_);
-    if (is_new) {
-      places_.push_back({static_cast<std::uint32_t>(lives_.size()), 0, nothing});
-      if (!forms_.empty()) {
-        places_[at].live = static_cast<std::uint32_t>(next_live_.size());
-        lives_.insert(lives_.end(), next_live_.begin(), next_live_.end());
-      }
-    }
-    const std::uint32_t live = places_[at].live;
-    const bool is_plain = live == 0 && bit_words_ == 0;  // then a place has one label
-    for (std::uint32_t l = places_[at].first_label, before = nothing; l != nothing; l = labels_[l].next) {
-      if (is_plain || is_same(l, live)) {
-        improve(l, position, excess, groups, by);
-        return;
-      }
-      if (labels_[l].excess < excess && outdoes(l, excess, live)) return;
-      if (excess < labels_[l].excess && !labels_[l].expanded && is_outdone(l, excess, live)) {
-        labels_[l].dead = true;
-        (before == nothing ? places_[at].first_label : labels_[before].next) = labels_[l].next;
-        continue;
-      }
-      before = l;
-    }
-    const auto fresh = static_cast<std::uint32_t>(labels_.size());
-    labels_.push_back({excess, groups, at, places_[at].first_label, static_cast<std::uint32_t>(label_forms_.size()), by,
-                       false, false});
-    places_[at].first_label = fresh;
-    if (live != 0) label_forms_.insert(label_forms_.end(), next_forms_.begin(), next_forms_.end());
-    label_bits_.insert(label_bits_.end(), next_bits_.begin(), next_bits_.end());
-    push({excess, position, fresh});
-  }
-
-  void improve(std::uint32_t l, std::uint32_t position, std::int64_t excess, std::uint32_t groups, arrival by) {
-    label& known = labels_[l];
-    if (excess > known.excess) return;
-    if (excess == known.excess) {
-      if (groups < known.groups || (groups == known.groups && precedes(by, known.by))) {
-        known.groups = groups;
-        known.by = by;
-      }
-      return;
-    }
-    known.excess = excess;
-    known.groups = groups;
-    known.by = by;
-    push({excess, position, l});
-  }
-
-  void push(waiting w) {
-    open_.push_back(w);
-    std::push_heap(open_.begin(), open_.end(), std::greater<>());
-  }
-
-  std::span<const form> forms_of(std::uint32_t l) const {
-    return std::span(label_forms_).subspan(labels_[l].forms, places_[labels_[l].place].live);
-  }
-  std::span<const std::uint64_t> bits_of(std::uint32_t l) const {
-    return std::span(label_bits_).subspan(l * bit_words_, bit_words_);
-  }
-  bool is_same(std::uint32_t l, std::uint32_t live) const {
-    return std::equal(next_forms_.begin(), next_forms_.begin() + live, label_forms_.begin() + labels_[l].forms) &&
-           std::ranges::equal(bits_of(l), next_bits_);
-  }
-
-  static bool is_part_of(std::span<const std::uint64_t> some, std::span<const std::uint64_t> others) {
-    for (std::size_t i = 0; i < some.size(); ++i)
-      if ((some[i] & ~others[i]) != 0) return false;
-    return true;
-  }
-  /// Whether any way onwards from the new state costs more than the same from `l`, all in all.
-  bool outdoes(std::uint32_t l, std::int64_t excess, std::uint32_t live) const {
-    std::int64_t sum = labels_[l].excess;
-    const live_value* at = lives_.data() + places_[labels_[l].place].first_live;
-    const form* ours = label_forms_.data() + labels_[l].forms;
-    for (std::uint32_t i = 0; i < live && sum < excess; ++i) sum += forms_.handicap(ours[i], next_forms_[i], at[i]);
-    return sum < excess && is_part_of(bits_of(l), next_bits_);
-  }
-  bool is_outdone(std::uint32_t l, std::int64_t excess, std::uint32_t live) const {
-    const live_value* at = lives_.data() + places_[labels_[l].place].first_live;
-    const form* theirs = label_forms_.data() + labels_[l].forms;
-    for (std::uint32_t i = 0; i < live && excess < labels_[l].excess; ++i)
-      excess += forms_.handicap(next_forms_[i], theirs[i], at[i]);
-    return excess < labels_[l].excess && is_part_of(next_bits_, bits_of(l));
-  }
-
-  /// Whether the plan that arrives by `a` has the lexicographically smaller sorted list of candidates than the one by
-  /// `b`. They have equally many and cover the same nodes, so what they share does not matter, now or later, and only
-  /// the ways since they parted are looked at.
-  bool precedes(arrival a, arrival b) {
-    ours_.clear();
-    theirs_.clear();
-    const auto note = [this](std::vector<std::uint32_t>& list, std::uint32_t entry) {
-      list.push_back(space_.entries[entry].index);
-    };
-    std::uint32_t crossed_a = a.entry, crossed_b = b.entry;
-    if (a.from != nothing) note(ours_, a.entry);
-    if (b.from != nothing) note(theirs_, b.entry);
-    std::uint32_t at_a = a.from, at_b = b.from;
-    while (at_a != at_b) {
-      const bool a_is_further = at_b == nothing || (at_a != nothing && states_.position(labels_[at_a].place) >=
-                                                                           states_.position(labels_[at_b].place));
-      std::uint32_t& at = a_is_further ? at_a : at_b;
-      const arrival by = labels_[at].by;
-      if (by.from == nothing) (a_is_further ? crossed_a : crossed_b) = by.entry;
-      else note(a_is_further ? ours_ : theirs_, by.entry);
-      at = by.from;
-    }
-    if (at_a == nothing && crossed_a != crossed_b) {
-      for (; crossed_a != crossed_b; crossed_a = (*all_)[crossed_a].before, crossed_b = (*all_)[crossed_b].before) {
-        for (const std::uint32_t e : (*all_)[crossed_a].entries) note(ours_, e);
-        for (const std::uint32_t e : (*all_)[crossed_b].entries) note(theirs_, e);
-      }
-    }
-    std::ranges::sort(ours_);
-    std::ranges::sort(theirs_);
-    return ours_ < theirs_;
-  }
-
-  crossing path_to(std::uint32_t l) const {
-    crossing way{labels_[l].excess, labels_[l].groups, nothing, {}, {}};
-    arrival by = labels_[l].by;
-    for (; by.from != nothing; by = labels_[by.from].by) way.entries.push_back(by.entry);
-    way.before = by.entry;
-    std::ranges::reverse(way.entries);
-    return way;
-  }
-
-  /// Whether a way that was found has groups that wait for each other, which are then forbidden.
-  bool has_cycle() {
-    bool found = false;
-    std::vector<std::uint32_t> entries;
-    std::vector<const node_set*> groups;
-    for (const std::uint32_t end : ends_) {
-      entries.clear();
-      groups.clear();
-      for (arrival by = labels_[end].by; by.from != nothing; by = labels_[by.from].by)
-        if (space_.entries[by.entry].may_cycle) entries.push_back(by.entry);
-      for (const std::uint32_t e : entries) groups.push_back(&problem_.candidates[space_.entries[e].index].nodes);
-      const std::vector<std::size_t> cycle = find_cycle(consumers_, groups);
-      if (cycle.empty()) continue;
-      nogood forbidden;
-      for (const std::size_t i : cycle) forbidden.members.emplace_back(groups[i]->first(), entries[i]);
-      std::ranges::sort(forbidden.members);
-      const bool is_known =
-          std::ranges::any_of(nogoods_, [&](const nogood& other) { return other.members == forbidden.members; });
-      if (!is_known) nogoods_.push_back(std::move(forbidden));
-      found = true;
-    }
-    return found;
-  }
-
-  std::size_t size_in_bytes() const {
-    return states_.size_in_bytes() + places_.capacity() * sizeof(place) + lives_.capacity() * sizeof(live_value) +
-           labels_.capacity() * sizeof(label) + label_forms_.capacity() * sizeof(form) +
-           label_bits_.capacity() * sizeof(std::uint64_t) + open_.capacity() * sizeof(waiting);
   }
 
   const problem& problem_;
   const space& space_;
   const forms& forms_;
   const neighbour_lists& consumers_;
-  std::vector<crossing>* all_ = nullptr;
-  state_table states_;
-  std::vector<place> places_;  // by state
-  std::vector<live_value> lives_;
-  std::vector<label> labels_;
-  std::vector<form> label_forms_;
-  std::vector<std::uint64_t> label_bits_;
-  std::vector<waiting> open_;  // a heap; a label that got better is in it more than once
-  std::vector<std::uint32_t> ends_;
+  outlook& ahead_;
+  std::uint32_t begin_ = 0, end_ = 0;
+  const beginning* from_ = nullptr;
+  label_table labels_;
+  std::vector<waiting> open_;                            // a heap; a label that got better is in it more than once
+  std::vector<std::vector<std::uint32_t>> by_position_;  // in its place where labels are taken by position
+  bool is_over_ = false, keeps_ties_ = true, is_by_position_ = false, shuns_cycles_ = false;
+  std::uint32_t best_ = 0;
+  std::int64_t most_ = std::numeric_limits<std::int64_t>::max();  // what costs more is not looked at
   std::vector<nogood> nogoods_;
-  std::size_t bit_words_ = 0;
-  std::vector<std::uint64_t> covered_, next_, bits_, next_bits_;
-  std::vector<live_value> next_live_;
-  std::vector<form> next_forms_;
-  std::vector<std::uint32_t> ours_, theirs_;
+  std::vector<std::uint64_t> covered_, bits_;
+  label_table::draft next_;
   std::size_t expanded_ = 0;
   std::size_t transitions_ = 0;
-  std::int64_t proven_ = 0;  // no way across the piece has less excess
+  std::int64_t proven_ = 0;  // no way costs less
 };
 
 }  // namespace collage::inline v0::search::detail

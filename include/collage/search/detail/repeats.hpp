@@ -17,7 +17,7 @@ namespace collage::inline v0::search::detail {
 
 /// The solution of a part, apart from where it stands.
 struct part_solution {
-  std::int64_t excess = 0;
+  std::int64_t cost = 0;
   std::vector<std::uint32_t> entries;  ///< counted from the part's first
 };
 
@@ -54,7 +54,7 @@ class part_writer {
 
   void put_entry(std::uint32_t e) {
     const entry& at = space_.entries[e];
-    put(static_cast<std::uint64_t>(at.excess));
+    put(static_cast<std::uint64_t>(at.cost));
     put(static_cast<std::uint64_t>(at.size) << 1 | static_cast<std::uint64_t>(at.may_cycle));
     words_.insert(words_.end(), space_.mask(e), space_.mask(e) + space_.words);
     if (forms_.empty()) return;

@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -53,6 +54,12 @@ class state_table {
 
   bool contains(std::uint32_t position, std::span<const std::uint64_t> mask) const {
     return slots_[find(position, mask)] != empty;
+  }
+
+  /// The state's number, where it has one.
+  std::optional<std::uint32_t> find_id(std::uint32_t position, std::span<const std::uint64_t> mask) const {
+    const std::uint32_t id = slots_[find(position, mask)];
+    return id == empty ? std::nullopt : std::optional(id);
   }
 
   std::size_t size_in_bytes() const {

@@ -1,0 +1,209 @@
+// All ways to cover consecutive nodes, whatever layouts they choose.
+#pragma once
+
+#include <collage/search/detail/first_fit.hpp>
+#include <collage/search/detail/potentials.hpp>
+#include <collage/search/detail/space.hpp>
+#include <collage/search/detail/state_table.hpp>
+
+#include <algorithm>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0::search::detail {
+
+/// The places (first uncovered node, covered set beyond it) between two cuts and the steps between them, each by a group:
+/// the entries with the same nodes. Knows what the cheapest way from the first cut to each place and on to the last costs,
+/// where a group costs what its cheapest entry does.
+class covers {
+ public:
+  explicit covers(const space& s) : space_(s), table_(s.words) {}
+
+  /// Lists the places; false where there are more than `most`, or no way at all.
+  bool list(std::uint32_t begin, std::uint32_t end, std::size_t most) {
+    begin_ = begin;
+    end_ = end;
+    list_groups();
+    table_.clear();
+    std::vector<std::uint32_t> first_at(end - begin + 1, nothing), next_at;  // places by position, linked
+    std::vector<std::uint64_t> mask(space_.words), next(space_.words);
+    const auto insert = [&](std::uint32_t position, std::span<const std::uint64_t> covered) {
+      const auto [id, fresh] = table_.insert(position, covered);
+      if (fresh) {
+        next_at.push_back(first_at[position - begin_]);
+        first_at[position - begin_] = id;
+      }
+      return id;
+    };
+    insert(begin, mask);
+    order_.clear();
+    place_begin_.assign(end - begin + 2, 0);
+    std::vector<step> steps;  // between numbers of the table
+    for (std::uint32_t position = begin; position <= end; ++position) {
+      place_begin_[position - begin] = static_cast<std::uint32_t>(order_.size());
+      for (std::uint32_t id = first_at[position - begin]; id != nothing; id = next_at[id]) {
+        order_.push_back(id);
+        if (position == end) continue;
+        std::ranges::copy(table_.mask(id), mask.begin());
+        for (std::uint32_t g = group_begin_[position - begin]; g < group_begin_[position - begin + 1]; ++g) {
+          const std::uint64_t* nodes = space_.mask(entries_[groups_[g]]);
+          if (overlap(nodes, mask)) continue;
+          std::transform(mask.begin(), mask.end(), nodes, next.begin(), std::bit_or<>());
+          const std::uint32_t to = past_covered(position, next);
+          steps.push_back({id, insert(to, next), g});
+        }
+      }
+      if (table_.size() > most || steps.size() > 8 * most) return false;
+    }
+    place_begin_[end - begin + 1] = static_cast<std::uint32_t>(order_.size());
+    if (table_.position(order_.back()) != end) return false;
+    const std::uint32_t places = drop_dead_ends(steps);
+    // Steps are listed by where they start; those that arrive at a place are found by an index.
+    out_begin_.assign(places + 1, 0);
+    in_begin_.assign(places + 1, 0);
+    steps_.clear();
+    for (const step& s : steps) {
+      if (place_of_[s.from] == nothing || place_of_[s.to] == nothing) continue;
+      steps_.push_back({place_of_[s.from], place_of_[s.to], s.group});
+      ++out_begin_[place_of_[s.from] + 1];
+      ++in_begin_[place_of_[s.to] + 1];
+    }
+    for (std::uint32_t i = 0; i < places; ++i) {
+      out_begin_[i + 1] += out_begin_[i];
+      in_begin_[i + 1] += in_begin_[i];
+    }
+    in_.resize(steps_.size());
+    std::vector<std::uint32_t> next_in(in_begin_.begin(), in_begin_.end() - 1);
+    for (std::uint32_t i = 0; i < steps_.size(); ++i) in_[next_in[steps_[i].to]++] = i;
+    before_.assign(places, 0);
+    behind_.assign(places, 0);
+    return true;
+  }
+
+  std::size_t groups() const { return least_.size(); }
+  std::uint32_t first_of(std::uint32_t group) const { return first_[group]; }
+  /// The first node of any group that holds this one.
+  std::uint32_t reach_back(std::uint32_t node) const { return back_[node - begin_]; }
+  void set_cost(std::uint32_t group, std::int64_t cost) { least_[group] = cost; }
+  std::span<const std::uint32_t> entries_of(std::uint32_t group) const {
+    return std::span(entries_).subspan(groups_[group], groups_[group + 1] - groups_[group]);
+  }
+
+  /// Brings up to date what the ways to the places at positions from `low` to `high` cost.
+  void update_before(std::uint32_t low, std::uint32_t high) {
+    const std::uint32_t first = std::max(1U, place_begin_[low - begin_]), last = place_begin_[high - begin_ + 1];
+    for (std::uint32_t i = first; i < last; ++i) {
+      std::int64_t least = std::numeric_limits<std::int64_t>::max();
+      for (std::uint32_t k = in_begin_[i]; k < in_begin_[i + 1]; ++k) {
+        const step& by = steps_[in_[k]];
+        least = std::min(least, before_[by.from] + least_[by.group]);
+      }
+      before_[i] = least;
+    }
+    if (first < last) work_ += in_begin_[last] - in_begin_[first];
+  }
+  /// Likewise the ways onwards.
+  void update_behind(std::uint32_t low, std::uint32_t high) {
+    const std::uint32_t first = place_begin_[low - begin_], last = place_begin_[std::min(high, end_ - 1) - begin_ + 1];
+    for (std::uint32_t i = last; i-- > first;) {
+      std::int64_t least = std::numeric_limits<std::int64_t>::max();
+      for (std::uint32_t k = out_begin_[i]; k < out_begin_[i + 1]; ++k)
+        least = std::min(least, behind_[steps_[k].to] + least_[steps_[k].group]);
+      behind_[i] = least;
+    }
+    if (first < last) work_ += out_begin_[last] - out_begin_[first];
+  }
+  /// For the groups that start at positions from `low` to `high`: visits each with the least that a way with it costs, its
+  /// own cost taken off.
+  template <class Visit>
+  void for_each_step(std::uint32_t low, std::uint32_t high, Visit visit) const {
+    for (std::uint32_t k = out_begin_[place_begin_[low - begin_]]; k < out_begin_[place_begin_[high - begin_ + 1]]; ++k)
+      visit(steps_[k].group, before_[steps_[k].from] + behind_[steps_[k].to]);
+  }
+
+  std::int64_t whole() const { return behind_[0]; }
+  /// How many steps have been looked at.
+  std::size_t work() const { return work_; }
+  /// What covering the rest costs at least from a state; `unreachable` where it cannot be covered.
+  std::int64_t behind(std::uint32_t position, std::span<const std::uint64_t> mask) const {
+    const auto id = table_.find_id(position, mask);
+    return id && place_of_[*id] != nothing ? behind_[place_of_[*id]] : unreachable;
+  }
+
+ private:
+  static constexpr std::uint32_t nothing = 0xffff'ffffu;
+  struct step {
+    std::uint32_t from, to, group;
+  };
+
+  /// Numbers the places from which there is a way to the end, by position; answers how many there are.
+  std::uint32_t drop_dead_ends(std::span<const step> steps) {
+    place_of_.assign(order_.size(), nothing);
+    place_of_[order_.back()] = 0;
+    for (std::size_t i = steps.size(); i-- > 0;)  // by where they start, so what is behind is known
+      if (place_of_[steps[i].to] != nothing) place_of_[steps[i].from] = 0;
+    std::uint32_t kept = 0;
+    for (std::uint32_t position = begin_, i = 0; position <= end_; ++position) {
+      const std::uint32_t stop = place_begin_[position - begin_ + 1];
+      place_begin_[position - begin_] = kept;
+      for (; i < stop; ++i)
+        if (place_of_[order_[i]] != nothing) place_of_[order_[i]] = kept++;
+    }
+    place_begin_[end_ - begin_ + 1] = kept;
+    return kept;
+  }
+
+  void list_groups() {
+    entries_.clear();
+    groups_.clear();
+    first_.clear();
+    group_begin_.assign(1, 0);
+    back_.resize(end_ - begin_);
+    for (std::uint32_t node = begin_; node < end_; ++node) back_[node - begin_] = node;
+    for (std::uint32_t node = begin_; node < end_; ++node) {
+      const std::size_t first = entries_.size();
+      for (std::uint32_t e = space_.begin[node]; e < space_.end_of(node); ++e) entries_.push_back(e);
+      std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(first), entries_.end(),
+                [&](std::uint32_t a, std::uint32_t b) {
+                  const auto order = std::lexicographical_compare_three_way(
+                      space_.mask(a), space_.mask(a) + space_.words, space_.mask(b), space_.mask(b) + space_.words);
+                  return order != 0 ? order < 0 : a < b;
+                });
+      for (std::size_t i = first; i < entries_.size(); ++i) {
+        if (i == first || !std::equal(space_.mask(entries_[i]), space_.mask(entries_[i]) + space_.words,
+                                      space_.mask(entries_[i - 1]))) {
+          groups_.push_back(static_cast<std::uint32_t>(i));
+          first_.push_back(node);
+          for_each_node(space_, node, entries_[i],
+                        [&](std::uint32_t member) { back_[member - begin_] = std::min(back_[member - begin_], node); });
+        }
+      }
+      group_begin_.push_back(static_cast<std::uint32_t>(groups_.size()));
+    }
+    least_.assign(groups_.size(), 0);
+    groups_.push_back(static_cast<std::uint32_t>(entries_.size()));
+  }
+
+  const space& space_;
+  state_table table_;
+  std::uint32_t begin_ = 0, end_ = 0;
+  std::vector<std::uint32_t> entries_, groups_;      // entries by group; where each group's begin
+  std::vector<std::uint32_t> first_;                 // by group: its first node
+  std::vector<std::uint32_t> group_begin_;           // by node
+  std::vector<std::uint32_t> back_;                  // by node
+  std::vector<std::int64_t> least_;                  // by group
+  std::vector<std::uint32_t> order_, place_of_;      // ids of the table by position, and back
+  std::vector<std::uint32_t> place_begin_;           // by position
+  std::vector<std::uint32_t> out_begin_, in_begin_;  // by place
+  std::vector<step> steps_;
+  std::vector<std::uint32_t> in_;
+  std::vector<std::int64_t> before_, behind_;  // by place
+  std::size_t work_ = 0;
+};
+
+}  // namespace collage::inline v0::search::detail

@@ -1,0 +1,117 @@
+// What the rest of a plan costs at least.
+#pragma once
+
+#include <collage/search/detail/forms.hpp>
+#include <collage/search/detail/relaxation.hpp>
+#include <collage/search/detail/space.hpp>
+#include <collage/search/problem.hpp>
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::search::detail {
+
+/// The bound of the search: each node's cheapest share; where layouts matter, the cheapest cover of the rest at prices, with
+/// the least that each value can still cost, prices taken off; and by how much that is known to be too low.
+class outlook {
+ public:
+  outlook(const problem& p, const space& s, const forms& f)
+      : space_(s), relaxed_(p, s, f), layouts_(p.layouts), shares_before_(s.nodes + 1) {
+    for (std::uint32_t n = 0; n < s.nodes; ++n) shares_before_[n + 1] = shares_before_[n] + s.shares[n];
+    first_of_.assign(f.values().size(), nothing);
+    untouched_.assign(f.values().size(), 0);
+    gains_.assign(s.nodes + 1, 0);
+  }
+
+  /// From here on between two cuts across which nothing lives. Returns what the values between them cost at least.
+  template <class More>
+  std::int64_t look(std::uint32_t begin, std::uint32_t end, More more) {
+    forget();
+    for (const std::uint32_t v : priced_) untouched_[v] = 0;
+    priced_.clear();
+    end_ = end;
+    return relaxed_.prepare(begin, end, more) ? relaxed_.least_of_values([this](std::uint32_t v, std::int64_t least) {
+      untouched_[v] = least;
+      priced_.push_back(v);
+    })
+                                              : 0;
+  }
+  /// What the nodes cost at least that a state has not covered.
+  std::int64_t rest(std::uint32_t position, std::span<const std::uint64_t> mask) const {
+    if (relaxed_.ready()) return relaxed_.ways().behind(position, mask);
+    std::int64_t sum = shares_before_[end_] - shares_before_[position];
+    for (std::size_t w = 0; w < mask.size(); ++w)
+      for (std::uint64_t rest = mask[w]; rest != 0; rest &= rest - 1)
+        sum -= space_.shares[position + 64 * w + static_cast<std::size_t>(std::countr_zero(rest))];
+    return sum;
+  }
+  /// By how much more it is known to be behind a position, and to set that.
+  std::int64_t gain(std::uint32_t position) const { return gains_[position]; }
+  void set_gain(std::uint32_t position, std::int64_t gain) { gains_[position] = gain; }
+  /// The least that a value costs which nothing has touched yet, prices taken off.
+  std::int64_t untouched(std::uint32_t v) const { return untouched_[v]; }
+
+  /// Where `least` keeps its answers for a value with these readers left; `nothing` where there are no prices.
+  std::uint32_t find(const live_value& at) {
+    if (!relaxed_.ready() || !relaxed_.prices().has_prices(at.value)) return nothing;
+    std::uint32_t i = first_of_[at.value];
+    if (i == nothing) known_.push_back(at.value);
+    for (; i != nothing; i = views_[i].next)
+      if (views_[i].open == at.open && views_[i].written == at.written) return i;
+    views_.push_back({at.open, at.written,
+                      std::exchange(first_of_[at.value], static_cast<std::uint32_t>(views_.size())),
+                      static_cast<std::uint32_t>(least_.size())});
+    if (layouts_ <= most_kept)
+      least_.resize(least_.size() + (at.written ? std::size_t{layouts_} << layouts_ : std::size_t{1} << layouts_),
+                    unknown);
+    return first_of_[at.value];
+  }
+  /// The least that a value of that form can still cost, prices taken off.
+  std::int64_t least(const live_value& at, const form& f) {
+    if (at.outlook == nothing) return 0;
+    const view& v = views_[at.outlook];
+    if (layouts_ > most_kept) return relaxed_.prices().least_from(at.value, f, at.written, at.open);
+    std::int64_t& known = least_[v.first + ((at.written ? std::size_t{f.layout} << layouts_ : 0) | f.layouts)];
+    if (known == unknown) known = relaxed_.prices().least_from(at.value, f, at.written, at.open);
+    return known;
+  }
+  /// Whether what is ahead is known with values, and not only from each node's cheapest share.
+  bool is_relaxed() const { return relaxed_.ready(); }
+  std::size_t size_in_bytes() const {
+    return views_.capacity() * sizeof(view) + least_.capacity() * sizeof(std::int64_t);
+  }
+
+ private:
+  void forget() {
+    for (const std::uint32_t v : known_) first_of_[v] = nothing;
+    known_.clear();
+    views_.clear();
+    least_.clear();
+  }
+
+  static constexpr std::uint32_t nothing = 0xffff'ffffu;
+  static constexpr std::uint32_t most_kept = 5;  // layouts: answers are kept for all sets of them
+  static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
+  /// Of a value: which readers are left, and whether its producer is.
+  struct view {
+    std::uint64_t open;
+    bool written;
+    std::uint32_t next, first;
+  };
+  const space& space_;
+  relaxation relaxed_;
+  std::uint32_t layouts_;
+  std::uint32_t end_ = 0;
+  std::vector<std::int64_t> shares_before_;
+  std::vector<std::int64_t> untouched_, gains_;
+  std::vector<std::uint32_t> first_of_, known_, priced_;
+  std::vector<view> views_;
+  std::vector<std::int64_t> least_;
+};
+
+}  // namespace collage::inline v0::search::detail
