@@ -35,6 +35,8 @@ def complaints(value, schema, whole=None, at="it"):
             check(is_a(value, rule), f"is no {rule}")
         elif word == "const":
             check(same(value, rule), f"is not {rule!r}")
+        elif word == "enum":
+            check(any(same(value, option) for option in rule), f"is none of {rule}")
         elif word == "anyOf":
             check(any(not complaints(value, option, whole, at) for option in rule), "is none of what it may be")
         elif word == "pattern":
