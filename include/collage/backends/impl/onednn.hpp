@@ -18,18 +18,6 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// The team's size while a kernel is built: the library divides the work then.
-class building_with {
- public:
-  explicit building_with(int threads) : before_(host::enter_team(threads)) {}
-  ~building_with() { host::leave_team(before_); }
-  building_with(const building_with&) = delete;
-  building_with& operator=(const building_with&) = delete;
-
- private:
-  int before_;
-};
-
 inline kernel build_single(const any_match& m, build_context& context, std::uint32_t node) {
   if (m.is(node, ops::convert_layout)) return build_conversion(m, context, node);
   const layout& order = context.choice() == 0 ? plain : blocked();
@@ -80,7 +68,7 @@ namespace collage::inline v0 {
 kernel onednn::build(const any_match& m, build_context& context) {
   namespace library = detail::onednn;
   if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
-  const library::building_with team(context.threads());
+  const detail::host::team_scope team(context.threads());  // the library divides the work while a kernel is built
   return library::translated(m.pattern(), [&] { return library::build_any(m, context); });
 }
 
