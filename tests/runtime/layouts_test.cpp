@@ -336,14 +336,19 @@ TEST(layouts, views_are_of_plain_values) {
   EXPECT_TRUE(found) << found.why();
 }
 
-TEST(layouts, kernels_that_leave_rubbish_behind_the_channels_are_refused) {
-  blocks::forgets_zeros = true;
+/// A network for which blocks would pay, placed.
+c::plan six_relus(c::place_report& report) {
   c::graph_builder g;
   g.output("y", relus(g, input(g), 6));
   c::place_options o = exact_clock();
-  c::place_report report;
   o.report = &report;
-  const c::plan made = c::place<set>(g.finish(), o);
+  return c::place<set>(g.finish(), o);
+}
+
+TEST(layouts, kernels_that_leave_rubbish_behind_the_channels_are_refused) {
+  blocks::forgets_zeros = true;
+  c::place_report report;
+  const c::plan made = six_relus(report);
   blocks::forgets_zeros = false;
   EXPECT_EQ(steps_in_blocks(made.chosen), 0U);
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
@@ -353,12 +358,8 @@ TEST(layouts, kernels_that_leave_rubbish_behind_the_channels_are_refused) {
 
 TEST(layouts, what_nobody_converts_any_more_is_not_used) {
   blocks::packs_wrongly = true;
-  c::graph_builder g;
-  g.output("y", relus(g, input(g), 6));
-  c::place_options o = exact_clock();
   c::place_report report;
-  o.report = &report;
-  const c::plan made = c::place<set>(g.finish(), o);
+  const c::plan made = six_relus(report);
   blocks::packs_wrongly = false;
   EXPECT_EQ(steps_in_blocks(made.chosen), 0U);
   EXPECT_TRUE(made.chosen.conversions.empty());
