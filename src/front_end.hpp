@@ -26,6 +26,9 @@ inline std::string store_named(const std::string* name, std::string& problem) {
 inline json report_to_json(const place_report& report, const std::string& store) {
   json generations = json::array();
   for (const double best : report.regions.by_generation) generations.push_back(rounded(best));
+  json switches = json::array();
+  for (const place_switch& s : report.switches)
+    switches.push_back({{"from", s.from}, {"to", s.to}, {"ms", rounded(s.ms)}, {"kernels", s.kernels}});
   return {{"store", store.empty() ? json() : json(store)},
           {"seconds", rounded(report.measuring_s + report.comparing_s)},
           {"waited_s", rounded(report.waited_s)},
@@ -37,6 +40,7 @@ inline json report_to_json(const place_report& report, const std::string& store)
           {"refused", report.refused},
           {"where", report.where},
           {"interrupted", report.interrupted},
+          {"switches", switches},
           {"regions",
            {{"tried", report.regions.tried},
             {"ratio", rounded(report.regions.ratio)},

@@ -41,6 +41,13 @@ struct region_report {
 inline constexpr const char* in_a_worker = "in a worker";
 
 /// What happened, beyond the plan itself.
+/// By how much kernels of one backend were found to take longer for each operand that another backend wrote.
+struct place_switch {
+  std::string from, to;
+  double ms = 0;
+  std::size_t kernels = 0;  ///< so many ran both ways: it is the median of their differences
+};
+
 struct place_report {
   std::size_t candidates = 0;  ///< at all places of the network
   std::size_t distinct = 0;    ///< different ones
@@ -56,6 +63,8 @@ struct place_report {
   double measuring_s = 0, search_ms = 0, comparing_s = 0;
   double waited_s = 0;  ///< of these, until the machine was calm
   region_report regions;
+  std::vector<place_switch>
+      switches;          ///< empty where costs predict what whole runs take without telling neighbours apart
   std::string where;     ///< in_a_worker, or "in this process" and why; empty where nothing was measured
   std::string unstored;  ///< why what was measured could not be put into the store; empty where it was
 };

@@ -134,6 +134,7 @@ void expect_equal(const c::placement& a, const c::placement& b) {
     EXPECT_EQ(x.low_ms, y.low_ms);
     EXPECT_EQ(x.high_ms, y.high_ms);
     EXPECT_EQ(x.alone_ms, y.alone_ms);
+    EXPECT_EQ(x.switch_ms, y.switch_ms);
     EXPECT_EQ(x.regret_ms, y.regret_ms);
     EXPECT_EQ(x.instead, y.instead);
     EXPECT_EQ(x.why, y.why);
@@ -233,7 +234,7 @@ TEST_F(plan_file, refuses_files_that_are_no_plans) {
   refused("{}", "is not a plan");
   refused("{\"format\": 3}", "is not a plan");
   refused("{\"format\": \"collage plan\"}", "version is missing");
-  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 5");
+  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 6");
   refused("{\"format\": \"collage plan\", \"version\": 5, \"version\": 5}", "has an object with two members version");
   refused("{\"format\": \"collage plan\", \"version\": 5, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
   refused("{\"format\": \"collage plan\", \"version\": \"1\"}", "version is not a whole number");
@@ -296,7 +297,8 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
   };
   group_is("layout", "nChw16c", "is nChw16c, and known are plain, channels-last, blocked-8, blocked-16");
   group_is("layout", "plain to spiral", "is spiral, and known are plain, channels-last, blocked-8, blocked-16");
-  for (const char* time : {"cost_ms", "low_ms", "high_ms", "alone_ms"}) group_is(time, -0.5, "is negative");
+  for (const char* time : {"cost_ms", "low_ms", "high_ms", "alone_ms", "switch_ms"})
+    group_is(time, -0.5, "is negative");
   refused([](c::json& j) { j["runs"][1]["ratio"] = -1; }, "runs[1].ratio is negative");
   refused([](c::json& j) { j["first_cost_ms"] = -1; }, "first_cost_ms is negative");
   refused([](c::json& j) { j["inputs"][0]["shape"][1] = -4; }, "inputs[0].shape[1] is not a whole number");

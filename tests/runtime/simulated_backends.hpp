@@ -42,11 +42,13 @@ struct simulation {
   /// No group takes less than docs/measuring.md says of what is not measured. Otherwise some do, by far.
   bool bounded = true;
   std::uint64_t noise_seed = 1;
-  double spread = 0;     ///< of the noise, as a part of a kernel's time
-  double neighbour = 0;  ///< a kernel behind one of another backend takes longer by this part
+  double spread = 0;           ///< of the noise, as a part of a kernel's time
+  double neighbour = 0;        ///< a kernel behind one of another backend takes longer by this part
+  std::int64_t switching = 0;  ///< and by so many ticks
   /// Of so many ms the last `slow_ms` take `slowness` times as long. Reading the clock takes a tick then, or as many: that
   /// is what the drift monitor sees.
   double period_ms = 0, slow_ms = 0, slowness = 4;
+  double slow_start_ms = 0;  ///< the same before this time
 };
 
 struct simulated_kernel;
@@ -68,7 +70,7 @@ class simulated_machine {
 
   c::time_source clock() {
     return {[this] {
-              if (how_.period_ms > 0) now_ += slowness();
+              if (how_.period_ms > 0 || how_.slow_start_ms > 0) now_ += slowness();
               return now_ / ticks_per_ms;
             },
             [this](double ms) { now_ += std::ceil(ms * ticks_per_ms); }, [] { return std::uint64_t{0}; }};
@@ -80,7 +82,8 @@ class simulated_machine {
     o.workers = false;
     o.time = clock();
     o.compare_s = 0.1;
-    if (how_.spread == 0 && how_.period_ms == 0) o.timing.rounds = 3;  // more would show the same
+    if (how_.spread == 0 && how_.period_ms == 0 && how_.slow_start_ms == 0)
+      o.timing.rounds = 3;  // more would show the same
     return o;
   }
 
@@ -108,7 +111,7 @@ class simulated_machine {
   /// A kernel runs.
   void run(std::int64_t ticks, std::uint64_t backend) {
     double took = static_cast<double>(ticks);
-    if (how_.neighbour > 0 && backend != last_backend_) took *= 1 + how_.neighbour;
+    if (backend != last_backend_) took = took * (1 + how_.neighbour) + static_cast<double>(how_.switching);
     if (how_.spread > 0) took *= std::max(0.5, std::normal_distribution<double>(1, how_.spread)(random_));
     last_backend_ = backend;
     now_ += std::round(took * slowness());
@@ -165,6 +168,7 @@ class simulated_machine {
     return how_.stepped ? *std::ranges::lower_bound(scale_, whole) : whole;
   }
   double slowness() const {
+    if (now_ms() < how_.slow_start_ms) return how_.slowness;
     if (how_.period_ms <= 0) return 1;
     return std::fmod(now_ms(), how_.period_ms) >= how_.period_ms - how_.slow_ms ? how_.slowness : 1;
   }

@@ -6,6 +6,7 @@
 #include <collage/io/plan_file.hpp>
 #include <collage/measure/store.hpp>
 #include <collage/place.hpp>
+#include <collage/place/compare.hpp>
 #include <collage/run/plan.hpp>
 
 #include <gtest/gtest.h>
@@ -81,6 +82,14 @@ class simulated_placing : public testing::Test {
 };
 using simulated_placing_long = simulated_placing;
 
+std::map<std::string, c::stored_cost> costs_in(const std::string& store) {
+  std::map<std::string, c::stored_cost> all;
+  if (!fs::exists(store)) return all;
+  for (c::stored_entry& e : c::cost_store(store).list())
+    if (e.key.backend != "machine") all.emplace(e.id, std::move(e.cost));  // how fast that is may be found out again
+  return all;
+}
+
 // ---- Exact times ------------------------------------------------------------------------------------------------------
 
 TEST_F(simulated_placing, is_the_same_to_the_last_byte) {
@@ -118,20 +127,89 @@ TEST_F(simulated_placing, what_is_predicted_is_what_it_takes) {
   }
 }
 
-TEST_F(simulated_placing, neighbours_that_disturb_each_other_are_learnt_of) {
+/// Kernels take longer behind those of other backends, which no kernel shows alone.
+void place_beside_neighbours(simulation how, std::size_t nodes) {
+  constexpr std::size_t networks = 20;
   double before = 0, after = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    const c::graph network = simulated_network(seed, 16);
-    simulated_machine machine({.seed = seed, .neighbour = 0.3});
-    const c::plan made = c::place<simulated_set>(network, machine.options());
+  std::size_t told = 0, mixed = 0;
+  for (std::uint64_t seed = 0; seed < networks; ++seed) {
+    const c::graph network = simulated_network(seed, nodes);
+    how.seed = seed;
+    simulated_machine machine(how);
+    c::place_report report;
+    c::place_options options = machine.options();
+    options.report = &report;
+    const c::plan made = c::place<simulated_set>(network, options);
     const double took = made.runs[0].median_ms;
     before += std::abs(made.first_cost_ms / took - 1);
     after += std::abs(made.chosen.cost_ms / took - 1);
     for (const c::plan_run& run : made.runs) EXPECT_GE(run.ratio, 0.99) << seed << ": " << run.name;
+    double sum = 0;
+    for (const c::plan_group& g : made.chosen.groups) {
+      sum += g.cost_ms;
+      mixed += g.switch_ms > 0;
+    }
+    EXPECT_NEAR(sum, made.chosen.cost_ms, rounding) << seed;
+    EXPECT_LE(made.lower_bound_ms, made.chosen.cost_ms + rounding) << seed;
+    told += !report.switches.empty();
+    for (const c::place_switch& s : report.switches)
+      std::printf("%zu %s %s %.4f %zu\n", std::size_t(seed), s.from.c_str(), s.to.c_str(), s.ms, s.kernels);
+    std::printf("%zu: first %.3f cost %.3f took %.3f\n", std::size_t(seed), made.first_cost_ms, made.chosen.cost_ms,
+                took);
   }
   EXPECT_LT(after, before);
-  EXPECT_LT(after, 20 * 0.05);
-  std::printf("the sum of costs is off by %.1f %% at first and %.1f %% in the end\n", 5 * before, 5 * after);
+  EXPECT_LT(after, networks * (nodes < 20 ? 0.05 : 0.02));
+  if (nodes > 20) EXPECT_GT(told, 3U);
+  std::printf(
+      "the sum of costs is off by %.1f %% at first and %.1f %% in the end; in %zu of %zu networks it was told who stands "
+      "behind whom, which adds to %zu groups\n",
+      100 * before / networks, 100 * after / networks, told, networks, mixed);
+}
+
+TEST_F(simulated_placing, neighbours_that_disturb_each_other_are_learnt_of) {
+  place_beside_neighbours({.neighbour = 0.3}, 16);
+  place_beside_neighbours({.neighbour = 0.3}, 60);
+  place_beside_neighbours({.switching = 200}, 60);
+}
+
+/// The machine is slow at first, and nothing is known of how fast it can be: when it gets faster is found out in each part of
+/// placing, and no time of the slow part stays in the plan or the store.
+TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
+  std::mt19937_64 random(fresh_seed());
+  std::size_t compared = 0;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    const c::graph network = simulated_network(seed, 16);
+    double took_ms = 0;
+    const auto place = [&](const std::string& store, double slow_start_ms) {
+      simulated_machine machine({.seed = seed, .slow_start_ms = slow_start_ms});
+      c::place_options how = machine.options();
+      how.store = store;
+      how.timing.rounds = 3;
+      const c::plan made = c::place<simulated_set>(network, how);
+      took_ms = machine.now_ms();
+      return made;
+    };
+    const std::string quick_store = path(std::to_string(seed) + ".quick.db");
+    const std::string slow_store = path(std::to_string(seed) + ".slow.db");
+    const c::plan quick = place(quick_store, 1e-6);
+    const double slow_ms = std::uniform_real_distribution<double>(0.05, 2)(random) * took_ms;
+    const c::plan slow = place(slow_store, slow_ms);
+    ASSERT_LT(slow_ms, took_ms);
+    EXPECT_TRUE(c::same_steps(slow.chosen, quick.chosen)) << seed;
+    EXPECT_NEAR(slow.chosen.cost_ms, quick.chosen.cost_ms, rounding) << seed;
+    EXPECT_NEAR(slow.runs[0].median_ms, quick.runs[0].median_ms, rounding) << seed;
+    const std::map<std::string, c::stored_cost> expected = costs_in(quick_store);
+    for (const auto& [id, cost] : costs_in(slow_store))
+      if (const auto known = expected.find(id); known != expected.end()) {
+        EXPECT_NEAR(cost.median_ms, known->second.median_ms, rounding) << seed << ": " << cost.label;
+        ++compared;
+      }
+    // What began with slow times is compared once more.
+    const c::plan again = place(slow_store, 1e-6);
+    EXPECT_TRUE(c::same_steps(again.chosen, quick.chosen)) << seed;
+    EXPECT_EQ(text_of(place(slow_store, 1e-6), network), text_of(again, network)) << seed;
+  }
+  EXPECT_GT(compared, 20U * 20);
 }
 
 /// What a placement takes on a machine that nothing disturbs.
@@ -323,13 +401,6 @@ std::vector<kernel_name> races_in(const std::string& log) {
   return list;
 }
 
-std::map<std::string, c::stored_cost> costs_in(const std::string& store) {
-  std::map<std::string, c::stored_cost> all;
-  if (!fs::exists(store)) return all;
-  for (c::stored_entry& e : c::cost_store(store).list())
-    if (e.key.backend != "machine") all.emplace(e.id, std::move(e.cost));  // how fast that is may be found out again
-  return all;
-}
 std::set<std::uint64_t> kernels_in(const std::string& store) {
   std::set<std::uint64_t> all;
   if (!fs::exists(store)) return all;

@@ -136,10 +136,10 @@ TEST(drift, patience_ends) {
 
 TEST(drift, a_start_in_a_slow_minute_is_corrected) {
   machine m;
-  m.slowness = [](double now) { return now < 20 ? 4.0 : 1.0; };
+  m.slowness = [](double now) { return now < 2000 ? 4.0 : 1.0; };
   c::drift_monitor monitor(m.rival(0.03), {}, m.clock());
-  while (m.now() < 20) (void)monitor.slowness();
-  for (int i = 0; i < 40; ++i) (void)monitor.slowness();
+  while (m.now() < 2000) (void)monitor.slowness();
+  for (int i = 0; i < 15; ++i) (void)monitor.slowness();
   EXPECT_NEAR(monitor.slowness(), 1, 0.1);
   m.slowness = [](double) { return 4.0; };
   EXPECT_FALSE(monitor.is_calm());

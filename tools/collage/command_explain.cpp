@@ -118,6 +118,20 @@ std::string totals_table(const c::plan& made) {
   return page.text();
 }
 
+/// What of the cost is that values come from other backends; empty where nothing is.
+std::string switches_text(const c::placement& chosen) {
+  double sum = 0;
+  std::size_t groups = 0;
+  for (const c::plan_group& g : chosen.groups) {
+    sum += g.switch_ms;
+    groups += g.switch_ms > 0;
+  }
+  return groups == 0 ? ""
+                     : "Of these, " + format_number("%.4f ms", sum) + " are what " + std::to_string(groups) +
+                           (groups == 1 ? " group takes longer because another backend wrote what it reads."
+                                        : " groups take longer because other backends wrote what they read.");
+}
+
 std::string refusals_text(const std::vector<c::merged_refusal>& list) {
   std::string page;
   for (const c::merged_refusal& r : list) {
@@ -214,6 +228,7 @@ int explain(const options& given) {
   if (!p.made.chosen.conversions.empty())
     page += heading("Values that are made over into another layout") + conversions_table(p);
   page += "\n" + totals_table(p.made) + "\n" + wrap(certificate_text(p.made), 0);
+  if (const std::string text = switches_text(p.made.chosen); !text.empty()) page += wrap(text, 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
   if (!missing.operators.empty())

@@ -27,7 +27,7 @@
 namespace collage::inline v0 {
 
 /// The version of the file format; readers take this one alone.
-inline constexpr std::uint64_t plan_file_version = 5;
+inline constexpr std::uint64_t plan_file_version = 6;
 
 namespace detail {
 
@@ -115,6 +115,7 @@ inline json group_to_json(const plan_group& g, const graph& network) {
                   {"low_ms", rounded(g.low_ms)},
                   {"high_ms", rounded(g.high_ms)},
                   {"alone_ms", rounded(g.alone_ms)},
+                  {"switch_ms", rounded(g.switch_ms)},
                   {"runners_up", runners_up},
                   {"regret_ms", g.regret_ms < 0 ? json() : json(rounded(g.regret_ms))},
                   {"instead", g.instead},
@@ -183,6 +184,7 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   g.low_ms = time_of(from["low_ms"]);
   g.high_ms = time_of(from["high_ms"]);
   g.alone_ms = time_of(from["alone_ms"]);
+  g.switch_ms = time_of(from["switch_ms"]);
   if (const json_place regret = from["regret_ms"]; !regret.is_null()) g.regret_ms = time_of(regret);
   g.instead = from["instead"].text();
   g.why = from["why"].text();

@@ -9,6 +9,7 @@
 #include <collage/measure/time_source.hpp>
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <utility>
 #include <vector>
 
@@ -21,8 +22,8 @@ struct drift_options {
   double usual_ms = 0;             ///< what the work took at earlier times, if that is known
 };
 
-/// Repeats a fixed piece of work. Its usual time is the 10th percentile of the calm readings so far, so that a start in a
-/// slow minute is corrected by the first calm one, and a slow hour does not become usual.
+/// Repeats a fixed piece of work. Its usual time is the 10th percentile of the calm readings so far, so that a slow hour does
+/// not become usual; and of the fast ones alone once there are some that a slow start explains, which is corrected so.
 class drift_monitor {
  public:
   /// `work` is to take some ten microseconds, with as many threads as what is measured, and to depend on nothing.
@@ -44,6 +45,7 @@ class drift_monitor {
       if (readings_.size() == most_readings) readings_.pop_back();
       readings_.insert(std::upper_bound(readings_.begin(), readings_.end(), took), took);
     }
+    forget_slow_start();
     return usual > 0 ? took / usual : 1;
   }
 
@@ -79,6 +81,15 @@ class drift_monitor {
   const drift_options& options() const { return options_; }
 
  private:
+  /// What was usual so far is not, once several readings in a row are faster by more than calm ones differ: however many slow
+  /// ones there were before.
+  void forget_slow_start() {
+    const auto is_fast = [most = usual_ms() / options_.calm](double reading) { return reading <= most; };
+    if (taken_ < last_.size() || std::count_if(last_.begin(), last_.end(), is_fast) < enough_fast) return;
+    readings_.clear();
+    std::copy_if(last_.begin(), last_.end(), std::back_inserter(readings_), is_fast);
+    std::sort(readings_.begin(), readings_.end());
+  }
   double take(const std::function<void()>& work) {
     double best = 0;
     for (int i = 0; i < 3; ++i) {  // a single interrupt is no drift
@@ -91,6 +102,7 @@ class drift_monitor {
   }
 
   static constexpr std::size_t first_readings = 20, most_readings = 2000;
+  static constexpr std::ptrdiff_t enough_fast = 5;  // of the last ones
 
   std::function<void()> work_;
   drift_options options_;

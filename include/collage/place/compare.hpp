@@ -118,6 +118,17 @@ class end_to_end {
     }
   }
 
+  /// Forgets all rounds so far: they are not comparable with those to come.
+  void forget_rounds() {
+    for (const auto& r : runners_) {
+      r->samples.clear();
+      r->traced_ms.clear();
+      for (std::vector<double>& s : r->steps) s.clear();
+    }
+    rounds_ = 0;
+    calm_ = true;
+  }
+
   /// A placement runs no more, and its kernels and memory are given back; what it showed stays known.
   void release(std::size_t i) {
     runners_[i]->context.reset();

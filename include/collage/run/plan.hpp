@@ -37,6 +37,7 @@ struct plan_group {
   double cost_ms = 0;                ///< what it takes within the network, median
   double low_ms = 0, high_ms = 0;    ///< the median lies between these with a confidence of 95 %
   double alone_ms = 0;               ///< what the kernel takes alone, called again and again
+  double switch_ms = 0;              ///< of its cost, what it takes longer because other backends wrote what it reads
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
   double regret_ms = -1;  ///< how much dearer the best placement without this kernel here is; -1 where it is not known
   std::string instead;    ///< who runs the nodes in that placement

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <collage/graph/graph.hpp>
+#include <collage/measure/statistics.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <span>
@@ -123,27 +125,21 @@ class cost_book {
   /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
   /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow.
   void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps) {
+    // A kernel that runs at several places of a placement: their mean, so that the sum over the network holds.
+    std::map<cost_key, std::vector<timing>> places;
     for (std::size_t i = 0; i < who.size(); ++i)
       if (who[i] && steps[i].samples != 0 && find(candidates_.list[*who[i]]) != nullptr)
-        seen_[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
-    // A kernel that runs at several places, in several placements: their mean, so that the sum over a network holds.
+        places[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
+    for (const auto& [key, times] : places)
+      seen_[key].push_back(combined(times, [](const std::vector<double>& list) {
+        return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+      }));
+    // In several placements: the median of those, because one that ran in a bad minute may be off by any factor.
     std::vector<double> within(backends_.size()), alone(backends_.size());
     for (const auto& [key, times] : seen_) {
       measured_cost& cost = table_.at(key);
-      timing mean;
-      for (const timing& t : times) {
-        mean.median_ms += t.median_ms;
-        mean.low_ms += t.low_ms;
-        mean.high_ms += t.high_ms;
-        mean.sure_low_ms += t.sure_low_ms;
-        mean.sure_high_ms += t.sure_high_ms;
-        mean.samples += t.samples;
-      }
-      const double count = static_cast<double>(times.size());
-      for (double* part : {&mean.median_ms, &mean.low_ms, &mean.high_ms, &mean.sure_low_ms, &mean.sure_high_ms})
-        *part /= count;
-      cost.within = mean;
-      within[std::get<1>(key)] += mean.median_ms;
+      cost.within = combined(times, [](std::vector<double> list) { return summarise(std::move(list)).median_ms; });
+      within[std::get<1>(key)] += cost.within.median_ms;
       alone[std::get<1>(key)] += cost.alone_ms;
       any_within_ = true;
     }
@@ -156,6 +152,20 @@ class cost_book {
   const cost_table& table() const { return table_; }
 
  private:
+  /// Several timings as one: of each of their figures, what `f` makes of the list.
+  template <class F>
+  static timing combined(std::span<const timing> times, F f) {
+    timing all;
+    for (double timing::* const part :
+         {&timing::median_ms, &timing::low_ms, &timing::high_ms, &timing::sure_low_ms, &timing::sure_high_ms}) {
+      std::vector<double> list;
+      for (const timing& t : times) list.push_back(t.*part);
+      all.*part = f(std::move(list));
+    }
+    for (const timing& t : times) all.samples += t.samples;
+    return all;
+  }
+
   /// Of a structure of one node, what it takes at least: a bound for groups that contain one like it.
   void note_fastest(std::uint32_t structure) {
     if (candidates_.groups[candidates_.structures[structure].example].nodes.size() != 1) return;

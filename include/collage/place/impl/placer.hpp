@@ -18,6 +18,7 @@
 #include <collage/place/impl/cost_book.hpp>
 #include <collage/place/impl/fixed_work.hpp>
 #include <collage/place/impl/kept_costs.hpp>
+#include <collage/place/impl/neighbours.hpp>
 #include <collage/place/impl/worker_client.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/place/monitor.hpp>
@@ -71,6 +72,7 @@ class placer {
         options_(options),
         deadline_(options),
         worker_(worker_options{options.worker_timeout_s}),
+        neighbours_(backends.size()),
         packed_(std::make_shared<packed_weights>()) {
     threads_ = options.threads > 0 ? options.threads : available_threads();
     choose_backends();
@@ -100,6 +102,11 @@ class placer {
       std::map<cost_key, bool> distinct;
       for (const place_candidate& c : candidates_.list) distinct[key_of(candidates_, c)] = true;
       report_.distinct = distinct.size();
+      for (std::uint32_t from = 0; from < backends_.size(); ++from)
+        for (std::uint32_t to = 0; to < backends_.size(); ++to)
+          if (neighbours_.of(from, to) > 0)
+            report_.switches.push_back(
+                {backends_[from].name, backends_[to].name, neighbours_.of(from, to), neighbours_.kernels(from, to)});
       report_.skipped = distinct.size() - book_->table().size();
       report_.interrupted = interrupted_;
       *options_.report = std::move(report_);
@@ -110,7 +117,13 @@ class placer {
  private:
   /// What the search counts for conversions that no kernel needs and nobody makes.
   static constexpr double impossible_ms = 1e3;
+  /// How much of a step's time its neighbours are taken to add at most.
+  static constexpr double most_added = 0.9;
+  /// By how much, as a part of the time end to end, the sum of costs may be off before what a kernel takes is told apart by
+  /// whose results it reads.
+  static constexpr double most_off = 0.02;
   /// Who stands for a node that no candidate covers.
+  static constexpr std::uint32_t nobody = match_record::nothing;
   static constexpr std::uint32_t alias_mark = match_record::nothing, control_mark = match_record::nothing - 1;
 
   plan start_plan() const {
@@ -154,10 +167,7 @@ class placer {
     search_result last = first;
     if (may_be_endless(network_)) describe(made, last);
     else compare(made, last);
-    // What the store has of a slow start is replaced, also where no search asked for it again.
-    measure_all([this](std::uint32_t s) { return distrusted_.count(s) != 0 && !deadline_.is_over(); });
-    for (std::uint32_t i = 0; conversions_ && i < conversions_->candidates().list.size() && !deadline_.is_over(); ++i)
-      if (distrusted_conversions_.count(conversions_->structure_of(i)) != 0) measure_conversion(i);
+    replace_distrusted();
     for (const auto& [key, cost] : book_->table())
       ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
     if (conversions_)
@@ -530,10 +540,10 @@ class placer {
     return true;
   }
   /// What was measured before the machine turned out to be faster than it began is not comparable with what comes now: it is
-  /// forgotten, and measured again where it is needed.
-  void distrust_slow_start() {
+  /// forgotten, and measured again where it is needed. Answers whether that was found now.
+  bool distrust_slow_start() {
     (void)monitor_->slowness();
-    if (monitor_->usual_ms() * monitor_->options().calm >= trusted_ms_) return;
+    if (monitor_->usual_ms() * monitor_->options().calm >= trusted_ms_) return false;
     trusted_ms_ = monitor_->usual_ms();
     for (const std::uint32_t s : std::exchange(measured_now_, {})) {
       book_->forget(s);
@@ -544,6 +554,13 @@ class placer {
       conversions_->book().forget(s);
       distrusted_conversions_.insert(s);
     }
+    return true;
+  }
+  /// Measures again what a slow start made forgotten, so that the store and the plan have no such times.
+  void replace_distrusted() {
+    measure_all([this](std::uint32_t s) { return distrusted_.count(s) != 0 && !deadline_.is_over(); });
+    for (std::uint32_t i = 0; conversions_ && i < conversions_->candidates().list.size() && !deadline_.is_over(); ++i)
+      if (distrusted_conversions_.count(conversions_->structure_of(i)) != 0) measure_conversion(i);
   }
 
   /// The right to measure, where there is a store.
@@ -718,8 +735,11 @@ class placer {
         if (network_.at(v).producer >= 0) p.edges.emplace_back(static_cast<std::uint32_t>(network_.at(v).producer), n);
     for (const std::uint32_t v : network_.outputs())
       if (network_.at(v).producer >= 0) p.outputs.push_back(static_cast<std::uint32_t>(network_.at(v).producer));
-    const auto add = [&](std::span<const std::uint32_t> nodes, double cost, std::uint32_t index) {
-      p.candidates.push_back({search::node_set(nodes), cost, index});
+    const std::vector<std::uint32_t> runtimes = neighbours_.runtimes();
+    p.runtimes = neighbours_.any() ? 1 + *std::ranges::max_element(runtimes) : 1;
+    const auto add = [&](std::span<const std::uint32_t> nodes, double cost, std::uint32_t index,
+                         std::uint32_t runtime = 0) {
+      p.candidates.push_back({search::node_set(nodes), cost, index, runtime});
       result.who.push_back(index);
       if (index >= control_mark) return;
       std::vector<search::border>& borders = p.candidates.back().borders;
@@ -728,19 +748,22 @@ class placer {
       std::ranges::sort(borders, {}, &search::border::value);
     };
     add_values(p);
+    add_switches(p, runtimes);
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
       const place_candidate& c = candidates_.list[i];
       if (is_region(c) && (operators_alone_ || (i < hidden_.size() && hidden_[i]))) continue;
       const known_cost cost = ((*book_).*counted)(c);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !all)) continue;
       if (!can_be_converted(borders_of(i))) continue;
-      add(candidates_.groups[c.group].nodes, cost.ms, i);
+      add(candidates_.groups[c.group].nodes, cost.ms, i, runtimes[c.backend]);
     }
-    for (std::uint32_t n = 0; n < p.nodes; ++n) {
-      const std::uint32_t nodes[] = {n};
-      if (is_alias_[n]) add(nodes, 0.0, alias_mark);
-      if (is_control(network_.view(), n)) add(nodes, cost_of_owned(n), control_mark);
-    }
+    // A view is whoever's reads it, and control flow nobody's.
+    for (std::uint32_t runtime = 0; runtime < p.runtimes; ++runtime)
+      for (std::uint32_t n = 0; n < p.nodes; ++n) {
+        const std::uint32_t nodes[] = {n};
+        if (is_alias_[n]) add(nodes, 0.0, alias_mark, runtime);
+        if (is_control(network_.view(), n)) add(nodes, cost_of_owned(n), control_mark, runtime);
+      }
     return result;
   }
 
@@ -749,13 +772,7 @@ class placer {
     if (search_number_.empty()) return;
     p.layouts = static_cast<std::uint32_t>(layouts_.size());
     for (const auto& [v, number] : search_number_) {
-      search::value at;
-      if (network_.at(v).producer >= 0) at.producer = static_cast<std::uint32_t>(network_.at(v).producer);
-      for (const use& reader : network_.view().uses_of(v)) at.readers.push_back(reader.node);
-      std::ranges::sort(at.readers);
-      const auto twins = std::ranges::unique(at.readers);
-      at.readers.erase(twins.begin(), twins.end());
-      at.is_output = network_.at(v).is_output;
+      search::value at = to_search_value(v);
       for (const layout& from : layouts_)
         for (const layout& to : layouts_) {
           const auto how = from == to ? std::nullopt : conversions_->best(v, from, to);
@@ -764,6 +781,76 @@ class placer {
       p.values.push_back(std::move(at));
     }
   }
+  /// What it costs that values come from other backends. Values of which nothing else is known follow those of `add_values`.
+  void add_switches(search::problem& p, std::span<const std::uint32_t> runtimes) const {
+    if (p.runtimes == 1) return;
+    p.switch_ms.assign(std::size_t{p.runtimes} * p.runtimes, 0.0);
+    for (std::uint32_t from = 0; from < runtimes.size(); ++from)
+      for (std::uint32_t to = 0; to < runtimes.size(); ++to)
+        if (runtimes[from] != runtimes[to])
+          p.switch_ms[runtimes[from] * p.runtimes + runtimes[to]] = neighbours_.of(from, to);
+    for (std::uint32_t v = 0; v < network_.values().size(); ++v)
+      if (network_.at(v).producer >= 0 && search_number_.count(v) == 0) p.values.push_back(to_search_value(v));
+  }
+  search::value to_search_value(std::uint32_t v) const {
+    search::value at;
+    if (network_.at(v).producer >= 0) at.producer = static_cast<std::uint32_t>(network_.at(v).producer);
+    for (const use& reader : network_.view().uses_of(v)) at.readers.push_back(reader.node);
+    std::ranges::sort(at.readers);
+    const auto twins = std::ranges::unique(at.readers);
+    at.readers.erase(twins.begin(), twins.end());
+    at.is_output = network_.at(v).is_output;
+    return at;
+  }
+
+  /// For each group of a placement that is no view: who wrote the values that it is the first of its backend to read, as far
+  /// as that is another backend.
+  std::vector<std::vector<std::uint32_t>> other_writers(const placement& p) const {
+    std::vector<std::uint32_t> writer(network_.values().size(), nobody), root(network_.values().size());
+    for (std::uint32_t v = 0; v < root.size(); ++v) root[v] = v;
+    std::set<std::pair<std::uint32_t, std::uint32_t>> read;  // value and reader's backend
+    std::vector<std::vector<std::uint32_t>> list;
+    for (const plan_group& g : p.groups) {
+      if (g.backend == alias_backend) {
+        const std::uint32_t seen = network_.view().inputs_of(g.nodes.back())[0];
+        const std::uint32_t view = network_.view().output_of(g.nodes.back());
+        writer[view] = writer[seen];
+        root[view] = root[seen];
+        continue;
+      }
+      std::vector<std::uint32_t>& from = list.emplace_back();
+      const std::uint32_t self = backend_number(g.backend);
+      for (const std::uint32_t n : g.nodes)
+        for (const std::uint32_t v : network_.view().inputs_of(n))
+          if (writer[v] != nobody && self != nobody && writer[v] != self && read.emplace(root[v], self).second)
+            from.push_back(writer[v]);
+      for (const std::uint32_t n : g.nodes)
+        for (std::uint32_t i = 0; i < network_.node(n).outputs; ++i) writer[network_.view().output_of(n, i)] = self;
+    }
+    return list;
+  }
+  /// `nobody` for control flow.
+  std::uint32_t backend_number(const std::string& name) const {
+    for (std::uint32_t b = 0; b < backends_.size(); ++b)
+      if (name == backends_[b].name) return b;
+    return nobody;
+  }
+  /// Adds to the costs of a placement's groups what it takes that values come from other backends. Answers the sum.
+  double add_switches(placement& p) const {
+    if (!neighbours_.any()) return 0;
+    const auto writers = other_writers(p);
+    double sum = 0;
+    std::size_t at = 0;
+    for (plan_group& g : p.groups) {
+      if (g.backend == alias_backend) continue;
+      for (const std::uint32_t from : writers[at]) g.switch_ms += neighbours_.of(from, backend_number(g.backend));
+      for (double* part : {&g.cost_ms, &g.low_ms, &g.high_ms}) *part += g.switch_ms;
+      sum += g.switch_ms;
+      ++at;
+    }
+    return sum;
+  }
+
   /// The conversions of what a search found, and which candidate each is.
   std::vector<std::pair<needed_conversion, std::optional<std::uint32_t>>> conversions_of(
       const search_result& from) const {
@@ -891,6 +978,7 @@ class placer {
       }
     order_groups(result);
     (void)add_conversions(result);
+    (void)add_switches(result);  // which the search has counted
     return result;
   }
 
@@ -1117,7 +1205,7 @@ class placer {
         now.best_ms = best_ms_;
         options_.progress(now);
       }
-      arena.run(how, [this] { return deadline_.is_over(); });
+      run_rounds(arena, how);
     };
     run(options_.compare_s, "the plan with every single backend, end to end");
     constexpr int most_searches = 4;
@@ -1134,6 +1222,17 @@ class placer {
     }
     const std::optional<std::size_t> operators = search_regions(arena, incumbent);
     decide(made, arena, incumbent, singles, previous, operators, last);
+  }
+
+  /// Rounds of whole runs. Where the machine turns out to be faster than it began, all that was timed is timed again.
+  void run_rounds(end_to_end& arena, const comparison_options& how) {
+    const auto is_over = [this] { return deadline_.is_over(); };
+    arena.run(how, is_over);
+    while (!is_over() && distrust_slow_start()) {
+      replace_distrusted();
+      arena.forget_rounds();
+      arena.run(how, is_over);
+    }
   }
 
   /// The candidate for a region of a backend that takes regions, made where there is none yet; nothing where it does not take
@@ -1195,7 +1294,7 @@ class placer {
         operators_alone_ = false;
         comparison_options how;
         how.seconds = std::min(options_.compare_s / 2, std::max(0.0, deadline_.left_s()));
-        arena.run(how, [this] { return deadline_.is_over(); });
+        run_rounds(arena, how);
         incumbent = fastest_of(arena, incumbent);
       }
       before_regions_ = incumbent;
@@ -1241,7 +1340,7 @@ class placer {
         comparison_options how;
         how.seconds = options_.compare_s / 3;
         how.least_rounds = 3;
-        arena.run(how, [this] { return deadline_.is_over(); });
+        run_rounds(arena, how);
         // Against who was the fastest, and so ran in every round.
         for (const auto& [i, ran] : joined) {
           const paired_ratio r = arena.ratio(ran, incumbent);
@@ -1300,10 +1399,14 @@ class placer {
     std::erase_if(p.groups, [&](const plan_group& g) { return replaced[g.nodes.front()]; });
     p.groups.insert(p.groups.end(), made.begin(), made.end());
     p.cost_ms = 0;
-    for (const plan_group& g : p.groups) p.cost_ms += g.cost_ms;
+    for (plan_group& g : p.groups) {
+      for (double* part : {&g.cost_ms, &g.low_ms, &g.high_ms}) *part -= g.switch_ms;
+      g.switch_ms = 0;
+      p.cost_ms += g.cost_ms;
+    }
     order_groups(p);
     if (!measure_conversions_of(p)) return {};
-    p.cost_ms += add_conversions(p);
+    p.cost_ms += add_conversions(p) + add_switches(p);
     try {
       return arena.add(p);
     } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
@@ -1311,10 +1414,22 @@ class placer {
     }
   }
 
-  /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`.
+  /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`; what their neighbours add only
+  /// where the sum of costs is off without.
   void learn(const end_to_end& arena, std::size_t incumbent) {
-    book_->learn_anew();
-    for (std::size_t i = 0; i < arena.size(); ++i) book_->learn(candidates_in(arena.which(i)), arena.steps_of(i));
+    learn_kernels(arena);
+    const double took = arena.time_of(incumbent).median_ms;
+    if (!neighbours_count_ && took > 0 && std::abs(refreshed(arena.which(incumbent)).cost_ms / took - 1) > most_off)
+      neighbours_count_ = true;
+    if (neighbours_count_) {
+      std::vector<observed_step> all;
+      for (std::size_t i = 0; i < arena.size(); ++i) {
+        const std::vector<observed_step> steps = observed(arena, i);
+        all.insert(all.end(), steps.begin(), steps.end());
+      }
+      neighbours_.learn(all);
+      learn_kernels(arena);
+    }
     book_->favour(candidates_in(arena.which(incumbent)));
     if (!conversions_) return;
     conversions_->book().learn_anew();
@@ -1323,6 +1438,39 @@ class placer {
       for (const std::size_t c : arena.conversions_in(i))
         who.push_back(conversions_->find(arena.which(i).conversions[c]));
       conversions_->book().learn(who, arena.conversion_steps_of(i));
+    }
+  }
+
+  /// The steps of a placement's runs whose kernels are candidates.
+  std::vector<observed_step> observed(const end_to_end& arena, std::size_t i) const {
+    std::vector<observed_step> list;
+    const auto who = candidates_in(arena.which(i));
+    const auto writers = other_writers(arena.which(i));
+    const std::vector<timing> steps = arena.steps_of(i);
+    for (std::size_t s = 0; s < who.size(); ++s)
+      if (who[s] && steps[s].samples != 0)
+        list.push_back({key_of(candidates_, candidates_.list[*who[s]]), steps[s].median_ms, writers[s]});
+    return list;
+  }
+  /// What steps took, without what their neighbours add.
+  void learn_kernels(const end_to_end& arena) {
+    book_->learn_anew();
+    for (std::size_t i = 0; i < arena.size(); ++i) {
+      std::vector<timing> steps = arena.steps_of(i);
+      if (neighbours_.any()) {
+        const auto who = candidates_in(arena.which(i));
+        const auto writers = other_writers(arena.which(i));
+        for (std::size_t s = 0; s < who.size(); ++s) {
+          if (!who[s]) continue;
+          const double added =
+              neighbours_.of({key_of(candidates_, candidates_.list[*who[s]]), steps[s].median_ms, writers[s]});
+          const double left = 1 - std::min(added / steps[s].median_ms, most_added);
+          for (double* part : {&steps[s].median_ms, &steps[s].low_ms, &steps[s].high_ms, &steps[s].sure_low_ms,
+                               &steps[s].sure_high_ms})
+            *part *= left;
+        }
+      }
+      book_->learn(candidates_in(arena.which(i)), steps);
     }
   }
 
@@ -1374,7 +1522,7 @@ class placer {
   }
 
   /// The fastest, after as many rounds as it takes to be sure: of what joined late there are few yet.
-  std::size_t surely_fastest_of(end_to_end& arena, std::size_t first) const {
+  std::size_t surely_fastest_of(end_to_end& arena, std::size_t first) {
     comparison_options how;
     how.seconds = options_.compare_s / 2;
     constexpr std::size_t enough = 15;
@@ -1383,7 +1531,7 @@ class placer {
       const std::size_t ran = arena.time_of(fastest).samples;
       if (ran >= enough) break;
       how.most_rounds = enough - ran;
-      arena.run(how, [this] { return deadline_.is_over(); });
+      run_rounds(arena, how);
       fastest = fastest_of(arena, fastest);
     }
     return fastest;
@@ -1444,6 +1592,7 @@ class placer {
       }
       result.cost_ms += g.cost_ms;
     }
+    result.cost_ms += add_switches(result);
     for (plan_conversion& c : result.conversions) {
       const auto candidate = conversions_ ? conversions_->find(c) : std::nullopt;
       if (candidate && conversions_->is_measured(*candidate)) c.cost_ms = conversions_->cost_of(*candidate);
@@ -1542,6 +1691,7 @@ class placer {
   std::optional<drift_monitor> monitor_;
   std::optional<kept_costs> kept_;
   worker_client worker_;
+  neighbour_costs neighbours_;
   std::shared_ptr<packed_weights> packed_;
   std::vector<std::uint32_t> measured_now_;   // structures
   std::set<std::uint32_t> distrusted_;        // structures whose costs in the store are from a slow start
@@ -1551,6 +1701,7 @@ class placer {
   std::size_t measured_structures_ = 0;
   double measuring_ms_ = 0, best_ms_ = 0;
   bool interrupted_ = false, has_turn_ = false;
+  bool neighbours_count_ = false;    // costs depend on whose results a kernel reads
   std::uint32_t first_dynamic_ = 0;  // of the candidates: those from here on were added by the search over regions
   std::optional<std::size_t> before_regions_;  // the fastest before divisions were tried
   std::vector<bool> hidden_;                   // by candidate: the search leaves it out
