@@ -37,7 +37,7 @@ class CommandLine(Case):
         for text in ("-1", "x", "18446744073709551616"):
             self.refused("bench", BERT, "--seed", text, saying="is not a whole number")
         self.refused("bench", BERT, "--place", "luck", saying="luck")
-        for text in ("-1", "x", "nan", "1e9"):
+        for text in ("-1", "x", "nan", "1e9", "s", "1h", "2 s", "61min"):
             self.refused("bench", BERT, "--seconds", text, saying="is not a number of seconds")
 
     def test_rules(self):

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace program {
@@ -48,11 +49,17 @@ CLI::Validator whole_number(Int least, Int most) {
       "");
 }
 
-std::string check_seconds(const std::string& text) {
+/// Makes "90", "90s" and "1.5min" seconds.
+std::string read_seconds(std::string& text) {
   double number = 0;
-  const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (end.ec == std::errc() && end.ptr == text.data() + text.size() && number >= 0 && number <= 3600) return {};
-  return "'" + text + "' is not a number of seconds from 0 to 3600";
+  const char* const last = text.data() + text.size();
+  const auto end = std::from_chars(text.data(), last, number);
+  const std::string_view unit(end.ptr, static_cast<std::size_t>(last - end.ptr));
+  if (unit == "min") number *= 60;
+  if (end.ec != std::errc() || (!unit.empty() && unit != "s" && unit != "min") || !(number >= 0 && number <= 3600))
+    return "'" + text + "' is not a number of seconds from 0 to 3600, as 90, 90s or 1.5min";
+  text = std::to_string(number);
+  return {};
 }
 
 /// "a,b" as names. CLI11's own lists would also swallow the word after the option.
@@ -119,10 +126,10 @@ class command {
         ->allow_extra_args(false);
     app_->add_option("--budget", given_.budget_s, "Seconds for placing; then the best so far is taken")
         ->option_text("S")
-        ->check(check_seconds);
+        ->transform(CLI::Validator(read_seconds, ""));
     app_->add_option("--regions", given_.regions_s, "Seconds for the search over regions; 30 if not given, 0 for none")
         ->option_text("S")
-        ->check(check_seconds);
+        ->transform(CLI::Validator(read_seconds, ""));
     app_->add_flag("--complete", given_.complete, "Measure every kernel, not only those that can be part of the best");
     app_->add_flag("--recheck", given_.recheck, "Compare end to end again what the store has compared before");
     app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
@@ -273,7 +280,7 @@ command_line parse(int argc, char** argv) {
       .plan()
       ->add_option("--seconds", given.seconds, "For about how long; 10 if not given")
       ->option_text("S")
-      ->check(check_seconds);
+      ->transform(CLI::Validator(read_seconds, ""));
   commands.back().placing().output();
   add("explain", explain, "Say which backend runs what, how long it takes, and what else could",
       "Example:\n  collage explain zoo:resnext50-paper --plan resnext.json | less")
