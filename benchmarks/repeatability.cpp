@@ -258,7 +258,7 @@ struct single_figure {
 struct network_figures {
   std::string name;
   std::size_t plans = 0, distinct = 0;
-  double least_ms = 0, most_ms = 0, spread = 0, paired_spread = 0;
+  double least_ms = 0, most_ms = 0, spread = 0, paired_spread = 0, twin_spread = 0;
   std::size_t regions = 0, tied_regions = 0;
   double equal = 1, same = 1, least_same = 1;  // portions of groups, over the plans but the first
   std::vector<single_figure> singles;
@@ -353,6 +353,8 @@ void compare_times(const c::graph& network, const std::vector<c::plan>& plans, c
   std::vector<std::size_t> number;
   for (const c::plan& p : plans) number.push_back(arena.add(p.chosen));
   out.distinct = arena.size();
+  std::vector<std::size_t> twins{number[0]};
+  for (int i = 0; i < 4; ++i) twins.push_back(arena.add(plans[0].chosen, false, true));
   std::vector<std::pair<std::string, std::size_t>> singles;
   for (const c::placement& s : plans[0].singles) singles.emplace_back(s.name, arena.add(s));
   c::comparison_options how;
@@ -367,6 +369,9 @@ void compare_times(const c::graph& network, const std::vector<c::plan>& plans, c
     medians.push_back(arena.time_of(n).median_ms);
     ratios.push_back(arena.ratio(n, number[0]).median);
   }
+  std::vector<double> of_twins;
+  for (const std::size_t n : twins) of_twins.push_back(arena.ratio(n, number[0]).median);
+  out.twin_spread = *std::ranges::max_element(of_twins) / *std::ranges::min_element(of_twins) - 1;
   out.least_ms = *std::ranges::min_element(medians);
   out.most_ms = *std::ranges::max_element(medians);
   out.spread = out.most_ms / out.least_ms - 1;
@@ -406,13 +411,15 @@ void print_tables(const std::vector<network_figures>& all, const settings& given
               given.threads == 1 ? "" : "s", c::processor_name().c_str(), given.runs);
   if (!given.only_predictions) {
     std::printf(
-        "\n| network | plans, distinct | medians ms | apart | paired | groups equal | equal or tied | least | regions "
-        "tied | calm |\n|---|---|---|---|---|---|---|---|---|---|\n");
+        "\n| network | plans, distinct | medians ms | apart | paired | twins | groups equal | equal or tied | least | "
+        "regions tied | calm |\n|---|---|---|---|---|---|---|---|---|---|---|\n");
     for (const network_figures& n : all)
       std::printf(
-          "| %s | %zu, %zu | %.3f to %.3f | %.2f %% | %.2f %% | %.1f %% | %.1f %% | %.1f %% | %zu of %zu | %s |\n",
+          "| %s | %zu, %zu | %.3f to %.3f | %.2f %% | %.2f %% | %.2f %% | %.1f %% | %.1f %% | %.1f %% | %zu of %zu | "
+          "%s |\n",
           n.name.c_str(), n.plans, n.distinct, n.least_ms, n.most_ms, 100 * n.spread, 100 * n.paired_spread,
-          100 * n.equal, 100 * n.same, 100 * n.least_same, n.tied_regions, n.regions, n.is_calm ? "yes" : "no");
+          100 * n.twin_spread, 100 * n.equal, 100 * n.same, 100 * n.least_same, n.tied_regions, n.regions,
+          n.is_calm ? "yes" : "no");
     std::printf(
         "\n| network | single backend | ms | to the plans, median | least | least lower end |\n"
         "|---|---|---|---|---|---|\n");
@@ -451,6 +458,7 @@ c::json to_json(const network_figures& n, bool only_predictions) {
   out["most_ms"] = c::rounded(n.most_ms);
   out["spread"] = c::rounded(n.spread);
   out["paired_spread"] = c::rounded(n.paired_spread);
+  out["twin_spread"] = c::rounded(n.twin_spread);
   out["groups_equal"] = c::rounded(n.equal);
   out["groups_equal_or_tied"] = c::rounded(n.same);
   out["least_equal_or_tied"] = c::rounded(n.least_same);

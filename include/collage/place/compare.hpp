@@ -63,9 +63,10 @@ class end_to_end {
   }
 
   /// Answers the placement's number; those with identical steps share one. Of those that stay, the fastest goes on running
-  /// when it is only somewhat slower than others, so that these can be compared with it.
-  std::size_t add(const placement& p, bool stays = false) {
-    for (std::size_t i = 0; i < runners_.size(); ++i)
+  /// when it is only somewhat slower than others, so that these can be compared with it. One that is a `twin` runs beside another
+  /// with identical steps, which shows how far such times are apart.
+  std::size_t add(const placement& p, bool stays = false, bool twin = false) {
+    for (std::size_t i = 0; i < runners_.size() && !twin; ++i)
       if (same_steps(*runners_[i]->which, p)) {
         runners_[i]->stays = runners_[i]->stays || stays;
         return i;
