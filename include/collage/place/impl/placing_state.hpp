@@ -16,8 +16,9 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// Read by all parts of placing. Who writes: `region_candidates` adds candidates, `cost_measurer` costs measured alone, and
-/// `run_learner` what whole runs showed.
+/// Read by all parts of placing. Who writes: `region_candidates` adds candidates and forbids what has no kernel,
+/// `cost_measurer` adds costs measured alone, `run_learner` what whole runs showed, and `placer` the plans of sub-graphs and,
+/// where nothing is measured, what can be built.
 struct placing_state {
   explicit placing_state(const place_task& given) : placing_state(given, find_allowed_candidates(given)) {}
   placing_state(const placing_state&) = delete;
