@@ -85,6 +85,7 @@ c::plan example(const c::graph& g) {
                       0.25,
                       0.75,
                       0.375,
+                      0.0625,
                       {},
                       0.125,
                       "two conv, two relu",
@@ -134,6 +135,7 @@ void expect_equal(const c::placement& a, const c::placement& b) {
     EXPECT_EQ(x.low_ms, y.low_ms);
     EXPECT_EQ(x.high_ms, y.high_ms);
     EXPECT_EQ(x.alone_ms, y.alone_ms);
+    EXPECT_EQ(x.switch_ms, y.switch_ms);
     EXPECT_EQ(x.switch_ms, y.switch_ms);
     EXPECT_EQ(x.regret_ms, y.regret_ms);
     EXPECT_EQ(x.instead, y.instead);
@@ -235,8 +237,8 @@ TEST_F(plan_file, refuses_files_that_are_no_plans) {
   refused("{\"format\": 3}", "is not a plan");
   refused("{\"format\": \"collage plan\"}", "version is missing");
   refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 6");
-  refused("{\"format\": \"collage plan\", \"version\": 5, \"version\": 5}", "has an object with two members version");
-  refused("{\"format\": \"collage plan\", \"version\": 5, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
+  refused("{\"format\": \"collage plan\", \"version\": 6, \"version\": 6}", "has an object with two members version");
+  refused("{\"format\": \"collage plan\", \"version\": 6, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
   refused("{\"format\": \"collage plan\", \"version\": \"1\"}", "version is not a whole number");
 }
 

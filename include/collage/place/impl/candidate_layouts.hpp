@@ -1,0 +1,121 @@
+// In which layouts candidates read and write, and what would make them fit each other.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/impl/candidate_index.hpp>
+#include <collage/place/impl/conversions.hpp>
+#include <collage/place/impl/place_task.hpp>
+#include <collage/run/layouts.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// A conversion, and which candidate of `candidate_layouts::conversions` is to make it; nothing where nobody can.
+using served_conversion = std::pair<needed_conversion, std::optional<std::uint32_t>>;
+
+class candidate_layouts {
+ public:
+  /// Leaves out of `candidates` what nobody can make plain, with a refusal for each. `may_convert` goes by backend.
+  candidate_layouts(const place_task& task, const std::vector<bool>& may_convert, place_candidates& candidates)
+      : network_(task.network) {
+    std::map<std::uint32_t, std::vector<layout>> met;
+    const auto add = [](std::vector<layout>& list, const layout& order) {
+      if (std::ranges::find(list, order) == list.end()) list.push_back(order);
+    };
+    for (const place_candidate& c : candidates.list) {
+      const value_layouts borders = layouts_of(network_, task.backends, c);
+      for (const auto& [v, order] : borders.list()) add(met[v], order);
+    }
+    if (met.empty()) return;
+    conversions_.emplace(network_, task.backends, may_convert, met, task.threads);
+    const auto fits = [&](const place_candidate& c) {
+      const value_layouts borders = layouts_of(network_, task.backends, c);
+      for (const auto& [v, order] : borders.list())
+        if (network_.at(v).role == value_role::constant || !can_be_converted(v, order)) return false;
+      for (const auto& [v, order] : borders.list()) add(met_[v], order);
+      return true;
+    };
+    const std::size_t before = candidates.list.size();
+    std::erase_if(candidates.list, [&](const place_candidate& c) {
+      if (fits(c)) return false;
+      candidates.refusals.push_back({task.backends[c.backend].name, pattern_name(task.backends, c.backend, c.pattern),
+                                     network_.node_name(c.root),
+                                     "nobody converts the layouts that it reads or writes"});
+      return true;
+    });
+    if (candidates.list.size() != before) renumber_structures(candidates);
+    for (const place_candidate& c : candidates.list) borders_.push_back(layouts_of(network_, task.backends, c));
+    for (const auto& [v, list] : met_) {
+      numbers_.emplace(v, static_cast<std::uint32_t>(numbers_.size()));
+      for (const layout& order : list) add(layouts_, order);
+    }
+  }
+
+  /// Nothing where all that candidates read and write is plain.
+  std::optional<conversion_book>& conversions() { return conversions_; }
+  const std::optional<conversion_book>& conversions() const { return conversions_; }
+
+  /// What each candidate reads and writes otherwise than plain.
+  const value_layouts& borders_of(std::uint32_t candidate) const {
+    static const value_layouts nothing;  // regions, which are added later, read and write plain values
+    return candidate < borders_.size() ? borders_[candidate] : nothing;
+  }
+  /// Whether whoever else reads or writes these values can be served.
+  bool can_be_converted(const value_layouts& borders) const {
+    return std::ranges::all_of(borders.list(),
+                               [&](const auto& border) { return can_be_converted(border.first, border.second); });
+  }
+
+  /// The layouts that the search counts with, by their numbers.
+  const std::vector<layout>& list() const { return layouts_; }
+  std::size_t number_of(const layout& order) const {
+    return static_cast<std::size_t>(std::ranges::find(layouts_, order) - layouts_.begin());
+  }
+  /// The values that may lie otherwise than plain, with their numbers in the search.
+  const std::map<std::uint32_t, std::uint32_t>& numbers() const { return numbers_; }
+
+  /// The conversions that groups of these nodes need between them; `borders` as for conversions_between.
+  std::vector<served_conversion> conversions_between_groups(const std::vector<std::vector<std::uint32_t>>& nodes,
+                                                            const std::vector<const value_layouts*>& borders) const {
+    std::vector<served_conversion> list;
+    if (!conversions_) return list;
+    for (const needed_conversion& c : conversions_between(network_, nodes, borders))
+      list.emplace_back(c, conversions_->best(c.value, c.from, c.to));
+    return list;
+  }
+
+ private:
+  /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it.
+  bool can_be_converted(std::uint32_t value, const layout& order) const {
+    const auto is_there = [&](const layout& from, const layout& to) {
+      return conversions_->best(value, from, to).has_value();
+    };
+    if (!is_there(plain, order) || !is_there(order, plain)) return false;
+    const auto others = met_.find(value);
+    return others == met_.end() || std::ranges::all_of(others->second, [&](const layout& other) {
+             return other == order || (is_there(other, order) && is_there(order, other));
+           });
+  }
+
+  const graph& network_;
+  std::optional<conversion_book> conversions_;
+  std::map<std::uint32_t, std::vector<layout>> met_;  // values that may lie otherwise than plain, and how
+  std::vector<layout> layouts_{plain};                // those of the search, by number
+  std::vector<value_layouts> borders_;                // by candidate
+  std::map<std::uint32_t, std::uint32_t> numbers_;    // of values in the search
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

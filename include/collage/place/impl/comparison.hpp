@@ -1,0 +1,198 @@
+// The comparison end to end: placements run, show what their kernels take within the network, and the search goes on with that
+// until it finds nothing that has not run. The fastest is handed out.
+#pragma once
+
+#include <algorithm>
+#include <collage/error.hpp>
+#include <collage/measure/statistics.hpp>
+#include <collage/place.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/place/impl/cost_measurer.hpp>
+#include <collage/place/impl/placement_search.hpp>
+#include <collage/place/impl/placement_writer.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/impl/progress.hpp>
+#include <collage/place/impl/region_candidates.hpp>
+#include <collage/place/impl/region_trials.hpp>
+#include <collage/place/impl/run_learner.hpp>
+#include <collage/place/impl/search_view.hpp>
+#include <collage/place/impl/whole_runs.hpp>
+#include <collage/run/plan.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+class comparison {
+ public:
+  comparison(placing_state& known, region_candidates& regions, search_view& view, cost_measurer& measurer,
+             placement_search& search, const progress& listener)
+      : known_(known),
+        regions_(regions),
+        view_(view),
+        measurer_(measurer),
+        search_(search),
+        progress_(listener),
+        writer_(known),
+        learner_(known),
+        runs_(known.task, measurer),
+        trials_(known, regions, measurer, runs_) {}
+
+  /// Compares a plan's placement and its single backends, and makes it the fastest of all that ran. Answers the last search.
+  search_result run(plan& made) {
+    end_to_end& arena = runs_.arena();
+    runs_.set_incumbent(arena.add(made.chosen));
+    for (const placement& s : made.singles) singles_.push_back(arena.add(s, true));
+    const place_options& options = known_.task.options;
+    if (options.previous != nullptr) previous_ = add_previous(*options.previous);
+    run_for(options.compare_s, "the plan with every single backend, end to end");
+    constexpr int most_searches = 4;
+    for (int turn = 0; turn < most_searches && !known_.task.until.is_over(); ++turn) {
+      runs_.find_fastest();
+      learner_.learn(arena, runs_.incumbent());
+      const search_result last = search_.best();
+      // What would gain less than runs can tell is not run.
+      constexpr double telling = 0.995;
+      if (last.found.cost_ms > telling * writer_.refreshed(arena.which(runs_.incumbent())).cost_ms) break;
+      const std::size_t before = arena.size();
+      if (arena.add(writer_.write("plan", last)) < before) break;
+      run_for(options.compare_s / 2, "a placement that counts what kernels take within the network");
+    }
+    trials_.run(search_);
+    return decide(made);
+  }
+
+  /// What the search over regions did.
+  const region_report& regions() const { return report_; }
+
+ private:
+  void run_for(double seconds, const std::string& what) {
+    how_.seconds = std::min(seconds, std::max(0.0, known_.task.until.left_s()));
+    place_progress now;
+    now.stage = "comparing";
+    now.what = what;
+    now.remaining = 1;
+    now.remaining_s = how_.seconds;
+    progress_.tell(std::move(now));
+    runs_.run(how_);
+  }
+
+  /// Adds the previous plan to the runs; nothing where it cannot be built any more.
+  std::optional<std::size_t> add_previous(const plan& previous) {
+    if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen)) return {};
+    // Its kernels are to have costs, too.
+    regions_.add_those_of(previous.chosen);
+    (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });
+    for (const auto& who : known_.candidates.in(previous.chosen))
+      if (who && known_.costs.find(known_.candidates[*who]) == nullptr)
+        measurer_.measure(known_.candidates.structure_of(*who));
+    try {
+      return runs_.arena().add(previous.chosen);
+    } catch (const error&) { return {}; }
+  }
+
+  /// Whether all that a placement runs is on backends that may be used now.
+  bool is_over_our_backends(const placement& p) const {
+    const auto is_ours = [this](const std::string& name) {
+      for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b)
+        if (name == known_.task.backends[b].name) return bool{known_.task.use[b]};
+      return name == alias_backend || name == control_backend;
+    };
+    return std::ranges::all_of(p.groups,
+                               [&](const plan_group& g) {
+                                 return is_ours(g.backend) && std::ranges::all_of(g.bodies, [&](const placement& body) {
+                                          return is_over_our_backends(body);
+                                        });
+                               }) &&
+           std::ranges::all_of(p.conversions, [&](const plan_conversion& c) { return is_ours(c.backend); });
+  }
+
+  /// Makes the plan the fastest of what ran, with costs, runners-up and the certificate as they are known now.
+  search_result decide(plan& made) {
+    end_to_end& arena = runs_.arena();
+    runs_.surely_find_fastest();
+    const std::size_t winner = runs_.incumbent();
+    report_ = trials_.report();
+    if (trials_.before() && winner != *trials_.before())
+      if (const paired_ratio r = arena.ratio(winner, *trials_.before()); r.rounds != 0) report_.ratio = r.median;
+    hide_regions_that_lost();
+    learner_.learn(arena, winner);
+    search_result last = search_.best();
+    placement found = writer_.write("plan", last);
+    std::vector<placement> ran;
+    for (std::size_t i = 0; i < arena.size(); ++i) ran.push_back(writer_.refreshed(arena.which(i)));
+    for (std::size_t s = 0; s < singles_.size(); ++s) {
+      placement& single = made.singles[s];
+      single.groups = ran[singles_[s]].groups;
+      single.conversions = ran[singles_[s]].conversions;
+      single.cost_ms = ran[singles_[s]].cost_ms;
+    }
+    if (same_steps(found, arena.which(winner))) {
+      made.origin = "search";
+      made.chosen = std::move(found);
+    } else {
+      made.origin = origin_of(winner, made);
+      made.chosen = ran[winner];
+      made.chosen.name = "plan";
+      made.chosen.borrowed.clear();
+    }
+    list_runs(made);
+    return last;
+  }
+  /// Of the regions that were tried, the last searches look at those that still run.
+  void hide_regions_that_lost() {
+    const end_to_end& arena = runs_.arena();
+    std::vector<bool> runs(known_.candidates.size(), false);
+    for (std::size_t r = 0; r < arena.size(); ++r)
+      if (arena.can_run(r) || r == runs_.incumbent())
+        for (const auto& who : known_.candidates.in(arena.which(r)))
+          if (who) runs[*who] = true;
+    view_.hide_regions(regions_.first_tried(), runs);
+  }
+  /// Who the winner was, where it is not what the search finds.
+  std::string origin_of(std::size_t winner, const plan& made) const {
+    const auto single = std::find(singles_.begin(), singles_.end(), winner);
+    if (single != singles_.end()) return made.singles[static_cast<std::size_t>(single - singles_.begin())].name;
+    if (previous_ == winner) return previous_run;
+    if (trials_.operators() == winner) return operators_run;
+    return runs_.arena().which(winner).name == regions_run ? regions_run : "search";
+  }
+  void list_runs(plan& made) const {
+    const end_to_end& arena = runs_.arena();
+    const std::size_t winner = runs_.incumbent();
+    const auto add = [&](std::size_t i, const std::string& name) {
+      made.runs.push_back(run_of(arena, i, winner, name));
+    };
+    made.runs.clear();
+    add(winner, "plan");
+    for (std::size_t i = 0; i < singles_.size(); ++i) add(singles_[i], made.singles[i].name);
+    if (trials_.operators()) add(*trials_.operators(), operators_run);
+    if (previous_) add(*previous_, previous_run);
+  }
+
+  placing_state& known_;
+  region_candidates& regions_;
+  search_view& view_;
+  cost_measurer& measurer_;
+  placement_search& search_;
+  const progress& progress_;
+  placement_writer writer_;
+  run_learner learner_;
+  whole_runs runs_;
+  region_trials trials_;
+  comparison_options how_;
+  std::vector<std::size_t> singles_;  // their numbers among the runs
+  std::optional<std::size_t> previous_;
+  region_report report_;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

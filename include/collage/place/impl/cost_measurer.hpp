@@ -1,0 +1,263 @@
+// Learns what candidates cost alone: from the store, or by measuring, and again where the machine was slow at first.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <collage/measure/drift.hpp>
+#include <collage/measure/store.hpp>
+#include <collage/measure/time_source.hpp>
+#include <collage/place.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/impl/conversions.hpp>
+#include <collage/place/impl/cost_book.hpp>
+#include <collage/place/impl/fixed_work.hpp>
+#include <collage/place/impl/kept_costs.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/impl/progress.hpp>
+#include <collage/place/impl/worker_client.hpp>
+#include <collage/place/measuring.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+class cost_measurer {
+ public:
+  /// Opens the store where there is to be one. Errors: as of cost_store.
+  cost_measurer(placing_state& known, const progress& listener)
+      : task_(known.task),
+        progress_(listener),
+        kernels_{known.task.network, known.candidates.all(), known.costs},
+        worker_(worker_options{known.task.options.worker_timeout_s}) {
+    const place_options& options = task_.options;
+    if (!options.store.empty()) keep(kernels_, task_.use, options.regions_s > 0);
+    if (known.layouts.conversions()) {
+      conversion_book& c = *known.layouts.conversions();
+      conversions_.emplace(cost_ledger{c.network(), c.candidates(), c.book()});
+      if (!options.store.empty()) keep(*conversions_, task_.use, false);
+    }
+    drift_options drift = options.drift;
+    if (kernels_.kept && drift.usual_ms <= 0) drift.usual_ms = kernels_.kept->usual_ms();
+    monitor_.emplace(fixed_work(task_.threads), drift, options.time);
+    trusted_ms_ = monitor_->usual_ms();
+  }
+  cost_measurer(const cost_measurer&) = delete;
+  cost_measurer& operator=(const cost_measurer&) = delete;
+
+  // ---- Kernels ----
+
+  /// Learns the costs of a structure: from the store, or by measuring, which one process at a time does with a store.
+  void measure(std::uint32_t structure) {
+    const double start = now_ms();
+    learn(kernels_, structure);
+    ++structures_;
+    took_ms_ += now_ms() - start;
+  }
+  /// Measures the structures that are wanted, until all of them are: a slow start may make it forget some.
+  template <class Wanted>
+  void measure_all(Wanted wanted) {
+    for (bool again = true; again;) {
+      again = false;
+      for (std::uint32_t s = 0; s < kernels_.candidates.structures.size(); ++s) {
+        if (!wanted(s) || kernels_.book.is_measured(s)) continue;
+        measure(s);
+        again = true;
+      }
+    }
+  }
+  /// Whether a candidate has a kernel that can be used, measured where that is not known yet.
+  bool has_kernel(std::uint32_t candidate) {
+    const std::uint32_t structure = kernels_.structure_of(candidate);
+    if (!kernels_.book.is_measured(structure)) measure(structure);
+    return is_usable(kernels_, candidate);
+  }
+  /// The same by what is known and what is in the store.
+  bool is_known_to_have_kernel(std::uint32_t candidate) {
+    recall(kernels_, kernels_.structure_of(candidate));
+    return is_usable(kernels_, candidate);
+  }
+
+  // ---- Conversions ----
+
+  void measure_conversion(std::uint32_t candidate) {
+    const std::uint32_t structure = conversions_->structure_of(candidate);
+    if (!conversions_->book.is_measured(structure)) learn(*conversions_, structure);
+  }
+  /// Measures what is not known yet of the conversions that `needed` answers, which may be others once that is known. Answers
+  /// whether all of them can be made.
+  template <class Needed>
+  bool measure_conversions(Needed needed) {
+    for (bool again = true; again;) {
+      again = false;
+      for (const auto& [conversion, candidate] : needed()) {
+        if (!candidate) return false;
+        if (conversions_->book.find(conversions_->candidates.list[*candidate]) != nullptr) continue;
+        measure_conversion(*candidate);
+        again = true;
+      }
+    }
+    return true;
+  }
+  bool is_known_to_convert(std::uint32_t candidate) {
+    recall(*conversions_, conversions_->structure_of(candidate));
+    return is_usable(*conversions_, candidate);
+  }
+
+  // ---- Slow starts ----
+
+  /// What was measured before the machine turned out to be faster than it began is not comparable with what comes now: it is
+  /// forgotten, and measured again where it is needed. Answers whether that was found now.
+  bool distrust_slow_start() {
+    (void)monitor_->slowness();
+    if (monitor_->usual_ms() * monitor_->options().calm >= trusted_ms_) return false;
+    trusted_ms_ = monitor_->usual_ms();
+    structures_ -= kernels_.measured_now.size();
+    kernels_.distrust();
+    if (conversions_) conversions_->distrust();
+    return true;
+  }
+  /// Measures again what a slow start made forgotten, so that the store and the plan have no such times.
+  void replace_distrusted() {
+    measure_all([this](std::uint32_t s) { return kernels_.distrusted.count(s) != 0 && !task_.until.is_over(); });
+    for (std::uint32_t i = 0; conversions_ && i < conversions_->candidates.list.size() && !task_.until.is_over(); ++i)
+      if (conversions_->distrusted.count(conversions_->structure_of(i)) != 0) measure_conversion(i);
+  }
+
+  // ---- The machine and the store ----
+
+  /// Does something with the right to measure, where there is a store. What is measured meanwhile needs no other.
+  template <class Work>
+  void in_turn(Work work) {
+    const measuring_lock lock = wait_for_turn();
+    has_turn_ = true;
+    work();
+    has_turn_ = false;
+  }
+  /// Nothing without a store.
+  std::optional<kept_costs>& kept() { return kernels_.kept; }
+  drift_monitor& monitor() { return *monitor_; }
+  /// How long was waited until the machine was calm.
+  double waited_ms() const { return monitor_->waited_ms() + worker_.waited_ms(); }
+  /// As place_report::where.
+  const std::string& where() const { return where_; }
+
+ private:
+  /// Costs of the candidates of one network, and which of them a slow start may have spoilt.
+  struct cost_ledger {
+    const graph& network;
+    const place_candidates& candidates;
+    cost_book& book;
+    std::optional<kept_costs> kept = {};
+    std::vector<std::uint32_t> measured_now = {};  // structures
+    std::set<std::uint32_t> distrusted = {};       // structures whose costs in the store are from a slow start
+
+    std::uint32_t structure_of(std::uint32_t candidate) const {
+      return candidates.groups[candidates.list[candidate].group].structure;
+    }
+    void distrust() {
+      for (const std::uint32_t s : std::exchange(measured_now, {})) {
+        book.forget(s);
+        distrusted.insert(s);
+      }
+    }
+  };
+
+  void keep(cost_ledger& of, const std::vector<bool>& use, bool divides) {
+    of.kept.emplace(task_.options.store, of.network, task_.backends, of.candidates, use, task_.threads, divides);
+  }
+  static bool is_usable(const cost_ledger& of, std::uint32_t candidate) {
+    const measured_cost* cost = of.book.find(of.candidates.list[candidate]);
+    return cost != nullptr && cost->refusal.empty();
+  }
+
+  void learn(cost_ledger& of, std::uint32_t structure) {
+    recall(of, structure);
+    if (of.book.is_measured(structure)) return;
+    distrust_slow_start();
+    tell("measuring", of.candidates.structures[structure].label);
+    const measuring_lock lock = wait_for_turn();
+    recall(of, structure);
+    if (of.book.is_measured(structure)) return;
+    const measuring_setup how = setup();
+    of.book.measure(structure, [&](std::span<const std::uint32_t> asked) {
+      if (task_.options.workers) return worker_.measure(of.network, task_.backends, of.candidates, asked, how);
+      return measure_candidates(of.network, task_.backends, of.candidates, asked, how);
+    });
+    const std::string where = task_.options.workers ? worker_.where() : "in this process";
+    if (where_.empty() || where != in_a_worker) where_ = where;
+    of.measured_now.push_back(structure);
+    // What time did not suffice for is not kept.
+    if (!of.kept || task_.until.is_over()) return;
+    std::vector<std::pair<place_candidate, measured_cost>> fresh;
+    for (const std::uint32_t i : of.book.rivals_of(structure))
+      if (const measured_cost* cost = of.book.find(of.candidates.list[i]); cost != nullptr && !cost->from_store)
+        fresh.emplace_back(of.candidates.list[i], *cost);
+    of.kept->put(fresh, where);
+  }
+  static void recall(cost_ledger& of, std::uint32_t structure) {
+    if (!of.kept || of.distrusted.count(structure) != 0) return;
+    for (const std::uint32_t i : of.book.rivals_of(structure))
+      if (of.book.find(of.candidates.list[i]) == nullptr)
+        if (const std::optional<measured_cost> cost = of.kept->find(of.candidates.list[i]))
+          of.book.recall(of.candidates.list[i], *cost);
+  }
+
+  measuring_setup setup() {
+    measuring_setup s;
+    s.threads = task_.threads;
+    s.seed = task_.options.seed;
+    s.packed = task_.packed.get();
+    s.timing = task_.options.timing;
+    s.monitor = &*monitor_;
+    s.stop = [this] { return task_.until.is_over(); };
+    s.time = task_.options.time;
+    return s;
+  }
+
+  /// The right to measure, where there is a store.
+  measuring_lock wait_for_turn() {
+    const std::optional<kept_costs>& store = kernels_.kept;
+    if (!store || !store->problem().empty() || has_turn_) return {};
+    return store->lock([&](const measuring_process& other) {
+      tell("waiting", other.pid != 0 ? "process " + std::to_string(other.pid) + " measures with the same store"
+                                     : "another process measures with the same store");
+      return !task_.until.is_over();
+    });
+  }
+
+  void tell(const char* stage, const std::string& what) const {
+    place_progress now;
+    now.stage = stage;
+    now.what = what;
+    now.done = structures_;
+    now.remaining = kernels_.candidates.structures.size() - structures_;
+    if (structures_ != 0)
+      now.remaining_s = took_ms_ / static_cast<double>(structures_) * static_cast<double>(now.remaining) / 1e3;
+    progress_.tell(std::move(now));
+  }
+
+  const place_task& task_;
+  const progress& progress_;
+  cost_ledger kernels_;
+  std::optional<cost_ledger> conversions_;  // nothing where all layouts are plain
+  std::optional<drift_monitor> monitor_;
+  double trusted_ms_ = 0;  // its usual time while what is trusted was measured
+  worker_client worker_;
+  std::size_t structures_ = 0;  // so many kernels' structures are known, and took so long
+  double took_ms_ = 0;
+  bool has_turn_ = false;
+  std::string where_;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,81 @@
+// The error of a network that the backends do not cover: every node that nobody takes, and who refused it and why.
+#pragma once
+
+#include <algorithm>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/refusal.hpp>
+#include <collage/set/candidate.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// What a node is, what it reads, and who refuses it and why.
+inline std::string why_not_covered(const placing_state& known, std::uint32_t node) {
+  const graph& network = known.task.network;
+  std::string what = std::string(" (") + network.node(node).kind->name;
+  const auto operands = network.view().inputs_of(node);
+  for (const std::uint32_t v : operands.first(std::min<std::size_t>(operands.size(), 4)))
+    what += " " + to_string(network.type_of(v));
+  if (operands.size() > 4) what += " ...";
+  what += ")";
+  std::string who;
+  const auto add = [&who](const std::string& backend, const std::string& reason) {
+    const std::string text = backend + " refuses: " + reason;
+    if (who.find(text) == std::string::npos) who += (who.empty() ? "" : ", ") + text;
+  };
+  for (const place_refusal& r : known.candidates.all().refusals)
+    if (r.where == network.node_name(node)) add(r.backend, r.reason);
+  for (std::uint32_t i = 0; i < known.candidates.size(); ++i) {
+    const measured_cost* cost = known.costs.find(known.candidates[i]);
+    const auto& nodes = known.candidates.nodes_of(i);
+    if (cost != nullptr && !cost->refusal.empty() && std::find(nodes.begin(), nodes.end(), node) != nodes.end())
+      add(known.task.backends[known.candidates[i].backend].name, cost->refusal);
+  }
+  return what + (who.empty() ? " is in no backend's patterns" : ", " + who);
+}
+
+/// Throws one error that names every node for which no candidate is `usable`.
+template <class Usable>
+void require_cover(const placing_state& known, Usable usable) {
+  const graph& network = known.task.network;
+  std::vector<bool> covered = known.task.is_alias;
+  for (std::uint32_t n = 0; n < covered.size(); ++n) covered[n] = covered[n] || is_control(network.view(), n);
+  for (std::uint32_t i = 0; i < known.candidates.size(); ++i)
+    if (usable(known.candidates[i]))
+      for (const std::uint32_t n : known.candidates.nodes_of(i)) covered[n] = true;
+  // Places that are alike, of which a network has dozens, are told together.
+  std::vector<std::pair<std::string, std::vector<std::uint32_t>>> holes;
+  for (std::uint32_t n = 0; n < covered.size(); ++n) {
+    if (covered[n]) continue;
+    std::string what = why_not_covered(known, n);
+    const auto alike = std::find_if(holes.begin(), holes.end(), [&](const auto& hole) { return hole.first == what; });
+    if (alike == holes.end()) holes.emplace_back(std::move(what), std::vector<std::uint32_t>{n});
+    else alike->second.push_back(n);
+  }
+  if (holes.empty()) return;
+  constexpr std::size_t named = 3;
+  std::string text;
+  for (const auto& [what, nodes] : holes) {
+    for (std::size_t i = 0; i < std::min(nodes.size(), named); ++i)
+      text += (i != 0 ? ", " : text.empty() ? "" : "; ") + network.node_name(nodes[i]);
+    if (nodes.size() > named) text += " and " + std::to_string(nodes.size() - named) + " more";
+    text += what;
+  }
+  throw error(error_kind::unsupported, "no backend takes " + text, "network " + known.task.options.network,
+              "add a backend that does");
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

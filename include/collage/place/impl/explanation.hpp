@@ -1,0 +1,99 @@
+// Says of each group of a plan why it was chosen: who would run its nodes without it, and what that would cost.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/impl/search_view.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/search/exact.hpp>
+#include <collage/search/node_set.hpp>
+#include <collage/search/problem.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// Who runs a group's nodes in another placement.
+inline void tell_instead(const placing_state& known, plan_group& g, std::uint32_t candidate,
+                         const search_result& other) {
+  const search::node_set mine(known.candidates.nodes_of(candidate));
+  for (const std::uint32_t chosen : other.found.chosen) {
+    if (!other.problem.candidates[chosen].nodes.intersects(mine) || other.who[chosen] >= control_mark) continue;
+    const std::vector<std::uint32_t>& nodes = known.candidates.nodes_of(other.who[chosen]);
+    constexpr std::size_t named = 16;
+    std::string kinds;
+    for (const std::uint32_t n : std::span(nodes).first(std::min(nodes.size(), named)))
+      kinds += (kinds.empty() ? "" : "+") + std::string(known.task.network.node(n).kind->name);
+    if (nodes.size() > named) kinds += "+... (" + std::to_string(nodes.size()) + " operators)";
+    const std::string backend = known.task.backends[known.candidates[other.who[chosen]].backend].name;
+    g.instead += (g.instead.empty() ? "" : ", ") + backend + " " + kinds;
+  }
+}
+
+/// Searches without a candidate. Answers how many transitions that took.
+inline std::size_t find_instead(const placing_state& known, plan_group& g, std::uint32_t candidate,
+                                const search_result& best) {
+  search_result without;
+  without.problem = best.problem;
+  without.problem.candidates.clear();
+  for (std::size_t i = 0; i < best.who.size(); ++i) {
+    if (best.who[i] == candidate) continue;
+    without.problem.candidates.push_back(best.problem.candidates[i]);
+    without.who.push_back(best.who[i]);
+  }
+  if (!search::uncovered(without.problem).empty()) return 0;
+  without.found = search::exact(without.problem, {.states = 20000});
+  if (!without.found.optimal) return without.found.transitions;
+  g.regret_ms = std::max(0.0, without.found.cost_ms - best.found.cost_ms);
+  tell_instead(known, g, candidate, without);
+  return without.found.transitions;
+}
+
+inline std::string why_chosen(const plan_group& g) {
+  if (g.regret_ms < 0) return "no other kernel runs these nodes";
+  if (g.regret_ms == 0) return "as good as " + g.instead + ", and first in the order of the set";
+  return "without it the network costs more, with " + g.instead;
+}
+
+/// For each group of the plan: what the best placement without it would cost, who would run its nodes, and in words why it
+/// was chosen. Networks whose searches take long get this for as many groups as a count of transitions allows.
+inline void explain_groups(const placing_state& known, const search_view& view, plan& made) {
+  if (made.origin != "search") {
+    for (plan_group& g : made.chosen.groups)
+      if (g.backend != alias_backend) g.why = "part of the placement that ran fastest end to end";
+    return;
+  }
+  search_result best = view.problem({.not_measured = false, .with_doubts = false});
+  best.found = search::exact(best.problem);
+  std::vector<bool> is_best(known.candidates.size());
+  for (const std::uint32_t chosen : best.found.chosen)
+    if (best.who[chosen] < control_mark) is_best[best.who[chosen]] = true;
+  const auto who = known.candidates.in(made.chosen);
+  std::size_t at = 0, tried = 0;
+  for (plan_group& g : made.chosen.groups) {
+    if (g.backend == alias_backend) continue;
+    const auto candidate = who[at++];
+    if (!candidate) continue;
+    constexpr std::size_t most_transitions = 500'000;  // by count: the same plan has the same explanations
+    if (!is_best[*candidate]) {
+      tell_instead(known, g, *candidate, best);
+      g.regret_ms = 0;
+      g.why = "with " + g.instead + " the costs say less, by so little that runs do not tell";
+      continue;
+    }
+    if (tried < most_transitions) tried += find_instead(known, g, *candidate, best);
+    g.why = why_chosen(g);
+  }
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,123 @@
+// What the caller's rules leave: who may run which node, and convert between layouts.
+#pragma once
+
+#include <algorithm>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/op/convert_layout.hpp>
+#include <collage/place.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/impl/candidate_index.hpp>
+#include <collage/place/impl/place_task.hpp>
+#include <collage/run/backend_table.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// Whether a rule's word is the name of a node or an operator of a network or its sub-graphs.
+inline bool is_named(const graph& network, const std::string& what) {
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+    if (network.node_name(n) == what || network.node(n).kind->name == what) return true;
+    for (const std::shared_ptr<const graph>& body : network.bodies_of(n))
+      if (is_named(*body, what)) return true;
+  }
+  return false;
+}
+
+inline bool is_pattern_of(backend_table backends, const place_rule& rule) {
+  for (const backend_entry& b : backends)
+    if (rule.backend == b.name)
+      return b.find(rule.what) != nullptr || (b.build_group != nullptr && rule.what == by_rule);
+  return false;
+}
+
+/// Those of the rules that name something in a sub-graph, or in those that it owns.
+inline std::vector<place_rule> rules_in(const graph& body, backend_table backends,
+                                        const std::vector<place_rule>& rules) {
+  std::vector<place_rule> list;
+  for (const place_rule& rule : rules)
+    if (is_named(body, rule.what) || is_pattern_of(backends, rule)) list.push_back(rule);
+  return list;
+}
+
+/// What is left when rules have been applied.
+struct allowed_candidates {
+  place_candidates candidates;
+  std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
+  std::vector<bool> may_convert;             ///< by backend
+};
+
+/// What a rule says of regions. `named` are the nodes that it names, or that the pattern which it pins matches.
+inline void forbid_regions(const place_rule& rule, std::uint32_t backend, const std::vector<bool>& named,
+                           bool is_pattern, std::vector<std::vector<bool>>& forbidden) {
+  const bool pins = rule.act == place_rule::action::pin;
+  const bool means_regions = is_pattern && rule.what == by_rule;
+  for (std::uint32_t b = 0; b < forbidden.size(); ++b)
+    for (std::uint32_t n = 0; n < named.size(); ++n) {
+      const bool is_meant = b == backend && (!is_pattern || means_regions);
+      const bool is_named = named[n] || (means_regions && !pins);
+      if (is_named && is_meant != pins) forbidden[b][n] = true;
+    }
+}
+
+/// Takes away what a rule forbids. Errors: a rule that names nothing.
+inline void apply_rule(const place_task& task, const place_rule& rule, allowed_candidates& left) {
+  const graph& network = task.network;
+  const bool pins = rule.act == place_rule::action::pin;
+  const std::string where = std::string(pins ? "pin " : "exclude ") + rule.what;
+  const auto backend = std::find_if(task.backends.begin(), task.backends.end(),
+                                    [&](const backend_entry& b) { return rule.backend == b.name; });
+  if (backend == task.backends.end())
+    throw error(error_kind::invalid_argument, "there is no backend " + rule.backend, where, "name one of this program");
+  const auto number = static_cast<std::uint32_t>(backend - task.backends.begin());
+  if (rule.what == decltype(ops::convert_layout)::name && backend->find(rule.what) != nullptr) {
+    for (std::uint32_t b = 0; b < task.backends.size(); ++b)
+      if ((b == number) != pins) left.may_convert[b] = false;
+    return;
+  }
+  std::vector<bool> named(network.nodes().size());
+  bool any = false;
+  for (std::uint32_t n = 0; n < named.size(); ++n)
+    if (network.node_name(n) == rule.what || network.node(n).kind->name == rule.what) any = named[n] = true;
+  // Patterns of one operator have its name: it is the operator that is meant, in whatever group.
+  const bool is_pattern = !any && !is_named(network, rule.what) && is_pattern_of(task.backends, rule);
+  const auto has_pattern = [&](const place_candidate& c) {
+    return is_pattern && c.backend == number && pattern_name(task.backends, c.backend, c.pattern) == rule.what;
+  };
+  place_candidates& candidates = left.candidates;
+  if (is_pattern && pins)  // where the pattern matches, nobody else runs the nodes
+    for (const place_candidate& c : candidates.list)
+      if (has_pattern(c))
+        for (const std::uint32_t n : candidates.groups[c.group].nodes) named[n] = true;
+  if (!any && !is_pattern && !is_named(network, rule.what))
+    throw error(error_kind::invalid_argument,
+                "is no node of the network, no operator in it and no pattern of " + rule.backend, where,
+                "see `collage inspect` and `collage backends`");
+  forbid_regions(rule, number, named, is_pattern, left.forbidden);
+  std::erase_if(candidates.list, [&](const place_candidate& c) {
+    const auto& nodes = candidates.groups[c.group].nodes;
+    const bool touches = std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return named[n]; });
+    if (is_pattern) return pins ? touches && !has_pattern(c) : has_pattern(c);
+    return touches && (c.backend == number) != pins;
+  });
+}
+
+/// All candidates that rules leave. Control flow and views have none. Errors: as of find_candidates and apply_rule.
+inline allowed_candidates find_allowed_candidates(const place_task& task) {
+  const std::vector<bool> nothing(task.network.nodes().size(), false);
+  allowed_candidates left{find_candidates(task.network, task.backends, task.use),
+                          std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use};
+  for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);
+  if (!task.options.rules.empty()) renumber_structures(left.candidates);
+  return left;
+}
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,96 @@
+// What is to be placed, over which backends and until when: what stays as it is while placing goes on.
+#pragma once
+
+#include <algorithm>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/measure/time_source.hpp>
+#include <collage/place.hpp>
+#include <collage/place/refusal.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/processor.hpp>
+#include <collage/set/candidate.hpp>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// When the budget is used up or the caller says stop.
+class deadline {
+ public:
+  explicit deadline(const place_options& options) : options_(options), start_ms_(now_ms()) {}
+  bool is_over() const {
+    return (options_.budget_s > 0 && now_ms() - start_ms_ > options_.budget_s * 1e3) ||
+           (options_.stop && options_.stop());
+  }
+  double left_s() const { return options_.budget_s > 0 ? options_.budget_s - (now_ms() - start_ms_) / 1e3 : 1e9; }
+
+ private:
+  const place_options& options_;
+  double start_ms_;
+};
+
+struct place_task {
+  const graph& network;
+  backend_table backends;
+  const place_options& options;
+  deadline until;
+  int threads;
+  std::vector<bool> use;                   ///< by backend: it may be used and can run here
+  std::vector<place_refusal> missing;      ///< backends that cannot run here
+  std::vector<bool> is_alias;              ///< by node
+  std::shared_ptr<packed_weights> packed;  ///< for all kernels that are built
+
+  /// Errors: an unknown backend, none that can run here, a network with unknown extents.
+  place_task(const graph& placed, backend_table table, const place_options& how)
+      : network(placed),
+        backends(table),
+        options(how),
+        until(how),
+        threads(how.threads > 0 ? how.threads : available_threads()),
+        packed(std::make_shared<packed_weights>()) {
+    choose_backends();
+    for (const value_record& v : network.values())
+      if (!v.type.dims.is_concrete())
+        throw error(error_kind::invalid_argument, "has extents that are not known", "network " + options.network,
+                    "bind every symbolic extent before placing");
+    is_alias.resize(network.nodes().size());
+    for (std::uint32_t n = 0; n < is_alias.size(); ++n) is_alias[n] = collage::is_alias(network.view(), n);
+  }
+
+ private:
+  void choose_backends() {
+    for (const std::string& name : options.backends)
+      if (std::none_of(backends.begin(), backends.end(), [&](const backend_entry& b) { return name == b.name; })) {
+        std::string known;
+        for (const backend_entry& b : backends) known += (known.empty() ? "" : ", ") + std::string(b.name);
+        throw error(error_kind::invalid_argument, "there is no backend " + name, "backends",
+                    "this program has " + known);
+      }
+    std::string reasons;
+    for (const backend_entry& b : backends) {
+      const bool wanted = options.backends.empty() ||
+                          std::find(options.backends.begin(), options.backends.end(), b.name) != options.backends.end();
+      const probe_result found = b.probe();
+      use.push_back(wanted && found.available);
+      if (wanted && !found.available) {
+        if (!options.backends.empty())
+          throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);
+        missing.push_back({b.name, "", "this machine", found.reason});
+        reasons += std::string("; ") + b.name + ": " + found.reason;
+      }
+    }
+    if (std::none_of(use.begin(), use.end(), [](bool used) { return used; }))
+      throw error(error_kind::environment, "no backend is available" + reasons, "backends");
+  }
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

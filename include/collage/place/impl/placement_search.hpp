@@ -1,0 +1,115 @@
+// Searches for placements, and measures what they are made of, until nothing in them is unknown.
+#pragma once
+
+#include <algorithm>
+#include <collage/measure/time_source.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/impl/cost_measurer.hpp>
+#include <collage/place/impl/coverage.hpp>
+#include <collage/place/impl/placement_writer.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/impl/progress.hpp>
+#include <collage/place/impl/search_view.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/search/alternatives.hpp>
+#include <collage/search/exact.hpp>
+#include <collage/search/problem.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+class placement_search {
+ public:
+  placement_search(const placing_state& known, const search_view& view, cost_measurer& measurer, progress& listener)
+      : known_(known), view_(view), measurer_(measurer), progress_(listener) {}
+
+  /// The cheapest placement.
+  search_result best() {
+    search_result result = search_and_measure([](const search_result& r) { return search::exact(r.problem); }, true);
+    progress_.best_ms = result.found.cost_ms;
+    return result;
+  }
+  /// The cheapest on the level of operators; where these do not cover the network, with regions.
+  search_result best_of_operators() {
+    return search_and_measure([](const search_result& r) { return search::exact(r.problem); },
+                              !view_.is_covered_by_operators());
+  }
+  /// The same for one backend alone: nodes that it refuses go to the next backend of the set that takes them, and are named.
+  placement single(std::uint32_t backend) {
+    // Whoever lacks an operator does not give the whole network away for it, where it has another choice.
+    const bool operators_alone = !known_.task.backends[backend].takes_regions && view_.is_covered_by_operators();
+    const search_result alone = search_and_measure(
+        [&](const search_result& r) { return search::exact_by_rank(r.problem, view_.ranks(r, backend)); },
+        !operators_alone);
+    placement result = placement_writer(known_).write(known_.task.backends[backend].name, alone);
+    for (const plan_group& g : result.groups)
+      if (g.backend != result.name && g.backend != alias_backend && g.backend != control_backend)
+        for (const std::uint32_t n : g.nodes) result.borrowed.push_back(known_.task.network.node_name(n));
+    return result;
+  }
+
+  std::size_t searches() const { return searches_; }
+  double took_ms() const { return took_ms_; }
+  /// Whether the time was up before a search.
+  bool was_interrupted() const { return was_interrupted_; }
+
+ private:
+  /// Searches, measures what is in the placement found and was not measured yet, and again: until all of it has been
+  /// measured. What was not measured counts with a bound from below, so that it could not be part of a better placement.
+  template <class Search>
+  search_result search_and_measure(Search search_over, bool regions) {
+    for (;;) {
+      const bool is_over = known_.task.until.is_over();
+      search_result result = view_.problem({.not_measured = !is_over, .regions = regions});
+      if (is_over && !search::uncovered(result.problem).empty()) result = view_.problem({.regions = regions});
+      if (!search::uncovered(result.problem).empty()) {
+        require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
+        // A region is all that is left for some node. Otherwise it is the search that tells what is missing.
+        if (!std::exchange(regions, true)) continue;
+      }
+      const double start = now_ms();
+      result.found = search_over(result);
+      took_ms_ += now_ms() - start;
+      ++searches_;
+      was_interrupted_ = was_interrupted_ || is_over;
+      if (!measure_parts_of(result)) return result;
+    }
+  }
+  /// Answers whether something was not measured yet.
+  bool measure_parts_of(const search_result& result) {
+    std::vector<std::uint32_t> wanted;
+    for (const std::uint32_t chosen : result.found.chosen)
+      if (const std::uint32_t who = result.who[chosen]; who < control_mark) {
+        const std::uint32_t s = known_.candidates.structure_of(who);
+        if (known_.costs.find(known_.candidates[who]) == nullptr &&
+            std::find(wanted.begin(), wanted.end(), s) == wanted.end())
+          wanted.push_back(s);
+      }
+    std::set<std::uint32_t> converted;
+    for (const auto& [c, candidate] : view_.conversions_of(result))
+      if (candidate && !known_.layouts.conversions()->is_measured(*candidate)) converted.insert(*candidate);
+    if (wanted.empty() && converted.empty()) return false;
+    for (const std::uint32_t s : wanted) measurer_.measure(s);
+    for (const std::uint32_t c : converted) measurer_.measure_conversion(c);
+    return true;
+  }
+
+  const placing_state& known_;
+  const search_view& view_;
+  cost_measurer& measurer_;
+  progress& progress_;
+  std::size_t searches_ = 0;
+  double took_ms_ = 0;
+  bool was_interrupted_ = false;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

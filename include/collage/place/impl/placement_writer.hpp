@@ -1,0 +1,215 @@
+// Writes what was found as a placement of a plan, with the costs that are known now.
+#pragma once
+
+#include <algorithm>
+#include <collage/layout.hpp>
+#include <collage/measure/statistics.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/impl/conversions.hpp>
+#include <collage/place/impl/group_order.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/impl/search_view.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/run/node_group.hpp>
+#include <collage/run/plan.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+class placement_writer {
+ public:
+  explicit placement_writer(const placing_state& known) : known_(known) {}
+
+  placement write(const std::string& name, const search_result& from) const {
+    placement result;
+    result.name = name;
+    result.cost_ms = from.found.cost_ms;
+    for (const std::uint32_t chosen : from.found.chosen)
+      if (from.who[chosen] >= control_mark) {
+        result.groups.push_back(group_without_kernel(from.problem.candidates[chosen].nodes.first(), name));
+      } else {
+        result.groups.push_back(group_of(from.who[chosen]));
+        result.cost_ms -= from.problem.candidates[chosen].cost_ms - result.groups.back().cost_ms;  // the doubt
+      }
+    order_groups(known_.task.network, result);
+    (void)add_conversions(result);
+    (void)add_switches(result);  // which the search has counted
+    return result;
+  }
+
+  /// A placement with the costs that are known now.
+  placement refreshed(const placement& p) const {
+    placement result = p;
+    result.cost_ms = 0;
+    const auto who = known_.candidates.in(p);
+    std::size_t at = 0;
+    for (plan_group& g : result.groups) {
+      if (g.backend == alias_backend) continue;
+      if (const auto candidate = who[at++]; candidate && known_.costs.find(known_.candidates[*candidate]) != nullptr) {
+        plan_group now = group_of(*candidate);
+        now.bodies = std::move(g.bodies);
+        g = std::move(now);
+      }
+      result.cost_ms += g.cost_ms;
+    }
+    result.cost_ms += add_switches(result);
+    const std::optional<conversion_book>& conversions = known_.layouts.conversions();
+    for (plan_conversion& c : result.conversions) {
+      const auto candidate = conversions ? conversions->find(c) : std::nullopt;
+      if (candidate && conversions->is_measured(*candidate)) c.cost_ms = conversions->cost_of(*candidate);
+      result.cost_ms += c.cost_ms;
+    }
+    return result;
+  }
+
+  /// A placement with other groups in place of those whose nodes they hold. Its costs leave out conversions and switches, which
+  /// are added once the former are measured.
+  placement replaced(const placement& base, const std::vector<plan_group>& others) const {
+    placement p = base;
+    std::vector<bool> is_replaced(known_.task.network.nodes().size());
+    for (const plan_group& g : others)
+      for (const std::uint32_t n : g.nodes) is_replaced[n] = true;
+    std::erase_if(p.groups, [&](const plan_group& g) { return is_replaced[g.nodes.front()]; });
+    p.groups.insert(p.groups.end(), others.begin(), others.end());
+    p.cost_ms = 0;
+    for (plan_group& g : p.groups) {
+      for (double* part : {&g.cost_ms, &g.low_ms, &g.high_ms}) *part -= g.switch_ms;
+      g.switch_ms = 0;
+      p.cost_ms += g.cost_ms;
+    }
+    order_groups(known_.task.network, p);
+    return p;
+  }
+
+  /// The group of a candidate that was measured or built.
+  plan_group group_of(std::uint32_t candidate) const {
+    const place_candidate& c = known_.candidates[candidate];
+    const measured_cost* cost = known_.costs.find(c);
+    plan_group g;
+    g.backend = known_.task.backends[c.backend].name;
+    g.pattern = pattern_name(known_.task.backends, c.backend, c.pattern);
+    g.choice = c.choice;
+    g.kernel = cost->kernel;
+    g.layout = layout_text(candidate);
+    g.nodes = known_.candidates.nodes_of(candidate);
+    if (!c.is_by_rule()) {
+      const auto root = std::find(g.nodes.begin(), g.nodes.end(), c.root);
+      std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
+    }
+    g.cost_ms = known_.costs.cost_of(c).ms;
+    g.alone_ms = cost->alone_ms;
+    const timing& t = cost->within.samples != 0 ? cost->within : cost->time;
+    const double scale = t.median_ms > 0 ? g.cost_ms / t.median_ms : 1;
+    g.low_ms = t.sure_low_ms * scale;
+    g.high_ms = t.sure_high_ms * scale;
+    g.runners_up = runners_up(candidate);
+    return g;
+  }
+
+  /// The conversions that a placement's groups need.
+  std::vector<served_conversion> conversions_of(const placement& p) const {
+    std::vector<std::vector<std::uint32_t>> nodes;
+    std::vector<const value_layouts*> borders;
+    const auto who = known_.candidates.in(p);
+    std::size_t at = 0;
+    for (const plan_group& g : p.groups) {
+      nodes.push_back(g.nodes);
+      const std::optional<std::uint32_t> candidate = g.backend == alias_backend ? std::nullopt : who[at++];
+      borders.push_back(candidate ? &known_.layouts.borders_of(*candidate) : nullptr);
+    }
+    return known_.layouts.conversions_between_groups(nodes, borders);
+  }
+  /// Gives a placement the conversions that its groups need, each by whoever is fastest at it. Answers what they cost.
+  double add_conversions(placement& p) const {
+    p.conversions.clear();
+    double sum = 0;
+    for (const auto& [needed, candidate] : conversions_of(p)) {
+      plan_conversion c{needed.value, needed.from, needed.to, {}, 0, {}, 0};
+      if (candidate) {
+        const conversion_book& conversions = *known_.layouts.conversions();
+        const place_candidate& how = conversions.candidates().list[*candidate];
+        const measured_cost* cost = conversions.book().find(how);
+        c.backend = known_.task.backends[how.backend].name;
+        c.choice = how.choice;
+        if (cost != nullptr) c.kernel = cost->kernel;
+        c.cost_ms = conversions.cost_of(*candidate);
+      }
+      sum += c.cost_ms;
+      p.conversions.push_back(std::move(c));
+    }
+    return sum;
+  }
+  /// Adds to the costs of a placement's groups what it takes that values come from other backends. Answers the sum.
+  double add_switches(placement& p) const {
+    if (!known_.neighbours.any()) return 0;
+    const auto writers = other_writers(known_.task.network, known_.task.backends, p);
+    double sum = 0;
+    std::size_t at = 0;
+    for (plan_group& g : p.groups) {
+      if (g.backend == alias_backend) continue;
+      for (const std::uint32_t from : writers[at])
+        g.switch_ms += known_.neighbours.of(from, backend_number(known_.task.backends, g.backend));
+      for (double* part : {&g.cost_ms, &g.low_ms, &g.high_ms}) *part += g.switch_ms;
+      sum += g.switch_ms;
+      ++at;
+    }
+    return sum;
+  }
+
+ private:
+  plan_group group_without_kernel(std::uint32_t node, const std::string& placement_name) const {
+    const bool alias = known_.task.is_alias[node];
+    plan_group g;
+    g.backend = alias ? alias_backend : control_backend;
+    g.pattern = known_.task.network.node(node).kind->name;
+    g.kernel = alias ? "view" : g.pattern;
+    g.nodes = {node};
+    g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = alias ? 0 : known_.bodies.cost_of(node);
+    g.bodies = known_.bodies.placements_of(node, placement_name);
+    return g;
+  }
+
+  /// "blocked-16", or "plain to blocked-16" where a kernel reads one and writes the other.
+  std::string layout_text(std::uint32_t candidate) const {
+    const value_layouts& borders = known_.layouts.borders_of(candidate);
+    if (borders.list().empty()) return plain.name;
+    const node_group values =
+        values_of(known_.task.network, known_.task.backends, known_.candidates.all(), known_.candidates[candidate]);
+    layout reads;
+    for (const std::uint32_t v : values.arguments)
+      if (reads == plain) reads = borders.of(v);
+    const layout& writes = borders.of(values.outputs.front());
+    return reads == writes ? reads.name : std::string(reads.name) + " to " + writes.name;
+  }
+
+  /// Other kernels for the same nodes, cheapest first, at most three.
+  std::vector<plan_alternative> runners_up(std::uint32_t chosen) const {
+    std::vector<plan_alternative> others;
+    for (const std::uint32_t i : known_.candidates.covering(known_.candidates.nodes_of(chosen))) {
+      const place_candidate& c = known_.candidates[i];
+      const measured_cost* cost = known_.costs.find(c);
+      if (i == chosen || cost == nullptr || !cost->refusal.empty()) continue;
+      others.push_back({known_.task.backends[c.backend].name, pattern_name(known_.task.backends, c.backend, c.pattern),
+                        cost->kernel, known_.costs.cost_of(c).ms});
+    }
+    std::stable_sort(others.begin(), others.end(),
+                     [](const plan_alternative& a, const plan_alternative& b) { return a.cost_ms < b.cost_ms; });
+    if (others.size() > 3) others.resize(3);
+    return others;
+  }
+
+  const placing_state& known_;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

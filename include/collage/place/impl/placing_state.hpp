@@ -1,0 +1,48 @@
+// What one placing knows: its candidates, and what has been learnt of their costs so far.
+#pragma once
+
+#include <collage/place/impl/candidate_index.hpp>
+#include <collage/place/impl/candidate_layouts.hpp>
+#include <collage/place/impl/cost_book.hpp>
+#include <collage/place/impl/neighbours.hpp>
+#include <collage/place/impl/place_rules.hpp>
+#include <collage/place/impl/place_task.hpp>
+#include <collage/place/impl/sub_plans.hpp>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// Read by all parts of placing. Who writes: `region_candidates` adds candidates and forbids what has no kernel,
+/// `cost_measurer` adds costs measured alone, `run_learner` what whole runs showed, and `placer` the plans of sub-graphs and,
+/// where nothing is measured, what can be built.
+struct placing_state {
+  explicit placing_state(const place_task& given) : placing_state(given, find_allowed_candidates(given)) {}
+  placing_state(const placing_state&) = delete;
+  placing_state& operator=(const placing_state&) = delete;
+
+  place_task task;
+  candidate_layouts layouts;  ///< and what conversions between them cost
+  candidate_index candidates;
+  cost_book costs;             ///< of kernels
+  neighbour_costs neighbours;  ///< what is added where kernels of different backends meet
+  sub_plans bodies;
+  std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
+
+ private:
+  placing_state(const place_task& given, allowed_candidates&& left)
+      : task(given),
+        layouts(task, left.may_convert, left.candidates),
+        candidates(task.network, task.backends, std::move(left.candidates)),
+        costs(task.network, task.backends, candidates.all()),
+        neighbours(task.backends.size()),
+        bodies(task.network),
+        forbidden(std::move(left.forbidden)) {}
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,188 @@
+// Tries which parts of the best placement on the level of operators are faster as regions of backends that take these.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/measure/statistics.hpp>
+#include <collage/measure/time_source.hpp>
+#include <collage/place.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/place/impl/cost_measurer.hpp>
+#include <collage/place/impl/placement_search.hpp>
+#include <collage/place/impl/placement_writer.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/impl/region_candidates.hpp>
+#include <collage/place/impl/whole_runs.hpp>
+#include <collage/place/region_search.hpp>
+#include <collage/run/plan.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <new>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+class region_trials {
+ public:
+  region_trials(const placing_state& known, region_candidates& regions, cost_measurer& measurer, whole_runs& runs)
+      : known_(known), regions_(regions), measurer_(measurer), runs_(runs), writer_(known) {}
+
+  /// Searches over regions, for each backend that takes them, from the best placement on the level of operators. Adds that,
+  /// and the best that was found, to the runs.
+  void run(placement_search& search) {
+    const place_options& options = known_.task.options;
+    for (std::uint32_t b = 0; b < known_.task.backends.size() && !known_.task.until.is_over(); ++b) {
+      if (!regions_.takes_regions(b)) continue;
+      if (!operators_) {
+        operators_ = runs_.arena().add(writer_.write(operators_run, search.best_of_operators()), true);
+        comparison_options how;
+        how.seconds = std::min(options.compare_s / 2, std::max(0.0, known_.task.until.left_s()));
+        runs_.run(how);
+        runs_.find_fastest();
+      }
+      before_ = runs_.incumbent();
+      if (options.regions_s > 0) divide(*operators_, b);
+    }
+  }
+
+  /// The number of the best placement on the level of operators; nothing where no backend takes regions.
+  std::optional<std::size_t> operators() const { return operators_; }
+  /// The fastest before divisions were tried; nothing where none were.
+  std::optional<std::size_t> before() const { return before_; }
+  /// What was tried. How it compares in the end is not known here.
+  const region_report& report() const { return report_; }
+
+ private:
+  void divide(std::size_t operators, std::uint32_t backend) {
+    end_to_end& arena = runs_.arena();
+    const placement base = arena.which(operators);
+    const double start = now_ms();
+    const auto is_over = [&] {
+      return known_.task.until.is_over() || now_ms() - start > known_.task.options.regions_s * 1e3;
+    };
+    region_search search(known_.task.network, units_of(base, backend), {.seed = known_.task.options.seed});
+    std::size_t number = 0;
+    double level = 1;  // the fastest's time, as a part of what it was before
+    // Libraries keep packed weights of their own for each: those of a generation need not all be there at once.
+    const std::size_t together = engines_together();
+    const auto evaluate = [&](const std::vector<region_search::regions>& fresh) {
+      std::vector<double> times(fresh.size(), std::numeric_limits<double>::infinity());
+      for (std::size_t first = 0; first < fresh.size(); first += together) {
+        std::vector<std::pair<std::size_t, std::size_t>> joined;  // which of them, and its number in the comparison
+        for (std::size_t i = first; i < std::min(first + together, fresh.size()) && !is_over(); ++i) {
+          tell(++number, start);
+          if (const auto added = add(base, fresh[i], backend)) joined.emplace_back(i, *added);
+        }
+        if (joined.empty()) continue;
+        comparison_options how;
+        how.seconds = known_.task.options.compare_s / 3;
+        how.least_rounds = 3;
+        runs_.run(how);
+        // Against who was the fastest, and so ran in every round.
+        const std::size_t before = runs_.incumbent();
+        for (const auto& [i, ran] : joined) {
+          const paired_ratio r = arena.ratio(ran, before);
+          if (ran == before) times[i] = level;
+          else if (r.rounds != 0) times[i] = level * r.median;
+        }
+        runs_.find_fastest();
+        const std::size_t now = runs_.incumbent();
+        if (const paired_ratio r = arena.ratio(now, before); now != before && r.rounds != 0) level *= r.median;
+        joined.emplace_back(fresh.size(), before);
+        for (const auto& [i, ran] : joined)
+          if (ran != now && !arena.stays(ran)) arena.release(ran);
+      }
+      return times;
+    };
+    const region_search_result result = search.run(evaluate, is_over);
+    report_.tried += number;
+    for (const double time : result.by_generation)
+      if (std::isfinite(time)) report_.by_generation.push_back(time);
+    report_.is_saturated = result.is_saturated;
+  }
+
+  /// The groups of a placement as the search over regions knows them.
+  std::vector<region_unit> units_of(const placement& base, std::uint32_t backend) const {
+    std::vector<region_unit> units;
+    std::map<std::uint64_t, std::uint32_t> alike;
+    const auto who = known_.candidates.in(base);
+    std::size_t at = 0;
+    for (const plan_group& g : base.groups) {
+      region_unit u;
+      u.nodes = g.nodes;
+      u.is_view = g.backend == alias_backend;
+      u.is_taken = std::ranges::all_of(g.nodes, [&](std::uint32_t n) { return regions_.may_hold(backend, n); });
+      const std::optional<std::uint32_t> candidate = u.is_view ? std::nullopt : who[at++];
+      // Groups that are no candidates are like none.
+      const std::uint64_t kind =
+          candidate ? known_.candidates.structure_of(*candidate) : (std::uint64_t{1} << 32) + units.size();
+      u.alike = alike.try_emplace(kind, static_cast<std::uint32_t>(alike.size())).first->second;
+      units.push_back(std::move(u));
+    }
+    return units;
+  }
+
+  /// How many engines of this network are built side by side while divisions are tried.
+  std::size_t engines_together() const {
+    const graph& network = known_.task.network;
+    std::size_t bytes = 0;
+    for (std::uint32_t v = 0; v < network.values().size(); ++v)
+      if (network.at(v).role == value_role::constant) bytes += network.type_of(v).bytes();
+    constexpr std::size_t most = std::size_t{1} << 30;
+    return std::clamp<std::size_t>(most / std::max<std::size_t>(bytes, 1), 1, 16);
+  }
+
+  void tell(std::size_t number, double start) const {
+    const place_options& options = known_.task.options;
+    if (!options.progress) return;
+    place_progress now;
+    now.stage = "regions";
+    now.what = "division " + std::to_string(number) + " of the network";
+    now.remaining = 1;
+    now.remaining_s = std::max(0.0, options.regions_s - (now_ms() - start) / 1e3);
+    now.best_ms = runs_.arena().time_of(runs_.incumbent()).median_ms;
+    options.progress(now);
+  }
+
+  /// Adds the base with these regions in place of the groups that they hold to the runs; nothing where one of them has no
+  /// kernel.
+  std::optional<std::size_t> add(const placement& base, const region_search::regions& regions, std::uint32_t backend) {
+    std::vector<plan_group> made;
+    for (const std::vector<std::uint32_t>& nodes : regions) {
+      const std::optional<std::uint32_t> candidate = regions_.add(backend, nodes);
+      if (!candidate || !measurer_.has_kernel(*candidate)) return {};
+      made.push_back(writer_.group_of(*candidate));
+    }
+    placement p = writer_.replaced(base, made);
+    p.name = regions_run;
+    if (!measurer_.measure_conversions([&] { return writer_.conversions_of(p); })) return {};
+    p.cost_ms += writer_.add_conversions(p) + writer_.add_switches(p);
+    try {
+      return runs_.arena().add(p);
+    } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
+      return {};
+    }
+  }
+
+  const placing_state& known_;
+  region_candidates& regions_;
+  cost_measurer& measurer_;
+  whole_runs& runs_;
+  placement_writer writer_;
+  std::optional<std::size_t> operators_, before_;
+  region_report report_;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,106 @@
+// Learns from whole runs what kernels and conversions take within the network, and what it costs where backends meet.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <collage/measure/statistics.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/impl/conversions.hpp>
+#include <collage/place/impl/group_order.hpp>
+#include <collage/place/impl/neighbours.hpp>
+#include <collage/place/impl/placement_writer.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+class run_learner {
+ public:
+  explicit run_learner(placing_state& known) : known_(known) {}
+
+  /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`; what their neighbours add only
+  /// where the sum of costs is off without.
+  void learn(const end_to_end& arena, std::size_t incumbent) {
+    learn_kernels(arena);
+    const double took = arena.time_of(incumbent).median_ms;
+    if (!neighbours_count_ && took > 0 &&
+        std::abs(placement_writer(known_).refreshed(arena.which(incumbent)).cost_ms / took - 1) > most_off)
+      neighbours_count_ = true;
+    if (neighbours_count_) {
+      std::vector<observed_step> all;
+      for (std::size_t i = 0; i < arena.size(); ++i) {
+        const std::vector<observed_step> steps = observed(arena, i);
+        all.insert(all.end(), steps.begin(), steps.end());
+      }
+      known_.neighbours.learn(all);
+      learn_kernels(arena);
+    }
+    known_.costs.favour(known_.candidates.in(arena.which(incumbent)));
+    learn_conversions(arena);
+  }
+
+ private:
+  /// How much of a step's time its neighbours are taken to add at most.
+  static constexpr double most_added = 0.9;
+  /// By how much, as a part of the time end to end, the sum of costs may be off before what a kernel takes is told apart by
+  /// whose results it reads.
+  static constexpr double most_off = 0.02;
+
+  /// The steps of a placement's runs whose kernels are candidates.
+  std::vector<observed_step> observed(const end_to_end& arena, std::size_t i) const {
+    std::vector<observed_step> list;
+    const auto who = known_.candidates.in(arena.which(i));
+    const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
+    const std::vector<timing> steps = arena.steps_of(i);
+    for (std::size_t s = 0; s < who.size(); ++s)
+      if (who[s] && steps[s].samples != 0)
+        list.push_back({key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
+    return list;
+  }
+  /// What steps took, without what their neighbours add.
+  void learn_kernels(const end_to_end& arena) {
+    known_.costs.learn_anew();
+    for (std::size_t i = 0; i < arena.size(); ++i) {
+      std::vector<timing> steps = arena.steps_of(i);
+      const auto who = known_.candidates.in(arena.which(i));
+      if (known_.neighbours.any()) {
+        const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
+        for (std::size_t s = 0; s < who.size(); ++s) {
+          if (!who[s]) continue;
+          const double added = known_.neighbours.of(
+              {key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
+          const double left = 1 - std::min(added / steps[s].median_ms, most_added);
+          for (double* part : {&steps[s].median_ms, &steps[s].low_ms, &steps[s].high_ms, &steps[s].sure_low_ms,
+                               &steps[s].sure_high_ms})
+            *part *= left;
+        }
+      }
+      known_.costs.learn(who, steps);
+    }
+  }
+  void learn_conversions(const end_to_end& arena) {
+    std::optional<conversion_book>& conversions = known_.layouts.conversions();
+    if (!conversions) return;
+    conversions->book().learn_anew();
+    for (std::size_t i = 0; i < arena.size(); ++i) {
+      std::vector<std::optional<std::uint32_t>> who;
+      for (const std::size_t c : arena.conversions_in(i))
+        who.push_back(conversions->find(arena.which(i).conversions[c]));
+      conversions->book().learn(who, arena.conversion_steps_of(i));
+    }
+  }
+
+  placing_state& known_;
+  bool neighbours_count_ = false;  // costs depend on whose results a kernel reads
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

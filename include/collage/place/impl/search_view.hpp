@@ -1,0 +1,199 @@
+// The search's view of a placing: its problems, and which candidates what it found stands for.
+#pragma once
+
+#include <algorithm>
+#include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
+#include <collage/pattern/match_record.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/impl/conversions.hpp>
+#include <collage/place/impl/cost_book.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/search/node_set.hpp>
+#include <collage/search/placement.hpp>
+#include <collage/search/problem.hpp>
+#include <collage/set/candidate.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// In place of a candidate's number: who runs views and control flow, which have none.
+constexpr std::uint32_t alias_mark = match_record::nothing, control_mark = match_record::nothing - 1;
+
+/// Candidates with what the search is to know of them, and what it found.
+struct search_result {
+  search::problem problem;
+  std::vector<std::uint32_t> who;  ///< which of our candidates each of the problem's is, or a mark
+  search::placement found;
+};
+
+/// What the search is shown.
+struct shown_candidates {
+  bool not_measured = true;  ///< with bounds from below
+  bool regions = true;
+  bool with_doubts = true;  ///< costs as cost_book::price_of has them, or as they are known
+};
+
+class search_view {
+ public:
+  explicit search_view(const placing_state& known) : known_(known) {}
+
+  /// From now on regions that were added behind the first candidates are left out, but those for which `shown` is true.
+  void hide_regions(std::size_t first, const std::vector<bool>& shown) {
+    hidden_.assign(known_.candidates.size(), false);
+    for (auto i = static_cast<std::uint32_t>(first); i < hidden_.size(); ++i)
+      hidden_[i] = known_.candidates.is_region(i) && !shown[i];
+  }
+
+  /// Candidates that can be built, then one for each alias and each node of control flow.
+  search_result problem(const shown_candidates& shown) const {
+    search_result result;
+    search::problem& p = result.problem;
+    const graph& network = known_.task.network;
+    const graph_view view = network.view();
+    p.nodes = network.nodes().size();
+    for (std::uint32_t n = 0; n < p.nodes; ++n)
+      for (const std::uint32_t v : view.inputs_of(n))
+        if (network.at(v).producer >= 0) p.edges.emplace_back(static_cast<std::uint32_t>(network.at(v).producer), n);
+    for (const std::uint32_t v : network.outputs())
+      if (network.at(v).producer >= 0) p.outputs.push_back(static_cast<std::uint32_t>(network.at(v).producer));
+    const std::vector<std::uint32_t> runtimes = known_.neighbours.runtimes();
+    p.runtimes = known_.neighbours.any() ? 1 + *std::ranges::max_element(runtimes) : 1;
+    const auto add = [&](std::span<const std::uint32_t> nodes, double cost, std::uint32_t index,
+                         std::uint32_t runtime = 0) {
+      p.candidates.push_back({search::node_set(nodes), cost, index, runtime});
+      result.who.push_back(index);
+      if (index >= control_mark) return;
+      std::vector<search::border>& borders = p.candidates.back().borders;
+      for (const auto& [v, order] : known_.layouts.borders_of(index).list())
+        borders.push_back(
+            {known_.layouts.numbers().at(v), static_cast<std::uint32_t>(known_.layouts.number_of(order))});
+      std::ranges::sort(borders, {}, &search::border::value);
+    };
+    add_values(p);
+    add_switches(p, runtimes);
+    for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) {
+      const place_candidate& c = known_.candidates[i];
+      if (known_.candidates.is_region(i) && (!shown.regions || (i < hidden_.size() && hidden_[i]))) continue;
+      const known_cost cost = shown.with_doubts ? known_.costs.price_of(c) : known_.costs.cost_of(c);
+      if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !shown.not_measured)) continue;
+      if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
+      add(known_.candidates.nodes_of(i), cost.ms, i, runtimes[c.backend]);
+    }
+    // A view is whoever's reads it, and control flow nobody's.
+    for (std::uint32_t runtime = 0; runtime < p.runtimes; ++runtime)
+      for (std::uint32_t n = 0; n < p.nodes; ++n) {
+        const std::uint32_t nodes[] = {n};
+        if (known_.task.is_alias[n]) add(nodes, 0.0, alias_mark, runtime);
+        if (is_control(view, n)) add(nodes, known_.bodies.cost_of(n), control_mark, runtime);
+      }
+    return result;
+  }
+
+  /// Whether there is a placement without regions.
+  bool is_covered_by_operators() const { return search::uncovered(problem({.regions = false}).problem).empty(); }
+
+  /// Whether a candidate has a kernel as far as is known, and whoever reads or writes its values otherwise can be served.
+  bool can_be_used(const place_candidate& c) const {
+    return known_.costs.cost_of(c).state != cost_state::refused &&
+           known_.layouts.can_be_converted(layouts_of(known_.task.network, known_.task.backends, c));
+  }
+
+  /// Ranks of a problem's candidates when the backend `first` comes first. Of a backend that takes regions it is not asked
+  /// what an engine would be that has it and the others in this order, but what it gives where it can: all else goes to
+  /// whoever is fastest.
+  std::vector<std::uint32_t> ranks(const search_result& of, std::uint32_t first) const {
+    std::vector<std::uint32_t> rank;
+    for (const std::uint32_t i : of.who) {
+      if (i >= control_mark) rank.push_back(0);
+      else if (!known_.task.backends[first].takes_regions || !known_.task.options.measure)
+        rank.push_back(rank_of(known_.candidates[i], first));
+      else
+        rank.push_back(known_.candidates[i].backend == first                        ? 0
+                       : is_last_resort(known_.task.backends, known_.candidates[i]) ? 2
+                                                                                    : 1);
+    }
+    return rank;
+  }
+
+  /// The conversions of what a search found.
+  std::vector<served_conversion> conversions_of(const search_result& from) const {
+    std::vector<std::vector<std::uint32_t>> nodes;
+    std::vector<const value_layouts*> borders;
+    if (known_.layouts.conversions())
+      for (const std::uint32_t chosen : from.found.chosen) {
+        const search::node_set& members = from.problem.candidates[chosen].nodes;
+        nodes.emplace_back(members.begin(), members.end());
+        borders.push_back(from.who[chosen] < control_mark ? &known_.layouts.borders_of(from.who[chosen]) : nullptr);
+      }
+    return known_.layouts.conversions_between_groups(nodes, borders);
+  }
+
+ private:
+  /// What the search counts for conversions that no kernel needs and nobody makes.
+  static constexpr double impossible_ms = 1e3;
+
+  /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
+  void add_values(search::problem& p) const {
+    const std::vector<layout>& layouts = known_.layouts.list();
+    if (known_.layouts.numbers().empty()) return;
+    const conversion_book& conversions = *known_.layouts.conversions();
+    p.layouts = static_cast<std::uint32_t>(layouts.size());
+    for (const auto& [v, number] : known_.layouts.numbers()) {
+      search::value at = to_search_value(v);
+      for (const layout& from : layouts)
+        for (const layout& to : layouts) {
+          const auto how = from == to ? std::nullopt : conversions.best(v, from, to);
+          at.convert_ms.push_back(from == to ? 0 : how ? conversions.cost_of(*how) : impossible_ms);
+        }
+      p.values.push_back(std::move(at));
+    }
+  }
+  /// What it costs that values come from other backends. Values of which nothing else is known follow those of `add_values`.
+  void add_switches(search::problem& p, std::span<const std::uint32_t> runtimes) const {
+    if (p.runtimes == 1) return;
+    p.switch_ms.assign(std::size_t{p.runtimes} * p.runtimes, 0.0);
+    for (std::uint32_t from = 0; from < runtimes.size(); ++from)
+      for (std::uint32_t to = 0; to < runtimes.size(); ++to)
+        if (runtimes[from] != runtimes[to])
+          p.switch_ms[runtimes[from] * p.runtimes + runtimes[to]] = known_.neighbours.of(from, to);
+    const graph& network = known_.task.network;
+    for (std::uint32_t v = 0; v < network.values().size(); ++v)
+      if (network.at(v).producer >= 0 && known_.layouts.numbers().count(v) == 0) p.values.push_back(to_search_value(v));
+  }
+  search::value to_search_value(std::uint32_t v) const {
+    const graph& network = known_.task.network;
+    search::value at;
+    if (network.at(v).producer >= 0) at.producer = static_cast<std::uint32_t>(network.at(v).producer);
+    for (const use& reader : network.view().uses_of(v)) at.readers.push_back(reader.node);
+    std::ranges::sort(at.readers);
+    const auto twins = std::ranges::unique(at.readers);
+    at.readers.erase(twins.begin(), twins.end());
+    at.is_output = network.at(v).is_output;
+    return at;
+  }
+
+  /// Where a candidate stands when `first` comes first and the others follow in the set's order; last resorts at the end.
+  std::uint32_t rank_of(const place_candidate& c, std::uint32_t first) const {
+    const std::size_t count = known_.task.backends.size();
+    const std::size_t turn = (c.backend + count - first) % count;
+    const bool last = is_last_resort(known_.task.backends, c);
+    return static_cast<std::uint32_t>(turn + (last ? count : 0));
+  }
+
+  const placing_state& known_;
+  std::vector<bool> hidden_;  // by candidate
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0

@@ -1,0 +1,83 @@
+// Placements that run end to end against each other, and which of them is the fastest so far.
+#pragma once
+
+#include <algorithm>
+#include <collage/measure/statistics.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/place/impl/cost_measurer.hpp>
+#include <collage/place/impl/place_task.hpp>
+#include <cstddef>
+#include <limits>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+class whole_runs {
+ public:
+  whole_runs(const place_task& task, cost_measurer& measurer)
+      : task_(task),
+        measurer_(measurer),
+        arena_(task.network, task.backends, task.threads, task.options.seed, task.packed, &measurer.monitor(),
+               task.options.time) {}
+
+  end_to_end& arena() { return arena_; }
+  const end_to_end& arena() const { return arena_; }
+
+  /// The number of the fastest so far, as of the last time that it was asked who that is.
+  std::size_t incumbent() const { return incumbent_; }
+  void set_incumbent(std::size_t number) { incumbent_ = number; }
+
+  /// Rounds of whole runs. Where the machine turns out to be faster than it began, all that was timed is timed again.
+  void run(const comparison_options& how) {
+    const auto is_over = [this] { return task_.until.is_over(); };
+    arena_.run(how, is_over);
+    while (!is_over() && measurer_.distrust_slow_start()) {
+      measurer_.replace_distrusted();
+      arena_.forget_rounds();
+      arena_.run(how, is_over);
+    }
+  }
+
+  /// Finds the fastest of what ran, by the paired rounds; the incumbent stays where nothing is faster. Ratios of different
+  /// pairs come from different rounds, and on a restless machine they may go round in a circle: it is the one that loses
+  /// least to whoever it loses most to, among those that can go on running.
+  void find_fastest() {
+    const auto most_behind = [this](std::size_t i) {
+      double most = 0;
+      for (std::size_t j = 0; j < arena_.size() && arena_.can_run(i); ++j)
+        if (const paired_ratio r = arena_.ratio(i, j); j != i && arena_.can_run(j) && r.rounds != 0)
+          most = std::max(most, r.median);
+      return most > 0 ? most : std::numeric_limits<double>::infinity();  // of what ran beside nobody nothing is known
+    };
+    double behind = most_behind(incumbent_);
+    for (std::size_t i = 0; i < arena_.size(); ++i)
+      if (const double other = most_behind(i); other < behind) incumbent_ = i, behind = other;
+  }
+
+  /// The same after as many rounds as it takes to be sure: of what joined late there are few yet.
+  void surely_find_fastest() {
+    comparison_options how;
+    how.seconds = task_.options.compare_s / 2;
+    constexpr std::size_t enough = 15;
+    find_fastest();
+    for (int more = 0; more < 2 && !task_.until.is_over(); ++more) {
+      const std::size_t ran = arena_.time_of(incumbent_).samples;
+      if (ran >= enough) break;
+      how.most_rounds = enough - ran;
+      run(how);
+      find_fastest();
+    }
+  }
+
+ private:
+  const place_task& task_;
+  cost_measurer& measurer_;
+  end_to_end arena_;
+  std::size_t incumbent_ = 0;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0
