@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -179,6 +180,44 @@ TEST(engine, running_does_not_allocate) {
   const auto* counted = new int(1);  // the counter counts
   EXPECT_GT(collage_test::allocations(), before);
   delete counted;
+}
+
+/// Counts in its workspace, which it first fills up.
+struct scribbler : c::backend<"scribbler"> {
+  using patterns = c::patterns<c::single<op::neg>>;
+  static constexpr std::size_t scratch = 1000;
+  static c::kernel build(const c::match<c::single<op::neg>>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.output().out.elements());
+    const std::size_t bytes = count == 1 ? scratch : 0;
+    return {"scribble",
+            [count, bytes](const c::kernel_call& call) {
+              EXPECT_EQ(call.workspace == nullptr, bytes == 0);
+              if (bytes != 0) std::memset(call.workspace, 0x5A, bytes);
+              for (std::size_t i = 0; i < count; ++i)
+                static_cast<float*>(call.out[0])[i] = -static_cast<const float*>(call.in[0])[i];
+            },
+            bytes};
+  }
+};
+
+TEST(engine, a_workspace_lies_where_no_value_is_alive) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {1}});
+  const c::value y = g(op::neg, g(op::neg, x));  // two values of 64 bytes, and 1,024 at each step
+  const c::value wide = g.input("wide", {c::dtype::f32, {300}});
+  const c::value z = g(op::neg, g(op::neg, wide));  // 1,216 bytes
+  g.output("y", g(op::neg, y));
+  g.output("z", z);
+  const c::graph network = g.finish();
+  c::plan p = one_by_one(network);
+  for (c::plan_group& group : p.chosen.groups) group.backend = "scribbler";
+  const c::dynamic_engine e = c::engine<c::backend_set<scribbler>>(network, p);
+  EXPECT_EQ(e.arena_bytes(), 64U + 1216U);
+  EXPECT_EQ(e.arena_lower_bound(), 64U + 1216U);
+  memory m(network);
+  c::dynamic_context context = e.context();
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
 }
 
 TEST(engine, takes_the_callers_memory) {

@@ -372,21 +372,26 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
       request_value.push_back(out);
     }
   }
-  std::size_t workspace = 0;
-  for (const built& k : kernels) workspace = std::max(workspace, (k.run.workspace() + 63) / 64 * 64);
+  // A workspace is needed during its step alone.
+  std::vector<std::size_t> workspace(kernels.size());  // which request it is
+  for (std::uint32_t s = 0; s < kernels.size(); ++s) {
+    workspace[s] = requests.size();
+    if (kernels[s].run.workspace() != 0) requests.push_back({kernels[s].run.workspace(), s, s});
+  }
   const memory_plan memory = plan_memory(requests);
-  for (std::size_t r = 0; r < requests.size(); ++r)
+  for (std::size_t r = 0; r < request_value.size(); ++r)
     c.value_place[request_value[r]] = {place::where::arena, memory.offset[r], nullptr};
-  c.values_bytes = memory.bytes;
-  c.arena = memory.bytes + workspace;
-  c.arena_bound = memory.lower_bound + workspace;
+  c.arena = memory.bytes;
+  c.arena_bound = memory.lower_bound;
   for (std::uint32_t v = 0; v < network.values().size(); ++v)
     if (memory_of.root(v) != v) c.value_place[v] = c.value_place[memory_of.root(v)];
   c.layouts = memory_of.layouts();
 
   // 4. Steps.
-  for (built& k : kernels) {
+  for (std::size_t at = 0; at < kernels.size(); ++at) {
+    built& k = kernels[at];
     step s;
+    if (k.run.workspace() != 0) s.workspace = memory.offset[workspace[at]];
     s.first_slot = static_cast<std::uint32_t>(c.slots.size());
     s.arguments = static_cast<std::uint32_t>(k.arguments.size());
     for (std::size_t i = 0; i < k.arguments.size(); ++i)
@@ -432,7 +437,7 @@ inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::co
     b.invoke = s.run.entry();
     b.state = s.run.state();
     b.call = {pointers_.data() + s.first_slot, pointers_.data() + s.first_slot + s.arguments,
-              arena_ + core_->values_bytes};
+              s.run.workspace() != 0 ? arena_ + s.workspace : nullptr};
     steps_.push_back(b);
   }
 }
