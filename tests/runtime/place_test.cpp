@@ -54,6 +54,20 @@ struct liar : c::backend<"liar"> {
   }
 };
 
+/// Says that it may write over its operand, and clears the output before it reads that.
+struct hasty : c::backend<"hasty"> {
+  using patterns = c::patterns<c::single<op::relu>>;
+  static c::kernel build(const c::match<c::single<op::relu>>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.output().out.elements());
+    c::kernel made("clear first", [count](const c::kernel_call& call) {
+      const auto* const in = static_cast<const float*>(call.in[0]);
+      for (std::size_t i = 0; i < count; ++i) static_cast<float*>(call.out[0])[i] = 0;
+      for (std::size_t i = 0; i < count; ++i) static_cast<float*>(call.out[0])[i] += std::max(in[i], 0.0F);
+    });
+    return std::move(made.may_write_over(0));
+  }
+};
+
 /// Refuses when it is asked to build.
 struct unable : c::backend<"unable"> {
   using patterns = c::patterns<c::single<op::relu>>;
@@ -99,6 +113,19 @@ TEST(place, takes_the_fastest_and_aliases_reshapes) {
   EXPECT_GT(p.singles[0].cost_ms, 3 * 0.19);
   ASSERT_EQ(p.runs.size(), 3U);
   EXPECT_EQ(p.runs[0].name, "plan");
+}
+
+TEST(place, refuses_kernels_that_are_wrong_in_place) {
+  const c::graph network = block();
+  c::place_report report;
+  c::place_options o = quick();
+  o.report = &report;
+  const c::plan p = c::place<c::backend_set<hasty, loops>>(network, o);
+  for (const c::plan_group& g : p.chosen.groups)
+    EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
+  EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
+    return r.backend == "hasty" && r.reason.starts_with("wrong result where it writes over an argument");
+  }));
 }
 
 TEST(place, runner_up_is_recorded) {

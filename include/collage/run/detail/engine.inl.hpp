@@ -356,20 +356,43 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   }
 
   // 3. The arena: lifetimes in steps, from the writing step to the last that reads the value or a view of it.
+  constexpr std::size_t nothing = static_cast<std::size_t>(-1);
+  std::vector<std::uint32_t> last_read(memory_of.size(), 0);
+  for (std::uint32_t s = 0; s < kernels.size(); ++s)
+    for (std::size_t i = 0; i < kernels[s].arguments.size(); ++i)
+      if (kernels[s].run.reads(i)) last_read[kernels[s].arguments[i]] = s;
   std::vector<memory_request> requests;
-  std::vector<std::uint32_t> request_value;
-  std::vector<std::size_t> request_of(memory_of.size(), static_cast<std::size_t>(-1));
-  for (std::uint32_t s = 0; s < kernels.size(); ++s) {
-    for (const std::uint32_t argument : kernels[s].arguments) {
-      const std::size_t r = request_of[argument];
-      if (r != static_cast<std::size_t>(-1)) requests[r].last_step = s;
+  std::vector<std::size_t> request_of(memory_of.size(), nothing);
+  // The request of an argument that an output of a step may be written over, as its kernel lets it: one in the arena that
+  // no other step reads any more, nor this one under another name.
+  const auto written_over = [&](std::uint32_t s, std::size_t output) {
+    const built& k = kernels[s];
+    for (std::size_t i = 0; i < k.arguments.size(); ++i) {
+      const std::uint32_t argument = k.arguments[i];
+      if (!k.run.writes_over(i, output) || !k.run.reads(i) || request_of[argument] == nothing) continue;
+      const memory_request& r = requests[request_of[argument]];
+      const auto is_same = [&](std::uint32_t other) { return request_of[other] == request_of[argument]; };
+      if (last_read[argument] == s && r.last_step == s && r.bytes == memory_of.bytes(k.outputs[output]) &&
+          std::ranges::count_if(k.arguments, is_same) == 1)
+        return request_of[argument];
     }
-    for (const std::uint32_t out : kernels[s].outputs) {
+    return nothing;
+  };
+  for (std::uint32_t s = 0; s < kernels.size(); ++s) {
+    bool is_in_place = false;  // of several outputs one: what a kernel lets each do it need not let all
+    for (std::size_t o = 0; o < kernels[s].outputs.size(); ++o) {
+      const std::uint32_t out = kernels[s].outputs[o];
       if (c.value_place[out].kind != place::where::nowhere) continue;
       if (out < network.values().size() && !detail::is_wanted(network, out)) continue;
-      request_of[out] = requests.size();
-      requests.push_back({memory_of.bytes(out), s, s});
-      request_value.push_back(out);
+      if (!is_in_place) request_of[out] = written_over(s, o);
+      if (request_of[out] != nothing) {
+        is_in_place = true;
+      } else {
+        request_of[out] = requests.size();
+        requests.push_back({memory_of.bytes(out), s, s});
+      }
+      memory_request& r = requests[request_of[out]];
+      r.last_step = std::max({r.last_step, s, last_read[out]});
     }
   }
   // A workspace is needed during its step alone.
@@ -379,8 +402,8 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
     if (kernels[s].run.workspace() != 0) requests.push_back({kernels[s].run.workspace(), s, s});
   }
   const memory_plan memory = plan_memory(requests);
-  for (std::size_t r = 0; r < request_value.size(); ++r)
-    c.value_place[request_value[r]] = {place::where::arena, memory.offset[r], nullptr};
+  for (std::uint32_t v = 0; v < request_of.size(); ++v)
+    if (request_of[v] != nothing) c.value_place[v] = {place::where::arena, memory.offset[request_of[v]], nullptr};
   c.arena = memory.bytes;
   c.arena_bound = memory.lower_bound;
   for (std::uint32_t v = 0; v < network.values().size(); ++v)
