@@ -84,6 +84,7 @@ class dynamic_engine {
   struct place {
     enum class where : std::uint8_t { nowhere, arena, weight, users_input, users_output } kind = where::nowhere;
     std::size_t offset = 0;  ///< into the arena, or which input or output
+    std::size_t within = 0;  ///< bytes behind where that begins: of a part of another value
     const std::byte* memory = nullptr;
   };
   struct step {
@@ -144,12 +145,15 @@ class dynamic_context {
 
   dynamic_context(std::shared_ptr<const dynamic_engine::core> core, buffer own, std::byte* arena);
   void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const;
+  /// During a run; null where there is nothing.
+  const void* address(const place& p) const;
 
   /// A pointer that changes with the caller's memory.
   struct patch {
     std::uint32_t slot = 0;
     bool is_output = false;
     std::size_t which = 0;
+    std::size_t within = 0;
   };
   struct bound_step {
     kernel::function invoke = nullptr;

@@ -26,6 +26,7 @@
 #include <collage/place/regions.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/views.hpp>
 #include <collage/search/alternatives.hpp>
 #include <collage/search/exact.hpp>
 #include <cstddef>
@@ -81,6 +82,10 @@ class placer {
         throw error(error_kind::invalid_argument, "has extents that are not known", "network " + options.network,
                     "bind every symbolic extent before placing");
     candidates_ = find_candidates(network, backends, use_);
+    for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+      is_alias_.push_back(is_alias(network.view(), n));
+      may_be_alias_.push_back(!views_of(network, n).empty());
+    }
     apply_rules();
     list_layouts();
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i)
@@ -88,8 +93,6 @@ class placer {
     book_.emplace(network, backends, candidates_);
     add_allowed_regions();
     first_dynamic_ = static_cast<std::uint32_t>(candidates_.list.size());
-    is_alias_.resize(network.nodes().size());
-    for (std::uint32_t n = 0; n < is_alias_.size(); ++n) is_alias_[n] = is_alias(network.view(), n);
     owned_.resize(network.nodes().size());
   }
 
@@ -338,6 +341,8 @@ class placer {
                     "is no node of the network, no operator in it and no pattern of " + rule.backend, where,
                     "see `collage inspect` and `collage backends`");
       forbid_regions(rule, number, named, is_pattern);
+      for (std::uint32_t n = 0; pins && n < named.size(); ++n)
+        if (named[n] && !is_alias_[n]) may_be_alias_[n] = false;
       std::erase_if(candidates_.list, [&](const place_candidate& c) {
         const auto& nodes = candidates_.groups[c.group].nodes;
         const bool touches = std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return named[n]; });
@@ -722,7 +727,7 @@ class placer {
           if (who) hidden_[*who] = false;
   }
 
-  /// The search's view: candidates that can be built, then one for each alias and each node of control flow. With
+  /// The search's view: candidates that can be built, then one for each node that may be an alias or is control flow. With
   /// `all`, also those that were not measured yet.
   search_result to_problem(bool all, known_cost (cost_book::*counted)(const place_candidate&)
                                          const = &cost_book::price_of) const {
@@ -761,7 +766,7 @@ class placer {
     for (std::uint32_t runtime = 0; runtime < p.runtimes; ++runtime)
       for (std::uint32_t n = 0; n < p.nodes; ++n) {
         const std::uint32_t nodes[] = {n};
-        if (is_alias_[n]) add(nodes, 0.0, alias_mark, runtime);
+        if (may_be_alias_[n]) add(nodes, 0.0, alias_mark, runtime);
         if (is_control(network_.view(), n)) add(nodes, cost_of_owned(n), control_mark, runtime);
       }
     return result;
@@ -806,24 +811,26 @@ class placer {
   /// For each group of a placement that is no view: who wrote the values that it is the first of its backend to read, as far
   /// as that is another backend.
   std::vector<std::vector<std::uint32_t>> other_writers(const placement& p) const {
-    std::vector<std::uint32_t> writer(network_.values().size(), nobody), root(network_.values().size());
-    for (std::uint32_t v = 0; v < root.size(); ++v) root[v] = v;
+    std::vector<std::uint32_t> writer(network_.values().size(), nobody);
+    std::vector<std::vector<std::uint32_t>> written(writer.size());  // of a view: the values that kernels wrote for it
+    for (std::uint32_t v = 0; v < written.size(); ++v) written[v] = {v};
     std::set<std::pair<std::uint32_t, std::uint32_t>> read;  // value and reader's backend
     std::vector<std::vector<std::uint32_t>> list;
     for (const plan_group& g : p.groups) {
       if (g.backend == alias_backend) {
-        const std::uint32_t seen = network_.view().inputs_of(g.nodes.back())[0];
-        const std::uint32_t view = network_.view().output_of(g.nodes.back());
-        writer[view] = writer[seen];
-        root[view] = root[seen];
+        std::vector<std::uint32_t>& seen = written[network_.view().output_of(g.nodes.back())];
+        seen.clear();
+        for (const std::uint32_t v : network_.view().inputs_of(g.nodes.back()))
+          seen.insert(seen.end(), written[v].begin(), written[v].end());
         continue;
       }
       std::vector<std::uint32_t>& from = list.emplace_back();
       const std::uint32_t self = backend_number(g.backend);
       for (const std::uint32_t n : g.nodes)
-        for (const std::uint32_t v : network_.view().inputs_of(n))
-          if (writer[v] != nobody && self != nobody && writer[v] != self && read.emplace(root[v], self).second)
-            from.push_back(writer[v]);
+        for (const std::uint32_t seen : network_.view().inputs_of(n))
+          for (const std::uint32_t v : written[seen])
+            if (writer[v] != nobody && self != nobody && writer[v] != self && read.emplace(v, self).second)
+              from.push_back(writer[v]);
       for (const std::uint32_t n : g.nodes)
         for (std::uint32_t i = 0; i < network_.node(n).outputs; ++i) writer[network_.view().output_of(n, i)] = self;
     }
@@ -954,7 +961,7 @@ class placer {
   }
 
   plan_group to_group_without_kernel(std::uint32_t node, const std::string& placement_name) const {
-    const bool alias = is_alias_[node];
+    const bool alias = !is_control(network_.view(), node);
     plan_group g;
     g.backend = alias ? alias_backend : control_backend;
     g.pattern = network_.node(node).kind->name;
@@ -1312,10 +1319,12 @@ class placer {
     for (const plan_group& g : base.groups) {
       region_unit u;
       u.nodes = g.nodes;
-      u.is_view = g.backend == alias_backend;
+      const bool runs = g.backend != alias_backend;
+      // What a concat joins may come from inside and from outside, so that it is chosen by itself.
+      u.is_view = !runs && is_alias_[g.nodes[0]];
       u.is_taken =
           std::all_of(g.nodes.begin(), g.nodes.end(), [&](std::uint32_t n) { return may_be_in_region(backend, n); });
-      const std::optional<std::uint32_t> candidate = u.is_view ? std::nullopt : who[at++];
+      const std::optional<std::uint32_t> candidate = runs ? who[at++] : std::nullopt;
       // Groups that are no candidates are like none.
       const std::uint64_t kind = candidate ? structure_of(*candidate) : (std::uint64_t{1} << 32) + units.size();
       u.alike = alike.try_emplace(kind, static_cast<std::uint32_t>(alike.size())).first->second;
@@ -1676,7 +1685,8 @@ class placer {
   deadline deadline_;
   int threads_ = 1;
   std::vector<bool> use_;
-  std::vector<bool> is_alias_;
+  std::vector<bool> is_alias_;            // by node: a view and nothing else
+  std::vector<bool> may_be_alias_;        // or a view if the search wants it to
   std::vector<std::vector<plan>> owned_;  // by node: of its sub-graphs
   place_candidates candidates_;
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> by_nodes_;  // candidates by what they cover
