@@ -225,7 +225,9 @@ class Placed(Case):
 
     def test_bench(self):
         done = self.json_of("bench", BERT, "--plan", self.plan, "--seconds", "1")
-        self.assertEqual(list(done), ["network", "threads", "precision", "best_single", "ratio", "plans"])
+        self.assertEqual(list(done), ["network", "threads", "precision", "best_single", "ratio", "plans", "arena_bytes",
+                                      "arena_lower_bound"])
+        self.assertTrue(0 < done["arena_lower_bound"] <= done["arena_bytes"] <= 1.05 * done["arena_lower_bound"])
         self.assertEqual((done["network"], done["threads"], done["precision"]), (BERT, 1, "fp32"))
         self.assertEqual([p["name"] for p in done["plans"]], ["plan", *self.backends])
         for p in done["plans"]:
@@ -238,6 +240,7 @@ class Placed(Case):
         page = self.succeeds("bench", BERT, "--plan", self.plan, "--seconds", "0").stdout
         self.fits_page(page)
         self.assertIn("Ratio of the best single backend", page)
+        self.assertIn(f"The plan takes an arena of {done['arena_bytes'] / 1e6:.1f} MB", page)
 
     def test_explain(self):
         page = self.succeeds("explain", BERT, "--plan", self.plan, "--dot", self.path("placed.dot")).stdout
@@ -251,6 +254,7 @@ class Placed(Case):
         done = self.json_of("explain", BERT, "--plan", self.plan)
         self.assertEqual(done["chosen"], plan["chosen"])
         self.assertIn("refusals", done)
+        self.assertIn(f"It takes an arena of {done['arena_bytes'] / 1e6:.1f} MB, 1.0", page)
         self.assertAlmostEqual(done["additive_error"], plan["chosen"]["cost_ms"] / plan["runs"][0]["median_ms"] - 1, places=4)
         self.assertIn(f"The sum of the groups' costs is {100 * abs(done['additive_error']):.1f} %", " ".join(page.split()))
         self.assertEqual(sum(t["nodes"] for t in done["totals"]), 232)
@@ -380,6 +384,7 @@ class Placed(Case):
 
         done = self.json_of("run", BERT, "--plan", self.plan, "--profile")
         self.assertEqual([o["name"] for o in done["outputs"]], ["output"])
+        self.assertTrue(0 < done["arena_lower_bound"] <= done["arena_bytes"])
         self.assertEqual(done["outputs"][0]["shape"], list(BERT_SHAPE))
         plan = json.loads(pathlib.Path(self.plan).read_text())
         kernels = [(g["backend"], g["kernel"]) for g in plan["chosen"]["groups"] if g["backend"] != "alias"]

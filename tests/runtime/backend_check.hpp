@@ -1,5 +1,6 @@
 // Checks a backend's kernels against the reference: every pattern wherever it matches in a small graph, every choice,
-// one and two threads, aligned and unaligned memory with guards around it, and two calls at the same time.
+// one and two threads, aligned and unaligned memory with guards around it, in place where a kernel lets its result lie on
+// an operand, and two calls at the same time.
 //
 //   backend_checker<collage::eigen> check;
 //   check([&](collage::graph_builder& g, data_source& data) {
@@ -215,10 +216,14 @@ class backend_checker {
   /// How often a kernel has called operator new while it ran.
   std::size_t allocations_while_running() const { return allocations_; }
 
+  /// How often a kernel has run in place, as it lets the engine have it.
+  std::size_t in_place() const { return in_place_; }
+
   static const collage::backend_entry& table() { return collage::table_of<collage::backend_set<Backend>>[0]; }
 
  private:
   using counts = std::map<std::string, std::size_t>;
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
   static std::size_t count(const counts& list, const std::string& name) {
     const auto found = list.find(name);
     return found == list.end() ? 0 : found->second;
@@ -292,6 +297,12 @@ class backend_checker {
         good = run(network, record, built, laid_out, expected, size_of(expected.type.type), 0x5A, options,
                    where + ", unaligned") &&
                good;
+        for (std::size_t i = 0; i < laid_out.bytes.size(); ++i) {
+          if (!built.writes_over(i)) continue;
+          ++in_place_;
+          good =
+              run(network, record, built, laid_out, expected, 0, 0xFF, options, where + ", in place", true, i) && good;
+        }
         if (table().enter != nullptr) table().leave(token);
         if (threads == 1) good = run_twice_at_once(network, record, built, laid_out, expected, options, where) && good;
       }
@@ -300,7 +311,7 @@ class backend_checker {
 
   bool run(const collage::graph& network, const collage::match_record& record, const collage::kernel& built,
            const operands& given, const collage::oracle_value& expected, std::size_t shift, unsigned char fill,
-           const check_options& options, const std::string& where, bool alone = true) {
+           const check_options& options, const std::string& where, bool alone = true, std::size_t over = nowhere) {
     std::vector<exact_copy> in;
     std::vector<const void*> pointers;
     for (std::size_t i = 0; i < given.contents.size(); ++i) {
@@ -312,6 +323,13 @@ class backend_checker {
     const guarded_memory out(collage::bytes_in(expected.type, given.result), shift, fill);
     const guarded_memory workspace(built.workspace(), 0, fill);
     void* const outs[] = {out.data()};
+    if (over != nowhere) {  // the argument lies where the output goes
+      const std::size_t bytes = collage::bytes_in(expected.type, given.result);
+      EXPECT_EQ(given.bytes[over], bytes) << where << ": it would write over an argument of another size";
+      if (given.bytes[over] != bytes) return false;
+      if (bytes != 0) std::memcpy(out.data(), given.contents[over].get(), bytes);
+      pointers[over] = out.data();
+    }
     const std::size_t before = allocations();
     built(collage::kernel_call{pointers.data(), outs, workspace.data()});
     if (alone) allocations_ += allocations() - before;
@@ -365,6 +383,7 @@ class backend_checker {
   collage::probe_result probed_;
   counts checked_, refused_, kernels_;
   std::size_t allocations_ = 0;
+  std::size_t in_place_ = 0;
 };
 
 }  // namespace collage_test

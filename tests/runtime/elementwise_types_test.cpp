@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <functional>
+#include <utility>
 
 namespace {
 
@@ -290,11 +292,29 @@ void check_portable(const collage::kind_info& kind, const collage::attribute_wor
 
   std::vector<oracle_value> copies = in;
   const oracle_value expected = collage::evaluate_node(kind, words.list(), copies).front();
-  const collage::agreement a =
-      exactly ? collage::compare(result, expected, {0, 0}) : collage::compare(result, expected);
-  EXPECT_TRUE(a.agrees) << what << " to " << collage::name_of(result.type().type) << ": "
-                        << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": " << a.actual
-                        << ", the reference has " << a.expected;
+  const auto expect_right = [&](const collage::tensor& y, const char* how) {
+    const collage::agreement a = exactly ? collage::compare(y, expected, {0, 0}) : collage::compare(y, expected);
+    EXPECT_TRUE(a.agrees) << what << " to " << collage::name_of(y.type().type) << how << ": "
+                          << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": " << a.actual
+                          << ", the reference has " << a.expected;
+  };
+  expect_right(result, "");
+  for (std::size_t i = 0; i < pointers.size(); ++i) {
+    const collage::tensor& x = memory[record.argument[i]];
+    // Operands of the same shape and size of elements, and no others.
+    EXPECT_EQ(kernel.writes_over(i) && kernel.reads(i),
+              kernel.reads(i) && x.type().dims.elements() == result.type().dims.elements() &&
+                  collage::size_of(x.type().type) == collage::size_of(result.type().type))
+        << what << ", operand " << i;
+    if (!kernel.writes_over(i)) continue;
+    const collage::tensor both(result.type());
+    if (both.bytes() != 0) std::memcpy(both.data(), x.data(), both.bytes());
+    const void* const apart = std::exchange(pointers[i], both.data());
+    void* const over[] = {both.data()};
+    kernel(collage::kernel_call{pointers.data(), over, workspace.data()});
+    pointers[i] = apart;
+    expect_right(both, " in place");
+  }
 }
 
 TEST(portable_elementwise, every_kind_of_every_type_agrees_with_the_reference) {

@@ -1,12 +1,16 @@
+#include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
+#include <collage/graph/print.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/views.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <string>
@@ -24,13 +28,13 @@ namespace op = collage::ops;
 using collage_test::loops;
 using set = c::backend_set<loops>;
 
-/// One group per node, in order.
+/// One group per node, in order; views where they can be.
 c::plan one_by_one(const c::graph& network) {
   c::plan p;
   p.fingerprint = network.fingerprint();
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
     c::plan_group g;
-    const bool alias = network.node(n).kind->id == c::kind_id<struct op::reshape>;
+    const bool alias = !c::views_of(network, n).empty();
     g.backend = alias ? c::alias_backend : "loops";
     g.pattern = network.node(n).kind->name;
     g.nodes = {n};
@@ -95,6 +99,16 @@ TEST(kernel, says_of_any_argument_that_it_is_not_read) {
   EXPECT_FALSE(copy.reads(200));
 }
 
+TEST(kernel, says_which_arguments_it_may_write_over) {
+  c::kernel k("nothing", [](const c::kernel_call&) {});
+  EXPECT_FALSE(k.writes_over(0));
+  k.may_write_over(2).may_write_over(0, 1);
+  EXPECT_TRUE(k.writes_over(2));
+  EXPECT_TRUE(k.writes_over(0, 1));
+  EXPECT_FALSE(k.writes_over(0));
+  EXPECT_FALSE(k.writes_over(2, 1));
+}
+
 TEST(engine, runs_a_plan_and_agrees_with_the_reference) {
   const c::graph network = two_sums();
   memory m(network);
@@ -112,8 +126,8 @@ TEST(engine, says_what_it_takes_and_needs) {
   EXPECT_EQ(e.outputs()[0].type, (c::tensor_type{c::dtype::f32, {2, 3}}));
   ASSERT_EQ(e.steps().size(), 3U);
   EXPECT_EQ(e.steps()[1].kernel, "loop relu");
-  EXPECT_EQ(e.arena_bytes(), 128U);  // two inner values of 24 bytes, each in a line of its own
-  EXPECT_EQ(e.arena_lower_bound(), 128U);
+  EXPECT_EQ(e.arena_bytes(), 64U);  // two inner values of 24 bytes in one line, since relu writes over its operand
+  EXPECT_EQ(e.arena_lower_bound(), 64U);
 }
 
 TEST(engine, outputs_of_every_sort) {
@@ -181,6 +195,293 @@ TEST(engine, running_does_not_allocate) {
   delete counted;
 }
 
+/// Counts in its workspace, which it first fills up.
+struct scribbler : c::backend<"scribbler"> {
+  using patterns = c::patterns<c::single<op::neg>>;
+  static constexpr std::size_t scratch = 1000;
+  static c::kernel build(const c::match<c::single<op::neg>>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.output().out.elements());
+    const std::size_t bytes = count == 1 ? scratch : 0;
+    return {"scribble",
+            [count, bytes](const c::kernel_call& call) {
+              EXPECT_EQ(call.workspace == nullptr, bytes == 0);
+              if (bytes != 0) std::memset(call.workspace, 0x5A, bytes);
+              for (std::size_t i = 0; i < count; ++i)
+                static_cast<float*>(call.out[0])[i] = -static_cast<const float*>(call.in[0])[i];
+            },
+            bytes};
+  }
+};
+
+TEST(engine, a_workspace_lies_where_no_value_is_alive) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {1}});
+  const c::value y = g(op::neg, g(op::neg, x));  // two values of 64 bytes, and 1,024 at each step
+  const c::value wide = g.input("wide", {c::dtype::f32, {300}});
+  const c::value z = g(op::neg, g(op::neg, wide));  // 1,216 bytes
+  g.output("y", g(op::neg, y));
+  g.output("z", z);
+  const c::graph network = g.finish();
+  c::plan p = one_by_one(network);
+  for (c::plan_group& group : p.chosen.groups) group.backend = "scribbler";
+  const c::dynamic_engine e = c::engine<c::backend_set<scribbler>>(network, p);
+  EXPECT_EQ(e.arena_bytes(), 64U + 1216U);
+  EXPECT_EQ(e.arena_lower_bound(), 64U + 1216U);
+  memory m(network);
+  c::dynamic_context context = e.context();
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
+}
+
+/// What the arena of a network takes, each node by the loops, which may write over any operand; and that it runs right.
+std::size_t arena_of(c::graph_builder& g) {
+  const c::graph network = g.finish();
+  const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
+  memory m(network);
+  c::dynamic_context context = e.context();
+  context.run(m.inputs, m.outputs);
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
+  EXPECT_EQ(e.arena_bytes(), e.arena_lower_bound());
+  return e.arena_bytes();
+}
+
+TEST(engine, writes_over_what_nobody_needs_any_more) {
+  const c::tensor_type line = {c::dtype::f32, {16}};
+  {
+    c::graph_builder g;
+    c::value x = g.input("x", line);
+    for (int i = 0; i < 5; ++i) x = g(op::neg, x);
+    g.output("y", x);
+    EXPECT_EQ(arena_of(g), 64U);
+  }
+  {  // the sum is written over its second operand: the first is read once more
+    c::graph_builder g;
+    const c::value x = g.input("x", line);
+    const c::value a = g(op::neg, x), b = g(op::relu, x);
+    const c::value sum = g(op::add, a, b);
+    g.output("y", g(op::add, g(op::neg, sum), a));
+    EXPECT_EQ(arena_of(g), 128U);
+  }
+  {  // through a view, whose memory is the same
+    c::graph_builder g;
+    const c::value a = g(op::neg, g.input("x", line));
+    const c::value b = g(op::neg, g(op::reshape, a, {.dims = {4, 4}}));
+    g.output("y", g(op::neg, b));
+    EXPECT_EQ(arena_of(g), 64U);
+  }
+}
+
+TEST(engine, leaves_alone_what_is_still_needed) {
+  const c::tensor_type line = {c::dtype::f32, {16}};
+  {  // a is read by a later step, under another name
+    c::graph_builder g;
+    const c::value a = g(op::neg, g.input("x", line));
+    const c::value view = g(op::reshape, a, {.dims = {4, 4}});
+    const c::value b = g(op::relu, a);
+    g.output("y", g(op::add, g(op::reshape, b, {.dims = {4, 4}}), view));
+    EXPECT_EQ(arena_of(g), 128U);
+  }
+  {  // one value and a view of it are both operands of one kernel
+    c::graph_builder g;
+    const c::value a = g(op::neg, g.input("x", {c::dtype::f32, {4, 4}}));
+    const c::value b = g(op::add, a, g(op::reshape, a, {.dims = {4, 4}}));
+    g.output("y", g(op::neg, b));
+    EXPECT_EQ(arena_of(g), 128U);
+  }
+  {  // inputs, constants and what becomes an output
+    c::graph_builder g;
+    const c::value x = g.input("x", line);
+    const c::value k = g.constant("k", line, {-1, 1});
+    const c::value a = g(op::neg, x);
+    const c::value b = g(op::relu, a);
+    g.output("a", a);
+    g.output("y", g(op::add, g(op::neg, b), g(op::add, k, x)));
+    c::graph network = g.finish();
+    c::fill_constants(network);
+    const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
+    memory m(network);
+    const std::vector<float> before(m.in[0].as<float>().begin(), m.in[0].as<float>().end());
+    c::dynamic_context context = e.context();
+    for (int i = 0; i < 2; ++i) {
+      context.run(m.inputs, m.outputs);
+      expect_right(network, m);
+    }
+    EXPECT_TRUE(std::ranges::equal(before, m.in[0].as<float>()));
+    EXPECT_EQ(e.arena_bytes(), 128U);
+  }
+}
+
+TEST(engine, operands_of_a_concat_are_parts_of_its_result) {
+  c::graph_builder g;
+  const c::tensor_type half = {c::dtype::f32, {1, 16, 2}};
+  const c::value x = g.input("x", half);
+  const c::value a = g(op::neg, x), b = g(op::relu, x);
+  const c::value inner[] = {a, b};
+  const c::value ab = g(op::concat, inner, {.axis = 1});
+  const c::value d = g(op::relu, g(op::neg, a));  // written over what stands between
+  const c::value outer[] = {ab, d};
+  const c::value all = g(op::concat, outer, {.axis = 1});
+  const c::value part = g(op::slice, all, {.starts = {0, 16, 0}, .steps = {1, 1, 1}, .extents = {1, 24, 2}});
+  g.output("y", g(op::neg, part));
+  g.output("all", g(op::neg, all));
+  const c::graph network = g.finish();
+  const c::plan p = one_by_one(network);
+  EXPECT_EQ(std::ranges::count(p.chosen.groups, c::alias_backend, &c::plan_group::backend), 3);
+  const c::dynamic_engine e = c::engine<set>(network, p);
+  EXPECT_EQ(e.steps().size(), 6U);
+  EXPECT_EQ(e.arena_bytes(), 3U * 128 + 128);  // the result, and once the value between
+  memory m(network);
+  c::dynamic_context context = e.context();
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
+}
+
+TEST(engine, parts_of_inputs_and_outputs) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {48}});
+  const c::value middle = g(op::slice, x, {.starts = {16}, .steps = {1}, .extents = {16}});
+  const c::value a = g(op::neg, middle);
+  const c::value b = g(op::relu, middle);
+  const c::value both[] = {a, b};
+  const c::value y = g(op::concat, both, {.axis = 0});
+  g.output("y", y);  // its parts are written where the caller wants it
+  g.output("a part of the input", middle);
+  g.output("a part of an output", g(op::slice, y, {.starts = {16}, .steps = {1}, .extents = {5}}));
+  const c::value z = g(op::neg, b);
+  g.output("a part of an inner value", g(op::slice, z, {.starts = {0}, .steps = {1}, .extents = {7}}));
+  const c::graph network = g.finish();
+  const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
+  EXPECT_EQ(e.steps().size(), 3U);
+  EXPECT_EQ(e.arena_bytes(), 64U);
+  memory m(network);
+  c::dynamic_context context = e.context();
+  for (int i = 0; i < 2; ++i) {
+    context.run(m.inputs, m.outputs);
+    expect_right(network, m);
+  }
+}
+
+TEST(views, are_only_what_lies_in_one_piece_at_an_aligned_place) {
+  c::graph_builder g;
+  const auto values = [&](std::vector<c::shape> dims) {
+    std::vector<c::value> list;
+    for (const c::shape& s : dims)
+      list.push_back(g(op::neg, g.input("x" + std::to_string(g.node_count()), {c::dtype::f32, s})));
+    return list;
+  };
+  std::vector<std::pair<c::value, bool>> expected;
+  const auto concat = [&](const std::vector<c::value>& parts, std::int64_t axis, bool is_view) {
+    expected.emplace_back(g(op::concat, parts, {.axis = axis}), is_view);
+  };
+  const auto slice = [&](c::shape of, c::shape starts, c::shape steps, c::shape extents, bool is_view) {
+    expected.emplace_back(g(op::slice, values({of})[0], {.starts = starts, .steps = steps, .extents = extents}),
+                          is_view);
+  };
+  concat(values({{16}, {3}}), 0, true);
+  concat(values({{3}, {16}}), 0, false);  // the second would begin at byte 12
+  concat(values({{1, 4, 4}, {1, 8, 4}, {1, 1, 4}}), 1, true);
+  concat(values({{2, 4, 4}, {2, 4, 4}}), 1, false);
+  concat(values({{2, 4, 4}, {2, 4, 4}}), 0, true);
+  concat(values({{0, 4}, {4, 4}}), 0, false);
+  concat({g.input("given", {c::dtype::f32, {16}})}, 0, false);
+  concat({g.constant("known", {c::dtype::f32, {16}}, {-1, 1})}, 0, false);
+  const std::vector<c::value> twice = values({{16}, {16}, {16}});
+  concat({twice[0], twice[0]}, 0, false);
+  concat({twice[1], twice[2]}, 0, true);
+  concat({twice[2]}, 0, false);  // it lies in the one before
+  const std::vector<c::value> out = values({{16}});
+  g.output("out", out[0]);
+  concat(out, 0, false);
+  concat({g(op::reshape, values({{4, 4}})[0], {.dims = {16}})}, 0, false);
+  slice({64}, {16}, {1}, {5}, true);
+  slice({64}, {15}, {1}, {5}, false);
+  slice({64}, {16}, {2}, {5}, false);
+  slice({64}, {63}, {-1}, {64}, false);
+  slice({3, 16}, {1, 0}, {1, 1}, {2, 16}, true);
+  slice({3, 16}, {1, 0}, {1, 1}, {2, 15}, false);
+  slice({3, 32}, {2, 16}, {1, 1}, {1, 15}, true);
+  slice({1, 4, 4, 4}, {0, 1, 0, 0}, {1, 1, 1, 1}, {1, 2, 4, 4}, true);
+  slice({2, 4, 4, 4}, {0, 1, 0, 0}, {1, 1, 1, 1}, {2, 2, 4, 4}, false);
+  slice({64}, {0}, {1}, {0}, false);
+  for (std::size_t i = 0; i < expected.size(); ++i) g.output("y" + std::to_string(i), expected[i].first);
+  const c::graph network = g.finish();
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto node = static_cast<std::uint32_t>(network.at(expected[i].first.index).producer);
+    EXPECT_EQ(!c::views_of(network, node).empty(), expected[i].second) << i << " " << c::to_string(network, node);
+  }
+}
+
+TEST(engine, random_graphs_of_views_agree_with_the_reference) {
+  using both = c::backend_set<loops, c::portable>;
+  const auto seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 engine(seed);
+  const auto random = [&](std::size_t end) { return static_cast<std::size_t>(engine() % end); };
+  std::size_t views = 0, copies = 0;
+  for (unsigned trial = 0; trial < 200; ++trial) {
+    c::graph_builder g;
+    std::vector<c::value> values{g.input("x", {c::dtype::f32, {32}}), g.input("y", {c::dtype::f32, {48}})};
+    const auto any = [&] { return values[random(values.size())]; };
+    const std::size_t count = 2 + random(25);
+    for (std::size_t i = 0; i < count; ++i) {
+      const c::value x = any();
+      const std::int64_t extent = g.type_of(x).dims[0];
+      switch (random(6)) {
+        case 0: values.push_back(g(op::relu, x)); break;
+        case 1: values.push_back(g(op::neg, x)); break;
+        case 2: {
+          const c::value y = any();
+          if (g.type_of(y) == g.type_of(x)) values.push_back(g(op::add, x, y));
+          break;
+        }
+        case 3: values.push_back(g(op::reshape, x, {.dims = {extent}})); break;
+        case 4: {
+          std::vector<c::value> parts{x};
+          for (std::size_t k = 1 + random(2); k > 0; --k) parts.push_back(any());
+          std::int64_t sum = 0;
+          for (const c::value v : parts) sum += g.type_of(v).dims[0];
+          if (sum < 1000) values.push_back(g(op::concat, parts, {.axis = 0}));
+          break;
+        }
+        default: {
+          const std::int64_t start = random(4) == 0 ? 1 : 16 * static_cast<std::int64_t>(random(2));
+          const std::int64_t taken = random(3) == 0 ? 16 : extent - start;
+          if (start + taken <= extent && taken > 0)
+            values.push_back(g(op::slice, x, {.starts = {start}, .steps = {1}, .extents = {taken}}));
+        }
+      }
+    }
+    g.output("last", values.back());
+    g.output("some", any());
+    g.output("some more", any());
+    const c::graph network = g.finish();
+    c::plan p = one_by_one(network);
+    for (c::plan_group& group : p.chosen.groups) {
+      const std::uint64_t kind = network.node(group.nodes[0]).kind->id;
+      if (kind != c::kind_id<struct op::concat> && kind != c::kind_id<struct op::slice>) continue;
+      if (group.backend == c::alias_backend && random(5) != 0) {
+        ++views;
+        continue;
+      }
+      group.backend = "portable";
+      group.pattern = "loops";
+      ++copies;
+    }
+    memory m(network, trial);
+    std::vector<std::vector<float>> before;
+    for (const c::tensor& t : m.in) before.emplace_back(t.as<float>().begin(), t.as<float>().end());
+    const c::dynamic_engine e = c::engine<both>(network, p);
+    c::dynamic_context context = e.context();
+    context.run(m.inputs, m.outputs);
+    context.run(m.inputs, m.outputs);
+    expect_right(network, m);
+    for (std::size_t i = 0; i < before.size(); ++i) EXPECT_TRUE(std::ranges::equal(before[i], m.in[i].as<float>()));
+  }
+  EXPECT_GT(views, 100U);
+  EXPECT_GT(copies, 20U);
+}
+
 TEST(engine, takes_the_callers_memory) {
   const c::graph network = two_sums();
   const c::dynamic_engine e = c::engine<set>(network, one_by_one(network));
@@ -189,8 +490,8 @@ TEST(engine, takes_the_callers_memory) {
   c::dynamic_context context = e.context({arena.data(), e.arena_bytes()});
   context.run(m.inputs, m.outputs);
   expect_right(network, m);
-  EXPECT_EQ(message_of([&] { (void)e.context({arena.data(), 64}); }),
-            "context: the arena has 64 bytes but 128 are needed; ask the engine for arena_bytes()");
+  EXPECT_EQ(message_of([&] { (void)e.context({arena.data(), 63}); }),
+            "context: the arena has 63 bytes but 64 are needed; ask the engine for arena_bytes()");
   EXPECT_EQ(message_of([&] { (void)e.context({arena.data() + 4, e.arena_bytes()}); }),
             "context: the arena must be aligned to 64 bytes");
 }

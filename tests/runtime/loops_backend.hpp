@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace collage_test {
 
@@ -18,15 +19,16 @@ struct add_relu : collage::pattern<"add_relu"> {
   static constexpr auto expr = op::relu(op::add(collage::any, collage::any));
 };
 
-/// A kernel over operands of one shape; `f` takes one element of each.
+/// A kernel over operands of one shape, which it may write over; `f` takes one element of each.
 template <class F>
 collage::kernel loop(const char* name, std::size_t elements, F f) {
-  return {name, [elements, f](const collage::kernel_call& call) {
-            const auto* a = static_cast<const float*>(call.in[0]);
-            auto* out = static_cast<float*>(call.out[0]);
-            // A value read twice is one argument; the second pointer is then not there.
-            for (std::size_t i = 0; i < elements; ++i) out[i] = f(call, a[i], i);
-          }};
+  collage::kernel made(name, [elements, f](const collage::kernel_call& call) {
+    const auto* a = static_cast<const float*>(call.in[0]);
+    auto* out = static_cast<float*>(call.out[0]);
+    // A value read twice is one argument; the second pointer is then not there.
+    for (std::size_t i = 0; i < elements; ++i) out[i] = f(call, a[i], i);
+  });
+  return std::move(made.may_write_over(0).may_write_over(1));
 }
 
 /// The second operand of a binary operator in a match: its argument, which is the first where both are the same value.

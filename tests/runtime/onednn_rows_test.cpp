@@ -114,6 +114,7 @@ TEST_F(onednn_rows_test, elementwise) {
   }
   for (const char* pattern : {"relu", "sigmoid", "tanh", "sqrt", "reciprocal", "neg", "abs", "leaky_relu", "elu"})
     EXPECT_GE(check.checked(pattern), 10U) << pattern;
+  EXPECT_GE(check.in_place(), 100U);
 }
 
 TEST_F(onednn_rows_test, two_operands) {
@@ -153,6 +154,7 @@ TEST_F(onednn_rows_test, two_operands) {
   each(op::mul);
   each(op::div);
   for (const char* pattern : {"add", "sub", "mul", "div"}) EXPECT_GT(check.checked(pattern), 40U) << pattern;
+  EXPECT_GE(check.in_place(), 100U);
 }
 
 TEST_F(onednn_rows_test, resizing) {

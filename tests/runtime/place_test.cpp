@@ -18,6 +18,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -51,6 +52,20 @@ struct liar : c::backend<"liar"> {
   template <auto K>
   static c::kernel build(const c::match<c::single<K>>&, c::build_context&) {
     return {"nothing", [](const c::kernel_call&) {}};
+  }
+};
+
+/// Says that it may write over its operand, and clears the output before it reads that.
+struct hasty : c::backend<"hasty"> {
+  using patterns = c::patterns<c::single<op::relu>>;
+  static c::kernel build(const c::match<c::single<op::relu>>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.output().out.elements());
+    c::kernel made("clear first", [count](const c::kernel_call& call) {
+      const auto* const in = static_cast<const float*>(call.in[0]);
+      for (std::size_t i = 0; i < count; ++i) static_cast<float*>(call.out[0])[i] = 0;
+      for (std::size_t i = 0; i < count; ++i) static_cast<float*>(call.out[0])[i] += std::max(in[i], 0.0F);
+    });
+    return std::move(made.may_write_over(0));
   }
 };
 
@@ -99,6 +114,53 @@ TEST(place, takes_the_fastest_and_aliases_reshapes) {
   EXPECT_GT(p.singles[0].cost_ms, 3 * 0.19);
   ASSERT_EQ(p.runs.size(), 3U);
   EXPECT_EQ(p.runs[0].name, "plan");
+}
+
+c::graph joined_halves() {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {64}});
+  const c::value halves[] = {g(op::slice, x, {.starts = {0}, .steps = {1}, .extents = {32}}),
+                             g(op::slice, x, {.starts = {32}, .steps = {1}, .extents = {32}})};
+  const c::value turned[] = {g(op::neg, halves[1]), g(op::relu, halves[0])};
+  g.output("z", g(op::neg, g(op::concat, turned, {.axis = 0})));
+  return g.finish();
+}
+
+TEST(place, slices_and_concats_of_whole_pieces_cost_nothing) {
+  using both = c::backend_set<loops, c::portable>;
+  const c::graph network = joined_halves();
+  const auto backends_of = [&](const c::plan& p, const char* kind) {
+    std::set<std::string> list;
+    for (const c::plan_group& g : p.chosen.groups)
+      for (const std::uint32_t n : g.nodes)
+        if (std::string(network.node(n).kind->name) == kind) list.insert(g.backend);
+    return list;
+  };
+  c::place_options o = quick();
+  const c::plan p = c::place<both>(network, o);
+  EXPECT_EQ(backends_of(p, "concat"), std::set<std::string>{c::alias_backend});
+  EXPECT_EQ(backends_of(p, "slice"), std::set<std::string>{c::alias_backend});
+  EXPECT_TRUE(p.optimal);
+  EXPECT_EQ(c::verify<both>(network, p).why(), "");
+  EXPECT_EQ(c::engine<both>(network, p).steps().size(), 3U);
+  // A rule that names who runs it is obeyed; and what was planned before views were known still runs.
+  o.rules = {{c::place_rule::action::pin, "portable", "concat"}};
+  const c::plan pinned = c::place<both>(network, o);
+  EXPECT_EQ(backends_of(pinned, "concat"), std::set<std::string>{"portable"});
+  EXPECT_EQ(c::verify<both>(network, pinned).why(), "");
+}
+
+TEST(place, refuses_kernels_that_are_wrong_in_place) {
+  const c::graph network = block();
+  c::place_report report;
+  c::place_options o = quick();
+  o.report = &report;
+  const c::plan p = c::place<c::backend_set<hasty, loops>>(network, o);
+  for (const c::plan_group& g : p.chosen.groups)
+    EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
+  EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
+    return r.backend == "hasty" && r.reason.starts_with("wrong result where it writes over an argument");
+  }));
 }
 
 TEST(place, runner_up_is_recorded) {

@@ -356,11 +356,12 @@ void check_random_groups(int graphs, std::size_t most_of_each) {
   }
   hwy::SetSupportedTargetsForTest(0);
   std::cout << check.groups() << " groups of " << listed << " listed, the largest of " << check.largest() << " nodes, "
-            << check.several_outputs() << " with several outputs; " << check.refused() << " refused; "
-            << 100 * check.loosened() << " % of the elements are ill-conditioned\n";
+            << check.several_outputs() << " with several outputs; " << check.in_place() << " runs in place; "
+            << check.refused() << " refused; " << 100 * check.loosened() << " % of the elements are ill-conditioned\n";
   EXPECT_EQ(check.allocations_while_running(), 0U);
   if (testing::Test::HasFailure()) return;
   EXPECT_GT(check.groups(), static_cast<std::size_t>(graphs));
+  EXPECT_GT(check.in_place(), static_cast<std::size_t>(graphs / 4));
   EXPECT_GT(check.several_outputs(), static_cast<std::size_t>(graphs / 20));
   EXPECT_LT(check.refused() * 10, check.groups());
   EXPECT_LT(check.loosened(), 0.2);

@@ -218,6 +218,8 @@ class stacked_checker {
     return elements_ == 0 ? 0 : static_cast<double>(loosened_) / static_cast<double>(elements_);
   }
   std::size_t allocations_while_running() const { return allocations_; }
+  /// How often a kernel has run in place, as it lets the engine have it.
+  std::size_t in_place() const { return in_place_; }
 
   /// Builds and runs a group; false where it was refused.
   bool operator()(const graph& network, const node_list& nodes, const data_range& range = {}, int most_threads = 2) {
@@ -245,6 +247,11 @@ class stacked_checker {
       where_ = built.name() + ", " + std::to_string(threads) + " threads, COLLAGE_SEED=" + std::to_string(data_.seed());
       run(network, group, built, contents, *expected, 0, 0xFF);
       run(network, group, built, contents, *expected, 4, 0x5A);
+      for (std::size_t i = 0; i < contents.size(); ++i) {
+        if (!built.writes_over(i)) continue;
+        ++in_place_;
+        run(network, group, built, contents, *expected, 0, 0xFF, true, i);
+      }
       if (threads > 1) continue;
       std::thread other([&] { run(network, group, built, contents, *expected, 0, 0x5A, false); });
       run(network, group, built, contents, *expected, 0, 0xFF, false);
@@ -268,6 +275,8 @@ class stacked_checker {
   }
 
  private:
+  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
+
   std::shared_ptr<const std::byte> contents_of(const tensor_type& type, const data_range& range) {
     if (type.type != collage::dtype::boolean) return data_.contents(type, range);
     const std::shared_ptr<std::byte> bytes = collage::allocate_bytes(type.bytes());
@@ -279,7 +288,7 @@ class stacked_checker {
 
   void run(const graph& network, const collage::node_group& group, const collage::kernel& built,
            const std::vector<std::shared_ptr<const std::byte>>& contents, group_oracle& expected, std::size_t shift,
-           unsigned char fill, bool alone = true) {
+           unsigned char fill, bool alone = true, std::size_t over = nowhere) {
     std::vector<exact_copy> in;
     std::vector<const void*> pointers;
     for (std::size_t i = 0; i < contents.size(); ++i) {
@@ -290,6 +299,13 @@ class stacked_checker {
     std::vector<void*> outs;
     for (const std::uint32_t v : group.outputs) out.emplace_back(network.type_of(v).bytes(), shift, fill);
     for (const guarded_memory& o : out) outs.push_back(o.data());
+    if (over != nowhere) {  // the argument lies where the output goes
+      const std::size_t bytes = network.type_of(group.outputs[0]).bytes();
+      ASSERT_EQ(network.type_of(group.arguments[over]).bytes(), bytes)
+          << where_ << ": it would write over argument " << over;
+      if (bytes != 0) std::memcpy(out[0].data(), contents[over].get(), bytes);
+      pointers[over] = out[0].data();
+    }
     const guarded_memory workspace(built.workspace(), 0, fill);
     const std::size_t before = allocations();
     built(collage::kernel_call{pointers.data(), outs.data(), workspace.data()});
@@ -346,7 +362,7 @@ class stacked_checker {
   data_source data_;
   std::mutex comparing_;
   std::string where_;
-  std::size_t groups_ = 0, refused_ = 0, several_outputs_ = 0, largest_ = 0, allocations_ = 0;
+  std::size_t groups_ = 0, refused_ = 0, several_outputs_ = 0, largest_ = 0, allocations_ = 0, in_place_ = 0;
   std::size_t elements_ = 0, loosened_ = 0;
 };
 

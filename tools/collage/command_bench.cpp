@@ -8,6 +8,8 @@
 #include <collage/io/plan_file.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/monitor.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/kernel.hpp>
 
 #include <memory>
 #include <vector>
@@ -38,10 +40,11 @@ int bench(const options& given) {
   progress_line line(given.quiet);
   line.show("running " + std::to_string(all.size()) + " placements in turns for about " +
             format_number("%.0f s", given.seconds));
+  const auto packed = std::make_shared<c::packed_weights>();
+  const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads, packed);
   c::drift_monitor monitor = c::watch_machine(p.made.threads);
   const std::vector<c::plan_run> runs =
-      c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds, given.seed,
-                            std::make_shared<c::packed_weights>(), &monitor);
+      c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds, given.seed, packed, &monitor);
   line.clear();
   if (!given.quiet) {
     note_spread(runs);
@@ -49,7 +52,9 @@ int bench(const options& given) {
   }
   const std::size_t best = c::best_single(runs);
   if (given.json) {
-    print(c::to_text(to_json(p.made, runs, best)));
+    c::json figures = to_json(p.made, runs, best);
+    add_arena(figures, engine);
+    print(c::to_text(figures));
     return 0;
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + runs_table(p.made, runs) + "\n";
@@ -57,6 +62,7 @@ int bench(const options& given) {
     page += wrap("Ratio of the best single backend, " + runs[best].name + ", to the plan: " +
                      format_number("%.3f", runs[best].ratio) + " (median over rounds; above 1 the plan is faster).",
                  0);
+  page += wrap("The plan takes an " + arena_text(engine) + ".", 0);
   page += borrowed_text(p.made, 12);
   print(page);
   return 0;

@@ -1,3 +1,4 @@
+#include "backends.hpp"
 #include "commands.hpp"
 #include "dot_file.hpp"
 #include "missing_patterns.hpp"
@@ -9,6 +10,7 @@
 #include <collage/io/file.hpp>
 #include <collage/io/plan_file.hpp>
 #include <collage/place/refusal.hpp>
+#include <collage/run/engine.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -219,8 +221,11 @@ int explain(const options& given) {
   const placed p = get_plan(given);
   if (!given.dot_file.empty()) write_dot_file(given.dot_file, p.network, &p.made.chosen);
   const missing_patterns missing = find_missing_patterns(p.network, p.made);
+  const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads);
   if (given.json) {
-    print(c::to_text(to_json(p, missing)));
+    c::json all = to_json(p, missing);
+    add_arena(all, engine);
+    print(c::to_text(all));
     return 0;
   }
   const auto heading = [](const char* text) { return "\n" + paint(colour::bold, text) + "\n"; };
@@ -229,6 +234,7 @@ int explain(const options& given) {
     page += heading("Values that are made over into another layout") + conversions_table(p);
   page += "\n" + totals_table(p.made) + "\n" + wrap(certificate_text(p.made), 0);
   if (const std::string text = switches_text(p.made.chosen); !text.empty()) page += wrap(text, 0);
+  page += wrap("It takes an " + arena_text(engine) + ".", 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
   if (!missing.operators.empty())

@@ -230,8 +230,8 @@ int run(const options& given) {
                    {"low_ms", c::rounded(done.whole.low_ms)},
                    {"high_ms", c::rounded(done.whole.high_ms)},
                    {"runs", done.whole.samples},
-                   {"arena_bytes", engine.arena_bytes()},
                    {"outputs", outputs}};
+    add_arena(all, engine);
     if (given.profile) all["steps"] = steps;
     print(c::to_text(all));
     return 0;
@@ -241,9 +241,7 @@ int run(const options& given) {
   text += wrap("Median " + format_number("%.3f ms", done.whole.median_ms) + " over " +
                    std::to_string(done.whole.samples) + " runs (" + format_number("%.3f", done.whole.low_ms) + " to " +
                    format_number("%.3f", done.whole.high_ms) + "), " + std::to_string(engine.steps().size()) +
-                   " steps, arena of " + format_number("%.1f MB", static_cast<double>(engine.arena_bytes()) / 1e6) +
-                   " (no plan can need less than " +
-                   format_number("%.1f", static_cast<double>(engine.arena_lower_bound()) / 1e6) + ").",
+                   " steps, " + arena_text(engine) + ".",
                0);
   print(text);
   return 0;

@@ -137,6 +137,17 @@ std::string certificate_text(const c::plan& made) {
          format_number(" (gap %.1f %%)", gap) + ", and end to end none that it found was surely faster.";
 }
 
+std::string arena_text(const c::dynamic_engine& engine) {
+  const auto bytes = static_cast<double>(engine.arena_bytes()), least = static_cast<double>(engine.arena_lower_bound());
+  return "arena of " + format_number("%.1f MB", bytes / 1e6) + ", " +
+         format_number("%.3f", least > 0 ? bytes / least : 1) + " times the " + format_number("%.1f MB", least / 1e6) +
+         " in use at one step, without which no plan can do";
+}
+void add_arena(c::json& to, const c::dynamic_engine& engine) {
+  to["arena_bytes"] = engine.arena_bytes();
+  to["arena_lower_bound"] = engine.arena_lower_bound();
+}
+
 std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& nodes) {
   std::string names, kinds;
   bool telling = true;  // names that begin with the kind need no kinds beside them

@@ -3,6 +3,8 @@
 
 #include "placing.hpp"
 
+#include <collage/io/json.hpp>
+#include <collage/run/engine.hpp>
 #include <collage/run/plan.hpp>
 
 #include <cstddef>
@@ -46,6 +48,12 @@ double prediction_error(const collage::plan& made);
 
 /// The same in a sentence; empty where nothing ran.
 std::string prediction_text(const collage::plan& made);
+
+/// The memory of a run for intermediate values and workspaces, beside the least that there can be: "arena of 12.0 MB, 1.000
+/// times the 12.0 MB ...".
+std::string arena_text(const collage::dynamic_engine& engine);
+/// The same as members of a JSON object.
+void add_arena(collage::json& to, const collage::dynamic_engine& engine);
 
 /// A group of nodes in a word: the nodes' names; where these do not tell the operators, the last name and the
 /// operators.

@@ -149,14 +149,9 @@ class structure_rivals {
       note(which, measuring_step::first_call);
       if (!setup_.fence) r.enter_and_call();
       else if (const std::string why = call_between_fences(r); !why.empty()) return why;
-      for (const auto& [v, made] : r.results) {
-        to_plain(network_.type_of(v), layouts.of(v), made.data(), results_.at(v).data());
-        if (!is_filled_with_zeros(network_.type_of(v), layouts.of(v), made.data()))
-          return std::string("wrong result: what fills up the blocks of ") + layouts.of(v).name + " is not zero";
-      }
-      for (std::size_t i = 0; i < wanted_.size(); ++i)
-        if (const agreement a = compare(results_.at(wanted_[i]), expected_[i]); !a)
-          return std::string("wrong result: ") + a.why;
+      if (const std::string why = fault_of(r, layouts); !why.empty()) return "wrong result: " + why;
+      if (const std::string why = fault_in_place(r, values, layouts); !why.empty())
+        return "wrong result where it writes over an argument, as it says it may: " + why;
       rivals_.push_back(std::move(r));
       return {};
     } catch (const error& e) { return e.what(); } catch (const std::exception& e) {
@@ -188,6 +183,34 @@ class structure_rivals {
       from_plain(t.type(), order, t.data(), made.data());
     }
     return {made.data(), made.size()};
+  }
+
+  /// In what the results of the last call differ from the reference; empty where they do not.
+  std::string fault_of(const rival& r, const value_layouts& layouts) {
+    for (const auto& [v, made] : r.results) {
+      to_plain(network_.type_of(v), layouts.of(v), made.data(), results_.at(v).data());
+      if (!is_filled_with_zeros(network_.type_of(v), layouts.of(v), made.data()))
+        return std::string("what fills up the blocks of ") + layouts.of(v).name + " is not zero";
+    }
+    for (std::size_t i = 0; i < wanted_.size(); ++i)
+      if (const agreement a = compare(results_.at(wanted_[i]), expected_[i]); !a) return a.why;
+    return {};
+  }
+
+  /// The same where the kernel writes over its arguments, one after the other, which an engine may have it do.
+  std::string fault_in_place(rival& r, const node_group& values, const value_layouts& layouts) {
+    for (std::size_t o = 0; o < r.out.size(); ++o)
+      for (std::size_t i = 0; i < r.in.size(); ++i) {
+        if (!r.run.writes_over(i, o) || r.in[i] == nullptr || r.out[o] == nullptr || r.in_bytes[i] != r.out_bytes[o] ||
+            r.in_bytes[i] == 0 || network_.at(values.arguments[i]).role == value_role::constant)
+          continue;
+        std::memcpy(r.out[o], r.in[i], r.in_bytes[i]);
+        const void* const apart = std::exchange(r.in[i], r.out[o]);
+        r.enter_and_call();
+        r.in[i] = apart;
+        if (std::string why = fault_of(r, layouts); !why.empty()) return why;
+      }
+    return {};
   }
 
   /// Calls a rival in memory of its own between fences, and copies what it wrote to the results.

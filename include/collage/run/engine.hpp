@@ -68,7 +68,7 @@ class dynamic_engine {
   /// Bytes one context needs for intermediate values and workspace; what runs inside branches and loops has memory of the
   /// engine's own besides.
   std::size_t arena_bytes() const { return core_->arena; }
-  /// The largest sum of values alive at one step, plus the workspace: no arena can be smaller.
+  /// The largest sum of values alive at one step and its kernel's workspace: no arena can be smaller.
   std::size_t arena_lower_bound() const { return core_->arena_bound; }
 
   /// A context with memory of its own, or in the caller's: at least arena_bytes(), aligned to 64, outliving the
@@ -84,12 +84,14 @@ class dynamic_engine {
   struct place {
     enum class where : std::uint8_t { nowhere, arena, weight, users_input, users_output } kind = where::nowhere;
     std::size_t offset = 0;  ///< into the arena, or which input or output
+    std::size_t within = 0;  ///< bytes behind where that begins: of a part of another value
     const std::byte* memory = nullptr;
   };
   struct step {
     kernel run;
     std::uint32_t first_slot = 0;  ///< its argument pointers, then its output pointers
     std::uint32_t arguments = 0;
+    std::size_t workspace = 0;  ///< its offset in the arena, where the kernel wants one
   };
   struct copy {  // outputs that no kernel can write in place
     place from;
@@ -107,7 +109,6 @@ class dynamic_engine {
     std::vector<std::shared_ptr<const std::byte>> constants;
     std::vector<const backend_entry*> used;
     std::shared_ptr<packed_weights> packed;
-    std::size_t values_bytes = 0;  // of the arena, before the workspace
     std::size_t arena = 0, arena_bound = 0;
     int threads = 1;
   };
@@ -144,12 +145,15 @@ class dynamic_context {
 
   dynamic_context(std::shared_ptr<const dynamic_engine::core> core, buffer own, std::byte* arena);
   void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const;
+  /// During a run; null where there is nothing.
+  const void* address(const place& p) const;
 
   /// A pointer that changes with the caller's memory.
   struct patch {
     std::uint32_t slot = 0;
     bool is_output = false;
     std::size_t which = 0;
+    std::size_t within = 0;
   };
   struct bound_step {
     kernel::function invoke = nullptr;

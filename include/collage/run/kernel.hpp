@@ -48,6 +48,21 @@ class kernel {
   }
   bool reads(std::size_t index) const { return index >= unread_.size() || !unread_[index]; }
 
+  /// Says that output `output` may lie exactly where argument `index` lies, if nobody needs that any more: whatever number
+  /// of threads and whatever else it reads, the kernel writes a byte there only when it has read for the last time what lies
+  /// in it. So it is with elementwise kernels for operands of the result's shape and size of elements, but not for those
+  /// that broadcast. The argument and the output must be of the same layout. What is said is tested: where a kernel is
+  /// measured it also runs in place, and is refused where the result is another.
+  kernel& may_write_over(std::size_t index, std::size_t output = 0) {
+    if (!writes_over(index, output)) in_place_.push_back({index, output});
+    return *this;
+  }
+  bool writes_over(std::size_t index, std::size_t output = 0) const {
+    for (const in_place& pair : in_place_)
+      if (pair.argument == index && pair.output == output) return true;
+    return false;
+  }
+
   void operator()(const kernel_call& call) const { invoke_(state_.get(), call); }
   explicit operator bool() const { return invoke_ != nullptr; }
   const std::string& name() const { return name_; }
@@ -59,9 +74,14 @@ class kernel {
   const void* state() const { return state_.get(); }
 
  private:
+  struct in_place {
+    std::size_t argument = 0, output = 0;
+  };
+
   std::string name_;
   std::size_t workspace_ = 0;
   std::vector<bool> unread_;  // by argument; those behind its end are read
+  std::vector<in_place> in_place_;
   std::shared_ptr<const void> state_;
   function invoke_ = nullptr;
 };

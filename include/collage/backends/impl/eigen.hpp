@@ -57,6 +57,7 @@ inline kernel build_elementwise(const any_match& m, int threads) {
                     ? kernel(name, eigen_elementwise<std::int64_t>{program, threads})
                     : kernel(name, eigen_elementwise<float>{program, threads});
   drop_constants(made, program);
+  allow_in_place(made, program);
   return made;
 }
 

@@ -213,6 +213,14 @@ inline elementwise_program make_program(const any_match& m, std::span<const std:
   return program;
 }
 
+/// Tells a kernel that is a program alone where its result may lie: each block of a tensor that is walked like the result is
+/// read before that block of the result is written, and no other block is read with it.
+inline void allow_in_place(kernel& k, const elementwise_program& program) {
+  for (const program_leaf& leaf : program.leaves)
+    if (leaf.argument != program_leaf::target && leaf.linear && size_of(leaf.type) == size_of(program.result_type))
+      k.may_write_over(leaf.argument);
+}
+
 /// Tells a kernel which constants are part of its program alone. `read_elsewhere` are arguments that something else
 /// reads.
 inline void drop_constants(kernel& k, const elementwise_program& program,

@@ -121,7 +121,8 @@ inline kernel build_eltwise(const any_match& m, build_context& context, std::uin
   program_builder program(m, context);
   program.run(d, dnnl::eltwise_forward(d),
               {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], x)}, {DNNL_ARG_DST, program.output(x)}});
-  return program.finish(named(d, order));
+  kernel made = program.finish(named(d, order));
+  return std::move(made.may_write_over(m.index_of(m.inputs_of(node)[0])));
 }
 
 /// The extents of a whole tensor and of one that is broadcast to it; dimensions that are treated alike become one.
@@ -163,7 +164,9 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
   program.run(
       d, dnnl::binary(d),
       {{DNNL_ARG_SRC_0, program.read(a, x)}, {DNNL_ARG_SRC_1, program.read(b, y)}, {DNNL_ARG_DST, program.output(x)}});
-  return program.finish(named(d, order));
+  kernel made = program.finish(named(d, order));
+  if (a != b) made.may_write_over(m.index_of(a));  // the library knows no other operand in place than its first
+  return made;
 }
 
 inline kernel build_concat(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {

@@ -36,6 +36,7 @@ inline kernel build_portable_elementwise(const any_match& m, build_context& cont
   kernel made = with_computed_type(
       program.type, [&]<class T>(T) { return kernel(name, portable_elementwise<T>{program, context.threads()}); });
   drop_constants(made, program);
+  allow_in_place(made, program);
   return made;
 }
 

@@ -53,6 +53,26 @@ inline bool has_instructions(const traced_body& body, const tile_table& table, b
   return true;
 }
 
+/// Whether the only output of a group may lie where an argument lies: each tile of the argument is read where that tile of
+/// the output is written, and never after. The output is written in the last phase, which nothing is folded in.
+inline bool writes_over(const tile_program& program, std::uint32_t argument) {
+  const tile_leaf& output = program.outputs[0];
+  if (!output.varies()) return false;
+  for (const tile_pieces& pieces : program.pieces)
+    for (const tile_part& part : pieces.parts)
+      if (!part.is_number && part.from.argument == argument) return false;
+  std::size_t reads = 0;
+  for (const tile_leaf& leaf : program.leaves) {
+    if (leaf.argument != argument) continue;
+    const bool is_same = leaf.offset == output.offset && leaf.outer_steps == output.outer_steps &&
+                         leaf.inner_dims == output.inner_dims && leaf.inner_steps == output.inner_steps &&
+                         leaf.is_bytes == output.is_bytes;
+    if (!is_same) return false;
+    ++reads;
+  }
+  return reads == 1;
+}
+
 /// "AVX3: add relu", of many operators the first ones.
 inline std::string kernel_name(const graph& network, const node_group& group, const tile_table& table) {
   constexpr std::size_t named = 8;
@@ -113,10 +133,18 @@ kernel stacked::build(const node_group& group, build_context& context) {
       for (const tile_part& part : pieces.parts)
         if (!part.is_number) read(part.from);
   }
+  std::vector<std::uint32_t> written_over;
+  const std::uint32_t result = group.outputs[0];
+  for (std::uint32_t i = 0; i < group.arguments.size(); ++i)
+    if (group.outputs.size() == 1 && made.programs.size() == 1 &&
+        network.type_of(group.arguments[i]).bytes() == network.type_of(result).bytes() &&
+        writes_over(made.programs[0], i))
+      written_over.push_back(i);
   const std::size_t workspace = made.workspace();
   kernel built(kernel_name(network, group, table), std::move(made), workspace);
   for (std::size_t i = 0; i < is_read.size(); ++i)
     if (!is_read[i]) built.does_not_read(i);
+  for (const std::uint32_t i : written_over) built.may_write_over(i);
   return built;
 }
 

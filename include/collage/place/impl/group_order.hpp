@@ -67,7 +67,7 @@ inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& networ
   std::set<std::pair<std::uint32_t, std::uint32_t>> read;  // value and reader's backend
   std::vector<std::vector<std::uint32_t>> list;
   for (const plan_group& g : p.groups) {
-    if (g.backend == alias_backend) {
+    if (g.backend == alias_backend) {  // who wrote the first part of a concat stands for all
       const std::uint32_t seen = network.view().inputs_of(g.nodes.back())[0];
       const std::uint32_t view = network.view().output_of(g.nodes.back());
       writer[view] = writer[seen];

@@ -44,7 +44,7 @@ struct place_task {
   int threads;
   std::vector<bool> use;                   ///< by backend: it may be used and can run here
   std::vector<place_refusal> missing;      ///< backends that cannot run here
-  std::vector<bool> is_alias;              ///< by node
+  std::vector<bool> is_alias;              ///< by node: a view and nothing else
   std::shared_ptr<packed_weights> packed;  ///< for all kernels that are built
 
   /// Errors: an unknown backend, none that can run here, a network with unknown extents.

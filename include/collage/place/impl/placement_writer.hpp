@@ -167,7 +167,7 @@ class placement_writer {
 
  private:
   plan_group group_without_kernel(std::uint32_t node, const std::string& placement_name) const {
-    const bool alias = known_.task.is_alias[node];
+    const bool alias = !is_control(known_.task.network.view(), node);
     plan_group g;
     g.backend = alias ? alias_backend : control_backend;
     g.pattern = known_.task.network.node(node).kind->name;

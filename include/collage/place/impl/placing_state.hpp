@@ -31,6 +31,7 @@ struct placing_state {
   neighbour_costs neighbours;  ///< what is added where kernels of different backends meet
   sub_plans bodies;
   std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
+  std::vector<bool> may_be_alias;            ///< by node: it is a view, or one if the search wants it to
 
  private:
   placing_state(const place_task& given, allowed_candidates&& left)
@@ -40,7 +41,8 @@ struct placing_state {
         costs(task.network, task.backends, candidates.all()),
         neighbours(task.backends.size()),
         bodies(task.network),
-        forbidden(std::move(left.forbidden)) {}
+        forbidden(std::move(left.forbidden)),
+        may_be_alias(std::move(left.may_be_alias)) {}
 };
 
 }  // namespace

@@ -120,9 +120,11 @@ class region_trials {
     for (const plan_group& g : base.groups) {
       region_unit u;
       u.nodes = g.nodes;
-      u.is_view = g.backend == alias_backend;
+      const bool runs = g.backend != alias_backend;
+      // What a concat joins may come from inside and from outside, so that it is chosen by itself.
+      u.is_view = !runs && known_.task.is_alias[g.nodes[0]];
       u.is_taken = std::ranges::all_of(g.nodes, [&](std::uint32_t n) { return regions_.may_hold(backend, n); });
-      const std::optional<std::uint32_t> candidate = u.is_view ? std::nullopt : who[at++];
+      const std::optional<std::uint32_t> candidate = runs ? who[at++] : std::nullopt;
       // Groups that are no candidates are like none.
       const std::uint64_t kind =
           candidate ? known_.candidates.structure_of(*candidate) : (std::uint64_t{1} << 32) + units.size();

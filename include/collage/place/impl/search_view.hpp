@@ -54,7 +54,7 @@ class search_view {
       hidden_[i] = known_.candidates.is_region(i) && !shown[i];
   }
 
-  /// Candidates that can be built, then one for each alias and each node of control flow.
+  /// Candidates that can be built, then one for each node that may be an alias or is control flow.
   search_result problem(const shown_candidates& shown) const {
     search_result result;
     search::problem& p = result.problem;
@@ -93,7 +93,7 @@ class search_view {
     for (std::uint32_t runtime = 0; runtime < p.runtimes; ++runtime)
       for (std::uint32_t n = 0; n < p.nodes; ++n) {
         const std::uint32_t nodes[] = {n};
-        if (known_.task.is_alias[n]) add(nodes, 0.0, alias_mark, runtime);
+        if (known_.may_be_alias[n]) add(nodes, 0.0, alias_mark, runtime);
         if (is_control(view, n)) add(nodes, known_.bodies.cost_of(n), control_mark, runtime);
       }
     return result;

@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <collage/op/convert_layout.hpp>
-#include <collage/op/movement.hpp>
 #include <collage/pattern/match.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/memory_plan.hpp>
 #include <collage/run/node_group.hpp>
+#include <collage/run/views.hpp>
 #include <optional>
 
 namespace collage::inline v0 {
@@ -89,33 +89,44 @@ inline kernel build_conversion(const graph& network, const plan_conversion& c, c
 /// copies in other layouts.
 class value_memory {
  public:
-  explicit value_memory(const graph& network)
-      : network_(&network), written_(network.values().size()), root_(network.values().size()) {
-    for (std::uint32_t v = 0; v < root_.size(); ++v) root_[v] = v;
+  /// Memory of its own, and how many bytes behind where that begins.
+  struct part {
+    std::uint32_t of = 0;
+    std::size_t offset = 0;
+  };
+
+  explicit value_memory(const graph& network) : network_(&network), written_(network.values().size()) {
+    for (std::uint32_t v = 0; v < written_.size(); ++v) part_.push_back({v, 0});
   }
 
   /// Says in which layout a value is written.
   void write(std::uint32_t value, const layout& order) { written_[value] = order; }
-  /// Says that a value is another view of the memory numbered `of`.
-  void see(std::uint32_t value, std::uint32_t of) { root_[value] = of; }
+  /// Says that the memory of a number, which has its own, is a part of another's.
+  void put(std::uint32_t number, std::uint32_t into, std::size_t offset) { part_[number] = {into, offset}; }
   const layout& layout_of(std::uint32_t value) const { return written_[value]; }
   const std::vector<layout>& layouts() const { return written_; }
   /// The number of a value in a layout; nothing where it was not made yet.
   std::optional<std::uint32_t> find(std::uint32_t value, const layout& order) const {
-    if (written_[value] == order) return root_[value];
+    if (written_[value] == order) return value;
     for (std::size_t i = 0; i < copies_.size(); ++i)
       if (copies_[i].value == value && copies_[i].order == order) return number_of(i);
     return {};
   }
   std::uint32_t add_copy(std::uint32_t value, const layout& order) {
     copies_.push_back({value, order});
-    return number_of(copies_.size() - 1);
+    part_.push_back({number_of(copies_.size() - 1), 0});
+    return part_.back().of;
   }
-  std::uint32_t root(std::uint32_t value) const { return root_[value]; }
-  std::size_t size() const { return root_.size() + copies_.size(); }
+  /// The memory that a number's is a part of.
+  part whole(std::uint32_t number) const {
+    part p{number, 0};
+    while (part_[p.of].of != p.of) p = {part_[p.of].of, p.offset + part_[p.of].offset};
+    return p;
+  }
+  std::size_t size() const { return part_.size(); }
   std::size_t bytes(std::uint32_t number) const {
-    if (number < root_.size()) return bytes_in(network_->type_of(number), written_[number]);
-    const copy& c = copies_[number - root_.size()];
+    if (number < written_.size()) return bytes_in(network_->type_of(number), written_[number]);
+    const copy& c = copies_[number - written_.size()];
     return bytes_in(network_->type_of(c.value), c.order);
   }
 
@@ -124,11 +135,11 @@ class value_memory {
     std::uint32_t value;
     layout order;
   };
-  std::uint32_t number_of(std::size_t which) const { return static_cast<std::uint32_t>(root_.size() + which); }
+  std::uint32_t number_of(std::size_t which) const { return static_cast<std::uint32_t>(written_.size() + which); }
 
   const graph* network_;
   std::vector<layout> written_;
-  std::vector<std::uint32_t> root_;
+  std::vector<part> part_;  // by number: of itself, or of another
   std::vector<copy> copies_;
 };
 
@@ -178,10 +189,8 @@ inline void check_cover(const graph& network, const placement& groups) {
       if (covered[n]++ != 0) throw plan_error("runs node " + network.node_name(n) + " twice", "plan");
     }
     // No kernel runs for an alias: any other node under that name would be a view of memory of another size.
-    if (g.backend == alias_backend &&
-        (g.nodes.size() != 1 || view.kind_id_of(g.nodes[0]) != kind_id<struct ops::reshape>))
-      throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view, which only a reshape is",
-                       "plan");
+    if (g.backend == alias_backend && (g.nodes.size() != 1 || views_of(network, g.nodes[0]).empty()))
+      throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view, which it is not", "plan");
     for (const std::uint32_t n : g.nodes)
       for (const std::uint32_t operand : view.inputs_of(n)) {
         const std::int32_t producer = network.at(operand).producer;
@@ -274,7 +283,7 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
                                    memory_of.layout_of(v).name + " and not converted",
                                "plan, value " + network.value_name(v));
     kernel run = detail::build_conversion(network, *how, use(how->backend), threads, *c.packed);
-    release.keep(memory_of.root(v));
+    release.keep(memory_of.whole(v).of);
     const std::uint32_t number = memory_of.add_copy(v, order);
     c.infos.push_back({how->backend,
                        decltype(ops::convert_layout)::name,
@@ -284,7 +293,7 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
                        v,
                        run.workspace(),
                        order});
-    kernels.push_back({{memory_of.root(v)}, {number}, std::move(run)});
+    kernels.push_back({{v}, {number}, std::move(run)});
     return number;
   };
   const auto add = [&](const plan_group& g, std::span<const std::uint32_t> arguments,
@@ -301,8 +310,13 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
     kernels.push_back(std::move(k));
   };
   for (const plan_group& g : groups.groups) {
-    if (g.backend == alias_backend) {  // another view of its operand
-      memory_of.see(view.output_of(g.nodes.back()), in_layout(view.inputs_of(g.nodes.back())[0], plain));
+    if (g.backend == alias_backend) {
+      for (const value_view& v : views_of(network, g.nodes[0])) {
+        // What is computed before the node is a part of its result, or the result a part of that.
+        const bool is_operand = v.of == view.output_of(g.nodes[0]);
+        const std::uint32_t number = is_operand ? in_layout(v.value, plain) : v.value;
+        memory_of.put(number, is_operand ? v.of : in_layout(v.of, plain), v.offset);
+      }
       continue;
     }
     if (g.backend == control_backend) {
@@ -332,61 +346,102 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   std::vector<std::uint32_t> results;
   for (const std::uint32_t v : network.outputs()) results.push_back(in_layout(v, plain));
 
-  // 2. Who owns the memory of which value.
+  // 2. Who owns the memory of which value. Of values that are parts of another's memory, that one's place decides.
+  const auto whole_of = [&](std::uint32_t number) { return memory_of.whole(number).of; };
   c.value_place.assign(memory_of.size(), {});
   for (std::size_t i = 0; i < network.inputs().size(); ++i)
-    c.value_place[network.inputs()[i]] = {place::where::users_input, i, nullptr};
+    c.value_place[network.inputs()[i]] = {place::where::users_input, i, 0, nullptr};
   std::vector<bool> needed(memory_of.size(), false);
   for (const built& k : kernels)
     for (std::size_t i = 0; i < k.arguments.size(); ++i)
-      if (k.run.reads(i)) needed[k.arguments[i]] = true;
-  for (const std::uint32_t v : results) needed[v] = true;
+      if (k.run.reads(i)) needed[whole_of(k.arguments[i])] = true;
+  for (const std::uint32_t v : results) needed[whole_of(v)] = true;
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     if (!needed[v] || network.at(v).role != value_role::constant) continue;
-    c.value_place[v] = {place::where::weight, 0, network.bytes_of(v).data()};
+    c.value_place[v] = {place::where::weight, 0, 0, network.bytes_of(v).data()};
     c.constants.push_back(network.constant(v).bytes);
   }
-  // An output whose memory a kernel writes first is written in place; others, and second names, are copied at the end.
+  // An output whose memory a kernel writes first is written in place; others, second names and parts are copied at the end.
   const auto is_computed = [&](std::uint32_t v) { return v >= network.values().size() || network.at(v).producer >= 0; };
+  std::vector<std::pair<std::uint32_t, std::size_t>> copied;
   for (std::size_t i = 0; i < results.size(); ++i) {
-    const std::uint32_t v = results[i];
-    if (is_computed(v) && c.value_place[v].kind == place::where::nowhere)
-      c.value_place[v] = {place::where::users_output, i, nullptr};
-    else c.copies.push_back({c.value_place[v], i, memory_of.bytes(v)});
+    const auto [of, offset] = memory_of.whole(results[i]);
+    const bool is_all = offset == 0 && memory_of.bytes(of) == memory_of.bytes(results[i]);
+    if (is_all && is_computed(of) && c.value_place[of].kind == place::where::nowhere)
+      c.value_place[of] = {place::where::users_output, i, 0, nullptr};
+    else copied.emplace_back(results[i], i);
   }
 
-  // 3. The arena: lifetimes in steps, from the writing step to the last that reads the value or a view of it.
+  // 3. The arena: lifetimes in steps, from the first step that writes the memory to the last that reads it.
+  constexpr std::size_t nothing = static_cast<std::size_t>(-1);
+  const auto last_step = static_cast<std::uint32_t>(std::max<std::size_t>(kernels.size(), 1) - 1);
+  std::vector<std::uint32_t> last_read(memory_of.size(), 0);
+  for (std::uint32_t s = 0; s < kernels.size(); ++s)
+    for (std::size_t i = 0; i < kernels[s].arguments.size(); ++i)
+      if (kernels[s].run.reads(i)) last_read[whole_of(kernels[s].arguments[i])] = s;
+  for (const auto& [number, output] : copied) last_read[whole_of(number)] = last_step + 1;
   std::vector<memory_request> requests;
-  std::vector<std::uint32_t> request_value;
-  std::vector<std::size_t> request_of(memory_of.size(), static_cast<std::size_t>(-1));
-  for (std::uint32_t s = 0; s < kernels.size(); ++s) {
-    for (const std::uint32_t argument : kernels[s].arguments) {
-      const std::size_t r = request_of[argument];
-      if (r != static_cast<std::size_t>(-1)) requests[r].last_step = s;
+  std::vector<std::size_t> request_of(memory_of.size(), nothing);
+  // The request of an argument that an output of a step may be written over, as its kernel lets it: one in the arena that
+  // no other step reads any more, nor this one under another name.
+  const auto written_over = [&](std::uint32_t s, std::size_t output) {
+    const built& k = kernels[s];
+    const std::size_t bytes = memory_of.bytes(k.outputs[output]);
+    if (whole_of(k.outputs[output]) != k.outputs[output]) return nothing;  // it has its place
+    for (std::size_t i = 0; i < k.arguments.size(); ++i) {
+      const std::size_t which = request_of[whole_of(k.arguments[i])];
+      if (!k.run.writes_over(i, output) || !k.run.reads(i) || which == nothing) continue;
+      const auto is_same = [&](std::uint32_t other) { return request_of[whole_of(other)] == which; };
+      if (requests[which].last_step == s && requests[which].bytes == bytes &&
+          memory_of.bytes(k.arguments[i]) == bytes && std::ranges::count_if(k.arguments, is_same) == 1)
+        return which;
     }
-    for (const std::uint32_t out : kernels[s].outputs) {
-      if (c.value_place[out].kind != place::where::nowhere) continue;
+    return nothing;
+  };
+  for (std::uint32_t s = 0; s < kernels.size(); ++s) {
+    bool is_in_place = false;  // of several outputs one: what a kernel lets each do it need not let all
+    for (std::size_t o = 0; o < kernels[s].outputs.size(); ++o) {
+      const std::uint32_t out = kernels[s].outputs[o], of = whole_of(out);
+      if (c.value_place[of].kind != place::where::nowhere) continue;
       if (out < network.values().size() && !detail::is_wanted(network, out)) continue;
-      request_of[out] = requests.size();
-      requests.push_back({memory_of.bytes(out), s, s});
-      request_value.push_back(out);
+      if (request_of[of] == nothing && !is_in_place) {
+        request_of[of] = written_over(s, o);
+        is_in_place = request_of[of] != nothing;
+      }
+      if (request_of[of] == nothing) {
+        request_of[of] = requests.size();
+        requests.push_back({memory_of.bytes(of), s, s});
+      }
+      memory_request& r = requests[request_of[of]];
+      r.last_step = std::max({r.last_step, s, last_read[of]});
     }
   }
-  std::size_t workspace = 0;
-  for (const built& k : kernels) workspace = std::max(workspace, (k.run.workspace() + 63) / 64 * 64);
+  // A workspace is needed during its step alone.
+  std::vector<std::size_t> workspace(kernels.size());  // which request it is
+  for (std::uint32_t s = 0; s < kernels.size(); ++s) {
+    workspace[s] = requests.size();
+    if (kernels[s].run.workspace() != 0) requests.push_back({kernels[s].run.workspace(), s, s});
+  }
   const memory_plan memory = plan_memory(requests);
-  for (std::size_t r = 0; r < requests.size(); ++r)
-    c.value_place[request_value[r]] = {place::where::arena, memory.offset[r], nullptr};
-  c.values_bytes = memory.bytes;
-  c.arena = memory.bytes + workspace;
-  c.arena_bound = memory.lower_bound + workspace;
-  for (std::uint32_t v = 0; v < network.values().size(); ++v)
-    if (memory_of.root(v) != v) c.value_place[v] = c.value_place[memory_of.root(v)];
+  for (std::uint32_t v = 0; v < request_of.size(); ++v)
+    if (request_of[v] != nothing) c.value_place[v] = {place::where::arena, memory.offset[request_of[v]], 0, nullptr};
+  c.arena = memory.bytes;
+  c.arena_bound = memory.lower_bound;
+  for (std::uint32_t v = 0; v < c.value_place.size(); ++v) {
+    const auto [of, offset] = memory_of.whole(v);
+    if (of == v) continue;
+    c.value_place[v] = c.value_place[of];
+    c.value_place[v].within = offset;
+  }
+  for (const auto& [number, output] : copied)
+    c.copies.push_back({c.value_place[number], output, memory_of.bytes(number)});
   c.layouts = memory_of.layouts();
 
   // 4. Steps.
-  for (built& k : kernels) {
+  for (std::size_t at = 0; at < kernels.size(); ++at) {
+    built& k = kernels[at];
     step s;
+    if (k.run.workspace() != 0) s.workspace = memory.offset[workspace[at]];
     s.first_slot = static_cast<std::uint32_t>(c.slots.size());
     s.arguments = static_cast<std::uint32_t>(k.arguments.size());
     for (std::size_t i = 0; i < k.arguments.size(); ++i)
@@ -421,18 +476,18 @@ inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::co
   pointers_.resize(core_->slots.size(), nullptr);
   for (std::uint32_t i = 0; i < core_->slots.size(); ++i) {
     const place& p = core_->slots[i];
-    if (p.kind == where::arena) pointers_[i] = arena_ + p.offset;
+    if (p.kind == where::arena) pointers_[i] = arena_ + p.offset + p.within;
     // Kernels take arguments as const; one list for both keeps a step's pointers together.
-    if (p.kind == where::weight) pointers_[i] = const_cast<std::byte*>(p.memory);
+    if (p.kind == where::weight) pointers_[i] = const_cast<std::byte*>(p.memory) + p.within;
     if (p.kind == where::users_input || p.kind == where::users_output)
-      patches_.push_back({i, p.kind == where::users_output, p.offset});
+      patches_.push_back({i, p.kind == where::users_output, p.offset, p.within});
   }
   for (const dynamic_engine::step& s : core_->steps) {
     bound_step b;
     b.invoke = s.run.entry();
     b.state = s.run.state();
     b.call = {pointers_.data() + s.first_slot, pointers_.data() + s.first_slot + s.arguments,
-              arena_ + core_->values_bytes};
+              s.run.workspace() != 0 ? arena_ + s.workspace : nullptr};
     steps_.push_back(b);
   }
 }
@@ -469,7 +524,9 @@ inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std:
   inputs_ = inputs;
   outputs_ = outputs;
   for (const patch& p : patches_)
-    pointers_[p.slot] = p.is_output ? outputs[p.which].data : const_cast<void*>(inputs[p.which].data);
+    pointers_[p.slot] =
+        static_cast<std::byte*>(p.is_output ? outputs[p.which].data : const_cast<void*>(inputs[p.which].data)) +
+        p.within;
 
   const detail::run_scope scope(core_->used, core_->threads);
   if (observer.before == nullptr && observer.after == nullptr) {
@@ -481,30 +538,23 @@ inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std:
       if (observer.after != nullptr) observer.after(observer.data, i, *this);
     }
   }
-  for (const dynamic_engine::copy& c : core_->copies) {
-    const void* from = nullptr;
-    switch (c.from.kind) {
-      case place::where::users_input: from = inputs[c.from.offset].data; break;
-      case place::where::users_output: from = outputs[c.from.offset].data; break;
-      case place::where::weight: from = c.from.memory; break;
-      case place::where::arena: from = arena_ + c.from.offset; break;
-      case place::where::nowhere: break;
-    }
-    if (c.bytes != 0) std::memcpy(outputs[c.output].data, from, c.bytes);
-  }
+  for (const dynamic_engine::copy& c : core_->copies)
+    if (c.bytes != 0) std::memcpy(outputs[c.output].data, address(c.from), c.bytes);
 }
 
-inline const void* dynamic_context::data_of(std::uint32_t value) const {
-  const place& p = core_->value_place[value];
+inline const void* dynamic_context::address(const place& p) const {
+  const void* from = nullptr;
   switch (p.kind) {
-    case place::where::arena: return arena_ + p.offset;
-    case place::where::weight: return p.memory;
-    case place::where::users_input: return inputs_[p.offset].data;
-    case place::where::users_output: return outputs_[p.offset].data;
+    case place::where::arena: from = arena_ + p.offset; break;
+    case place::where::weight: from = p.memory; break;
+    case place::where::users_input: from = inputs_[p.offset].data; break;
+    case place::where::users_output: from = outputs_[p.offset].data; break;
     case place::where::nowhere: return nullptr;
   }
-  return nullptr;
+  return static_cast<const std::byte*>(from) + p.within;
 }
+
+inline const void* dynamic_context::data_of(std::uint32_t value) const { return address(core_->value_place[value]); }
 
 inline const layout& dynamic_context::layout_of(std::uint32_t value) const { return core_->layouts[value]; }
 
