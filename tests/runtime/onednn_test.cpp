@@ -26,6 +26,8 @@ TEST_F(onednn_test, convolutions) {
   EXPECT_GT(check.checked("conv"), 80U);
   EXPECT_TRUE(built(" 1x1"));
   EXPECT_TRUE(built(" inside"));
+  EXPECT_TRUE(built_as(" nhwc"));
+  EXPECT_TRUE(built_as(" nhwc inside"));
 }
 
 /// Values of an addition to x: one for each element, for each channel (or column), one.

@@ -1,5 +1,5 @@
 // oneDNN: convolutions and products with what follows them fused as post-ops, pooling, softmax, norms; with channels in blocks
-// between kernels, where that is the library's way, and in layouts of its own inside a kernel.
+// between kernels or channels last, and in layouts of its own inside a kernel.
 //
 // Declarations. The definitions are in collage/backends/impl/onednn.hpp, compiled in exactly one file (by default the
 // target collage::onednn), which is the only one that sees the library's headers.

@@ -20,7 +20,7 @@ namespace {
 
 inline kernel build_single(const any_match& m, build_context& context, std::uint32_t node) {
   if (m.is(node, ops::convert_layout)) return build_conversion(m, context, node);
-  const layout& order = context.choice() == 0 ? plain : blocked();
+  const layout order = layouts_of_single(m, node).at(context.choice());
   if (m.is(node, ops::max_pool)) return build_max_pool(m, context, node, order);
   if (m.is(node, ops::average_pool)) return build_average_pool(m, context, node, order);
   if (m.is(node, ops::resize)) return build_resize(m, context, node);
@@ -80,7 +80,7 @@ std::size_t onednn::choices(const any_match& m) {
   }
   const std::uint32_t node = m.nodes().back();
   if (m.is(node, ops::convert_layout)) return conversions().size();
-  return works_in_blocks(m, node) ? 2 : 1;
+  return layouts_of_single(m, node).size();
 }
 
 void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) {
@@ -98,10 +98,12 @@ void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) 
     const auto [from, made] = conversions().at(choice);
     to.set(m.inputs_of(node)[0], from);
     to.set(m.output(), made);
-  } else if (choice == 1) {
-    for (const std::uint32_t v : m.inputs_of(node)) to.set(v, blocked());
-    to.set(m.output(), blocked());
+    return;
   }
+  const std::vector<layout> orders = layouts_of_single(m, node);
+  if (choice >= orders.size()) return;
+  for (const std::uint32_t v : m.inputs_of(node)) to.set(v, orders[choice]);
+  to.set(m.output(), orders[choice]);
 }
 
 probe_result onednn::probe() {
