@@ -5,7 +5,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -74,6 +77,70 @@ TEST_F(onednn_test, products) {
   check_matmuls(check, as_it_is, lenient, 80);
   EXPECT_GT(check.checked("matmul"), 100U);
   EXPECT_TRUE(built(" packed"));
+}
+
+/// The first match of a pattern in a graph, and what is built of it.
+struct built_match {
+  built_match(const collage::graph& network, const std::string& pattern) : of(&network) {
+    const auto& table = backend_checker<collage::onednn>::table();
+    for (const collage::pattern_entry& p : table.patterns)
+      if (p.name == pattern) entry = &p;
+    for (std::uint32_t node = 0; node < network.nodes().size() && !found; ++node)
+      found = collage::match_at(network.view(), entry->nodes, node, record);
+  }
+  std::size_t choices() const { return entry->choices(of->view(), record); }
+  std::string build(std::size_t choice, collage::packed_weights& packed, int threads = 1) const {
+    collage::build_context context(*of, threads, packed);
+    context.set_choice(choice);
+    kernels.push_back(entry->build(of->view(), record, context));
+    return kernels.back().name();
+  }
+  const collage::graph* of;
+  const collage::pattern_entry* entry = nullptr;
+  collage::match_record record;
+  bool found = false;
+  mutable std::vector<collage::kernel> kernels;  ///< alive, and with them what they packed
+};
+
+TEST_F(onednn_test, products_by_several_implementations) {
+  graph_builder g;
+  g.output("y", g(op::matmul, g.input("x", f32({64, 96})), check.data().constant(g, "w", f32({96, 80}))));
+  const collage::graph network = g.finish();
+  const built_match product(network, "matmul");
+  ASSERT_TRUE(product.found);
+  ASSERT_EQ(product.choices(), 2U);
+  collage::packed_weights packed;
+  const std::string first = product.build(0, packed), second = product.build(1, packed);
+  EXPECT_NE(first, second);
+  for (int i = 0; i < 3;
+       ++i) {  // version 3.2 lists again what it has cached, and would then answer the first one twice
+    EXPECT_EQ(product.build(1, packed), second);
+    EXPECT_EQ(product.build(0, packed), first);
+  }
+}
+
+TEST_F(onednn_test, packed_weights_are_shared_by_choices_patterns_and_threads) {
+  graph_builder g;
+  const conv_case c{{1, 64, 14, 14}, {64, 64, 3, 3}, {.pads_begin = {1, 1}, .pads_end = {1, 1}}};
+  g.output("y", g(op::relu, add_conv(g, check.data(), c)));
+  const collage::graph network = g.finish();
+  const built_match alone(network, "conv"), fused(network, "conv_act");
+  ASSERT_TRUE(alone.found && fused.found);
+  ASSERT_EQ(alone.choices(), fused.choices());
+  collage::packed_weights packed;
+  std::vector<std::string> implementations;
+  for (std::size_t choice = 0; choice < alone.choices(); ++choice) {
+    const std::string name = alone.build(choice, packed);
+    implementations.push_back(name.substr(0, name.find(' ')));
+    std::ranges::sort(implementations);
+    implementations.erase(std::ranges::unique(implementations).begin(), implementations.end());
+    EXPECT_EQ(packed.size(), implementations.size()) << name;  // one form for each
+    const std::size_t forms = packed.size();
+    fused.build(choice, packed);
+    fused.build(choice, packed, 2);
+    EXPECT_EQ(packed.size(), forms) << name;
+  }
+  EXPECT_LT(implementations.size(), alone.choices());  // the library's own choice is channels last, too
 }
 
 TEST_F(onednn_test, what_follows_a_product_is_fused) {

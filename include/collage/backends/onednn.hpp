@@ -42,8 +42,9 @@ struct onednn : backend<"onednn"> {
   static constexpr verdict accepts(const any_match& m) { return detail::onednn::accepts(m); }
   static kernel build(const any_match& m, build_context& context);
 
-  /// Convolutions have two: which layout they compute in, or whether as a product. The first is the better guess. What works
-  /// on images element by element, or pools, has a second one in blocks of channels.
+  /// Convolutions have up to three: in which layout they compute, or whether as a product. The first is the better guess.
+  /// What works on images element by element, pools or concatenates has others in blocks of channels and with channels last.
+  /// Products have the library's first implementation and its second one, which `build` refuses where there is none.
   static std::size_t choices(const any_match& m);
   static void layouts(const any_match& m, std::size_t choice, value_layouts& to);
   static probe_result probe();

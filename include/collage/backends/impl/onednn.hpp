@@ -76,7 +76,7 @@ std::size_t onednn::choices(const any_match& m) {
   using namespace detail::onednn;
   for (const std::uint32_t node : m.nodes()) {
     if (m.is(node, ops::conv)) return conv_ways(conv_problem_of(m, node)).size();
-    if (is_anchor(m, node)) return 1;
+    if (is_anchor(m, node)) return 2;
   }
   const std::uint32_t node = m.nodes().back();
   if (m.is(node, ops::convert_layout)) return conversions().size();

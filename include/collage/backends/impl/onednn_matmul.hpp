@@ -178,8 +178,9 @@ inline kernel build_matmul(const any_match& m, build_context& context, const cha
   const desc y = p.c.layout();
   using descriptor = dnnl::matmul::primitive_desc;
   const descriptor d =
-      fast(bias == match_record::nothing ? descriptor(cpu(), a, b, y, attributes(then.ops()))
-                                         : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())));
+      implementation(bias == match_record::nothing ? descriptor(cpu(), a, b, y, attributes(then.ops()))
+                                                   : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())),
+                     context.choice());
 
   program_builder program(m, context);
   std::vector<std::pair<int, std::size_t>> operands{
