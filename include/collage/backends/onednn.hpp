@@ -1,5 +1,5 @@
-// oneDNN: convolutions and products with what follows them fused as post-ops, pooling, softmax, norms; with channels in blocks
-// between kernels or channels last, and in layouts of its own inside a kernel.
+// oneDNN: convolutions and products with what follows them fused as post-ops, pooling, softmax, norms, LSTM and GRU; with
+// channels in blocks between kernels or channels last, and in layouts of its own inside a kernel.
 //
 // Declarations. The definitions are in collage/backends/impl/onednn.hpp, compiled in exactly one file (by default the
 // target collage::onednn), which is the only one that sees the library's headers.
@@ -37,7 +37,7 @@ struct onednn : backend<"onednn"> {
       single<ops::resize>, single<ops::concat>, single<ops::transpose>, single<ops::add>, single<ops::sub>,
       single<ops::mul>, single<ops::div>, single<ops::relu>, single<ops::leaky_relu>, single<ops::elu>,
       single<ops::sigmoid>, single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>,
-      single<ops::abs>, single<ops::convert_layout>>;
+      single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::onednn::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

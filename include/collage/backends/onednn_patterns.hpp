@@ -76,4 +76,9 @@ struct matmul_by_transposed_transpose : pattern<"matmul_by_transposed_transpose"
   static constexpr auto expr = ops::transpose(ops::matmul(any, ops::transpose(any)));
 };
 
+/// Has more operands than single<ops::lstm> could name.
+struct lstm : pattern<"lstm"> {
+  static constexpr auto expr = ops::lstm(any, any, any, any, any, many(any));
+};
+
 }  // namespace collage::inline v0::onednn_patterns

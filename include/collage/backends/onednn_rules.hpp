@@ -139,6 +139,29 @@ constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {
   return {};
 }
 
+/// A cell over whole sequences.
+template <operator_kind Kind>
+constexpr verdict accepts_cell(const any_match& m, std::uint32_t node, const Kind& kind) {
+  const auto in = m.inputs_of(node);
+  if (in.size() > Kind::inputs.least)
+    return {false, "onednn runs all steps of all sequences, without peepholes",
+            static_cast<std::int32_t>(Kind::inputs.least)};
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{3}})
+    if (!m.graph().is_constant(in[i]))
+      return {false, "onednn packs the weights of cells", static_cast<std::int32_t>(i)};
+  const auto a = m.attributes(node, kind);
+  if (a.clip != 0) return {false, "onednn bounds nothing in cells"};
+  using enum recurrent_activation;
+  for (std::size_t i = 0; i < a.activations.size(); ++i) {
+    const auto wanted = i % Kind::activations == 0 ? sigmoid : tanh;
+    if (static_cast<recurrent_activation>(a.activations[i]) != wanted)
+      return {false, "onednn has cells with the usual activations alone"};
+  }
+  if constexpr (requires { a.input_forget; })
+    if (a.input_forget) return {false, "onednn's lstm has a forget gate of its own"};
+  return {};
+}
+
 constexpr verdict accepts_conversion(const any_match& m) {
   const std::size_t rank = m.type_of(m.output()).dims.rank;
   return {rank >= 3 && rank <= 5, "onednn converts images of 1 to 3 dimensions"};
@@ -151,6 +174,8 @@ constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::softmax)) return accepts_softmax(m, node);
   if (m.is(node, ops::layer_norm)) return accepts_layer_norm(m, node);
   if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return accepts_reduction(m, node);
+  if (m.is(node, ops::lstm)) return accepts_cell(m, node, ops::lstm);
+  if (m.is(node, ops::gru)) return accepts_cell(m, node, ops::gru);
   if (m.inputs_of(node).size() == 2 && m.kind_of(node).has_body) return accepts_binary(m, node);
   if (m.is(node, ops::leaky_relu))
     return {m.attributes(node, ops::leaky_relu).alpha != 0, "onednn's leaky_relu of slope 0 loses NaN"};

@@ -7,6 +7,7 @@
 #include <collage/backends/impl/onednn_conv.hpp>
 #include <collage/backends/impl/onednn_library.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
+#include <collage/backends/impl/onednn_recurrent.hpp>
 #include <collage/backends/impl/onednn_rows.hpp>
 #include <collage/backends/impl/onednn_window.hpp>
 #include <collage/backends/impl/team.hpp>
@@ -29,6 +30,7 @@ inline kernel build_single(const any_match& m, build_context& context, std::uint
   if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return build_reduction(m, context, node);
   if (m.is(node, ops::concat)) return build_concat(m, context, node, order);
   if (m.is(node, ops::transpose)) return build_transpose(m, context, node);
+  if (m.is(node, ops::lstm) || m.is(node, ops::gru)) return build_recurrent(m, context, node);
   if (m.inputs_of(node).size() == 2) return build_binary(m, context, node, order);
   return build_eltwise(m, context, node, order);
 }
