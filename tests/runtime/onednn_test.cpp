@@ -73,6 +73,60 @@ TEST_F(onednn_test, what_follows_a_convolution_is_fused) {
     EXPECT_GT(check.checked(pattern), 20U) << pattern;
 }
 
+TEST_F(onednn_test, depthwise_convolutions_are_fused_behind_others) {
+  struct pair_case {
+    std::int64_t images, channels, inner, height, width, stride;
+    bool biases;
+  };
+  const auto clip = [](graph_builder& g, value x, const std::string& name) {
+    return g(op::clip, x, g.scalar((name + " low").c_str(), -0.5), g.scalar((name + " high").c_str(), 2));
+  };
+  const auto pair = [&](const pair_case& c, const auto& between, const auto& behind) {
+    check(
+        [&](graph_builder& g, data_source& data) {
+          const auto conv = [&](const char* name, value x, const shape& w, const op::conv_attributes& a) {
+            const value filters = data.constant(g, name, f32(w));
+            if (!c.biases) return g(op::conv, x, filters, a);
+            return g(op::conv, x, filters, data.constant(g, std::string(name) + ".bias", f32({w[0]})), a);
+          };
+          const value x = g.input("x", f32({c.images, c.channels, c.height, c.width}));
+          const value inner = between(g, conv("v", x, {c.inner, c.channels, 1, 1}, {}), "between");
+          const op::conv_attributes a{
+              .groups = c.inner, .strides = {c.stride, c.stride}, .pads_begin = {1, 1}, .pads_end = {1, 1}};
+          return behind(g, conv("w", inner, {c.inner, 1, 3, 3}, a), "behind");
+        },
+        lenient);
+  };
+  const auto nothing = [](graph_builder&, value x, const std::string&) { return x; };
+  const auto relu = [](graph_builder& g, value x, const std::string&) { return g(op::relu, x); };
+  // Large ones, since the library has kernels for those alone.
+  pair({1, 16, 96, 112, 112, 2, true}, clip, clip);
+  pair({1, 5, 90, 111, 113, 2, false}, relu, nothing);
+  pair({2, 19, 104, 101, 103, 2, true}, nothing, relu);
+  const std::size_t large = check.checked("conv_depthwise");
+  pair({1, 16, 32, 20, 20, 1, true}, clip, clip);
+  pair({1, 5, 7, 3, 1, 2, false}, relu, relu);
+  EXPECT_EQ(check.checked("conv_depthwise"), large);  // the library has plain code alone
+  EXPECT_EQ(check.refused("conv_depthwise"), 0U);
+  // Windows and steps that the library's post-op does not know, or groups of several channels.
+  for (const op::conv_attributes& a :
+       {op::conv_attributes{.groups = 16, .strides = {2, 1}, .pads_begin = {1, 1}, .pads_end = {1, 1}},
+        op::conv_attributes{.groups = 16, .pads_begin = {0, 0}, .pads_end = {2, 2}},
+        op::conv_attributes{.groups = 16, .dilations = {2, 2}, .pads_begin = {1, 1}, .pads_end = {1, 1}},
+        op::conv_attributes{.groups = 8, .pads_begin = {1, 1}, .pads_end = {1, 1}}}) {
+    const std::size_t before = check.refused("conv_depthwise");
+    check(
+        [&](graph_builder& g, data_source& data) {
+          const value x = g(op::conv, g.input("x", f32({1, 8, 9, 9})), data.constant(g, "v", f32({16, 8, 1, 1})));
+          return g(op::conv, x, data.constant(g, "w", f32({16, 16 / a.groups, 3, 3})), a);
+        },
+        lenient);
+    EXPECT_EQ(check.refused("conv_depthwise"), before + 1);
+  }
+  if (large == 0) GTEST_SKIP() << "the library has no such kernels for this processor";
+  EXPECT_TRUE(built(" and depthwise nChw"));
+}
+
 TEST_F(onednn_test, products) {
   check_matmuls(check, as_it_is, lenient, 80);
   EXPECT_GT(check.checked("matmul"), 100U);

@@ -120,17 +120,12 @@ constexpr verdict read_step(const any_match& m, std::uint32_t node, std::uint32_
   return {};
 }
 
-/// Reads a match of one of onednn_patterns, or of an anchor alone.
-constexpr chain chain_of(const any_match& m) {
+/// An anchor and the steps behind it, up to the one that computes `last`.
+constexpr chain chain_between(const any_match& m, std::uint32_t anchor, std::uint32_t last) {
   chain c;
-  for (const std::uint32_t node : m.nodes())
-    if (is_anchor(m, node)) c.anchor = node;
-  if (c.anchor == match_record::nothing) {
-    c.why = {false, "there is nothing that onednn could fuse behind"};
-    return c;
-  }
+  c.anchor = anchor;
   std::uint32_t value = m.output_of(c.anchor);
-  while (value != m.output() && c.why) {
+  while (value != last && c.why) {
     bool several = false;
     const std::uint32_t node = reader_of(m, value, several);
     if (several) {  // only GELU's chain reads its argument twice
@@ -141,6 +136,33 @@ constexpr chain chain_of(const any_match& m) {
     value = m.output_of(node);
   }
   return c;
+}
+
+/// Reads a match of one of onednn_patterns with one anchor, or of an anchor alone.
+constexpr chain chain_of(const any_match& m) {
+  for (const std::uint32_t node : m.nodes())
+    if (is_anchor(m, node)) return chain_between(m, node, m.output());
+  chain c;
+  c.why = {false, "there is nothing that onednn could fuse behind"};
+  return c;
+}
+
+/// Two convolutions, one behind the other.
+struct conv_pair {
+  std::uint32_t first = match_record::nothing, second = match_record::nothing;
+  chain between, behind;
+  constexpr explicit operator bool() const { return second != match_record::nothing; }
+};
+
+/// Reads a match of conv_depthwise; nothing where there are not two convolutions.
+constexpr conv_pair conv_pair_of(const any_match& m) {
+  conv_pair p;
+  for (const std::uint32_t node : m.nodes())
+    if (m.is(node, ops::conv)) (p.first == match_record::nothing ? p.first : p.second) = node;
+  if (!p) return p;
+  p.between = chain_between(m, p.first, m.inputs_of(p.second)[0]);
+  p.behind = chain_between(m, p.second, m.output());
+  return p;
 }
 
 /// The value that is read where an operand is a transpose of the match; `permutation` is then set.

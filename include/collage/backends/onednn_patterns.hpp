@@ -3,6 +3,7 @@
 #pragma once
 
 #include <collage/ops.hpp>
+#include <collage/pattern/combine.hpp>
 #include <collage/pattern/pattern.hpp>
 #include <cstddef>
 
@@ -35,6 +36,15 @@ struct conv_add_act : pattern<"conv_add_act"> {
 };
 struct conv_add_clip : pattern<"conv_add_clip"> {
   static constexpr auto expr = ops::clip(ops::add(any_conv, any), constant, constant);
+};
+
+template <std::size_t N>
+constexpr auto maybe_activated(const expression<N>& x) {
+  return optional(either(activation(previous), ops::clip(previous, constant, constant)), x);
+}
+/// With nothing or an activation between and behind.
+struct conv_depthwise : pattern<"conv_depthwise"> {
+  static constexpr auto expr = maybe_activated(ops::conv(maybe_activated(any_conv), constant, maybe(any)));
 };
 
 struct matmul_act : pattern<"matmul_act"> {

@@ -40,6 +40,26 @@ constexpr verdict accepts_steps(const any_match& m, const chain& c) {
   return {};
 }
 
+/// A window of one element, then a depthwise one of 3x3 with a pad of 1 all around.
+constexpr verdict accepts_pair(const any_match& m, const conv_pair& p) {
+  if (!p.between.why) return p.between.why;
+  if (!p.behind.why) return p.behind.why;
+  const shape& x = m.type_of(m.inputs_of(p.first)[0]).dims;
+  const shape& inner = m.type_of(m.output_of(p.first)).dims;
+  const shape& w = m.type_of(m.inputs_of(p.second)[1]).dims;
+  const auto a = m.attributes(p.first, ops::conv);
+  const auto b = m.attributes(p.second, ops::conv);
+  if (x.rank != 4 || a.groups != 1 || m.type_of(m.inputs_of(p.first)[1]).dims.from(2).elements() != 1)
+    return {false, "onednn fuses a depthwise convolution behind a window of one element in images"};
+  if (b.groups != inner[1] || w[0] != inner[1]) return {false, "onednn fuses a depthwise convolution alone"};
+  bool fits = b.strides[0] == b.strides[1];
+  for (std::size_t i = 0; i < 2; ++i) {
+    fits = fits && a.strides[i] == 1 && a.pads_begin[i] == 0 && a.pads_end[i] == 0 && w[i + 2] == 3;
+    fits = fits && b.dilations[i] == 1 && b.pads_begin[i] == 1 && b.pads_end[i] == 1 && b.strides[i] <= 2;
+  }
+  return {fits, "onednn fuses a depthwise convolution of 3x3 with a pad of 1 and steps of 1 or 2"};
+}
+
 constexpr verdict accepts_pool(const any_match& m, std::uint32_t node) {
   const auto a = m.is(node, ops::max_pool) ? m.attributes(node, ops::max_pool) : m.attributes(node, ops::average_pool);
   const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
@@ -186,6 +206,7 @@ constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
 
 constexpr verdict accepts(const any_match& m) {
   if (verdict v = accepts_types(m); !v) return v;
+  if (const conv_pair p = conv_pair_of(m)) return accepts_pair(m, p);
   bool anchored = false;
   for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
   if (!anchored) return accepts_single(m, m.nodes().back());

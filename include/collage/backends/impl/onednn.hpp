@@ -5,6 +5,7 @@
 
 #include <collage/backends/impl/compiled_for.hpp>
 #include <collage/backends/impl/onednn_conv.hpp>
+#include <collage/backends/impl/onednn_depthwise.hpp>
 #include <collage/backends/impl/onednn_library.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
 #include <collage/backends/impl/onednn_recurrent.hpp>
@@ -36,6 +37,7 @@ inline kernel build_single(const any_match& m, build_context& context, std::uint
 }
 
 inline kernel build_any(const any_match& m, build_context& context) {
+  if (const conv_pair p = conv_pair_of(m)) return build_pair(m, context, p);
   bool anchored = false;
   for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
   if (!anchored) return build_single(m, context, m.nodes().back());
@@ -76,6 +78,7 @@ kernel onednn::build(const any_match& m, build_context& context) {
 
 std::size_t onednn::choices(const any_match& m) {
   using namespace detail::onednn;
+  if (conv_pair_of(m)) return block_size() != 0 ? 2 : 0;
   for (const std::uint32_t node : m.nodes()) {
     if (m.is(node, ops::conv)) return conv_ways(conv_problem_of(m, node)).size();
     if (is_anchor(m, node)) return 2;
@@ -87,6 +90,10 @@ std::size_t onednn::choices(const any_match& m) {
 
 void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) {
   using namespace detail::onednn;
+  if (const conv_pair p = conv_pair_of(m)) {
+    to = pair_layouts(m, p, choice);
+    return;
+  }
   for (const std::uint32_t node : m.nodes()) {
     if (m.is(node, ops::conv)) {
       const conv_problem p = conv_problem_of(m, node);

@@ -290,6 +290,10 @@ class epilogue {
   void apply(dnnl::algorithm what, double alpha, double beta) {
     ops_.append_eltwise(what, static_cast<float>(alpha), static_cast<float>(beta));
   }
+  /// A depthwise convolution with a square window; `bias` is the type of its bias, undefined where it has none.
+  void convolve(dnnl::memory::data_type bias, std::int64_t window, std::int64_t stride, std::int64_t pad) {
+    ops_.append_dw(f32, bias, f32, window, stride, pad);
+  }
   const dnnl::post_ops& ops() const { return ops_; }
 
   /// Reads the tensors in the layouts that the primitive decided on.
