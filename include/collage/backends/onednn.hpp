@@ -25,19 +25,18 @@
 namespace collage::inline v0 {
 
 struct onednn : backend<"onednn"> {
-  using patterns = collage::patterns<
-      single<ops::conv>, onednn_patterns::conv_act, onednn_patterns::conv_clip, onednn_patterns::conv_add,
-      onednn_patterns::conv_add_act, onednn_patterns::conv_add_clip, onednn_patterns::conv_depthwise,
-      single<ops::matmul>, onednn_patterns::matmul_act, onednn_patterns::matmul_scale, onednn_patterns::matmul_add,
-      onednn_patterns::matmul_add_act, onednn_patterns::matmul_add_add, onednn_patterns::matmul_add_gelu,
-      onednn_patterns::matmul_of_transposed, onednn_patterns::matmul_by_transposed,
-      onednn_patterns::matmul_both_transposed, onednn_patterns::matmul_both_transposed_scale,
-      onednn_patterns::matmul_transpose, onednn_patterns::matmul_by_transposed_transpose, single<ops::average_pool>,
-      single<ops::max_pool>, single<ops::softmax>, single<ops::layer_norm>, single<ops::reduce_mean>,
-      single<ops::reduce_sum>, single<ops::resize>, single<ops::concat>, single<ops::transpose>, single<ops::add>,
-      single<ops::sub>, single<ops::mul>, single<ops::div>, single<ops::relu>, single<ops::leaky_relu>,
-      single<ops::elu>, single<ops::sigmoid>, single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>,
-      single<ops::neg>, single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>>;
+  using patterns =
+      collage::patterns<single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::conv_depthwise,
+                        single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
+                        onednn_patterns::matmul_of_transposed, onednn_patterns::matmul_by_transposed,
+                        onednn_patterns::matmul_both_transposed, onednn_patterns::matmul_both_transposed_scale,
+                        onednn_patterns::matmul_transpose, onednn_patterns::matmul_by_transposed_transpose,
+                        single<ops::average_pool>, single<ops::max_pool>, single<ops::softmax>, single<ops::layer_norm>,
+                        single<ops::reduce_mean>, single<ops::reduce_sum>, single<ops::resize>, single<ops::concat>,
+                        single<ops::transpose>, single<ops::add>, single<ops::sub>, single<ops::mul>, single<ops::div>,
+                        single<ops::relu>, single<ops::leaky_relu>, single<ops::elu>, single<ops::sigmoid>,
+                        single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>,
+                        single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::onednn::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

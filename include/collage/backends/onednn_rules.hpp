@@ -29,13 +29,14 @@ constexpr verdict accepts_steps(const any_match& m, const chain& c) {
     if (s.what == chain_step::action::transpose) continue;
     if (m.type_of(m.output_of(s.node)).dims != result)
       return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
-    if (s.what != chain_step::action::add) continue;
+    if (s.what != chain_step::action::binary) continue;
     const bool convolution = m.is(c.anchor, ops::conv);
     const spread lies = spread_of(m.type_of(s.operand).dims, result, convolution);
     // A matrix times a vector of rank 1 has its rows last.
     const bool of_rows = lies == spread::last && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank == 1;
     if (lies == spread::other || of_rows)
-      return {false, "onednn adds a tensor of the result's shape, one number per channel or column, or one number"};
+      return {false,
+              "onednn combines with a tensor of the result's shape, one number per channel or column, or one number"};
   }
   return {};
 }

@@ -116,7 +116,7 @@ inline value_layouts conv_layouts(const any_match& m, const chain& c, const conv
   set(m.output());
   const shape& result = m.type_of(m.output()).dims;
   for (std::size_t i = 0; i < c.steps; ++i)
-    if (c.step[i].what == chain_step::action::add && m.type_of(c.step[i].operand).dims == result)
+    if (c.step[i].what == chain_step::action::binary && m.type_of(c.step[i].operand).dims == result)
       set(c.step[i].operand);
   return list;
 }
@@ -137,22 +137,22 @@ inline epilogue conv_epilogue(const any_match& m, const chain& c, std::size_t fi
   epilogue e;
   for (std::size_t i = first; i < c.steps; ++i) {
     const chain_step& s = c.step[i];
-    if (s.what != chain_step::action::add) {
+    if (s.what != chain_step::action::binary) {
       append_pointwise(e, s);
       continue;
     }
     const spread lies = spread_of(m.type_of(s.operand).dims, m.type_of(m.output()).dims, true);
     dims small(y.size(), 1);
     if (lies == spread::channel) small[1] = y[1];
-    if (lies == spread::full) e.add(s.operand, desc_in(borders.of(s.operand), y), result);
-    else e.add(s.operand, dense(small), dense(small));
+    if (lies == spread::full) e.combine(combination(s), s.operand, desc_in(borders.of(s.operand), y), result);
+    else e.combine(combination(s), s.operand, dense(small), dense(small));
   }
   return e;
 }
 
 /// A per-channel addition right behind the convolution is its bias.
 inline std::size_t take_bias(const any_match& m, const chain& c, conv_problem& p) {
-  if (p.bias != match_record::nothing || c.steps == 0 || c.step[0].what != chain_step::action::add) return 0;
+  if (p.bias != match_record::nothing || c.steps == 0 || !c.step[0].adds()) return 0;
   const shape& operand = m.type_of(c.step[0].operand).dims;
   if (operand.elements() != p.y[1] || spread_of(operand, m.type_of(m.output()).dims, true) != spread::channel) return 0;
   p.bias = c.step[0].operand;
@@ -165,16 +165,17 @@ inline kernel build_conv_product(const any_match& m, build_context& context, con
   const dims image{p.x[0], p.x[1], places};
   const dims result{p.y[0], p.y[1], places};
   epilogue then;
-  if (p.bias != match_record::nothing) then.add(p.bias, dense({1, p.y[1], 1}), dense({1, p.y[1], 1}));
+  if (p.bias != match_record::nothing)
+    then.combine(dnnl::algorithm::binary_add, p.bias, dense({1, p.y[1], 1}), dense({1, p.y[1], 1}));
   for (std::size_t i = 0; i < c.steps; ++i) {
     const chain_step& s = c.step[i];
-    if (s.what != chain_step::action::add) {
+    if (s.what != chain_step::action::binary) {
       append_pointwise(then, s);
       continue;
     }
     const spread lies = spread_of(m.type_of(s.operand).dims, m.type_of(m.output()).dims, true);
     const dims extents = lies == spread::full ? result : dims{1, lies == spread::channel ? p.y[1] : 1, 1};
-    then.add(s.operand, dense(extents), dense(extents));
+    then.combine(combination(s), s.operand, dense(extents), dense(extents));
   }
   const desc filters = dense({1, p.y[1], p.x[1]});
   const auto d =

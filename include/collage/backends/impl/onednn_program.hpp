@@ -283,9 +283,9 @@ std::string named(const Descriptor& d, const layout& order) {
 class epilogue {
  public:
   /// `layout` is that of `value` as the post-op wants it, perhaps free; `from` how it lies in memory.
-  void add(std::uint32_t value, const desc& from, const desc& layout) {
+  void combine(dnnl::algorithm how, std::uint32_t value, const desc& from, const desc& layout) {
     added_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops_.len()) | DNNL_ARG_SRC_1, value, from});
-    ops_.append_binary(dnnl::algorithm::binary_add, layout);
+    ops_.append_binary(how, layout);
   }
   void apply(dnnl::algorithm what, double alpha, double beta) {
     ops_.append_eltwise(what, static_cast<float>(alpha), static_cast<float>(beta));
