@@ -269,7 +269,7 @@ class backend_checker {
     const collage::oracle_value expected =
         collage::evaluate_group(network, record.node_list(), given.known, wanted).front();
 
-    bool good = true;
+    bool good = true, any = false;
     const std::size_t choices = pattern.choices(view, record);
     for (int threads = 1; threads <= 2; ++threads)
       for (std::size_t choice = 0; choice < choices; ++choice) {
@@ -282,8 +282,9 @@ class backend_checker {
           reasons += std::string(" ") + pattern.name + ": " + e.what() + ";";
           if (e.kind() != collage::error_kind::unsupported)
             ADD_FAILURE() << Backend::name << " " << pattern.name << ": " << e.what();
-          return false;
+          continue;  // with the other choices, as placing does
         }
+        any = true;
         ++kernels_[built.name()];
         const std::string where = std::string(Backend::name) + " pattern " + pattern.name + " at " +
                                   network.node_name(record.node[record.nodes - 1]) + ", kernel '" + built.name() +
@@ -306,7 +307,7 @@ class backend_checker {
         if (table().enter != nullptr) table().leave(token);
         if (threads == 1) good = run_twice_at_once(network, record, built, laid_out, expected, options, where) && good;
       }
-    return good;
+    return any && good;
   }
 
   bool run(const collage::graph& network, const collage::match_record& record, const collage::kernel& built,

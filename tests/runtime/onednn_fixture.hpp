@@ -30,6 +30,11 @@ class onednn_test : public ::testing::Test {
     return std::any_of(check.kernels().begin(), check.kernels().end(),
                        [&](const auto& k) { return k.first.find(piece) != std::string::npos; });
   }
+  /// Whether a kernel was built whose name ends so.
+  bool built_as(const std::string& end) const {
+    return std::any_of(check.kernels().begin(), check.kernels().end(),
+                       [&](const auto& k) { return k.first.ends_with(end); });
+  }
   backend_checker<collage::onednn> check;
   check_options lenient, special;
 };

@@ -1,8 +1,11 @@
-// Recurrent cells: the reference against the definitions written out for one sequence at a time, and portable's kernels
-// against the reference.
+// Recurrent cells: the reference against the definitions written out for one sequence at a time, and portable's and oneDNN's
+// kernels against the reference.
 #include "backend_check.hpp"
 #include "reference_check.hpp"
 
+#ifdef COLLAGE_HAS_ONEDNN
+#include <collage/backends/onednn.hpp>
+#endif
 #include <collage/backends/portable.hpp>
 
 namespace {
@@ -189,9 +192,11 @@ TEST(recurrent, rnn_agrees_with_its_definition) { check_reference(op::rnn); }
 TEST(recurrent, gru_agrees_with_its_definition) { check_reference(op::gru); }
 TEST(recurrent, lstm_agrees_with_its_definition) { check_reference(op::lstm); }
 
-/// Builds portable's kernel over constant weights and compares all outputs that are wanted.
+/// Builds the kernel of a backend's pattern over constant weights and compares all outputs that are wanted. Answers its name;
+/// nothing where the backend refuses the match or is not here.
 template <class Kind>
-void check_portable(const cell_case<Kind>& c, int threads, std::uint32_t wanted) {
+std::string check_kernel(const cell_case<Kind>& c, const collage::backend_entry& table, const std::string& pattern,
+                         int threads, std::uint32_t wanted, bool allocates_nothing = true) {
   const std::vector<oracle_value> expected = by_reference(c);
   collage::graph_builder g;
   std::vector<collage::value> operands;
@@ -206,15 +211,17 @@ void check_portable(const cell_case<Kind>& c, int threads, std::uint32_t wanted)
   }
   g.output("y", g(Kind{}, std::span<const collage::value>(operands), c.attributes));
   const collage::graph network = g.finish();
-  const collage::backend_entry& table = collage::table_of<collage::backend_set<collage::portable>>[0];
-  if (!table.probe().available) GTEST_SKIP() << table.probe().reason;
-  const collage::pattern_entry& loops = table.patterns[0];
+  if (!table.probe().available) return {};
+  const auto found = std::ranges::find(table.patterns, pattern, [](const collage::pattern_entry& p) { return p.name; });
   collage::match_record record;
-  ASSERT_TRUE(collage::match_at(network.view(), loops.nodes, 0, record));
+  if (found == table.patterns.end() || !collage::match_at(network.view(), found->nodes, 0, record)) {
+    ADD_FAILURE() << table.name << " has no pattern " << pattern << " that matches";
+    return {};
+  }
+  if (!found->accepts(network.view(), record)) return {};
   collage::packed_weights packed;
   collage::build_context context(network, threads, packed);
-  const collage::kernel built = loops.build(network.view(), record, context);
-  EXPECT_EQ(built.name(), std::string(Kind::name) + ", packed panels");
+  const collage::kernel built = found->build(network.view(), record, context);
 
   std::vector<const void*> in;
   for (std::size_t i = 0; i < record.argument_list().size(); ++i)
@@ -227,7 +234,7 @@ void check_portable(const cell_case<Kind>& c, int threads, std::uint32_t wanted)
   const int token = table.enter(threads);
   const std::size_t before = collage_test::allocations();
   built(collage::kernel_call{in.data(), out.data(), workspace.data()});
-  EXPECT_EQ(collage_test::allocations(), before);
+  if (allocates_nothing) EXPECT_EQ(collage_test::allocations(), before);
   table.leave(token);
   EXPECT_TRUE(workspace.intact());
   for (std::size_t i = 0; i < expected.size(); ++i) {
@@ -235,10 +242,18 @@ void check_portable(const cell_case<Kind>& c, int threads, std::uint32_t wanted)
     if (out[i] == nullptr) continue;
     const collage::agreement a =
         collage::compare(collage::const_tensor_view{memory[i].data(), expected[i].type}, expected[i]);
-    EXPECT_TRUE(a.agrees) << Kind::name << " output " << i << " of " << text_of(expected[0].type.dims) << ", "
-                          << threads << " threads, element " << a.worst_index << ": " << a.actual
-                          << ", the reference has " << a.expected;
+    EXPECT_TRUE(a.agrees) << table.name << " " << Kind::name << " output " << i << " of "
+                          << text_of(expected[0].type.dims) << ", " << threads << " threads, element " << a.worst_index
+                          << ": " << a.actual << ", the reference has " << a.expected;
   }
+  return built.name();
+}
+
+template <class Kind>
+void check_portable(const cell_case<Kind>& c, int threads, std::uint32_t wanted) {
+  const collage::backend_entry& table = collage::table_of<collage::backend_set<collage::portable>>[0];
+  if (!table.probe().available) GTEST_SKIP() << table.probe().reason;
+  EXPECT_EQ(check_kernel(c, table, "loops", threads, wanted), std::string(Kind::name) + ", packed panels");
 }
 
 template <class Kind>
@@ -281,5 +296,90 @@ TEST(recurrent, nan_stays_in_its_sequence) {
   EXPECT_TRUE(std::isfinite(y[1].real[2]) && std::isfinite(y[1].real[3]));
   for (const int threads : {1, 2}) check_portable(c, threads, 7);
 }
+
+#ifdef COLLAGE_HAS_ONEDNN
+const collage::backend_entry& onednn_table() { return collage::table_of<collage::backend_set<collage::onednn>>[0]; }
+
+/// A random case of what oneDNN takes: the usual activations over whole sequences.
+template <class Kind>
+cell_case<Kind> plain_case(random_source& random, const Kind& kind, std::int64_t largest_hidden) {
+  cell_case<Kind> c = random_case(random, kind, largest_hidden, true);
+  typename Kind::attributes plain;
+  plain.direction = c.attributes.direction;
+  if constexpr (requires { plain.linear_before_reset; }) plain.linear_before_reset = c.attributes.linear_before_reset;
+  c.attributes = plain;
+  c.in.resize(Kind::has_cell ? 6 : 5);
+  std::vector<collage::tensor_type> types;
+  for (const oracle_value& v : c.in) types.push_back(v.type);
+  Kind::normalise(c.attributes, types);
+  return c;
+}
+
+template <class Kind>
+void check_onednn_kernels(const Kind& kind) {
+  if (!onednn_table().probe().available) GTEST_SKIP() << onednn_table().probe().reason;
+  random_source random;
+  std::size_t checked = 0;
+  for (int round = 0; round < 60; ++round) {
+    const cell_case<Kind> c = plain_case(random, kind, round % 3 == 0 ? 150 : 9);
+    const bool is_empty = c.steps * c.batch * c.inputs * c.hidden == 0;
+    const std::string name = check_kernel(c, onednn_table(), Kind::name, round % 2 == 0 ? 1 : 3,
+                                          static_cast<std::uint32_t>(random.number(1, 7)), false);
+    EXPECT_EQ(name.empty(), is_empty);
+    if (is_empty) continue;
+    EXPECT_TRUE(name.ends_with(Kind::name)) << name;
+    ++checked;
+  }
+  EXPECT_GT(checked, 30U);
+}
+
+TEST(recurrent, onednn_gru_agrees_with_the_reference) { check_onednn_kernels(op::gru); }
+TEST(recurrent, onednn_lstm_agrees_with_the_reference) { check_onednn_kernels(op::lstm); }
+
+/// Changes what oneDNN's cells do not have, one thing at a time.
+TEST(recurrent, onednn_refuses_what_its_cells_lack) {
+  if (!onednn_table().probe().available) GTEST_SKIP() << onednn_table().probe().reason;
+  random_source random;
+  const auto is_refused = [&](const auto& kind, const auto& change) {
+    auto c = plain_case(random, kind, 5);
+    while (c.steps * c.batch * c.inputs * c.hidden == 0) c = plain_case(random, kind, 5);
+    EXPECT_FALSE(check_kernel(c, onednn_table(), kind.name, 1, 1, false).empty());
+    change(c);
+    EXPECT_TRUE(check_kernel(c, onednn_table(), kind.name, 1, 1, false).empty());
+  };
+  const auto clip = [](auto& c) { c.attributes.clip = 3; };
+  const auto activation = [](auto& c) {
+    c.attributes.activations[0] = static_cast<std::int64_t>(recurrent_activation::relu);
+  };
+  const auto lengths = [](auto& c) {
+    c.in.push_back(
+        integers({c.batch}, std::vector<std::int64_t>(static_cast<std::size_t>(c.batch), c.steps), dtype::i32));
+  };
+  const auto all = [&](const auto& kind) {
+    is_refused(kind, clip);
+    is_refused(kind, activation);
+    is_refused(kind, lengths);
+  };
+  all(op::gru);
+  all(op::lstm);
+  is_refused(op::lstm, [](auto& c) { c.attributes.input_forget = true; });
+  is_refused(op::lstm, [&](auto& c) {
+    lengths(c);
+    c.in.push_back(random.tensor({c.directions, 3 * c.hidden}));
+  });
+}
+
+TEST(recurrent, onednn_keeps_nan_in_its_sequence) {
+  if (!onednn_table().probe().available) GTEST_SKIP() << onednn_table().probe().reason;
+  random_source random;
+  cell_case<std::remove_cv_t<decltype(op::lstm)>> c;
+  c.steps = c.batch = 2;
+  c.in = {random.tensor({2, 2, 3}), random.tensor({1, 8, 3}), random.tensor({1, 8, 2}),
+          random.tensor({1, 16}),   random.tensor({1, 2, 2}), random.tensor({1, 2, 2})};
+  op::lstm.normalise(c.attributes, {});
+  c.in[0].real[0] = not_a_number;
+  for (const int threads : {1, 2}) EXPECT_FALSE(check_kernel(c, onednn_table(), "lstm", threads, 7, false).empty());
+}
+#endif
 
 }  // namespace

@@ -162,7 +162,7 @@ struct doubles {
 constexpr c::graph_view floats_view = net::graph.view(), doubles_view = doubles::graph.view();
 static_assert(ask<c::eigen>("conv", floats_view, 0) && ask<c::onednn>("conv", floats_view, 0) &&
               ask<c::openblas>("conv", floats_view, 0) && ask<c::portable>("loops", floats_view, 0));
-static_assert(ask<c::eigen>("conv_activation", floats_view, 1) && ask<c::onednn>("conv_act", floats_view, 1) &&
+static_assert(ask<c::eigen>("conv_activation", floats_view, 1) && ask<c::onednn>("conv_chain", floats_view, 1) &&
               ask<c::openblas>("conv_relu", floats_view, 1));
 static_assert(refuses(ask<c::eigen>("conv", doubles_view, 0), "eigen computes this with float32 alone"));
 static_assert(refuses(ask<c::onednn>("conv", doubles_view, 0), "onednn computes in float32 alone"));

@@ -41,25 +41,28 @@ constexpr spread spread_of(const shape& dims, const shape& whole, bool convoluti
 /// What happens to the anchor's result.
 struct chain_step {
   enum class action : std::uint8_t {
-    add,         ///< + operand
+    binary,      ///< with operand, by the operator `kind`
     scale,       ///< * alpha
     activation,  ///< of kind `kind`, with alpha
     clip,        ///< to [alpha, beta]
     gelu,
+    swish,
     transpose,  ///< of the finished result
   };
-  action what = action::add;
+  action what = action::binary;
   std::uint32_t node = 0;     ///< the operator; of several, the last
-  std::uint32_t operand = 0;  ///< `add`: which value
+  std::uint32_t operand = 0;  ///< `binary`: which value
   std::uint64_t kind = 0;
   double alpha = 0;
   double beta = 0;
+
+  constexpr bool adds() const { return what == action::binary && kind == kind_id<struct ops::add>; }
 };
 
 /// An anchor (convolution or product), then steps.
 struct chain {
   std::uint32_t anchor = match_record::nothing;
-  chain_step step[4];
+  chain_step step[8];
   std::size_t steps = 0;
   verdict why;  ///< why it cannot be read so
 
@@ -92,14 +95,17 @@ constexpr verdict read_step(const any_match& m, std::uint32_t node, std::uint32_
   const auto in = m.inputs_of(node);
   const std::uint32_t other = in.size() < 2 ? value : in[0] == value ? in[1] : in[0];
   chain_step s{.node = node, .operand = other, .kind = m.kind_of(node).id};
-  if (m.is(node, ops::add)) {
-    if (other == value) s = {.what = chain_step::action::scale, .node = node, .alpha = 2};
-  } else if (m.is(node, ops::mul) || m.is(node, ops::div)) {
+  if (m.is(node, ops::add) || m.is(node, ops::sub) || m.is(node, ops::mul) || m.is(node, ops::div)) {
     const value_record& factor = m.at(other);
-    if (!factor.has_scalar || !is_sane_factor(factor.scalar))
-      return {false, "onednn scales by one known number of ordinary size alone"};
-    s.what = chain_step::action::scale;
-    s.alpha = m.is(node, ops::mul) ? factor.scalar : 1 / factor.scalar;
+    const bool is_factor = m.is(node, ops::mul) || m.is(node, ops::div);
+    if (m.is(node, ops::add) && other == value) {
+      s = {.what = chain_step::action::scale, .node = node, .alpha = 2};
+    } else if (other == value) {
+      return {false, "onednn combines its result with other values"};
+    } else if (is_factor && factor.has_scalar && is_sane_factor(factor.scalar)) {
+      s.what = chain_step::action::scale;
+      s.alpha = m.is(node, ops::mul) ? factor.scalar : 1 / factor.scalar;
+    }
   } else if (m.is(node, ops::clip)) {
     if (in[0] != value || !m.at(in[1]).has_scalar || !m.at(in[2]).has_scalar)
       return {false, "onednn clips to bounds that are known numbers alone"};
@@ -120,27 +126,73 @@ constexpr verdict read_step(const any_match& m, std::uint32_t node, std::uint32_
   return {};
 }
 
-/// Reads a match of one of onednn_patterns, or of an anchor alone.
-constexpr chain chain_of(const any_match& m) {
-  chain c;
+/// The operator that multiplies a value by its own sigmoid, where nothing else of the match reads either.
+constexpr std::uint32_t swish_of(const any_match& m, std::uint32_t value) {
+  std::uint32_t sigmoid = match_record::nothing, product = match_record::nothing;
   for (const std::uint32_t node : m.nodes())
-    if (is_anchor(m, node)) c.anchor = node;
-  if (c.anchor == match_record::nothing) {
-    c.why = {false, "there is nothing that onednn could fuse behind"};
-    return c;
-  }
+    for (const std::uint32_t operand : m.inputs_of(node)) {
+      if (operand != value) continue;
+      std::uint32_t& found = m.is(node, ops::sigmoid) ? sigmoid : product;
+      if (found != match_record::nothing) return match_record::nothing;
+      found = node;
+    }
+  if (sigmoid == match_record::nothing || product == match_record::nothing || !m.is(product, ops::mul))
+    return match_record::nothing;
+  bool several = false;
+  return reader_of(m, m.output_of(sigmoid), several) == product && !several ? product : match_record::nothing;
+}
+
+/// An anchor and the steps behind it, up to the one that computes `last`.
+constexpr chain chain_between(const any_match& m, std::uint32_t anchor, std::uint32_t last) {
+  chain c;
+  c.anchor = anchor;
   std::uint32_t value = m.output_of(c.anchor);
-  while (value != m.output() && c.why) {
+  while (value != last && c.why) {
     bool several = false;
     const std::uint32_t node = reader_of(m, value, several);
-    if (several) {  // only GELU's chain reads its argument twice
-      c.append({.what = chain_step::action::gelu, .node = m.nodes().back()});
+    if (several) {
+      if (const std::uint32_t product = swish_of(m, value); product != match_record::nothing) {
+        c.append({.what = chain_step::action::swish, .node = product});
+        value = m.output_of(product);
+        continue;
+      }
+      bool has_erf = false;
+      for (const std::uint32_t n : m.nodes()) has_erf = has_erf || m.is(n, ops::erf);
+      if (has_erf) c.append({.what = chain_step::action::gelu, .node = m.nodes().back()});
+      else c.why = {false, "onednn's post-ops read what is before them once"};
       break;
     }
     c.why = read_step(m, node, value, c);
     value = m.output_of(node);
   }
   return c;
+}
+
+/// Reads a match of one of onednn_patterns with one anchor, or of an anchor alone.
+constexpr chain chain_of(const any_match& m) {
+  for (const std::uint32_t node : m.nodes())
+    if (is_anchor(m, node)) return chain_between(m, node, m.output());
+  chain c;
+  c.why = {false, "there is nothing that onednn could fuse behind"};
+  return c;
+}
+
+/// Two convolutions, one behind the other.
+struct conv_pair {
+  std::uint32_t first = match_record::nothing, second = match_record::nothing;
+  chain between, behind;
+  constexpr explicit operator bool() const { return second != match_record::nothing; }
+};
+
+/// Reads a match of conv_depthwise; nothing where there are not two convolutions.
+constexpr conv_pair conv_pair_of(const any_match& m) {
+  conv_pair p;
+  for (const std::uint32_t node : m.nodes())
+    if (m.is(node, ops::conv)) (p.first == match_record::nothing ? p.first : p.second) = node;
+  if (!p) return p;
+  p.between = chain_between(m, p.first, m.inputs_of(p.second)[0]);
+  p.behind = chain_between(m, p.second, m.output());
+  return p;
 }
 
 /// The value that is read where an operand is a transpose of the match; `permutation` is then set.

@@ -1,8 +1,9 @@
-// What oneDNN can fuse, as patterns: a convolution or a product with what follows it (post-ops), and products of
-// transposed operands, which are read where they lie.
+// What oneDNN can fuse, as patterns: a convolution or a product with any chain of what may follow it (post-ops), and products
+// of transposed operands, which are read where they lie.
 #pragma once
 
 #include <collage/ops.hpp>
+#include <collage/pattern/combine.hpp>
 #include <collage/pattern/pattern.hpp>
 #include <cstddef>
 
@@ -21,37 +22,28 @@ constexpr auto gelu(const expression<N>& y) {
       ops::mul(scalar(0.5), ops::add(ops::erf(ops::div(same<"y">(), scalar(1.4142135623730951))), scalar(1))));
 }
 
-struct conv_act : pattern<"conv_act"> {
-  static constexpr auto expr = activation(any_conv);
+/// What can become a post-op, in any order. `accepts` looks at the operands.
+inline constexpr auto post_op =
+    either(activation(previous), ops::mul(previous, ops::sigmoid(previous)), ops::clip(previous, constant, constant),
+           one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, any));
+inline constexpr std::size_t most_post_ops = 6;  // longer chains are not known, and patterns have at most 64 nodes
+
+struct conv_chain : pattern<"conv_chain"> {
+  static constexpr auto expr = repeat<1, most_post_ops>(post_op, any_conv);
 };
-struct conv_clip : pattern<"conv_clip"> {
-  static constexpr auto expr = ops::clip(any_conv, constant, constant);
-};
-struct conv_add : pattern<"conv_add"> {
-  static constexpr auto expr = ops::add(any_conv, any);
-};
-struct conv_add_act : pattern<"conv_add_act"> {
-  static constexpr auto expr = activation(ops::add(any_conv, any));
-};
-struct conv_add_clip : pattern<"conv_add_clip"> {
-  static constexpr auto expr = ops::clip(ops::add(any_conv, any), constant, constant);
+struct matmul_chain : pattern<"matmul_chain"> {
+  static constexpr auto expr = repeat<1, most_post_ops>(post_op, any_matmul);
 };
 
-struct matmul_act : pattern<"matmul_act"> {
-  static constexpr auto expr = activation(any_matmul);
+template <std::size_t N>
+constexpr auto maybe_activated(const expression<N>& x) {
+  return optional(either(activation(previous), ops::clip(previous, constant, constant)), x);
+}
+/// With nothing or an activation between and behind.
+struct conv_depthwise : pattern<"conv_depthwise"> {
+  static constexpr auto expr = maybe_activated(ops::conv(maybe_activated(any_conv), constant, maybe(any)));
 };
-struct matmul_scale : pattern<"matmul_scale"> {
-  static constexpr auto expr = scaled(any_matmul, constant);
-};
-struct matmul_add : pattern<"matmul_add"> {
-  static constexpr auto expr = ops::add(any_matmul, any);
-};
-struct matmul_add_act : pattern<"matmul_add_act"> {
-  static constexpr auto expr = activation(ops::add(any_matmul, any));
-};
-struct matmul_add_add : pattern<"matmul_add_add"> {
-  static constexpr auto expr = ops::add(ops::add(any_matmul, any), any);
-};
+
 struct matmul_add_gelu : pattern<"matmul_add_gelu"> {
   static constexpr auto expr = gelu(ops::add(any_matmul, any));
 };
@@ -74,6 +66,11 @@ struct matmul_transpose : pattern<"matmul_transpose"> {
 };
 struct matmul_by_transposed_transpose : pattern<"matmul_by_transposed_transpose"> {
   static constexpr auto expr = ops::transpose(ops::matmul(any, ops::transpose(any)));
+};
+
+/// Has more operands than single<ops::lstm> could name.
+struct lstm : pattern<"lstm"> {
+  static constexpr auto expr = ops::lstm(any, any, any, any, any, many(any));
 };
 
 }  // namespace collage::inline v0::onednn_patterns

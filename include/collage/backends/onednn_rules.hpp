@@ -29,15 +29,36 @@ constexpr verdict accepts_steps(const any_match& m, const chain& c) {
     if (s.what == chain_step::action::transpose) continue;
     if (m.type_of(m.output_of(s.node)).dims != result)
       return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
-    if (s.what != chain_step::action::add) continue;
+    if (s.what != chain_step::action::binary) continue;
     const bool convolution = m.is(c.anchor, ops::conv);
     const spread lies = spread_of(m.type_of(s.operand).dims, result, convolution);
     // A matrix times a vector of rank 1 has its rows last.
     const bool of_rows = lies == spread::last && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank == 1;
     if (lies == spread::other || of_rows)
-      return {false, "onednn adds a tensor of the result's shape, one number per channel or column, or one number"};
+      return {false,
+              "onednn combines with a tensor of the result's shape, one number per channel or column, or one number"};
   }
   return {};
+}
+
+/// A window of one element, then a depthwise one of 3x3 with a pad of 1 all around.
+constexpr verdict accepts_pair(const any_match& m, const conv_pair& p) {
+  if (!p.between.why) return p.between.why;
+  if (!p.behind.why) return p.behind.why;
+  const shape& x = m.type_of(m.inputs_of(p.first)[0]).dims;
+  const shape& inner = m.type_of(m.output_of(p.first)).dims;
+  const shape& w = m.type_of(m.inputs_of(p.second)[1]).dims;
+  const auto a = m.attributes(p.first, ops::conv);
+  const auto b = m.attributes(p.second, ops::conv);
+  if (x.rank != 4 || a.groups != 1 || m.type_of(m.inputs_of(p.first)[1]).dims.from(2).elements() != 1)
+    return {false, "onednn fuses a depthwise convolution behind a window of one element in images"};
+  if (b.groups != inner[1] || w[0] != inner[1]) return {false, "onednn fuses a depthwise convolution alone"};
+  bool fits = b.strides[0] == b.strides[1];
+  for (std::size_t i = 0; i < 2; ++i) {
+    fits = fits && a.strides[i] == 1 && a.pads_begin[i] == 0 && a.pads_end[i] == 0 && w[i + 2] == 3;
+    fits = fits && b.dilations[i] == 1 && b.pads_begin[i] == 1 && b.pads_end[i] == 1 && b.strides[i] <= 2;
+  }
+  return {fits, "onednn fuses a depthwise convolution of 3x3 with a pad of 1 and steps of 1 or 2"};
 }
 
 constexpr verdict accepts_pool(const any_match& m, std::uint32_t node) {
@@ -139,6 +160,29 @@ constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {
   return {};
 }
 
+/// A cell over whole sequences.
+template <operator_kind Kind>
+constexpr verdict accepts_cell(const any_match& m, std::uint32_t node, const Kind& kind) {
+  const auto in = m.inputs_of(node);
+  if (in.size() > Kind::inputs.least)
+    return {false, "onednn runs all steps of all sequences, without peepholes",
+            static_cast<std::int32_t>(Kind::inputs.least)};
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{3}})
+    if (!m.graph().is_constant(in[i]))
+      return {false, "onednn packs the weights of cells", static_cast<std::int32_t>(i)};
+  const auto a = m.attributes(node, kind);
+  if (a.clip != 0) return {false, "onednn bounds nothing in cells"};
+  using enum recurrent_activation;
+  for (std::size_t i = 0; i < a.activations.size(); ++i) {
+    const auto wanted = i % Kind::activations == 0 ? sigmoid : tanh;
+    if (static_cast<recurrent_activation>(a.activations[i]) != wanted)
+      return {false, "onednn has cells with the usual activations alone"};
+  }
+  if constexpr (requires { a.input_forget; })
+    if (a.input_forget) return {false, "onednn's lstm has a forget gate of its own"};
+  return {};
+}
+
 constexpr verdict accepts_conversion(const any_match& m) {
   const std::size_t rank = m.type_of(m.output()).dims.rank;
   return {rank >= 3 && rank <= 5, "onednn converts images of 1 to 3 dimensions"};
@@ -151,6 +195,8 @@ constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::softmax)) return accepts_softmax(m, node);
   if (m.is(node, ops::layer_norm)) return accepts_layer_norm(m, node);
   if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return accepts_reduction(m, node);
+  if (m.is(node, ops::lstm)) return accepts_cell(m, node, ops::lstm);
+  if (m.is(node, ops::gru)) return accepts_cell(m, node, ops::gru);
   if (m.inputs_of(node).size() == 2 && m.kind_of(node).has_body) return accepts_binary(m, node);
   if (m.is(node, ops::leaky_relu))
     return {m.attributes(node, ops::leaky_relu).alpha != 0, "onednn's leaky_relu of slope 0 loses NaN"};
@@ -161,6 +207,7 @@ constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
 
 constexpr verdict accepts(const any_match& m) {
   if (verdict v = accepts_types(m); !v) return v;
+  if (const conv_pair p = conv_pair_of(m)) return accepts_pair(m, p);
   bool anchored = false;
   for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
   if (!anchored) return accepts_single(m, m.nodes().back());

@@ -5,8 +5,10 @@
 
 #include <collage/backends/impl/compiled_for.hpp>
 #include <collage/backends/impl/onednn_conv.hpp>
+#include <collage/backends/impl/onednn_depthwise.hpp>
 #include <collage/backends/impl/onednn_library.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
+#include <collage/backends/impl/onednn_recurrent.hpp>
 #include <collage/backends/impl/onednn_rows.hpp>
 #include <collage/backends/impl/onednn_window.hpp>
 #include <collage/backends/impl/team.hpp>
@@ -20,7 +22,7 @@ namespace {
 
 inline kernel build_single(const any_match& m, build_context& context, std::uint32_t node) {
   if (m.is(node, ops::convert_layout)) return build_conversion(m, context, node);
-  const layout& order = context.choice() == 0 ? plain : blocked();
+  const layout order = layouts_of_single(m, node).at(context.choice());
   if (m.is(node, ops::max_pool)) return build_max_pool(m, context, node, order);
   if (m.is(node, ops::average_pool)) return build_average_pool(m, context, node, order);
   if (m.is(node, ops::resize)) return build_resize(m, context, node);
@@ -29,11 +31,13 @@ inline kernel build_single(const any_match& m, build_context& context, std::uint
   if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return build_reduction(m, context, node);
   if (m.is(node, ops::concat)) return build_concat(m, context, node, order);
   if (m.is(node, ops::transpose)) return build_transpose(m, context, node);
+  if (m.is(node, ops::lstm) || m.is(node, ops::gru)) return build_recurrent(m, context, node);
   if (m.inputs_of(node).size() == 2) return build_binary(m, context, node, order);
   return build_eltwise(m, context, node, order);
 }
 
 inline kernel build_any(const any_match& m, build_context& context) {
+  if (const conv_pair p = conv_pair_of(m)) return build_pair(m, context, p);
   bool anchored = false;
   for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
   if (!anchored) return build_single(m, context, m.nodes().back());
@@ -74,17 +78,22 @@ kernel onednn::build(const any_match& m, build_context& context) {
 
 std::size_t onednn::choices(const any_match& m) {
   using namespace detail::onednn;
+  if (conv_pair_of(m)) return block_size() != 0 ? 2 : 0;
   for (const std::uint32_t node : m.nodes()) {
     if (m.is(node, ops::conv)) return conv_ways(conv_problem_of(m, node)).size();
-    if (is_anchor(m, node)) return 1;
+    if (is_anchor(m, node)) return 2;
   }
   const std::uint32_t node = m.nodes().back();
   if (m.is(node, ops::convert_layout)) return conversions().size();
-  return works_in_blocks(m, node) ? 2 : 1;
+  return layouts_of_single(m, node).size();
 }
 
 void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) {
   using namespace detail::onednn;
+  if (const conv_pair p = conv_pair_of(m)) {
+    to = pair_layouts(m, p, choice);
+    return;
+  }
   for (const std::uint32_t node : m.nodes()) {
     if (m.is(node, ops::conv)) {
       const conv_problem p = conv_problem_of(m, node);
@@ -98,10 +107,12 @@ void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) 
     const auto [from, made] = conversions().at(choice);
     to.set(m.inputs_of(node)[0], from);
     to.set(m.output(), made);
-  } else if (choice == 1) {
-    for (const std::uint32_t v : m.inputs_of(node)) to.set(v, blocked());
-    to.set(m.output(), blocked());
+    return;
   }
+  const std::vector<layout> orders = layouts_of_single(m, node);
+  if (choice >= orders.size()) return;
+  for (const std::uint32_t v : m.inputs_of(node)) to.set(v, orders[choice]);
+  to.set(m.output(), orders[choice]);
 }
 
 probe_result onednn::probe() {

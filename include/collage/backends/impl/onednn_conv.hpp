@@ -1,16 +1,24 @@
-// Convolutions on oneDNN. Three ways compete:
+// Convolutions on oneDNN. Four ways compete:
 //
 //  - product: a window of one element is a product of the filters with the plain image (nchw).
 //  - blocked: activations have their channels in blocks of a vector's width before and behind; those of few channels, as an
-//    image's colours, are plain. The library's older kernels for this layout are as fast as its newer ones for channels last.
+//    image's colours, are plain. The library's older kernels, mostly as fast as its newer ones.
 //  - library: plain before and behind, and inside the layout that the library prefers, mostly channels last; best for few
 //    channels and some of few places. The reorders take up to a third of the time.
+//  - channels last, before and behind: the library's newer kernels.
 //
 // GFLOP/s for product, blocked, library, with reorders, on one core of a Zen 4 at 3.7 GHz (peak 117): 64 to 256
 // channels of 56x56, 1x1: 114, 103, 88; 1024 to 256 of 14x14, 1x1: 100, 112, 98; 512 to 2048 of 7x7, 1x1: 81, 113,
 // 109; 128 to 128 of 28x28, 3x3: -, 119, 118; 512 to 512 of 7x7, 3x3: -, 139, 141; 144 of 56x56, depthwise: -, 39, 16.
-// (Products with pads are counted and not computed.) Not kept: plain layout, the library's im2col (86, 102, 75, 88,
-// 74, 3), and channels last where the library does not choose it.
+// (Products with pads are counted and not computed.)
+//
+// Time with channels last over time in blocks, on one core of an Intel Xeon with AVX-512: 24 to 144 channels of 56x56, 1x1:
+// 0.82; 160 to 960 of 7x7, 1x1: 0.84; 512 to 512 of 7x7, 3x3: 0.90; 384 to 64 of 14x14, 1x1: 0.95; 128 to 128 of 28x28, 3x3:
+// 0.98; 64 to 256 of 56x56, 1x1: 1.06; 144 of 56x56, depthwise: 1.11; 512 to 2048 of 7x7, 1x1: 1.16.
+//
+// Not kept: plain layout, the library's im2col (86, 102, 75, 88, 74, 3 GFLOP/s on the first machine); of each layout, all but
+// the library's first implementation: at 22 shapes, one core of the second machine, none of them was the fastest by more than
+// 3 %. Version 3.2 has no Winograd kernels in float32.
 #pragma once
 
 #include <algorithm>
@@ -29,7 +37,7 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-enum class conv_way : std::uint8_t { product, blocked, library };
+enum class conv_way : std::uint8_t { product, blocked, library, channels_last };
 
 /// A convolution in the library's terms.
 struct conv_problem {
@@ -85,25 +93,30 @@ inline std::vector<conv_way> conv_ways(const conv_problem& p) {
   const bool whole_blocks = p.inputs_per_group() % std::max<std::int64_t>(block, 1) == 0 &&
                             p.outputs_per_group() % std::max<std::int64_t>(block, 1) == 0;
   const bool fills_blocks = p.x[1] >= block || p.y[1] >= block;
-  if (block != 0 && (p.groups == 1 || depthwise ? fills_blocks : whole_blocks)) ways.push_back(conv_way::blocked);
+  const bool takes_blocks = block != 0 && (p.groups == 1 || depthwise ? fills_blocks : whole_blocks);
+  if (takes_blocks) ways.push_back(conv_way::blocked);
   // Groups in blocks of 16 are quicker by far or what the library chooses too: measuring both would be a waste.
   if (ways.empty() || (ways.front() == conv_way::blocked && (p.groups == 1 || block == 8)) || block == 0)
     ways.push_back(library);
+  // With fewer channels than a vector holds, the library's kernels for channels last are none of its best; nor are those for
+  // groups that are not depthwise.
+  if (takes_blocks && (p.groups == 1 || depthwise) && p.x[1] >= block && p.y[1] >= block) ways.push_back(channels_last);
   return ways;
 }
 
 /// How the values at a convolution's border lie when it is computed in a certain way.
 inline value_layouts conv_layouts(const any_match& m, const chain& c, const conv_problem& p, conv_way way) {
   value_layouts list;
-  if (way != conv_way::blocked) return list;
+  if (way != conv_way::blocked && way != conv_way::channels_last) return list;
+  const layout& order = way == conv_way::blocked ? blocked() : channels_last;
   const auto set = [&](std::uint32_t v) {
-    if (!m.graph().is_constant(v) && m.type_of(v).dims[1] >= block_size()) list.set(v, blocked());
+    if (!m.graph().is_constant(v) && m.type_of(v).dims[1] >= block_size()) list.set(v, order);
   };
   set(p.x_value);
   set(m.output());
   const shape& result = m.type_of(m.output()).dims;
   for (std::size_t i = 0; i < c.steps; ++i)
-    if (c.step[i].what == chain_step::action::add && m.type_of(c.step[i].operand).dims == result)
+    if (c.step[i].what == chain_step::action::binary && m.type_of(c.step[i].operand).dims == result)
       set(c.step[i].operand);
   return list;
 }
@@ -124,22 +137,22 @@ inline epilogue conv_epilogue(const any_match& m, const chain& c, std::size_t fi
   epilogue e;
   for (std::size_t i = first; i < c.steps; ++i) {
     const chain_step& s = c.step[i];
-    if (s.what != chain_step::action::add) {
+    if (s.what != chain_step::action::binary) {
       append_pointwise(e, s);
       continue;
     }
     const spread lies = spread_of(m.type_of(s.operand).dims, m.type_of(m.output()).dims, true);
     dims small(y.size(), 1);
     if (lies == spread::channel) small[1] = y[1];
-    if (lies == spread::full) e.add(s.operand, desc_in(borders.of(s.operand), y), result);
-    else e.add(s.operand, dense(small), dense(small));
+    if (lies == spread::full) e.combine(combination(s), s.operand, desc_in(borders.of(s.operand), y), result);
+    else e.combine(combination(s), s.operand, dense(small), dense(small));
   }
   return e;
 }
 
 /// A per-channel addition right behind the convolution is its bias.
 inline std::size_t take_bias(const any_match& m, const chain& c, conv_problem& p) {
-  if (p.bias != match_record::nothing || c.steps == 0 || c.step[0].what != chain_step::action::add) return 0;
+  if (p.bias != match_record::nothing || c.steps == 0 || !c.step[0].adds()) return 0;
   const shape& operand = m.type_of(c.step[0].operand).dims;
   if (operand.elements() != p.y[1] || spread_of(operand, m.type_of(m.output()).dims, true) != spread::channel) return 0;
   p.bias = c.step[0].operand;
@@ -152,16 +165,17 @@ inline kernel build_conv_product(const any_match& m, build_context& context, con
   const dims image{p.x[0], p.x[1], places};
   const dims result{p.y[0], p.y[1], places};
   epilogue then;
-  if (p.bias != match_record::nothing) then.add(p.bias, dense({1, p.y[1], 1}), dense({1, p.y[1], 1}));
+  if (p.bias != match_record::nothing)
+    then.combine(dnnl::algorithm::binary_add, p.bias, dense({1, p.y[1], 1}), dense({1, p.y[1], 1}));
   for (std::size_t i = 0; i < c.steps; ++i) {
     const chain_step& s = c.step[i];
-    if (s.what != chain_step::action::add) {
+    if (s.what != chain_step::action::binary) {
       append_pointwise(then, s);
       continue;
     }
     const spread lies = spread_of(m.type_of(s.operand).dims, m.type_of(m.output()).dims, true);
     const dims extents = lies == spread::full ? result : dims{1, lies == spread::channel ? p.y[1] : 1, 1};
-    then.add(s.operand, dense(extents), dense(extents));
+    then.combine(combination(s), s.operand, dense(extents), dense(extents));
   }
   const desc filters = dense({1, p.y[1], p.x[1]});
   const auto d =
@@ -199,12 +213,15 @@ inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const
           p.dilations, p.pads_begin,    p.pads_end, attributes(then.ops())};
 }
 
-/// The first of some layouts for which the library has a real implementation.
+/// The first of some layouts for which the library has a real implementation. Channels last inside a kernel are what the
+/// library would choose by itself, so that there is nothing else to try for them.
 inline std::pair<conv_descriptor, epilogue> choose_conv(const any_match& m, const chain& c, std::size_t first,
                                                         const conv_problem& p, conv_way way,
                                                         const value_layouts& borders) {
   std::optional<error> refused;
-  for (int attempt = way == conv_way::blocked ? 0 : 1; attempt < 3; ++attempt) {
+  const int first_attempt = way == conv_way::library ? 1 : 0;
+  const int last_attempt = way == conv_way::channels_last ? 0 : 2;
+  for (int attempt = first_attempt; attempt <= last_attempt; ++attempt) {
     const auto wanted = [&](std::uint32_t v, const dims& extents) {
       return attempt == 0 ? desc_in(borders.of(v), extents) : attempt == 1 ? free_layout(extents) : dense(extents);
     };

@@ -1,6 +1,7 @@
 // What the oneDNN adapter's files share: the engine, memory descriptors, errors.
 #pragma once
 
+#include <algorithm>
 #include <collage/error.hpp>
 #include <collage/layout.hpp>
 #include <collage/shape.hpp>
@@ -48,6 +49,21 @@ bool is_plain_loop(const Descriptor& d) {
 template <class Descriptor>
 Descriptor fast(Descriptor d) {
   if (is_plain_loop(d)) throw error(error_kind::unsupported, "the library has plain loops alone for this", "onednn");
+  return d;
+}
+
+/// One of the library's implementations that are no plain loops, counted from 0 in the library's own order, which depends on
+/// its version, the processor and the problem alone. Told apart by name: version 3.2 lists again what its cache of
+/// primitives holds. Asking for the next one takes some tens of microseconds.
+template <class Descriptor>
+Descriptor implementation(Descriptor d, std::size_t which) {
+  d = fast(std::move(d));
+  std::vector<std::string> seen{d.impl_info_str()};
+  while (seen.size() <= which) {
+    if (!d.next_impl() || is_plain_loop(d))
+      throw error(error_kind::unsupported, "the library has no further implementation of this", "onednn");
+    if (std::ranges::find(seen, d.impl_info_str()) == seen.end()) seen.emplace_back(d.impl_info_str());
+  }
   return d;
 }
 

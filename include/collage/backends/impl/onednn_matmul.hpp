@@ -159,17 +159,17 @@ inline kernel build_matmul(const any_match& m, build_context& context, const cha
   for (std::size_t i = 0; i < c.steps; ++i) {
     const chain_step& s = c.step[i];
     if (s.what == chain_step::action::transpose) continue;
-    if (s.what != chain_step::action::add) {
+    if (s.what != chain_step::action::binary) {
       append_pointwise(then, s);
       continue;
     }
     const spread lies = spread_of(m.type_of(s.operand).dims, whole, false);
-    if (lies == spread::last && i == 0) {
+    if (lies == spread::last && i == 0 && s.adds()) {
       bias = s.operand;
       continue;
     }
     const desc layout = dense(lies == spread::full ? result : lies == spread::last ? columns : dims(result.size(), 1));
-    then.add(s.operand, layout, layout);
+    then.combine(combination(s), s.operand, layout, layout);
   }
 
   const bool packed = m.graph().is_constant(p.b_value);
@@ -178,8 +178,9 @@ inline kernel build_matmul(const any_match& m, build_context& context, const cha
   const desc y = p.c.layout();
   using descriptor = dnnl::matmul::primitive_desc;
   const descriptor d =
-      fast(bias == match_record::nothing ? descriptor(cpu(), a, b, y, attributes(then.ops()))
-                                         : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())));
+      implementation(bias == match_record::nothing ? descriptor(cpu(), a, b, y, attributes(then.ops()))
+                                                   : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())),
+                     context.choice());
 
   program_builder program(m, context);
   std::vector<std::pair<int, std::size_t>> operands{

@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -24,7 +25,8 @@ namespace {
 struct place {
   enum class source : std::uint8_t { argument, output, workspace, constant };
   source from = source::argument;
-  std::size_t index = 0;                        ///< which argument, or the offset in the workspace
+  std::size_t index = 0;                        ///< which argument or output, or the offset in the workspace
+  std::size_t spare = 0;                        ///< of an output that may not be wanted: the offset of memory instead
   std::shared_ptr<const std::byte> contents{};  ///< of a constant, kept alive
   desc layout{};
 };
@@ -48,8 +50,9 @@ struct call_frame {
 /// argument list.
 class program {
  public:
-  program(std::vector<place> places, std::vector<program_step> steps, std::size_t output_bytes)
-      : places_(std::move(places)), steps_(std::move(steps)), output_bytes_(output_bytes) {
+  /// `output_bytes`: of each output.
+  program(std::vector<place> places, std::vector<program_step> steps, std::vector<std::size_t> output_bytes)
+      : places_(std::move(places)), steps_(std::move(steps)), output_bytes_(std::move(output_bytes)) {
     for (std::size_t i = 0; i < places_.size(); ++i)
       if (places_[i].from != place::source::constant) variable_.push_back(i);
     give(make_frame());
@@ -65,7 +68,9 @@ class program {
     for (const std::size_t i : variable_)
       dnnl_memory_set_data_handle(frame->memories[i].get(), pointer(places_[i], call));
     // Out of memory is all that can go wrong. Kernels do not throw, and a result of NaN is not overlooked.
-    if (!execute(*frame)) std::memset(call.out[0], 0xFF, output_bytes_);
+    if (!execute(*frame))
+      for (std::size_t i = 0; i < output_bytes_.size(); ++i)
+        if (call.out[i] != nullptr) std::memset(call.out[i], 0xFF, output_bytes_[i]);
     give(frame);
   }
 
@@ -85,7 +90,9 @@ class program {
   static void* pointer(const place& p, const kernel_call& call) {
     switch (p.from) {
       case place::source::argument: return const_cast<void*>(call.in[p.index]);
-      case place::source::output: return call.out[0];
+      case place::source::output:
+        if (call.out[p.index] != nullptr) return call.out[p.index];
+        return static_cast<std::byte*>(call.workspace) + p.spare;
       default: return static_cast<std::byte*>(call.workspace) + p.index;
     }
   }
@@ -126,7 +133,7 @@ class program {
   std::vector<place> places_;
   std::vector<program_step> steps_;
   std::vector<std::size_t> variable_;
-  std::size_t output_bytes_;
+  std::vector<std::size_t> output_bytes_;
   mutable std::array<std::atomic<call_frame*>, 16> idle_{};
 };
 
@@ -157,6 +164,12 @@ class program_builder {
     places_.push_back({.from = place::source::output, .layout = layout});
     return places_.size() - 1;
   }
+  /// One of several outputs of the operator; what nobody reads is written to scratch memory.
+  operand output(std::size_t which, const desc& layout) {
+    places_.push_back({.from = place::source::output, .index = which, .spare = workspace_, .layout = layout});
+    workspace_ += aligned(layout.get_size());
+    return places_.size() - 1;
+  }
   /// Memory between two steps.
   operand scratch(const desc& layout) {
     places_.push_back({.from = place::source::workspace, .index = workspace_, .layout = layout});
@@ -182,23 +195,31 @@ class program_builder {
       return made;
     }
     const std::byte* const contents = context_->constant<std::byte>(value);
-    const auto pack = [&](std::byte* bytes) {
-      dnnl::memory source(from, cpu(), const_cast<std::byte*>(contents));
-      dnnl::memory packed(to, cpu(), bytes);
-      dnnl::stream stream(cpu());
-      dnnl::reorder(source, packed).execute(stream, source, packed);
-      stream.wait();
-    };
+    return pack(value, "", from, to, [&](std::byte* bytes) { repack(from, contents, to, bytes); });
+  }
+
+  /// What `fill` makes of a constant that lies as `from` says, in the layout `to`: made now, and shared with all kernels that
+  /// ask for the same. `how` says what else `fill` does.
+  operand pack(std::uint32_t value, const std::string& how, const desc& from, const desc& to,
+               const std::function<void(std::byte*)>& fill) {
     std::shared_ptr<const std::byte> packed;
     if (to.get_format_kind() == dnnl::memory::format_kind::blocked) {
-      packed = context_->packed(value, "onednn " + text_of(from) + " to " + text_of(to), to.get_size(), pack);
+      packed = context_->packed(value, "onednn " + how + text_of(from) + " to " + text_of(to), to.get_size(), fill);
     } else {  // nothing that can be read tells this layout from others
       const std::shared_ptr<std::byte> own = allocate_bytes(to.get_size());
-      pack(own.get());
+      fill(own.get());
       packed = own;
     }
     places_.push_back({.from = place::source::constant, .contents = std::move(packed), .layout = to});
     return places_.size() - 1;
+  }
+  /// Writes what lies in memory as `from` says as `to` says.
+  static void repack(const desc& from, const std::byte* contents, const desc& to, std::byte* bytes) {
+    dnnl::memory source(from, cpu(), const_cast<std::byte*>(contents));
+    dnnl::memory packed(to, cpu(), bytes);
+    dnnl::stream stream(cpu());
+    dnnl::reorder(source, packed).execute(stream, source, packed);
+    stream.wait();
   }
 
   /// Appends a primitive made from its description.
@@ -226,8 +247,11 @@ class program_builder {
     std::vector<bool> is_read(match_->arguments().size(), false);
     for (const place& p : places_)
       if (p.from == place::source::argument) is_read[p.index] = true;
-    const std::size_t bytes = match_->type_of(match_->output()).bytes();
-    auto steps = std::make_shared<const program>(std::move(places_), std::move(steps_), bytes);
+    const std::uint32_t root = match_->nodes().back();
+    std::vector<std::size_t> bytes;
+    for (std::uint32_t i = 0; i < match_->graph().nodes[root].outputs; ++i)
+      bytes.push_back(match_->type_of(match_->graph().output_of(root, i)).bytes());
+    auto steps = std::make_shared<const program>(std::move(places_), std::move(steps_), std::move(bytes));
     kernel made(name, wrap(std::move(steps)), workspace_ + scratchpad_size_);
     for (std::size_t i = 0; i < is_read.size(); ++i)
       if (!is_read[i]) made.does_not_read(i);
@@ -259,12 +283,16 @@ std::string named(const Descriptor& d, const layout& order) {
 class epilogue {
  public:
   /// `layout` is that of `value` as the post-op wants it, perhaps free; `from` how it lies in memory.
-  void add(std::uint32_t value, const desc& from, const desc& layout) {
+  void combine(dnnl::algorithm how, std::uint32_t value, const desc& from, const desc& layout) {
     added_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops_.len()) | DNNL_ARG_SRC_1, value, from});
-    ops_.append_binary(dnnl::algorithm::binary_add, layout);
+    ops_.append_binary(how, layout);
   }
   void apply(dnnl::algorithm what, double alpha, double beta) {
     ops_.append_eltwise(what, static_cast<float>(alpha), static_cast<float>(beta));
+  }
+  /// A depthwise convolution with a square window; `bias` is the type of its bias, undefined where it has none.
+  void convolve(dnnl::memory::data_type bias, std::int64_t window, std::int64_t stride, std::int64_t pad) {
+    ops_.append_dw(f32, bias, f32, window, stride, pad);
   }
   const dnnl::post_ops& ops() const { return ops_; }
 

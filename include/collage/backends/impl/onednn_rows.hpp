@@ -205,23 +205,34 @@ inline kernel build_conversion(const any_match& m, build_context& context, std::
   return program.finish(std::string("reorder ") + from.name + " to " + to.name);
 }
 
-/// Whether a value is an image whose channels may lie in blocks. With fewer dimensions it is a sequence or a matrix.
-inline bool has_blocks(const any_match& m, std::uint32_t value) {
+/// Whether a value is an image whose channels may lie otherwise than plain. With fewer dimensions it is a sequence or a matrix.
+inline bool has_channels(const any_match& m, std::uint32_t value) {
   const shape& s = m.type_of(value).dims;
   return s.rank >= 4 && s.rank <= 5 && block_size() != 0 && s[1] >= block_size() && !m.graph().is_constant(value);
 }
-/// Whether a single operator can read and write its values in blocks of channels.
-inline bool works_in_blocks(const any_match& m, std::uint32_t node) {
+/// Whether a single operator can read and write all its values with channels last, or in blocks of channels.
+inline bool works_in(const any_match& m, std::uint32_t node, const layout& order) {
   const auto in = m.inputs_of(node);
-  if (!has_blocks(m, m.output()) || !std::ranges::all_of(in, [&](std::uint32_t v) { return has_blocks(m, v); }))
+  if (!has_channels(m, m.output()) || !std::ranges::all_of(in, [&](std::uint32_t v) { return has_channels(m, v); }))
     return false;
   if (m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) return true;
-  if (m.is(node, ops::concat))
-    return m.attributes(node, ops::concat).axis == 1 &&
-           std::ranges::all_of(in, [&](std::uint32_t v) { return m.type_of(v).dims[1] % block_size() == 0; });
+  if (m.is(node, ops::concat)) {
+    const auto is_whole = [&](std::uint32_t v) { return m.type_of(v).dims[1] % block_size() == 0; };
+    return m.attributes(node, ops::concat).axis == 1 && (order == channels_last || std::ranges::all_of(in, is_whole));
+  }
+  // It makes -0 of what fills up blocks.
+  if (m.is(node, ops::leaky_relu) && m.attributes(node, ops::leaky_relu).alpha < 0 && order != channels_last)
+    return false;
   const shape& whole = m.type_of(m.output()).dims;
   return m.kind_of(node).has_body && !m.is(node, ops::convert_layout) &&
          std::ranges::all_of(in, [&](std::uint32_t v) { return m.type_of(v).dims == whole; });
+}
+/// In which layouts a single operator's values can all lie, the plain one first: its choices.
+inline std::vector<layout> layouts_of_single(const any_match& m, std::uint32_t node) {
+  std::vector<layout> list{plain};
+  for (const layout& order : {blocked(), channels_last})
+    if (works_in(m, node, order)) list.push_back(order);
+  return list;
 }
 
 inline kernel build_transpose(const any_match& m, build_context& context, std::uint32_t node) {

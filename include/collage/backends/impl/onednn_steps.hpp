@@ -27,17 +27,26 @@ inline eltwise fused_activation(const chain_step& s) {
   return {eltwise_tanh};
 }
 
+/// What a step does with its operand.
+inline dnnl::algorithm combination(const chain_step& s) {
+  using enum dnnl::algorithm;
+  if (s.kind == kind_id<struct ops::add>) return binary_add;
+  if (s.kind == kind_id<struct ops::sub>) return binary_sub;
+  return s.kind == kind_id<struct ops::mul> ? binary_mul : binary_div;
+}
+
 inline void append_pointwise(epilogue& e, const chain_step& s) {
   using enum dnnl::algorithm;
   switch (s.what) {
     case chain_step::action::scale: return e.apply(eltwise_linear, s.alpha, 0);
     case chain_step::action::clip: return e.apply(eltwise_clip, s.alpha, s.beta);
+    case chain_step::action::swish: return e.apply(eltwise_swish, 1, 0);
     case chain_step::action::gelu: return e.apply(eltwise_gelu_erf, 0, 0);
     case chain_step::action::activation: {
       const eltwise f = fused_activation(s);
       return e.apply(f.what, f.alpha, f.beta);
     }
-    case chain_step::action::add:
+    case chain_step::action::binary:
     case chain_step::action::transpose: break;  // need a tensor or a layout: the anchor's own business
   }
 }

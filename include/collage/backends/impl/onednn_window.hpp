@@ -143,7 +143,7 @@ inline kernel build_max_pool(const any_match& m, build_context& context, std::ui
               {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(order, p.x))},
                {DNNL_ARG_DST, program.output(desc_in(order, p.y))}});
   const std::size_t x = m.index_of(m.inputs_of(node)[0]);
-  const std::int64_t block = order == plain ? 1 : block_size();
+  const std::int64_t block = order == plain ? 1 : order == channels_last ? p.x[1] : block_size();
   return program.finish(named(d, order), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
     return run_max_pool{std::move(steps), p, x, context.threads(), block};
   });
