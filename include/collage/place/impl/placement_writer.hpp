@@ -32,17 +32,14 @@ class placement_writer {
   placement write(const std::string& name, const search_result& from) const {
     placement result;
     result.name = name;
-    result.cost_ms = from.found.cost_ms;
-    for (const std::uint32_t chosen : from.found.chosen)
-      if (from.who[chosen] >= control_mark) {
+    for (const std::uint32_t chosen : from.found.chosen) {
+      if (from.who[chosen] >= control_mark)
         result.groups.push_back(group_without_kernel(from.problem.candidates[chosen].nodes.first(), name));
-      } else {
-        result.groups.push_back(group_of(from.who[chosen]));
-        result.cost_ms -= from.problem.candidates[chosen].cost_ms - result.groups.back().cost_ms;  // the doubt
-      }
+      else result.groups.push_back(group_of(from.who[chosen]));
+      result.cost_ms += result.groups.back().cost_ms;  // without the doubt that the search counts
+    }
     order_groups(known_.task.network, result);
-    (void)add_conversions(result);
-    (void)add_switches(result);  // which the search has counted
+    result.cost_ms += add_conversions(result) + add_switches(result);
     return result;
   }
 
@@ -54,6 +51,7 @@ class placement_writer {
     std::size_t at = 0;
     for (plan_group& g : result.groups) {
       if (g.backend == alias_backend) continue;
+      set_switch(g, 0);
       if (const auto candidate = who[at++]; candidate && known_.costs.find(known_.candidates[*candidate]) != nullptr) {
         plan_group now = group_of(*candidate);
         now.bodies = std::move(g.bodies);
@@ -82,8 +80,7 @@ class placement_writer {
     p.groups.insert(p.groups.end(), others.begin(), others.end());
     p.cost_ms = 0;
     for (plan_group& g : p.groups) {
-      for (double* part : {&g.cost_ms, &g.low_ms, &g.high_ms}) *part -= g.switch_ms;
-      g.switch_ms = 0;
+      set_switch(g, 0);
       p.cost_ms += g.cost_ms;
     }
     order_groups(known_.task.network, p);
@@ -156,16 +153,22 @@ class placement_writer {
     std::size_t at = 0;
     for (plan_group& g : p.groups) {
       if (g.backend == alias_backend) continue;
+      double ms = 0;
       for (const std::uint32_t from : writers[at])
-        g.switch_ms += known_.neighbours.of(from, backend_number(known_.task.backends, g.backend));
-      for (double* part : {&g.cost_ms, &g.low_ms, &g.high_ms}) *part += g.switch_ms;
-      sum += g.switch_ms;
+        ms += known_.neighbours.of(from, backend_number(known_.task.backends, g.backend));
+      set_switch(g, ms);
+      sum += ms;
       ++at;
     }
     return sum;
   }
 
  private:
+  static void set_switch(plan_group& g, double ms) {
+    for (double* part : {&g.cost_ms, &g.low_ms, &g.high_ms}) *part += ms - g.switch_ms;
+    g.switch_ms = ms;
+  }
+
   plan_group group_without_kernel(std::uint32_t node, const std::string& placement_name) const {
     const bool alias = !is_control(known_.task.network.view(), node);
     plan_group g;
