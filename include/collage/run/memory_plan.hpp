@@ -173,7 +173,7 @@ class block_placer {
 ///
 /// The answer depends on the requests alone. It takes as long as looking at a few million pairs of blocks that live at the
 /// same time, or at all pairs once where there are more: 10,000 values of a network take a few milliseconds where the bound
-/// is reached at once, and some tens where it is not.
+/// is reached at once, and up to a tenth of a second where it is not.
 inline memory_plan plan_memory(std::span<const memory_request> requests, std::size_t alignment = 64) {
   if (requests.empty()) return {};
   detail::block_placer placer(requests, alignment);
