@@ -62,24 +62,26 @@ inline std::uint32_t backend_number(backend_table backends, const std::string& n
 /// as that is another backend.
 inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& network, backend_table backends,
                                                              const placement& p) {
-  std::vector<std::uint32_t> writer(network.values().size(), nobody), root(network.values().size());
-  for (std::uint32_t v = 0; v < root.size(); ++v) root[v] = v;
+  std::vector<std::uint32_t> writer(network.values().size(), nobody);
+  std::vector<std::vector<std::uint32_t>> written(writer.size());  // of a view: the values that kernels wrote for it
+  for (std::uint32_t v = 0; v < written.size(); ++v) written[v] = {v};
   std::set<std::pair<std::uint32_t, std::uint32_t>> read;  // value and reader's backend
   std::vector<std::vector<std::uint32_t>> list;
   for (const plan_group& g : p.groups) {
-    if (g.backend == alias_backend) {  // who wrote the first part of a concat stands for all
-      const std::uint32_t seen = network.view().inputs_of(g.nodes.back())[0];
-      const std::uint32_t view = network.view().output_of(g.nodes.back());
-      writer[view] = writer[seen];
-      root[view] = root[seen];
+    if (g.backend == alias_backend) {
+      std::vector<std::uint32_t> seen;
+      for (const std::uint32_t v : network.view().inputs_of(g.nodes.back()))
+        seen.insert(seen.end(), written[v].begin(), written[v].end());
+      written[network.view().output_of(g.nodes.back())] = std::move(seen);
       continue;
     }
     std::vector<std::uint32_t>& from = list.emplace_back();
     const std::uint32_t self = backend_number(backends, g.backend);
     for (const std::uint32_t n : g.nodes)
-      for (const std::uint32_t v : network.view().inputs_of(n))
-        if (writer[v] != nobody && self != nobody && writer[v] != self && read.emplace(root[v], self).second)
-          from.push_back(writer[v]);
+      for (const std::uint32_t seen : network.view().inputs_of(n))
+        for (const std::uint32_t v : written[seen])
+          if (writer[v] != nobody && self != nobody && writer[v] != self && read.emplace(v, self).second)
+            from.push_back(writer[v]);
     for (const std::uint32_t n : g.nodes)
       for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) writer[network.view().output_of(n, i)] = self;
   }
