@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string>
@@ -99,6 +100,45 @@ TEST_F(onednn_rows_test, rows) {
     EXPECT_GE(check.checked(pattern), 16U) << pattern;
   EXPECT_GT(check.refused("softmax"), 0U);
   EXPECT_GT(check.refused("reduce_mean"), 0U);
+}
+
+TEST_F(onednn_rows_test, norms_of_instances_and_groups) {
+  lenient.range.low = special.range.low = 0;
+  struct norm_case {
+    shape x, scale;
+    std::int64_t axis;
+  };
+  const norm_case list[] = {{{2, 5, 7, 9}, {5, 1, 1}, 2},  // instances
+                            {{1, 64, 100}, {64, 1}, 2},
+                            {{3, 4, 6, 35}, {4, 6, 1}, 2},  // groups, one scale for each channel
+                            {{3, 4, 6, 35}, {4, 1, 1}, 2},  // groups, one scale for each
+                            {{2, 3, 4, 5, 6}, {3, 1, 1, 1}, 2},
+                            {{4, 33}, {1}, 1},  // one scale in all
+                            {{4, 33}, {4, 1}, 1},
+                            {{2, 6, 8}, {2, 6, 8}, 2},
+                            {{2, 1, 8}, {2, 1, 1}, 1},
+                            {{5, 7, 1}, {7, 1}, 2}};
+  for (const norm_case& c : list)
+    for (const check_options* options : {&lenient, &special})
+      for (const bool bias : {false, true})
+        for (const bool constant : {false, true})
+          check(
+              [&](graph_builder& g, data_source& data) {
+                const value x = g.input("x", f32(c.x));
+                const value scale = constant ? data.constant(g, "scale", f32(c.scale)) : g.input("scale", f32(c.scale));
+                if (!bias) return g(op::layer_norm, x, scale, {.axis = c.axis});
+                return g(op::layer_norm, x, scale, g.input("bias", f32(c.scale)), {.axis = c.axis, .epsilon = 1e-3});
+              },
+              *options);
+  EXPECT_EQ(check.checked("layer_norm"), std::size(list) * 8);
+  EXPECT_TRUE(built_as(" scaled afterwards"));
+  check(
+      [](graph_builder& g, data_source&) {
+        return g(op::layer_norm, g.input("x", f32({4, 33})), g.input("scale", f32({4, 1})), g.input("bias", f32({1})),
+                 {.axis = 1});
+      },
+      lenient);
+  EXPECT_EQ(check.refused("layer_norm"), 1U);
 }
 
 TEST_F(onednn_rows_test, elementwise) {

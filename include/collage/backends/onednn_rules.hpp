@@ -136,14 +136,20 @@ constexpr verdict accepts_softmax(const any_match& m, std::uint32_t node) {
   return {x.from(axis + 1).elements() == 1, "onednn has a fast softmax over the last dimension alone"};
 }
 
-constexpr verdict accepts_layer_norm(const any_match& m, std::uint32_t node) {
+/// Whether each operand of a layer_norm holds one number for each element of a row; then the library applies them itself.
+constexpr bool scales_rows(const any_match& m, std::uint32_t node) {
   const shape& x = m.type_of(m.output()).dims;
   const auto axis = static_cast<std::size_t>(m.attributes(node, ops::layer_norm).axis);
   const auto in = m.inputs_of(node);
   for (std::size_t i = 1; i < in.size(); ++i)
-    if (!lies_over(m.type_of(in[i]).dims, x, [&](std::size_t d) { return d >= axis; }))
-      return {false, "onednn wants one scale and bias for each normalised element", static_cast<std::int32_t>(i)};
-  return {};
+    if (!lies_over(m.type_of(in[i]).dims, x, [&](std::size_t d) { return d >= axis; })) return false;
+  return true;
+}
+
+constexpr verdict accepts_layer_norm(const any_match& m, std::uint32_t node) {
+  const auto in = m.inputs_of(node);
+  return {scales_rows(m, node) || in.size() == 2 || m.type_of(in[1]).dims == m.type_of(in[2]).dims,
+          "onednn wants one scale and bias for each normalised element, or both of one shape", 2};
 }
 
 constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {

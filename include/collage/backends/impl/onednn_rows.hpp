@@ -7,6 +7,7 @@
 #include <collage/backends/impl/onednn_steps.hpp>
 #include <collage/backends/impl/onednn_window.hpp>
 #include <collage/backends/impl/team.hpp>
+#include <collage/backends/onednn_rules.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/ops.hpp>
 #include <cstddef>
@@ -57,23 +58,67 @@ inline kernel build_softmax(const any_match& m, build_context& context, std::uin
   });
 }
 
+/// The extents of a whole tensor and of one that is broadcast to it; dimensions that are treated alike become one.
+inline std::pair<dims, dims> merged(const shape& whole, const shape& part) {
+  dims large, small;
+  bool last_shared = false;
+  for (std::size_t d = 0; d < whole.rank; ++d) {
+    if (whole[d] == 1) continue;
+    const bool shared = d + part.rank >= whole.rank && part[d + part.rank - whole.rank] != 1;
+    if (!large.empty() && shared == last_shared) {
+      large.back() *= whole[d];
+      small.back() *= shared ? whole[d] : 1;
+    } else {
+      large.push_back(whole[d]);
+      small.push_back(shared ? whole[d] : 1);
+    }
+    last_shared = shared;
+  }
+  if (large.empty()) return {{1}, {1}};
+  return {large, small};
+}
+
+/// Where scale and bias are not one for each element of a row, as in norms of instances and groups of channels, they are applied
+/// in a second pass. (The library's batch_normalization of plain images takes a hundred times as long in version 3.2.)
 inline kernel build_layer_norm(const any_match& m, build_context& context, std::uint32_t node) {
   const auto a = m.attributes(node, ops::layer_norm);
   const std::span<const std::uint32_t> in = m.inputs_of(node);
-  const dims x = as_rows(m.type_of(m.output()).dims, static_cast<std::size_t>(a.axis));
-  const desc row = dense({x[1]});
-  auto flags = dnnl::normalization_flags::use_scale;
-  if (in.size() == 3) flags |= dnnl::normalization_flags::use_shift;
+  const shape& whole = m.type_of(m.output()).dims;
+  const dims x = as_rows(whole, static_cast<std::size_t>(a.axis));
+  const bool at_once = scales_rows(m, node);
+  auto flags = dnnl::normalization_flags::none;
+  if (at_once) flags |= dnnl::normalization_flags::use_scale;
+  if (at_once && in.size() == 3) flags |= dnnl::normalization_flags::use_shift;
   using descriptor = dnnl::layer_normalization_forward::primitive_desc;
   const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, dense(x), dense(x),
                                        static_cast<float>(a.epsilon), flags, attributes()));
   program_builder program(m, context);
+  const std::size_t result = program.output(dense(x));
   std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(in[0], dense(x))},
-                                                    {DNNL_ARG_DST, program.output(dense(x))},
-                                                    {DNNL_ARG_SCALE, program.read(in[1], row)}};
-  if (in.size() == 3) operands.emplace_back(DNNL_ARG_SHIFT, program.read(in[2], row));
+                                                    {DNNL_ARG_DST, result}};
+  if (at_once) {
+    const desc row = dense({x[1]});
+    operands.emplace_back(DNNL_ARG_SCALE, program.read(in[1], row));
+    if (in.size() == 3) operands.emplace_back(DNNL_ARG_SHIFT, program.read(in[2], row));
+  }
   program.run(d, dnnl::layer_normalization_forward(d), std::move(operands));
-  return program.finish(d.impl_info_str());
+  if (at_once) return program.finish(d.impl_info_str());
+
+  auto [large, small] = merged(whole, m.type_of(in[1]).dims);
+  if (large.size() == 2 &&
+      small[1] == 1) {  // the library knows post-ops of one number for each channel, not for each row
+    large.insert(large.begin(), 1);
+    small.insert(small.begin(), 1);
+  }
+  epilogue then;
+  if (in.size() == 3) then.combine(dnnl::algorithm::binary_add, in[2], dense(small), dense(small));
+  const auto scaled = fast(dnnl::binary::primitive_desc(cpu(), dnnl::algorithm::binary_mul, dense(large), dense(small),
+                                                        dense(large), attributes(then.ops())));
+  const std::size_t normal = program.seen_as(result, dense(large));
+  operands = {{DNNL_ARG_SRC_0, normal}, {DNNL_ARG_SRC_1, program.read(in[1], dense(small))}, {DNNL_ARG_DST, normal}};
+  then.read(program, scaled, operands);
+  program.run(scaled, dnnl::binary(scaled), std::move(operands));
+  return program.finish(std::string(d.impl_info_str()) + " scaled afterwards");
 }
 
 inline kernel build_reduction(const any_match& m, build_context& context, std::uint32_t node) {
@@ -123,26 +168,6 @@ inline kernel build_eltwise(const any_match& m, build_context& context, std::uin
               {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], x)}, {DNNL_ARG_DST, program.output(x)}});
   kernel made = program.finish(named(d, order));
   return std::move(made.may_write_over(m.index_of(m.inputs_of(node)[0])));
-}
-
-/// The extents of a whole tensor and of one that is broadcast to it; dimensions that are treated alike become one.
-inline std::pair<dims, dims> merged(const shape& whole, const shape& part) {
-  dims large, small;
-  bool last_shared = false;
-  for (std::size_t d = 0; d < whole.rank; ++d) {
-    if (whole[d] == 1) continue;
-    const bool shared = d + part.rank >= whole.rank && part[d + part.rank - whole.rank] != 1;
-    if (!large.empty() && shared == last_shared) {
-      large.back() *= whole[d];
-      small.back() *= shared ? whole[d] : 1;
-    } else {
-      large.push_back(whole[d]);
-      small.push_back(shared ? whole[d] : 1);
-    }
-    last_shared = shared;
-  }
-  if (large.empty()) return {{1}, {1}};
-  return {large, small};
 }
 
 inline kernel build_binary(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
