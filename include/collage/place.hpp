@@ -40,7 +40,6 @@ struct region_report {
 /// How a report says that no kernel was measured in the process that places.
 inline constexpr const char* in_a_worker = "in a worker";
 
-/// What happened, beyond the plan itself.
 /// By how much kernels of one backend were found to take longer for each operand that another backend wrote.
 struct place_switch {
   std::string from, to;
@@ -48,6 +47,7 @@ struct place_switch {
   std::size_t kernels = 0;  ///< so many ran both ways: it is the median of their differences
 };
 
+/// What happened, beyond the plan itself.
 struct place_report {
   std::size_t candidates = 0;  ///< at all places of the network
   std::size_t distinct = 0;    ///< different ones

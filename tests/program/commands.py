@@ -130,7 +130,7 @@ class Placed(Case):
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
         plan = json.loads(pathlib.Path(self.plan).read_text())
-        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 5, BERT, 1))
+        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 6, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
         operators = ["operators"] if "openvino" in self.backends else []
         self.assertEqual([r["name"] for r in plan["runs"]], ["plan", *self.backends, *operators])

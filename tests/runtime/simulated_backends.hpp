@@ -322,8 +322,8 @@ struct gamma : c::backend<"gamma"> {
 
 using simulated_set = c::backend_set<alpha, beta, gamma>;
 
-/// A network of so many operators over matrices of 4 by 4.
-inline c::graph simulated_network(std::uint64_t seed, std::size_t nodes) {
+/// A network of so many operators over matrices of 4 by 4; with views of some of their results.
+inline c::graph simulated_network(std::uint64_t seed, std::size_t nodes, bool views = false) {
   std::mt19937_64 random(seed);
   const auto pick = [&random](std::size_t count) { return static_cast<std::size_t>(random() % count); };
   const c::tensor_type type{c::dtype::f32, {4, 4}};
@@ -344,6 +344,7 @@ inline c::graph simulated_network(std::uint64_t seed, std::size_t nodes) {
       case 4: last = g(op::matmul, last, readable[1]); break;
       default: last = g(op::add, last, any_value()); break;
     }
+    if (views && pick(3) == 0) last = g(op::reshape, last, {.dims = {4, 4}});
     readable.push_back(last);
   }
   g.output("y", last);

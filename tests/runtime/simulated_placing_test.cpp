@@ -128,12 +128,12 @@ TEST_F(simulated_placing, what_is_predicted_is_what_it_takes) {
 }
 
 /// Kernels take longer behind those of other backends, which no kernel shows alone.
-void place_beside_neighbours(simulation how, std::size_t nodes) {
+void place_beside_neighbours(simulation how, std::size_t nodes, bool views = false) {
   constexpr std::size_t networks = 20;
   double before = 0, after = 0;
   std::size_t told = 0, mixed = 0;
   for (std::uint64_t seed = 0; seed < networks; ++seed) {
-    const c::graph network = simulated_network(seed, nodes);
+    const c::graph network = simulated_network(seed, nodes, views);
     how.seed = seed;
     simulated_machine machine(how);
     c::place_report report;
@@ -152,10 +152,12 @@ void place_beside_neighbours(simulation how, std::size_t nodes) {
     EXPECT_NEAR(sum, made.chosen.cost_ms, rounding) << seed;
     EXPECT_LE(made.lower_bound_ms, made.chosen.cost_ms + rounding) << seed;
     told += !report.switches.empty();
-    for (const c::place_switch& s : report.switches)
-      std::printf("%zu %s %s %.4f %zu\n", std::size_t(seed), s.from.c_str(), s.to.c_str(), s.ms, s.kernels);
-    std::printf("%zu: first %.3f cost %.3f took %.3f\n", std::size_t(seed), made.first_cost_ms, made.chosen.cost_ms,
-                took);
+    for (const c::place_switch& s : report.switches) {
+      EXPECT_GE(s.kernels, 6U);
+      if (how.neighbour == 0 && !views)  // which move who runs before whom away from who reads whom
+        EXPECT_NEAR(s.ms, static_cast<double>(how.switching) / simulated_machine::ticks_per_ms, rounding)
+            << seed << ": " << s.from << " to " << s.to;
+    }
   }
   EXPECT_LT(after, before);
   EXPECT_LT(after, networks * (nodes < 20 ? 0.05 : 0.02));
@@ -170,6 +172,7 @@ TEST_F(simulated_placing, neighbours_that_disturb_each_other_are_learnt_of) {
   place_beside_neighbours({.neighbour = 0.3}, 16);
   place_beside_neighbours({.neighbour = 0.3}, 60);
   place_beside_neighbours({.switching = 200}, 60);
+  place_beside_neighbours({.switching = 200}, 60, true);
 }
 
 /// The machine is slow at first, and nothing is known of how fast it can be: when it gets faster is found out in each part of

@@ -81,8 +81,8 @@ class drift_monitor {
   const drift_options& options() const { return options_; }
 
  private:
-  /// What was usual so far is not, once several readings in a row are faster by more than calm ones differ: however many slow
-  /// ones there were before.
+  /// What was usual so far is not, once several of the last readings are faster by more than calm ones differ: however many
+  /// slow ones there were before.
   void forget_slow_start() {
     const auto is_fast = [most = usual_ms() / options_.calm](double reading) { return reading <= most; };
     if (taken_ < last_.size() || std::count_if(last_.begin(), last_.end(), is_fast) < enough_fast) return;

@@ -94,7 +94,7 @@ class comparison {
       if (who && known_.costs.find(known_.candidates[*who]) == nullptr)
         measurer_.measure(known_.candidates.structure_of(*who));
     try {
-      return runs_.arena().add(previous.chosen);
+      return runs_.arena().add(previous.chosen, true);
     } catch (const error&) { return {}; }
   }
 

@@ -123,13 +123,19 @@ class cost_measurer {
     structures_ -= kernels_.measured_now.size();
     kernels_.distrust();
     if (conversions_) conversions_->distrust();
+    ++distrusts_;
     return true;
   }
+  /// How often that was found so far.
+  std::size_t distrusts() const { return distrusts_; }
   /// Measures again what a slow start made forgotten, so that the store and the plan have no such times.
   void replace_distrusted() {
-    measure_all([this](std::uint32_t s) { return kernels_.distrusted.count(s) != 0 && !task_.until.is_over(); });
-    for (std::uint32_t i = 0; conversions_ && i < conversions_->candidates.list.size() && !task_.until.is_over(); ++i)
-      if (conversions_->distrusted.count(conversions_->structure_of(i)) != 0) measure_conversion(i);
+    for (std::optional<std::size_t> before; before != distrusts_;) {  // which measuring may find once more
+      before = distrusts_;
+      measure_all([this](std::uint32_t s) { return kernels_.distrusted.count(s) != 0 && !task_.until.is_over(); });
+      for (std::uint32_t i = 0; conversions_ && i < conversions_->candidates.list.size() && !task_.until.is_over(); ++i)
+        if (conversions_->distrusted.count(conversions_->structure_of(i)) != 0) measure_conversion(i);
+    }
   }
 
   // ---- The machine and the store ----
@@ -252,6 +258,7 @@ class cost_measurer {
   std::optional<drift_monitor> monitor_;
   double trusted_ms_ = 0;  // its usual time while what is trusted was measured
   worker_client worker_;
+  std::size_t distrusts_ = 0;
   std::size_t structures_ = 0;  // so many kernels' structures are known, and took so long
   double took_ms_ = 0;
   bool has_turn_ = false;

@@ -49,7 +49,7 @@ inline std::string why_not_covered(const placing_state& known, std::uint32_t nod
 template <class Usable>
 void require_cover(const placing_state& known, Usable usable) {
   const graph& network = known.task.network;
-  std::vector<bool> covered = known.task.is_alias;
+  std::vector<bool> covered = known.may_be_alias;
   for (std::uint32_t n = 0; n < covered.size(); ++n) covered[n] = covered[n] || is_control(network.view(), n);
   for (std::uint32_t i = 0; i < known.candidates.size(); ++i)
     if (usable(known.candidates[i]))

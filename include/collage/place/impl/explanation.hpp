@@ -26,7 +26,12 @@ inline void tell_instead(const placing_state& known, plan_group& g, std::uint32_
                          const search_result& other) {
   const search::node_set mine(known.candidates.nodes_of(candidate));
   for (const std::uint32_t chosen : other.found.chosen) {
-    if (!other.problem.candidates[chosen].nodes.intersects(mine) || other.who[chosen] >= control_mark) continue;
+    if (!other.problem.candidates[chosen].nodes.intersects(mine) || other.who[chosen] == control_mark) continue;
+    if (other.who[chosen] == alias_mark) {
+      const std::uint32_t n = other.problem.candidates[chosen].nodes.first();
+      g.instead += (g.instead.empty() ? "" : ", ") + std::string("a view for ") + known.task.network.node(n).kind->name;
+      continue;
+    }
     const std::vector<std::uint32_t>& nodes = known.candidates.nodes_of(other.who[chosen]);
     constexpr std::size_t named = 16;
     std::string kinds;
@@ -57,8 +62,9 @@ inline std::size_t find_instead(const placing_state& known, plan_group& g, std::
   return without.found.transitions;
 }
 
-inline std::string why_chosen(const plan_group& g) {
-  if (g.regret_ms < 0) return "no other kernel runs these nodes";
+inline std::string why_chosen(const plan_group& g, bool is_known) {
+  if (g.regret_ms < 0)
+    return is_known ? "no other kernel runs these nodes" : "the search ended before it was known what else costs";
   if (g.regret_ms == 0) return "as good as " + g.instead + ", and first in the order of the set";
   return "without it the network costs more, with " + g.instead;
 }
@@ -72,7 +78,7 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
     return;
   }
   search_result best = view.problem({.not_measured = false, .with_doubts = false});
-  best.found = search::exact(best.problem);
+  best.found = view.solve(best.problem);
   std::vector<bool> is_best(known.candidates.size());
   for (const std::uint32_t chosen : best.found.chosen)
     if (best.who[chosen] < control_mark) is_best[best.who[chosen]] = true;
@@ -89,8 +95,8 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
       g.why = "with " + g.instead + " the costs say less, by so little that runs do not tell";
       continue;
     }
-    if (tried < most_transitions) tried += find_instead(known, g, *candidate, best);
-    g.why = why_chosen(g);
+    if (tried < most_transitions && best.found.optimal) tried += find_instead(known, g, *candidate, best);
+    g.why = why_chosen(g, best.found.optimal);
   }
 }
 

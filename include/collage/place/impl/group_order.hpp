@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
+#include <collage/op/movement.hpp>
 #include <collage/pattern/match_record.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <queue>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -69,10 +71,13 @@ inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& networ
   std::vector<std::vector<std::uint32_t>> list;
   for (const plan_group& g : p.groups) {
     if (g.backend == alias_backend) {
+      // Of what a view reads, the operands of a concat lie in its result, and all else lies in its first operand.
+      const std::uint32_t node = g.nodes.back();
+      std::span<const std::uint32_t> parts = network.view().inputs_of(node);
+      if (network.node(node).kind->id != kind_id<struct ops::concat>) parts = parts.first(1);
       std::vector<std::uint32_t> seen;
-      for (const std::uint32_t v : network.view().inputs_of(g.nodes.back()))
-        seen.insert(seen.end(), written[v].begin(), written[v].end());
-      written[network.view().output_of(g.nodes.back())] = std::move(seen);
+      for (const std::uint32_t v : parts) seen.insert(seen.end(), written[v].begin(), written[v].end());
+      written[network.view().output_of(node)] = std::move(seen);
       continue;
     }
     std::vector<std::uint32_t>& from = list.emplace_back();

@@ -38,19 +38,16 @@ class neighbour_costs {
   void learn(std::span<const observed_step> steps) {
     std::map<cost_key, mean> at_home;
     std::map<std::pair<std::uint32_t, cost_key>, mean> behind;  // by the other backend
-    std::map<std::pair<std::uint32_t, cost_key>, double> operands;
     for (const observed_step& s : steps) {
       if (s.from.empty()) at_home[s.kernel].add(s.ms);
       if (s.from.empty() || std::ranges::count(s.from, s.from.front()) != std::ssize(s.from)) continue;
-      const std::pair<std::uint32_t, cost_key> which{s.from.front(), s.kernel};
-      behind[which].add(s.ms);
-      operands[which] = static_cast<double>(s.from.size());
+      behind[{s.from.front(), s.kernel}].add(s.ms, static_cast<double>(s.from.size()));
     }
     std::vector<std::vector<double>> differences(ms_.size());
     for (const auto& [which, there] : behind)
       if (const auto home = at_home.find(which.second); home != at_home.end())
         differences[which.first * backends_ + std::get<1>(which.second)].push_back(
-            (there.value() - home->second.value()) / operands.at(which));
+            (there.value() - home->second.value()) / (there.operands / there.count));
     for (std::size_t i = 0; i < ms_.size(); ++i) {
       constexpr std::size_t enough = 6;  // kernels of which all but none must agree for an interval of 95 %
       const timing found = summarise(std::move(differences[i]));
@@ -90,9 +87,10 @@ class neighbour_costs {
 
  private:
   struct mean {
-    double sum = 0, count = 0;
-    void add(double ms) {
+    double sum = 0, count = 0, operands = 0;
+    void add(double ms, double from = 0) {
       sum += ms;
+      operands += from;
       ++count;
     }
     double value() const { return sum / count; }

@@ -32,13 +32,14 @@ class placement_search {
 
   /// The cheapest placement.
   search_result best() {
-    search_result result = search_and_measure([this](const search_result& r) { return exactly(r); }, true);
+    search_result result = search_and_measure([this](const search_result& r) { return view_.solve(r.problem); }, true);
     progress_.best_ms = result.found.cost_ms;
     return result;
   }
   /// The cheapest on the level of operators; where these do not cover the network, with regions.
   search_result best_of_operators() {
-    return search_and_measure([this](const search_result& r) { return exactly(r); }, !view_.is_covered_by_operators());
+    return search_and_measure([this](const search_result& r) { return view_.solve(r.problem); },
+                              !view_.is_covered_by_operators());
   }
   /// The same for one backend alone: nodes that it refuses go to the next backend of the set that takes them, and are named.
   placement single(std::uint32_t backend) {
@@ -60,14 +61,6 @@ class placement_search {
   bool was_interrupted() const { return was_interrupted_; }
 
  private:
-  /// Where layouts are dear and neighbours count, a large network may have millions of states: by then the costs are known to
-  /// some per cent, and the search runs a few times. What it could not prove, the plan says.
-  search::placement exactly(const search_result& r) const {
-    search::limits most;
-    if (known_.neighbours.any()) most.states = 200'000;
-    return search::exact(r.problem, most);
-  }
-
   /// Searches, measures what is in the placement found and was not measured yet, and again: until all of it has been
   /// measured. What was not measured counts with a bound from below, so that it could not be part of a better placement.
   template <class Search>

@@ -145,7 +145,10 @@ class placer {
     const auto who = known_.candidates.in(kept.chosen);
     std::size_t at = 0;
     for (const plan_group& g : kept.chosen.groups) {
-      if (g.backend == alias_backend) continue;
+      if (g.backend == alias_backend) {
+        if (!known_.may_be_alias[g.nodes[0]]) return false;  // a rule wants a kernel
+        continue;
+      }
       const std::optional<std::uint32_t> candidate = who[at++];
       if (g.backend == control_backend) continue;
       if (!candidate || !measurer.is_known_to_have_kernel(*candidate)) return false;
@@ -163,7 +166,7 @@ class placer {
 
   /// The certificate of the last search, and why each group was chosen.
   void describe(plan& made, const search_result& last) const {
-    made.lower_bound_ms = last.found.lower_bound_ms;
+    made.lower_bound_ms = std::min(last.found.lower_bound_ms, made.chosen.cost_ms);  // rounded otherwise
     made.optimal = last.found.optimal;
     explain_groups(known_, view_, made);
   }

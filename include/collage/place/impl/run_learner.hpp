@@ -76,6 +76,7 @@ class run_learner {
           if (!who[s]) continue;
           const double added = known_.neighbours.of(
               {key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
+          if (!(added > 0)) continue;
           const double left = 1 - std::min(added / steps[s].median_ms, most_added);
           for (double* part : {&steps[s].median_ms, &steps[s].low_ms, &steps[s].high_ms, &steps[s].sure_low_ms,
                                &steps[s].sure_high_ms})

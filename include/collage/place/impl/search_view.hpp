@@ -10,6 +10,7 @@
 #include <collage/place/impl/cost_book.hpp>
 #include <collage/place/impl/placing_state.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/search/exact.hpp>
 #include <collage/search/node_set.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
@@ -89,14 +90,23 @@ class search_view {
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
       add(known_.candidates.nodes_of(i), cost.ms, i, runtimes[c.backend]);
     }
-    // A view is whoever's reads it, and control flow nobody's.
+    // A view is whoever's reads it, and control flow nobody's. The runtime of those of whom nothing is known is no view's: as a
+    // stop on the way it would spare each switch.
     for (std::uint32_t runtime = 0; runtime < p.runtimes; ++runtime)
       for (std::uint32_t n = 0; n < p.nodes; ++n) {
         const std::uint32_t nodes[] = {n};
-        if (known_.may_be_alias[n]) add(nodes, 0.0, alias_mark, runtime);
+        if (known_.may_be_alias[n] && (runtime != 0 || p.runtimes == 1)) add(nodes, 0.0, alias_mark, runtime);
         if (is_control(view, n)) add(nodes, known_.bodies.cost_of(n), control_mark, runtime);
       }
     return result;
+  }
+
+  /// The best of a problem. Where layouts are dear and neighbours count, a large network may have millions of states: by then
+  /// costs are known to some per cent, and the search runs a few times. What it could not prove, the plan says.
+  search::placement solve(const search::problem& p) const {
+    search::limits most;
+    if (known_.neighbours.any()) most.states = 200'000;
+    return search::exact(p, most);
   }
 
   /// Whether there is a placement without regions.
@@ -167,17 +177,51 @@ class search_view {
         if (runtimes[from] != runtimes[to])
           p.switch_ms[runtimes[from] * p.runtimes + runtimes[to]] = known_.neighbours.of(from, to);
     const graph& network = known_.task.network;
-    for (std::uint32_t v = 0; v < network.values().size(); ++v)
-      if (network.at(v).producer >= 0 && known_.layouts.numbers().count(v) == 0) p.values.push_back(to_search_value(v));
+    const graph_view view = network.view();
+    for (std::uint32_t v = 0; v < network.values().size(); ++v) {
+      if (network.at(v).producer < 0) continue;
+      const auto producer = static_cast<std::uint32_t>(network.at(v).producer);
+      if (known_.task.is_alias[producer] || is_control(view, producer)) continue;
+      // Who reads a view of it reads what the kernel wrote.
+      std::vector<std::uint32_t> behind;
+      add_readers_behind_views(v, behind);
+      for (const std::uint32_t reader : behind) p.edges.emplace_back(producer, reader);
+      if (const auto number = known_.layouts.numbers().find(v); number != known_.layouts.numbers().end()) {
+        std::vector<std::uint32_t>& readers = p.values[number->second].readers;
+        readers.insert(readers.end(), behind.begin(), behind.end());
+        sort_once(readers);
+        continue;
+      }
+      search::value at = to_search_value(v);
+      at.readers.insert(at.readers.end(), behind.begin(), behind.end());
+      std::erase_if(at.readers, [&](std::uint32_t n) { return known_.task.is_alias[n] || is_control(view, n); });
+      sort_once(at.readers);
+      p.values.push_back(std::move(at));
+    }
+  }
+  /// Collects who reads a value through views, whose own layout is plain whoever reads them.
+  void add_readers_behind_views(std::uint32_t v, std::vector<std::uint32_t>& readers) const {
+    const graph_view view = known_.task.network.view();
+    for (const use& one : view.uses_of(v)) {
+      if (!known_.task.is_alias[one.node] || view.inputs_of(one.node)[0] != v) continue;
+      const std::uint32_t seen = view.output_of(one.node);
+      if (known_.layouts.numbers().count(seen) != 0) continue;
+      for (const use& reader : view.uses_of(seen))
+        if (!known_.task.is_alias[reader.node] && !is_control(view, reader.node)) readers.push_back(reader.node);
+      add_readers_behind_views(seen, readers);
+    }
+  }
+  static void sort_once(std::vector<std::uint32_t>& list) {
+    std::ranges::sort(list);
+    const auto twins = std::ranges::unique(list);
+    list.erase(twins.begin(), twins.end());
   }
   search::value to_search_value(std::uint32_t v) const {
     const graph& network = known_.task.network;
     search::value at;
     if (network.at(v).producer >= 0) at.producer = static_cast<std::uint32_t>(network.at(v).producer);
     for (const use& reader : network.view().uses_of(v)) at.readers.push_back(reader.node);
-    std::ranges::sort(at.readers);
-    const auto twins = std::ranges::unique(at.readers);
-    at.readers.erase(twins.begin(), twins.end());
+    sort_once(at.readers);
     at.is_output = network.at(v).is_output;
     return at;
   }

@@ -19,6 +19,7 @@ class whole_runs {
   whole_runs(const place_task& task, cost_measurer& measurer)
       : task_(task),
         measurer_(measurer),
+        distrusts_(measurer.distrusts()),
         arena_(task.network, task.backends, task.threads, task.options.seed, task.packed, &measurer.monitor(),
                task.options.time) {}
 
@@ -32,11 +33,14 @@ class whole_runs {
   /// Rounds of whole runs. Where the machine turns out to be faster than it began, all that was timed is timed again.
   void run(const comparison_options& how) {
     const auto is_over = [this] { return task_.until.is_over(); };
-    arena_.run(how, is_over);
-    while (!is_over() && measurer_.distrust_slow_start()) {
-      measurer_.replace_distrusted();
-      arena_.forget_rounds();
+    for (;;) {
+      if (measurer_.distrusts() != distrusts_ && !is_over()) {  // found here, or while kernels were measured meanwhile
+        measurer_.replace_distrusted();
+        distrusts_ = measurer_.distrusts();
+        arena_.forget_rounds();
+      }
       arena_.run(how, is_over);
+      if (is_over() || !measurer_.distrust_slow_start()) return;
     }
   }
 
@@ -74,6 +78,7 @@ class whole_runs {
  private:
   const place_task& task_;
   cost_measurer& measurer_;
+  std::size_t distrusts_;  // as of the rounds that are kept
   end_to_end arena_;
   std::size_t incumbent_ = 0;
 };
