@@ -49,7 +49,7 @@ CLI::Validator whole_number(Int least, Int most) {
       "");
 }
 
-/// Makes "90", "90s" and "1.5min" seconds.
+/// Takes "90", "90s" and "1.5min", and makes them a number of seconds.
 std::string read_seconds(std::string& text) {
   double number = 0;
   const char* const last = text.data() + text.size();
@@ -58,9 +58,11 @@ std::string read_seconds(std::string& text) {
   if (unit == "min") number *= 60;
   if (end.ec != std::errc() || (!unit.empty() && unit != "s" && unit != "min") || !(number >= 0 && number <= 3600))
     return "'" + text + "' is not a number of seconds from 0 to 3600, as 90, 90s or 1.5min";
-  text = std::to_string(number);
+  char exact[32];  // with all digits: 0 would be as long as it takes
+  text.assign(exact, std::to_chars(exact, exact + sizeof exact, number).ptr);
   return {};
 }
+CLI::Validator seconds() { return CLI::Validator(read_seconds, ""); }
 
 /// "a,b" as names. CLI11's own lists would also swallow the word after the option.
 std::vector<std::string> split(const std::string& text) {
@@ -126,10 +128,10 @@ class command {
         ->allow_extra_args(false);
     app_->add_option("--budget", given_.budget_s, "Seconds for placing; then the best so far is taken")
         ->option_text("S")
-        ->transform(CLI::Validator(read_seconds, ""));
+        ->transform(seconds());
     app_->add_option("--regions", given_.regions_s, "Seconds for the search over regions; 30 if not given, 0 for none")
         ->option_text("S")
-        ->transform(CLI::Validator(read_seconds, ""));
+        ->transform(seconds());
     app_->add_flag("--complete", given_.complete, "Measure every kernel, not only those that can be part of the best");
     app_->add_flag("--recheck", given_.recheck, "Compare end to end again what the store has compared before");
     app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
@@ -280,7 +282,7 @@ command_line parse(int argc, char** argv) {
       .plan()
       ->add_option("--seconds", given.seconds, "For about how long; 10 if not given")
       ->option_text("S")
-      ->transform(CLI::Validator(read_seconds, ""));
+      ->transform(seconds());
   commands.back().placing().output();
   add("explain", explain, "Say which backend runs what, how long it takes, and what else could",
       "Example:\n  collage explain zoo:resnext50-paper --plan resnext.json | less")
