@@ -13,6 +13,7 @@
 #include <collage/place/compare.hpp>
 #include <collage/place/monitor.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/plan_fit.hpp>
 #include <collage/run/processor.hpp>
 
 #include <algorithm>
@@ -199,8 +200,7 @@ convolution random_convolution(std::mt19937_64& random) {
 
 std::string who_runs(const c::placement& placed) {
   std::set<std::string> names;
-  for (const c::plan_group& g : placed.groups)
-    if (g.backend != c::alias_backend) names.insert(g.backend);
+  c::detail::add_backends_of(placed, names);
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
   return text;

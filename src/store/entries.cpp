@@ -349,6 +349,16 @@ template std::vector<entry<runs_table>> list_entries<runs_table>(const opened_st
 
 namespace {
 
+/// The same as callers know them.
+template <class Entry, class Table>
+std::vector<Entry> listed(const opened_store& s, const store_filter& which) {
+  const std::lock_guard lock(s.mutex);
+  std::vector<Entry> all;
+  for (entry<Table>& e : list_entries<Table>(s, which))
+    all.push_back({hex_of(e.digest), std::move(e.key), std::move(e.value)});
+  return all;
+}
+
 template <class Table>
 std::size_t remove(const opened_store& s, const store_filter& which) {
   s.limit_steps(4);
@@ -444,18 +454,10 @@ void cost_store::put(const stored_run_key& key, const stored_run& run) {
 }
 
 std::vector<stored_entry> cost_store::list(const store_filter& which) const {
-  const std::lock_guard lock(state_->mutex);
-  std::vector<stored_entry> all;
-  for (parts::entry<parts::costs_table>& e : parts::list_entries<parts::costs_table>(*state_, which))
-    all.push_back({parts::hex_of(e.digest), std::move(e.key), std::move(e.value)});
-  return all;
+  return parts::listed<stored_entry, parts::costs_table>(*state_, which);
 }
 std::vector<stored_run_entry> cost_store::list_runs(const store_filter& which) const {
-  const std::lock_guard lock(state_->mutex);
-  std::vector<stored_run_entry> all;
-  for (parts::entry<parts::runs_table>& e : parts::list_entries<parts::runs_table>(*state_, which))
-    all.push_back({parts::hex_of(e.digest), std::move(e.key), std::move(e.value)});
-  return all;
+  return parts::listed<stored_run_entry, parts::runs_table>(*state_, which);
 }
 
 store_count cost_store::remove(const store_filter& which) {

@@ -59,10 +59,10 @@ class neighbour_costs {
   double of(std::uint32_t from, std::uint32_t to) const { return ms_[from * backends_ + to]; }
   /// How many kernels tell it.
   std::size_t kernels(std::uint32_t from, std::uint32_t to) const { return kernels_[from * backends_ + to]; }
-  /// What a step takes longer for its operands.
-  double of(const observed_step& s) const {
+  /// What a kernel of `to` takes longer for operands from all of these.
+  double of(std::span<const std::uint32_t> from, std::uint32_t to) const {
     double sum = 0;
-    for (const std::uint32_t from : s.from) sum += of(from, std::get<1>(s.kernel));
+    for (const std::uint32_t one : from) sum += of(one, to);
     return sum;
   }
   bool any() const {

@@ -153,12 +153,8 @@ class placement_writer {
     std::size_t at = 0;
     for (plan_group& g : p.groups) {
       if (g.backend == alias_backend) continue;
-      double ms = 0;
-      for (const std::uint32_t from : writers[at])
-        ms += known_.neighbours.of(from, backend_number(known_.task.backends, g.backend));
-      set_switch(g, ms);
-      sum += ms;
-      ++at;
+      set_switch(g, known_.neighbours.of(writers[at++], backend_number(known_.task.backends, g.backend)));
+      sum += g.switch_ms;
     }
     return sum;
   }

@@ -74,8 +74,7 @@ class run_learner {
         const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
         for (std::size_t s = 0; s < who.size(); ++s) {
           if (!who[s]) continue;
-          const double added = known_.neighbours.of(
-              {key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
+          const double added = known_.neighbours.of(writers[s], known_.candidates[*who[s]].backend);
           if (!(added > 0)) continue;
           const double left = 1 - std::min(added / steps[s].median_ms, most_added);
           for (double* part : {&steps[s].median_ms, &steps[s].low_ms, &steps[s].high_ms, &steps[s].sure_low_ms,
