@@ -144,6 +144,142 @@ TEST_F(onednn_test, chains_of_any_length_are_fused) {
   EXPECT_GT(check.checked("matmul_chain"), 60U);
 }
 
+struct deconv_case {
+  shape x, w;
+  op::conv_transpose_attributes attributes{};
+  bool bias = false;
+  bool constant_weights = true;
+};
+
+value add_deconv(graph_builder& g, data_source& data, const deconv_case& c) {
+  const value x = g.input("x", f32(c.x));
+  const auto operand = [&](const std::string& name, const shape& dims) {
+    return c.constant_weights ? data.constant(g, name, f32(dims)) : g.input(name.c_str(), f32(dims));
+  };
+  const value w = operand("w", c.w);
+  if (!c.bias) return g(op::conv_transpose, x, w, c.attributes);
+  return g(op::conv_transpose, x, w, operand("bias", {c.w[1] * c.attributes.groups}), c.attributes);
+}
+
+deconv_case random_deconv(data_source& data) {
+  deconv_case c;
+  const auto rank = static_cast<std::size_t>(data.number(1, 3));
+  const std::int64_t groups = data.chance(0.6) ? 1 : data.number(2, 4);
+  const bool wide = data.chance(0.5);  // channels that fill vectors
+  const std::int64_t in = wide ? 16 * data.number(1, 3) : data.number(1, 9);
+  c.x = {data.number(1, 2), groups * in};
+  c.w = {groups * in, wide ? 16 * data.number(1, 2) : data.number(1, 9)};
+  c.attributes.groups = groups;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t window = data.number(1, 5), stride = data.number(1, 4);
+    const std::int64_t dilation = data.chance(0.2) ? 2 : 1;
+    const std::int64_t reach = dilation * (window - 1) + 1;
+    c.x.push_back(data.number(1, rank == 3 ? 5 : 12));
+    c.w.push_back(window);
+    c.attributes.strides.push_back(stride);
+    c.attributes.dilations.push_back(dilation);
+    c.attributes.output_padding.push_back(data.chance(0.7) ? 0 : data.number(0, std::max(stride, dilation) - 1));
+    const std::int64_t whole = stride * (c.x.end()[-1] - 1) + reach;
+    c.attributes.pads_begin.push_back(data.chance(0.5) ? 0 : data.number(0, std::min(reach, whole - 1)));
+    c.attributes.pads_end.push_back(
+        data.chance(0.5) ? 0 : data.number(0, std::min(reach, whole - 1 - c.attributes.pads_begin.end()[-1])));
+  }
+  c.bias = data.chance(0.5);
+  c.constant_weights = data.chance(0.8);
+  return c;
+}
+
+TEST_F(onednn_test, transposed_convolutions) {
+  std::vector<deconv_case> cases = {
+      {{1, 32, 8, 8}, {32, 16, 4, 4}, {.strides = {2, 2}, .pads_begin = {1, 1}, .pads_end = {1, 1}}, true},
+      {{1, 64, 7, 7}, {64, 24, 2, 2}, {.strides = {2, 2}}, true},  // as decoders of segmentation have
+      {{1, 16, 5, 5},
+       {16, 3, 5, 5},
+       {.strides = {2, 2}, .pads_begin = {2, 2}, .pads_end = {2, 2}, .output_padding = {1, 1}}},
+      {{1, 100, 1, 1}, {100, 48, 4, 4}},  // the first of a generator
+      {{2, 16, 9}, {16, 8, 8}, {.strides = {4}, .pads_begin = {2}, .pads_end = {2}}, true},
+      {{1, 16, 6, 6}, {16, 1, 3, 3}, {.groups = 16, .strides = {2, 2}}},  // depthwise
+      {{1, 16, 3, 4, 5}, {16, 16, 2, 2, 2}, {.strides = {2, 2, 2}}, true},
+      {{1, 4, 3, 3}, {4, 5, 2, 2}, {.strides = {5, 5}}},  // places that nothing reaches
+      {{1, 16, 4, 4}, {16, 16, 3, 3}, {.strides = {2, 2}}, true, false},
+  };
+  for (int i = 0; i < 60; ++i) cases.push_back(random_deconv(check.data()));
+  for (const deconv_case& c : cases)
+    check([&](graph_builder& g, data_source& data) { return add_deconv(g, data, c); }, lenient);
+  EXPECT_GT(check.checked("conv_transpose"), 60U);
+  EXPECT_TRUE(built_as(" nhwc"));
+  lenient.range.low = 0.25;  // of divisors, too
+  for (const deconv_case& c : cases)
+    check([&](graph_builder& g,
+              data_source& data) { return random_chain(g, data, add_deconv(g, data, c), true, data.number(1, 4)); },
+          lenient);
+  EXPECT_GT(check.checked("conv_transpose_chain"), 20U);
+}
+
+/// A convolution behind a resize that repeats elements.
+struct upsampled_case {
+  conv_case conv;
+  shape factors;
+};
+
+value add_upsampled(graph_builder& g, data_source& data, const upsampled_case& c) {
+  const value x = g.input("x", f32(c.conv.x));
+  op::resize_attributes a{.sizes = c.conv.x};
+  for (std::size_t i = 0; i < c.factors.size(); ++i) a.sizes[i + 2] *= c.factors[i];
+  if (data.chance(0.5)) {  // the same elements by another rule
+    a.coordinates = op::resize_coordinates::asymmetric;
+    a.rounding = op::resize_rounding::down;
+  }
+  const value w = data.constant(g, "w", f32(c.conv.w)), y = g(op::resize, x, a);
+  if (!c.conv.bias) return g(op::conv, y, w, c.conv.attributes);
+  return g(op::conv, y, w, g.input("bias", f32({c.conv.w[0]})), c.conv.attributes);
+}
+
+upsampled_case random_upsampled(data_source& data) {
+  upsampled_case c;
+  const auto rank = static_cast<std::size_t>(data.number(1, 3));
+  const std::int64_t groups = data.chance(0.7) ? 1 : data.number(2, 3);
+  const bool wide = data.chance(0.5);
+  const auto channels = [&] { return wide ? 16 * data.number(1, 2) : data.number(1, 7); };
+  const std::int64_t in = channels();
+  c.conv.x = {data.number(1, 2), groups * in};
+  c.conv.w = {groups * channels(), in};
+  c.conv.attributes.groups = groups;
+  for (std::size_t d = 0; d < rank; ++d) {
+    const std::int64_t window = data.number(1, 5), factor = data.number(1, 3);
+    c.factors.push_back(factor);
+    c.conv.w.push_back(window);
+    c.conv.x.push_back(std::max<std::int64_t>(data.number(1, rank == 3 ? 4 : 10), (window + factor - 1) / factor));
+    c.conv.attributes.pads_begin.push_back(data.chance(0.3) ? 0 : data.number(0, window - 1));
+    c.conv.attributes.pads_end.push_back(data.chance(0.3) ? 0 : data.number(0, window - 1));
+  }
+  c.conv.bias = data.chance(0.5);
+  return c;
+}
+
+TEST_F(onednn_test, convolutions_of_repeated_elements_are_transposed_ones) {
+  std::vector<upsampled_case> cases = {
+      {{{1, 32, 8, 8}, {16, 32, 3, 3}, {.pads_begin = {1, 1}, .pads_end = {1, 1}}, true}, {2, 2}},
+      {{{1, 16, 5, 7}, {16, 16, 5, 5}, {.pads_begin = {2, 2}, .pads_end = {2, 2}}}, {3, 2}},
+      {{{1, 16, 1, 1}, {20, 16, 3, 3}, {.pads_begin = {2, 0}, .pads_end = {1, 1}}}, {4, 4}},
+      {{{2, 32, 6, 6}, {32, 16, 3, 3}, {.groups = 2, .pads_begin = {1, 1}, .pads_end = {1, 1}}, true}, {2, 2}},
+      {{{1, 16, 6, 6}, {16, 1, 3, 3}, {.groups = 16, .pads_begin = {1, 1}, .pads_end = {1, 1}}}, {2, 1}},
+      {{{1, 16, 4, 4, 4}, {16, 16, 3, 3, 3}, {.pads_begin = {1, 1, 1}, .pads_end = {1, 1, 1}}, true}, {2, 2, 2}},
+      {{{1, 16, 9}, {16, 16, 2}, {.pads_begin = {1}}}, {2}},
+  };
+  for (int i = 0; i < 60; ++i) cases.push_back(random_upsampled(check.data()));
+  for (const upsampled_case& c : cases)
+    check([&](graph_builder& g, data_source& data) { return add_upsampled(g, data, c); }, lenient);
+  const std::size_t alone = check.checked("upsampled_conv");
+  EXPECT_GT(alone, 30U);
+  lenient.range.low = 0.25;  // of divisors, too
+  for (const upsampled_case& c : cases)
+    check([&](graph_builder& g,
+              data_source& data) { return random_chain(g, data, add_upsampled(g, data, c), true, data.number(1, 4)); },
+          lenient);
+  EXPECT_GT(check.checked("upsampled_conv"), alone + 40U);
+}
+
 /// How many operators the longest chain has that is taken where a graph ends.
 std::size_t longest_chain(const collage::graph& network, const char* pattern) {
   const built_match found(network, pattern);
@@ -154,6 +290,28 @@ std::size_t longest_chain(const collage::graph& network, const char* pattern) {
     if (found.entry->accepts(network.view(), record)) longest = std::max<std::size_t>(longest, record.nodes);
   }
   return longest;
+}
+
+TEST_F(onednn_test, what_a_resize_must_be_before_a_convolution) {
+  const auto is_taken = [](const op::resize_attributes& how, const shape& w, const op::conv_attributes& a) {
+    graph_builder g;
+    const value x = g.input("x", f32({1, 4, 6, 6}));
+    g.output("y", g(op::conv, g(op::resize, x, how), g.constant("w", f32(w)), a));
+    return longest_chain(g.finish(), "upsampled_conv") == 2U;
+  };
+  const op::resize_attributes twice{.sizes = {1, 4, 12, 12}};
+  EXPECT_TRUE(is_taken(twice, {6, 4, 3, 3}, {}));
+  EXPECT_TRUE(is_taken(twice, {6, 4, 1, 3}, {.pads_end = {0, 2}}));
+  EXPECT_FALSE(is_taken(twice, {6, 4, 1, 1}, {}));
+  EXPECT_FALSE(is_taken(twice, {6, 4, 3, 3}, {.strides = {2, 1}}));
+  EXPECT_FALSE(is_taken(twice, {6, 4, 3, 3}, {.dilations = {1, 2}}));
+  EXPECT_FALSE(is_taken(twice, {6, 4, 3, 3}, {.pads_begin = {3, 0}}));
+  EXPECT_FALSE(is_taken({.sizes = {1, 4, 12, 12}, .mode = op::resize_mode::linear}, {6, 4, 3, 3}, {}));
+  EXPECT_FALSE(is_taken(
+      {.sizes = {1, 4, 12, 12}, .coordinates = op::resize_coordinates::asymmetric, .rounding = op::resize_rounding::up},
+      {6, 4, 3, 3}, {}));
+  EXPECT_FALSE(is_taken({.sizes = {1, 4, 9, 12}}, {6, 4, 3, 3}, {}));
+  EXPECT_FALSE(is_taken({.sizes = {1, 4, 6, 6}}, {6, 4, 3, 3}, {}));
 }
 
 TEST_F(onednn_test, chains_end_where_post_ops_cannot_go_on) {

@@ -1,5 +1,5 @@
-// oneDNN: convolutions and products with what follows them fused as post-ops, pooling, softmax, norms, LSTM and GRU; with
-// channels in blocks between kernels or channels last, and in layouts of its own inside a kernel.
+// oneDNN: convolutions, transposed ones and products with what follows them fused as post-ops, pooling, softmax, norms, LSTM and
+// GRU; with channels in blocks between kernels or channels last, and in layouts of its own inside a kernel.
 //
 // Declarations. The definitions are in collage/backends/impl/onednn.hpp, compiled in exactly one file (by default the
 // target collage::onednn), which is the only one that sees the library's headers.
@@ -10,6 +10,8 @@
 //    max_pool and softmax pass NaN on, which costs a look at the data.
 //  - convolutions of channels in blocks multiply what fills up a last block by zero: behind an infinity it is NaN, and so is
 //    what the next one computes there, where the reference may have an infinity.
+//  - behind a resize that repeats elements a convolution adds weights before it multiplies: behind an infinity that meets
+//    weights of both signs the reference has NaN, and it may be an infinity.
 //  - exp, log, hard_sigmoid, softplus, max, min, reduce_max and reduce_min lose NaN or digits and are not taken.
 #pragma once
 
@@ -25,25 +27,26 @@
 namespace collage::inline v0 {
 
 struct onednn : backend<"onednn"> {
-  using patterns =
-      collage::patterns<single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::conv_depthwise,
-                        single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
-                        onednn_patterns::matmul_of_transposed, onednn_patterns::matmul_by_transposed,
-                        onednn_patterns::matmul_both_transposed, onednn_patterns::matmul_both_transposed_scale,
-                        onednn_patterns::matmul_transpose, onednn_patterns::matmul_by_transposed_transpose,
-                        single<ops::average_pool>, single<ops::max_pool>, single<ops::softmax>, single<ops::layer_norm>,
-                        single<ops::reduce_mean>, single<ops::reduce_sum>, single<ops::resize>, single<ops::concat>,
-                        single<ops::transpose>, single<ops::add>, single<ops::sub>, single<ops::mul>, single<ops::div>,
-                        single<ops::relu>, single<ops::leaky_relu>, single<ops::elu>, single<ops::sigmoid>,
-                        single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>,
-                        single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>>;
+  using patterns = collage::patterns<
+      single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::conv_depthwise, onednn_patterns::upsampled_conv,
+      single<ops::conv_transpose>, onednn_patterns::conv_transpose_chain, single<ops::matmul>,
+      onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu, onednn_patterns::matmul_of_transposed,
+      onednn_patterns::matmul_by_transposed, onednn_patterns::matmul_both_transposed,
+      onednn_patterns::matmul_both_transposed_scale, onednn_patterns::matmul_transpose,
+      onednn_patterns::matmul_by_transposed_transpose, single<ops::average_pool>, single<ops::max_pool>,
+      single<ops::softmax>, single<ops::layer_norm>, single<ops::reduce_mean>, single<ops::reduce_sum>,
+      single<ops::resize>, single<ops::concat>, single<ops::transpose>, single<ops::add>, single<ops::sub>,
+      single<ops::mul>, single<ops::div>, single<ops::relu>, single<ops::leaky_relu>, single<ops::elu>,
+      single<ops::sigmoid>, single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>,
+      single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::onednn::accepts(m); }
   static kernel build(const any_match& m, build_context& context);
 
   /// Convolutions have up to three: in which layout they compute, or whether as a product. The first is the better guess.
   /// What works on images element by element, pools or concatenates has others in blocks of channels and with channels last.
-  /// With a depthwise one behind they have two: in blocks and with channels last.
+  /// With a depthwise one behind they have two: in blocks and with channels last. Transposed ones, and those behind a resize,
+  /// have two: with channels last, and plain.
   /// Products have the library's first implementation and its second one, which `build` refuses where there is none.
   static std::size_t choices(const any_match& m);
   static void layouts(const any_match& m, std::size_t choice, value_layouts& to);

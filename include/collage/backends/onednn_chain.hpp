@@ -59,7 +59,7 @@ struct chain_step {
   constexpr bool adds() const { return what == action::binary && kind == kind_id<struct ops::add>; }
 };
 
-/// An anchor (convolution or product), then steps.
+/// An anchor (convolution, also a transposed one, or product), then steps.
 struct chain {
   std::uint32_t anchor = match_record::nothing;
   chain_step step[8];
@@ -69,8 +69,18 @@ struct chain {
   constexpr void append(const chain_step& s) { step[steps++] = s; }
 };
 
+constexpr bool is_convolution(const any_match& m, std::uint32_t node) {
+  return m.is(node, ops::conv) || m.is(node, ops::conv_transpose);
+}
 constexpr bool is_anchor(const any_match& m, std::uint32_t node) {
-  return m.is(node, ops::conv) || m.is(node, ops::matmul);
+  return is_convolution(m, node) || m.is(node, ops::matmul);
+}
+
+/// The resize before a convolution in a match of upsampled_conv; nothing in other matches of anchors.
+constexpr std::uint32_t upsampling_of(const any_match& m) {
+  for (const std::uint32_t node : m.nodes())
+    if (m.is(node, ops::resize)) return node;
+  return match_record::nothing;
 }
 
 /// The one operator of the match that reads a value; `several` becomes true where more do.

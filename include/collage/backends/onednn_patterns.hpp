@@ -1,5 +1,5 @@
-// What oneDNN can fuse, as patterns: a convolution or a product with any chain of what may follow it (post-ops), and products
-// of transposed operands, which are read where they lie.
+// What oneDNN can fuse, as patterns: a convolution or a product with any chain of what may follow it (post-ops), what repeats
+// elements before a convolution, and products of transposed operands, which are read where they lie.
 #pragma once
 
 #include <collage/ops.hpp>
@@ -10,6 +10,7 @@
 namespace collage::inline v0::onednn_patterns {
 
 inline constexpr auto any_conv = ops::conv(any, any, maybe(any));
+inline constexpr auto any_transposed_conv = ops::conv_transpose(any, any, maybe(any));
 inline constexpr auto any_matmul = ops::matmul(any, any);
 inline constexpr auto activation = one_of(ops::relu, ops::leaky_relu, ops::elu, ops::sigmoid, ops::tanh);
 inline constexpr auto scaled = one_of(ops::div, ops::mul);
@@ -30,6 +31,13 @@ inline constexpr std::size_t most_post_ops = 6;  // longer chains are not known,
 
 struct conv_chain : pattern<"conv_chain"> {
   static constexpr auto expr = repeat<1, most_post_ops>(post_op, any_conv);
+};
+struct conv_transpose_chain : pattern<"conv_transpose_chain"> {
+  static constexpr auto expr = repeat<1, most_post_ops>(post_op, any_transposed_conv);
+};
+/// The image is made larger by repeating its elements, then convolved: a transposed convolution of the small image.
+struct upsampled_conv : pattern<"upsampled_conv"> {
+  static constexpr auto expr = repeat<0, most_post_ops>(post_op, ops::conv(ops::resize(any), constant, maybe(any)));
 };
 struct matmul_chain : pattern<"matmul_chain"> {
   static constexpr auto expr = repeat<1, most_post_ops>(post_op, any_matmul);

@@ -30,7 +30,7 @@ constexpr verdict accepts_steps(const any_match& m, const chain& c) {
     if (m.type_of(m.output_of(s.node)).dims != result)
       return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
     if (s.what != chain_step::action::binary) continue;
-    const bool convolution = m.is(c.anchor, ops::conv);
+    const bool convolution = is_convolution(m, c.anchor);
     const spread lies = spread_of(m.type_of(s.operand).dims, result, convolution);
     // A matrix times a vector of rank 1 has its rows last.
     const bool of_rows = lies == spread::last && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank == 1;
@@ -119,6 +119,31 @@ constexpr verdict accepts_resize(const any_match& m, std::uint32_t node) {
       return {false, "onednn resizes linearly by half-pixel coordinates"};
   }
   return {};
+}
+
+/// Behind a resize: a convolution that is a transposed one of the smaller image, where each element of it stands for a block of
+/// equal ones.
+constexpr verdict accepts_upsampled(const any_match& m, std::uint32_t resize, std::uint32_t conv) {
+  const auto r = m.attributes(resize, ops::resize);
+  const auto a = m.attributes(conv, ops::conv);
+  const shape& x = m.type_of(m.inputs_of(resize)[0]).dims;
+  const shape& between = m.type_of(m.output_of(resize)).dims;
+  const shape& w = m.type_of(m.inputs_of(conv)[1]).dims;
+  if (m.inputs_of(conv)[0] != m.output_of(resize)) return {false, "onednn fuses what repeats the elements of an image"};
+  if (!decltype(ops::resize)::is_common(r) || r.mode != ops::resize_mode::nearest || x[0] != between[0] ||
+      x[1] != between[1])
+    return {false, "onednn fuses a resize that repeats the elements of images"};
+  bool grows = false, fits = true, gains = false;
+  for (std::size_t d = 2; d < x.rank; ++d) {
+    if (between[d] % x[d] != 0 || between[d] > (std::int64_t{1} << 16) || !picks_the_same(r, x[d], between[d]))
+      return {false, "onednn fuses a resize that repeats each element as often as any other"};
+    grows = grows || between[d] != x[d];
+    gains = gains || (between[d] != x[d] && w[d] > 1);  // else as much is computed as before
+    fits = fits && a.strides[d - 2] == 1 && a.dilations[d - 2] == 1 && a.pads_begin[d - 2] < w[d] &&
+           a.pads_end[d - 2] < w[d];
+  }
+  if (!grows || !gains) return {false, "there is nothing to gain from fusing this resize"};
+  return {fits, "behind a resize onednn wants steps of 1, no dilation and pads that are smaller than the window"};
 }
 
 constexpr verdict accepts_binary(const any_match& m, std::uint32_t node) {
@@ -220,7 +245,10 @@ constexpr verdict accepts(const any_match& m) {
   const chain c = chain_of(m);
   if (verdict v = accepts_steps(m, c); !v) return v;
   const std::size_t rank = m.type_of(m.inputs_of(c.anchor)[0]).dims.rank;
-  if (m.is(c.anchor, ops::conv)) return {rank <= 5, "onednn convolves over at most 3 dimensions"};
+  if (is_convolution(m, c.anchor) && rank > 5) return {false, "onednn convolves over at most 3 dimensions"};
+  if (const std::uint32_t resize = upsampling_of(m); resize != match_record::nothing)
+    return accepts_upsampled(m, resize, c.anchor);
+  if (is_convolution(m, c.anchor)) return {};
   const bool moved = c.steps > 0 && c.step[c.steps - 1].what == chain_step::action::transpose;
   return {!moved || (rank > 1 && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank > 1),
           "onednn transposes products of matrices alone"};

@@ -5,6 +5,7 @@
 
 #include <collage/backends/impl/compiled_for.hpp>
 #include <collage/backends/impl/onednn_conv.hpp>
+#include <collage/backends/impl/onednn_deconv.hpp>
 #include <collage/backends/impl/onednn_depthwise.hpp>
 #include <collage/backends/impl/onednn_library.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
@@ -42,6 +43,7 @@ inline kernel build_any(const any_match& m, build_context& context) {
   for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
   if (!anchored) return build_single(m, context, m.nodes().back());
   const chain c = chain_of(m);
+  if (is_deconv(m, c.anchor)) return build_deconv(m, context, c);
   if (m.is(c.anchor, ops::conv)) return build_conv(m, context, c);
   return build_matmul(m, context, c);
 }
@@ -80,6 +82,7 @@ std::size_t onednn::choices(const any_match& m) {
   using namespace detail::onednn;
   if (conv_pair_of(m)) return block_size() != 0 ? 2 : 0;
   for (const std::uint32_t node : m.nodes()) {
+    if (is_deconv(m, node)) return deconv_ways(deconv_problem_of(m, node).terms).size();
     if (m.is(node, ops::conv)) return conv_ways(conv_problem_of(m, node)).size();
     if (is_anchor(m, node)) return 2;
   }
@@ -95,9 +98,10 @@ void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) 
     return;
   }
   for (const std::uint32_t node : m.nodes()) {
-    if (m.is(node, ops::conv)) {
-      const conv_problem p = conv_problem_of(m, node);
-      const std::vector<conv_way> ways = conv_ways(p);
+    if (is_convolution(m, node)) {
+      const bool transposed = is_deconv(m, node);
+      const conv_problem p = transposed ? deconv_problem_of(m, node).terms : conv_problem_of(m, node);
+      const std::vector<conv_way> ways = transposed ? deconv_ways(p) : conv_ways(p);
       if (choice < ways.size()) to = conv_layouts(m, chain_of(m), p, ways[choice]);
     }
     if (is_anchor(m, node)) return;

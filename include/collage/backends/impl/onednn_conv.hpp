@@ -214,10 +214,10 @@ inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const
 }
 
 /// The first of some layouts for which the library has a real implementation. Channels last inside a kernel are what the
-/// library would choose by itself, so that there is nothing else to try for them.
-inline std::pair<conv_descriptor, epilogue> choose_conv(const any_match& m, const chain& c, std::size_t first,
-                                                        const conv_problem& p, conv_way way,
-                                                        const value_layouts& borders) {
+/// library would choose by itself, so that there is nothing else to try for them. `describe` asks the library.
+template <class Describe>
+auto choose_conv(const any_match& m, const chain& c, std::size_t first, const conv_problem& p, conv_way way,
+                 const value_layouts& borders, const Describe& describe) {
   std::optional<error> refused;
   const int first_attempt = way == conv_way::library ? 1 : 0;
   const int last_attempt = way == conv_way::channels_last ? 0 : 2;
@@ -229,13 +229,34 @@ inline std::pair<conv_descriptor, epilogue> choose_conv(const any_match& m, cons
     epilogue then = conv_epilogue(m, c, first, p.y, y, borders);
     try {
       return translated("this convolution",
-                        [&] { return std::pair(fast(describe_conv(p, wanted(p.x_value, p.x), y, then)), then); });
+                        [&] { return std::pair(fast(describe(p, wanted(p.x_value, p.x), y, then)), then); });
     } catch (const error& e) {
       if (e.kind() != error_kind::unsupported) throw;
       if (!refused) refused.emplace(e);
     }
   }
   throw error(*refused);
+}
+
+/// The kernel of a convolution that the library has described: reads `x`, weights that are in the program already, and what
+/// stands behind; reorders where the result lies otherwise.
+template <class Primitive, class Descriptor>
+kernel finish_conv(program_builder& program, const conv_problem& p, const Descriptor& d, const epilogue& then,
+                   const desc& x, std::size_t weights, const value_layouts& borders) {
+  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(p.x_value, x, d.src_desc())},
+                                                    {DNNL_ARG_WEIGHTS, weights}};
+  if (p.bias != match_record::nothing) operands.emplace_back(DNNL_ARG_BIAS, program.read(p.bias, dense({p.y[1]})));
+  then.read(program, d, operands);
+  const desc y = desc_in(borders.of(program.match().output()), p.y);
+  const bool reordered = d.dst_desc() != y;
+  const std::size_t result = program.output(y);
+  const std::size_t inner = reordered ? program.scratch(d.dst_desc()) : result;
+  operands.emplace_back(DNNL_ARG_DST, inner);
+  program.run(d, Primitive(d), std::move(operands));
+  if (reordered) program.reorder(inner, result);
+  const std::string layout = name_of(d.src_desc()) == name_of(d.dst_desc()) ? "" : name_of(d.src_desc()) + " to ";
+  return program.finish(std::string(d.impl_info_str()) + ' ' + layout + name_of(d.dst_desc()) +
+                        (reordered ? " inside" : ""));
 }
 
 inline kernel build_conv(const any_match& m, build_context& context, const chain& c) {
@@ -252,25 +273,10 @@ inline kernel build_conv(const any_match& m, build_context& context, const chain
     p.x = x.get_dims();
     p.strides.assign(p.strides.size(), 1);
   }
-  const auto [d, then] = choose_conv(m, c, first, p, way, borders);
-
+  const auto [d, then] = choose_conv(m, c, first, p, way, borders, describe_conv);
   program_builder program(m, context);
-  const dims filters = p.w;
-  std::vector<std::pair<int, std::size_t>> operands{
-      {DNNL_ARG_SRC, program.read(p.x_value, x, d.src_desc())},
-      {DNNL_ARG_WEIGHTS, program.read(p.w_value, dense(filters), d.weights_desc())}};
-  if (p.bias != match_record::nothing) operands.emplace_back(DNNL_ARG_BIAS, program.read(p.bias, dense({p.y[1]})));
-  then.read(program, d, operands);
-  const desc y = desc_in(borders.of(m.output()), p.y);
-  const bool reordered = d.dst_desc() != y;
-  const std::size_t result = program.output(y);
-  const std::size_t inner = reordered ? program.scratch(d.dst_desc()) : result;
-  operands.emplace_back(DNNL_ARG_DST, inner);
-  program.run(d, dnnl::convolution_forward(d), std::move(operands));
-  if (reordered) program.reorder(inner, result);
-  const std::string layout = name_of(d.src_desc()) == name_of(d.dst_desc()) ? "" : name_of(d.src_desc()) + " to ";
-  return program.finish(std::string(d.impl_info_str()) + ' ' + layout + name_of(d.dst_desc()) +
-                        (reordered ? " inside" : ""));
+  const std::size_t weights = program.read(p.w_value, dense(p.w), d.weights_desc());
+  return finish_conv<dnnl::convolution_forward>(program, p, d, then, x, weights, borders);
 }
 
 }  // namespace
