@@ -257,6 +257,8 @@ typedef struct collage_place_options {
   void* progress_data;
   /* For the search for regions that a library should compile as a whole; 0: 30; below 0: no such search. */
   double regions_s;
+  /* Not 0: leaves out kernels through which NaN or infinity do not pass as in the reference. Needs measuring. */
+  int32_t keep_non_finite;
 } collage_place_options;
 
 /*

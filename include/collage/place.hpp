@@ -98,6 +98,10 @@ struct place_options {
   std::string store = {};
   /// false: end-to-end results of placements that the store has are taken as they are; true: they run again.
   bool recheck = false;
+  /// true: kernels through which NaN or infinity do not pass as in the reference are refused, as those are that answer wrong
+  /// numbers; each is asked while it is measured, with a few of them among what it reads. Costs time where libraries save it
+  /// (docs/measuring.md). Not without measuring.
+  bool keep_non_finite = false;
   /// true: measures every distinct candidate, not only those that can still be part of the best placement.
   bool complete = false;
   /// Where main calls `collage::worker` (place/worker.hpp), kernels are measured in a process of their own.

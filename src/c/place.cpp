@@ -145,6 +145,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   if (given.seed != 0) how.seed = given.seed;
   how.recheck = given.recheck != 0;
   how.complete = given.complete != 0;
+  how.keep_non_finite = given.keep_non_finite != 0;
   how.store = store_of(here, given, problem);
   if (given.previous != nullptr) {
     const plan_state& previous = here.state_of(given.previous);

@@ -368,6 +368,23 @@ std::size_t remove(const opened_store& s, const store_filter& which) {
   return static_cast<std::size_t>(sqlite3_changes(s.db.get()));
 }
 
+template <class Key>
+std::size_t forget(const opened_store& s, const std::vector<Key>& keys) {
+  using table = table_of<Key>;
+  const statement_handle statement = s.db.prepare(std::string("DELETE FROM ") + table::name + " WHERE digest=?1");
+  std::size_t gone = 0;
+  for (const Key& key : keys) {
+    must_be_valid<table>(s, key);
+    const std::string digest = digest_of(key_bytes<table>(key));
+    s.limit_steps();
+    const statement_use use(statement.get());
+    s.db.need(sqlite3_bind_blob64(statement.get(), 1, digest.data(), digest.size(), SQLITE_TRANSIENT));
+    s.db.step(statement.get());
+    gone += static_cast<std::size_t>(sqlite3_changes(s.db.get()));
+  }
+  return gone;
+}
+
 template <class Table>
 std::size_t remove_damaged(const opened_store& s) {
   s.limit_steps(4);
@@ -466,6 +483,15 @@ store_count cost_store::remove(const store_filter& which) {
   parts::transaction writing(state_->db, "BEGIN IMMEDIATE");
   const store_count gone{parts::remove<parts::costs_table>(*state_, which),
                          parts::remove<parts::runs_table>(*state_, which)};
+  writing.commit();
+  return gone;
+}
+
+std::size_t cost_store::forget(const std::vector<stored_key>& keys) {
+  const std::lock_guard lock(state_->mutex);
+  state_->must_be_writable();
+  parts::transaction writing(state_->db, "BEGIN IMMEDIATE");
+  const std::size_t gone = parts::forget(*state_, keys);
   writing.commit();
   return gone;
 }

@@ -102,6 +102,9 @@ static void plans(const collage_network* network, const char* folder) {
   how.how = 2;
   MISUSED(collage_plan_place(network, &how, &plan), "no way 2");
   how.how = COLLAGE_PLACE_PRIORITY;
+  how.keep_non_finite = 1;
+  MISUSED(collage_plan_place(network, &how, &plan), "keep_non_finite");
+  how.keep_non_finite = 0;
   how.backends = "eigen,,portable";
   MISUSED(collage_plan_place(network, &how, &plan), "empty name");
   how.backends = "nonsense";

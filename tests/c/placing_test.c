@@ -60,6 +60,14 @@ static void measured(const collage_network* network, const char* store) {
   CHECK(number_of(json_of(again), "measured") == 0 && number_of(json_of(again), "from_store") > 0);
   collage_plan_release(plan);
   collage_plan_release(again);
+
+  /* What kernels make of NaN and infinity was not asked before. */
+  how.previous = NULL;
+  how.keep_non_finite = 1;
+  plan = place(network, how);
+  CHECK(number_of(json_of(plan), "measured") > 0 && number_of(json_of(plan), "from_store") == 0);
+  CHECK(strstr(json_of(plan), "\"fp32 with NaN and infinity kept\"") != NULL);
+  collage_plan_release(plan);
 }
 
 static void ended(const collage_network* network) {

@@ -49,6 +49,10 @@ class CommandLine(Case):
         self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}", saying="p.json: is a plan, and --pin is for making one")
         self.refused("bench", BERT, "--plan", "p.json", "--recheck", "--complete", saying="is a plan, and --recheck and --complete are for making one")
 
+    def test_what_is_asked_of_kernels(self):
+        self.refused("bench", BERT, "--keep-non-finite", "--place", "priority",
+                     saying="--keep-non-finite: which kernels do is seen by measuring, and --place priority does not measure; leave one of them out")
+
     def test_networks(self):
         for name in ("zoo:nothing", "zoo:", "bert-paper", "", "zoo:bert-paper\nx"):
             for command in ("inspect", "run", "bench", "explain", "verify"):

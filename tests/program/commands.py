@@ -182,6 +182,22 @@ class Placed(Case):
         page = self.succeeds(*words, "--quiet").stdout
         self.assertEqual("--recheck compares them again" in " ".join(page.split()), again["compared_before"])
 
+    def test_kernels_that_keep_nan_and_infinity(self):
+        precision = "fp32 with NaN and infinity kept"
+        plan = self.path("kept.json")
+        some = "onednn,portable" if "onednn" in self.backends else self.complete
+        made = self.json_of("tune", MOBILENET, "--plan", plan, "--backends", some, "--threads", "1", "--keep-non-finite")
+        self.assertEqual(made["precision"], precision)
+        self.assertIn(precision, self.succeeds("explain", MOBILENET, "--plan", plan, "--keep-non-finite").stdout)
+        # oneDNN makes a number of NaN where a convolution and its clip are one.
+        kinds = [n["kind"] for n in self.json_of("inspect", MOBILENET)["nodes"]]
+        for group in json.loads(pathlib.Path(plan).read_text())["chosen"]["groups"]:
+            if group["backend"] == "onednn" and len(group["nodes"]) > 1:
+                self.assertNotIn(kinds[group["nodes"][-1][0]], ("clip", "relu"), group)
+        self.succeeds("verify", MOBILENET, "--plan", plan)
+        self.refused("run", BERT, "--plan", self.plan, "--keep-non-finite", "--quiet",
+                     saying=f"{self.plan}: is a plan in fp32, not in {precision}; place the network again")
+
     def test_a_previous_plan_that_no_longer_fits_is_a_note(self):
         plan = pathlib.Path(self.path("previous.json"))
         words = ("tune", BERT, "--plan", str(plan), "--backends", self.complete, "--place", "priority")

@@ -15,9 +15,11 @@
 
 #include <unistd.h>
 #include <algorithm>
+#include <cmath>
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <set>
 #include <string>
 #include <system_error>
@@ -69,6 +71,23 @@ struct hasty : c::backend<"hasty"> {
   }
 };
 
+/// Right for all numbers; of NaN it makes 0, and of an infinity the largest number.
+struct finite : c::backend<"finite"> {
+  using patterns = c::patterns<c::single<op::relu>, c::single<op::add>>;
+  static c::kernel build(const c::match<c::single<op::relu>>& m, c::build_context&) {
+    return collage_test::loop("loses NaN", loops::count(m.output()),
+                              [](const c::kernel_call&, float a, std::size_t) { return a > 0 ? a : 0.0F; });
+  }
+  static c::kernel build(const c::match<c::single<op::add>>& m, c::build_context&) {
+    const std::size_t second = collage_test::second_argument(m, m.output());
+    return collage_test::loop("loses infinity", loops::count(m.output()),
+                              [second](const c::kernel_call& call, float a, std::size_t i) {
+                                const float sum = a + static_cast<const float*>(call.in[second])[i];
+                                return std::isinf(sum) ? std::copysign(std::numeric_limits<float>::max(), sum) : sum;
+                              });
+  }
+};
+
 /// Refuses when it is asked to build.
 struct unable : c::backend<"unable"> {
   using patterns = c::patterns<c::single<op::relu>>;
@@ -116,6 +135,29 @@ TEST(place, takes_the_fastest_and_aliases_reshapes) {
   EXPECT_EQ(p.runs[0].name, "plan");
 }
 
+template <class F>
+std::string message_of(F f, int code) {
+  try {
+    f();
+  } catch (const c::error& e) {
+    EXPECT_EQ(e.exit_code(), code) << e.what();
+    return e.what();
+  }
+  return "no error";
+}
+
+/// A folder of the test's own, gone with it.
+struct room {
+  std::filesystem::path folder =
+      std::filesystem::temp_directory_path() / ("collage_place_" + std::to_string(::getpid()));
+  room() { std::filesystem::create_directories(folder); }
+  ~room() {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder, ignored);
+  }
+  std::string path(const char* name) const { return (folder / name).string(); }
+};
+
 c::graph joined_halves() {
   c::graph_builder g;
   const c::value x = g.input("x", {c::dtype::f32, {64}});
@@ -161,6 +203,72 @@ TEST(place, refuses_kernels_that_are_wrong_in_place) {
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
     return r.backend == "hasty" && r.reason.starts_with("wrong result where it writes over an argument");
   }));
+}
+
+TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
+  using set = c::backend_set<finite, slow>;
+  const room here;
+  const c::graph network = block();
+  c::place_report report;
+  c::place_options o = quick();
+  o.report = &report;
+  o.store = here.path("costs.db");
+  const auto runs_on = [](const c::plan& p, const std::string& backend) {
+    return std::ranges::any_of(p.chosen.groups, [&](const c::plan_group& g) { return g.backend == backend; });
+  };
+  c::plan any = c::place<set>(network, o);
+  EXPECT_EQ(any.precision, "fp32");
+  EXPECT_TRUE(runs_on(any, "finite"));
+  EXPECT_TRUE(report.refusals.empty());
+  EXPECT_EQ(c::verify<set>(network, any).why(), "");  // of numbers it is right
+
+  // What was measured without that does not count, and a previous plan that does not keep them is none.
+  o.keep_non_finite = true;
+  o.previous = &any;
+  for (const bool again : {false, true}) {
+    const c::plan kept = c::place<set>(network, o);
+    EXPECT_EQ(kept.precision, "fp32 with NaN and infinity kept");
+    EXPECT_FALSE(runs_on(kept, "finite"));
+    EXPECT_EQ(report.measured == 0, again);
+    EXPECT_EQ(report.from_store == 0, !again);
+    EXPECT_NE(kept.runs.back().name, "previous");
+    std::set<std::string> reasons;
+    for (const c::place_refusal& r : report.refusals) reasons.insert(r.backend + ": " + r.reason);
+    const std::string how = "finite: NaN and infinity do not pass as in the reference: it has no ";
+    EXPECT_EQ(reasons, (std::set<std::string>{how + "NaN where the reference has one",
+                                              how + "infinity where the reference has one"}));
+    EXPECT_EQ(c::verify<set>(network, kept).why(), "");
+    // Such a plan serves where nothing is asked for, and the other does not where something is.
+    EXPECT_FALSE(c::misfit_of(kept, network, c::table_of<set>));
+    const auto misfit = c::misfit_of(any, network, c::table_of<set>, {.precision = c::fp32_non_finite});
+    ASSERT_TRUE(misfit);
+    EXPECT_EQ(misfit->what, "is a plan in fp32, not in fp32 with NaN and infinity kept");
+  }
+
+  // Verifying sees it where a plan says so and is wrong.
+  any.precision = c::fp32_non_finite;
+  const std::string why = c::verify<set>(network, any).why();
+  EXPECT_NE(why.find("it has no NaN where the reference has one"), std::string::npos) << why;
+
+  o.measure = false;
+  EXPECT_EQ(
+      message_of([&] { (void)c::place<set>(network, o); }, 2),
+      "keep_non_finite: without measuring, nobody knows which kernels keep NaN and infinity; measure, or leave it "
+      "out");
+}
+
+TEST(place, a_previous_plan_whose_kernel_is_wrong_does_not_take_part) {
+  using set = c::backend_set<liar, loops>;
+  const c::graph network = block();
+  c::place_options o = quick();
+  o.measure = false;
+  const c::plan wrong = c::place<set>(network, o);
+  o = quick();
+  o.previous = &wrong;
+  const c::plan p = c::place<set>(network, o);
+  EXPECT_NE(p.runs.back().name, "previous");
+  EXPECT_NE(p.origin, "previous");
+  EXPECT_EQ(c::verify<set>(network, p).why(), "");
 }
 
 TEST(place, runner_up_is_recorded) {
@@ -262,17 +370,6 @@ TEST(place, progress_counts_down_and_improves) {
   EXPECT_STREQ(seen.front().stage, "measuring");
   EXPECT_EQ(seen.front().done, 0U);
   EXPECT_GT(seen.back().best_ms, 0);
-}
-
-template <class F>
-std::string message_of(F f, int code) {
-  try {
-    f();
-  } catch (const c::error& e) {
-    EXPECT_EQ(e.exit_code(), code) << e.what();
-    return e.what();
-  }
-  return "no error";
 }
 
 TEST(place, errors_are_one_sentence) {
@@ -416,18 +513,6 @@ TEST(place, all_nodes_that_nobody_takes_are_named_at_once) {
       << text;
   EXPECT_NE(text.find("exp_2 (exp float32[2x8]) is in no backend's patterns"), std::string::npos) << text;
 }
-
-/// A folder of the test's own, gone with it.
-struct room {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("collage_place_" + std::to_string(::getpid()));
-  room() { std::filesystem::create_directories(folder); }
-  ~room() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
-  std::string path(const char* name) const { return (folder / name).string(); }
-};
 
 TEST(place, what_a_store_has_is_not_measured_again) {
   const room here;

@@ -424,6 +424,11 @@ TEST_F(cost_store, lists_and_removes_what_a_filter_means) {
   EXPECT_EQ(count({}), counts(6, 0));
   EXPECT_EQ(store.find(key(5)), cost(5, 1005));
   EXPECT_EQ(store.find(key(3)), std::nullopt);
+  EXPECT_EQ(store.forget({key(5), key(3)}), 1U);
+  EXPECT_EQ(store.find(key(5)), std::nullopt);
+  EXPECT_EQ(count({}), counts(5, 0));
+  EXPECT_SAYS(store.forget({key(7), c::stored_key{.threads = 0}}), invalid_argument, "cannot hold this key");
+  EXPECT_EQ(count({}), counts(5, 0));
 }
 
 TEST_F(cost_store, is_exported_and_imported_exactly) {
@@ -728,6 +733,7 @@ void is_readable_alone(c::cost_store& store, const char* why) {
   const std::string text = store.export_json();
   EXPECT_SAYS(store.put(key(1), cost(2)), invalid_argument, why);
   EXPECT_SAYS(store.put(run_key(1), run(2)), invalid_argument, why);
+  EXPECT_SAYS(store.forget({key(1)}), invalid_argument, why);
   EXPECT_SAYS(store.remove({}), invalid_argument, why);
   EXPECT_SAYS(store.remove_damaged(), invalid_argument, why);
   EXPECT_SAYS(store.import_json(text, "f.json"), invalid_argument, why);

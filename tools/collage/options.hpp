@@ -22,6 +22,7 @@ struct options {
   double budget_s = 0;                        ///< 0: as long as it takes
   double regions_s = 30;                      ///< for the search over regions; 0: none
   bool recheck = false, complete = false;     ///< as of place_options
+  bool keep_non_finite = false;               ///< the same; and a plan that is given has to be one that does
   bool accept_version_change = false;
   std::string other_plan_file;  ///< of diff
   // backends

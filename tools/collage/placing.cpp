@@ -63,6 +63,9 @@ std::vector<c::place_rule> rules_of(const options& given) {
   return rules;
 }
 
+/// What a plan's precision has to be.
+const char* precision_of(const options& given) { return given.keep_non_finite ? c::fp32_non_finite : c::fp32; }
+
 /// The plan that the file to be written holds now, if it can still be run.
 std::optional<c::plan> previous_plan(const options& given, const c::graph& network) {
   std::error_code ignored;
@@ -70,7 +73,8 @@ std::optional<c::plan> previous_plan(const options& given, const c::graph& netwo
   try {
     c::plan previous = c::load_plan(given.plan_file, network);
     const int threads = given.threads != 0 ? given.threads : c::available_threads();
-    c::check_plan_fits(previous, network, backends(), {.threads = threads}, given.plan_file);
+    c::check_plan_fits(previous, network, backends(), {.threads = threads, .precision = precision_of(given)},
+                       given.plan_file);
     return previous;
   } catch (const c::error& e) {
     if (!given.quiet) complain(std::string("note: there is no previous plan to compare with: ") + e.what());
@@ -115,7 +119,7 @@ void refuse_what_makes_plans(const options& given) {
 
 /// Throws where the plan does not fit; what was accepted is a note.
 void check_fits(const placed& p, const options& given) {
-  c::plan_fit_options must{.threads = given.threads, .all_backends = true};
+  c::plan_fit_options must{.threads = given.threads, .precision = precision_of(given), .all_backends = true};
   const std::optional<c::plan_misfit> wrong = c::misfit_of(p.made, p.network, backends(), must);
   if (!wrong) return;
   const bool is_version = wrong->of == c::plan_misfit::kind::version;
@@ -155,6 +159,10 @@ void check(const options& given) {
   if (given.accept_version_change && given.plan_file.empty())
     throw c::error(c::error_kind::invalid_argument, "it is for a plan, and none is given", "--accept-version-change",
                    "name one by --plan, or leave it out");
+  if (given.keep_non_finite && !given.measure)
+    throw c::error(c::error_kind::invalid_argument,
+                   "which kernels do is seen by measuring, and --place priority does not measure", "--keep-non-finite",
+                   "leave one of them out");
 }
 
 placed place_now(const options& given, purpose why) {
@@ -175,6 +183,7 @@ placed place_now(const options& given, purpose why) {
   how.rules = rules_of(given);
   how.recheck = given.recheck;
   how.complete = given.complete;
+  how.keep_non_finite = given.keep_non_finite;
   how.report = &p.report;
   if (previous) how.previous = &*previous;
   std::optional<interrupts> watch;

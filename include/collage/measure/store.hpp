@@ -180,6 +180,8 @@ class cost_store {
   std::vector<stored_run_entry> list_runs(const store_filter& which = {}) const;
 
   store_count remove(const store_filter& which);
+  /// Removes the costs under these keys, all or none; answers how many there were.
+  std::size_t forget(const std::vector<stored_key>& keys);
   std::size_t remove_damaged();
 
   /// Adds what another store has; of two entries for one key the newer stays. All of it or, with an error, nothing.

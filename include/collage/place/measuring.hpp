@@ -26,6 +26,7 @@
 #include <exception>
 #include <functional>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -59,6 +60,8 @@ struct measuring_setup {
   /// The first call of each kernel finds its memory between fences, so that one that writes elsewhere is caught or ends
   /// the process. For workers.
   bool fence = false;
+  /// Kernels through which NaN or infinity do not pass as in the reference are refused.
+  bool keep_non_finite = false;
 };
 
 namespace detail {
@@ -83,7 +86,43 @@ struct rival {
   }
 };
 
-/// The rivals for one structure, with what they read and what the reference makes of it.
+/// What the rivals for one structure read, and what the reference makes of it.
+class trial_data {
+ public:
+  /// `contents`: of what they read, but for constants. `wanted`: the values that they are to write.
+  trial_data(const graph& network, std::span<const std::uint32_t> nodes, std::map<std::uint32_t, tensor> contents,
+             std::span<const std::uint32_t> wanted)
+      : network_(network), contents_(std::move(contents)) {
+    std::vector<known_value> known;
+    for (const auto& [v, t] : contents_) known.push_back({v, t});
+    expected_ = evaluate_group(network, nodes, known, wanted);
+  }
+
+  const std::map<std::uint32_t, tensor>& contents() const { return contents_; }
+  /// Of the wanted values, in their order.
+  const std::vector<oracle_value>& expected() const { return expected_; }
+
+  /// What a kernel reads as an argument.
+  std::span<const std::byte> bytes_of(std::uint32_t v, const layout& order) {
+    if (network_.at(v).role == value_role::constant) return network_.bytes_of(v);
+    const tensor& t = contents_.at(v);
+    if (order == plain) return {t.data(), t.bytes()};
+    buffer& made = laid_out_[{v, order.id}];
+    if (made.size() == 0) {
+      made = buffer(bytes_in(t.type(), order));
+      from_plain(t.type(), order, t.data(), made.data());
+    }
+    return {made.data(), made.size()};
+  }
+
+ private:
+  const graph& network_;
+  std::map<std::uint32_t, tensor> contents_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts
+  std::vector<oracle_value> expected_;
+};
+
+/// The rivals for one structure, with what they read and write.
 class structure_rivals {
  public:
   structure_rivals(const graph& network, backend_table backends, const place_candidates& candidates,
@@ -91,21 +130,36 @@ class structure_rivals {
       : network_(network), backends_(backends), candidates_(candidates), setup_(setup) {
     const std::vector<std::uint32_t>& nodes = candidates.groups[candidates.list[asked.front()].group].nodes;
     std::mt19937_64 random(setup.seed);
+    std::map<std::uint32_t, tensor> contents;
     for (const std::uint32_t i : asked) {
       const node_group values = values_of(network, backends, candidates, candidates.list[i]);
       for (const std::uint32_t v : values.outputs)
         if (is_wanted(network, v)) results_.try_emplace(v, network.type_of(v));
       for (const std::uint32_t v : values.arguments) {
-        if (network.at(v).role == value_role::constant || contents_.count(v) != 0) continue;
+        if (network.at(v).role == value_role::constant || contents.count(v) != 0) continue;
         tensor t(network.type_of(v));
         fill_random(t, random);
-        contents_.emplace(v, std::move(t));
+        contents.emplace(v, std::move(t));
       }
     }
-    std::vector<known_value> known;
-    for (const auto& [v, t] : contents_) known.push_back({v, t});
     for (const auto& [v, t] : results_) wanted_.push_back(v);
-    expected_ = evaluate_group(network, nodes, known, wanted_);
+    finite_.emplace(network, nodes, std::move(contents), wanted_);
+    if (!setup.keep_non_finite) return;
+    for (const non_finite kind : {non_finite::nan, non_finite::infinity}) {
+      bool is_spoilt = false;
+      std::map<std::uint32_t, tensor> spoilt;
+      for (const auto& [v, t] : finite_->contents()) {
+        tensor& copy = spoilt.try_emplace(v, t.type()).first->second;
+        if (t.bytes() != 0) std::memcpy(copy.data(), t.data(), t.bytes());
+        is_spoilt = spoil(copy, kind, random) || is_spoilt;
+      }
+      if (!is_spoilt) continue;
+      try {
+        non_finite_.emplace_back(network, nodes, std::move(spoilt), wanted_);
+      } catch (const error&) {
+        // What has no meaning but for numbers has nothing to pass.
+      }
+    }
   }
 
   /// Builds a candidate's kernel and checks what it computes. Answers why it cannot be used; nothing where it can, and is a
@@ -129,7 +183,7 @@ class structure_rivals {
       const value_layouts layouts = layouts_of(network_, backends_, c);
       for (std::size_t i = 0; i < values.arguments.size(); ++i) {
         const std::uint32_t v = values.arguments[i];
-        const auto from = r.run.reads(i) ? contents_of(v, layouts.of(v)) : std::span<const std::byte>();
+        const auto from = r.run.reads(i) ? finite_->bytes_of(v, layouts.of(v)) : std::span<const std::byte>();
         r.in.push_back(from.data());
         r.in_bytes.push_back(from.size());
       }
@@ -141,17 +195,15 @@ class structure_rivals {
         r.out.push_back(result == results_.end() ? nullptr : is_plain ? result->second.data() : r.results.at(v).data());
         r.out_bytes.push_back(result == results_.end() ? 0 : bytes_in(network_.type_of(v), layouts.of(v)));
       }
-      // A kernel that leaves elements unwritten must not pass on what another wrote there: NaN, or a bit pattern.
-      for (const auto& [v, t] : results_)
-        if (t.data() != nullptr) std::memset(t.data(), 0xFF, t.bytes());
-      for (const auto& [v, made] : r.results)
-        if (made.size() != 0) std::memset(made.data(), 0xFF, made.size());
+      overwrite_results(r, 0xFF);
       note(which, measuring_step::first_call);
       if (!setup_.fence) r.enter_and_call();
       else if (const std::string why = call_between_fences(r); !why.empty()) return why;
-      if (const std::string why = fault_of(r, layouts); !why.empty()) return "wrong result: " + why;
+      if (const std::string why = fault_of(r, layouts, *finite_); !why.empty()) return "wrong result: " + why;
       if (const std::string why = fault_in_place(r, values, layouts); !why.empty())
         return "wrong result where it writes over an argument, as it says it may: " + why;
+      if (const std::string why = fault_beyond_finite(r, values, layouts); !why.empty())
+        return "NaN and infinity do not pass as in the reference: " + why;
       rivals_.push_back(std::move(r));
       return {};
     } catch (const error& e) { return e.what(); } catch (const std::exception& e) {
@@ -172,28 +224,23 @@ class structure_rivals {
     if (setup_.note) setup_.note(which, step);
   }
 
-  /// What a kernel reads as an argument.
-  std::span<const std::byte> contents_of(std::uint32_t v, const layout& order) {
-    if (network_.at(v).role == value_role::constant) return network_.bytes_of(v);
-    const tensor& t = contents_.at(v);
-    if (order == plain) return {t.data(), t.bytes()};
-    buffer& made = laid_out_[{v, order.id}];
-    if (made.size() == 0) {
-      made = buffer(bytes_in(t.type(), order));
-      from_plain(t.type(), order, t.data(), made.data());
-    }
-    return {made.data(), made.size()};
+  /// A kernel that leaves elements unwritten must not pass on what another wrote there.
+  void overwrite_results(const rival& r, int byte) const {
+    for (const auto& [v, t] : results_)
+      if (t.data() != nullptr) std::memset(t.data(), byte, t.bytes());
+    for (const auto& [v, made] : r.results)
+      if (made.size() != 0) std::memset(made.data(), byte, made.size());
   }
 
   /// In what the results of the last call differ from the reference; empty where they do not.
-  std::string fault_of(const rival& r, const value_layouts& layouts) {
+  std::string fault_of(const rival& r, const value_layouts& layouts, const trial_data& data) {
     for (const auto& [v, made] : r.results) {
       to_plain(network_.type_of(v), layouts.of(v), made.data(), results_.at(v).data());
       if (!is_filled_with_zeros(network_.type_of(v), layouts.of(v), made.data()))
         return std::string("what fills up the blocks of ") + layouts.of(v).name + " is not zero";
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i)
-      if (const agreement a = compare(results_.at(wanted_[i]), expected_[i]); !a) return a.why;
+      if (const agreement a = compare(results_.at(wanted_[i]), data.expected()[i]); !a) return a.why;
     return {};
   }
 
@@ -208,9 +255,25 @@ class structure_rivals {
         const void* const apart = std::exchange(r.in[i], r.out[o]);
         r.enter_and_call();
         r.in[i] = apart;
-        if (std::string why = fault_of(r, layouts); !why.empty()) return why;
+        if (std::string why = fault_of(r, layouts, *finite_); !why.empty()) return why;
       }
     return {};
+  }
+
+  /// The same where some of what it reads is NaN, and where some is infinite. Nothing where that does not matter.
+  std::string fault_beyond_finite(rival& r, const node_group& values, const value_layouts& layouts) {
+    const std::vector<const void*> finite = r.in;
+    std::string why;
+    for (trial_data& data : non_finite_) {
+      if (!why.empty()) break;
+      for (std::size_t i = 0; i < r.in.size(); ++i)
+        if (r.in[i] != nullptr) r.in[i] = data.bytes_of(values.arguments[i], layouts.of(values.arguments[i])).data();
+      overwrite_results(r, 0);
+      r.enter_and_call();
+      why = fault_of(r, layouts, data);
+    }
+    r.in = finite;
+    return why;
   }
 
   /// Calls a rival in memory of its own between fences, and copies what it wrote to the results.
@@ -247,11 +310,10 @@ class structure_rivals {
   backend_table backends_;
   const place_candidates& candidates_;
   const measuring_setup& setup_;
-  std::map<std::uint32_t, tensor> contents_;                            // of what the group reads
-  std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts
   std::map<std::uint32_t, tensor> results_;  // what the kernels write, whichever operator is the root of each
   std::vector<std::uint32_t> wanted_;
-  std::vector<oracle_value> expected_;
+  std::optional<trial_data> finite_;
+  std::vector<trial_data> non_finite_;
   std::vector<rival> rivals_;
 };
 

@@ -7,6 +7,7 @@
 #include <collage/run/tensor.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <random>
 #include <span>
 #include <type_traits>
@@ -46,6 +47,25 @@ inline void fill_random(const tensor& t, std::mt19937_64& random) {
       break;
     }
   }
+}
+
+/// What floating-point contents may be instead of finite.
+enum class non_finite : std::uint8_t { nan, infinity };
+
+/// Makes a few elements in random places NaN, or infinite with either sign. Answers whether any could be, which those of
+/// integers cannot.
+inline bool spoil(const tensor& t, non_finite what, std::mt19937_64& random) {
+  constexpr int places = 8;
+  const dtype type = t.type().type;
+  const std::int64_t count = t.type().dims.elements();
+  if (!is_floating(type) || count == 0) return false;
+  std::uniform_int_distribution<std::int64_t> place(0, count - 1);
+  double value =
+      what == non_finite::nan ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();
+  for (int i = 0; i < places; ++i, value = -value)
+    store_elements(type, std::span<const double>(&value, 1),
+                   t.data() + static_cast<std::size_t>(place(random)) * size_of(type));
+  return true;
 }
 
 /// A network's inputs and outputs in memory of their own.

@@ -95,12 +95,17 @@ inline constexpr const char* operators_run = "operators";
 /// What plans that the search over regions found say of where they come from.
 inline constexpr const char* regions_run = "regions";
 
+/// What plans say of how exactly their kernels compute: float32; and float32 where NaN and infinity were seen to pass through
+/// every kernel as in the reference.
+inline constexpr const char* fp32 = "fp32";
+inline constexpr const char* fp32_non_finite = "fp32 with NaN and infinity kept";
+
 /// The result of placing: the placement handed out, the single-backend placements it was compared with, and why.
 struct plan {
   std::string network;            ///< a name for people
   std::uint64_t fingerprint = 0;  ///< of the graph; the engine refuses another
   int threads = 1;
-  std::string precision = "fp32";
+  std::string precision = fp32;
   std::string processor;
   std::string
       waiting;  ///< how threads waited for work when it was measured, as waiting_policy() says; empty: not known

@@ -19,7 +19,7 @@ namespace collage::inline v0 {
 /// What a plan has to fit.
 struct plan_fit_options {
   int threads = 0;                           ///< it will run with so many; 0: as many as it was made for
-  std::string precision = "fp32";            ///< that is asked for
+  std::string precision = fp32;              ///< that is asked for; one that keeps NaN and infinity is fp32 as well
   std::string processor = processor_name();  ///< that it will run on
   std::string waiting = waiting_policy();    ///< how threads will wait for work; matters where there are several
   /// true: every backend that it was chosen from and compared with has to fit; false: those that run something in it.
@@ -90,7 +90,7 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   if (made.fingerprint != network.fingerprint())
     return plan_misfit{kind::network, "is a plan for another network, " + made.network,
                        "take that network, or place this one to get a plan of its own"};
-  if (made.precision != options.precision)
+  if (made.precision != options.precision && (made.precision != fp32_non_finite || options.precision != fp32))
     return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + options.precision, again};
   if (options.threads != 0 && made.threads != options.threads)
     return plan_misfit{

@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,7 +179,8 @@ inline verified_placement verify_placement(const graph& network, const placement
 }  // namespace detail
 
 /// Runs a plan, and every single-backend placement that it was compared with, and compares each output with the
-/// reference (`compare` says how); where one differs, the first step at fault is looked for. Errors: a plan of another
+/// reference (`compare` says how); where one differs, the first step at fault is looked for. A plan that is to keep NaN and
+/// infinity (`plan::precision`) runs with some of them among random inputs, too. Errors: a plan of another
 /// network; a kind without a reference; inputs that do not fit; a backend that is missing.
 inline verification verify(const graph& network, const plan& made, backend_table backends,
                            const verify_options& options = {}) {
@@ -201,10 +203,31 @@ inline verification verify(const graph& network, const plan& made, backend_table
   if (options.singles)
     for (const placement& s : made.singles) all.push_back(&s);
   const auto packed = std::make_shared<packed_weights>();
+  const auto check = [&](const placement& which, const std::vector<oracle_value>& against) {
+    return detail::verify_placement(network, which, backends, made.threads, inputs, memory, against,
+                                    options.recorded_bytes, packed);
+  };
   for (const placement* which : all) {
     tell("checking " + which->name);
-    result.placements.push_back(detail::verify_placement(network, *which, backends, made.threads, inputs, memory,
-                                                         expected, options.recorded_bytes, packed));
+    result.placements.push_back(check(*which, expected));
+  }
+  if (made.precision != fp32_non_finite || !options.inputs.empty()) return result;
+
+  std::mt19937_64 random(options.seed);
+  for (const non_finite kind : {non_finite::nan, non_finite::infinity}) {
+    memory.randomise(options.seed);
+    bool is_spoilt = false;
+    for (const tensor& t : memory.in) is_spoilt = spoil(t, kind, random) || is_spoilt;
+    if (!is_spoilt) break;
+    const char* const what = kind == non_finite::nan ? "NaN" : "infinity";
+    tell(std::string("computing the reference of ") + what);
+    const std::vector<oracle_value> spoilt = evaluate(network, inputs);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (!result.placements[i].passed()) continue;
+      tell("checking " + all[i]->name + " with " + what);
+      verified_placement found = check(*all[i], spoilt);
+      if (!found.passed()) result.placements[i] = std::move(found);
+    }
   }
   return result;
 }

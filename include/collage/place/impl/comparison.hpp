@@ -86,13 +86,14 @@ class comparison {
 
   /// Adds the previous plan to the runs; nothing where it cannot be built any more.
   std::optional<std::size_t> add_previous(const plan& previous) {
-    if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen)) return {};
+    if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen) ||
+        (known_.task.options.keep_non_finite && previous.precision != known_.task.precision))
+      return {};
     // Its kernels are to have costs, too.
     regions_.add_those_of(previous.chosen);
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });
     for (const auto& who : known_.candidates.in(previous.chosen))
-      if (who && known_.costs.find(known_.candidates[*who]) == nullptr)
-        measurer_.measure(known_.candidates.structure_of(*who));
+      if (who && !measurer_.has_kernel(*who)) return {};  // what was right then is wrong now
     try {
       return runs_.arena().add(previous.chosen, true);
     } catch (const error&) { return {}; }

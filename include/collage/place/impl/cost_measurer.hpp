@@ -164,21 +164,28 @@ class cost_measurer {
     cost_book& book;
     std::optional<kept_costs> kept = {};
     std::vector<std::uint32_t> measured_now = {};  // structures
-    std::set<std::uint32_t> distrusted = {};       // structures whose costs in the store are from a slow start
+    std::set<std::uint32_t> distrusted =
+        {};  // structures measured during a slow start: what the store has of them is not asked
 
     std::uint32_t structure_of(std::uint32_t candidate) const {
       return candidates.groups[candidates.list[candidate].group].structure;
     }
     void distrust() {
+      std::vector<place_candidate> gone;
       for (const std::uint32_t s : std::exchange(measured_now, {})) {
+        for (const std::uint32_t i : book.rivals_of(s))
+          if (const measured_cost* cost = book.find(candidates.list[i]); cost != nullptr && !cost->from_store)
+            gone.push_back(candidates.list[i]);
         book.forget(s);
         distrusted.insert(s);
       }
+      if (kept) kept->forget(gone);
     }
   };
 
   void keep(cost_ledger& of, const std::vector<bool>& use, bool divides) {
-    of.kept.emplace(task_.options.store, of.network, task_.backends, of.candidates, use, task_.threads, divides);
+    of.kept.emplace(task_.options.store, of.network, task_.backends, of.candidates, use, task_.threads, task_.precision,
+                    divides);
   }
   static bool is_usable(const cost_ledger& of, std::uint32_t candidate) {
     const measured_cost* cost = of.book.find(of.candidates.list[candidate]);
@@ -226,6 +233,7 @@ class cost_measurer {
     s.monitor = &*monitor_;
     s.stop = [this] { return task_.until.is_over(); };
     s.time = task_.options.time;
+    s.keep_non_finite = task_.options.keep_non_finite;
     return s;
   }
 

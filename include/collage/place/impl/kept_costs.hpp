@@ -30,8 +30,13 @@ class kept_costs {
  public:
   /// Opens the store. Errors: as of cost_store.
   kept_costs(const std::string& path, const graph& network, backend_table backends, const place_candidates& candidates,
-             const std::vector<bool>& use, int threads, bool divides)
-      : store_(path), network_(network), backends_(backends), candidates_(candidates), threads_(threads) {
+             const std::vector<bool>& use, int threads, const char* precision, bool divides)
+      : store_(path),
+        network_(network),
+        backends_(backends),
+        candidates_(candidates),
+        threads_(threads),
+        precision_(precision) {
     for (std::uint32_t b = 0; b < backends.size(); ++b)
       divides_ = divides_ || (divides && use[b] && backends[b].takes_regions);
     machine_ = processor_name();
@@ -80,6 +85,16 @@ class kept_costs {
     }
     try {
       store_.put(entries);
+    } catch (const error& e) { problem_ = e.what(); }
+  }
+
+  /// Removes what turned out to be wrong, so that it is wrong for nobody, whatever becomes of this process.
+  void forget(const std::vector<place_candidate>& candidates) {
+    if (!problem_.empty() || candidates.empty()) return;
+    std::vector<stored_key> keys;
+    for (const place_candidate& c : candidates) keys.push_back(key_of(c));
+    try {
+      store_.forget(keys);
     } catch (const error& e) { problem_ = e.what(); }
   }
 
@@ -147,7 +162,7 @@ class kept_costs {
     key.machine = machine_;
     key.threads = threads_;
     key.waiting = waiting_;
-    key.precision = "fp32";
+    key.precision = precision_;
     key.backend = backends_[c.backend].name;
     key.library = libraries_[c.backend];
     key.pattern = pattern_name(backends_, c.backend, c.pattern);
@@ -167,7 +182,7 @@ class kept_costs {
     key.machine = machine_;
     key.threads = threads_;
     key.waiting = waiting_;
-    key.precision = "fp32";
+    key.precision = fp32;
     key.backend = "machine";
     key.library = "1";  // of the work: another one is another time
     key.pattern = "drift";
@@ -206,7 +221,8 @@ class kept_costs {
       for (const std::uint32_t word : {c.group, c.backend, c.pattern, c.choice}) add(word);
     add_steps(add_steps, compared.chosen);
     for (const placement& single : compared.singles) add_steps(add_steps, single);
-    return {network_.fingerprint(), hex_of(words[0]) + hex_of(words[1]), machine_, threads_, waiting_, "fp32", set_};
+    return {
+        network_.fingerprint(), hex_of(words[0]) + hex_of(words[1]), machine_, threads_, waiting_, precision_, set_};
   }
 
   cost_store store_;
@@ -215,6 +231,7 @@ class kept_costs {
   const place_candidates& candidates_;
   std::size_t first_candidates_ = candidates_.list.size();
   int threads_;
+  const char* precision_;
   bool divides_ = false;  // whether a comparison goes on with a search over regions
   std::string machine_, waiting_, set_, problem_;
   std::vector<std::string> libraries_;  // by backend

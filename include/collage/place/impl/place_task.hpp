@@ -9,6 +9,7 @@
 #include <collage/place/refusal.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/set/candidate.hpp>
 #include <cstdint>
@@ -42,19 +43,24 @@ struct place_task {
   const place_options& options;
   deadline until;
   int threads;
+  const char* precision;
   std::vector<bool> use;                   ///< by backend: it may be used and can run here
   std::vector<place_refusal> missing;      ///< backends that cannot run here
   std::vector<bool> is_alias;              ///< by node: a view and nothing else
   std::shared_ptr<packed_weights> packed;  ///< for all kernels that are built
 
-  /// Errors: an unknown backend, none that can run here, a network with unknown extents.
+  /// Errors: an unknown backend, none that can run here, a network with unknown extents, options that exclude each other.
   place_task(const graph& placed, backend_table table, const place_options& how)
       : network(placed),
         backends(table),
         options(how),
         until(how),
         threads(how.threads > 0 ? how.threads : available_threads()),
+        precision(how.keep_non_finite ? fp32_non_finite : fp32),
         packed(std::make_shared<packed_weights>()) {
+    if (how.keep_non_finite && !how.measure)
+      throw error(error_kind::invalid_argument, "without measuring, nobody knows which kernels keep NaN and infinity",
+                  "keep_non_finite", "measure, or leave it out");
     choose_backends();
     for (const value_record& v : network.values())
       if (!v.type.dims.is_concrete())

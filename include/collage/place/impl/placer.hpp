@@ -228,6 +228,7 @@ class placer {
     made.network = task_.options.network;
     made.fingerprint = task_.network.fingerprint();
     made.threads = task_.threads;
+    made.precision = task_.precision;
     made.processor = processor_name();
     made.waiting = waiting_policy();
     for (std::uint32_t b = 0; b < task_.backends.size(); ++b) {

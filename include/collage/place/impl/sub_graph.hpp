@@ -227,6 +227,7 @@ inline request_file write_request(const measuring_request& request, backend_tabl
   to.put(static_cast<std::uint64_t>(request.setup.threads));
   to.put(request.setup.seed);
   to.put(std::uint64_t{request.setup.fence});
+  to.put(std::uint64_t{request.setup.keep_non_finite});
   put(to, request.setup.timing);
   to.put(std::uint64_t{request.drift.has_value()});
   if (request.drift) put(to, *request.drift);
@@ -304,6 +305,7 @@ class request_reader {
     if (setup.threads < 1) refuse_message("it asks for no threads");
     setup.seed = from_.get<std::uint64_t>();
     setup.fence = from_.get_flag();
+    setup.keep_non_finite = from_.get_flag();
     setup.timing = get_timing_options(from_);
     if (from_.get_flag()) request_.drift = get_drift_options(from_);
     read_graph();

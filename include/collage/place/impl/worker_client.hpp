@@ -32,8 +32,8 @@ class worker_client {
   static bool is_possible();
 
   /// As measure_candidates, but a candidate that brings its worker down is refused with a sentence that says when and how.
-  /// Of `setup`, a worker takes over the threads, the seed, the timing and the monitor's options; its memory is always
-  /// fenced. When `stop` says so, timing ends after the round under way, and what there is by then is answered.
+  /// Of `setup`, a worker takes over the threads, the seed, the timing, what is to be kept and the monitor's options; its
+  /// memory is always fenced. When `stop` says so, timing ends after the round under way, and what there is by then is answered.
   std::vector<measured_candidate> measure(const graph& network, backend_table backends,
                                           const place_candidates& candidates, std::span<const std::uint32_t> asked,
                                           const measuring_setup& setup);
