@@ -1,6 +1,7 @@
 // The run-time graph: the flat records of graph/view.hpp in vectors, with names and the contents of constants.
 #pragma once
 
+#include <collage/detail/host_memory.hpp>
 #include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/build.hpp>
@@ -127,9 +128,7 @@ class graph {
 
 /// Memory for the contents of a constant, aligned for any vector unit and padded so that a kernel may read 64 bytes on.
 inline std::shared_ptr<std::byte> allocate_bytes(std::size_t size) {
-  constexpr std::size_t alignment = 64;
-  const std::size_t padded = (size + 2 * alignment - 1) / alignment * alignment;
-  void* memory = std::aligned_alloc(alignment, padded);
+  void* memory = detail::allocate_host(size);
   if (memory == nullptr)
     throw error(error_kind::environment, "out of memory for " + std::to_string(size) + " bytes", "constant");
   return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};

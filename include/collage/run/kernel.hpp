@@ -98,7 +98,7 @@ class packed_weights {
     // The address alone would not do: other contents may have taken the place of contents that were released.
     if (std::shared_ptr<const std::byte> found = e.packed.lock(); found != nullptr && e.contents.lock() == contents)
       return found;
-    const std::shared_ptr<std::byte> made = allocate_bytes(bytes);
+    const std::shared_ptr<std::byte> made = allocate(bytes);
     pack(made.get());
     e = {made, contents};
     return made;
@@ -116,8 +116,29 @@ class packed_weights {
     std::weak_ptr<const std::byte> packed;
     std::weak_ptr<const std::byte> contents;
   };
+  /// Small ones lie side by side in large pieces, so that they share huge pages. A piece lives as long as anything in it.
+  std::shared_ptr<std::byte> allocate(std::size_t bytes) {
+    constexpr std::size_t piece_bytes = std::size_t{16} << 20, line = 64;
+    if (bytes > piece_bytes / 8) return whole(std::make_shared<buffer>(bytes));
+    const std::size_t padded = (bytes + 2 * line - 1) / line * line;  // kernels may read 64 bytes on
+    std::shared_ptr<buffer> piece = piece_.lock();
+    if (piece == nullptr || piece->size() - used_ < padded) {
+      piece = std::make_shared<buffer>(piece_bytes);
+      piece_ = piece;
+      used_ = 0;
+    }
+    std::byte* const at = piece->data() + std::exchange(used_, used_ + padded);
+    return {std::move(piece), at};
+  }
+  static std::shared_ptr<std::byte> whole(std::shared_ptr<buffer> piece) {
+    std::byte* const at = piece->data();
+    return {std::move(piece), at};
+  }
+
   mutable std::mutex mutex_;
   std::unordered_map<std::string, entry> entries_;
+  std::weak_ptr<buffer> piece_;  // where small forms go
+  std::size_t used_ = 0;         // of it
 };
 
 /// In which layouts a kernel reads and writes values; plain where nothing is said.

@@ -1,6 +1,7 @@
 // Memory spaces: where tensors live.
 #pragma once
 
+#include <collage/detail/host_memory.hpp>
 #include <collage/error.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -30,7 +31,7 @@ inline constexpr memory_space host_space{
     .id = 0,
     .name = "host",
     .alignment = 64,
-    .allocate = [](std::size_t bytes) -> void* { return std::aligned_alloc(64, (bytes + 127) / 64 * 64); },
+    .allocate = [](std::size_t bytes) -> void* { return detail::allocate_host(bytes); },
     .release = [](void* memory) { std::free(memory); },
     .copy = [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); },
 };
