@@ -8,6 +8,7 @@ import random
 import subprocess
 import unittest
 
+import models
 from program import BERT, BERT_SHAPE, MOBILENET, PROGRAM, Case, collage, complete_backend, environment, npy, placed_backends
 
 
@@ -118,19 +119,20 @@ class Plans(Case):
     def setUpClass(cls):
         super().setUpClass()
         cls.backend = complete_backend()
+        cls.net = models.small_network(cls.folder)
         cls.plan = str(cls.folder / "plan.json")
-        done = collage("tune", BERT, "--plan", cls.plan, "--backends", cls.backend, "--threads", "1", "--quiet")
+        done = collage("tune", cls.net, "--plan", cls.plan, "--backends", cls.backend, "--threads", "1", "--quiet")
         assert done.returncode == 0, done.stderr
         cls.good = json.loads(pathlib.Path(cls.plan).read_text())
 
     def test_plans_that_do_not_fit(self):
         for command in ("run", "bench", "explain", "verify"):
-            self.refused(command, MOBILENET, "--plan", self.plan, saying="is a plan for another network, zoo:bert-paper")
-            self.refused(command, BERT, "--plan", self.plan, "--threads", "2", saying="is a plan for 1 thread, not 2; run it with 1, or")
-            self.refused(command, BERT, "--plan", self.path("none.json"), saying="cannot be read")
+            self.refused(command, MOBILENET, "--plan", self.plan, saying=f"is a plan for another network, {self.net}")
+            self.refused(command, self.net, "--plan", self.plan, "--threads", "2", saying="is a plan for 1 thread, not 2; run it with 1, or")
+            self.refused(command, self.net, "--plan", self.path("none.json"), saying="cannot be read")
         others = [b for b in placed_backends() if b != self.backend]
         if others:
-            self.refused("run", BERT, "--plan", self.plan, "--backends", others[0],
+            self.refused("run", self.net, "--plan", self.plan, "--backends", others[0],
                          saying=f"is a plan over --backends {self.backend}, not {others[0]}")
 
     def spoiled_file(self, spoil):
@@ -141,14 +143,14 @@ class Plans(Case):
         return path
 
     def spoiled(self, spoil, saying):
-        self.refused("run", BERT, "--plan", self.spoiled_file(spoil), saying=saying)
+        self.refused("run", self.net, "--plan", self.spoiled_file(spoil), saying=saying)
 
     def test_plans_of_another_machine_or_build(self):
         def refused(spoil, *saying):
             path = self.spoiled_file(spoil)
             for command in ("run", "bench", "explain", "verify"):
                 for accepting in ((), ("--accept-version-change",)):  # which accepts versions, and nothing else
-                    self.refused(command, BERT, "--plan", path, *accepting, saying=f"{path}: {saying[0]}")
+                    self.refused(command, self.net, "--plan", path, *accepting, saying=f"{path}: {saying[0]}")
 
         name = self.backend
         refused(lambda p: p.update(processor="Another CPU"), "was measured on Another CPU, and this is ")
@@ -158,10 +160,14 @@ class Plans(Case):
         refused(lambda p: p["backends"].clear(), f"does not say with which version of backend {name} it was made")
         refused(lambda p: p["chosen"]["groups"][0].update(layout="nChw16c"), "chosen.groups[0].layout is nChw16c, and known are plain, ")
 
+        shape = self.good["inputs"][0]["shape"]
+        other = [shape[0], 128, shape[2]]
+
         def other_shapes(plan):
-            plan["inputs"][0]["shape"][1] = 128
+            plan["inputs"][0]["shape"] = other
             plan["fingerprint"] = "0123456789abcdef"
-        refused(other_shapes, "is a plan for other shapes: input input is float32[1x128x256] there, and float32[1x64x256] here; load")
+        refused(other_shapes, f"is a plan for other shapes: input input is float32[{'x'.join(map(str, other))}] there, and "
+                              f"float32[{'x'.join(map(str, shape))}] here; load")
         for absent in json.loads(collage("backends", "--json").stdout):
             if not absent["available"]:
                 refused(lambda p, b=absent: p["backends"].append({"name": b["name"], "version": "1", "details": ""}),
@@ -175,13 +181,13 @@ class Plans(Case):
                                                             "another build")):
             path = self.spoiled_file(lambda p: p["backends"][used].update(change))
             for command in ("run", "bench", "explain", "verify"):
-                self.refused(command, BERT, "--plan", path, saying=f"{path}: {saying}")
-            self.refused("run", BERT, "--plan", path, saying="; tune again, or run it as it is with --accept-version-change")
-            done = collage("run", BERT, "--plan", path, "--accept-version-change")
+                self.refused(command, self.net, "--plan", path, saying=f"{path}: {saying}")
+            self.refused("run", self.net, "--plan", path, saying="; tune again, or run it as it is with --accept-version-change")
+            done = collage("run", self.net, "--plan", path, "--accept-version-change")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"note: {path} {saying}", done.stderr)
             for command in ("explain", "verify"):
-                done = collage(command, BERT, "--plan", path, "--accept-version-change", "--quiet")
+                done = collage(command, self.net, "--plan", path, "--accept-version-change", "--quiet")
                 self.assertEqual((done.returncode, done.stderr), (0, ""))
 
     def test_plans_that_were_damaged(self):
@@ -206,7 +212,7 @@ class Plans(Case):
             for _ in range(chance.randint(1, 3)):
                 text[chance.randrange(len(text))] = chance.choice(b'0123456789{}[]",:aelnrt\\ \xff')
             pathlib.Path(path).write_bytes(text)
-            done = collage("run", BERT, "--plan", path, "--quiet")
+            done = collage("run", self.net, "--plan", path, "--quiet")
             self.assertIn(done.returncode, (0, 1, 2), f"seed {seed}: {done.returncode} {done.stderr}")
             if done.returncode != 0:
                 self.assertRegex(done.stderr, r"\Acollage: [^\n]+\n\Z", f"seed {seed}")

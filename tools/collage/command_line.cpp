@@ -134,7 +134,7 @@ class command {
         ->transform(seconds());
     app_->add_flag("--complete", given_.complete, "Measure every kernel, not only those that can be part of the best");
     app_->add_flag("--keep-non-finite", given_.keep_non_finite,
-                   "Leave out kernels through which NaN or infinity do not pass as in the reference");
+                   "Leave out kernels that do not treat NaN and infinity as the reference does");
     app_->add_flag("--recheck", given_.recheck, "Compare end to end again what the store has compared before");
     app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
         ->option_text("N")
