@@ -1,6 +1,7 @@
 // oneDNN's convolutions and products against the reference. Where this build is without oneDNN there is nothing to
 // test.
 #ifdef COLLAGE_HAS_ONEDNN
+#include "effort.hpp"
 #include "onednn_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +52,7 @@ TEST_F(onednn_test, what_follows_a_convolution_is_fused) {
   const auto clip = [](graph_builder& g, value x) {
     return g(op::clip, x, g.scalar("low", -0.5), g.scalar("high", 2));
   };
-  for (int round = 0; round < 3; ++round) {
+  for (int round = 0; round < collage_test::cases(3); ++round) {
     chain(apply(op::relu));
     chain(apply(op::sigmoid));
     chain(apply(op::tanh));
@@ -69,7 +70,7 @@ TEST_F(onednn_test, what_follows_a_convolution_is_fused) {
       chain([&](graph_builder& g, data_source& data, value x) { return clip(g, sum(g, data, x)); });
     }
   }
-  EXPECT_GT(check.checked("conv_chain"), 300U);
+  EXPECT_GT(check.checked("conv_chain"), collage_test::cases(300U));
 }
 
 /// The first match of a pattern in a graph, and what is built of it.

@@ -38,6 +38,7 @@
 #include <utility>
 #include <vector>
 
+#include "effort.hpp"
 #include "simulated_backends.hpp"
 
 extern char** environ;
@@ -95,7 +96,7 @@ std::map<std::string, c::stored_cost> costs_in(const std::string& store) {
 TEST_F(simulated_placing, is_the_same_to_the_last_byte) {
   std::size_t fused = 0;
   std::set<std::string> who;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < collage_test::cases(20U); ++seed) {
     const c::graph network = simulated_network(seed, 16);
     std::string first;
     for (int turn = 0; turn < 2; ++turn) {
@@ -110,7 +111,7 @@ TEST_F(simulated_placing, is_the_same_to_the_last_byte) {
     }
   }
   EXPECT_EQ(who.size(), 3U);
-  EXPECT_GT(fused, 40U);  // and so fusing pays here and there
+  EXPECT_GT(fused, 2 * collage_test::cases(20U));  // and so fusing pays here and there
 }
 
 TEST_F(simulated_placing, what_is_predicted_is_what_it_takes) {
@@ -180,7 +181,7 @@ TEST_F(simulated_placing, neighbours_that_disturb_each_other_are_learnt_of) {
 TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
   std::mt19937_64 random(fresh_seed());
   std::size_t compared = 0;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < collage_test::cases(20U); ++seed) {
     const c::graph network = simulated_network(seed, 16);
     double took_ms = 0;
     const auto place = [&](const std::string& store, double slow_start_ms) {
@@ -212,7 +213,7 @@ TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
     EXPECT_TRUE(c::same_steps(again.chosen, quick.chosen)) << seed;
     EXPECT_EQ(text_of(place(slow_store, 1e-6), network), text_of(again, network)) << seed;
   }
-  EXPECT_GT(compared, 20U * 20);
+  EXPECT_GT(compared, collage_test::cases(20U) * 20);
 }
 
 /// What a placement takes on a machine that nothing disturbs.
@@ -275,7 +276,7 @@ TEST_F(simulated_placing_long, noise_and_slow_minutes_change_little) { place_und
 /// Part of what is known is forgotten: it alone is measured again, beside at most one of its group that is known.
 TEST_F(simulated_placing, what_a_store_lacks_is_measured_and_the_plan_is_the_same) {
   std::mt19937_64 random(fresh_seed());
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+  for (std::uint64_t seed = 0; seed < collage_test::cases(20U); ++seed) {
     const c::graph network = simulated_network(seed, 14);
     simulated_machine machine({.seed = seed});
     std::set<std::uint64_t> raced;
@@ -350,7 +351,9 @@ void lazy_is_complete(std::uint64_t seed, std::size_t networks) {
   EXPECT_GT(skipped, 0U);
 }
 
-TEST_F(simulated_placing, costs_the_same_as_if_everything_were_measured) { lazy_is_complete(fresh_seed(), 100); }
+TEST_F(simulated_placing, costs_the_same_as_if_everything_were_measured) {
+  lazy_is_complete(fresh_seed(), collage_test::cases(100));
+}
 TEST_F(simulated_placing_long, costs_the_same_as_if_everything_were_measured) { lazy_is_complete(fresh_seed(), 2000); }
 
 // ---- Processes that are killed, and several at once --------------------------------------------------------------------
