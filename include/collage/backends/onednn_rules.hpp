@@ -133,16 +133,15 @@ constexpr verdict accepts_upsampled(const any_match& m, std::uint32_t resize, st
   if (!decltype(ops::resize)::is_common(r) || r.mode != ops::resize_mode::nearest || x[0] != between[0] ||
       x[1] != between[1])
     return {false, "onednn fuses a resize that repeats the elements of images"};
-  bool grows = false, fits = true, gains = false;
+  bool fits = true, gains = false;
   for (std::size_t d = 2; d < x.rank; ++d) {
     if (between[d] % x[d] != 0 || between[d] > (std::int64_t{1} << 16) || !picks_the_same(r, x[d], between[d]))
       return {false, "onednn fuses a resize that repeats each element as often as any other"};
-    grows = grows || between[d] != x[d];
     gains = gains || (between[d] != x[d] && w[d] > 1);  // else as much is computed as before
     fits = fits && a.strides[d - 2] == 1 && a.dilations[d - 2] == 1 && a.pads_begin[d - 2] < w[d] &&
            a.pads_end[d - 2] < w[d];
   }
-  if (!grows || !gains) return {false, "there is nothing to gain from fusing this resize"};
+  if (!gains) return {false, "there is nothing to gain from fusing this resize"};
   return {fits, "behind a resize onednn wants steps of 1, no dilation and pads that are smaller than the window"};
 }
 

@@ -1,6 +1,7 @@
 // Kernels: what backends build, what is measured, and what the engine runs.
 #pragma once
 
+#include <collage/detail/host_memory.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/layout.hpp>
 #include <collage/pattern/match.hpp>
@@ -118,21 +119,23 @@ class packed_weights {
   };
   /// Small ones lie side by side in large pieces, so that they share huge pages. A piece lives as long as anything in it.
   std::shared_ptr<std::byte> allocate(std::size_t bytes) {
-    constexpr std::size_t piece_bytes = std::size_t{16} << 20, line = 64;
-    if (bytes > piece_bytes / 8) return whole(std::make_shared<buffer>(bytes));
-    const std::size_t padded = (bytes + 2 * line - 1) / line * line;  // kernels may read 64 bytes on
-    std::shared_ptr<buffer> piece = piece_.lock();
-    if (piece == nullptr || piece->size() - used_ < padded) {
-      piece = std::make_shared<buffer>(piece_bytes);
-      piece_ = piece;
-      used_ = 0;
+    constexpr std::size_t piece_bytes = std::size_t{16} << 20;
+    const std::size_t padded = detail::padded_bytes(bytes);
+    std::size_t at = 0;
+    std::shared_ptr<buffer> piece;
+    if (padded > piece_bytes / 8) {
+      piece = std::make_shared<buffer>(bytes);
+    } else {
+      piece = piece_.lock();
+      if (piece == nullptr || piece->size() - used_ < padded) {
+        piece = std::make_shared<buffer>(piece_bytes);
+        piece_ = piece;
+        used_ = 0;
+      }
+      at = std::exchange(used_, used_ + padded);
     }
-    std::byte* const at = piece->data() + std::exchange(used_, used_ + padded);
-    return {std::move(piece), at};
-  }
-  static std::shared_ptr<std::byte> whole(std::shared_ptr<buffer> piece) {
-    std::byte* const at = piece->data();
-    return {std::move(piece), at};
+    std::byte* const memory = piece->data() + at;
+    return {std::move(piece), memory};
   }
 
   mutable std::mutex mutex_;

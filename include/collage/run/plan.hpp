@@ -99,6 +99,10 @@ inline constexpr const char* regions_run = "regions";
 /// every kernel as in the reference.
 inline constexpr const char* fp32 = "fp32";
 inline constexpr const char* fp32_non_finite = "fp32 with NaN and infinity kept";
+/// Whether a plan made in one precision serves where another is asked for: what keeps NaN and infinity is float32 as well.
+inline bool serves(const std::string& made, const std::string& asked) {
+  return made == asked || (made == fp32_non_finite && asked == fp32);
+}
 
 /// The result of placing: the placement handed out, the single-backend placements it was compared with, and why.
 struct plan {

@@ -82,8 +82,7 @@ std::size_t onednn::choices(const any_match& m) {
   using namespace detail::onednn;
   if (conv_pair_of(m)) return block_size() != 0 ? 2 : 0;
   for (const std::uint32_t node : m.nodes()) {
-    if (is_deconv(m, node)) return deconv_ways(deconv_problem_of(m, node).terms).size();
-    if (m.is(node, ops::conv)) return conv_ways(conv_problem_of(m, node)).size();
+    if (is_convolution(m, node)) return conv_options_of(m, node).ways.size();
     if (is_anchor(m, node)) return 2;
   }
   const std::uint32_t node = m.nodes().back();
@@ -99,10 +98,8 @@ void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) 
   }
   for (const std::uint32_t node : m.nodes()) {
     if (is_convolution(m, node)) {
-      const bool transposed = is_deconv(m, node);
-      const conv_problem p = transposed ? deconv_problem_of(m, node).terms : conv_problem_of(m, node);
-      const std::vector<conv_way> ways = transposed ? deconv_ways(p) : conv_ways(p);
-      if (choice < ways.size()) to = conv_layouts(m, chain_of(m), p, ways[choice]);
+      const conv_options o = conv_options_of(m, node);
+      if (choice < o.ways.size()) to = conv_layouts(m, chain_of(m), o.problem, o.ways[choice]);
     }
     if (is_anchor(m, node)) return;
   }

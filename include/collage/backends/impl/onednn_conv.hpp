@@ -54,8 +54,8 @@ struct conv_problem {
   std::int64_t outputs_per_group() const { return y[1] / groups; }
 };
 
-inline conv_problem conv_problem_of(const any_match& m, std::uint32_t node) {
-  const auto a = m.attributes(node, ops::conv);
+/// What convolutions and transposed ones have in common; w as the operator has it.
+inline conv_problem conv_operands(const any_match& m, std::uint32_t node) {
   const std::span<const std::uint32_t> in = m.inputs_of(node);
   conv_problem p;
   p.x_value = in[0];
@@ -64,6 +64,12 @@ inline conv_problem conv_problem_of(const any_match& m, std::uint32_t node) {
   p.x = to_dims(m.type_of(in[0]).dims);
   p.w = to_dims(m.type_of(in[1]).dims);
   p.y = to_dims(m.type_of(m.output_of(node)).dims);
+  return p;
+}
+
+inline conv_problem conv_problem_of(const any_match& m, std::uint32_t node) {
+  const auto a = m.attributes(node, ops::conv);
+  conv_problem p = conv_operands(m, node);
   p.groups = a.groups;
   for (std::size_t i = 0; i + 2 < p.x.size(); ++i) {
     p.strides.push_back(a.strides[i]);
@@ -199,18 +205,25 @@ inline kernel build_conv_product(const any_match& m, build_context& context, con
   return program.finish(std::string(d.impl_info_str()) + (p.thinned ? " 1x1, every other place" : " 1x1"));
 }
 
+/// Nothing where there is no bias.
+inline desc bias_of(const conv_problem& p) { return p.bias == match_record::nothing ? desc() : dense({p.y[1]}); }
+
 using conv_descriptor = dnnl::convolution_forward::primitive_desc;
 
 /// Asks for a convolution with the given layouts of input and output.
 inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const desc& y, const epilogue& then) {
-  const desc w = free_layout(p.w);
-  constexpr auto forward = dnnl::prop_kind::forward_inference;
-  constexpr auto direct = dnnl::algorithm::convolution_direct;
-  if (p.bias == match_record::nothing)
-    return {cpu(), forward, direct, x, w, y, p.strides, p.dilations, p.pads_begin, p.pads_end, attributes(then.ops())};
-  return {cpu(),       forward,         direct,     x,
-          w,           dense({p.y[1]}), y,          p.strides,
-          p.dilations, p.pads_begin,    p.pads_end, attributes(then.ops())};
+  return {cpu(),
+          dnnl::prop_kind::forward_inference,
+          dnnl::algorithm::convolution_direct,
+          x,
+          free_layout(p.w),
+          bias_of(p),
+          y,
+          p.strides,
+          p.dilations,
+          p.pads_begin,
+          p.pads_end,
+          attributes(then.ops())};
 }
 
 /// The first of some layouts for which the library has a real implementation. Channels last inside a kernel are what the

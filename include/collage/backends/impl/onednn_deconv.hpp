@@ -12,7 +12,6 @@
 #include <collage/backends/impl/onednn_conv.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,15 +65,9 @@ inline deconv_problem deconv_problem_of(const any_match& m, std::uint32_t node) 
     return p;
   }
   const auto a = m.attributes(node, ops::conv_transpose);
-  const std::span<const std::uint32_t> in = m.inputs_of(node);
-  conv_problem& t = p.terms;
-  t.x_value = in[0];
-  t.w_value = in[1];
-  if (in.size() == 3) t.bias = in[2];
-  t.x = to_dims(m.type_of(in[0]).dims);
-  t.y = to_dims(m.type_of(m.output_of(node)).dims);
+  conv_problem& t = p.terms = conv_operands(m, node);
   t.groups = a.groups;
-  p.filters = transposed_filters(to_dims(m.type_of(in[1]).dims), a.groups);
+  p.filters = transposed_filters(t.w, a.groups);
   t.w = p.filters.get_dims();
   for (std::size_t i = 0; i + 2 < t.x.size(); ++i) {
     t.strides.push_back(a.strides[i]);
@@ -93,14 +86,25 @@ inline std::vector<conv_way> deconv_ways(const conv_problem& p) {
   return ways;
 }
 
+/// A convolution of any kind, and how it can be computed.
+struct conv_options {
+  conv_problem problem;
+  std::vector<conv_way> ways;
+};
+
+inline conv_options conv_options_of(const any_match& m, std::uint32_t node) {
+  conv_options o{is_deconv(m, node) ? deconv_problem_of(m, node).terms : conv_problem_of(m, node), {}};
+  o.ways = is_deconv(m, node) ? deconv_ways(o.problem) : conv_ways(o.problem);
+  return o;
+}
+
 using deconv_descriptor = dnnl::deconvolution_forward::primitive_desc;
 
 /// Errors: `unsupported` where the library would compute what stands behind in plain loops.
 inline deconv_descriptor describe_deconv(const conv_problem& p, const desc& x, const desc& y, const epilogue& then) {
-  const desc w = free_layout(p.w);
-  const desc bias = p.bias == match_record::nothing ? desc() : dense({p.y[1]});
-  const deconv_descriptor d(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, x, w,
-                            bias, y, p.strides, p.dilations, p.pads_begin, p.pads_end, attributes(then.ops()));
+  const deconv_descriptor d(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, x,
+                            free_layout(p.w), bias_of(p), y, p.strides, p.dilations, p.pads_begin, p.pads_end,
+                            attributes(then.ops()));
   if (then.ops().len() != 0 && std::string(d.impl_info_str()).starts_with("conv:"))
     throw error(error_kind::unsupported, "the library has plain loops alone for what stands behind", "onednn");
   return d;

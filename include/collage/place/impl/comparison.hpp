@@ -87,7 +87,7 @@ class comparison {
   /// Adds the previous plan to the runs; nothing where it cannot be built any more.
   std::optional<std::size_t> add_previous(const plan& previous) {
     if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen) ||
-        (known_.task.options.keep_non_finite && previous.precision != known_.task.precision))
+        !serves(previous.precision, known_.task.precision))
       return {};
     // Its kernels are to have costs, too.
     regions_.add_those_of(previous.chosen);

@@ -170,12 +170,18 @@ class cost_measurer {
     std::uint32_t structure_of(std::uint32_t candidate) const {
       return candidates.groups[candidates.list[candidate].group].structure;
     }
+    /// What was measured of a structure, and not taken from the store.
+    std::vector<std::pair<place_candidate, measured_cost>> fresh_of(std::uint32_t structure) const {
+      std::vector<std::pair<place_candidate, measured_cost>> fresh;
+      for (const std::uint32_t i : book.rivals_of(structure))
+        if (const measured_cost* cost = book.find(candidates.list[i]); cost != nullptr && !cost->from_store)
+          fresh.emplace_back(candidates.list[i], *cost);
+      return fresh;
+    }
     void distrust() {
       std::vector<place_candidate> gone;
       for (const std::uint32_t s : std::exchange(measured_now, {})) {
-        for (const std::uint32_t i : book.rivals_of(s))
-          if (const measured_cost* cost = book.find(candidates.list[i]); cost != nullptr && !cost->from_store)
-            gone.push_back(candidates.list[i]);
+        for (const auto& [candidate, cost] : fresh_of(s)) gone.push_back(candidate);
         book.forget(s);
         distrusted.insert(s);
       }
@@ -210,11 +216,7 @@ class cost_measurer {
     of.measured_now.push_back(structure);
     // What time did not suffice for is not kept.
     if (!of.kept || task_.until.is_over()) return;
-    std::vector<std::pair<place_candidate, measured_cost>> fresh;
-    for (const std::uint32_t i : of.book.rivals_of(structure))
-      if (const measured_cost* cost = of.book.find(of.candidates.list[i]); cost != nullptr && !cost->from_store)
-        fresh.emplace_back(of.candidates.list[i], *cost);
-    of.kept->put(fresh, where);
+    of.kept->put(of.fresh_of(structure), where);
   }
   static void recall(cost_ledger& of, std::uint32_t structure) {
     if (!of.kept || of.distrusted.count(structure) != 0) return;
