@@ -14,7 +14,9 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <numeric>
 #include <optional>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -81,8 +83,6 @@ class end_to_end {
       if (s.nodes.empty())
         r->conversions.push_back(
             static_cast<std::size_t>(find_conversion(p, s.output, s.written) - p.conversions.data()));
-      for (const backend_entry& b : backends_)
-        if (b.takes_regions && s.backend == b.name) settle_ms_ = longest_spin_ms;
     }
     r->stays = stays;
     runners_.push_back(std::move(r));
@@ -141,6 +141,12 @@ class end_to_end {
   /// Whether it was added to run on whatever happens.
   bool stays(std::size_t i) const { return runners_[i]->stays; }
 
+  /// What a placement takes of a round, about.
+  double turn_ms(std::size_t i) const {
+    const double call_ms = time_of(i).median_ms;
+    return std::max(settling_ms, call_ms) + 2 * counted_calls(call_ms) * call_ms;
+  }
+
   /// Whether the machine was calm in all rounds that count.
   bool is_calm() const { return calm_; }
   std::size_t size() const { return runners_.size(); }
@@ -154,18 +160,21 @@ class end_to_end {
   }
   /// The times of a placement's groups within whole runs, those without a kernel left out, in the order of the engine's
   /// steps. Steps are timed in some rounds alone, and the machine may have been slow just then: they count by how the whole
-  /// run of that round compares with the median of all.
-  std::vector<timing> steps_of(std::size_t i) const { return times_of(i, false); }
+  /// run of that round compares with the median of all, and that by what placement `beside`, which mostly ran in more rounds,
+  /// took in the same ones.
+  std::vector<timing> steps_of(std::size_t i, std::size_t beside) const { return times_of(i, beside, false); }
   /// Those of its conversions, in the order of `conversions_in`.
-  std::vector<timing> conversion_steps_of(std::size_t i) const { return times_of(i, true); }
+  std::vector<timing> conversion_steps_of(std::size_t i, std::size_t beside) const { return times_of(i, beside, true); }
   /// The conversions of a placement in the order in which the engine runs them: positions in its list.
   const std::vector<std::size_t>& conversions_in(std::size_t i) const { return runners_[i]->conversions; }
 
  private:
   static constexpr int tries = 3;
-  static constexpr std::size_t most_traced = 15;  // rounds in which steps are timed
+  static constexpr std::size_t most_traced = 30;  // calls whose steps are timed
   static constexpr int most_settling = 1000;      // calls, where the clock stands still
-  static constexpr double longest_spin_ms = 15;   // for so long threads of a library look for work after its last
+  /// For how long a placement is slower behind another one: behind oneDNN it is not, behind Eigen or OpenBLAS by a fifth at first,
+  /// and threads of a library's own pool look for work for about as long (docs/measuring.md).
+  static constexpr double settling_ms = 15;
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
   struct runner {
@@ -179,7 +188,7 @@ class end_to_end {
     std::vector<bool> is_conversion;         // by step
     std::vector<std::size_t> conversions;
     bool warm = false, stays = false;
-    bool traced_last = false;
+    int traced_last = 0;  // calls of the last round whose steps were timed
   };
 
   /// Stamps the steps of a run.
@@ -197,15 +206,24 @@ class end_to_end {
     }
   };
 
-  std::vector<timing> times_of(std::size_t i, bool conversions) const {
+  /// A placement's median, as if `beside` had taken its own median in the rounds in which both ran.
+  double usual_ms(std::size_t i, std::size_t beside) const {
+    std::vector<double> there;
+    for (std::size_t k = 0; k < rounds_; ++k)
+      if (samples(i)[k] == samples(i)[k] && samples(beside)[k] == samples(beside)[k])
+        there.push_back(samples(beside)[k]);
+    const double own_ms = time_of(i).median_ms, met_ms = summarise(std::move(there)).median_ms;
+    return met_ms > 0 ? own_ms * (time_of(beside).median_ms / met_ms) : own_ms;
+  }
+  std::vector<timing> times_of(std::size_t i, std::size_t beside, bool conversions) const {
     const runner& r = *runners_[i];
-    const double usual_ms = time_of(i).median_ms;
+    const double usual = usual_ms(i, beside);
     std::vector<timing> list;
     for (std::size_t s = 0; s < r.steps.size(); ++s) {
       if (r.is_conversion[s] != conversions) continue;
       std::vector<double> times = r.steps[s];
       for (std::size_t k = 0; k < times.size(); ++k)
-        if (r.traced_ms[k] > 0) times[k] *= usual_ms / r.traced_ms[k];
+        if (r.traced_ms[k] > 0) times[k] *= usual / r.traced_ms[k];
       list.push_back(summarise(std::move(times)));
     }
     return list;
@@ -238,36 +256,55 @@ class end_to_end {
     return runs;
   }
 
+  /// Calls that are not counted, until what the placement before left behind is gone. Answers what one takes, about.
+  double settle(dynamic_context& context) const {
+    const double start_ms = time_.now_ms();
+    int calls = 0;
+    do context.run(memory_.inputs, memory_.outputs);
+    while (++calls < most_settling && time_.now_ms() - start_ms < settling_ms);
+    return (time_.now_ms() - start_ms) / calls;
+  }
+  /// How many calls a round counts: having settled, of short ones several.
+  static int counted_calls(double call_ms) {
+    constexpr double enough_ms = 10;
+    return call_ms > 0 ? static_cast<int>(std::clamp(enough_ms / call_ms, 1.0, 3.0)) : 1;
+  }
+
   void take_round(const comparison_options& how) {
     round_is_calm_ = true;
     const std::vector<bool> runs = still_running(how);
-    for (std::size_t turn = 0; turn < runners_.size(); ++turn) {
-      const std::size_t i = (turn + rounds_) % runners_.size();
+    // In another order each time: whoever always ran behind the same one would always find what that one leaves behind.
+    std::vector<std::size_t> order(runners_.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::shuffle(order.begin(), order.end(), std::mt19937_64(rounds_));
+    for (const std::size_t i : order) {
       runner& r = *runners_[i];
-      r.traced_last = runs[i] && (r.steps.empty() || r.steps.front().size() < most_traced);
+      const bool traces = runs[i] && (r.steps.empty() || r.steps.front().size() < most_traced);
+      r.traced_last = 0;
       if (!runs[i]) {
         r.samples.push_back(absent);
         continue;
       }
-      // Calls that are not counted: the rival before leaves its own data in the caches, and where one of them has a library
-      // with threads of its own, threads that still look for work.
-      const double start_ms = time_.now_ms();
-      int calls = 0;
-      do r.context->run(memory_.inputs, memory_.outputs);
-      while (time_.now_ms() - start_ms < settle_ms_ && ++calls < most_settling);
-      const timed_call whole = time_call(time_, tries, [&] { r.context->run(memory_.inputs, memory_.outputs); });
-      r.samples.push_back(whole.ms);
-      round_is_calm_ = round_is_calm_ && !whole.disturbed;
-      if (!r.traced_last) continue;
+      const double call_ms = settle(*r.context);
+      std::vector<double> times;
+      for (int call = 0; call < counted_calls(call_ms); ++call) {
+        const timed_call whole = time_call(time_, tries, [&] { r.context->run(memory_.inputs, memory_.outputs); });
+        times.push_back(whole.ms);
+        round_is_calm_ = round_is_calm_ && !whole.disturbed;
+      }
+      r.samples.push_back(summarise(std::move(times)).median_ms);
+      if (!traces) continue;
       // The same once more for the steps. Of the tries the last one counts: each clears what the one before noted.
-      std::vector<double> steps;
-      stamps s{&time_, &steps};
-      (void)time_call(time_, tries, [&] {
-        steps.clear();
-        r.context->run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
-      });
-      for (std::size_t k = 0; k < steps.size(); ++k) r.steps[k].push_back(steps[k]);
-      r.traced_ms.push_back(whole.ms);
+      for (; r.traced_last < counted_calls(call_ms); ++r.traced_last) {
+        std::vector<double> steps;
+        stamps s{&time_, &steps};
+        (void)time_call(time_, tries, [&] {
+          steps.clear();
+          r.context->run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
+        });
+        for (std::size_t k = 0; k < steps.size(); ++k) r.steps[k].push_back(steps[k]);
+        r.traced_ms.push_back(r.samples.back());
+      }
     }
     ++rounds_;
   }
@@ -275,9 +312,10 @@ class end_to_end {
     --rounds_;
     for (const auto& r : runners_) {
       r->samples.pop_back();
-      if (!r->traced_last) continue;
-      for (std::vector<double>& s : r->steps) s.pop_back();
-      r->traced_ms.pop_back();
+      for (; r->traced_last > 0; --r->traced_last) {
+        for (std::vector<double>& s : r->steps) s.pop_back();
+        r->traced_ms.pop_back();
+      }
     }
   }
 
@@ -290,7 +328,6 @@ class end_to_end {
   run_buffers memory_;
   std::vector<std::unique_ptr<runner>> runners_;
   std::size_t rounds_ = 0;
-  double settle_ms_ = 0;  // how long calls go uncounted after another placement ran
   bool round_is_calm_ = true, calm_ = true;
 };
 

@@ -28,7 +28,7 @@ class run_learner {
   /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`; what their neighbours add only
   /// where the sum of costs is off without.
   void learn(const end_to_end& arena, std::size_t incumbent) {
-    learn_kernels(arena);
+    learn_kernels(arena, incumbent);
     const double took = arena.time_of(incumbent).median_ms;
     if (!neighbours_count_ && took > 0 &&
         std::abs(placement_writer(known_).refreshed(arena.which(incumbent)).cost_ms / took - 1) > most_off)
@@ -36,14 +36,14 @@ class run_learner {
     if (neighbours_count_) {
       std::vector<observed_step> all;
       for (std::size_t i = 0; i < arena.size(); ++i) {
-        const std::vector<observed_step> steps = observed(arena, i);
+        const std::vector<observed_step> steps = observed(arena, i, incumbent);
         all.insert(all.end(), steps.begin(), steps.end());
       }
       known_.neighbours.learn(all);
-      learn_kernels(arena);
+      learn_kernels(arena, incumbent);
     }
     known_.costs.favour(known_.candidates.in(arena.which(incumbent)));
-    learn_conversions(arena);
+    learn_conversions(arena, incumbent);
   }
 
  private:
@@ -54,21 +54,21 @@ class run_learner {
   static constexpr double most_off = 0.02;
 
   /// The steps of a placement's runs whose kernels are candidates.
-  std::vector<observed_step> observed(const end_to_end& arena, std::size_t i) const {
+  std::vector<observed_step> observed(const end_to_end& arena, std::size_t i, std::size_t incumbent) const {
     std::vector<observed_step> list;
     const auto who = known_.candidates.in(arena.which(i));
     const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
-    const std::vector<timing> steps = arena.steps_of(i);
+    const std::vector<timing> steps = arena.steps_of(i, incumbent);
     for (std::size_t s = 0; s < who.size(); ++s)
       if (who[s] && steps[s].samples != 0)
         list.push_back({key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
     return list;
   }
   /// What steps took, without what their neighbours add.
-  void learn_kernels(const end_to_end& arena) {
+  void learn_kernels(const end_to_end& arena, std::size_t incumbent) {
     known_.costs.learn_anew();
     for (std::size_t i = 0; i < arena.size(); ++i) {
-      std::vector<timing> steps = arena.steps_of(i);
+      std::vector<timing> steps = arena.steps_of(i, incumbent);
       const auto who = known_.candidates.in(arena.which(i));
       if (known_.neighbours.any()) {
         const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
@@ -85,7 +85,7 @@ class run_learner {
       known_.costs.learn(who, steps);
     }
   }
-  void learn_conversions(const end_to_end& arena) {
+  void learn_conversions(const end_to_end& arena, std::size_t incumbent) {
     std::optional<conversion_book>& conversions = known_.layouts.conversions();
     if (!conversions) return;
     conversions->book().learn_anew();
@@ -93,7 +93,7 @@ class run_learner {
       std::vector<std::optional<std::uint32_t>> who;
       for (const std::size_t c : arena.conversions_in(i))
         who.push_back(conversions->find(arena.which(i).conversions[c]));
-      conversions->book().learn(who, arena.conversion_steps_of(i));
+      conversions->book().learn(who, arena.conversion_steps_of(i, incumbent));
     }
   }
 
