@@ -45,6 +45,10 @@ struct simulation {
   double spread = 0;           ///< of the noise, as a part of a kernel's time
   double neighbour = 0;        ///< a kernel behind one of another backend takes longer by this part
   std::int64_t switching = 0;  ///< and by so many ticks
+  /// A kernel behind another one finds less of its data in the caches and takes longer, by up to this part. Which part that is
+  /// is a hash of the kernel, and called again and again it does not show. `always_cold`: it does.
+  double cold = 0;
+  bool always_cold = false;
   /// Of so many ms the last `slow_ms` take `slowness` times as long. Reading the clock takes a tick then, or as many: that
   /// is what the drift monitor sees.
   double period_ms = 0, slow_ms = 0, slowness = 4;
@@ -108,14 +112,16 @@ class simulated_machine {
     return rounded(std::max(least, sum * between(chance / 16, 0.1, 1.3)));
   }
 
-  /// A kernel runs.
-  void run(std::int64_t ticks, std::uint64_t backend) {
-    double took = static_cast<double>(ticks);
-    if (backend != last_backend_) took = took * (1 + how_.neighbour) + static_cast<double>(how_.switching);
-    if (how_.spread > 0) took *= std::max(0.5, std::normal_distribution<double>(1, how_.spread)(random_));
-    last_backend_ = backend;
-    now_ += std::round(took * slowness());
+  /// What it takes in addition behind another kernel.
+  std::int64_t cold_ticks_of(const c::graph& network, std::span<const std::uint32_t> nodes, std::string_view backend,
+                             std::string_view pattern) const {
+    const std::uint64_t name = name_of(c::detail::structure_key(network, nodes), backend, pattern);
+    const double part = between(c::detail::combine(how_.seed, name), 0, how_.cold);
+    return std::llround(part * static_cast<double>(ticks_of(network, nodes, backend, pattern)));
   }
+
+  /// A kernel runs.
+  void run(const simulated_kernel& kernel);
   double now_ms() const { return now_ / ticks_per_ms; }
 
   /// What the library's thread count is set around: an engine calls all of its kernels in there, a race one, and so this
@@ -177,7 +183,7 @@ class simulated_machine {
   std::vector<std::int64_t> scale_;
   double now_ = 0;  // in ticks
   std::mt19937_64 random_;
-  std::uint64_t last_backend_ = 0;
+  std::uint64_t last_backend_ = 0, last_kernel_ = 0;
   int depth_ = 0;
   std::vector<const simulated_kernel*> called_;
   simulated_machine* before_;
@@ -194,7 +200,7 @@ struct simulated_kernel {
   std::size_t arguments = 0;
   std::vector<step> steps;
   std::vector<std::size_t> written;
-  std::int64_t ticks = 0;
+  std::int64_t ticks = 0, cold_ticks = 0;
   std::uint64_t backend = 0;
   std::uint64_t name = 0, computes = 0;  // of the kernel, and of what it computes whoever does
 
@@ -216,6 +222,7 @@ struct simulated_kernel {
     const simulated_machine& machine = simulated_machine::current();
     if (machine.on_build) machine.on_build();
     ticks = machine.ticks_of(network, nodes, by, pattern);
+    cold_ticks = machine.cold_ticks_of(network, nodes, by, pattern);
     backend = c::detail::hash(by.data(), by.size());
     const std::vector<std::uint64_t> key = c::detail::structure_key(network, nodes);
     name = simulated_machine::name_of(key, by, pattern);
@@ -235,7 +242,7 @@ struct simulated_kernel {
       std::copy_n(value(written[k]), elements, static_cast<float*>(call.out[k]));
     simulated_machine& machine = simulated_machine::current();
     machine.note(*this);
-    machine.run(ticks, backend);
+    machine.run(*this);
   }
   void compute(std::uint64_t kind, const float* a, const float* b, float* out) const {
     const auto each = [&](auto f) {
@@ -255,6 +262,16 @@ struct simulated_kernel {
         }
   }
 };
+
+inline void simulated_machine::run(const simulated_kernel& kernel) {
+  double took = static_cast<double>(kernel.ticks);
+  if (how_.always_cold || kernel.name != last_kernel_) took += static_cast<double>(kernel.cold_ticks);
+  if (kernel.backend != last_backend_) took = took * (1 + how_.neighbour) + static_cast<double>(how_.switching);
+  if (how_.spread > 0) took *= std::max(0.5, std::normal_distribution<double>(1, how_.spread)(random_));
+  last_backend_ = kernel.backend;
+  last_kernel_ = kernel.name;
+  now_ += std::round(took * slowness());
+}
 
 inline c::kernel simulated(const c::graph& network, const c::node_group& group, const char* backend,
                            const char* pattern) {

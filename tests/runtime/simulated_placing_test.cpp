@@ -222,20 +222,22 @@ double undisturbed_ms(const c::graph& network, const c::placement& placed, const
   for (const c::plan_group& g : placed.groups) {
     std::vector<std::uint32_t> nodes = g.nodes;
     std::ranges::sort(nodes);
-    ticks += static_cast<double>(machine.ticks_of(network, nodes, g.backend, g.pattern));
+    ticks += static_cast<double>(machine.ticks_of(network, nodes, g.backend, g.pattern) +
+                                 machine.cold_ticks_of(network, nodes, g.backend, g.pattern));
   }
   return ticks / simulated_machine::ticks_per_ms;
 }
 
-/// Networks are placed again and again while kernels take 2 % more or less, and for minutes four times as long.
-void place_under_noise(std::uint64_t networks, std::uint64_t times) {
+/// Networks are placed again and again while kernels take 2 % more or less, and for minutes four times as long; within a network
+/// they take up to `cold` longer.
+void place_under_noise(std::uint64_t networks, std::uint64_t times, double cold) {
   double worst = 1, widest = 1, off = 0;
   std::size_t equal = 0;
   for (std::uint64_t seed = 0; seed < networks; ++seed) {
     const c::graph network = simulated_network(seed, 16);
     double best = 0;
     {
-      simulated_machine machine({.seed = seed, .stepped = false});
+      simulated_machine machine({.seed = seed, .stepped = false, .cold = cold, .always_cold = true});
       c::place_options how = machine.options();
       how.complete = true;
       best = undisturbed_ms(network, c::place<simulated_set>(network, how).chosen, machine);
@@ -246,6 +248,7 @@ void place_under_noise(std::uint64_t networks, std::uint64_t times) {
                                  .stepped = false,
                                  .noise_seed = noise,
                                  .spread = 0.02,
+                                 .cold = cold,
                                  .period_ms = noise % 2 == 0 ? 5000.0 : 1300.0,
                                  .slow_ms = noise % 2 == 0 ? 1500.0 : 300.0});
       c::place_options how = machine.options();
@@ -270,8 +273,44 @@ void place_under_noise(std::uint64_t networks, std::uint64_t times) {
       100 * static_cast<double>(equal) / all, 100 * off / all);
 }
 
-TEST_F(simulated_placing, noise_and_slow_minutes_change_little) { place_under_noise(3, 6); }
-TEST_F(simulated_placing_long, noise_and_slow_minutes_change_little) { place_under_noise(20, 20); }
+TEST_F(simulated_placing, noise_and_slow_minutes_change_little) {
+  place_under_noise(3, 6, 0);
+  place_under_noise(3, 6, 0.15);
+}
+TEST_F(simulated_placing_long, noise_and_slow_minutes_change_little) {
+  place_under_noise(20, 20, 0);
+  place_under_noise(20, 20, 0.15);
+}
+
+/// What kernels take within the network is not what they take alone: those that may be faster there are found.
+TEST_F(simulated_placing, kernels_that_are_faster_within_the_network_are_found) {
+  double worst = 1, alone = 1;
+  for (std::uint64_t seed = 0; seed < collage_test::cases(20U); ++seed) {
+    const c::graph network = simulated_network(seed, 24);
+    const auto place = [&](const simulation& how, double compare_s) {
+      simulated_machine machine(how);
+      c::place_options options = machine.options();
+      options.compare_s = compare_s;
+      options.complete = how.always_cold;
+      return undisturbed_ms(network, c::place<simulated_set>(network, options).chosen, machine);
+    };
+    const simulation cold{.seed = seed, .stepped = false, .cold = 0.15};
+    simulation always = cold, never = cold;
+    always.always_cold = true;
+    never.cold = 0;
+    const double best = place(always, 0.1);
+    worst = std::max(worst, place(cold, 3) / best);
+    // What is the best by what kernels take alone.
+    simulated_machine machine(cold);
+    simulated_machine warm(never);
+    const c::plan by_alone = c::place<simulated_set>(network, warm.options());
+    alone = std::max(alone, undisturbed_ms(network, by_alone.chosen, machine) / best);
+  }
+  EXPECT_LE(worst, 1.01);
+  EXPECT_GT(alone, worst);
+  std::printf("dearer than the cheapest by %.2f %% at most, by what kernels take alone by %.2f %%\n", 100 * (worst - 1),
+              100 * (alone - 1));
+}
 
 /// Part of what is known is forgotten: it alone is measured again, beside at most one of its group that is known.
 TEST_F(simulated_placing, what_a_store_lacks_is_measured_and_the_plan_is_the_same) {
@@ -283,6 +322,7 @@ TEST_F(simulated_placing, what_a_store_lacks_is_measured_and_the_plan_is_the_sam
     machine.on_race = [&](const collage_test::simulated_kernel& kernel) { raced.insert(kernel.name); };
     c::place_options how = machine.options();
     how.store = path(std::to_string(seed) + ".db");
+    how.recheck = true;  // kernels are measured for the comparison, too
     const std::string first = text_of(c::place<simulated_set>(network, how), network);
     const std::size_t all = raced.size();
     for (const std::uint64_t part : {1U, 2U, 10U}) {

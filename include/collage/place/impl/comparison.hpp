@@ -8,6 +8,7 @@
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/impl/cost_measurer.hpp>
+#include <collage/place/impl/kernel_trials.hpp>
 #include <collage/place/impl/placement_search.hpp>
 #include <collage/place/impl/placement_writer.hpp>
 #include <collage/place/impl/placing_state.hpp>
@@ -43,6 +44,7 @@ class comparison {
         writer_(known),
         learner_(known),
         runs_(known.task, measurer),
+        kernels_(known, learner_, runs_, listener),
         trials_(known, regions, measurer, runs_) {}
 
   /// Compares a plan's placement and its single backends, and makes it the fastest of all that ran. Answers the last search.
@@ -53,6 +55,7 @@ class comparison {
     const place_options& options = known_.task.options;
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);
     run_for(options.compare_s, "the plan with every single backend, end to end");
+    kernels_.run(search_);
     constexpr int most_searches = 4;
     for (int turn = 0; turn < most_searches && !known_.task.until.is_over(); ++turn) {
       runs_.find_fastest();
@@ -187,6 +190,7 @@ class comparison {
   placement_writer writer_;
   run_learner learner_;
   whole_runs runs_;
+  kernel_trials kernels_;
   region_trials trials_;
   comparison_options how_;
   std::vector<std::size_t> singles_;  // their numbers among the runs

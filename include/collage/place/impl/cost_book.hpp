@@ -40,6 +40,18 @@ struct known_cost {
   double ms = 0;
 };
 
+/// What a search takes a kernel to cost that has been measured, but not often enough to be sure.
+enum class outlook : std::uint8_t {
+  as_known,
+  /// More than is known: for the placement to be handed out. The doubt goes against what would replace a kernel of the fastest
+  /// placement, and more of it against what never ran within the network. Otherwise the search would go after each measurement
+  /// that came out too low, of which there always are some among hundreds.
+  doubtful,
+  /// Less than is known where it never ran within the network: what such a search finds is worth a run, and where all of it has
+  /// run, no kernel is missed that takes less than that there.
+  hopeful,
+};
+
 class cost_book {
  public:
   cost_book(const graph& network, backend_table backends, const place_candidates& candidates)
@@ -66,13 +78,14 @@ class cost_book {
     if (known->second.within.samples != 0) return {cost_state::within, known->second.within.median_ms};
     return {cost_state::alone, known->second.alone_ms * factor};
   }
-  /// What the search is to count for it. The doubt goes against what would replace a kernel of the fastest placement, and
-  /// more of it against what never ran within the network. Otherwise the search would go after each measurement that came
-  /// out too low, of which there always are some among hundreds.
-  known_cost price_of(const place_candidate& c) const {
+  /// What the search is to count for it.
+  known_cost price_of(const place_candidate& c, outlook how) const {
     known_cost price = cost_of(c);
-    if (price.state == cost_state::alone && any_within_) price.ms *= 1.02;
-    if (price.state == cost_state::within && favoured_.count(key_of(candidates_, c)) == 0) price.ms *= 1.01;
+    const bool is_doubtful = how == outlook::doubtful;
+    if (how == outlook::as_known || !any_within_) return price;
+    if (price.state == cost_state::alone) price.ms *= is_doubtful ? 1.02 : 0.9;
+    if (price.state == cost_state::within && is_doubtful && favoured_.count(key_of(candidates_, c)) == 0)
+      price.ms *= 1.01;
     return price;
   }
   /// Says which placement is the fastest so far, by its candidates.

@@ -77,7 +77,7 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
       if (g.backend != alias_backend) g.why = "part of the placement that ran fastest end to end";
     return;
   }
-  search_result best = view.problem({.not_measured = false, .with_doubts = false});
+  search_result best = view.problem({.not_measured = false, .costs = outlook::as_known});
   best.found = view.solve(best.problem);
   std::vector<bool> is_best(known.candidates.size());
   for (const std::uint32_t chosen : best.found.chosen)

@@ -32,14 +32,13 @@ class placement_search {
 
   /// The cheapest placement.
   search_result best() {
-    search_result result = search_and_measure([this](const search_result& r) { return view_.solve(r.problem); }, true);
+    search_result result = search_exactly({});
     progress_.best_ms = result.found.cost_ms;
     return result;
   }
   /// The cheapest on the level of operators; where these do not cover the network, with regions.
-  search_result best_of_operators() {
-    return search_and_measure([this](const search_result& r) { return view_.solve(r.problem); },
-                              !view_.is_covered_by_operators());
+  search_result best_of_operators(outlook costs = outlook::doubtful) {
+    return search_exactly({.regions = !view_.is_covered_by_operators(), .costs = costs});
   }
   /// The same for one backend alone: nodes that it refuses go to the next backend of the set that takes them, and are named.
   placement single(std::uint32_t backend) {
@@ -47,7 +46,7 @@ class placement_search {
     const bool operators_alone = !known_.task.backends[backend].takes_regions && view_.is_covered_by_operators();
     const search_result alone = search_and_measure(
         [&](const search_result& r) { return search::exact_by_rank(r.problem, view_.ranks(r, backend)); },
-        !operators_alone);
+        {.regions = !operators_alone});
     placement result = placement_writer(known_).write(known_.task.backends[backend].name, alone);
     for (const plan_group& g : result.groups)
       if (g.backend != result.name && g.backend != alias_backend && g.backend != control_backend)
@@ -61,18 +60,24 @@ class placement_search {
   bool was_interrupted() const { return was_interrupted_; }
 
  private:
+  search_result search_exactly(const shown_candidates& shown) {
+    return search_and_measure([this](const search_result& r) { return view_.solve(r.problem); }, shown);
+  }
+
   /// Searches, measures what is in the placement found and was not measured yet, and again: until all of it has been
   /// measured. What was not measured counts with a bound from below, so that it could not be part of a better placement.
   template <class Search>
-  search_result search_and_measure(Search search_over, bool regions) {
+  search_result search_and_measure(Search search_over, shown_candidates shown) {
     for (;;) {
       const bool is_over = known_.task.until.is_over();
-      search_result result = view_.problem({.not_measured = !is_over, .regions = regions});
-      if (is_over && !search::uncovered(result.problem).empty()) result = view_.problem({.regions = regions});
+      shown.not_measured = !is_over;
+      search_result result = view_.problem(shown);
+      shown.not_measured = true;
+      if (is_over && !search::uncovered(result.problem).empty()) result = view_.problem(shown);
       if (!search::uncovered(result.problem).empty()) {
         require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
         // A region is all that is left for some node. Otherwise it is the search that tells what is missing.
-        if (!std::exchange(regions, true)) continue;
+        if (!std::exchange(shown.regions, true)) continue;
       }
       const double start = now_ms();
       result.found = search_over(result);

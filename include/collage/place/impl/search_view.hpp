@@ -41,7 +41,7 @@ struct search_result {
 struct shown_candidates {
   bool not_measured = true;  ///< with bounds from below
   bool regions = true;
-  bool with_doubts = true;  ///< costs as cost_book::price_of has them, or as they are known
+  outlook costs = outlook::doubtful;
 };
 
 class search_view {
@@ -85,7 +85,7 @@ class search_view {
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) {
       const place_candidate& c = known_.candidates[i];
       if (known_.candidates.is_region(i) && (!shown.regions || (i < hidden_.size() && hidden_[i]))) continue;
-      const known_cost cost = shown.with_doubts ? known_.costs.price_of(c) : known_.costs.cost_of(c);
+      const known_cost cost = known_.costs.price_of(c, shown.costs);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !shown.not_measured)) continue;
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
       add(known_.candidates.nodes_of(i), cost.ms, i, runtimes[c.backend]);

@@ -1,0 +1,88 @@
+// Runs kernels within the network that may be faster there than what they take alone says.
+#pragma once
+
+#include <algorithm>
+#include <collage/place.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/place/impl/cost_book.hpp>
+#include <collage/place/impl/placement_search.hpp>
+#include <collage/place/impl/placement_writer.hpp>
+#include <collage/place/impl/placing_state.hpp>
+#include <collage/place/impl/progress.hpp>
+#include <collage/place/impl/run_learner.hpp>
+#include <collage/place/impl/search_view.hpp>
+#include <collage/place/impl/whole_runs.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// What a kernel takes within the network is known to some per cent until it has run there, and which of two is chosen would
+/// rest on that. So the search is shown such kernels cheaper than they are expected to be (`outlook::hopeful`), and what it
+/// finds runs, again and again, until all that it finds has run: optimism in the face of uncertainty, as bandits have it
+/// (Lai and Robbins, Asymptotically efficient adaptive allocation rules, 1985).
+class kernel_trials {
+ public:
+  kernel_trials(const placing_state& known, run_learner& learner, whole_runs& runs, const progress& listener)
+      : known_(known), learner_(learner), runs_(runs), progress_(listener), writer_(known) {}
+
+  void run(placement_search& search) {
+    comparison_options how;
+    how.seconds = known_.task.options.compare_s / 6;
+    const std::size_t most = most_turns(how);
+    for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {
+      runs_.find_fastest();
+      learner_.learn(runs_.arena(), runs_.incumbent());
+      const search_result next = search.best_of_operators(outlook::hopeful);
+      if (has_run(next)) return;
+      const std::size_t before = runs_.arena().size();
+      const std::size_t number = runs_.arena().add(writer_.write("plan", next));
+      if (number < before) return;
+      tell(turn, most, how);
+      runs_.run(how);
+      runs_.find_fastest();
+      if (runs_.incumbent() != number) runs_.arena().release(number);
+    }
+  }
+
+ private:
+  /// How many placements may run: one, or all of them together for four times as long as the comparison with single backends. By
+  /// what the fastest takes, not by the clock, so that what else happens on the machine does not decide what is tried.
+  std::size_t most_turns(const comparison_options& how) const {
+    constexpr double most = 24;
+    constexpr double engines = 3;  // the new one and those that are about as fast
+    const double all_ms = known_.task.options.compare_s * 4e3;
+    const double round_ms = engines * runs_.arena().turn_ms(runs_.incumbent());
+    const double turn_ms = std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
+    return static_cast<std::size_t>(turn_ms > 0 ? std::clamp(all_ms / turn_ms, 1.0, most) : most);
+  }
+  bool has_run(const search_result& found) const {
+    return std::ranges::all_of(found.found.chosen, [&](std::uint32_t chosen) {
+      const std::uint32_t who = found.who[chosen];
+      return who >= control_mark || known_.costs.cost_of(known_.candidates[who]).state == cost_state::within;
+    });
+  }
+  void tell(std::size_t turn, std::size_t most, const comparison_options& how) const {
+    place_progress now;
+    now.stage = "comparing";
+    now.what = "kernels that may be faster within the network than alone";
+    now.done = turn;
+    now.remaining = most - turn;
+    now.remaining_s = static_cast<double>(now.remaining) * how.seconds;
+    progress_.tell(std::move(now));
+  }
+
+  const placing_state& known_;
+  run_learner& learner_;
+  whole_runs& runs_;
+  const progress& progress_;
+  placement_writer writer_;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0
