@@ -118,12 +118,13 @@ struct place_options {
   place_report* report = nullptr;
 };
 
-/// Measures the distinct candidates of the backends that can be part of the best placement, finds it exactly, runs it end
-/// to end against every single-backend placement and the previous plan, measures its kernels within these runs, tries others
-/// there that may be faster than they are alone, searches again with what that showed, tries which parts of it are faster as
-/// regions of backends that take these (place/region_search.hpp), and hands out the fastest. The network's constants must have
-/// contents (`graph::bind`, `fill_constants`). Errors: constants without contents; an unknown backend name; no backend available; nodes that no
-/// backend takes, all in one message with who refused and why; a network with unknown extents; a rule that names nothing.
+/// Measures the distinct candidates of the backends that can be part of the best placement, finds it exactly, runs it
+/// end to end against every single-backend placement and the previous plan, measures its kernels within these runs,
+/// tries others there that may be faster than they are alone, searches again with what that showed, tries which parts
+/// of it are faster as regions of backends that take these (place/region_search.hpp), and hands out the fastest. The
+/// network's constants must have contents (`graph::bind`, `fill_constants`). Errors: constants without contents; an
+/// unknown backend name; no backend available; nodes that no backend takes, all in one message with who refused and
+/// why; a network with unknown extents; a rule that names nothing.
 plan place(const graph& network, backend_table backends, const place_options& options = {});
 
 /// The same over a backend set: `auto plan = place<backend_set<eigen, onednn>>(network);`.

@@ -45,8 +45,8 @@ struct simulation {
   double spread = 0;           ///< of the noise, as a part of a kernel's time
   double neighbour = 0;        ///< a kernel behind one of another backend takes longer by this part
   std::int64_t switching = 0;  ///< and by so many ticks
-  /// A kernel behind another one finds less of its data in the caches and takes longer, by up to this part. Which part that is
-  /// is a hash of the kernel, and called again and again it does not show. `always_cold`: it does.
+  /// A kernel behind another one finds less of its data in the caches and takes longer, by up to this part. Which part
+  /// that is is a hash of the kernel, and called again and again it does not show. `always_cold`: it does.
   double cold = 0;
   bool always_cold = false;
   /// Of so many ms the last `slow_ms` take `slowness` times as long. Reading the clock takes a tick then, or as many: that

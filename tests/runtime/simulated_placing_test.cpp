@@ -228,8 +228,8 @@ double undisturbed_ms(const c::graph& network, const c::placement& placed, const
   return ticks / simulated_machine::ticks_per_ms;
 }
 
-/// Networks are placed again and again while kernels take 2 % more or less, and for minutes four times as long; within a network
-/// they take up to `cold` longer.
+/// Networks are placed again and again while kernels take 2 % more or less, and for minutes four times as long; within
+/// a network they take up to `cold` longer.
 void place_under_noise(std::uint64_t networks, std::uint64_t times, double cold) {
   double worst = 1, widest = 1, off = 0;
   std::size_t equal = 0;

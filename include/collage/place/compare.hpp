@@ -159,9 +159,9 @@ class end_to_end {
     return compare_paired(runners_[i]->samples, runners_[to]->samples);
   }
   /// The times of a placement's groups within whole runs, those without a kernel left out, in the order of the engine's
-  /// steps. Steps are timed in some rounds alone, and the machine may have been slow just then: they count by how the whole
-  /// run of that round compares with the median of all, and that by what placement `beside`, which mostly ran in more rounds,
-  /// took in the same ones.
+  /// steps. Steps are timed in some rounds alone, and the machine may have been slow just then: they count by how the
+  /// whole run of that round compares with the median of all, and that by what placement `beside`, which mostly ran in
+  /// more rounds, took in the same ones.
   std::vector<timing> steps_of(std::size_t i, std::size_t beside) const { return times_of(i, beside, false); }
   /// Those of its conversions, in the order of `conversions_in`.
   std::vector<timing> conversion_steps_of(std::size_t i, std::size_t beside) const { return times_of(i, beside, true); }
@@ -172,8 +172,8 @@ class end_to_end {
   static constexpr int tries = 3;
   static constexpr std::size_t most_traced = 30;  // calls whose steps are timed
   static constexpr int most_settling = 1000;      // calls, where the clock stands still
-  /// For how long a placement is slower behind another one: behind oneDNN it is not, behind Eigen or OpenBLAS by a fifth at first,
-  /// and threads of a library's own pool look for work for about as long (docs/measuring.md).
+  /// For how long a placement is slower behind another one: behind oneDNN it is not, behind Eigen or OpenBLAS by a
+  /// fifth at first, and threads of a library's own pool look for work for about as long (docs/measuring.md).
   static constexpr double settling_ms = 15;
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 

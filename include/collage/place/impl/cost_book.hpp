@@ -43,12 +43,12 @@ struct known_cost {
 /// What a search takes a kernel to cost that has been measured, but not often enough to be sure.
 enum class outlook : std::uint8_t {
   as_known,
-  /// More than is known: for the placement to be handed out. The doubt goes against what would replace a kernel of the fastest
-  /// placement, and more of it against what never ran within the network. Otherwise the search would go after each measurement
-  /// that came out too low, of which there always are some among hundreds.
+  /// More than is known: for the placement to be handed out. The doubt goes against what would replace a kernel of the
+  /// fastest placement, and more of it against what never ran within the network. Otherwise the search would go after
+  /// each measurement that came out too low, of which there always are some among hundreds.
   doubtful,
-  /// Less than is known where it never ran within the network: what such a search finds is worth a run, and where all of it has
-  /// run, no kernel is missed that takes less than that there.
+  /// Less than is known where it never ran within the network: what such a search finds is worth a run, and where all of
+  /// it has run, no kernel is missed that takes less than that there.
   hopeful,
 };
 

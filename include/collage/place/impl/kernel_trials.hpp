@@ -21,10 +21,10 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// What a kernel takes within the network is known to some per cent until it has run there, and which of two is chosen would
-/// rest on that. So the search is shown such kernels cheaper than they are expected to be (`outlook::hopeful`), and what it
-/// finds runs, again and again, until all that it finds has run: optimism in the face of uncertainty, as bandits have it
-/// (Lai and Robbins, Asymptotically efficient adaptive allocation rules, 1985).
+/// What a kernel takes within the network is known to some per cent until it has run there, and which of two is chosen
+/// would rest on that. So the search is shown such kernels cheaper than they are expected to be (`outlook::hopeful`),
+/// and what it finds runs, again and again, until all that it finds has run: optimism in the face of uncertainty, as
+/// bandits have it (Lai and Robbins, Asymptotically efficient adaptive allocation rules, 1985).
 class kernel_trials {
  public:
   kernel_trials(const placing_state& known, run_learner& learner, whole_runs& runs, const progress& listener)
@@ -50,8 +50,9 @@ class kernel_trials {
   }
 
  private:
-  /// How many placements may run: one, or all of them together for four times as long as the comparison with single backends. By
-  /// what the fastest takes, not by the clock, so that what else happens on the machine does not decide what is tried.
+  /// How many placements may run: one, or all of them together for four times as long as the comparison with single
+  /// backends. By what the fastest takes, not by the clock, so that what else happens on the machine does not decide
+  /// what is tried.
   std::size_t most_turns(const comparison_options& how) const {
     constexpr double most = 24;
     constexpr double engines = 3;  // the new one and those that are about as fast
