@@ -41,6 +41,9 @@ inline bool same_steps(const placement& a, const placement& b) {
 /// How long placements are compared.
 struct comparison_options {
   double seconds = 3;  ///< of running; waiting for a calm machine comes on top
+  /// For so long calls behind another placement are not counted: behind one of Eigen or OpenBLAS they take up to a fifth
+  /// longer at first, and threads of a library's own pool look for work for about as long (docs/measuring.md).
+  double settling_ms = 15;
   std::size_t least_rounds = 5, most_rounds = 200;
   /// A placement that all of two rounds have shown to be this many times slower than another runs no more, nor one that
   /// all of five rounds, or later the confidence interval, have shown to be slower by the second factor.
@@ -142,9 +145,9 @@ class end_to_end {
   bool stays(std::size_t i) const { return runners_[i]->stays; }
 
   /// What a placement takes of a round, about.
-  double turn_ms(std::size_t i) const {
+  double turn_ms(std::size_t i, const comparison_options& how) const {
     const double call_ms = time_of(i).median_ms;
-    return std::max(settling_ms, call_ms) + 2 * counted_calls(call_ms) * call_ms;
+    return std::max(how.settling_ms, call_ms) + 2 * counted_calls(call_ms) * call_ms;
   }
 
   /// Whether the machine was calm in all rounds that count.
@@ -172,9 +175,6 @@ class end_to_end {
   static constexpr int tries = 3;
   static constexpr std::size_t most_traced = 30;  // calls whose steps are timed
   static constexpr int most_settling = 1000;      // calls, where the clock stands still
-  /// For how long a placement is slower behind another one: behind oneDNN it is not, behind Eigen or OpenBLAS by a
-  /// fifth at first, and threads of a library's own pool look for work for about as long (docs/measuring.md).
-  static constexpr double settling_ms = 15;
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
   struct runner {
@@ -206,14 +206,17 @@ class end_to_end {
     }
   };
 
-  /// A placement's median, as if `beside` had taken its own median in the rounds in which both ran.
+  /// A placement's median, as if `beside` had taken its own median in the rounds in which both ran. Of few rounds that
+  /// would say more about chance than about the machine.
   double usual_ms(std::size_t i, std::size_t beside) const {
     std::vector<double> there;
     for (std::size_t k = 0; k < rounds_; ++k)
       if (samples(i)[k] == samples(i)[k] && samples(beside)[k] == samples(beside)[k])
         there.push_back(samples(beside)[k]);
+    constexpr std::size_t enough = 5;
+    const bool tells = there.size() >= enough;
     const double own_ms = time_of(i).median_ms, met_ms = summarise(std::move(there)).median_ms;
-    return met_ms > 0 ? own_ms * (time_of(beside).median_ms / met_ms) : own_ms;
+    return tells && met_ms > 0 ? own_ms * (time_of(beside).median_ms / met_ms) : own_ms;
   }
   std::vector<timing> times_of(std::size_t i, std::size_t beside, bool conversions) const {
     const runner& r = *runners_[i];
@@ -257,7 +260,7 @@ class end_to_end {
   }
 
   /// Calls that are not counted, until what the placement before left behind is gone. Answers what one takes, about.
-  double settle(dynamic_context& context) const {
+  double settle(dynamic_context& context, double settling_ms) const {
     const double start_ms = time_.now_ms();
     int calls = 0;
     do context.run(memory_.inputs, memory_.outputs);
@@ -285,7 +288,7 @@ class end_to_end {
         r.samples.push_back(absent);
         continue;
       }
-      const double call_ms = settle(*r.context);
+      const double call_ms = settle(*r.context, how.settling_ms);
       std::vector<double> times;
       for (int call = 0; call < counted_calls(call_ms); ++call) {
         const timed_call whole = time_call(time_, tries, [&] { r.context->run(memory_.inputs, memory_.outputs); });

@@ -77,14 +77,15 @@ class comparison {
 
  private:
   void run_for(double seconds, const std::string& what) {
-    how_.seconds = std::min(seconds, std::max(0.0, known_.task.until.left_s()));
+    comparison_options how = runs_.options();
+    how.seconds = std::min(seconds, std::max(0.0, known_.task.until.left_s()));
     place_progress now;
     now.stage = "comparing";
     now.what = what;
     now.remaining = 1;
-    now.remaining_s = how_.seconds;
+    now.remaining_s = how.seconds;
     progress_.tell(std::move(now));
-    runs_.run(how_);
+    runs_.run(how);
   }
 
   /// Adds the previous plan to the runs; nothing where it cannot be built any more.
@@ -192,7 +193,6 @@ class comparison {
   whole_runs runs_;
   kernel_trials kernels_;
   region_trials trials_;
-  comparison_options how_;
   std::vector<std::size_t> singles_;  // their numbers among the runs
   std::optional<std::size_t> previous_;
   region_report report_;

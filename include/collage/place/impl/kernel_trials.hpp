@@ -31,8 +31,8 @@ class kernel_trials {
       : known_(known), learner_(learner), runs_(runs), progress_(listener), writer_(known) {}
 
   void run(placement_search& search) {
-    comparison_options how;
-    how.seconds = known_.task.options.compare_s / 6;
+    comparison_options how = runs_.options();
+    how.seconds /= 6;
     const std::size_t most = most_turns(how);
     for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {
       runs_.find_fastest();
@@ -57,7 +57,7 @@ class kernel_trials {
     constexpr double most = 24;
     constexpr double engines = 3;  // the new one and those that are about as fast
     const double all_ms = known_.task.options.compare_s * 4e3;
-    const double round_ms = engines * runs_.arena().turn_ms(runs_.incumbent());
+    const double round_ms = engines * runs_.arena().turn_ms(runs_.incumbent(), how);
     const double turn_ms = std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
     return static_cast<std::size_t>(turn_ms > 0 ? std::clamp(all_ms / turn_ms, 1.0, most) : most);
   }

@@ -45,7 +45,7 @@ class region_trials {
       if (!regions_.takes_regions(b)) continue;
       if (!operators_) {
         operators_ = runs_.arena().add(writer_.write(operators_run, search.best_of_operators()), true);
-        comparison_options how;
+        comparison_options how = runs_.options();
         how.seconds = std::min(options.compare_s / 2, std::max(0.0, known_.task.until.left_s()));
         runs_.run(how);
         runs_.find_fastest();
@@ -84,7 +84,7 @@ class region_trials {
           if (const auto added = add(base, fresh[i], backend)) joined.emplace_back(i, *added);
         }
         if (joined.empty()) continue;
-        comparison_options how;
+        comparison_options how = runs_.options();
         how.seconds = known_.task.options.compare_s / 3;
         how.least_rounds = 3;
         runs_.run(how);

@@ -30,6 +30,14 @@ class whole_runs {
   std::size_t incumbent() const { return incumbent_; }
   void set_incumbent(std::size_t number) { incumbent_ = number; }
 
+  /// How placements are compared, for the time that the task gives: who gives little for it does not want to wait either.
+  comparison_options options() const {
+    comparison_options how;
+    how.seconds = task_.options.compare_s;
+    how.settling_ms = std::min(how.settling_ms, how.seconds * 1e3 / 200);
+    return how;
+  }
+
   /// Rounds of whole runs. Where the machine turns out to be faster than it began, all that was timed is timed again.
   void run(const comparison_options& how) {
     const auto is_over = [this] { return task_.until.is_over(); };
@@ -62,8 +70,8 @@ class whole_runs {
 
   /// The same after as many rounds as it takes to be sure: of what joined late there are few yet.
   void surely_find_fastest() {
-    comparison_options how;
-    how.seconds = task_.options.compare_s / 2;
+    comparison_options how = options();
+    how.seconds /= 2;
     constexpr std::size_t enough = 15;
     find_fastest();
     for (int more = 0; more < 2 && !task_.until.is_over(); ++more) {
