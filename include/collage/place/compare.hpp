@@ -67,18 +67,19 @@ class end_to_end {
     memory_.randomise(seed);
   }
 
-  /// Answers the placement's number; those with identical steps share one. Of those that stay, the fastest goes on running
-  /// when it is only somewhat slower than others, so that these can be compared with it. One that is a `twin` runs beside another
-  /// with identical steps, which shows how far such times are apart.
+  /// Answers the placement's number; those with identical steps share one, which runs again if it had been released. Of
+  /// those that stay, the fastest goes on running when it is only somewhat slower than others, so that these can be
+  /// compared with it. One that is a `twin` runs beside another with identical steps, which shows how far such times are
+  /// apart.
   std::size_t add(const placement& p, bool stays = false, bool twin = false) {
     for (std::size_t i = 0; i < runners_.size() && !twin; ++i)
       if (same_steps(*runners_[i]->which, p)) {
         runners_[i]->stays = runners_[i]->stays || stays;
+        if (!can_run(i)) build(*runners_[i]);
         return i;
       }
     auto r = std::make_unique<runner>(p);
-    r->engine.emplace(*network_, p, backends_, threads_, packed_);
-    r->context.emplace(r->engine->context());
+    build(*r);
     r->samples.assign(rounds_, absent);
     r->steps.resize(r->engine->steps().size());
     for (const step_info& s : r->engine->steps()) {
@@ -230,6 +231,11 @@ class end_to_end {
       list.push_back(summarise(std::move(times)));
     }
     return list;
+  }
+  void build(runner& r) const {
+    r.engine.emplace(*network_, *r.which, backends_, threads_, packed_);
+    r.context.emplace(r.engine->context());
+    r.warm = false;
   }
   static std::vector<double> present(const std::vector<double>& samples) {
     std::vector<double> there;

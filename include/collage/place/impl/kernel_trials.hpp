@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <collage/error.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/impl/cost_book.hpp>
@@ -12,8 +13,11 @@
 #include <collage/place/impl/run_learner.hpp>
 #include <collage/place/impl/search_view.hpp>
 #include <collage/place/impl/whole_runs.hpp>
+#include <collage/run/plan.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <new>
+#include <optional>
 #include <utility>
 
 namespace collage::inline v0 {
@@ -33,23 +37,34 @@ class kernel_trials {
   void run(placement_search& search) {
     comparison_options how = runs_.options();
     how.seconds /= 6;
+    runs_.find_fastest();
     const std::size_t most = most_turns(how);
     for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {
-      runs_.find_fastest();
       learner_.learn(runs_.arena(), runs_.incumbent());
       const search_result next = search.best_of_operators(outlook::hopeful);
-      if (has_run(next)) return;
-      const std::size_t before = runs_.arena().size();
-      const std::size_t number = runs_.arena().add(writer_.write("plan", next));
-      if (number < before) return;
+      if (has_run(next) || known_.task.until.is_over()) return;  // searching may have taken what was left
       tell(turn, most, how);
+      const std::optional<std::size_t> number = add(writer_.write("plan", next));
+      if (!number) return;
+      end_to_end& arena = runs_.arena();
       runs_.run(how);
+      // One that was ended before its time won by chance, if it did.
+      const bool ran = arena.time_of(*number).samples >= how.least_rounds;
+      if (!ran && !arena.stays(*number) && runs_.incumbent() != *number) arena.release(*number);
       runs_.find_fastest();
-      if (runs_.incumbent() != number) runs_.arena().release(number);
+      if (runs_.incumbent() != *number && !arena.stays(*number) && arena.can_run(*number)) arena.release(*number);
     }
   }
 
  private:
+  /// Its number among the runs; nothing where it cannot be built, as for want of memory.
+  std::optional<std::size_t> add(const placement& p) {
+    try {
+      return runs_.arena().add(p);
+    } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
+      return {};
+    }
+  }
   /// How many placements may run: one, or all of them together for four times as long as the comparison with single
   /// backends. By what the fastest takes, not by the clock, so that what else happens on the machine does not decide
   /// what is tried.
