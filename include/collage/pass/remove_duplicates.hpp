@@ -40,26 +40,34 @@ inline std::uint64_t hash_type(const tensor_type& type) {
   return h;
 }
 
+/// A hash over little of them: what differs mostly differs there, and weights take long to read.
+inline std::uint64_t hash_of_some(std::span<const std::byte> bytes) {
+  constexpr std::size_t some = 256;
+  const std::size_t middle = bytes.size() / 2;
+  return combine(hash_contents(bytes.first(std::min(some, bytes.size()))),
+                 hash_contents(bytes.subspan(middle, std::min(some, bytes.size() - middle))));
+}
+
 /// For each constant that is loaded the first one with its type and contents; for all other values themselves.
 inline std::vector<std::uint32_t> first_of_equal_constants(const graph& network) {
   std::vector<std::uint32_t> first(network.values().size());
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> of_type, of_contents;
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> alike, of_contents;
   for (std::uint32_t v = 0; v < first.size(); ++v) {
     first[v] = v;
     if (network.at(v).role == value_role::constant && network.constant(v).bytes != nullptr)
-      of_type[hash_type(network.type_of(v))].push_back(v);
+      alike[combine(hash_type(network.type_of(v)), hash_of_some(network.bytes_of(v)))].push_back(v);
   }
   const auto equal = [&](std::uint32_t a, std::uint32_t b) {
     if (network.type_of(a) != network.type_of(b)) return false;
     const std::byte *x = network.bytes_of(a).data(), *y = network.bytes_of(b).data();
     return x == y || std::memcmp(x, y, network.bytes_of(a).size()) == 0;
   };
-  for (const auto& [type, constants] : of_type) {
-    if (constants.size() == 1) continue;  // nothing to read its contents for
+  for (const auto& [hash, constants] : alike) {
+    if (constants.size() == 1) continue;  // nothing to read all its contents for
     for (const std::uint32_t v : constants) {
-      std::vector<std::uint32_t>& alike = of_contents[combine(type, hash_contents(network.bytes_of(v)))];
-      const auto found = std::find_if(alike.begin(), alike.end(), [&](std::uint32_t other) { return equal(other, v); });
-      if (found == alike.end()) alike.push_back(v);
+      std::vector<std::uint32_t>& known = of_contents[combine(hash, hash_contents(network.bytes_of(v)))];
+      const auto found = std::find_if(known.begin(), known.end(), [&](std::uint32_t other) { return equal(other, v); });
+      if (found == known.end()) known.push_back(v);
       else first[v] = *found;
     }
   }
