@@ -159,6 +159,7 @@ class stepped_runs {
   void add(const c::placement& placed) {
     auto one =
         std::make_unique<runner>(c::dynamic_engine(network_, placed, c::table_of<all_backends>, threads_, packed_));
+    one->number = runners_.size();
     for (const c::step_info& step : one->engine.steps())
       one->nodes.push_back(step.nodes.empty() ? nodes_at(step.output) : step.nodes);
     runners_.push_back(std::move(one));
@@ -166,11 +167,15 @@ class stepped_runs {
   void run(std::size_t rounds) {
     for (const auto& one : runners_)
       for (int call = 0; call < 2; ++call) one->context.run(memory_.inputs, memory_.outputs);
+    std::mt19937_64 random(1);
     for (std::size_t round = 0; round < rounds; ++round) {
       (void)monitor_.wait();
-      for (std::size_t turn = 0; turn < runners_.size(); ++turn) {
-        runner& one = *runners_[(turn + round) % runners_.size()];
-        one.context.run(memory_.inputs, memory_.outputs);
+      std::ranges::shuffle(runners_, random);  // so that none always runs behind the same one
+      for (const auto& next : runners_) {
+        runner& one = *next;
+        const double start_ms = c::detail::now_ms();
+        do one.context.run(memory_.inputs, memory_.outputs);
+        while (c::detail::now_ms() - start_ms < c::comparison_options{}.settling_ms);
         one.times.emplace_back();
         (void)c::time_call(clock_, 3, [&] {
           one.times.back().clear();
@@ -181,7 +186,7 @@ class stepped_runs {
   }
   /// What a placement's steps over these nodes take together, by round.
   std::vector<double> times_of(std::size_t which, const std::vector<std::uint32_t>& nodes) const {
-    const runner& one = *runners_[which];
+    const runner& one = **std::ranges::find(runners_, which, [](const auto& r) { return r->number; });
     std::vector<double> sums(one.times.size());
     for (std::size_t s = 0; s < one.nodes.size(); ++s) {
       if (!std::ranges::binary_search(nodes, one.nodes[s][0])) continue;
@@ -206,6 +211,7 @@ class stepped_runs {
     }
     c::dynamic_engine engine;
     c::dynamic_context context;
+    std::size_t number = 0;
     std::vector<std::vector<std::uint32_t>> nodes;  // by step
     std::vector<std::vector<double>> times;         // by round and step
     double started_ms = 0;
@@ -258,6 +264,7 @@ struct single_figure {
 struct network_figures {
   std::string name;
   std::size_t plans = 0, distinct = 0;
+  std::vector<double> medians_ms;  // of the plans
   double least_ms = 0, most_ms = 0, spread = 0, paired_spread = 0, twin_spread = 0;
   std::size_t regions = 0, tied_regions = 0;
   double equal = 1, same = 1, least_same = 1;  // portions of groups, over the plans but the first
@@ -294,10 +301,11 @@ struct network_figures {
 /// rounds that are 4 % apart.
 std::size_t rounds_for(const std::vector<c::plan>& plans, const settings& given) {
   if (given.rounds != 0) return given.rounds;
-  constexpr double calls = 3, two_minutes_ms = 120e3;
+  constexpr double calls = 2, two_minutes_ms = 120e3;
   double ms = 0;
   for (const c::plan& p : plans)
-    if (!p.runs.empty()) ms += calls * p.runs[0].median_ms;
+    if (!p.runs.empty())
+      ms += calls * p.runs[0].median_ms + std::max(c::comparison_options{}.settling_ms, p.runs[0].median_ms);
   return static_cast<std::size_t>(std::clamp(ms > 0 ? two_minutes_ms / ms : 30.0, 30.0, 300.0));
 }
 
@@ -364,7 +372,8 @@ void compare_times(const c::graph& network, const std::vector<c::plan>& plans, c
   arena.run(how);
   out.is_calm = arena.is_calm();
   out.plans = plans.size();
-  std::vector<double> medians, ratios;
+  std::vector<double>& medians = out.medians_ms;
+  std::vector<double> ratios;
   for (const std::size_t n : number) {
     medians.push_back(arena.time_of(n).median_ms);
     ratios.push_back(arena.ratio(n, number[0]).median);
@@ -454,6 +463,7 @@ c::json to_json(const network_figures& n, bool only_predictions) {
   c::json out{{"network", n.name}, {"plans", n.plans}, {"prediction", std::move(predicted)}};
   if (only_predictions) return out;
   out["distinct"] = n.distinct;
+  for (const double ms : n.medians_ms) out["medians_ms"].push_back(c::rounded(ms));
   out["least_ms"] = c::rounded(n.least_ms);
   out["most_ms"] = c::rounded(n.most_ms);
   out["spread"] = c::rounded(n.spread);

@@ -49,6 +49,8 @@ struct simulation {
   /// that is is a hash of the kernel, and called again and again it does not show. `always_cold`: it does.
   double cold = 0;
   bool always_cold = false;
+  /// For so long after a kernel of beta those of others take a fifth longer.
+  double aftermath_ms = 0;
   /// Of so many ms the last `slow_ms` take `slowness` times as long. Reading the clock takes a tick then, or as many: that
   /// is what the drift monitor sees.
   double period_ms = 0, slow_ms = 0, slowness = 4;
@@ -184,6 +186,7 @@ class simulated_machine {
   double now_ = 0;  // in ticks
   std::mt19937_64 random_;
   std::uint64_t last_backend_ = 0, last_kernel_ = 0;
+  double disturbed_until_ms_ = 0;
   int depth_ = 0;
   std::vector<const simulated_kernel*> called_;
   simulated_machine* before_;
@@ -268,9 +271,12 @@ inline void simulated_machine::run(const simulated_kernel& kernel) {
   if (how_.always_cold || kernel.name != last_kernel_) took += static_cast<double>(kernel.cold_ticks);
   if (kernel.backend != last_backend_) took = took * (1 + how_.neighbour) + static_cast<double>(how_.switching);
   if (how_.spread > 0) took *= std::max(0.5, std::normal_distribution<double>(1, how_.spread)(random_));
+  const bool disturbs = how_.aftermath_ms > 0 && kernel.backend == c::detail::hash("beta", 4);
+  if (!disturbs && now_ms() < disturbed_until_ms_) took *= 1.2;
   last_backend_ = kernel.backend;
   last_kernel_ = kernel.name;
   now_ += std::round(took * slowness());
+  if (disturbs) disturbed_until_ms_ = now_ms() + how_.aftermath_ms;
 }
 
 inline c::kernel simulated(const c::graph& network, const c::node_group& group, const char* backend,

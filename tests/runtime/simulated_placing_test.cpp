@@ -216,6 +216,38 @@ TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
   EXPECT_GT(compared, collage_test::cases(20U) * 20);
 }
 
+/// What a placement leaves behind is gone before calls of another one count.
+TEST(simulated_comparison, what_ran_before_does_not_count) {
+  constexpr double aftermath_ms = 30;
+  simulated_machine machine({.aftermath_ms = aftermath_ms});
+  const c::graph network = simulated_network(1, 16);
+  const c::plan calm = c::place<c::backend_set<collage_test::alpha>>(network, machine.options());
+  const c::plan disturbing =
+      c::place<c::backend_set<collage_test::beta, collage_test::gamma>>(network, machine.options());
+  ASSERT_TRUE(std::ranges::any_of(disturbing.chosen.groups, [](const auto& g) { return g.backend == "beta"; }));
+  const auto compared = [&](double settling_ms) {
+    c::end_to_end arena(network, c::table_of<simulated_set>, 1, 1, std::make_shared<c::packed_weights>(), nullptr,
+                        machine.clock());
+    (void)arena.add(calm.chosen);
+    (void)arena.add(calm.chosen, false, true);
+    (void)arena.add(disturbing.chosen);
+    c::comparison_options how;
+    how.settling_ms = settling_ms;
+    how.least_rounds = how.most_rounds = 12;
+    how.beaten = how.behind = 1e9;
+    arena.run(how);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(arena.time_of(i).samples, 12U);
+    return std::pair{arena.samples(0), arena.samples(1)};
+  };
+  const double alone_ms = calm.runs[0].median_ms;
+  const auto [first, twin] = compared(aftermath_ms);
+  for (const double ms : first) EXPECT_DOUBLE_EQ(ms, alone_ms);
+  EXPECT_EQ(first, twin);
+  const auto [unsettled, other] = compared(0);
+  EXPECT_GT(*std::ranges::max_element(unsettled), 1.05 * alone_ms);
+  EXPECT_NE(unsettled, other);  // the order differs from round to round
+}
+
 /// What a placement takes on a machine that nothing disturbs.
 double undisturbed_ms(const c::graph& network, const c::placement& placed, const simulated_machine& machine) {
   double ticks = 0;

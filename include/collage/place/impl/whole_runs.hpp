@@ -34,7 +34,7 @@ class whole_runs {
   comparison_options options() const {
     comparison_options how;
     how.seconds = task_.options.compare_s;
-    how.settling_ms = std::min(how.settling_ms, how.seconds * 1e3 / 200);
+    how.settling_ms = std::min(how.settling_ms, how.seconds * 1e3 / 20);
     return how;
   }
 
