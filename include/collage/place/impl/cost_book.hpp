@@ -47,8 +47,8 @@ enum class outlook : std::uint8_t {
   /// fastest placement, and more of it against what never ran within the network. Otherwise the search would go after
   /// each measurement that came out too low, of which there always are some among hundreds.
   doubtful,
-  /// Less than is known where it never ran within the network: what such a search finds is worth a run, and where all of
-  /// it has run, no kernel is missed that takes less than that there.
+  /// Less than is known where it never ran within the network, and a little less where it did in few placements: what
+  /// such a search finds is worth a run, until there is nothing more to be learnt of it.
   hopeful,
 };
 
@@ -83,10 +83,17 @@ class cost_book {
     known_cost price = cost_of(c);
     const bool is_doubtful = how == outlook::doubtful;
     if (how == outlook::as_known || !any_within_) return price;
-    if (price.state == cost_state::alone) price.ms *= is_doubtful ? 1.02 : 0.9;
-    if (price.state == cost_state::within && is_doubtful && favoured_.count(key_of(candidates_, c)) == 0)
-      price.ms *= 1.01;
+    if (price.state == cost_state::alone) price.ms *= is_doubtful ? 1.02 : hope_;
+    if (price.state != cost_state::within || is_favoured(c)) return price;
+    if (is_doubtful) price.ms *= 1.01;
+    else if (!is_well_known(c)) price.ms *= 0.98;
     return price;
+  }
+  /// Whether another run within the network would tell little: it is part of the fastest placement, or ran in several.
+  bool is_well_known(const place_candidate& c) const {
+    constexpr std::size_t enough = 3;
+    const auto seen = seen_.find(key_of(candidates_, c));
+    return is_favoured(c) || (seen != seen_.end() && seen->second.size() >= enough);
   }
   /// Says which placement is the fastest so far, by its candidates.
   void favour(std::span<const std::optional<std::uint32_t>> who) {
@@ -133,6 +140,7 @@ class cost_book {
     seen_.clear();
     for (auto& [key, cost] : table_) cost.within = {};
     std::fill(factor_.begin(), factor_.end(), 1.0);
+    hope_ = most_hope;
     any_within_ = false;
   }
   /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
@@ -158,6 +166,7 @@ class cost_book {
     }
     for (std::size_t b = 0; b < factor_.size(); ++b)
       if (alone[b] > 0) factor_[b] = within[b] / alone[b];
+    hope_ = hope();
   }
 
   /// For kernels that are chosen without measuring: nothing is known but that they can be built, or why not.
@@ -165,6 +174,29 @@ class cost_book {
   const cost_table& table() const { return table_; }
 
  private:
+  static constexpr double least_hope = 0.7, most_hope = 0.9;
+
+  /// How much less than expected a kernel may well take that never ran within the network: of the time of those that did,
+  /// a tenth went to kernels that took so much less, or less still. Where the machine was restless while kernels were
+  /// measured alone, that is more than elsewhere.
+  double hope() const {
+    std::vector<std::pair<double, double>> parts;  // of what was expected; what it took
+    double sum = 0;
+    for (const auto& [key, times] : seen_) {
+      const measured_cost& cost = table_.at(key);
+      const double expected = cost.alone_ms * factor_[std::get<1>(key)];
+      if (expected > 0) parts.emplace_back(cost.within.median_ms / expected, cost.within.median_ms);
+      if (expected > 0) sum += cost.within.median_ms;
+    }
+    std::ranges::sort(parts);
+    constexpr double few = 0.1, margin = 0.95;
+    double so_far = 0;
+    for (const auto& [part, took] : parts)
+      if ((so_far += took) >= few * sum) return std::clamp(margin * part, least_hope, most_hope);
+    return most_hope;
+  }
+  bool is_favoured(const place_candidate& c) const { return favoured_.count(key_of(candidates_, c)) != 0; }
+
   /// Several timings as one: of each of their figures, what `f` makes of the list.
   template <class F>
   static timing combined(std::span<const timing> times, F f) {
@@ -213,6 +245,7 @@ class cost_book {
   std::map<cost_key, std::vector<timing>> seen_;
   std::set<cost_key> favoured_;
   std::vector<double> factor_;  // by backend: how much longer kernels take within the network than alone
+  double hope_ = most_hope;     // what kernels that never ran there may take of what they are expected to
   bool any_within_ = false;
 };
 

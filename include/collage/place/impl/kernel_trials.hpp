@@ -19,6 +19,7 @@
 #include <new>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace collage::inline v0 {
 
@@ -27,8 +28,8 @@ namespace {
 
 /// What a kernel takes within the network is known to some per cent until it has run there, and which of two is chosen
 /// would rest on that. So the search is shown such kernels cheaper than they are expected to be (`outlook::hopeful`),
-/// and what it finds runs, again and again, until all that it finds has run: optimism in the face of uncertainty, as
-/// bandits have it (Lai and Robbins, Asymptotically efficient adaptive allocation rules, 1985).
+/// and what it finds runs, again and again, until all that it finds is well known: optimism in the face of uncertainty,
+/// as bandits have it (Lai and Robbins, Asymptotically efficient adaptive allocation rules, 1985).
 class kernel_trials {
  public:
   kernel_trials(const placing_state& known, run_learner& learner, whole_runs& runs, const progress& listener)
@@ -38,36 +39,45 @@ class kernel_trials {
     comparison_options how = runs_.options();
     how.seconds /= 6;
     runs_.find_fastest();
+    fastest_ = {runs_.incumbent()};
     const std::size_t most = most_turns(how);
     for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {
       learner_.learn(runs_.arena(), runs_.incumbent());
       const search_result next = search.best_of_operators(outlook::hopeful);
-      if (has_run(next) || known_.task.until.is_over()) return;  // searching may have taken what was left
+      if (is_well_known(next) || known_.task.until.is_over()) return;  // searching may have taken what was left
       tell(turn, most, how);
       const std::optional<std::size_t> number = add(writer_.write("plan", next));
       if (!number) return;
-      end_to_end& arena = runs_.arena();
       runs_.run(how);
-      // One that was ended before its time won by chance, if it did.
-      const bool ran = arena.time_of(*number).samples >= how.least_rounds;
-      if (!ran && !arena.stays(*number) && runs_.incumbent() != *number) arena.release(*number);
+      // One that was ended before its time would win by chance, if it did.
+      if (runs_.arena().time_of(*number).samples < how.least_rounds) return runs_.arena().release(*number);
       runs_.find_fastest();
-      if (runs_.incumbent() != *number && !arena.stays(*number) && arena.can_run(*number)) arena.release(*number);
+      if (runs_.incumbent() == *number) keep(*number);
+      else runs_.arena().release(*number);
     }
   }
 
  private:
-  /// Its number among the runs; nothing where it cannot be built, as for want of memory.
+  /// Its number among the runs; nothing where it cannot be built, as for want of memory. One that ran before is built once
+  /// more, so that its memory lies elsewhere.
   std::optional<std::size_t> add(const placement& p) {
     try {
-      return runs_.arena().add(p);
+      return runs_.arena().add(p, false, true);
     } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
       return {};
     }
   }
-  /// How many placements may run: one, or all of them together for four times as long as the comparison with single
-  /// backends. By what the fastest takes, not by the clock, so that what else happens on the machine does not decide
-  /// what is tried.
+  /// The last two that were the fastest go on running, so that chance does not decide between them; others of those that
+  /// were would take memory and time.
+  void keep(std::size_t number) {
+    fastest_.push_back(number);
+    if (fastest_.size() <= 2) return;
+    if (!runs_.arena().stays(fastest_.front())) runs_.arena().release(fastest_.front());
+    fastest_.erase(fastest_.begin());
+  }
+  /// How many placements may run: one, or all of them together for about four times as long as the comparison with
+  /// single backends. By what the fastest takes, not by the clock, so that what else happens on the machine decides less
+  /// of what is tried.
   std::size_t most_turns(const comparison_options& how) const {
     constexpr double most = 24;
     constexpr double engines = 3;  // the new one and those that are about as fast
@@ -76,10 +86,10 @@ class kernel_trials {
     const double turn_ms = std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
     return static_cast<std::size_t>(turn_ms > 0 ? std::clamp(all_ms / turn_ms, 1.0, most) : most);
   }
-  bool has_run(const search_result& found) const {
+  bool is_well_known(const search_result& found) const {
     return std::ranges::all_of(found.found.chosen, [&](std::uint32_t chosen) {
       const std::uint32_t who = found.who[chosen];
-      return who >= control_mark || known_.costs.cost_of(known_.candidates[who]).state == cost_state::within;
+      return who >= control_mark || known_.costs.is_well_known(known_.candidates[who]);
     });
   }
   void tell(std::size_t turn, std::size_t most, const comparison_options& how) const {
@@ -97,6 +107,7 @@ class kernel_trials {
   whole_runs& runs_;
   const progress& progress_;
   placement_writer writer_;
+  std::vector<std::size_t> fastest_;  // numbers of placements that were, the last of them last
 };
 
 }  // namespace
