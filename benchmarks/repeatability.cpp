@@ -159,7 +159,6 @@ class stepped_runs {
   void add(const c::placement& placed) {
     auto one =
         std::make_unique<runner>(c::dynamic_engine(network_, placed, c::table_of<all_backends>, threads_, packed_));
-    one->number = runners_.size();
     for (const c::step_info& step : one->engine.steps())
       one->nodes.push_back(step.nodes.empty() ? nodes_at(step.output) : step.nodes);
     runners_.push_back(std::move(one));
@@ -167,15 +166,16 @@ class stepped_runs {
   void run(std::size_t rounds) {
     for (const auto& one : runners_)
       for (int call = 0; call < 2; ++call) one->context.run(memory_.inputs, memory_.outputs);
+    std::vector<runner*> order;
+    for (const auto& one : runners_) order.push_back(one.get());
     std::mt19937_64 random(1);
     for (std::size_t round = 0; round < rounds; ++round) {
       (void)monitor_.wait();
-      std::ranges::shuffle(runners_, random);  // so that none always runs behind the same one
-      for (const auto& next : runners_) {
+      std::ranges::shuffle(order, random);  // so that none always runs behind the same one
+      for (runner* const next : order) {
         runner& one = *next;
-        const double start_ms = c::detail::now_ms();
-        do one.context.run(memory_.inputs, memory_.outputs);
-        while (c::detail::now_ms() - start_ms < c::comparison_options{}.settling_ms);
+        (void)c::call_for(clock_, c::comparison_options{}.settling_ms,
+                          [&] { one.context.run(memory_.inputs, memory_.outputs); });
         one.times.emplace_back();
         (void)c::time_call(clock_, 3, [&] {
           one.times.back().clear();
@@ -186,7 +186,7 @@ class stepped_runs {
   }
   /// What a placement's steps over these nodes take together, by round.
   std::vector<double> times_of(std::size_t which, const std::vector<std::uint32_t>& nodes) const {
-    const runner& one = **std::ranges::find(runners_, which, [](const auto& r) { return r->number; });
+    const runner& one = *runners_[which];
     std::vector<double> sums(one.times.size());
     for (std::size_t s = 0; s < one.nodes.size(); ++s) {
       if (!std::ranges::binary_search(nodes, one.nodes[s][0])) continue;
@@ -211,7 +211,6 @@ class stepped_runs {
     }
     c::dynamic_engine engine;
     c::dynamic_context context;
-    std::size_t number = 0;
     std::vector<std::vector<std::uint32_t>> nodes;  // by step
     std::vector<std::vector<double>> times;         // by round and step
     double started_ms = 0;

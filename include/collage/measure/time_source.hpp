@@ -58,4 +58,16 @@ timed_call time_call(const time_source& time, int tries, Call&& call) {
   return best;
 }
 
+/// Calls until so many ms are over, at least once; answers what a call takes, about. Where the clock stands still, a
+/// thousand calls are enough.
+template <class Call>
+double call_for(const time_source& time, double ms, Call&& call) {
+  constexpr int most = 1000;
+  const double start = time.now_ms();
+  int calls = 0;
+  do call();
+  while (++calls < most && time.now_ms() - start < ms);
+  return (time.now_ms() - start) / calls;
+}
+
 }  // namespace collage::inline v0

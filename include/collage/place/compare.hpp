@@ -175,7 +175,6 @@ class end_to_end {
  private:
   static constexpr int tries = 3;
   static constexpr std::size_t most_traced = 30;  // calls whose steps are timed
-  static constexpr int most_settling = 1000;      // calls, where the clock stands still
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
   struct runner {
@@ -265,14 +264,6 @@ class end_to_end {
     return runs;
   }
 
-  /// Calls that are not counted, until what the placement before left behind is gone. Answers what one takes, about.
-  double settle(dynamic_context& context, double settling_ms) const {
-    const double start_ms = time_.now_ms();
-    int calls = 0;
-    do context.run(memory_.inputs, memory_.outputs);
-    while (++calls < most_settling && time_.now_ms() - start_ms < settling_ms);
-    return (time_.now_ms() - start_ms) / calls;
-  }
   /// How many calls a round counts: having settled, of short ones several.
   static int counted_calls(double call_ms) {
     constexpr double enough_ms = 10;
@@ -294,10 +285,11 @@ class end_to_end {
         r.samples.push_back(absent);
         continue;
       }
-      const double call_ms = settle(*r.context, how.settling_ms);
+      const auto call = [&] { r.context->run(memory_.inputs, memory_.outputs); };
+      const double call_ms = call_for(time_, how.settling_ms, call);
       std::vector<double> times;
-      for (int call = 0; call < counted_calls(call_ms); ++call) {
-        const timed_call whole = time_call(time_, tries, [&] { r.context->run(memory_.inputs, memory_.outputs); });
+      for (int counted = 0; counted < counted_calls(call_ms); ++counted) {
+        const timed_call whole = time_call(time_, tries, call);
         times.push_back(whole.ms);
         round_is_calm_ = round_is_calm_ && !whole.disturbed;
       }

@@ -144,7 +144,8 @@ class cost_book {
     any_within_ = false;
   }
   /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
-  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow.
+  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow. It counts
+  /// from `finish_learning` on.
   void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps) {
     // A kernel that runs at several places of a placement: their mean, so that the sum over the network holds.
     std::map<cost_key, std::vector<timing>> places;
@@ -155,6 +156,9 @@ class cost_book {
       seen_[key].push_back(combined(times, [](const std::vector<double>& list) {
         return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
       }));
+  }
+  /// Takes over what all placements showed.
+  void finish_learning() {
     // In several placements: the median of those, because one that ran in a bad minute may be off by any factor.
     std::vector<double> within(backends_.size()), alone(backends_.size());
     for (const auto& [key, times] : seen_) {
@@ -185,8 +189,9 @@ class cost_book {
     for (const auto& [key, times] : seen_) {
       const measured_cost& cost = table_.at(key);
       const double expected = cost.alone_ms * factor_[std::get<1>(key)];
-      if (expected > 0) parts.emplace_back(cost.within.median_ms / expected, cost.within.median_ms);
-      if (expected > 0) sum += cost.within.median_ms;
+      if (!(expected > 0)) continue;
+      parts.emplace_back(cost.within.median_ms / expected, cost.within.median_ms);
+      sum += cost.within.median_ms;
     }
     std::ranges::sort(parts);
     constexpr double few = 0.1, margin = 0.95;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <collage/error.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/impl/cost_book.hpp>
@@ -13,10 +12,8 @@
 #include <collage/place/impl/run_learner.hpp>
 #include <collage/place/impl/search_view.hpp>
 #include <collage/place/impl/whole_runs.hpp>
-#include <collage/run/plan.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -46,7 +43,8 @@ class kernel_trials {
       const search_result next = search.best_of_operators(outlook::hopeful);
       if (is_well_known(next) || known_.task.until.is_over()) return;  // searching may have taken what was left
       tell(turn, most, how);
-      const std::optional<std::size_t> number = add(writer_.write("plan", next));
+      // As a twin where it ran before: another engine, whose memory lies elsewhere.
+      const std::optional<std::size_t> number = runs_.add_if_possible(writer_.write("plan", next), false, true);
       if (!number) return;
       runs_.run(how);
       // One that was ended before its time would win by chance, if it did.
@@ -58,15 +56,6 @@ class kernel_trials {
   }
 
  private:
-  /// Its number among the runs; nothing where it cannot be built, as for want of memory. One that ran before is built once
-  /// more, so that its memory lies elsewhere.
-  std::optional<std::size_t> add(const placement& p) {
-    try {
-      return runs_.arena().add(p, false, true);
-    } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
-      return {};
-    }
-  }
   /// The last two that were the fastest go on running, so that chance does not decide between them; others of those that
   /// were would take memory and time.
   void keep(std::size_t number) {

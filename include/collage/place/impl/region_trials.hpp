@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/measure/statistics.hpp>
 #include <collage/measure/time_source.hpp>
@@ -21,7 +20,6 @@
 #include <cstdint>
 #include <limits>
 #include <map>
-#include <new>
 #include <optional>
 #include <string>
 #include <utility>
@@ -169,11 +167,7 @@ class region_trials {
     p.name = regions_run;
     if (!measurer_.measure_conversions([&] { return writer_.conversions_of(p); })) return {};
     p.cost_ms += writer_.add_conversions(p) + writer_.add_switches(p);
-    try {
-      return runs_.arena().add(p);
-    } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
-      return {};
-    }
+    return runs_.add_if_possible(p);
   }
 
   const placing_state& known_;

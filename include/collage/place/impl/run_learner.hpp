@@ -84,6 +84,7 @@ class run_learner {
       }
       known_.costs.learn(who, steps);
     }
+    known_.costs.finish_learning();
   }
   void learn_conversions(const end_to_end& arena, std::size_t incumbent) {
     std::optional<conversion_book>& conversions = known_.layouts.conversions();
@@ -95,6 +96,7 @@ class run_learner {
         who.push_back(conversions->find(arena.which(i).conversions[c]));
       conversions->book().learn(who, arena.conversion_steps_of(i, incumbent));
     }
+    conversions->book().finish_learning();
   }
 
   placing_state& known_;

@@ -2,12 +2,16 @@
 #pragma once
 
 #include <algorithm>
+#include <collage/error.hpp>
 #include <collage/measure/statistics.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/impl/cost_measurer.hpp>
 #include <collage/place/impl/place_task.hpp>
+#include <collage/run/plan.hpp>
 #include <cstddef>
 #include <limits>
+#include <new>
+#include <optional>
 
 namespace collage::inline v0 {
 
@@ -36,6 +40,16 @@ class whole_runs {
     how.seconds = task_.options.compare_s;
     how.settling_ms = std::min(how.settling_ms, how.seconds * 1e3 / 20);
     return how;
+  }
+
+  /// Adds a placement to the runs (end_to_end::add) and answers its number; nothing where it cannot be built, as for want
+  /// of memory.
+  std::optional<std::size_t> add_if_possible(const placement& p, bool stays = false, bool twin = false) {
+    try {
+      return arena_.add(p, stays, twin);
+    } catch (const error&) { return {}; } catch (const std::bad_alloc&) {
+      return {};
+    }
   }
 
   /// Rounds of whole runs. Where the machine turns out to be faster than it began, all that was timed is timed again.
