@@ -93,7 +93,7 @@ def race(task: Task, tell: Tell) -> Any:
     names = list(ready)
 
     def turn(which: int, done: int, calm: int) -> None:
-        tell(stage=f"round {done + 1}, {calm} of {task['rounds']} done", engine=names[which])
+        tell(stage=f"round {done + 1}, {calm} calm", engine=names[which])
 
     result = races.race([ready[name].run for name in names], task["rounds"], task["seconds"], turn)
     return {**result, "names": names, "pairs": [*pairs, *compared(ready, tell)]}

@@ -114,7 +114,7 @@ def parser() -> argparse.ArgumentParser:
              "and all-openvino where that backend is there)")
     add("--shape", action="append", default=[], metavar="NAME=1x3x224x224",
         help="the extents of an input that the file leaves open, once for each")
-    add("--rounds", type=int, default=12, metavar="N", help="calm rounds (12; at least 6)")
+    add("--rounds", type=int, default=12, metavar="N", help="calm rounds at least (12; 6 or more), up to four times as many")
     add("--seconds", type=float, default=0.5, metavar="S", help="of each engine's slice in a round (0.5, and no less)")
     add("--tune-seconds", type=float, default=180, metavar="S", help="at most, for one plan (180)")
     add("--store", type=pathlib.Path, metavar="FILE", help="costs that collage measured; a new one in --out if not given")

@@ -10,6 +10,8 @@ from . import calm, statistics
 
 DROPPED_S = 0.05  # at the start of a slice: the threads of who ran before still look for work
 LEAST_RUNS = 3  # that count in a slice, however long they take
+MOST_ROUNDS = 4  # times as many as asked for, where rounds are disturbed or ratios uncertain
+SURE = 0.03  # the width of a ratio's interval, over the ratio
 
 
 def slice_ms(run: Callable[[], Any], seconds: float) -> list[float]:
@@ -28,11 +30,18 @@ def slice_ms(run: Callable[[], Any], seconds: float) -> list[float]:
     return times
 
 
+def are_sure(rounds_ms: Sequence[Sequence[float]]) -> bool:
+    """Whether the ratios of all pairs of engines are known closely enough, from what each took in every round."""
+    engines = list(zip(*rounds_ms))
+    pairs = [statistics.paired_ratio(a, b) for i, a in enumerate(engines) for b in engines[:i]]
+    return all(pair.high - pair.low <= SURE * pair.median for pair in pairs)
+
+
 def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float,
          turn: Callable[[int, int, int], None]) -> dict[str, Any]:
-    """Runs all in turns, round by round, until as many rounds as asked for were calm, or twice as many have run. Answers
-    each one's median of each round that counts, in milliseconds. `turn` hears before each slice whose turn it is, how many
-    rounds have run, and how many of them were calm."""
+    """Runs all in turns, round by round, until as many rounds as asked for were calm and tell the ratios closely enough, or
+    several times as many have run. Answers each one's median of each round that counts, in milliseconds. `turn` hears
+    before each slice whose turn it is, how many rounds have run, and how many of them were calm."""
     medians: list[list[float]] = []
     readings: list[calm.Reading] = []
     count = 0
@@ -41,12 +50,13 @@ def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float,
     try:
         while True:
             good = calm.calm_rounds(readings) if readings else []
-            if sum(good) >= rounds or len(medians) >= 2 * rounds:
+            kept = [one for one, counts in zip(medians, good) if counts]
+            if (len(kept) >= rounds and are_sure(kept)) or len(medians) >= MOST_ROUNDS * rounds:
                 break
             watch = calm.Watch()
             one = [0.0] * len(runs)
             for which in statistics.order_of_round(len(runs), len(medians)):
-                turn(which, len(medians), sum(good))
+                turn(which, len(medians), len(kept))
                 times = slice_ms(runs[which], seconds)
                 one[which] = statistics.median(times)
                 count += len(times)
@@ -55,8 +65,9 @@ def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float,
     finally:
         gc.enable()
     # With too few calm rounds for an interval, all count: that is said, and is better than nothing.
-    is_calm = sum(good) >= min(rounds, statistics.LEAST_ROUNDS)
-    kept = [one for one, counts in zip(medians, good) if counts or not is_calm]
+    is_calm = len(kept) >= min(rounds, statistics.LEAST_ROUNDS)
+    if not is_calm:
+        kept = medians
     return {"rounds_ms": [list(column) for column in zip(*kept)], "rounds": len(kept), "calm": is_calm,
             "disturbed_rounds": len(good) - sum(good), "runs": count,
             "by_others": statistics.median([reading.by_others for reading in readings])}

@@ -1,4 +1,6 @@
+import itertools
 import unittest
+from collections.abc import Iterator
 from unittest import mock
 
 from peers import calm, race
@@ -28,14 +30,13 @@ class Slices(unittest.TestCase):
 
 
 class Rounds(unittest.TestCase):
-    def raced(self, readings: list[calm.Reading], rounds: int) -> dict:
-        """A race of two engines that take 1 and 2 ms, in rounds that are as calm as `readings` say."""
+    def raced(self, readings: list[calm.Reading], rounds: int, second: Iterator[float] = itertools.repeat(2.0)) -> dict:
+        """A race of two engines that take 1 ms and what `second` says, in rounds that are as calm as `readings` say."""
         watch = mock.Mock()
         watch.return_value.reading.side_effect = readings
-        times = {0: [1.0], 1: [2.0]}
         with mock.patch.object(calm, "Watch", watch), \
-                mock.patch.object(race, "slice_ms", lambda run, _seconds: times[run()]):
-            return race.race([lambda: 0, lambda: 1], rounds, 0.5, lambda *_: None)
+                mock.patch.object(race, "slice_ms", lambda run, _seconds: [run()]):
+            return race.race([lambda: 1.0, lambda: next(second)], rounds, 0.5, lambda *_: None)
 
     def test_calm_rounds_run_as_often_as_asked_for(self) -> None:
         result = self.raced([calm.Reading(0.0, 1.0)] * 6, 6)
@@ -50,9 +51,20 @@ class Rounds(unittest.TestCase):
         self.assertTrue(result["calm"])
 
     def test_on_a_busy_machine_all_rounds_count_and_that_is_said(self) -> None:
-        result = self.raced([calm.Reading(0.5, 1.0)] * 12, 6)
-        self.assertEqual(result["rounds"], 12)
+        result = self.raced([calm.Reading(0.5, 1.0)] * 24, 6)
+        self.assertEqual(result["rounds"], 24)
         self.assertFalse(result["calm"])
+
+    def test_more_rounds_run_until_ratios_are_sure(self) -> None:
+        readings = [calm.Reading(0.0, 1.0)] * 80
+        # The interval is from the third lowest to the third highest of 12 ratios, and to the fifth of 17.
+        result = self.raced(readings, 12, itertools.chain([2.2] * 2, itertools.repeat(2.0)))
+        self.assertEqual(result["rounds"], 12)
+        result = self.raced(readings, 12, itertools.chain([2.2] * 4, itertools.repeat(2.0)))
+        self.assertEqual(result["rounds"], 17)
+        result = self.raced(readings, 12, itertools.cycle([2.0, 2.2]))
+        self.assertEqual(result["rounds"], 48)
+        self.assertTrue(result["calm"])
 
 
 if __name__ == "__main__":
