@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
@@ -236,7 +237,7 @@ TEST(simulated_comparison, what_ran_before_does_not_count) {
     how.least_rounds = how.most_rounds = 12;
     how.beaten = how.behind = 1e9;
     arena.run(how);
-    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(arena.time_of(i).samples, 12U);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(arena.rounds(i), 12U);
     return std::pair{arena.samples(0), arena.samples(1)};
   };
   const double alone_ms = calm.runs[0].median_ms;
@@ -260,9 +261,18 @@ double undisturbed_ms(const c::graph& network, const c::placement& placed, const
   return ticks / simulated_machine::ticks_per_ms;
 }
 
-/// Networks are placed again and again while kernels take 2 % more or less, and for minutes four times as long; within
-/// a network they take up to `cold` longer.
-void place_under_noise(std::uint64_t networks, std::uint64_t times, double cold) {
+/// A machine that is so many times slower for a part of each period.
+struct slow_times {
+  double period_ms, slow_ms, slowness;
+};
+/// What the drift monitor notices, and what it does not.
+constexpr std::array<slow_times, 2> clearly_slow{{{5000, 1500, 4}, {1300, 300, 4}}},
+    somewhat_slow{{{2300, 1000, 1.35}, {700, 300, 1.35}}};
+
+/// Networks are placed again and again while kernels take 2 % more or less, and at times longer; within a network they take
+/// up to `cold` longer. Plans are to be at most so many times as dear as the cheapest placement.
+void place_under_noise(std::uint64_t networks, std::uint64_t times, double most_dear, double cold,
+                       const std::array<slow_times, 2>& slow) {
   double worst = 1, widest = 1, off = 0;
   std::size_t equal = 0;
   for (std::uint64_t seed = 0; seed < networks; ++seed) {
@@ -281,8 +291,9 @@ void place_under_noise(std::uint64_t networks, std::uint64_t times, double cold)
                                  .noise_seed = noise,
                                  .spread = 0.02,
                                  .cold = cold,
-                                 .period_ms = noise % 2 == 0 ? 5000.0 : 1300.0,
-                                 .slow_ms = noise % 2 == 0 ? 1500.0 : 300.0});
+                                 .period_ms = slow[noise % 2].period_ms,
+                                 .slow_ms = slow[noise % 2].slow_ms,
+                                 .slowness = slow[noise % 2].slowness});
       c::place_options how = machine.options();
       how.compare_s = 3;
       const c::plan made = c::place<simulated_set>(network, how);
@@ -296,7 +307,7 @@ void place_under_noise(std::uint64_t networks, std::uint64_t times, double cold)
     widest = std::max(widest, most / least);
   }
   const auto all = static_cast<double>(networks * times);
-  EXPECT_LE(worst, 1.02);
+  EXPECT_LE(worst, most_dear);
   EXPECT_LE(off / all, 0.05);
   std::printf(
       "%zu networks, %zu placings of each: apart by %.2f %% at most, dearer than the cheapest by %.2f %% at most, "
@@ -306,12 +317,14 @@ void place_under_noise(std::uint64_t networks, std::uint64_t times, double cold)
 }
 
 TEST_F(simulated_placing, noise_and_slow_minutes_change_little) {
-  place_under_noise(3, 6, 0);
-  place_under_noise(3, 6, 0.15);
+  place_under_noise(3, 6, 1.02, 0, clearly_slow);
+  place_under_noise(3, 6, 1.03, 0.15, clearly_slow);
+  place_under_noise(3, 6, 1.03, 0, somewhat_slow);
 }
 TEST_F(simulated_placing_long, noise_and_slow_minutes_change_little) {
-  place_under_noise(20, 20, 0);
-  place_under_noise(20, 20, 0.15);
+  place_under_noise(20, 20, 1.02, 0, clearly_slow);
+  place_under_noise(20, 20, 1.03, 0.15, clearly_slow);
+  place_under_noise(20, 20, 1.03, 0, somewhat_slow);
 }
 
 /// What kernels take within the network is not what they take alone: those that may be faster there are found.

@@ -157,10 +157,22 @@ class end_to_end {
   const placement& which(std::size_t i) const { return *runners_[i]->which; }
   /// Milliseconds by round; NaN where it did not run.
   const std::vector<double>& samples(std::size_t i) const { return runners_[i]->samples; }
-  timing time_of(std::size_t i) const { return summarise(present(runners_[i]->samples)); }
-  /// How a placement's time compares with another's.
+  /// In how many rounds a placement ran.
+  std::size_t rounds(std::size_t i) const { return present(runners_[i]->samples).size(); }
+  /// What a placement takes, over the rounds in which it was not disturbed: those in which it did not take over 1.1 times
+  /// as long as in the fastest quarter of its rounds. What happens on the machine beside it comes and goes within seconds
+  /// and only ever makes it slower: where a third of all times is a third too long, the median of 15 ratios is off by some
+  /// 5 %, and that of the others by 1 %. Over all rounds where less than a third, or less than three, were undisturbed.
+  timing time_of(std::size_t i) const {
+    std::vector<double> all = present(runners_[i]->samples), calm = present(calm_samples(i));
+    return summarise(are_enough(calm.size(), all.size()) ? std::move(calm) : std::move(all));
+  }
+  /// How a placement's time compares with another's, over the rounds in which neither was disturbed; over all that they have
+  /// in common where these are few.
   paired_ratio ratio(std::size_t i, std::size_t to) const {
-    return compare_paired(runners_[i]->samples, runners_[to]->samples);
+    const paired_ratio all = compare_paired(runners_[i]->samples, runners_[to]->samples);
+    const paired_ratio calm = compare_paired(calm_samples(i), calm_samples(to));
+    return are_enough(calm.rounds, all.rounds) ? calm : all;
   }
   /// The times of a placement's groups within whole runs, those without a kernel left out, in the order of the engine's
   /// steps. Steps are timed in some rounds alone, and the machine may have been slow just then: they count by how the
@@ -206,13 +218,13 @@ class end_to_end {
     }
   };
 
-  /// A placement's median, as if `beside` had taken its own median in the rounds in which both ran. Of few rounds that
-  /// would say more about chance than about the machine.
+  /// A placement's median, as if `beside` had taken its own median in the rounds in which both ran undisturbed. Of few
+  /// rounds that would say more about chance than about the machine.
   double usual_ms(std::size_t i, std::size_t beside) const {
+    const std::vector<double> own = calm_samples(i), other = calm_samples(beside);
     std::vector<double> there;
     for (std::size_t k = 0; k < rounds_; ++k)
-      if (samples(i)[k] == samples(i)[k] && samples(beside)[k] == samples(beside)[k])
-        there.push_back(samples(beside)[k]);
+      if (own[k] == own[k] && other[k] == other[k]) there.push_back(other[k]);
     constexpr std::size_t enough = 5;
     const bool tells = there.size() >= enough;
     const double own_ms = time_of(i).median_ms, met_ms = summarise(std::move(there)).median_ms;
@@ -241,6 +253,17 @@ class end_to_end {
     for (const double s : samples)
       if (s == s) there.push_back(s);
     return there;
+  }
+  static bool are_enough(std::size_t calm, std::size_t all) { return calm >= 3 && 3 * calm >= all; }
+  /// Milliseconds by round; NaN where it did not run, or was disturbed.
+  std::vector<double> calm_samples(std::size_t i) const {
+    constexpr double clearly = 1.1;
+    std::vector<double> list = runners_[i]->samples, sorted = present(list);
+    if (sorted.empty()) return list;
+    std::sort(sorted.begin(), sorted.end());
+    const double most = clearly * detail::quantile(sorted, 0.25);
+    std::replace_if(list.begin(), list.end(), [most](double ms) { return ms > most; }, absent);
+    return list;
   }
   /// Whether another was faster by this factor in every round that both ran, or is by all that chance allows.
   bool is_slower(std::size_t i, std::size_t rounds, double factor) const {

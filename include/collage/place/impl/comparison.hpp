@@ -67,7 +67,7 @@ class comparison {
       const std::size_t before = arena.size();
       // One that ran does not run again, unless what it showed was forgotten since.
       if (const std::size_t number = arena.add(writer_.write("plan", last));
-          number < before && arena.time_of(number).samples != 0)
+          number < before && arena.rounds(number) != 0)
         break;
       run_for(options.compare_s / 2, "a placement that counts what kernels take within the network");
     }

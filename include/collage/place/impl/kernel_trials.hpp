@@ -48,7 +48,7 @@ class kernel_trials {
       if (!number) return;
       runs_.run(how);
       // One that was ended before its time would win by chance, if it did.
-      if (runs_.arena().time_of(*number).samples < how.least_rounds) return runs_.arena().release(*number);
+      if (runs_.arena().rounds(*number) < how.least_rounds) return runs_.arena().release(*number);
       runs_.find_fastest();
       if (runs_.incumbent() == *number) keep(*number);
       else runs_.arena().release(*number);
