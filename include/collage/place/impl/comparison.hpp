@@ -3,7 +3,6 @@
 #pragma once
 
 #include <algorithm>
-#include <collage/error.hpp>
 #include <collage/measure/statistics.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
@@ -101,9 +100,7 @@ class comparison {
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });
     for (const auto& who : known_.candidates.in(previous.chosen))
       if (who && !measurer_.has_kernel(*who)) return {};  // what was right then is wrong now
-    try {
-      return runs_.arena().add(previous.chosen, true);
-    } catch (const error&) { return {}; }
+    return runs_.add_if_possible(previous.chosen, true);
   }
 
   /// Whether all that a placement runs is on backends that may be used now.

@@ -69,11 +69,14 @@ class kernel_trials {
   /// of what is tried.
   std::size_t most_turns(const comparison_options& how) const {
     constexpr double most = 24;
+    const double all_ms = known_.task.options.compare_s * 4e3, one_ms = turn_ms(how);
+    return static_cast<std::size_t>(one_ms > 0 ? std::clamp(all_ms / one_ms, 1.0, most) : most);
+  }
+  /// What running one placement takes, about.
+  double turn_ms(const comparison_options& how) const {
     constexpr double engines = 3;  // the new one and those that are about as fast
-    const double all_ms = known_.task.options.compare_s * 4e3;
     const double round_ms = engines * runs_.arena().turn_ms(runs_.incumbent(), how);
-    const double turn_ms = std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
-    return static_cast<std::size_t>(turn_ms > 0 ? std::clamp(all_ms / turn_ms, 1.0, most) : most);
+    return std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
   }
   bool is_well_known(const search_result& found) const {
     return std::ranges::all_of(found.found.chosen, [&](std::uint32_t chosen) {
@@ -87,7 +90,8 @@ class kernel_trials {
     now.what = "kernels that may be faster within the network than alone";
     now.done = turn;
     now.remaining = most - turn;
-    now.remaining_s = static_cast<double>(now.remaining) * how.seconds;
+    now.remaining_s =
+        std::clamp(known_.task.until.left_s(), 0.0, static_cast<double>(now.remaining) * turn_ms(how) / 1e3);
     progress_.tell(std::move(now));
   }
 

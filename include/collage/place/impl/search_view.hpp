@@ -102,7 +102,7 @@ class search_view {
   }
 
   /// The best of a problem. Where layouts are dear and neighbours count, a large network may have millions of states: by then
-  /// costs are known to some per cent, and the search runs a few times. What it could not prove, the plan says.
+  /// costs are known to some per cent, and the search runs some dozens of times. What it could not prove, the plan says.
   search::placement solve(const search::problem& p) const {
     search::limits most;
     if (known_.neighbours.any()) most.states = 200'000;
