@@ -78,7 +78,8 @@ struct plan_backend {
   std::string details;
 };
 
-/// An end-to-end figure of a placement, from interleaved rounds: the median, and the 10th and 90th percentile.
+/// An end-to-end figure of a placement, from those of interleaved rounds in which nothing disturbed it (end_to_end::time_of):
+/// the median, the 10th and the 90th percentile, and how many rounds these are.
 struct plan_run {
   std::string name;
   double median_ms = 0, low_ms = 0, high_ms = 0;
