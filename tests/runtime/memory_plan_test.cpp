@@ -1,11 +1,18 @@
+#include <collage/detail/host_memory.hpp>
 #include <collage/run/memory_plan.hpp>
 
 #include <gtest/gtest.h>
+#ifdef __linux__
+#include <unistd.h>
+#endif
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
 #include <iostream>
 #include <limits>
 #include <numeric>
@@ -194,5 +201,49 @@ TEST(memory_plan, random_requests_never_overlap_and_are_never_worse_than_greedy)
     EXPECT_EQ(plan.lower_bound, most);
   }
 }
+
+constexpr std::size_t kib = 1024, mib = 1024 * kib;
+
+TEST(host_memory, is_aligned_and_reaches_64_bytes_further) {
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{64}, 128 * kib - 128, 128 * kib - 64,
+                                  128 * kib, 2 * mib - 64, 2 * mib, 3 * mib + 5, 33 * mib}) {
+    void* const memory = collage::detail::allocate_host(bytes);
+    ASSERT_NE(memory, nullptr) << bytes;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(memory) % (bytes >= 2 * mib ? 2 * mib : 64), 0U) << bytes;
+    std::memset(memory, 1, bytes + 64);
+    collage::detail::release_host(memory, bytes);
+  }
+  collage::detail::release_host(nullptr, 0);
+  collage::detail::release_host(nullptr, mib);
+  if (collage::detail::is_watched) return;  // the address sanitizer ends who asks for that much
+  constexpr auto all = static_cast<std::size_t>(-1);
+  for (const std::size_t less : {std::size_t{0}, std::size_t{64}, std::size_t{128}, 4 * kib, 2 * mib, 3 * mib})
+    EXPECT_EQ(collage::detail::allocate_host(all - less), nullptr) << less;
+}
+
+#ifdef __linux__
+/// What the process has in memory now.
+std::size_t resident_bytes() {
+  std::ifstream file("/proc/self/statm");
+  std::size_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+/// Also where the C library would keep blocks of this size for itself, as it does once one has been freed.
+TEST(host_memory, is_given_back_to_the_system) {
+  if (collage::detail::is_watched) GTEST_SKIP() << "the address sanitizer keeps what is freed";
+  void* volatile freed = std::malloc(8 * mib);
+  std::free(freed);
+  std::vector<void*> blocks;
+  for (int i = 0; i < 64; ++i) std::memset(blocks.emplace_back(collage::detail::allocate_host(mib)), 1, mib);
+  const std::size_t before = resident_bytes();
+  void* const last = blocks.back();
+  blocks.pop_back();
+  for (void* const block : blocks) collage::detail::release_host(block, mib);
+  EXPECT_LE(resident_bytes() + 60 * mib, before);
+  collage::detail::release_host(last, mib);
+}
+#endif
 
 }  // namespace

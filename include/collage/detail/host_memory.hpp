@@ -2,10 +2,13 @@
 #pragma once
 
 #ifdef __linux__
+#include <malloc.h>
 #include <sys/mman.h>
+#include <unistd.h>
 #endif
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 
 namespace collage::inline v0::detail {
@@ -16,7 +19,44 @@ constexpr std::size_t padded_bytes(std::size_t bytes) {
   return (bytes + 2 * line - 1) / line * line;
 }
 
-/// So many bytes, aligned to 64, of which a kernel may read 64 more; null where there is no memory. To be given to std::free.
+/// The address sanitizer should see all memory.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool is_watched = true;
+#elif defined(__has_feature)
+inline constexpr bool is_watched = __has_feature(address_sanitizer);
+#else
+inline constexpr bool is_watched = false;
+#endif
+
+/// Whether so many bytes have pages of their own, from the system. The C library takes such blocks from there as well, but
+/// once the program has freed one it keeps others of that size for itself: weights that are released would stay.
+constexpr bool has_own_pages([[maybe_unused]] std::size_t padded) {
+#ifdef __linux__
+  return !is_watched && padded >= std::size_t{128} << 10;
+#else
+  return false;
+#endif
+}
+
+#ifdef __linux__
+/// Pages of the system that begin at a multiple of `alignment`, one of the page size; null where there are none.
+inline void* map_pages(std::size_t bytes, std::size_t alignment) {
+  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  const std::size_t whole = (bytes + page - 1) / page * page, spare = alignment > page ? alignment - page : 0;
+  if (whole < bytes || whole + spare < whole) return nullptr;
+  void* const mapped = mmap(nullptr, whole + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  const std::size_t before =
+      spare == 0 ? 0 : (alignment - reinterpret_cast<std::uintptr_t>(mapped) % alignment) % alignment;
+  std::byte* const memory = static_cast<std::byte*>(mapped) + before;
+  if (before != 0) (void)munmap(mapped, before);
+  if (before != spare) (void)munmap(memory + whole, spare - before);
+  return memory;
+}
+#endif
+
+/// So many bytes, aligned to 64, of which a kernel may read 64 more; null where there is no memory. To be given to
+/// `release_host`.
 ///
 /// From 2 MB on they lie in huge pages where the system has them for whoever asks (transparent ones of Linux): networks read
 /// their weights and activations from end to end, and with pages of 4 KB finding these takes some percent of the time.
@@ -24,13 +64,38 @@ inline void* allocate_host(std::size_t bytes) {
   constexpr std::size_t line = 64, huge = std::size_t{2} << 20;
   const std::size_t padded = padded_bytes(bytes);
   if (padded < bytes) return nullptr;
+  const std::size_t alignment = padded < huge ? line : huge;
   void* memory = nullptr;
-  if (posix_memalign(&memory, padded < huge ? line : huge, padded) != 0) return nullptr;
+#ifdef __linux__
+  if (has_own_pages(padded)) memory = map_pages(padded, alignment);
+  else
+#endif
+      if (posix_memalign(&memory, alignment, padded) != 0)
+    return nullptr;
 #ifdef __linux__
   // Whole ones alone: a page in which little is used would count as used. Where it is refused, small pages do.
-  if (padded >= huge) (void)madvise(memory, padded / huge * huge, MADV_HUGEPAGE);
+  if (memory != nullptr && padded >= huge) (void)madvise(memory, padded / huge * huge, MADV_HUGEPAGE);
 #endif
   return memory;
+}
+
+/// Gives back what `allocate_host` answered for so many bytes; null is nothing.
+inline void release_host(void* memory, std::size_t bytes) {
+#ifdef __linux__
+  if (memory != nullptr && has_own_pages(padded_bytes(bytes))) {
+    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+    (void)munmap(memory, (padded_bytes(bytes) + page - 1) / page * page);
+    return;
+  }
+#endif
+  std::free(memory);
+}
+
+/// Gives back to the system what the C library keeps of memory that was freed, as far as it can be asked to.
+inline void return_free_memory() {
+#ifdef __GLIBC__
+  (void)malloc_trim(0);
+#endif
 }
 
 }  // namespace collage::inline v0::detail

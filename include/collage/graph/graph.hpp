@@ -10,7 +10,6 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <initializer_list>
 #include <memory>
 #include <span>
@@ -131,7 +130,7 @@ inline std::shared_ptr<std::byte> allocate_bytes(std::size_t size) {
   void* memory = detail::allocate_host(size);
   if (memory == nullptr)
     throw error(error_kind::environment, "out of memory for " + std::to_string(size) + " bytes", "constant");
-  return {static_cast<std::byte*>(memory), [](std::byte* p) { std::free(p); }};
+  return {static_cast<std::byte*>(memory), [size](std::byte* p) { detail::release_host(p, size); }};
 }
 
 /// Builds a run-time graph node by node; shapes are inferred as nodes are added. Every mistake is a `collage::error`

@@ -5,7 +5,6 @@
 #include <collage/error.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -19,7 +18,7 @@ struct memory_space {
   const char* name = "host";
   std::size_t alignment = 64;
   void* (*allocate)(std::size_t bytes) = nullptr;
-  void (*release)(void* memory) = nullptr;
+  void (*release)(void* memory, std::size_t bytes) = nullptr;  ///< as many as were allocated
   /// Copies within the space.
   void (*copy)(void* to, const void* from, std::size_t bytes) = nullptr;
 
@@ -32,7 +31,7 @@ inline constexpr memory_space host_space{
     .name = "host",
     .alignment = 64,
     .allocate = [](std::size_t bytes) -> void* { return detail::allocate_host(bytes); },
-    .release = [](void* memory) { std::free(memory); },
+    .release = [](void* memory, std::size_t bytes) { detail::release_host(memory, bytes); },
     .copy = [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); },
 };
 
@@ -58,7 +57,7 @@ class buffer {
     return *this;
   }
   ~buffer() {
-    if (data_ != nullptr) space_->release(data_);
+    if (data_ != nullptr) space_->release(data_, size_);
   }
 
   std::byte* data() const { return data_; }

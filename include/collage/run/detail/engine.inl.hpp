@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <collage/detail/host_memory.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/pattern/match.hpp>
 #include <collage/run/layouts.hpp>
@@ -450,6 +451,7 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
     s.run = std::move(k.run);
     c.steps.push_back(std::move(s));
   }
+  if (released != nullptr) detail::return_free_memory();
   return made;
 }
 
