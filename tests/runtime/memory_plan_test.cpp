@@ -2,9 +2,6 @@
 #include <collage/run/memory_plan.hpp>
 
 #include <gtest/gtest.h>
-#ifdef __linux__
-#include <unistd.h>
-#endif
 
 #include <algorithm>
 #include <chrono>
@@ -12,17 +9,20 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <iostream>
 #include <limits>
 #include <numeric>
 #include <random>
 #include <vector>
 
+#include "own_memory.hpp"
+
 namespace {
 
 using collage::memory_plan;
 using collage::memory_request;
+using collage_test::keeps_memory;
+using collage_test::own_memory;
 
 void expect_sound(const std::vector<memory_request>& requests, const memory_plan& plan) {
   ASSERT_EQ(plan.offset.size(), requests.size());
@@ -222,26 +222,18 @@ TEST(host_memory, is_aligned_and_reaches_64_bytes_further) {
 }
 
 #ifdef __linux__
-/// What the process has in memory now.
-std::size_t resident_bytes() {
-  std::ifstream file("/proc/self/statm");
-  std::size_t all = 0, resident = 0;
-  file >> all >> resident;
-  return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-}
-
 /// Also where the C library would keep blocks of this size for itself, as it does once one has been freed.
 TEST(host_memory, is_given_back_to_the_system) {
-  if (collage::detail::is_watched) GTEST_SKIP() << "the address sanitizer keeps what is freed";
+  if (keeps_memory) GTEST_SKIP() << "the address sanitizer keeps what is freed";
   void* volatile freed = std::malloc(8 * mib);
   std::free(freed);
   std::vector<void*> blocks;
   for (int i = 0; i < 64; ++i) std::memset(blocks.emplace_back(collage::detail::allocate_host(mib)), 1, mib);
-  const std::size_t before = resident_bytes();
+  const std::size_t before = own_memory("VmRSS");
   void* const last = blocks.back();
   blocks.pop_back();
   for (void* const block : blocks) collage::detail::release_host(block, mib);
-  EXPECT_LE(resident_bytes() + 60 * mib, before);
+  EXPECT_LE(own_memory("VmRSS") + 60 * mib, before);
   collage::detail::release_host(last, mib);
 }
 #endif

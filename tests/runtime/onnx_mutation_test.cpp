@@ -16,6 +16,7 @@
 
 #include "onnx_mutation.hpp"
 #include "onnx_writer.hpp"
+#include "own_memory.hpp"
 #include "random_graph.hpp"
 
 namespace {

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "onnx_writer.hpp"
+#include "own_memory.hpp"
 
 namespace {
 

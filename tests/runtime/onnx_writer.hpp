@@ -30,23 +30,6 @@ namespace collage_test {
 
 namespace proto = ::onnx;
 
-/// Whether memory that was given back stays in use, as the address sanitizer has it.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool keeps_memory = true;
-#elif defined(__has_feature)
-inline constexpr bool keeps_memory = __has_feature(address_sanitizer);
-#else
-inline constexpr bool keeps_memory = false;
-#endif
-
-/// A size of this process's, as in "VmRSS", in bytes.
-inline std::size_t own_memory(const std::string& what) {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(what + ":")) return 1024 * std::stoul(line.substr(what.size() + 1));
-  return 0;
-}
-
 /// A folder of this test's own, removed at its end.
 class temporary_folder {
  public:

@@ -7,6 +7,7 @@
 
 #include <collage/backends/portable.hpp>
 #include <collage/collage.hpp>
+#include <collage/detail/host_memory.hpp>
 #include <collage/fuse/combine.hpp>
 #include <collage/fuse/fuse.hpp>
 #include <collage/op/built_in.hpp>
@@ -52,11 +53,7 @@ namespace op = collage::ops;
 using c::detail::worker_client;
 using collage_test::loops;
 
-#if defined(__SANITIZE_ADDRESS__)
-constexpr bool is_sanitized = true;  // its handlers turn signals into exit statuses
-#else
-constexpr bool is_sanitized = false;
-#endif
+constexpr bool is_sanitized = c::detail::is_watched;  // its handlers turn signals into exit statuses
 
 // What a kernel can do to its process ----------------------------------------------------------------------------------
 

@@ -39,15 +39,16 @@ constexpr bool has_own_pages([[maybe_unused]] std::size_t padded) {
 }
 
 #ifdef __linux__
+inline std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
+inline std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
+
 /// Pages of the system that begin at a multiple of `alignment`, one of the page size; null where there are none.
 inline void* map_pages(std::size_t bytes, std::size_t alignment) {
-  const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  const std::size_t whole = (bytes + page - 1) / page * page, spare = alignment > page ? alignment - page : 0;
+  const std::size_t whole = whole_pages(bytes), spare = alignment > page_bytes() ? alignment - page_bytes() : 0;
   if (whole < bytes || whole + spare < whole) return nullptr;
   void* const mapped = mmap(nullptr, whole + spare, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
-  const std::size_t before =
-      spare == 0 ? 0 : (alignment - reinterpret_cast<std::uintptr_t>(mapped) % alignment) % alignment;
+  const std::size_t before = (alignment - reinterpret_cast<std::uintptr_t>(mapped) % alignment) % alignment;
   std::byte* const memory = static_cast<std::byte*>(mapped) + before;
   if (before != 0) (void)munmap(mapped, before);
   if (before != spare) (void)munmap(memory + whole, spare - before);
@@ -65,26 +66,23 @@ inline void* allocate_host(std::size_t bytes) {
   const std::size_t padded = padded_bytes(bytes);
   if (padded < bytes) return nullptr;
   const std::size_t alignment = padded < huge ? line : huge;
+#ifdef __linux__
+  if (has_own_pages(padded)) {
+    void* const memory = map_pages(padded, alignment);
+    // Whole ones alone: a page in which little is used would count as used. Where it is refused, small pages do.
+    if (memory != nullptr && padded >= huge) (void)madvise(memory, padded / huge * huge, MADV_HUGEPAGE);
+    return memory;
+  }
+#endif
   void* memory = nullptr;
-#ifdef __linux__
-  if (has_own_pages(padded)) memory = map_pages(padded, alignment);
-  else
-#endif
-      if (posix_memalign(&memory, alignment, padded) != 0)
-    return nullptr;
-#ifdef __linux__
-  // Whole ones alone: a page in which little is used would count as used. Where it is refused, small pages do.
-  if (memory != nullptr && padded >= huge) (void)madvise(memory, padded / huge * huge, MADV_HUGEPAGE);
-#endif
-  return memory;
+  return posix_memalign(&memory, alignment, padded) == 0 ? memory : nullptr;
 }
 
 /// Gives back what `allocate_host` answered for so many bytes; null is nothing.
 inline void release_host(void* memory, std::size_t bytes) {
 #ifdef __linux__
   if (memory != nullptr && has_own_pages(padded_bytes(bytes))) {
-    const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-    (void)munmap(memory, (padded_bytes(bytes) + page - 1) / page * page);
+    (void)munmap(memory, whole_pages(padded_bytes(bytes)));
     return;
   }
 #endif
