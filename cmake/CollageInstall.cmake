@@ -8,6 +8,9 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/collage" DESTINATION "${CMAKE_I
 if(TARGET collage_c)
   install(FILES "${PROJECT_SOURCE_DIR}/include/collage.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
+if(TARGET collage_openvino_module)
+  install(TARGETS collage_openvino_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 
 # One export set per component: a consumer reads only those it asks for, so that it needs only their third parties.

@@ -7,6 +7,11 @@
 #define COLLAGE_VERSION_MAJOR 0
 #define COLLAGE_VERSION_MINOR 1
 #define COLLAGE_VERSION_PATCH 0
+/// The same as a text, "0.1.0".
+#define COLLAGE_VERSION COLLAGE_VERSION_JOIN_(COLLAGE_VERSION_MAJOR, COLLAGE_VERSION_MINOR, COLLAGE_VERSION_PATCH)
+#define COLLAGE_VERSION_JOIN_(major, minor, patch) \
+  COLLAGE_VERSION_TEXT_(major) "." COLLAGE_VERSION_TEXT_(minor) "." COLLAGE_VERSION_TEXT_(patch)
+#define COLLAGE_VERSION_TEXT_(number) #number
 
 namespace collage::inline v0 {
 

@@ -81,12 +81,7 @@ using c_interface::guarded;
 
 std::uint32_t collage_abi_version() noexcept { return COLLAGE_ABI_VERSION; }
 
-#define COLLAGE_TEXT_OF(x) #x
-#define COLLAGE_VERSION_TEXT(major, minor, patch) \
-  COLLAGE_TEXT_OF(major) "." COLLAGE_TEXT_OF(minor) "." COLLAGE_TEXT_OF(patch)
-const char* collage_version() noexcept {
-  return COLLAGE_VERSION_TEXT(COLLAGE_VERSION_MAJOR, COLLAGE_VERSION_MINOR, COLLAGE_VERSION_PATCH);
-}
+const char* collage_version() noexcept { return COLLAGE_VERSION; }
 
 collage_status collage_system_json(const char** json) noexcept {
   return guarded(__func__, [&](const call& here) {

@@ -1,5 +1,6 @@
 #include <collage.h>
 #include <stdio.h>
+#include <string.h>
 
 int main(void) {
   const collage_place_options how = {.struct_size = sizeof how, .how = COLLAGE_PLACE_PRIORITY, .threads = 1};
@@ -8,12 +9,18 @@ int main(void) {
   collage_engine* engine = NULL;
   collage_context* context = NULL;
   void* input = NULL;
+  const char* system = NULL;
   if (collage_abi_version() != COLLAGE_ABI_VERSION || collage_network_from_zoo("bert-paper", &network) != COLLAGE_OK ||
       collage_plan_place(network, &how, &plan) != COLLAGE_OK ||
       collage_engine_create(plan, NULL, &engine) != COLLAGE_OK ||
       collage_context_create(engine, NULL, &context) != COLLAGE_OK ||
       collage_context_input(context, 0, &input) != COLLAGE_OK || collage_context_run(context) != COLLAGE_OK) {
     fprintf(stderr, "%s\n", collage_last_error());
+    return 1;
+  }
+  // What is opened when it is asked for is found where it was installed.
+  if (collage_system_json(&system) != COLLAGE_OK || strstr(system, "could not be opened") != NULL) {
+    fprintf(stderr, "%s\n", system != NULL ? system : collage_last_error());
     return 1;
   }
   collage_context_release(context);

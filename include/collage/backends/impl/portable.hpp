@@ -120,10 +120,7 @@ kernel portable::build(const any_match& m, build_context& context) {
 probe_result portable::probe() {
   using namespace detail::host;
   if (const char* reason = why_not_here(); *reason != '\0') return {.available = false, .reason = reason};
-  static const std::string version = std::to_string(COLLAGE_VERSION_MAJOR) + '.' +
-                                     std::to_string(COLLAGE_VERSION_MINOR) + '.' +
-                                     std::to_string(COLLAGE_VERSION_PATCH);
-  return {.version = version.c_str(), .details = compiled_for};
+  return {.version = COLLAGE_VERSION, .details = compiled_for};
 }
 
 int portable::enter(int threads) { return detail::host::enter_team(threads); }

@@ -17,11 +17,8 @@
 namespace collage::inline v0 {
 
 probe_result reference::probe() {
-  static const std::string version = std::to_string(COLLAGE_VERSION_MAJOR) + '.' +
-                                     std::to_string(COLLAGE_VERSION_MINOR) + '.' +
-                                     std::to_string(COLLAGE_VERSION_PATCH);
   static const std::string details = std::string("double precision, ") + detail::gemm_instruction_set();
-  return {.version = version.c_str(), .details = details.c_str()};
+  return {.version = COLLAGE_VERSION, .details = details.c_str()};
 }
 
 namespace detail {

@@ -42,9 +42,11 @@ class kept_costs {
     machine_ = processor_name();
     waiting_ = waiting_policy();
     for (std::uint32_t b = 0; b < backends.size(); ++b) {
+      libraries_.emplace_back();
+      if (!use[b]) continue;
       const probe_result found = backends[b].probe();
-      libraries_.push_back(std::string(found.version) + (found.details[0] != '\0' ? "; " : "") + found.details);
-      if (use[b]) set_ += (set_.empty() ? "" : ", ") + std::string(backends[b].name) + " " + libraries_.back();
+      libraries_.back() = std::string(found.version) + (found.details[0] != '\0' ? "; " : "") + found.details;
+      set_ += (set_.empty() ? "" : ", ") + std::string(backends[b].name) + " " + libraries_.back();
     }
     if (!store_.writable()) problem_ = "the store " + store_.why_not_writable();
   }

@@ -83,8 +83,9 @@ struct place_task {
     for (const backend_entry& b : backends) {
       const bool wanted = options.backends.empty() ||
                           std::find(options.backends.begin(), options.backends.end(), b.name) != options.backends.end();
-      const probe_result found = b.probe();
-      use.push_back(wanted && found.available);
+      // Asking opens the library, which may take some MB: not where it is not wanted.
+      const probe_result found = wanted ? b.probe() : probe_result{.available = false};
+      use.push_back(found.available);
       if (wanted && !found.available) {
         if (!options.backends.empty())
           throw error(error_kind::environment, found.reason, std::string("backend ") + b.name);

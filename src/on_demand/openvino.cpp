@@ -1,0 +1,65 @@
+// The backend openvino for programs that hold every backend, and in most of whose runs no plan needs this one: its module,
+// and with it the library and its threads, is opened when it is first asked for. Without, that costs each process some 5 MB and
+// the time to load four libraries.
+#include <collage/backends/openvino.hpp>
+#include <collage/error.hpp>
+
+#include "openvino_module.hpp"
+
+#include <dlfcn.h>
+
+#include <string>
+
+namespace collage::inline v0 {
+namespace detail {
+namespace {
+
+struct opened_module {
+  const openvino_module* functions = nullptr;
+  std::string reason;  ///< where there are none
+};
+
+/// The module stays open until the process ends: kernels that it made may be called at any time.
+opened_module open_openvino_module() {
+  // By its name alone: the loader looks where it was told to look for what this program was linked with.
+  void* const handle = dlopen(openvino_module_file, RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) {
+    const char* const why = dlerror();
+    return {nullptr, std::string("OpenVINO could not be opened (") + (why != nullptr ? why : openvino_module_file) +
+                         "): install " + openvino_module_file +
+                         " where libcollage.so and the program look for it, and OpenVINO where it was"};
+  }
+  const auto* const found = static_cast<const openvino_module*>(dlsym(handle, openvino_module_symbol));
+  if (found == nullptr || found->version != std::string(module_version) ||
+      found->compiler != std::string(module_compiler) || found->sizes != module_sizes)
+    return {nullptr, std::string(openvino_module_file) + " is of another build of collage than this program, " +
+                         module_version + ": install both from the same"};
+  return {found, ""};
+}
+
+const opened_module& the_openvino_module() {
+  static const opened_module opened = open_openvino_module();
+  return opened;
+}
+
+}  // namespace
+}  // namespace detail
+
+bool openvino::takes(const graph& network, std::uint32_t node) {
+  const detail::openvino_module* const opened = detail::the_openvino_module().functions;
+  return opened != nullptr && opened->takes(network, node);
+}
+
+kernel openvino::build(const node_group& group, build_context& context) {
+  const detail::opened_module& opened = detail::the_openvino_module();
+  if (opened.functions == nullptr) throw error(error_kind::environment, opened.reason, "backend openvino");
+  return opened.functions->build(group, context);
+}
+
+probe_result openvino::probe() {
+  const detail::opened_module& opened = detail::the_openvino_module();
+  if (opened.functions == nullptr) return {.available = false, .reason = opened.reason.c_str()};
+  return opened.functions->probe();
+}
+
+}  // namespace collage::inline v0

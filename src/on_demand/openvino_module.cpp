@@ -1,0 +1,13 @@
+// libcollage_openvino_module.so: the backend openvino and all that it needs, opened by src/on_demand/openvino.cpp.
+#include <collage/backends/impl/openvino.hpp>
+
+#include "openvino_module.hpp"
+
+namespace c = collage;
+
+extern "C" __attribute__((visibility("default"))) const c::detail::openvino_module collage_openvino;
+
+const c::detail::openvino_module collage_openvino = {
+    c::detail::module_version, c::detail::module_compiler, c::detail::module_sizes,
+    c::openvino::takes,        c::openvino::build,         c::openvino::probe,
+};

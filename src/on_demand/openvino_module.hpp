@@ -1,0 +1,37 @@
+// What the module of OpenVINO (libcollage_openvino_module.so) shows those that open it: the adapter's three functions, as one table
+// under one C symbol.
+//
+// The functions take and return C++ types, so that module and opener have to be of one build. The table says of which it is.
+#pragma once
+
+#include <array>
+#include <collage/backend.hpp>
+#include <collage/fwd.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/node_group.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail {
+
+struct openvino_module {
+  const char* version;
+  const char* compiler;
+  std::array<std::size_t, 9> sizes;
+  bool (*takes)(const graph& network, std::uint32_t node);
+  kernel (*build)(const node_group& group, build_context& context);
+  probe_result (*probe)();
+};
+
+// What a build says of itself.
+inline constexpr const char* module_version = COLLAGE_VERSION;
+inline constexpr const char* module_compiler = __VERSION__;
+inline constexpr std::array<std::size_t, 9> module_sizes = {
+    sizeof(graph),        sizeof(kernel),      sizeof(node_group), sizeof(build_context), sizeof(node_record),
+    sizeof(value_record), sizeof(tensor_type), sizeof(kind_info),  sizeof(probe_result)};
+
+inline constexpr const char* openvino_module_file = "libcollage_openvino_module.so";
+inline constexpr const char* openvino_module_symbol = "collage_openvino";
+
+}  // namespace collage::inline v0::detail
