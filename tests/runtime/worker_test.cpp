@@ -10,6 +10,7 @@
 #include <collage/detail/host_memory.hpp>
 #include <collage/fuse/combine.hpp>
 #include <collage/fuse/fuse.hpp>
+#include <collage/measure/drift.hpp>
 #include <collage/op/built_in.hpp>
 #include <collage/pass/rewrite.hpp>
 #include <collage/place/candidates.hpp>
@@ -23,6 +24,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
@@ -590,7 +592,7 @@ TEST_F(worker, takes_longer_than_its_patience_where_signs_of_life_come) {
 TEST_F(worker, watches_the_machine_where_it_is_watched) {
   const c::graph network = one_relu();
   measurement m(network);
-  c::drift_monitor monitor([] {}, {.calm = 0, .patience_ms = 30, .longest_wait_ms = 10});  // it is never calm
+  c::drift_monitor monitor([] {}, {.calm = {0}, .patience_ms = 30, .longest_wait_ms = 10});  // it is never calm
   m.setup.monitor = &monitor;
   m.setup.threads = 2;
   worker_client client;
@@ -755,7 +757,8 @@ struct request_bytes {
 
   explicit request_bytes(const measurement& m, const std::vector<std::uint32_t>& asked) {
     auto group = c::detail::sub_graph_maker(*m.network, m.backends, m.candidates, asked).make();
-    c::detail::measuring_request request{std::move(*group), m.setup, c::drift_options{}};
+    c::detail::measuring_request request{std::move(*group), m.setup,
+                                         c::drift_options{.patience_ms = 7, .usual_ms = {0.25, 0.5}}};
     const c::detail::request_file file = c::detail::write_request(request, m.backends);
     owner = c::allocate_bytes(file.size);
     bytes = {owner.get(), file.size};
@@ -800,6 +803,9 @@ TEST_F(worker, reads_what_it_is_asked) {
     EXPECT_EQ(read.setup.seed, m.setup.seed);
     EXPECT_EQ(read.setup.timing.rounds, m.setup.timing.rounds);
     ASSERT_TRUE(read.drift);
+    EXPECT_EQ(read.drift->calm, c::drift_options{}.calm);
+    EXPECT_EQ(read.drift->patience_ms, 7);
+    EXPECT_EQ(read.drift->usual_ms, (std::array<double, c::drift_signs>{0.25, 0.5}));
     for (std::uint32_t v = 0; v < made->network.values().size(); ++v) {
       EXPECT_EQ(read.group.network.value_name(v), made->network.value_name(v));
       EXPECT_EQ(read.group.network.at(v).is_output, made->network.at(v).is_output);

@@ -1,101 +1,103 @@
-// The drift monitor: a fixed piece of work, repeated between measurements, tells how fast the machine is just now.
+// The drift monitor: fixed pieces of work, repeated between measurements, tell how fast the machine is just now.
 //
 // Machines that are shared, throttle or run something else have minutes in which everything takes up to four times as
-// long. A kernel measured then would lose to every rival measured before.
+// long, and moments in which it takes a third longer. A kernel measured then would lose to every rival measured before.
 #pragma once
 
 #include <algorithm>
 #include <array>
 #include <collage/measure/time_source.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <iterator>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
 namespace collage::inline v0 {
 
+/// What of a machine is watched: each thing has a fixed piece of work that tells it (docs/measuring.md).
+enum class drift_sign : std::uint8_t {
+  exchange,  ///< how long threads take to read what others wrote: whether their processors share a cache
+  walk,      ///< how long each takes to read its own cache: whether another machine is at work on the same core
+};
+inline constexpr std::size_t drift_signs = 2;
+
+/// Does a fixed piece of work, and answers what it took by the clock given, in ms.
+using drift_work = std::function<double(const time_source&)>;
+
+/// One that is timed from beginning to end.
+inline drift_work timed(std::function<void()> work) {
+  return [work = std::move(work)](const time_source& time) {
+    const double start = time.now_ms();
+    work();
+    return time.now_ms() - start;
+  };
+}
+
 struct drift_options {
-  double calm = 1.8;               ///< the machine is calm while the work takes at most this many times its usual time
-  double patience_ms = 30000;      ///< for waiting until it is, in all
-  double longest_wait_ms = 10000;  ///< at one time
-  double usual_ms = 0;             ///< what the work took at earlier times, if that is known
+  /// The machine is calm while each work takes at most so many times its usual time.
+  std::array<double, drift_signs> calm = {1.8, 1.1};
+  double patience_ms = 30000;                     ///< for waiting until it is, in all, for each sign
+  double longest_wait_ms = 10000;                 ///< at one time
+  std::array<double, drift_signs> usual_ms = {};  ///< what the works took at earlier times; 0 where that is not known
 };
 
-/// Repeats a fixed piece of work. Its usual time is the 10th percentile of the calm readings so far, so that a slow hour does
-/// not become usual; and of the fast ones alone once there are some that a slow start explains, which is corrected so.
-class drift_monitor {
+namespace detail {
+
+/// A fixed piece of work that is repeated. Its usual time is the 10th percentile of the calm readings so far, so that a slow
+/// hour does not become usual; and of the fast ones alone once there are some that a slow start explains, which is corrected
+/// so.
+class repeated_work {
  public:
-  /// `work` is to take some ten microseconds, with as many threads as what is measured, and to depend on nothing.
-  explicit drift_monitor(std::function<void()> work, drift_options options = {}, time_source time = {})
-      : work_(std::move(work)), options_(options), time_(std::move(time)) {
-    for (std::size_t i = 0; i < first_readings; ++i) readings_.push_back(take(work_));
+  /// `known_ms`: what it took at earlier times; 0 where that is not known.
+  repeated_work(drift_work work, double calm, double known_ms, time_source time)
+      : work_(std::move(work)), calm_(calm), time_(std::move(time)) {
+    for (std::size_t i = 0; i < first_readings; ++i) readings_.push_back(take());
     std::sort(readings_.begin(), readings_.end());
     readings_.resize(first_readings / 2);  // the others were cold
     // A start in a slow minute is recognised where it is known how fast the machine can be.
-    if (options_.usual_ms > 0 && options_.usual_ms * options_.calm < readings_.back())
-      readings_.assign(first_readings / 2, options_.usual_ms);
+    if (known_ms > 0 && known_ms * calm < readings_.back()) readings_.assign(first_readings / 2, known_ms);
   }
 
-  /// How many times its usual time the work takes now; about 1 on a calm machine.
+  /// How many times its usual time it takes now; about 1 on a calm machine.
   double slowness() {
-    const double took = take(work_), usual = usual_ms();
+    const double took = take(), usual = usual_ms();
     last_[taken_++ % last_.size()] = took;
-    if (took <= options_.calm * usual) {
+    if (took <= calm_ * usual) {
       if (readings_.size() == most_readings) readings_.pop_back();
       readings_.insert(std::upper_bound(readings_.begin(), readings_.end(), took), took);
     }
     forget_slow_start();
     return usual > 0 ? took / usual : 1;
   }
-
-  bool is_calm() { return slowness() <= options_.calm; }
-
-  /// Waits until the machine is calm, or patience ends. `stop` is asked now and then. Answers whether it is calm.
-  bool wait(const std::function<bool()>& stop = {}) {
-    const double start = time_.now_ms();
-    double pause = 1;
-    while (!is_calm()) {
-      const double so_far = time_.now_ms() - start;
-      if (so_far >= options_.longest_wait_ms || waited_ms_ + so_far >= options_.patience_ms || (stop && stop())) {
-        waited_ms_ += so_far;
-        return false;
-      }
-      time_.sleep_ms(pause);
-      pause = std::min(2 * pause, 50.0);
-    }
-    waited_ms_ += time_.now_ms() - start;
-    return true;
-  }
+  bool is_calm() { return slowness() <= calm_; }
 
   double usual_ms() const { return readings_[readings_.size() / 10]; }
-  /// What is to be known at later times: the usual time, or what the work takes now if the machine did not come back to it.
-  double known_ms() const {
-    if (waited_ms_ < options_.patience_ms || taken_ < last_.size())
-      return options_.usual_ms > 0 ? std::min(usual_ms(), options_.usual_ms) : usual_ms();
+  /// What it takes now, slow or not; 0 where that was not asked often enough.
+  double recent_ms() const {
+    if (taken_ < last_.size()) return 0;
     auto sorted = last_;
     std::sort(sorted.begin(), sorted.end());
     return sorted[sorted.size() / 2];
   }
-  double waited_ms() const { return waited_ms_; }
-  const drift_options& options() const { return options_; }
 
  private:
   /// What was usual so far is not, once several of the last readings are faster by more than calm ones differ: however many
   /// slow ones there were before.
   void forget_slow_start() {
-    const auto is_fast = [most = usual_ms() / options_.calm](double reading) { return reading <= most; };
+    const auto is_fast = [most = usual_ms() / calm_](double reading) { return reading <= most; };
     if (taken_ < last_.size() || std::count_if(last_.begin(), last_.end(), is_fast) < enough_fast) return;
     readings_.clear();
     std::copy_if(last_.begin(), last_.end(), std::back_inserter(readings_), is_fast);
     std::sort(readings_.begin(), readings_.end());
   }
-  double take(const std::function<void()>& work) {
+  double take() {
     double best = 0;
     for (int i = 0; i < 3; ++i) {  // a single interrupt is no drift
-      const double start = time_.now_ms();
-      work();
-      const double took = time_.now_ms() - start;
+      const double took = work_(time_);
       best = i == 0 ? took : std::min(best, took);
     }
     return best;
@@ -104,13 +106,124 @@ class drift_monitor {
   static constexpr std::size_t first_readings = 20, most_readings = 2000;
   static constexpr std::ptrdiff_t enough_fast = 5;  // of the last ones
 
-  std::function<void()> work_;
-  drift_options options_;
+  drift_work work_;
+  double calm_;
   time_source time_;
-  std::vector<double> readings_;  // of calm moments, ascending; the slowest are forgotten first
-  double waited_ms_ = 0;
+  std::vector<double> readings_;   // of calm moments, ascending; the slowest are forgotten first
   std::array<double, 15> last_{};  // whether calm or not
   std::size_t taken_ = 0;
+};
+
+}  // namespace detail
+
+/// Watches a machine by repeating fixed pieces of work.
+class drift_monitor {
+ public:
+  /// Each work, by its sign, is to take some ten microseconds, with as many threads as what is measured, and to depend on
+  /// nothing. One that is empty is left out: then nobody looks for that sign.
+  explicit drift_monitor(std::array<drift_work, drift_signs> works, drift_options options = {}, time_source time = {})
+      : options_(options), time_(std::move(time)), started_ms_(time_.now_ms()) {
+    for (std::size_t i = 0; i < drift_signs; ++i)
+      if (works[i]) signs_[i].emplace(std::move(works[i]), options.calm[i], options.usual_ms[i], time_);
+  }
+  /// With the exchange alone.
+  explicit drift_monitor(std::function<void()> exchange, drift_options options = {}, time_source time = {})
+      : drift_monitor(std::array<drift_work, drift_signs>{timed(std::move(exchange)), {}}, options, std::move(time)) {}
+
+  /// Whether all of it is as usual.
+  bool is_calm() { return !slow_sign(); }
+  bool is_calm(drift_sign sign) { return !is_slow(sign); }
+
+  /// Takes a reading of each sign, whatever it says.
+  void look() {
+    for (std::optional<detail::repeated_work>& sign : signs_)
+      if (sign) (void)sign->slowness();
+  }
+
+  /// Waits until the machine is calm, or patience ends. `stop` is asked now and then. Answers whether it is calm.
+  bool wait(const std::function<bool()>& stop = {}) {
+    const double start = time_.now_ms();
+    double last = start, pause = 1;
+    std::optional<drift_sign> waited_for;
+    for (;;) {
+      const std::optional<drift_sign> slow = slow_sign();
+      const double now = time_.now_ms();
+      if (waited_for) waited_ms_[at(*waited_for)] += now - last;
+      if (!slow) return true;
+      if (now - start >= options_.longest_wait_ms || !has_patience(*slow) || (stop && stop())) return false;
+      waited_for = slow;
+      last = now;
+      time_.sleep_ms(pause);
+      pause = std::min(2 * pause, 50.0);
+    }
+  }
+
+  /// What each work usually takes; 0 where there is none.
+  std::array<double, drift_signs> usual_ms() const {
+    std::array<double, drift_signs> usual{};
+    for (std::size_t i = 0; i < drift_signs; ++i)
+      if (signs_[i]) usual[i] = signs_[i]->usual_ms();
+    return usual;
+  }
+  /// What is to be known at later times: the usual times, or what the works take now if the machine did not come back to
+  /// them.
+  std::array<double, drift_signs> known_ms() const {
+    std::array<double, drift_signs> known = usual_ms();
+    for (std::size_t i = 0; i < drift_signs; ++i) {
+      if (!signs_[i]) continue;
+      if (options_.usual_ms[i] > 0) known[i] = std::min(known[i], options_.usual_ms[i]);
+      const bool was_waited_for = waited_ms_[i] >= patience_ms(static_cast<drift_sign>(i)) / 2;
+      if (const double recent = signs_[i]->recent_ms(); was_waited_for && recent > options_.calm[i] * known[i])
+        known[i] = recent;
+    }
+    return known;
+  }
+  /// Whether the machine turned out to be faster than it was when its usual times were those: more than calm moments differ.
+  bool is_faster_than(const std::array<double, drift_signs>& before) const {
+    const std::array<double, drift_signs> now = usual_ms();
+    for (std::size_t i = 0; i < drift_signs; ++i)
+      if (now[i] * options_.calm[i] < before[i]) return true;
+    return false;
+  }
+  double waited_ms() const { return std::accumulate(waited_ms_.begin(), waited_ms_.end(), 0.0); }
+  const drift_options& options() const { return options_; }
+
+ private:
+  static constexpr std::size_t at(drift_sign sign) { return static_cast<std::size_t>(sign); }
+
+  /// How long a sign is waited for in all. Exchanges take as long as usual almost always, or everything takes several times as
+  /// long. What walks tell matters less and may go on all day, as where a processor's clock changes with its heat: for
+  /// that at most half as long is waited as is measured.
+  double patience_ms(drift_sign sign) const {
+    constexpr double at_first_ms = 500, part = 1.0 / 3;
+    if (sign == drift_sign::exchange) return options_.patience_ms;
+    return std::min(options_.patience_ms, at_first_ms + part * (time_.now_ms() - started_ms_));
+  }
+  bool has_patience(drift_sign sign) const { return waited_ms_[at(sign)] < patience_ms(sign); }
+
+  bool is_slow(drift_sign which) {
+    std::optional<detail::repeated_work>& sign = signs_[at(which)];
+    if (!sign || sign->is_calm()) return false;
+    if (which == drift_sign::exchange || !has_patience(which)) return true;
+    // What ran just before may have left it slow for a moment: processors take time to come back from their widest vectors,
+    // and other pools' threads to their sleep.
+    constexpr double aftermath_ms = 2;
+    time_.sleep_ms(aftermath_ms);
+    return !sign->is_calm();
+  }
+  /// The first that is slow. All of them are asked, so that each knows what is usual.
+  std::optional<drift_sign> slow_sign() {
+    std::optional<drift_sign> slow;
+    for (const drift_sign sign : {drift_sign::exchange, drift_sign::walk})
+      if (is_slow(sign) && !slow) slow = sign;
+    return slow;
+  }
+
+  drift_options options_;
+  time_source time_;
+  double started_ms_;
+  std::array<std::optional<detail::repeated_work>, drift_signs> signs_;
+  std::array<double, drift_signs> waited_ms_{};
 };
 
 }  // namespace collage::inline v0

@@ -107,9 +107,9 @@ class end_to_end {
       const bool stopped = stop && stop();
       if (stopped && round > 0) break;
       const bool was_calm = monitor_ == nullptr || monitor_->wait(stop);
-      const double start_ms = time_.now_ms();
-      take_round(how);
-      const double took_ms = time_.now_ms() - start_ms;
+      const double start_ms = time_.now_ms() - waited_ms();
+      take_round(how, stop);
+      const double took_ms = time_.now_ms() - waited_ms() - start_ms;
       // A round in which the machine became slow is taken again, until as much time was lost as is given.
       const bool is_calm = round_is_calm_ && (monitor_ == nullptr || monitor_->is_calm());
       if (was_calm && !is_calm && !stopped && discarded_ms < how.seconds * 1e3) {
@@ -287,13 +287,15 @@ class end_to_end {
     return runs;
   }
 
+  double waited_ms() const { return monitor_ != nullptr ? monitor_->waited_ms() : 0; }
+
   /// How many calls a round counts: having settled, of short ones several.
   static int counted_calls(double call_ms) {
     constexpr double enough_ms = 10;
     return call_ms > 0 ? static_cast<int>(std::clamp(enough_ms / call_ms, 1.0, 3.0)) : 1;
   }
 
-  void take_round(const comparison_options& how) {
+  void take_round(const comparison_options& how, const std::function<bool()>& stop) {
     round_is_calm_ = true;
     const std::vector<bool> runs = still_running(how);
     // In another order each time: whoever always ran behind the same one would always find what that one leaves behind.
@@ -302,44 +304,63 @@ class end_to_end {
     std::shuffle(order.begin(), order.end(), std::mt19937_64(rounds_));
     for (const std::size_t i : order) {
       runner& r = *runners_[i];
-      const bool traces = runs[i] && (r.steps.empty() || r.steps.front().size() < most_traced);
-      r.traced_last = 0;
       if (!runs[i]) {
+        r.traced_last = 0;
         r.samples.push_back(absent);
         continue;
       }
-      const auto call = [&] { r.context->run(memory_.inputs, memory_.outputs); };
-      const double call_ms = call_for(time_, how.settling_ms, call);
-      std::vector<double> times;
-      for (int counted = 0; counted < counted_calls(call_ms); ++counted) {
-        const timed_call whole = time_call(time_, tries, call);
-        times.push_back(whole.ms);
-        round_is_calm_ = round_is_calm_ && !whole.disturbed;
+      bool is_calm = take_turn(r, how);
+      // Another machine on the same cores comes and goes within tenths of a second: a round is too long to be taken again for
+      // that. Where there is no patience left, what is far from the others' rounds is left out in the end.
+      if (monitor_ != nullptr && !monitor_->is_calm(drift_sign::walk) && !(stop && stop())) {
+        if (monitor_->wait(stop)) {
+          drop_turn(r);
+          is_calm = take_turn(r, how);
+        } else {
+          calm_ = false;
+        }
       }
-      r.samples.push_back(summarise(std::move(times)).median_ms);
-      if (!traces) continue;
-      // The same once more for the steps. Of the tries the last one counts: each clears what the one before noted.
-      for (; r.traced_last < counted_calls(call_ms); ++r.traced_last) {
-        std::vector<double> steps;
-        stamps s{&time_, &steps};
-        (void)time_call(time_, tries, [&] {
-          steps.clear();
-          r.context->run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
-        });
-        for (std::size_t k = 0; k < steps.size(); ++k) r.steps[k].push_back(steps[k]);
-        r.traced_ms.push_back(r.samples.back());
-      }
+      round_is_calm_ = round_is_calm_ && is_calm;
     }
     ++rounds_;
   }
   void drop_round() {
     --rounds_;
-    for (const auto& r : runners_) {
-      r->samples.pop_back();
-      for (; r->traced_last > 0; --r->traced_last) {
-        for (std::vector<double>& s : r->steps) s.pop_back();
-        r->traced_ms.pop_back();
-      }
+    for (const auto& r : runners_) drop_turn(*r);
+  }
+
+  /// Runs a placement, and answers whether others left it the processors.
+  bool take_turn(runner& r, const comparison_options& how) {
+    bool is_calm = true;
+    const auto call = [&] { r.context->run(memory_.inputs, memory_.outputs); };
+    const double call_ms = call_for(time_, how.settling_ms, call);
+    std::vector<double> times;
+    for (int counted = 0; counted < counted_calls(call_ms); ++counted) {
+      const timed_call whole = time_call(time_, tries, call);
+      times.push_back(whole.ms);
+      is_calm = is_calm && !whole.disturbed;
+    }
+    r.samples.push_back(summarise(std::move(times)).median_ms);
+    r.traced_last = 0;
+    if (!r.steps.empty() && r.steps.front().size() >= most_traced) return is_calm;
+    // The same once more for the steps. Of the tries the last one counts: each clears what the one before noted.
+    for (; r.traced_last < counted_calls(call_ms); ++r.traced_last) {
+      std::vector<double> steps;
+      stamps s{&time_, &steps};
+      (void)time_call(time_, tries, [&] {
+        steps.clear();
+        r.context->run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
+      });
+      for (std::size_t k = 0; k < steps.size(); ++k) r.steps[k].push_back(steps[k]);
+      r.traced_ms.push_back(r.samples.back());
+    }
+    return is_calm;
+  }
+  static void drop_turn(runner& r) {
+    r.samples.pop_back();
+    for (; r.traced_last > 0; --r.traced_last) {
+      for (std::vector<double>& s : r.steps) s.pop_back();
+      r.traced_ms.pop_back();
     }
   }
 

@@ -1,6 +1,8 @@
 // Learns what candidates cost alone: from the store, or by measuring, and again where the machine was slow at first.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <collage/graph/graph.hpp>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/store.hpp>
@@ -46,8 +48,9 @@ class cost_measurer {
       if (!options.store.empty()) keep(*conversions_, task_.use, false);
     }
     drift_options drift = options.drift;
-    if (kernels_.kept && drift.usual_ms <= 0) drift.usual_ms = kernels_.kept->usual_ms();
-    monitor_.emplace(fixed_work(task_.threads), drift, options.time);
+    for (std::size_t i = 0; i < drift_signs && kernels_.kept; ++i)
+      if (drift.usual_ms[i] <= 0) drift.usual_ms[i] = kernels_.kept->usual_ms(static_cast<drift_sign>(i));
+    monitor_.emplace(drift_works(task_.threads), drift, options.time);
     trusted_ms_ = monitor_->usual_ms();
   }
   cost_measurer(const cost_measurer&) = delete;
@@ -117,9 +120,10 @@ class cost_measurer {
   /// What was measured before the machine turned out to be faster than it began is not comparable with what comes now: it is
   /// forgotten, and measured again where it is needed. Answers whether that was found now.
   bool distrust_slow_start() {
-    (void)monitor_->slowness();
-    if (monitor_->usual_ms() * monitor_->options().calm >= trusted_ms_) return false;
-    trusted_ms_ = monitor_->usual_ms();
+    monitor_->look();
+    if (!monitor_->is_faster_than(trusted_ms_)) return false;
+    const std::array<double, drift_signs> now = monitor_->usual_ms();
+    for (std::size_t i = 0; i < drift_signs; ++i) trusted_ms_[i] = std::min(trusted_ms_[i], now[i]);
     structures_ -= kernels_.measured_now.size();
     kernels_.distrust();
     if (conversions_) conversions_->distrust();
@@ -266,7 +270,7 @@ class cost_measurer {
   cost_ledger kernels_;
   std::optional<cost_ledger> conversions_;  // nothing where all layouts are plain
   std::optional<drift_monitor> monitor_;
-  double trusted_ms_ = 0;  // its usual time while what is trusted was measured
+  std::array<double, drift_signs> trusted_ms_{};  // its usual times while what is trusted was measured
   worker_client worker_;
   std::size_t distrusts_ = 0;
   std::size_t structures_ = 0;  // so many kernels' structures are known, and took so long

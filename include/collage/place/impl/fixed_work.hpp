@@ -1,7 +1,10 @@
 // What the drift monitor repeats.
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <collage/measure/drift.hpp>
+#include <collage/measure/time_source.hpp>
 #include <cstddef>
 #include <vector>
 
@@ -12,12 +15,12 @@
 namespace collage::inline v0::detail {
 namespace {
 
-/// A fixed piece of work of some ten microseconds: the threads of the team read what another one has just written, several
-/// times over, as threads of a network do from step to step. It takes three times as long while the processors that they
-/// run on share no cache, and longer while one of them is somebody else's. A team of one computes in its own cache.
-class fixed_work {
+/// Some ten microseconds: the threads of the team read what another one has just written, several times over, as threads of
+/// a network do from step to step. It takes three times as long while the processors that they run on share no cache, and
+/// longer while one of them is somebody else's. A team of one computes in its own cache.
+class exchange_work {
  public:
-  explicit fixed_work(int threads) : threads_(threads) {
+  explicit exchange_work(int threads) : threads_(threads) {
     for (auto& side : buffers_) side.assign(static_cast<std::size_t>(threads), std::vector<float>(elements, 1.0F));
   }
 
@@ -40,6 +43,55 @@ class fixed_work {
   int threads_;
   std::array<std::vector<std::vector<float>>, 2> buffers_;
 };
+
+/// Some ten microseconds: each thread reads what fits its second-level cache and not its first, several times over. It takes a
+/// fifth longer while another machine is at work on the other half of the same core.
+class walk_work {
+ public:
+  explicit walk_work(int threads) : threads_(threads), parts_(static_cast<std::size_t>(threads)) {}
+
+  /// Answers the longest time that one of the threads took. How long it takes to wake them is another matter.
+  double operator()(const time_source& time) {
+#pragma omp parallel for num_threads(threads_) schedule(static, 1)
+    for (int t = 0; t < threads_; ++t) {
+      part& own = parts_[static_cast<std::size_t>(t)];
+      if (own.elements.empty()) own.elements.assign(elements, 1.0F);  // by the thread that reads them
+      const double start = time.now_ms();
+      read(own.elements.data(), own.sums.data());
+      own.took_ms = time.now_ms() - start;
+    }
+    double most = 0;
+    for (const part& p : parts_) most = std::max(most, p.took_ms);
+    return most;
+  }
+
+ private:
+  static constexpr std::size_t elements = 16384, lanes = 32;  // 64 KiB; as many sums at a time as wait for loads alone
+  static constexpr int turns = 16;
+
+  /// Adds all up, so that nothing is left out. Sanitizers have nothing to find here, and would make it take milliseconds.
+  [[gnu::noinline, gnu::no_sanitize("address", "undefined")]] static void read(const float* own, float* to) {
+    float sum[lanes] = {};
+    for (int turn = 0; turn < turns; ++turn)
+      for (std::size_t i = 0; i < elements; i += lanes)
+        for (std::size_t k = 0; k < lanes; ++k) sum[k] += own[i + k];
+    for (std::size_t k = 0; k < lanes; ++k) to[k] = sum[k];
+  }
+
+  struct part {  // of a thread
+    std::vector<float> elements;
+    std::array<float, lanes> sums{};
+    double took_ms = 0;
+  };
+
+  int threads_;
+  std::vector<part> parts_;
+};
+
+/// What a drift monitor repeats, by its sign.
+inline std::array<drift_work, drift_signs> drift_works(int threads) {
+  return {timed(exchange_work(threads)), walk_work(threads)};
+}
 
 }  // namespace
 }  // namespace collage::inline v0::detail

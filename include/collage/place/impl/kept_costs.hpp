@@ -5,6 +5,7 @@
 #include <collage/error.hpp>
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
+#include <collage/measure/drift.hpp>
 #include <collage/measure/store.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
@@ -135,20 +136,20 @@ class kept_costs {
     } catch (const error& e) { problem_ = e.what(); }
   }
 
-  /// What the drift monitor's work usually takes here; 0 where that is not known.
-  double usual_ms() const {
-    const std::optional<stored_cost> kept = store_.find(drift_key());
+  /// What a work of the drift monitor usually takes here; 0 where that is not known.
+  double usual_ms(drift_sign sign) const {
+    const std::optional<stored_cost> kept = store_.find(drift_key(sign));
     return kept ? kept->median_ms : 0;
   }
-  void put_usual(double ms) {
+  void put_usual(drift_sign sign, double ms) {
     if (!problem_.empty() || ms <= 0) return;
     stored_cost kept;
     kept.label = "the work of the drift monitor";
-    kept.kernel = "exchange between threads";
+    kept.kernel = sign == drift_sign::exchange ? "exchange between threads" : "walk through the cache";
     kept.median_ms = kept.low_ms = kept.high_ms = kept.sure_low_ms = kept.sure_high_ms = ms;
     kept.samples = 1;
     try {
-      store_.put(drift_key(), kept);
+      store_.put(drift_key(sign), kept);
     } catch (const error& e) { problem_ = e.what(); }
   }
 
@@ -179,7 +180,7 @@ class kept_costs {
     return key;
   }
 
-  stored_key drift_key() const {
+  stored_key drift_key(drift_sign sign) const {
     stored_key key;
     key.machine = machine_;
     key.threads = threads_;
@@ -187,7 +188,7 @@ class kept_costs {
     key.precision = fp32;
     key.backend = "machine";
     key.library = "1";  // of the work: another one is another time
-    key.pattern = "drift";
+    key.pattern = sign == drift_sign::exchange ? "drift" : "drift of a walk";
     return key;
   }
 

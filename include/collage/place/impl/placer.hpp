@@ -264,7 +264,8 @@ class placer {
     count(known_.costs);
     if (known_.layouts.conversions()) count(known_.layouts.conversions()->book());
     std::optional<kept_costs>& kept = measurer.kept();
-    if (kept && report_.measured != 0) kept->put_usual(measurer.monitor().known_ms());
+    for (std::size_t i = 0; i < drift_signs && kept && report_.measured != 0; ++i)
+      kept->put_usual(static_cast<drift_sign>(i), measurer.monitor().known_ms()[i]);
     if (kept) report_.unstored = kept->problem();
     report_.where = measurer.where();
     report_.waited_s = measurer.waited_ms() / 1e3;
@@ -312,7 +313,7 @@ class placer {
 }  // namespace detail
 
 drift_monitor watch_machine(int threads, const drift_options& options) {
-  return drift_monitor(detail::fixed_work(threads), options);
+  return drift_monitor(detail::drift_works(threads), options);
 }
 
 plan place(const graph& network, backend_table backends, const place_options& options) {

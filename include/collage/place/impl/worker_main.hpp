@@ -242,7 +242,7 @@ class worker_loop {
       return a.calm == b.calm && a.patience_ms == b.patience_ms && a.longest_wait_ms == b.longest_wait_ms;
     };
     std::optional<drift_monitor>& known = monitors_[threads];
-    if (!known || !are_same(known->options(), options)) known.emplace(fixed_work(threads), options);
+    if (!known || !are_same(known->options(), options)) known.emplace(drift_works(threads), options);
     return *known;
   }
 
