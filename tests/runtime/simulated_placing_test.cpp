@@ -366,13 +366,13 @@ void place_under_noise(std::uint64_t networks, std::uint64_t times, double most_
 
 TEST_F(simulated_placing, noise_and_slow_minutes_change_little) {
   place_under_noise(3, 6, 1.02, 0, clearly_slow);
-  place_under_noise(3, 6, 1.03, 0.15, clearly_slow);
+  place_under_noise(3, 6, 1.02, 0.15, clearly_slow);
   place_under_noise(3, 6, 1.02, 0, somewhat_slow);
   place_under_noise(3, 6, 1.03, 0, unnoticed);
 }
 TEST_F(simulated_placing_long, noise_and_slow_minutes_change_little) {
   place_under_noise(20, 20, 1.02, 0, clearly_slow);
-  place_under_noise(20, 20, 1.03, 0.15, clearly_slow);
+  place_under_noise(20, 20, 1.02, 0.15, clearly_slow);
   place_under_noise(20, 20, 1.02, 0, somewhat_slow);
   place_under_noise(20, 20, 1.03, 0, unnoticed);
 }
