@@ -1,6 +1,5 @@
 // The backend openvino for programs that hold every backend, and in most of whose runs no plan needs this one: its module,
-// and with it the library and its threads, is opened when it is first asked for. Without, that costs each process some 5 MB and
-// the time to load four libraries.
+// and with it the library, is opened when it is first asked for. Linked, it costs each process some 5 MB.
 #include <collage/backends/openvino.hpp>
 #include <collage/error.hpp>
 
