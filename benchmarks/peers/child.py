@@ -95,7 +95,8 @@ def race(task: Task, tell: Tell) -> Any:
     def turn(which: int, done: int, calm: int) -> None:
         tell(stage=f"round {done + 1}, {calm} calm", engine=names[which])
 
-    result = races.race([ready[name].run for name in names], task["rounds"], task["seconds"], turn)
+    result = races.race([ready[name].run for name in names], task["rounds"], task["seconds"], turn, task["threads"],
+                        task["exchange_us"])
     return {**result, "names": names, "pairs": [*pairs, *compared(ready, tell)]}
 
 

@@ -168,13 +168,18 @@ class Comparison:
               where: str) -> dict[str, Any]:
         """All engines in one process; again without an engine that took the process with it."""
         left = list(engines)
+        kept, usual = Kept(self.out / "results"), "exchange"  # what reading another processor's data takes: the least ever seen
         while left:
             try:
-                return self.children.run(
-                    {**task, "task": "race", "engines": left, "rounds": self.rounds, "seconds": self.seconds},
+                raced = self.children.run(
+                    {**task, "task": "race", "engines": left, "rounds": self.rounds, "seconds": self.seconds,
+                     "exchange_us": kept.find(usual, self.key)},
                     stage=lambda what, engine: self.say(f"{where}: {'running' if what.startswith('round') else 'loading'}",
                                                         f"{what}, {engine}"),
                     failed=failures.__setitem__)
+                if raced.get("exchange_us"):
+                    kept.keep(usual, self.key, raced["exchange_us"])
+                return raced
             except EngineFailure as problem:
                 if problem.engine not in {engine["name"] for engine in left}:
                     failures.update((engine["name"], str(problem)) for engine in left)

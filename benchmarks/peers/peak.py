@@ -53,7 +53,7 @@ def peak(threads: int, room: str) -> dict[str, Any]:
         engine.bind({"input": left})
         return rate(engine.run)
 
-    watch = calm.Watch()
+    watch = calm.Watch(1)
     rates: dict[str, float] = {"numpy": rate(lambda: np.matmul(left, right, out=out))}
     refused: dict[str, str] = {}
     for name, make in (("onnxruntime", lambda: OnnxRuntime(str(file), threads, {})),

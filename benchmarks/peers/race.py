@@ -37,11 +37,12 @@ def are_sure(rounds_ms: Sequence[Sequence[float]]) -> bool:
     return all(pair.high - pair.low <= SURE * pair.median for pair in pairs)
 
 
-def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float,
-         turn: Callable[[int, int, int], None]) -> dict[str, Any]:
+def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float, turn: Callable[[int, int, int], None],
+         threads: int = 1, exchange_us: float | None = None) -> dict[str, Any]:
     """Runs all in turns, round by round, until as many rounds as asked for were calm and tell the ratios closely enough, or
     several times as many have run. Answers each one's median of each round that counts, in milliseconds. `turn` hears
-    before each slice whose turn it is, how many rounds have run, and how many of them were calm."""
+    before each slice whose turn it is, how many rounds have run, and how many of them were calm. `exchange_us` is what reading
+    another processor's data usually takes, as far as is known."""
     medians: list[list[float]] = []
     readings: list[calm.Reading] = []
     count = 0
@@ -49,11 +50,11 @@ def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float,
     gc.disable()
     try:
         while True:
-            good = calm.calm_rounds(readings) if readings else []
+            good = calm.calm_rounds(readings, exchange_us) if readings else []
             kept = [one for one, counts in zip(medians, good) if counts]
             if (len(kept) >= rounds and are_sure(kept)) or len(medians) >= MOST_ROUNDS * rounds:
                 break
-            watch = calm.Watch()
+            watch = calm.Watch(threads)
             one = [0.0] * len(runs)
             for which in statistics.order_of_round(len(runs), len(medians)):
                 turn(which, len(medians), len(kept))
@@ -70,4 +71,5 @@ def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float,
         kept = medians
     return {"rounds_ms": [list(column) for column in zip(*kept)], "rounds": len(kept), "calm": is_calm,
             "disturbed_rounds": len(good) - sum(good), "runs": count,
-            "by_others": statistics.median([reading.by_others for reading in readings])}
+            "by_others": statistics.median([reading.by_others for reading in readings]),
+            "exchange_us": calm.usual_exchange_us(readings, exchange_us)}

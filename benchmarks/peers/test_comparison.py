@@ -21,6 +21,7 @@ class Children:
         self.engines = engines
         self.tasks: list[dict[str, Any]] = []
         self.peaks: list[dict[str, Any]] = []
+        self.exchange_us = 0.0
 
     def run(self, task: dict[str, Any], *, failed: Any = None, **_: Any) -> Any:
         self.tasks.append(task)
@@ -40,7 +41,7 @@ class Children:
             else:
                 times[engine["name"].replace(" ", "_")] = does
         if task["task"] == "race":
-            return samples.raced(**times)
+            return {**samples.raced(**times), "exchange_us": self.exchange_us}
         if task["task"] == "memory":
             return {"before_mb": 30.0, "most_mb": 100.0 * list(times.values())[0]}
         ours = task["engines"][0]["kind"] == "collage"
@@ -91,6 +92,15 @@ class Comparisons(unittest.TestCase):
         other, children = self.comparison()
         other.rows("speed", self.workload, 2)
         self.assertNotEqual(children.tasks, [])
+
+    def test_races_are_told_how_near_the_processors_were_before(self) -> None:
+        comparison, children = self.comparison()
+        told = []
+        for threads, seen in ((1, 0.0), (2, 7.0), (3, 6.8)):
+            children.exchange_us = seen
+            comparison.rows("speed", self.workload, threads)
+            told.append(children.tasks[-1]["exchange_us"])
+        self.assertEqual(told, [None, None, 7.0])
 
     def test_what_failed_is_tried_again(self) -> None:
         comparison, _ = self.comparison({"openvino": "no such operator"})

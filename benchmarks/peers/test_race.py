@@ -30,13 +30,14 @@ class Slices(unittest.TestCase):
 
 
 class Rounds(unittest.TestCase):
-    def raced(self, readings: list[calm.Reading], rounds: int, second: Iterator[float] = itertools.repeat(2.0)) -> dict:
+    def raced(self, readings: list[calm.Reading], rounds: int, second: Iterator[float] = itertools.repeat(2.0),
+              exchange_us: float | None = None) -> dict:
         """A race of two engines that take 1 ms and what `second` says, in rounds that are as calm as `readings` say."""
         watch = mock.Mock()
         watch.return_value.reading.side_effect = readings
         with mock.patch.object(calm, "Watch", watch), \
                 mock.patch.object(race, "slice_ms", lambda run, _seconds: [run()]):
-            return race.race([lambda: 1.0, lambda: next(second)], rounds, 0.5, lambda *_: None)
+            return race.race([lambda: 1.0, lambda: next(second)], rounds, 0.5, lambda *_: None, 2, exchange_us)
 
     def test_calm_rounds_run_as_often_as_asked_for(self) -> None:
         result = self.raced([calm.Reading(0.0, 1.0)] * 6, 6)
@@ -49,6 +50,16 @@ class Rounds(unittest.TestCase):
         self.assertEqual(result["rounds"], 6)
         self.assertEqual(result["disturbed_rounds"], 2)
         self.assertTrue(result["calm"])
+
+    def test_rounds_run_again_in_which_processors_are_far_apart(self) -> None:
+        near, far = calm.Reading(0.0, 1.0, 7.0), calm.Reading(0.0, 1.0, 15.0)
+        result = self.raced([near, near, far, far, far, near, near, near, near], 6)
+        self.assertEqual((result["rounds"], result["disturbed_rounds"], result["calm"]), (6, 3, True))
+        self.assertEqual(result["exchange_us"], 7.0)
+        # A race that sees nothing else takes it as usual, unless more is known.
+        self.assertEqual(self.raced([far] * 6, 6)["disturbed_rounds"], 0)
+        result = self.raced([far] * 6 + [near] * 6, 6, exchange_us=6.8)
+        self.assertEqual((result["rounds"], result["disturbed_rounds"], result["exchange_us"]), (6, 6, 6.8))
 
     def test_on_a_busy_machine_all_rounds_count_and_that_is_said(self) -> None:
         result = self.raced([calm.Reading(0.5, 1.0)] * 24, 6)

@@ -1,3 +1,4 @@
+import os
 import unittest
 
 from peers import calm, statistics
@@ -71,9 +72,13 @@ intr 1
         self.assertEqual(calm.calm_rounds(readings), [True] * 8 + [False, False, True])
 
     def test_a_watch_sees_its_own_work_as_no_disturbance(self) -> None:
-        reading = calm.Watch().reading()
-        self.assertGreaterEqual(reading.by_others, 0.0)
-        self.assertGreater(reading.work_ms, 0.0)
+        before = os.sched_getaffinity(0)
+        for threads in (1, 2):
+            reading = calm.Watch(threads).reading()
+            self.assertGreaterEqual(reading.by_others, 0.0)
+            self.assertGreater(reading.work_ms, 0.0)
+            self.assertEqual(reading.exchange_us > 0.0, threads > 1 and len(before) > 1)
+        self.assertEqual(os.sched_getaffinity(0), before)
 
 
 if __name__ == "__main__":
