@@ -72,25 +72,25 @@ def exchange_us() -> float:
     wanted, written = threading.Semaphore(0), threading.Semaphore(0)
 
     def write() -> None:
-        os.sched_setaffinity(0, {processors[-1]})  # of this thread alone
         for turn in range(EXCHANGES):
             wanted.acquire()
             library.memset(memory, turn % 2, size)
             written.release()
 
     times = []
-    writer = threading.Thread(target=write)
-    writer.start()
-    os.sched_setaffinity(0, {processors[0]})
     try:
+        os.sched_setaffinity(0, {processors[-1]})  # of this thread alone, and of those that it starts
+        writer = threading.Thread(target=write, daemon=True)
+        writer.start()
+        os.sched_setaffinity(0, {processors[0]})
         for _ in range(EXCHANGES):
             wanted.release()
             written.acquire()
             start = time.perf_counter_ns()
             library.memchr(memory, 2, size)  # which is nowhere
             times.append((time.perf_counter_ns() - start) / 1e3)
-    finally:
         writer.join()
+    finally:
         os.sched_setaffinity(0, processors)
     return statistics.median(times)
 

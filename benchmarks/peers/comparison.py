@@ -79,9 +79,14 @@ class Comparison:
         """Where filled files lie as long as their workload is under way."""
         return self.out / "models"
 
+    @property
+    def results(self) -> Kept:
+        """What is finished."""
+        return Kept(self.out / "results")
+
     def rows(self, mode: str, workload: Workload, threads: int) -> list[Row]:
         """A row for each set of backends, kept or measured now. What failed is measured again at the next time."""
-        kept = Kept(self.out / "results")
+        kept = self.results
         name = f"{workload.stem}.{threads}.{mode}"
         try:
             key = {**self.key, "model": digest(workload.file), "sets": [[one.label, one.backends] for one in self.sets],
@@ -107,7 +112,7 @@ class Comparison:
 
     def peak(self, threads: int) -> dict[str, Any]:
         """GFLOP/s of this machine with so many threads: the most that was ever seen, measured again until it was calm."""
-        kept, name = Kept(self.out / "results"), f"peak.{threads}"
+        kept, name = self.results, f"peak.{threads}"
         before = kept.find(name, self.key)
         if before is not None and before["calm"]:
             return before
@@ -168,7 +173,7 @@ class Comparison:
               where: str) -> dict[str, Any]:
         """All engines in one process; again without an engine that took the process with it."""
         left = list(engines)
-        kept, usual = Kept(self.out / "results"), "exchange"  # what reading another processor's data takes: the least ever seen
+        kept, usual = self.results, "exchange"  # what reading another processor's data takes: the least ever seen
         while left:
             try:
                 raced = self.children.run(

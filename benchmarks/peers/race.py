@@ -38,7 +38,7 @@ def are_sure(rounds_ms: Sequence[Sequence[float]]) -> bool:
 
 
 def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float, turn: Callable[[int, int, int], None],
-         threads: int = 1, exchange_us: float | None = None) -> dict[str, Any]:
+         threads: int, exchange_us: float | None) -> dict[str, Any]:
     """Runs all in turns, round by round, until as many rounds as asked for were calm and tell the ratios closely enough, or
     several times as many have run. Answers each one's median of each round that counts, in milliseconds. `turn` hears
     before each slice whose turn it is, how many rounds have run, and how many of them were calm. `exchange_us` is what reading
