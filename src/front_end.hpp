@@ -32,6 +32,8 @@ inline json report_to_json(const place_report& report, const std::string& store)
   return {{"store", store.empty() ? json() : json(store)},
           {"seconds", rounded(report.measuring_s + report.comparing_s)},
           {"waited_s", rounded(report.waited_s)},
+          {"rounds", report.rounds},
+          {"rounds_apart", report.rounds_apart},
           {"candidates", report.candidates},
           {"distinct", report.distinct},
           {"measured", report.measured},

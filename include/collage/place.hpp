@@ -4,6 +4,7 @@
 // collage::place).
 #pragma once
 
+#include <array>
 #include <collage/graph/graph.hpp>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/time_source.hpp>
@@ -62,6 +63,8 @@ struct place_report {
   bool interrupted = false;                 ///< the time was up, or somebody said stop: the plan is the best so far
   double measuring_s = 0, search_ms = 0, comparing_s = 0;
   double waited_s = 0;  ///< of these, until the machine was calm
+  /// Rounds of whole runs in which threads' processors shared no cache, as they do otherwise (place/compare.hpp), and all.
+  std::size_t rounds_apart = 0, rounds = 0;
   region_report regions;
   std::vector<place_switch>
       switches;          ///< empty where costs predict what whole runs take without telling neighbours apart
@@ -86,7 +89,8 @@ struct place_options {
   drift_options drift = {};
   /// Another clock than the machine's, for simulations: what costs no time on it costs nothing. Workers have the machine's.
   time_source time = {};
-  double compare_s = 3;  ///< for end-to-end runs against every single backend
+  std::array<drift_work, drift_signs> drift_works = {};  ///< and other works than those of `watch_machine`
+  double compare_s = 3;                                  ///< for end-to-end runs against every single backend
   /// Where the set has a backend that takes regions: for how long the search over regions begins new generations;
   /// 0: not at all.
   double regions_s = 30;

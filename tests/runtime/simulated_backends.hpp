@@ -13,6 +13,7 @@
 #include <collage/fuse/generate.hpp>
 #include <collage/fuse/rule.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/measure/drift.hpp>
 #include <collage/measure/time_source.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
@@ -55,6 +56,10 @@ struct simulation {
   /// is what the drift monitor sees.
   double period_ms = 0, slow_ms = 0, slowness = 4;
   double slow_start_ms = 0;  ///< the same before this time
+  /// Of so many ms in the last `apart_ms` kernels take longer by up to this part, which is a hash of the kernel, because their
+  /// threads' processors are apart then. Whoever rests brings them together until the next such time.
+  double apart_period_ms = 0, apart_ms = 0, apart = 0;
+  double apart_always = 0;  ///< so much of it at any time
 };
 
 struct simulated_kernel;
@@ -79,7 +84,11 @@ class simulated_machine {
               if (how_.period_ms > 0 || how_.slow_start_ms > 0) now_ += slowness();
               return now_ / ticks_per_ms;
             },
-            [this](double ms) { now_ += std::ceil(ms * ticks_per_ms); }, [] { return std::uint64_t{0}; }};
+            [this](double ms) {
+              rested_ms_ = now_ms();
+              now_ += std::ceil(ms * ticks_per_ms);
+            },
+            [] { return std::uint64_t{0}; }};
   }
   /// Placing on this machine.
   c::place_options options() {
@@ -91,6 +100,18 @@ class simulated_machine {
     if (how_.spread == 0 && how_.period_ms == 0 && how_.slow_start_ms == 0)
       o.timing.rounds = 3;  // more would show the same
     return o;
+  }
+
+  /// Whether processors are apart now.
+  bool is_apart() const {
+    if (how_.apart_period_ms <= 0) return false;
+    const double in_period = std::fmod(now_ms(), how_.apart_period_ms);
+    const double since_ms = now_ms() - in_period + how_.apart_period_ms - how_.apart_ms;
+    return now_ms() >= since_ms && rested_ms_ < since_ms;
+  }
+  /// What tells it, as a drift monitor's work.
+  c::drift_work exchange() {
+    return [this](const c::time_source&) { return is_apart() ? 0.03 : 0.01; };
   }
 
   /// What a kernel of this backend takes for these nodes, undisturbed.
@@ -119,6 +140,14 @@ class simulated_machine {
                              std::string_view pattern) const {
     const std::uint64_t name = name_of(c::detail::structure_key(network, nodes), backend, pattern);
     const double part = between(c::detail::combine(how_.seed, name), 0, how_.cold);
+    return std::llround(part * static_cast<double>(ticks_of(network, nodes, backend, pattern)));
+  }
+
+  /// And while processors are apart.
+  std::int64_t apart_ticks_of(const c::graph& network, std::span<const std::uint32_t> nodes, std::string_view backend,
+                              std::string_view pattern) const {
+    const std::uint64_t name = name_of(c::detail::structure_key(network, nodes), backend, pattern);
+    const double part = between(c::detail::combine(how_.seed + 1, name), 0, how_.apart);
     return std::llround(part * static_cast<double>(ticks_of(network, nodes, backend, pattern)));
   }
 
@@ -183,7 +212,8 @@ class simulated_machine {
 
   simulation how_;
   std::vector<std::int64_t> scale_;
-  double now_ = 0;  // in ticks
+  double now_ = 0;         // in ticks
+  double rested_ms_ = -1;  // when somebody did last
   std::mt19937_64 random_;
   std::uint64_t last_backend_ = 0, last_kernel_ = 0;
   double disturbed_until_ms_ = 0;
@@ -203,7 +233,7 @@ struct simulated_kernel {
   std::size_t arguments = 0;
   std::vector<step> steps;
   std::vector<std::size_t> written;
-  std::int64_t ticks = 0, cold_ticks = 0;
+  std::int64_t ticks = 0, cold_ticks = 0, apart_ticks = 0;
   std::uint64_t backend = 0;
   std::uint64_t name = 0, computes = 0;  // of the kernel, and of what it computes whoever does
 
@@ -226,6 +256,7 @@ struct simulated_kernel {
     if (machine.on_build) machine.on_build();
     ticks = machine.ticks_of(network, nodes, by, pattern);
     cold_ticks = machine.cold_ticks_of(network, nodes, by, pattern);
+    apart_ticks = machine.apart_ticks_of(network, nodes, by, pattern);
     backend = c::detail::hash(by.data(), by.size());
     const std::vector<std::uint64_t> key = c::detail::structure_key(network, nodes);
     name = simulated_machine::name_of(key, by, pattern);
@@ -269,6 +300,7 @@ struct simulated_kernel {
 inline void simulated_machine::run(const simulated_kernel& kernel) {
   double took = static_cast<double>(kernel.ticks);
   if (how_.always_cold || kernel.name != last_kernel_) took += static_cast<double>(kernel.cold_ticks);
+  took += (is_apart() ? 1 : how_.apart_always) * static_cast<double>(kernel.apart_ticks);
   if (kernel.backend != last_backend_) took = took * (1 + how_.neighbour) + static_cast<double>(how_.switching);
   if (how_.spread > 0) took *= std::max(0.5, std::normal_distribution<double>(1, how_.spread)(random_));
   const bool disturbs = how_.aftermath_ms > 0 && kernel.backend == c::detail::hash("beta", 4);

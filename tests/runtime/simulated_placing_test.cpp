@@ -292,6 +292,108 @@ TEST(simulated_comparison, turns_that_were_disturbed_are_taken_again) {
   EXPECT_GT(monitor.waited_ms(), 0);
 }
 
+/// What it takes while processors are apart.
+double apart_ms(const c::graph& network, const c::placement& placed, const simulated_machine& machine) {
+  double ticks = 0;
+  for (const c::plan_group& g : placed.groups) {
+    std::vector<std::uint32_t> nodes = g.nodes;
+    std::ranges::sort(nodes);
+    ticks += static_cast<double>(machine.apart_ticks_of(network, nodes, g.backend, g.pattern));
+  }
+  return undisturbed_ms(network, placed, machine) + ticks / simulated_machine::ticks_per_ms;
+}
+
+constexpr simulation comes_apart{.stepped = false, .apart_period_ms = 900, .apart_ms = 400, .apart = 0.4};
+
+/// Rounds in which processors are apart are told from others, and count for half of a ratio and for none of a time.
+TEST(simulated_comparison, rounds_in_which_processors_are_apart_are_of_a_kind_of_their_own) {
+  simulated_machine machine(comes_apart);
+  const c::graph network = simulated_network(1, 16);
+  const auto place = [&](auto set) { return c::place<decltype(set)>(network, machine.options()).chosen; };
+  const c::placement placed[] = {place(c::backend_set<collage_test::alpha>{}),
+                                 place(c::backend_set<collage_test::beta, collage_test::gamma>{})};
+  double shared[2], apart[2];
+  for (int i = 0; i < 2; ++i) {
+    shared[i] = undisturbed_ms(network, placed[i], machine);
+    apart[i] = apart_ms(network, placed[i], machine);
+    ASSERT_GT(apart[i], 1.05 * shared[i]);
+  }
+  c::drift_monitor monitor({machine.exchange(), c::drift_work()}, {.usual_ms = {0.01, 0}}, machine.clock());
+  c::end_to_end arena(network, c::table_of<simulated_set>, 2, 1, std::make_shared<c::packed_weights>(), &monitor,
+                      machine.clock());
+  for (const c::placement& p : placed) (void)arena.add(p);
+  c::comparison_options how;
+  how.seconds = 0.5;
+  how.settling_ms = 1;
+  how.beaten = how.behind = 1e9;
+  how.parting_s = 2;
+  arena.run(how);
+  EXPECT_TRUE(arena.met_apart());
+  std::size_t rounds_apart = 0;
+  for (std::size_t k = 0; k < arena.apart().size(); ++k) {
+    rounds_apart += arena.apart()[k];
+    for (std::size_t i = 0; i < 2; ++i)
+      EXPECT_NEAR(arena.samples(i)[k], arena.apart()[k] ? apart[i] : shared[i], rounding) << k;
+  }
+  EXPECT_GE(rounds_apart, how.least_rounds);
+  EXPECT_GE(arena.apart().size() - rounds_apart, how.least_rounds);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(arena.time_of(i).median_ms, shared[i], rounding);
+  EXPECT_NEAR(arena.ratio(1, 0).median, std::sqrt(shared[1] / shared[0] * (apart[1] / apart[0])), 1e-6);
+  EXPECT_NEAR(arena.ratio(0, 1).median * arena.ratio(1, 0).median, 1, 1e-6);
+  // Steps of the other kind count as if the placement beside took as long as otherwise.
+  for (const bool kind : {false, true}) {
+    double sum = 0;
+    for (const c::timing& step : arena.steps_of(1, 0, kind)) {
+      EXPECT_GT(step.samples, 0U);
+      sum += step.median_ms;
+    }
+    EXPECT_NEAR(sum, kind ? apart[1] * shared[0] / apart[0] : shared[1], 0.01 * sum);
+  }
+  // Alone they can be had, too.
+  const std::size_t before = arena.apart().size();
+  how.apart_alone = true;
+  arena.run(how);
+  ASSERT_GE(arena.apart().size(), before + how.least_rounds);
+  for (std::size_t k = before; k < arena.apart().size(); ++k) EXPECT_TRUE(arena.apart()[k]);
+}
+
+/// A plan is to be good in both kinds of times, of which each shows other kernels to be the fastest: nearly as good as if each
+/// time were half of each.
+TEST_F(simulated_placing, plans_suit_times_in_which_processors_are_apart) {
+  constexpr std::size_t networks = 20;
+  double known = 0, unknown = 0, best = 0;
+  for (std::uint64_t seed = 0; seed < networks; ++seed) {
+    const c::graph network = simulated_network(seed, 16);
+    c::place_report report;
+    const auto place = [&](simulation how) {
+      how.seed = seed;
+      simulated_machine machine(how);
+      c::place_options options = machine.options();
+      options.threads = 2;
+      options.compare_s = 3;
+      options.drift_works = {machine.exchange(), c::drift_work()};
+      options.drift.usual_ms = {0.01, 0};
+      options.report = &report;
+      const c::plan made = c::place<simulated_set>(network, options);
+      const double shared = undisturbed_ms(network, made.chosen, machine);
+      if (how.apart_always == 0) EXPECT_NEAR(made.runs[0].median_ms, shared, rounding) << seed;
+      return std::sqrt(shared * apart_ms(network, made.chosen, machine));
+    };
+    simulation calm = comes_apart, mixed = comes_apart;
+    calm.apart_ms = mixed.apart_ms = 0;
+    mixed.apart_always = 0.5;
+    unknown += place(calm);
+    EXPECT_EQ(report.rounds_apart, 0U);
+    best += place(mixed);
+    known += place(comes_apart);
+    EXPECT_GT(report.rounds_apart, 0U);
+    EXPECT_LT(report.rounds_apart, report.rounds);
+  }
+  std::printf("the geometric mean of both times is %.2f %% above the best; where one of them is not known, %.2f %%\n",
+              100 * (known / best - 1), 100 * (unknown / best - 1));
+  EXPECT_LT(known - best, 0.5 * (unknown - best));
+}
+
 /// A machine that is so many times slower for a part of each period.
 struct slow_times {
   double period_ms, slow_ms, slowness;

@@ -69,6 +69,17 @@ TEST(statistics, median_and_quantiles) {
   EXPECT_EQ(t.samples, 5U);
 }
 
+TEST(statistics, the_mean_of_two_is_of_each_of_their_figures) {
+  const c::timing a = c::summarise({1, 2, 3}), b = c::summarise({10, 20, 60, 70});
+  const c::timing mean = c::mean_of(a, b);
+  EXPECT_DOUBLE_EQ(mean.median_ms, (2 + 40) / 2.0);
+  EXPECT_DOUBLE_EQ(mean.low_ms, (a.low_ms + b.low_ms) / 2);
+  EXPECT_DOUBLE_EQ(mean.high_ms, (a.high_ms + b.high_ms) / 2);
+  EXPECT_DOUBLE_EQ(mean.sure_low_ms, (1 + 10) / 2.0);
+  EXPECT_DOUBLE_EQ(mean.sure_high_ms, (3 + 70) / 2.0);
+  EXPECT_EQ(mean.samples, 7U);
+}
+
 TEST(statistics, ranks_of_the_interval_are_those_of_the_tables) {
   // Conover, table A3 (p = 0.5): the greatest r with P(fewer than r of n below the median) <= 2.5 %.
   const std::pair<std::size_t, std::size_t> ranks[] = {{6, 1},  {8, 1},  {9, 2},  {11, 2},
@@ -196,6 +207,26 @@ TEST(drift, what_only_the_walk_tells_is_waited_for) {
   while (other.now() < 520) late.look();
   EXPECT_TRUE(late.is_faster_than(before));
   EXPECT_NEAR(late.usual_ms()[1], 0.03, 0.002);
+}
+
+TEST(drift, processors_that_share_no_cache_are_told_from_slow_minutes) {
+  machine m;
+  double exchange = 0.01, walk = 0.03;
+  const auto takes = [](const double& ms) { return [&ms](const c::time_source&) { return ms; }; };
+  c::drift_monitor monitor({takes(exchange), takes(walk)}, {}, m.clock());
+  EXPECT_FALSE(monitor.is_apart());
+  exchange = 0.03;
+  EXPECT_TRUE(monitor.is_apart());
+  EXPECT_FALSE(monitor.is_calm());
+  walk = 0.034;  // a processor that is at work all the time may be somewhat slower
+  EXPECT_TRUE(monitor.is_apart());
+  walk = 0.09;  // all is slow
+  EXPECT_FALSE(monitor.is_apart());
+  walk = 0.03;
+  exchange = 0.1;  // one of them is somebody else's
+  EXPECT_FALSE(monitor.is_apart());
+  exchange = 0.015;
+  EXPECT_FALSE(monitor.is_apart());
 }
 
 std::vector<std::function<void()>> rivals(machine& m, std::initializer_list<double> times) {

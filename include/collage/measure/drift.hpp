@@ -133,6 +133,15 @@ class drift_monitor {
   /// Whether all of it is as usual.
   bool is_calm() { return !slow_sign(); }
   bool is_calm(drift_sign sign) { return !is_slow(sign); }
+  /// Whether threads take longer than usual to read what others wrote, as where their processors share no cache for a while. It
+  /// is longer still where one of these is somebody else's, and in a slow minute walks are slow as well.
+  bool is_apart() {
+    constexpr double longest = 6, slow_walk = 1.5;  // two to four times, and up to 1.15, were seen
+    const auto slowness = [this](drift_sign sign) { return signs_[at(sign)] ? signs_[at(sign)]->slowness() : 1; };
+    const double exchange = slowness(drift_sign::exchange);
+    return exchange > options_.calm[at(drift_sign::exchange)] && exchange <= longest &&
+           slowness(drift_sign::walk) <= slow_walk;
+  }
 
   /// Takes a reading of each sign, whatever it says.
   void look() {

@@ -73,6 +73,13 @@ inline timing summarise(std::vector<double> samples_ms) {
           samples_ms.size()};
 }
 
+/// Half of what two timings say together.
+inline timing mean_of(const timing& a, const timing& b) {
+  const auto half = [&](double timing::* part) { return (a.*part + b.*part) / 2; };
+  return {half(&timing::median_ms),   half(&timing::low_ms),       half(&timing::high_ms),
+          half(&timing::sure_low_ms), half(&timing::sure_high_ms), a.samples + b.samples};
+}
+
 /// Compares a with b over the rounds that both took part in: those where a sample is NaN, or no time at all, count for
 /// nothing. 1 with 0 rounds where there is no evidence.
 inline paired_ratio compare_paired(std::span<const double> a, std::span<const double> b) {

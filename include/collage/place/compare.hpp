@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/statistics.hpp>
 #include <collage/measure/time_source.hpp>
@@ -48,10 +49,20 @@ struct comparison_options {
   /// A placement that all of two rounds have shown to be this many times slower than another runs no more, nor one that
   /// all of five rounds, or later the confidence interval, have shown to be slower by the second factor.
   double beaten = 1.5, behind = 1.03;
+  /// For so long, in the end, the processors are kept at work until they are apart (end_to_end), where they were not by
+  /// themselves: hosts move virtual processors that are busy for some seconds away from each other, and back as soon as they
+  /// rest.
+  double parting_s = 0;
+  /// true: rounds in which processors are apart are all that is wanted.
+  bool apart_alone = false;
 };
 
 /// Placements of one network that run end to end against each other. Placements may join later; a round in which one did
 /// not run counts for no pair with it.
+///
+/// Where the threads' processors share a cache at times and none at others, as those of virtual machines do, rounds are of two
+/// kinds, which suit placements differently: what a network runs in later may be either. Times are of rounds in which a cache
+/// was shared, and ratios of both kinds as soon as there are some of each (docs/measuring.md).
 class end_to_end {
  public:
   /// Refers to the network, the table and the monitor, which may be null.
@@ -101,26 +112,63 @@ class end_to_end {
         r->warm = true;
       }
     // By the clock: a number of rounds fixed beforehand would rest on one call, which a busy machine makes many times longer.
-    double counted_ms = 0, discarded_ms = 0;
-    for (std::size_t round = 0;
-         round < how.least_rounds || (round < how.most_rounds && counted_ms < how.seconds * 1e3);) {
+    const double most_ms = how.seconds * 1e3;
+    double counted_ms = 0, apart_ms = 0, discarded_ms = 0, parting_s = how.parting_s;
+    std::size_t counted = 0, apart = 0;
+    for (;;) {
       const bool stopped = stop && stop();
-      if (stopped && round > 0) break;
-      const bool was_calm = monitor_ == nullptr || monitor_->wait(stop);
+      if (stopped && counted + apart > 0) break;
+      const auto is_wanted = [&](std::size_t rounds, double took_ms) {
+        return rounds < how.least_rounds || (rounds < how.most_rounds && took_ms < most_ms);
+      };
+      const bool is_due = !how.apart_alone && is_wanted(counted, counted_ms);
+      const bool wants_apart = how.apart_alone ? is_wanted(apart, apart_ms) : apart < how.least_rounds;
+      if (!is_due && (!wants_apart || !part(parting_s, stop))) break;
+      bool is_apart = !is_due || processors_are_apart(), counts = !is_apart, was_calm = true;
+      if (is_apart && is_due &&
+          (apart_ms >= most_ms || apart >= how.most_rounds)) {  // enough of these: resting ends it
+        was_calm = monitor_->wait(stop);
+        is_apart = !was_calm && processors_are_apart();
+        counts = true;
+      } else if (!is_apart && monitor_ != nullptr) {
+        was_calm = monitor_->wait(stop);
+      }
       const double start_ms = time_.now_ms() - waited_ms();
-      take_round(how, stop);
+      take_round(how, stop, is_apart);
       const double took_ms = time_.now_ms() - waited_ms() - start_ms;
-      // A round in which the machine became slow is taken again, until as much time was lost as is given.
-      const bool is_calm = round_is_calm_ && (monitor_ == nullptr || monitor_->is_calm());
-      if (was_calm && !is_calm && !stopped && discarded_ms < how.seconds * 1e3) {
+      // A round in which the machine became slow is taken again, until as much time was lost as is given. One in which
+      // processors came together counts in no case.
+      const bool is_calm = round_is_calm_ && is_still(is_apart);
+      if (was_calm && !is_calm && !stopped && (!counts || discarded_ms < most_ms)) {
         discarded_ms += took_ms;
         drop_round();
+        if (!counts && discarded_ms >= most_ms) {
+          if (!is_due) break;
+          apart_ms = most_ms;
+        }
         continue;
       }
       calm_ = calm_ && was_calm && is_calm;
-      counted_ms += took_ms;
-      ++round;
+      (counts ? counted_ms : apart_ms) += took_ms;
+      ++(counts ? counted : apart);
+      met_apart_ = met_apart_ || is_apart;
     }
+  }
+
+  /// Keeps the processors at work until they are apart, or `most_s` has been used up, from which it takes what it took. `stop`
+  /// ends it. Answers whether they are.
+  bool part(double& most_s, const std::function<bool()>& stop = {}) {
+    const auto at_work =
+        std::find_if(runners_.begin(), runners_.end(), [](const auto& r) { return r->context.has_value(); });
+    if (most_s <= 0 || threads_ == 1 || monitor_ == nullptr || at_work == runners_.end()) return false;
+    double last_ms = time_.now_ms();
+    while (!processors_are_apart()) {
+      if (most_s <= 0 || (stop && stop())) return false;
+      (*at_work)->context->run(memory_.inputs, memory_.outputs);
+      const double now_ms = time_.now_ms();
+      most_s -= (now_ms - std::exchange(last_ms, now_ms)) / 1e3;
+    }
+    return true;
   }
 
   /// Forgets all rounds so far: they are not comparable with those to come.
@@ -128,10 +176,13 @@ class end_to_end {
     for (const auto& r : runners_) {
       r->samples.clear();
       r->traced_ms.clear();
+      r->traced_apart.clear();
       for (std::vector<double>& s : r->steps) s.clear();
     }
+    apart_.clear();
     rounds_ = 0;
     calm_ = true;
+    met_apart_ = false;
   }
 
   /// A placement runs no more, and its kernels and memory are given back; what it showed stays known.
@@ -148,7 +199,8 @@ class end_to_end {
   /// What a placement takes of a round, about.
   double turn_ms(std::size_t i, const comparison_options& how) const {
     const double call_ms = time_of(i).median_ms;
-    return std::max(how.settling_ms, call_ms) + 2 * counted_calls(call_ms) * call_ms;
+    const double settling_ms = goes_without_settling(call_ms, how) ? 0 : std::max(how.settling_ms, call_ms);
+    return settling_ms + (are_traced_at_once(call_ms) ? 1 : 2) * counted_calls(call_ms) * call_ms;
   }
 
   /// Whether the machine was calm in all rounds that count.
@@ -157,36 +209,46 @@ class end_to_end {
   const placement& which(std::size_t i) const { return *runners_[i]->which; }
   /// Milliseconds by round; NaN where it did not run.
   const std::vector<double>& samples(std::size_t i) const { return runners_[i]->samples; }
-  /// In how many rounds a placement ran.
-  std::size_t rounds(std::size_t i) const { return present(runners_[i]->samples).size(); }
+  /// Whether the processors were apart at times.
+  bool met_apart() const { return met_apart_; }
+  /// The same by round.
+  const std::vector<bool>& apart() const { return apart_; }
+  /// In how many rounds of the kind that `time_of` looks at a placement ran.
+  std::size_t rounds(std::size_t i) const { return present(samples_of(i, counts_apart(i))).size(); }
+  /// Whether a placement's times are of rounds in which processors were apart, as there are hardly any others.
+  bool counts_apart(std::size_t i) const {
+    const std::size_t shared = present(samples_of(i, false)).size();
+    return shared < enough_of_a_kind && present(samples_of(i, true)).size() > shared;
+  }
   /// What a placement takes, over the rounds in which it was not disturbed: those in which it did not take over 1.1 times
   /// as long as in the fastest quarter of its rounds. What happens on the machine beside it comes and goes within seconds
   /// and only ever makes it slower: where a third of all times is a third too long, the median of 15 ratios is off by some
-  /// 5 %, and that of the others by 1 %. Over all rounds where less than a third, or less than three, were undisturbed.
-  timing time_of(std::size_t i) const {
-    std::vector<double> all = present(runners_[i]->samples), calm = present(calm_samples(i));
-    return summarise(are_enough(calm.size(), all.size()) ? std::move(calm) : std::move(all));
-  }
+  /// 5 %, and that of the others by 1 %. Over all rounds where less than a third, or less than three, were undisturbed. Of
+  /// rounds in which processors were apart only where there are hardly any others.
+  timing time_of(std::size_t i) const { return time_of(i, counts_apart(i)); }
   /// How a placement's time compares with another's, over the rounds in which neither was disturbed; over all that they have
-  /// in common where these are few.
-  paired_ratio ratio(std::size_t i, std::size_t to) const {
-    const paired_ratio all = compare_paired(runners_[i]->samples, runners_[to]->samples);
-    const paired_ratio calm = compare_paired(calm_samples(i), calm_samples(to));
-    return are_enough(calm.rounds, all.rounds) ? calm : all;
-  }
+  /// in common where these are few. The geometric mean of both kinds of rounds where there are enough of each, otherwise of
+  /// the kind of which there are more.
+  paired_ratio ratio(std::size_t i, std::size_t to) const { return joined(ratio(i, to, false), ratio(i, to, true)); }
   /// The times of a placement's groups within whole runs, those without a kernel left out, in the order of the engine's
   /// steps. Steps are timed in some rounds alone, and the machine may have been slow just then: they count by how the
   /// whole run of that round compares with the median of all, and that by what placement `beside`, which mostly ran in
-  /// more rounds, took in the same ones.
-  std::vector<timing> steps_of(std::size_t i, std::size_t beside) const { return times_of(i, beside, false); }
+  /// more rounds, took in the same ones. Of rounds in which processors were `apart` they count as if `beside` took as long
+  /// then as otherwise. No samples where there are not enough.
+  std::vector<timing> steps_of(std::size_t i, std::size_t beside, bool apart) const {
+    return times_of(i, beside, apart, false);
+  }
   /// Those of its conversions, in the order of `conversions_in`.
-  std::vector<timing> conversion_steps_of(std::size_t i, std::size_t beside) const { return times_of(i, beside, true); }
+  std::vector<timing> conversion_steps_of(std::size_t i, std::size_t beside, bool apart) const {
+    return times_of(i, beside, apart, true);
+  }
   /// The conversions of a placement in the order in which the engine runs them: positions in its list.
   const std::vector<std::size_t>& conversions_in(std::size_t i) const { return runners_[i]->conversions; }
 
  private:
   static constexpr int tries = 3;
-  static constexpr std::size_t most_traced = 30;  // calls whose steps are timed
+  static constexpr std::ptrdiff_t most_traced = 30;  // calls whose steps are timed, of each kind of rounds
+  static constexpr std::size_t enough_of_a_kind = 4;
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
   struct runner {
@@ -197,10 +259,12 @@ class end_to_end {
     std::vector<double> samples;
     std::vector<std::vector<double>> steps;  // by step, in the rounds in which they were timed
     std::vector<double> traced_ms;           // what the whole took in those rounds
+    std::vector<bool> traced_apart;          // and of which kind they were
     std::vector<bool> is_conversion;         // by step
     std::vector<std::size_t> conversions;
+    double call_ms = 0;  // what a call takes, about; 0 where that is not known
     bool warm = false, stays = false;
-    int traced_last = 0;  // calls of the last round whose steps were timed
+    std::size_t traced_last = 0;  // calls of the last round whose steps were timed
   };
 
   /// Stamps the steps of a run.
@@ -218,28 +282,48 @@ class end_to_end {
     }
   };
 
-  /// A placement's median, as if `beside` had taken its own median in the rounds in which both ran undisturbed. Of few
-  /// rounds that would say more about chance than about the machine.
-  double usual_ms(std::size_t i, std::size_t beside) const {
-    const std::vector<double> own = calm_samples(i), other = calm_samples(beside);
+  timing time_of(std::size_t i, bool apart) const {
+    std::vector<double> all = present(samples_of(i, apart)), calm = present(calm_samples(i, apart));
+    return summarise(are_enough(calm.size(), all.size()) ? std::move(calm) : std::move(all));
+  }
+  static paired_ratio joined(const paired_ratio& shared, const paired_ratio& apart) {
+    if (std::min(shared.rounds, apart.rounds) < enough_of_a_kind) return shared.rounds >= apart.rounds ? shared : apart;
+    return {std::sqrt(shared.median * apart.median), std::sqrt(shared.low * apart.low),
+            std::sqrt(shared.high * apart.high), shared.rounds + apart.rounds};
+  }
+  paired_ratio ratio(std::size_t i, std::size_t to, bool apart) const {
+    const paired_ratio all = compare_paired(samples_of(i, apart), samples_of(to, apart));
+    const paired_ratio calm = compare_paired(calm_samples(i, apart), calm_samples(to, apart));
+    return are_enough(calm.rounds, all.rounds) ? calm : all;
+  }
+  /// A placement's median over one kind of rounds, as if `beside` had taken its own median in those in which both ran
+  /// undisturbed. Of few rounds that would say more about chance than about the machine.
+  double usual_ms(std::size_t i, std::size_t beside, bool apart) const {
+    const std::vector<double> own = calm_samples(i, apart), other = calm_samples(beside, apart);
     std::vector<double> there;
     for (std::size_t k = 0; k < rounds_; ++k)
       if (own[k] == own[k] && other[k] == other[k]) there.push_back(other[k]);
     constexpr std::size_t enough = 5;
     const bool tells = there.size() >= enough;
-    const double own_ms = time_of(i).median_ms, met_ms = summarise(std::move(there)).median_ms;
-    return tells && met_ms > 0 ? own_ms * (time_of(beside).median_ms / met_ms) : own_ms;
+    const double own_ms = time_of(i, apart).median_ms, met_ms = summarise(std::move(there)).median_ms;
+    return tells && met_ms > 0 ? own_ms * (time_of(beside, apart).median_ms / met_ms) : own_ms;
   }
-  std::vector<timing> times_of(std::size_t i, std::size_t beside, bool conversions) const {
+  std::vector<timing> times_of(std::size_t i, std::size_t beside, bool apart, bool conversions) const {
     const runner& r = *runners_[i];
-    const double usual = usual_ms(i, beside);
+    double usual = usual_ms(i, beside, apart);
+    if (apart) {
+      const double shared_ms = time_of(beside, false).median_ms, apart_ms = time_of(beside, true).median_ms;
+      if (shared_ms > 0 && apart_ms > 0) usual *= shared_ms / apart_ms;
+    }
     std::vector<timing> list;
     for (std::size_t s = 0; s < r.steps.size(); ++s) {
       if (r.is_conversion[s] != conversions) continue;
-      std::vector<double> times = r.steps[s];
-      for (std::size_t k = 0; k < times.size(); ++k)
-        if (r.traced_ms[k] > 0) times[k] *= usual / r.traced_ms[k];
-      list.push_back(summarise(std::move(times)));
+      std::vector<double> times;
+      for (std::size_t k = 0; k < r.steps[s].size(); ++k)
+        if (r.traced_apart[k] == apart)
+          times.push_back(r.steps[s][k] * (r.traced_ms[k] > 0 ? usual / r.traced_ms[k] : 1));
+      const bool tells = !apart || times.size() >= enough_of_a_kind;
+      list.push_back(tells ? summarise(std::move(times)) : timing{});
     }
     return list;
   }
@@ -255,22 +339,32 @@ class end_to_end {
     return there;
   }
   static bool are_enough(std::size_t calm, std::size_t all) { return calm >= 3 && 3 * calm >= all; }
-  /// Milliseconds by round; NaN where it did not run, or was disturbed.
-  std::vector<double> calm_samples(std::size_t i) const {
+  /// Milliseconds by round; NaN where it did not run, or the round is of the other kind.
+  std::vector<double> samples_of(std::size_t i, bool apart) const {
+    std::vector<double> list = runners_[i]->samples;
+    for (std::size_t k = 0; k < list.size(); ++k)
+      if (apart_[k] != apart) list[k] = absent;
+    return list;
+  }
+  /// NaN where it was disturbed, too.
+  std::vector<double> calm_samples(std::size_t i, bool apart) const {
     constexpr double clearly = 1.1;
-    std::vector<double> list = runners_[i]->samples, sorted = present(list);
+    std::vector<double> list = samples_of(i, apart), sorted = present(list);
     if (sorted.empty()) return list;
     std::sort(sorted.begin(), sorted.end());
     const double most = clearly * detail::quantile(sorted, 0.25);
     std::replace_if(list.begin(), list.end(), [most](double ms) { return ms > most; }, absent);
     return list;
   }
-  /// Whether another was faster by this factor in every round that both ran, or is by all that chance allows.
+  /// Whether another was faster by this factor in every round that both ran, or is by all that chance allows. Of rounds of one
+  /// kind where there are two, half is presumed to be equal.
   bool is_slower(std::size_t i, std::size_t rounds, double factor) const {
     for (std::size_t other = 0; other < runners_.size(); ++other) {
       if (other == i) continue;
-      const paired_ratio r = ratio(i, other);
-      if (r.rounds >= rounds && r.low > factor) return true;
+      const paired_ratio shared = ratio(i, other, false), apart = ratio(i, other, true);
+      const bool is_half = met_apart_ && std::min(shared.rounds, apart.rounds) < enough_of_a_kind;
+      const paired_ratio r = joined(shared, apart);
+      if (r.rounds >= rounds && (is_half ? std::sqrt(r.low) : r.low) > factor) return true;
     }
     return false;
   }
@@ -288,14 +382,31 @@ class end_to_end {
   }
 
   double waited_ms() const { return monitor_ != nullptr ? monitor_->waited_ms() : 0; }
+  bool processors_are_apart() const { return threads_ > 1 && monitor_ != nullptr && monitor_->is_apart(); }
+  /// Whether the machine is as it was when a round began.
+  bool is_still(bool apart) const {
+    if (monitor_ == nullptr) return true;
+    return apart ? processors_are_apart() : monitor_->is_calm();
+  }
 
   /// How many calls a round counts: having settled, of short ones several.
   static int counted_calls(double call_ms) {
     constexpr double enough_ms = 10;
     return call_ms > 0 ? static_cast<int>(std::clamp(enough_ms / call_ms, 1.0, 3.0)) : 1;
   }
+  /// Whether a call is so long that the clock around its steps adds nothing to speak of, some 0.1 us for each.
+  static bool are_traced_at_once(double call_ms) {
+    constexpr double long_ms = 20;
+    return call_ms >= long_ms;
+  }
+  /// Whether what another placement leaves behind is nothing beside what a call takes.
+  static bool goes_without_settling(double call_ms, const comparison_options& how) {
+    constexpr double times = 15;
+    return call_ms > times * how.settling_ms;
+  }
 
-  void take_round(const comparison_options& how, const std::function<bool()>& stop) {
+  void take_round(const comparison_options& how, const std::function<bool()>& stop, bool is_apart) {
+    apart_.push_back(is_apart);
     round_is_calm_ = true;
     const std::vector<bool> runs = still_running(how);
     // In another order each time: whoever always ran behind the same one would always find what that one leaves behind.
@@ -311,8 +422,9 @@ class end_to_end {
       }
       bool is_calm = take_turn(r, how);
       // Another machine on the same cores comes and goes within tenths of a second: a round is too long to be taken again for
-      // that. Where there is no patience left, what is far from the others' rounds is left out in the end.
-      if (monitor_ != nullptr && !monitor_->is_calm(drift_sign::walk) && !(stop && stop())) {
+      // that. Where there is no patience left, what is far from the others' rounds is left out in the end. Processors that are
+      // apart would not be so after waiting.
+      if (!is_apart && monitor_ != nullptr && !monitor_->is_calm(drift_sign::walk) && !(stop && stop())) {
         if (monitor_->wait(stop)) {
           drop_turn(r);
           is_calm = take_turn(r, how);
@@ -326,41 +438,56 @@ class end_to_end {
   }
   void drop_round() {
     --rounds_;
+    apart_.pop_back();
     for (const auto& r : runners_) drop_turn(*r);
   }
 
   /// Runs a placement, and answers whether others left it the processors.
   bool take_turn(runner& r, const comparison_options& how) {
+    if (!goes_without_settling(r.call_ms, how))
+      r.call_ms = call_for(time_, how.settling_ms, [&] { r.context->run(memory_.inputs, memory_.outputs); });
+    const int calls = counted_calls(r.call_ms);
+    const bool traced = is_traced(r), at_once = are_traced_at_once(r.call_ms);
     bool is_calm = true;
-    const auto call = [&] { r.context->run(memory_.inputs, memory_.outputs); };
-    const double call_ms = call_for(time_, how.settling_ms, call);
     std::vector<double> times;
-    for (int counted = 0; counted < counted_calls(call_ms); ++counted) {
-      const timed_call whole = time_call(time_, tries, call);
+    std::vector<std::vector<double>> steps;
+    for (int call = 0; call < calls; ++call) {
+      const timed_call whole = traced && at_once
+                                   ? time_steps(r, steps)
+                                   : time_call(time_, tries, [&] { r.context->run(memory_.inputs, memory_.outputs); });
       times.push_back(whole.ms);
       is_calm = is_calm && !whole.disturbed;
     }
-    r.samples.push_back(summarise(std::move(times)).median_ms);
-    r.traced_last = 0;
-    if (!r.steps.empty() && r.steps.front().size() >= most_traced) return is_calm;
-    // The same once more for the steps. Of the tries the last one counts: each clears what the one before noted.
-    for (; r.traced_last < counted_calls(call_ms); ++r.traced_last) {
-      std::vector<double> steps;
-      stamps s{&time_, &steps};
-      (void)time_call(time_, tries, [&] {
-        steps.clear();
-        r.context->run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
-      });
-      for (std::size_t k = 0; k < steps.size(); ++k) r.steps[k].push_back(steps[k]);
-      r.traced_ms.push_back(r.samples.back());
+    for (int call = 0; traced && !at_once && call < calls; ++call) (void)time_steps(r, steps);
+    r.call_ms = summarise(std::move(times)).median_ms;
+    r.samples.push_back(r.call_ms);
+    r.traced_last = steps.size();
+    for (const std::vector<double>& times_of_one : steps) {
+      for (std::size_t k = 0; k < times_of_one.size(); ++k) r.steps[k].push_back(times_of_one[k]);
+      r.traced_ms.push_back(r.call_ms);
+      r.traced_apart.push_back(apart_.back());
     }
     return is_calm;
+  }
+  /// Whether the steps of a placement are still to be timed.
+  bool is_traced(const runner& r) const {
+    return std::count(r.traced_apart.begin(), r.traced_apart.end(), apart_.back()) < most_traced;
+  }
+  /// Runs a placement and adds what its steps took. Of the tries the last one counts: each clears what the one before noted.
+  timed_call time_steps(runner& r, std::vector<std::vector<double>>& taken) {
+    taken.emplace_back();
+    stamps s{&time_, &taken.back()};
+    return time_call(time_, tries, [&] {
+      taken.back().clear();
+      r.context->run(memory_.inputs, memory_.outputs, {&s, &stamps::before, &stamps::after});
+    });
   }
   static void drop_turn(runner& r) {
     r.samples.pop_back();
     for (; r.traced_last > 0; --r.traced_last) {
       for (std::vector<double>& s : r.steps) s.pop_back();
       r.traced_ms.pop_back();
+      r.traced_apart.pop_back();
     }
   }
 
@@ -373,7 +500,8 @@ class end_to_end {
   run_buffers memory_;
   std::vector<std::unique_ptr<runner>> runners_;
   std::size_t rounds_ = 0;
-  bool round_is_calm_ = true, calm_ = true;
+  std::vector<bool> apart_;  // by round
+  bool round_is_calm_ = true, calm_ = true, met_apart_ = false;
 };
 
 /// An end-to-end figure of placement `i`, compared with placement `to`. Two that never ran in the same round are compared

@@ -85,7 +85,7 @@ struct plan_run {
   double median_ms = 0, low_ms = 0, high_ms = 0;
   std::size_t runs = 0;
   /// Its time divided by the plan's, in the same rounds: the median, which lies between the other two with a confidence of
-  /// 95 %.
+  /// 95 %. Where processors shared a cache in some of the rounds and none in others, the geometric mean of both medians.
   double ratio = 1, ratio_low = 1, ratio_high = 1;
 };
 

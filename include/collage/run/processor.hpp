@@ -31,6 +31,14 @@ inline std::string processor_name() {
   return name;
 }
 
+/// Whether the system runs on virtual processors, which a host may move about; false where that is not told.
+inline bool is_virtual_machine() {
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);)
+    if (line.rfind("flags", 0) == 0) return (line + ' ').find(" hypervisor ") != std::string::npos;
+  return false;
+}
+
 /// How many processors the calling thread, and those that it starts, may run on: as many threads are worth having.
 inline int available_threads() {
 #if defined(__linux__)

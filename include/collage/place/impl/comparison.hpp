@@ -18,6 +18,7 @@
 #include <collage/place/impl/search_view.hpp>
 #include <collage/place/impl/whole_runs.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/processor.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -53,8 +54,27 @@ class comparison {
     for (const placement& s : made.singles) singles_.push_back(arena.add(s, true));
     const place_options& options = known_.task.options;
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);
-    run_for(options.compare_s, "the plan with every single backend, end to end");
+    const bool may_part = known_.task.threads > 1 && is_virtual_machine();
+    run_for(options.compare_s, "the plan with every single backend, end to end", may_part ? 2 * options.compare_s : 0);
     kernels_.run(search_);
+    bool knows_apart = (may_part || arena.met_apart()) && kernels_.run_apart(search_);
+    search_on();
+    trials_.run(search_);
+    // They come apart for minutes, or do not.
+    if (may_part && !knows_apart && kernels_.run_apart(search_)) search_on();
+    return decide(made);
+  }
+
+  /// What the search over regions did.
+  const region_report& regions() const { return report_; }
+  /// By round, whether processors were apart.
+  const std::vector<bool>& apart() const { return runs_.arena().apart(); }
+
+ private:
+  /// Searches and runs what is found, until that is nothing new.
+  void search_on() {
+    end_to_end& arena = runs_.arena();
+    const double compare_s = known_.task.options.compare_s;
     constexpr int most_searches = 4;
     for (int turn = 0; turn < most_searches && !known_.task.until.is_over(); ++turn) {
       runs_.find_fastest();
@@ -68,19 +88,15 @@ class comparison {
       if (const std::size_t number = arena.add(writer_.write("plan", last));
           number < before && arena.rounds(number) != 0)
         break;
-      run_for(options.compare_s / 2, "a placement that counts what kernels take within the network");
+      run_for(compare_s / 2, "a placement that counts what kernels take within the network",
+              arena.met_apart() ? compare_s : 0);
     }
-    trials_.run(search_);
-    return decide(made);
   }
 
-  /// What the search over regions did.
-  const region_report& regions() const { return report_; }
-
- private:
-  void run_for(double seconds, const std::string& what) {
+  void run_for(double seconds, const std::string& what, double parting_s) {
     comparison_options how = runs_.options();
     how.seconds = std::min(seconds, std::max(0.0, known_.task.until.left_s()));
+    how.parting_s = parting_s;
     place_progress now;
     now.stage = "comparing";
     now.what = what;

@@ -12,6 +12,7 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/processor.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -35,7 +36,7 @@ class conversion_book {
   /// of tensors without channels.
   conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
                   const std::map<std::uint32_t, std::vector<layout>>& met, int threads)
-      : backends_(backends), threads_(threads) {
+      : backends_(backends), threads_(threads), may_part_(threads > 1 && is_virtual_machine()) {
     graph_builder g;
     std::map<std::string, std::size_t> node_of_type;
     std::vector<std::vector<layout>> met_at;  // by node
@@ -89,6 +90,12 @@ class conversion_book {
     }
     return found;
   }
+  /// What the search is to count for it. Where processors may be apart at times, conversions take about four times as long then
+  /// (docs/measuring.md): as long as such times have not shown it, that is presumed of half of all times.
+  double price_of(std::uint32_t candidate) const {
+    constexpr double presumed = 2;
+    return cost_of(candidate) * (may_part_ && !book_->is_known_apart(candidates_.list[candidate]) ? presumed : 1);
+  }
   /// What a conversion costs, in milliseconds; before it was measured, what it takes at least to read and write so much.
   double cost_of(std::uint32_t candidate) const {
     const place_candidate& c = candidates_.list[candidate];
@@ -126,6 +133,7 @@ class conversion_book {
 
   backend_table backends_;
   int threads_;
+  bool may_part_;  // processors, from each other
   std::optional<graph> graph_;
   place_candidates candidates_;
   std::optional<cost_book> book_;

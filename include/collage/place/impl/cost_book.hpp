@@ -50,6 +50,8 @@ enum class outlook : std::uint8_t {
   /// Less than is known where it never ran within the network, and a little less where it did in few placements: what
   /// such a search finds is worth a run, until there is nothing more to be learnt of it.
   hopeful,
+  /// The same of what is known of times in which processors are apart (place/compare.hpp).
+  hopeful_apart,
 };
 
 class cost_book {
@@ -86,14 +88,23 @@ class cost_book {
     if (price.state == cost_state::alone) price.ms *= is_doubtful ? 1.02 : hope_;
     if (price.state != cost_state::within || is_favoured(c)) return price;
     if (is_doubtful) price.ms *= 1.01;
-    else if (!is_well_known(c)) price.ms *= 0.98;
+    else if (how == outlook::hopeful_apart && !is_known_apart(c)) price.ms *= 0.94;
+    else if (!is_well_known(c, how)) price.ms *= 0.98;
     return price;
   }
   /// Whether another run within the network would tell little: it is part of the fastest placement, or ran in several.
-  bool is_well_known(const place_candidate& c) const {
-    constexpr std::size_t enough = 3;
+  bool is_well_known(const place_candidate& c, outlook how) const {
+    constexpr std::size_t enough = 3, enough_apart = 2;
+    const auto found = seen_.find(key_of(candidates_, c));
+    if (is_favoured(c) || found == seen_.end()) return is_favoured(c);
+    const sightings& seen = found->second;
+    return how == outlook::hopeful_apart ? seen.apart.size() >= enough_apart
+                                         : seen.shared.size() + seen.apart.size() >= enough;
+  }
+  /// Whether it ran within the network while processors were apart.
+  bool is_known_apart(const place_candidate& c) const {
     const auto seen = seen_.find(key_of(candidates_, c));
-    return is_favoured(c) || (seen != seen_.end() && seen->second.size() >= enough);
+    return seen != seen_.end() && !seen->second.apart.empty();
   }
   /// Says which placement is the fastest so far, by its candidates.
   void favour(std::span<const std::optional<std::uint32_t>> who) {
@@ -144,26 +155,30 @@ class cost_book {
     any_within_ = false;
   }
   /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
-  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow. It counts
-  /// from `finish_learning` on.
-  void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps) {
+  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow. `apart`:
+  /// while processors were apart. It counts from `finish_learning` on.
+  void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps, bool apart) {
     // A kernel that runs at several places of a placement: their mean, so that the sum over the network holds.
     std::map<cost_key, std::vector<timing>> places;
     for (std::size_t i = 0; i < who.size(); ++i)
       if (who[i] && steps[i].samples != 0 && find(candidates_.list[*who[i]]) != nullptr)
         places[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
-    for (const auto& [key, times] : places)
-      seen_[key].push_back(combined(times, [](const std::vector<double>& list) {
+    for (const auto& [key, times] : places) {
+      sightings& seen = seen_[key];
+      (apart ? seen.apart : seen.shared).push_back(combined(times, [](const std::vector<double>& list) {
         return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
       }));
+    }
   }
   /// Takes over what all placements showed.
   void finish_learning() {
     // In several placements: the median of those, because one that ran in a bad minute may be off by any factor.
     std::vector<double> within(backends_.size()), alone(backends_.size());
-    for (const auto& [key, times] : seen_) {
+    const auto median = [](std::vector<double> list) { return summarise(std::move(list)).median_ms; };
+    for (const auto& [key, seen] : seen_) {
       measured_cost& cost = table_.at(key);
-      cost.within = combined(times, [](std::vector<double> list) { return summarise(std::move(list)).median_ms; });
+      const timing shared = combined(seen.shared, median), apart = combined(seen.apart, median);
+      cost.within = shared.samples == 0 ? apart : apart.samples == 0 ? shared : mean_of(shared, apart);
       within[std::get<1>(key)] += cost.within.median_ms;
       alone[std::get<1>(key)] += cost.alone_ms;
       any_within_ = true;
@@ -180,13 +195,18 @@ class cost_book {
  private:
   static constexpr double least_hope = 0.7, most_hope = 0.9;
 
+  /// What a kernel took within the network, by placement: while processors shared a cache, and while they did not.
+  struct sightings {
+    std::vector<timing> shared, apart;
+  };
+
   /// How much less than expected a kernel may well take that never ran within the network: of the time of those that did,
   /// a tenth went to kernels that took so much less, or less still. Where the machine was restless while kernels were
   /// measured alone, that is more than elsewhere.
   double hope() const {
     std::vector<std::pair<double, double>> parts;  // of what was expected; what it took
     double sum = 0;
-    for (const auto& [key, times] : seen_) {
+    for (const auto& [key, seen] : seen_) {
       const measured_cost& cost = table_.at(key);
       const double expected = cost.alone_ms * factor_[std::get<1>(key)];
       if (!(expected > 0)) continue;
@@ -247,7 +267,7 @@ class cost_book {
   std::unordered_map<std::uint32_t, std::uint32_t> alone_structure_;      // by node: of the group of it alone
   std::unordered_map<std::uint32_t, double> fastest_alone_;               // by structure of one node
   cost_table table_;
-  std::map<cost_key, std::vector<timing>> seen_;
+  std::map<cost_key, sightings> seen_;
   std::set<cost_key> favoured_;
   std::vector<double> factor_;  // by backend: how much longer kernels take within the network than alone
   double hope_ = most_hope;     // what kernels that never ran there may take of what they are expected to

@@ -50,7 +50,8 @@ class cost_measurer {
     drift_options drift = options.drift;
     for (std::size_t i = 0; i < drift_signs && kernels_.kept; ++i)
       if (drift.usual_ms[i] <= 0) drift.usual_ms[i] = kernels_.kept->usual_ms(static_cast<drift_sign>(i));
-    monitor_.emplace(drift_works(task_.threads), drift, options.time);
+    const bool has_works = std::ranges::any_of(options.drift_works, [](const drift_work& w) { return bool{w}; });
+    monitor_.emplace(has_works ? options.drift_works : drift_works(task_.threads), drift, options.time);
     trusted_ms_ = monitor_->usual_ms();
   }
   cost_measurer(const cost_measurer&) = delete;

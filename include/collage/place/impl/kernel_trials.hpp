@@ -39,12 +39,8 @@ class kernel_trials {
     fastest_ = {runs_.incumbent()};
     const std::size_t most = most_turns(how);
     for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {
-      learner_.learn(runs_.arena(), runs_.incumbent());
-      const search_result next = search.best_of_operators(outlook::hopeful);
-      if (is_well_known(next) || known_.task.until.is_over()) return;  // searching may have taken what was left
-      tell(turn, most, how);
-      // As a twin where it ran before: another engine, whose memory lies elsewhere.
-      const std::optional<std::size_t> number = runs_.add_if_possible(writer_.write("plan", next), false, true);
+      tell("kernels that may be faster within the network than alone", turn, most, how);
+      const std::optional<std::size_t> number = add_next(search, outlook::hopeful);
       if (!number) return;
       runs_.run(how);
       // One that was ended before its time would win by chance, if it did.
@@ -55,7 +51,40 @@ class kernel_trials {
     }
   }
 
+  /// The same while processors are apart, as far as they can be brought there: answers whether they could. What is found takes
+  /// part in no comparison, as it is known of one kind of times alone; the next search knows both.
+  bool run_apart(placement_search& search) {
+    end_to_end& arena = runs_.arena();
+    comparison_options how = runs_.options();
+    double parting_s = 4 * how.seconds;
+    tell("whether processors come to share no cache under load", 0, 1, how);
+    if (!arena.part(parting_s, [this] { return known_.task.until.is_over(); })) return false;
+    how.apart_alone = true;
+    how.parting_s = how.seconds;
+    how.seconds /= 6;
+    runs_.find_fastest();
+    const std::size_t most = most_turns(how);
+    for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {
+      tell("kernels that may be faster while processors share no cache", turn, most, how);
+      const std::optional<std::size_t> number = add_next(search, outlook::hopeful_apart);
+      if (!number) break;
+      runs_.run(how);
+      const bool ran = arena.rounds(*number) >= how.least_rounds;
+      arena.release(*number);
+      if (!ran) break;  // they are apart no more
+    }
+    return true;
+  }
+
  private:
+  /// Adds what is found by a search with so much hope; nothing where all of it is well known.
+  std::optional<std::size_t> add_next(placement_search& search, outlook hope) {
+    learner_.learn(runs_.arena(), runs_.incumbent());
+    const search_result next = search.best_of_operators(hope);
+    if (are_well_known(next, hope) || known_.task.until.is_over()) return {};  // searching may have taken what was left
+    // As a twin where it ran before: another engine, whose memory lies elsewhere.
+    return runs_.add_if_possible(writer_.write("plan", next), false, true);
+  }
   /// The last two that were the fastest go on running, so that chance does not decide between them; others of those that
   /// were would take memory and time.
   void keep(std::size_t number) {
@@ -78,16 +107,16 @@ class kernel_trials {
     const double round_ms = engines * runs_.arena().turn_ms(runs_.incumbent(), how);
     return std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
   }
-  bool is_well_known(const search_result& found) const {
+  bool are_well_known(const search_result& found, outlook how) const {
     return std::ranges::all_of(found.found.chosen, [&](std::uint32_t chosen) {
       const std::uint32_t who = found.who[chosen];
-      return who >= control_mark || known_.costs.is_well_known(known_.candidates[who]);
+      return who >= control_mark || known_.costs.is_well_known(known_.candidates[who], how);
     });
   }
-  void tell(std::size_t turn, std::size_t most, const comparison_options& how) const {
+  void tell(const char* what, std::size_t turn, std::size_t most, const comparison_options& how) const {
     place_progress now;
     now.stage = "comparing";
-    now.what = "kernels that may be faster within the network than alone";
+    now.what = what;
     now.done = turn;
     now.remaining = most - turn;
     now.remaining_s =

@@ -58,7 +58,7 @@ class run_learner {
     std::vector<observed_step> list;
     const auto who = known_.candidates.in(arena.which(i));
     const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
-    const std::vector<timing> steps = arena.steps_of(i, incumbent);
+    const std::vector<timing> steps = arena.steps_of(i, incumbent, arena.counts_apart(i));
     for (std::size_t s = 0; s < who.size(); ++s)
       if (who[s] && steps[s].samples != 0)
         list.push_back({key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
@@ -67,24 +67,27 @@ class run_learner {
   /// What steps took, without what their neighbours add.
   void learn_kernels(const end_to_end& arena, std::size_t incumbent) {
     known_.costs.learn_anew();
-    for (std::size_t i = 0; i < arena.size(); ++i) {
-      std::vector<timing> steps = arena.steps_of(i, incumbent);
-      const auto who = known_.candidates.in(arena.which(i));
-      if (known_.neighbours.any()) {
-        const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
-        for (std::size_t s = 0; s < who.size(); ++s) {
-          if (!who[s]) continue;
-          const double added = known_.neighbours.of(writers[s], known_.candidates[*who[s]].backend);
-          if (!(added > 0)) continue;
-          const double left = 1 - std::min(added / steps[s].median_ms, most_added);
-          for (double* part : {&steps[s].median_ms, &steps[s].low_ms, &steps[s].high_ms, &steps[s].sure_low_ms,
-                               &steps[s].sure_high_ms})
-            *part *= left;
-        }
+    for (std::size_t i = 0; i < arena.size(); ++i)
+      for (const bool apart : {false, true}) {
+        std::vector<timing> steps = arena.steps_of(i, incumbent, apart);
+        take_off_switches(arena.which(i), steps);
+        known_.costs.learn(known_.candidates.in(arena.which(i)), steps, apart);
       }
-      known_.costs.learn(who, steps);
-    }
     known_.costs.finish_learning();
+  }
+  void take_off_switches(const placement& p, std::vector<timing>& steps) const {
+    if (!known_.neighbours.any()) return;
+    const auto who = known_.candidates.in(p);
+    const auto writers = other_writers(known_.task.network, known_.task.backends, p);
+    for (std::size_t s = 0; s < who.size(); ++s) {
+      if (!who[s]) continue;
+      const double added = known_.neighbours.of(writers[s], known_.candidates[*who[s]].backend);
+      if (!(added > 0)) continue;
+      const double left = 1 - std::min(added / steps[s].median_ms, most_added);
+      for (double* part :
+           {&steps[s].median_ms, &steps[s].low_ms, &steps[s].high_ms, &steps[s].sure_low_ms, &steps[s].sure_high_ms})
+        *part *= left;
+    }
   }
   void learn_conversions(const end_to_end& arena, std::size_t incumbent) {
     std::optional<conversion_book>& conversions = known_.layouts.conversions();
@@ -94,7 +97,8 @@ class run_learner {
       std::vector<std::optional<std::uint32_t>> who;
       for (const std::size_t c : arena.conversions_in(i))
         who.push_back(conversions->find(arena.which(i).conversions[c]));
-      conversions->book().learn(who, arena.conversion_steps_of(i, incumbent));
+      for (const bool apart : {false, true})
+        conversions->book().learn(who, arena.conversion_steps_of(i, incumbent, apart), apart);
     }
     conversions->book().finish_learning();
   }

@@ -163,7 +163,7 @@ class search_view {
       for (const layout& from : layouts)
         for (const layout& to : layouts) {
           const auto how = from == to ? std::nullopt : conversions.best(v, from, to);
-          at.convert_ms.push_back(from == to ? 0 : how ? conversions.cost_of(*how) : impossible_ms);
+          at.convert_ms.push_back(from == to ? 0 : how ? conversions.price_of(*how) : impossible_ms);
         }
       p.values.push_back(std::move(at));
     }
