@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,7 +91,10 @@ struct place_options {
   /// Another clock than the machine's, for simulations: what costs no time on it costs nothing. Workers have the machine's.
   time_source time = {};
   std::array<drift_work, drift_signs> drift_works = {};  ///< and other works than those of `watch_machine`
-  double compare_s = 3;                                  ///< for end-to-end runs against every single backend
+  /// Whether processors are brought apart where several threads may share a cache at times and none at others: hosts move virtual
+  /// ones about (docs/measuring.md). Takes some seconds. On virtual machines alone where it is not said.
+  std::optional<bool> parts_processors = {};
+  double compare_s = 3;  ///< for end-to-end runs against every single backend
   /// Where the set has a backend that takes regions: for how long the search over regions begins new generations;
   /// 0: not at all.
   double regions_s = 30;

@@ -371,6 +371,7 @@ TEST_F(simulated_placing, plans_suit_times_in_which_processors_are_apart) {
       c::place_options options = machine.options();
       options.threads = 2;
       options.compare_s = 3;
+      options.parts_processors = true;
       options.drift_works = {machine.exchange(), c::drift_work()};
       options.drift.usual_ms = {0.01, 0};
       options.report = &report;

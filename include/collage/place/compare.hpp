@@ -47,7 +47,8 @@ struct comparison_options {
   double settling_ms = 15;
   std::size_t least_rounds = 5, most_rounds = 200;
   /// A placement that all of two rounds have shown to be this many times slower than another runs no more, nor one that
-  /// all of five rounds, or later the confidence interval, have shown to be slower by the second factor.
+  /// all of five rounds, or later the confidence interval, have shown to be slower by the second factor. Where one kind of
+  /// times is still to be seen (end_to_end), it is presumed to take as long as the other in that.
   double beaten = 1.5, behind = 1.03;
   /// For so long, in the end, the processors are kept at work until they are apart (end_to_end), where they were not by
   /// themselves: hosts move virtual processors that are busy for some seconds away from each other, and back as soon as they
@@ -114,6 +115,8 @@ class end_to_end {
     // By the clock: a number of rounds fixed beforehand would rest on one call, which a busy machine makes many times longer.
     const double most_ms = how.seconds * 1e3;
     double counted_ms = 0, apart_ms = 0, discarded_ms = 0, parting_s = how.parting_s;
+    bool gave_up_apart = false;
+    expects_apart_ = met_apart_ || (how.parting_s > 0 && threads_ > 1 && monitor_ != nullptr);
     std::size_t counted = 0, apart = 0;
     for (;;) {
       const bool stopped = stop && stop();
@@ -122,16 +125,20 @@ class end_to_end {
         return rounds < how.least_rounds || (rounds < how.most_rounds && took_ms < most_ms);
       };
       const bool is_due = !how.apart_alone && is_wanted(counted, counted_ms);
+      // Such rounds are of use where there are some, unless rounds are so long that they cost too much.
+      const bool has_enough_apart =
+          !is_wanted(apart, apart_ms) || apart_ms >= 3 * most_ms || (gave_up_apart && discarded_ms >= most_ms);
       const bool wants_apart = how.apart_alone ? is_wanted(apart, apart_ms) : apart < how.least_rounds;
       if (!is_due && (!wants_apart || !part(parting_s, stop))) break;
       bool is_apart = !is_due || processors_are_apart(), counts = !is_apart, was_calm = true;
-      if (is_apart && is_due &&
-          (apart_ms >= most_ms || apart >= how.most_rounds)) {  // enough of these: resting ends it
+      if (is_apart && is_due && (has_enough_apart || stays_apart_)) {  // enough of these: resting ends it
         was_calm = monitor_->wait(stop);
         is_apart = !was_calm && processors_are_apart();
+        stays_apart_ = is_apart;
         counts = true;
       } else if (!is_apart && monitor_ != nullptr) {
         was_calm = monitor_->wait(stop);
+        is_apart = !was_calm && processors_are_apart();
       }
       const double start_ms = time_.now_ms() - waited_ms();
       take_round(how, stop, is_apart);
@@ -144,7 +151,7 @@ class end_to_end {
         drop_round();
         if (!counts && discarded_ms >= most_ms) {
           if (!is_due) break;
-          apart_ms = most_ms;
+          gave_up_apart = true;
         }
         continue;
       }
@@ -162,8 +169,9 @@ class end_to_end {
         std::find_if(runners_.begin(), runners_.end(), [](const auto& r) { return r->context.has_value(); });
     if (most_s <= 0 || threads_ == 1 || monitor_ == nullptr || at_work == runners_.end()) return false;
     double last_ms = time_.now_ms();
-    while (!processors_are_apart()) {
-      if (most_s <= 0 || (stop && stop())) return false;
+    constexpr int most_calls = 100'000;  // where the clock stands still
+    for (int call = 0; !processors_are_apart(); ++call) {
+      if (most_s <= 0 || call == most_calls || (stop && stop())) return false;
       (*at_work)->context->run(memory_.inputs, memory_.outputs);
       const double now_ms = time_.now_ms();
       most_s -= (now_ms - std::exchange(last_ms, now_ms)) / 1e3;
@@ -182,7 +190,7 @@ class end_to_end {
     apart_.clear();
     rounds_ = 0;
     calm_ = true;
-    met_apart_ = false;
+    met_apart_ = stays_apart_ = false;
   }
 
   /// A placement runs no more, and its kernels and memory are given back; what it showed stays known.
@@ -199,7 +207,7 @@ class end_to_end {
   /// What a placement takes of a round, about.
   double turn_ms(std::size_t i, const comparison_options& how) const {
     const double call_ms = time_of(i).median_ms;
-    const double settling_ms = goes_without_settling(call_ms, how) ? 0 : std::max(how.settling_ms, call_ms);
+    const double settling_ms = goes_without_settling(call_ms) ? 0 : std::max(how.settling_ms, call_ms);
     return settling_ms + (are_traced_at_once(call_ms) ? 1 : 2) * counted_calls(call_ms) * call_ms;
   }
 
@@ -214,11 +222,12 @@ class end_to_end {
   /// The same by round.
   const std::vector<bool>& apart() const { return apart_; }
   /// In how many rounds of the kind that `time_of` looks at a placement ran.
-  std::size_t rounds(std::size_t i) const { return present(samples_of(i, counts_apart(i))).size(); }
+  std::size_t rounds(std::size_t i) const { return rounds(i, counts_apart(i)); }
+  /// In how many of one kind.
+  std::size_t rounds(std::size_t i, bool apart) const { return present(samples_of(i, apart)).size(); }
   /// Whether a placement's times are of rounds in which processors were apart, as there are hardly any others.
   bool counts_apart(std::size_t i) const {
-    const std::size_t shared = present(samples_of(i, false)).size();
-    return shared < enough_of_a_kind && present(samples_of(i, true)).size() > shared;
+    return rounds(i, false) < enough_of_a_kind && rounds(i, true) > rounds(i, false);
   }
   /// What a placement takes, over the rounds in which it was not disturbed: those in which it did not take over 1.1 times
   /// as long as in the fastest quarter of its rounds. What happens on the machine beside it comes and goes within seconds
@@ -245,10 +254,12 @@ class end_to_end {
   /// The conversions of a placement in the order in which the engine runs them: positions in its list.
   const std::vector<std::size_t>& conversions_in(std::size_t i) const { return runners_[i]->conversions; }
 
+  /// So many rounds of a kind are enough for it to count.
+  static constexpr std::size_t enough_of_a_kind = 4;
+
  private:
   static constexpr int tries = 3;
   static constexpr std::ptrdiff_t most_traced = 30;  // calls whose steps are timed, of each kind of rounds
-  static constexpr std::size_t enough_of_a_kind = 4;
   static constexpr double absent = std::numeric_limits<double>::quiet_NaN();
 
   struct runner {
@@ -294,7 +305,8 @@ class end_to_end {
   paired_ratio ratio(std::size_t i, std::size_t to, bool apart) const {
     const paired_ratio all = compare_paired(samples_of(i, apart), samples_of(to, apart));
     const paired_ratio calm = compare_paired(calm_samples(i, apart), calm_samples(to, apart));
-    return are_enough(calm.rounds, all.rounds) ? calm : all;
+    const bool would_drop_a_kind = met_apart_ && calm.rounds < std::min(all.rounds, enough_of_a_kind);
+    return are_enough(calm.rounds, all.rounds) && !would_drop_a_kind ? calm : all;
   }
   /// A placement's median over one kind of rounds, as if `beside` had taken its own median in those in which both ran
   /// undisturbed. Of few rounds that would say more about chance than about the machine.
@@ -311,9 +323,12 @@ class end_to_end {
   std::vector<timing> times_of(std::size_t i, std::size_t beside, bool apart, bool conversions) const {
     const runner& r = *runners_[i];
     double usual = usual_ms(i, beside, apart);
+    bool tells = true;
     if (apart) {
-      const double shared_ms = time_of(beside, false).median_ms, apart_ms = time_of(beside, true).median_ms;
-      if (shared_ms > 0 && apart_ms > 0) usual *= shared_ms / apart_ms;
+      const double shared_ms = time_of(beside, false).median_ms;
+      tells = shared_ms == 0 || rounds(beside, true) >= enough_of_a_kind;
+      if (const double apart_ms = time_of(beside, true).median_ms; shared_ms > 0 && apart_ms > 0)
+        usual *= shared_ms / apart_ms;
     }
     std::vector<timing> list;
     for (std::size_t s = 0; s < r.steps.size(); ++s) {
@@ -322,8 +337,8 @@ class end_to_end {
       for (std::size_t k = 0; k < r.steps[s].size(); ++k)
         if (r.traced_apart[k] == apart)
           times.push_back(r.steps[s][k] * (r.traced_ms[k] > 0 ? usual / r.traced_ms[k] : 1));
-      const bool tells = !apart || times.size() >= enough_of_a_kind;
-      list.push_back(tells ? summarise(std::move(times)) : timing{});
+      const bool are_enough = !apart || times.size() >= enough_of_a_kind;
+      list.push_back(tells && are_enough ? summarise(std::move(times)) : timing{});
     }
     return list;
   }
@@ -359,10 +374,13 @@ class end_to_end {
   /// Whether another was faster by this factor in every round that both ran, or is by all that chance allows. Of rounds of one
   /// kind where there are two, half is presumed to be equal.
   bool is_slower(std::size_t i, std::size_t rounds, double factor) const {
+    const bool met_shared = met_apart_ && std::find(apart_.begin(), apart_.end(), false) != apart_.end();
     for (std::size_t other = 0; other < runners_.size(); ++other) {
-      if (other == i) continue;
+      // One that ran while processors were apart alone was there to show that and no more.
+      if (other == i || (counts_apart(other) && !counts_apart(i))) continue;
       const paired_ratio shared = ratio(i, other, false), apart = ratio(i, other, true);
-      const bool is_half = met_apart_ && std::min(shared.rounds, apart.rounds) < enough_of_a_kind;
+      const bool is_half =
+          shared.rounds < enough_of_a_kind ? met_shared : apart.rounds < enough_of_a_kind && expects_apart_;
       const paired_ratio r = joined(shared, apart);
       if (r.rounds >= rounds && (is_half ? std::sqrt(r.low) : r.low) > factor) return true;
     }
@@ -400,9 +418,9 @@ class end_to_end {
     return call_ms >= long_ms;
   }
   /// Whether what another placement leaves behind is nothing beside what a call takes.
-  static bool goes_without_settling(double call_ms, const comparison_options& how) {
-    constexpr double times = 15;
-    return call_ms > times * how.settling_ms;
+  static bool goes_without_settling(double call_ms) {
+    constexpr double long_ms = 225;
+    return call_ms > long_ms;
   }
 
   void take_round(const comparison_options& how, const std::function<bool()>& stop, bool is_apart) {
@@ -444,7 +462,7 @@ class end_to_end {
 
   /// Runs a placement, and answers whether others left it the processors.
   bool take_turn(runner& r, const comparison_options& how) {
-    if (!goes_without_settling(r.call_ms, how))
+    if (!goes_without_settling(r.call_ms))
       r.call_ms = call_for(time_, how.settling_ms, [&] { r.context->run(memory_.inputs, memory_.outputs); });
     const int calls = counted_calls(r.call_ms);
     const bool traced = is_traced(r), at_once = are_traced_at_once(r.call_ms);
@@ -501,7 +519,8 @@ class end_to_end {
   std::vector<std::unique_ptr<runner>> runners_;
   std::size_t rounds_ = 0;
   std::vector<bool> apart_;  // by round
-  bool round_is_calm_ = true, calm_ = true, met_apart_ = false;
+  bool round_is_calm_ = true, calm_ = true;
+  bool met_apart_ = false, expects_apart_ = false, stays_apart_ = false;  // the last: whoever rests too
 };
 
 /// An end-to-end figure of placement `i`, compared with placement `to`. Two that never ran in the same round are compared

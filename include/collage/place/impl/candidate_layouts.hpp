@@ -38,7 +38,7 @@ class candidate_layouts {
       for (const auto& [v, order] : borders.list()) add(met[v], order);
     }
     if (met.empty()) return;
-    conversions_.emplace(network_, task.backends, may_convert, met, task.threads);
+    conversions_.emplace(network_, task.backends, may_convert, met, task.threads, task.may_part());
     const auto fits = [&](const place_candidate& c) {
       const value_layouts borders = layouts_of(network_, task.backends, c);
       for (const auto& [v, order] : borders.list())

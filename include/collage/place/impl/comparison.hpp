@@ -18,7 +18,6 @@
 #include <collage/place/impl/search_view.hpp>
 #include <collage/place/impl/whole_runs.hpp>
 #include <collage/run/plan.hpp>
-#include <collage/run/processor.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -54,13 +53,13 @@ class comparison {
     for (const placement& s : made.singles) singles_.push_back(arena.add(s, true));
     const place_options& options = known_.task.options;
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);
-    const bool may_part = known_.task.threads > 1 && is_virtual_machine();
+    const bool may_part = known_.task.may_part();
     run_for(options.compare_s, "the plan with every single backend, end to end", may_part ? 2 * options.compare_s : 0);
     kernels_.run(search_);
     bool knows_apart = (may_part || arena.met_apart()) && kernels_.run_apart(search_);
     search_on();
     trials_.run(search_);
-    // They come apart for minutes, or do not.
+    // Now, maybe.
     if (may_part && !knows_apart && kernels_.run_apart(search_)) search_on();
     return decide(made);
   }
@@ -82,7 +81,10 @@ class comparison {
       const search_result last = search_.best();
       // What would gain less than runs can tell is not run.
       constexpr double telling = 0.995;
-      if (last.found.cost_ms > telling * writer_.refreshed(arena.which(runs_.incumbent())).cost_ms) break;
+      const placement& fastest = arena.which(runs_.incumbent());
+      const auto& conversions = known_.layouts.conversions();
+      const double to_beat = writer_.refreshed(fastest).cost_ms + (conversions ? conversions->presumed_ms(fastest) : 0);
+      if (last.found.cost_ms > telling * to_beat) break;
       const std::size_t before = arena.size();
       // One that ran does not run again, unless what it showed was forgotten since.
       if (const std::size_t number = arena.add(writer_.write("plan", last));

@@ -12,7 +12,6 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
-#include <collage/run/processor.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -33,10 +32,10 @@ namespace {
 class conversion_book {
  public:
   /// `met` are the layouts in which each value may lie. Of layouts that are no backend's in common nothing is known here, nor
-  /// of tensors without channels.
+  /// of tensors without channels. `may_part`: place_task::may_part.
   conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
-                  const std::map<std::uint32_t, std::vector<layout>>& met, int threads)
-      : backends_(backends), threads_(threads), may_part_(threads > 1 && is_virtual_machine()) {
+                  const std::map<std::uint32_t, std::vector<layout>>& met, int threads, bool may_part)
+      : backends_(backends), threads_(threads), may_part_(may_part) {
     graph_builder g;
     std::map<std::string, std::size_t> node_of_type;
     std::vector<std::vector<layout>> met_at;  // by node
@@ -86,7 +85,7 @@ class conversion_book {
     for (const std::uint32_t i : ways->second) {
       const place_candidate& c = candidates_.list[i];
       if (ends_[i] != std::pair(from, to) || book_->cost_of(c).state == cost_state::refused) continue;
-      if (!found || cost_of(i) < cost_of(*found)) found = i;
+      if (!found || price_of(i) < price_of(*found)) found = i;
     }
     return found;
   }
@@ -94,7 +93,18 @@ class conversion_book {
   /// (docs/measuring.md): as long as such times have not shown it, that is presumed of half of all times.
   double price_of(std::uint32_t candidate) const {
     constexpr double presumed = 2;
-    return cost_of(candidate) * (may_part_ && !book_->is_known_apart(candidates_.list[candidate]) ? presumed : 1);
+    const place_candidate& c = candidates_.list[candidate];
+    // What is expected of those that never ran within the network rests on those of the backend that did.
+    const bool is_known =
+        book_->cost_of(c).state == cost_state::within ? book_->is_known_apart(c) : book_->knows_apart(c.backend);
+    return cost_of(candidate) * (may_part_ && !is_known ? presumed : 1);
+  }
+  /// What the search counts for the conversions of a placement beyond what they are known to cost.
+  double presumed_ms(const placement& p) const {
+    double sum = 0;
+    for (const plan_conversion& one : p.conversions)
+      if (const std::optional<std::uint32_t> c = find(one)) sum += price_of(*c) - cost_of(*c);
+    return sum;
   }
   /// What a conversion costs, in milliseconds; before it was measured, what it takes at least to read and write so much.
   double cost_of(std::uint32_t candidate) const {

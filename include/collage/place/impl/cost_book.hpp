@@ -99,12 +99,18 @@ class cost_book {
     if (is_favoured(c) || found == seen_.end()) return is_favoured(c);
     const sightings& seen = found->second;
     return how == outlook::hopeful_apart ? seen.apart.size() >= enough_apart
-                                         : seen.shared.size() + seen.apart.size() >= enough;
+                                         : std::max(seen.shared.size(), seen.apart.size()) >= enough;
   }
   /// Whether it ran within the network while processors were apart.
   bool is_known_apart(const place_candidate& c) const {
     const auto seen = seen_.find(key_of(candidates_, c));
     return seen != seen_.end() && !seen->second.apart.empty();
+  }
+  /// Whether anything of its backend did.
+  bool knows_apart(std::uint32_t backend) const {
+    return std::ranges::any_of(seen_, [backend](const auto& seen) {
+      return std::get<1>(seen.first) == backend && !seen.second.apart.empty();
+    });
   }
   /// Says which placement is the fastest so far, by its candidates.
   void favour(std::span<const std::optional<std::uint32_t>> who) {

@@ -51,8 +51,8 @@ class kernel_trials {
     }
   }
 
-  /// The same while processors are apart, as far as they can be brought there: answers whether they could. What is found takes
-  /// part in no comparison, as it is known of one kind of times alone; the next search knows both.
+  /// The same while processors are apart, as far as they can be brought there: answers whether something ran then. What is found
+  /// takes part in no comparison, as it is known of one kind of times alone; the next search knows both.
   bool run_apart(placement_search& search) {
     end_to_end& arena = runs_.arena();
     comparison_options how = runs_.options();
@@ -62,6 +62,10 @@ class kernel_trials {
     how.apart_alone = true;
     how.parting_s = how.seconds;
     how.seconds /= 6;
+    const auto rounds = [&arena] { return std::count(arena.apart().begin(), arena.apart().end(), true); };
+    const auto before = rounds();
+    runs_.run(how);  // so that it is known of the fastest first
+    if (rounds() == before) return false;
     runs_.find_fastest();
     const std::size_t most = most_turns(how);
     for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {

@@ -70,6 +70,9 @@ struct place_task {
     for (std::uint32_t n = 0; n < is_alias.size(); ++n) is_alias[n] = collage::is_alias(network.view(), n);
   }
 
+  /// Whether processors may part from each other and meet again, so that threads share a cache at times alone.
+  bool may_part() const { return threads > 1 && options.parts_processors.value_or(is_virtual_machine()); }
+
  private:
   void choose_backends() {
     for (const std::string& name : options.backends)

@@ -249,6 +249,7 @@ class placer {
         inner.threads = task_.threads;
         inner.report = nullptr;
         inner.previous = nullptr;
+        inner.parts_processors = false;
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
         inner.network = task_.options.network + ", sub-graph of " + task_.network.node_name(n);
         known_.bodies.add(n, placer(*body, task_.backends, inner).run());

@@ -87,12 +87,16 @@ class whole_runs {
   void surely_find_fastest() {
     comparison_options how = options();
     how.seconds /= 2;
+    how.parting_s = arena_.met_apart() ? how.seconds : 0;
     constexpr std::size_t enough = 15;
     find_fastest();
     for (int more = 0; more < 4 && !task_.until.is_over(); ++more) {
       const std::size_t ran = arena_.rounds(incumbent_), calm = arena_.time_of(incumbent_).samples;
-      if (calm >= enough || (more >= 2 && 3 * calm > 2 * ran)) break;
-      how.most_rounds = enough - calm;
+      const bool lacks_apart =
+          arena_.met_apart() && arena_.rounds(incumbent_, true) < end_to_end::enough_of_a_kind && more < 2;
+      how.apart_alone = calm >= enough || (more >= 2 && 3 * calm > 2 * ran);
+      if (how.apart_alone && !lacks_apart) break;
+      how.most_rounds = std::max(enough, calm + how.least_rounds) - calm;
       run(how);
       find_fastest();
     }
@@ -106,7 +110,8 @@ class whole_runs {
   template <class Each>
   void compare(std::size_t i, Each each) const {
     for (std::size_t j = 0; j < arena_.size() && arena_.can_run(i); ++j)
-      if (const paired_ratio r = arena_.ratio(i, j); j != i && r.rounds != 0) each(r);
+      if (arena_.counts_apart(j) && !arena_.counts_apart(i)) continue;  // it was there to show what kernels take then
+      else if (const paired_ratio r = arena_.ratio(i, j); j != i && r.rounds != 0) each(r);
   }
   /// How many times as long as the fastest beside it a placement takes; infinity where it ran beside nobody. Few rounds say
   /// little, so that what they say counts for part.
