@@ -183,7 +183,7 @@ TEST_F(simulated_placing, neighbours_that_disturb_each_other_are_learnt_of) {
 /// placing, and no time of the slow part stays in the plan or the store.
 TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
   std::mt19937_64 random(fresh_seed());
-  std::size_t compared = 0;
+  std::size_t compared = 0, ties = 0;
   for (std::uint64_t seed = 0; seed < collage_test::cases(20U); ++seed) {
     const c::graph network = simulated_network(seed, 16);
     double took_ms = 0;
@@ -202,7 +202,8 @@ TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
     const double slow_ms = std::uniform_real_distribution<double>(0.05, 2)(random) * took_ms;
     const c::plan slow = place(slow_store, slow_ms);
     ASSERT_LT(slow_ms, took_ms);
-    EXPECT_TRUE(c::same_steps(slow.chosen, quick.chosen)) << seed;
+    // Costs have steps here, so that two placements may cost the same: who ran first stays then.
+    ties += !c::same_steps(slow.chosen, quick.chosen);
     EXPECT_NEAR(slow.chosen.cost_ms, quick.chosen.cost_ms, rounding) << seed;
     EXPECT_NEAR(slow.runs[0].median_ms, quick.runs[0].median_ms, rounding) << seed;
     const std::map<std::string, c::stored_cost> expected = costs_in(quick_store);
@@ -217,6 +218,7 @@ TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
     EXPECT_EQ(text_of(place(slow_store, 1e-6), network), text_of(again, network)) << seed;
   }
   EXPECT_GT(compared, collage_test::cases(20U) * 20);
+  EXPECT_LE(ties, collage_test::cases(20U) / 5);
 }
 
 /// What a placement leaves behind is gone before calls of another one count.
