@@ -54,7 +54,7 @@ class comparison {
     const place_options& options = known_.task.options;
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);
     const bool may_part = known_.task.may_part();
-    run_for(options.compare_s, "the plan with every single backend, end to end", may_part ? 2 * options.compare_s : 0);
+    run_for(options.compare_s, "the plan with every single backend, end to end", may_part ? options.compare_s : 0);
     kernels_.run(search_);
     bool knows_apart = (may_part || arena.met_apart()) && kernels_.run_apart(search_);
     search_on();

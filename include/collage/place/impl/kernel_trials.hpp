@@ -56,7 +56,7 @@ class kernel_trials {
   bool run_apart(placement_search& search) {
     end_to_end& arena = runs_.arena();
     comparison_options how = runs_.options();
-    double parting_s = 4 * how.seconds;
+    double parting_s = 2 * how.seconds;
     tell("whether processors come to share no cache under load", 0, 1, how);
     if (!arena.part(parting_s, [this] { return known_.task.until.is_over(); })) return false;
     how.apart_alone = true;
