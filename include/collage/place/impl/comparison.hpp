@@ -59,7 +59,7 @@ class comparison {
     bool knows_apart = (may_part || arena.met_apart()) && kernels_.run_apart(search_);
     search_on();
     trials_.run(search_);
-    // Now, maybe.
+    // They come apart at some times and not at others: what was not met before may be met now.
     if (may_part && !knows_apart && kernels_.run_apart(search_)) search_on();
     return decide(made);
   }
