@@ -126,8 +126,7 @@ class end_to_end {
       };
       const bool is_due = !how.apart_alone && is_wanted(counted, counted_ms);
       // Such rounds are of use where there are some, unless rounds are so long that they cost too much.
-      const bool has_enough_apart =
-          !is_wanted(apart, apart_ms) || apart_ms >= 3 * most_ms || (gave_up_apart && discarded_ms >= most_ms);
+      const bool has_enough_apart = !is_wanted(apart, apart_ms) || apart_ms >= 3 * most_ms || gave_up_apart;
       const bool wants_apart = how.apart_alone ? is_wanted(apart, apart_ms) : apart < how.least_rounds;
       if (!is_due && (!wants_apart || !part(parting_s, stop))) break;
       bool is_apart = !is_due || processors_are_apart(), counts = !is_apart, was_calm = true;
@@ -224,7 +223,12 @@ class end_to_end {
   /// In how many rounds of the kind that `time_of` looks at a placement ran.
   std::size_t rounds(std::size_t i) const { return rounds(i, counts_apart(i)); }
   /// In how many of one kind.
-  std::size_t rounds(std::size_t i, bool apart) const { return present(samples_of(i, apart)).size(); }
+  std::size_t rounds(std::size_t i, bool apart) const {
+    const std::vector<double>& all = samples(i);
+    std::size_t count = 0;
+    for (std::size_t k = 0; k < all.size(); ++k) count += apart_[k] == apart && all[k] == all[k];
+    return count;
+  }
   /// Whether a placement's times are of rounds in which processors were apart, as there are hardly any others.
   bool counts_apart(std::size_t i) const {
     return rounds(i, false) < enough_of_a_kind && rounds(i, true) > rounds(i, false);

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -67,17 +68,19 @@ class run_learner {
   /// What steps took, without what their neighbours add.
   void learn_kernels(const end_to_end& arena, std::size_t incumbent) {
     known_.costs.learn_anew();
-    for (std::size_t i = 0; i < arena.size(); ++i)
+    for (std::size_t i = 0; i < arena.size(); ++i) {
+      const auto who = known_.candidates.in(arena.which(i));
       for (const bool apart : {false, true}) {
         std::vector<timing> steps = arena.steps_of(i, incumbent, apart);
-        take_off_switches(arena.which(i), steps);
-        known_.costs.learn(known_.candidates.in(arena.which(i)), steps, apart);
+        take_off_switches(arena.which(i), who, steps);
+        known_.costs.learn(who, steps, apart);
       }
+    }
     known_.costs.finish_learning();
   }
-  void take_off_switches(const placement& p, std::vector<timing>& steps) const {
+  void take_off_switches(const placement& p, std::span<const std::optional<std::uint32_t>> who,
+                         std::vector<timing>& steps) const {
     if (!known_.neighbours.any()) return;
-    const auto who = known_.candidates.in(p);
     const auto writers = other_writers(known_.task.network, known_.task.backends, p);
     for (std::size_t s = 0; s < who.size(); ++s) {
       if (!who[s]) continue;

@@ -109,9 +109,10 @@ class whole_runs {
   /// count as well: what they beat and runs no more would look good beside what is slower still.
   template <class Each>
   void compare(std::size_t i, Each each) const {
-    for (std::size_t j = 0; j < arena_.size() && arena_.can_run(i); ++j)
+    for (std::size_t j = 0; j < arena_.size() && arena_.can_run(i); ++j) {
       if (arena_.counts_apart(j) && !arena_.counts_apart(i)) continue;  // it was there to show what kernels take then
-      else if (const paired_ratio r = arena_.ratio(i, j); j != i && r.rounds != 0) each(r);
+      if (const paired_ratio r = arena_.ratio(i, j); j != i && r.rounds != 0) each(r);
+    }
   }
   /// How many times as long as the fastest beside it a placement takes; infinity where it ran beside nobody. Few rounds say
   /// little, so that what they say counts for part.
