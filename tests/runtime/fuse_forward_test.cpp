@@ -72,6 +72,17 @@ TEST(fuse_forward, a_broadcast_that_enlarges_does_not_follow_a_convolution) {
   EXPECT_EQ(forward(e.result(e.flow_builder::node(kind::broadcast, {r, other}, {640, 3}))), (groups{{0, 1}}));
 }
 
+TEST(fuse_forward, a_convolution_joins_no_group_whose_end_enlarges) {
+  writer g;
+  const std::uint32_t start = g.relu(g.x);                                                     // 0
+  const std::uint32_t sum = g.add(g.conv(g.x), start);                                         // 1 2
+  EXPECT_EQ(forward(g.result(g.flow_builder::node(kind::broadcast, {sum, start}, {640, 3}))),  // 3
+            (groups{{0, 2, 3}, {1}}));  // which took the sum before the convolution could
+  writer e;
+  const std::uint32_t low = e.relu(e.x);
+  EXPECT_EQ(forward(e.result(e.add(e.add(e.conv(e.x), low), low))), (groups{{0, 1, 2, 3}}));
+}
+
 TEST(fuse_forward, residual_block) {
   writer g;
   const std::uint32_t start = g.relu(g.x);                                                  // 0

@@ -2,8 +2,8 @@
 //
 // The rules, from TVM's fuse_ops (Chen and others, 2018). Groups have one exit, their root; kinds on the way are those
 // of the groups that the nodes are in already.
-//   phase 0  a convolution, product or pooling, where the edges to the post-dominator keep its shape, over broadcasts
-//            and into one
+//   phase 0  a convolution, product or pooling, where the edges to the post-dominator, and on to the root of the group
+//            that has taken it already, keep its shape, over broadcasts and into one
 //   0 and 1  elementwise and broadcast operators over movers, into those, a reduction, or a group with a convolution
 //   phase 1  movers over and into movers
 //   phase 2  anything of these into a tuple that a mover has taken already
@@ -33,8 +33,13 @@ class forward_fuser {
         between_(flow, tree_, most.nodes),
         survey_(flow),
         root_(flow.size()),
+        last_alike_(flow.size()),
         members_(flow.size()) {
     std::iota(root_.begin(), root_.end(), 0u);
+    for (std::uint32_t n = flow.size(); n-- > 0;) {
+      const bool keeps = tree_.parent(n) != none && tree_.kind(n) == fusion_kind::elementwise;
+      last_alike_[n] = keeps ? last_alike_[tree_.parent(n)] : n;
+    }
     for (std::uint32_t n = 0; n < flow.size(); ++n) {
       kind_.push_back(flow.kind(n));
       members_[n] = {n};
@@ -70,7 +75,7 @@ class forward_fuser {
     if (kind_[sink] == fusion_kind::tuple) return false;
     switch (kind) {
       case fusion_kind::anchor:
-        return phase == 0 && tree_.kind(n) == fusion_kind::elementwise && into <= fusion_kind::broadcast &&
+        return phase == 0 && tree_.depth(root(sink)) >= tree_.depth(last_alike_[n]) && into <= fusion_kind::broadcast &&
                way(fusion_kind::broadcast);
       case fusion_kind::elementwise:
       case fusion_kind::broadcast:
@@ -115,7 +120,8 @@ class forward_fuser {
   segments between_;
   surveyor survey_;
   std::vector<std::uint32_t> root_;
-  std::vector<fusion_kind> kind_;  // of the group that a node is, or was, the root of
+  std::vector<std::uint32_t> last_alike_;  // of the post-dominators, to which all edges keep the shape; itself if none
+  std::vector<fusion_kind> kind_;          // of the group that a node is, or was, the root of
   std::vector<std::vector<std::uint32_t>> members_;
 };
 
