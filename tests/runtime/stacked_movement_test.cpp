@@ -134,7 +134,8 @@ TEST(stacked_movers, pads_and_tiles) {
 TEST(stacked_movers, triangles) {
   stacked_checker check;
   for_each_target([&] {
-    for (const shape& x : {shape{4, 4}, shape{3, 5, 70}, shape{2, 70, 5}, shape{1, 9}, shape{9, 1}, shape{0, 3}})
+    for (const shape& x : {shape{4, 4}, shape{3, 5, 70}, shape{2, 70, 5}, shape{1, 9}, shape{9, 1}, shape{0, 3},
+                           shape{0, 1}, shape{2, 0, 0}})
       for (const std::int64_t k : {-80, -3, 0, 1, 80})
         for (const bool upper : {false, true}) {
           check.whole(

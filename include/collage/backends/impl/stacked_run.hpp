@@ -96,9 +96,10 @@ class tile_runner {
       at_[i] = reinterpret_cast<float*>(start_[i]);
     }
   }
-  /// Where the first of the rows begins.
+  /// Where the first of the rows begins. What has no elements may have no address; nothing is read there.
   template <class Byte>
   Byte* start_of(Byte* data, const tile_leaf& l) const {
+    if (data == nullptr) return data;
     std::int64_t offset = l.offset;
     for (std::size_t d = 0; d < l.outer_steps.size(); ++d) offset += outer_[d] * l.outer_steps[d];
     return data + offset * (l.is_bytes ? 1 : static_cast<std::int64_t>(sizeof(float)));
