@@ -359,6 +359,65 @@ TEST(simulated_comparison, rounds_in_which_processors_are_apart_are_of_a_kind_of
   for (std::size_t k = before; k < arena.apart().size(); ++k) EXPECT_TRUE(arena.apart()[k]);
 }
 
+/// Nobody waits for ever for processors to come apart.
+TEST(simulated_comparison, parting_ends_where_it_is_in_vain) {
+  simulation stays_together = comes_apart;
+  stays_together.apart_ms = 0;
+  simulated_machine machine(stays_together);
+  const c::graph network = simulated_network(1, 16);
+  const c::plan made = c::place<c::backend_set<collage_test::alpha>>(network, machine.options());
+  c::drift_monitor monitor({machine.exchange(), c::drift_work()}, {.usual_ms = {0.01, 0}}, machine.clock());
+  const auto arena_of = [&](int threads, c::drift_monitor* watched_by) {
+    return c::end_to_end(network, c::table_of<simulated_set>, threads, 1, std::make_shared<c::packed_weights>(),
+                         watched_by, machine.clock());
+  };
+  c::end_to_end arena = arena_of(2, &monitor);
+  double most_s = 1;
+  EXPECT_FALSE(arena.part(most_s));  // nothing keeps them at work
+  EXPECT_EQ(most_s, 1);
+  (void)arena.add(made.chosen);
+  c::comparison_options how;
+  how.seconds = 0.2;
+  how.settling_ms = 1;
+  how.parting_s = 1.5;
+  double start_ms = machine.now_ms();
+  arena.run(how);
+  const double took_ms = machine.now_ms() - start_ms;
+  EXPECT_GE(took_ms, 1e3 * how.parting_s);
+  EXPECT_LT(took_ms, 1e3 * (how.parting_s + 5 * how.seconds));
+  EXPECT_FALSE(arena.met_apart());
+  EXPECT_EQ(arena.rounds(0, true), 0U);
+  EXPECT_GE(arena.rounds(0, false), how.least_rounds);
+
+  most_s = 0.5;
+  EXPECT_FALSE(arena.part(most_s));
+  EXPECT_LE(most_s, 0);
+  start_ms = machine.now_ms();
+  EXPECT_FALSE(arena.part(most_s));  // nothing of it is left
+  EXPECT_EQ(machine.now_ms(), start_ms);
+
+  int asked = 0;
+  const auto stop = [&asked] { return ++asked == 50; };
+  most_s = 1e9;
+  EXPECT_FALSE(arena.part(most_s, stop));
+  EXPECT_EQ(asked, 50);
+  EXPECT_GT(most_s, 0.9e9);
+  const std::size_t before = arena.rounds(0);
+  how.parting_s = 1e9;
+  asked = -200;  // more than it has rounds
+  arena.run(how, stop);
+  EXPECT_EQ(asked, 50);
+  EXPECT_GE(arena.rounds(0), before + how.least_rounds);
+
+  most_s = 1;
+  c::end_to_end alone = arena_of(1, &monitor), unwatched = arena_of(2, nullptr);
+  for (c::end_to_end* other : {&alone, &unwatched}) {
+    (void)other->add(made.chosen);
+    EXPECT_FALSE(other->part(most_s));
+    EXPECT_EQ(most_s, 1);
+  }
+}
+
 /// A plan is to be good in both kinds of times, of which each shows other kernels to be the fastest: nearly as good as if each
 /// time were half of each.
 TEST_F(simulated_placing, plans_suit_times_in_which_processors_are_apart) {

@@ -2,15 +2,13 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 #include <collage/error.hpp>
-#include <collage/measure/statistics.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/impl/cost_measurer.hpp>
+#include <collage/place/impl/fastest.hpp>
 #include <collage/place/impl/place_task.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
-#include <limits>
 #include <new>
 #include <optional>
 
@@ -67,23 +65,11 @@ class whole_runs {
     }
   }
 
-  /// Finds the fastest of what ran, by the paired rounds; the incumbent stays where nothing is faster. Ratios of different
-  /// pairs come from different rounds, and on a restless machine they may go round in a circle: it is the one that loses
-  /// least to whoever it loses most to, among those that can go on running and are not surely slower than another.
-  void find_fastest() {
-    std::size_t fastest = incumbent_;
-    double behind = most_behind(incumbent_);
-    bool is_beaten = is_surely_slower(incumbent_);
-    for (std::size_t i = 0; i < arena_.size(); ++i) {
-      const double other = most_behind(i);
-      if (!std::isfinite(other)) continue;  // of what ran beside nobody nothing is known
-      const bool loses = is_surely_slower(i);
-      if (loses == is_beaten ? other < behind : is_beaten) fastest = i, behind = other, is_beaten = loses;
-    }
-    incumbent_ = fastest;
-  }
+  /// Finds the fastest of what ran.
+  void find_fastest() { incumbent_ = fastest_of(arena_).find(incumbent_); }
 
-  /// The same after as many rounds as it takes to be sure: of what joined late there are few yet, and of what was disturbed.
+  /// Decides who is handed out, after as many rounds as it takes to be sure: of what joined late there are few yet, and of what
+  /// was disturbed.
   void surely_find_fastest() {
     comparison_options how = options();
     how.seconds /= 2;
@@ -100,36 +86,10 @@ class whole_runs {
       run(how);
       find_fastest();
     }
+    incumbent_ = fastest_of(arena_).handed_out(incumbent_);
   }
 
  private:
-  static constexpr std::size_t enough_rounds = 5;  // for a ratio to be believed
-
-  /// Tells `each` how placement `i` compares with each other one that ran beside it, unless it was released. Those that were
-  /// count as well: what they beat and runs no more would look good beside what is slower still.
-  template <class Each>
-  void compare(std::size_t i, Each each) const {
-    for (std::size_t j = 0; j < arena_.size() && arena_.can_run(i); ++j) {
-      if (arena_.counts_apart(j) && !arena_.counts_apart(i)) continue;  // it was there to show what kernels take then
-      if (const paired_ratio r = arena_.ratio(i, j); j != i && r.rounds != 0) each(r);
-    }
-  }
-  /// How many times as long as the fastest beside it a placement takes; infinity where it ran beside nobody. Few rounds say
-  /// little, so that what they say counts for part.
-  double most_behind(std::size_t i) const {
-    double most = 0;
-    compare(i, [&most](const paired_ratio& r) {
-      constexpr auto enough = static_cast<double>(enough_rounds);
-      most = std::max(most, std::pow(r.median, std::min(1.0, static_cast<double>(r.rounds) / enough)));
-    });
-    return most > 0 ? most : std::numeric_limits<double>::infinity();
-  }
-  bool is_surely_slower(std::size_t i) const {
-    bool is = false;
-    compare(i, [&is](const paired_ratio& r) { is = is || (r.rounds >= enough_rounds && r.low > 1); });
-    return is;
-  }
-
   const place_task& task_;
   cost_measurer& measurer_;
   std::size_t distrusts_;  // as of the rounds that are kept
