@@ -32,6 +32,7 @@ class Reading:
     by_others: float  # share of the processors' time, 0 to 1; 0 where the system does not tell
     work_ms: float
     exchange_us: float = 0.0  # the longer one of before and after; 0 where there is but one processor or thread
+    least_exchange_us: float = 0.0  # the shorter one
 
 
 def busy_ticks(stat: str, processors: Iterable[int]) -> int:
@@ -121,8 +122,8 @@ class Watch:
         took = time.perf_counter() - self._start
         own = time.process_time() - self._own
         busy = (self._busy_ticks() - self._ticks) / os.sysconf("SC_CLK_TCK")
-        exchange = max(self._exchange_us, self._exchange())
-        return Reading(max(0.0, busy - own) / (took * len(self._processors)), self._work_ms, exchange)
+        exchanges = (self._exchange_us, self._exchange())
+        return Reading(max(0.0, busy - own) / (took * len(self._processors)), self._work_ms, max(exchanges), min(exchanges))
 
 
 def usual_exchange_us(readings: Sequence[Reading], known: float | None = None) -> float:
@@ -132,9 +133,19 @@ def usual_exchange_us(readings: Sequence[Reading], known: float | None = None) -
     return here if known is None else min(here, known)
 
 
-def calm_rounds(readings: Sequence[Reading], known_exchange_us: float | None = None) -> list[bool]:
-    """Which rounds count. The usual time of the work is its 10th percentile as well."""
+def undisturbed_rounds(readings: Sequence[Reading]) -> list[bool]:
+    """Which rounds nobody else disturbed. The usual time of the work is its 10th percentile as well."""
     usual = statistics.quantile([reading.work_ms for reading in readings], 0.1)
-    near = usual_exchange_us(readings, known_exchange_us)
-    return [r.by_others <= MOST_BY_OTHERS and r.work_ms <= MOST_SLOWNESS * usual and r.exchange_us <= MOST_FARNESS * near
-            for r in readings]
+    return [r.by_others <= MOST_BY_OTHERS and r.work_ms <= MOST_SLOWNESS * usual for r in readings]
+
+
+def calm_rounds(readings: Sequence[Reading], known_exchange_us: float | None = None) -> list[bool]:
+    """Which rounds count: nobody disturbed them, and processors were near each other before and after."""
+    farthest = MOST_FARNESS * usual_exchange_us(readings, known_exchange_us)
+    return [fine and r.exchange_us <= farthest for fine, r in zip(undisturbed_rounds(readings), readings)]
+
+
+def apart_rounds(readings: Sequence[Reading], known_exchange_us: float | None = None) -> list[bool]:
+    """Which rounds tell how engines do where processors share no cache: they shared none before and after."""
+    farthest = MOST_FARNESS * usual_exchange_us(readings, known_exchange_us)
+    return [fine and r.least_exchange_us > farthest for fine, r in zip(undisturbed_rounds(readings), readings)]

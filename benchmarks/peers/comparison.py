@@ -27,21 +27,30 @@ def names_of(sets: Sequence[BackendSet]) -> dict[str, BackendSet]:
     return {f"collage {one.label}": one for one in sets}
 
 
-def row_of(raced: Mapping[str, Any], ours: str, failures: Mapping[str, str]) -> Row:
-    """What a race says of one of our engines against the peers: the row's figures, without the workload's name."""
-    times = dict(zip(raced["names"], raced["rounds_ms"]))
+def figures_of(times: Mapping[str, Sequence[float]], ours: str) -> Row:
+    """What rounds say of one of our engines against the peers, by each one's time in every round."""
     medians = {name: statistics.median(samples) for name, samples in times.items()}
-    row: Row = {"ours_ms": medians.get(ours), "peers": {peer: medians.get(peer) for peer in PEERS}, "ratio": None,
-                "low": None, "high": None, "agree": False, "faster_peer": None, "ratios": {}}
+    figures: Row = {"ours_ms": medians.get(ours), "peers": {peer: medians.get(peer) for peer in PEERS}, "ratio": None,
+                    "low": None, "high": None, "faster_peer": None, "ratios": {}}
     here = [peer for peer in PEERS if peer in times]
     if here:
-        row["faster_peer"] = min(here, key=medians.__getitem__)
+        figures["faster_peer"] = min(here, key=medians.__getitem__)
     if ours in times:
         for peer in here:
             ratio = statistics.paired_ratio(times[peer], times[ours])
-            row["ratios"][peer] = {"ratio": ratio.median, "low": ratio.low, "high": ratio.high}
+            figures["ratios"][peer] = {"ratio": ratio.median, "low": ratio.low, "high": ratio.high}
         if here:
-            row.update(row["ratios"][row["faster_peer"]])
+            figures.update(figures["ratios"][figures["faster_peer"]])
+    return figures
+
+
+def row_of(raced: Mapping[str, Any], ours: str, failures: Mapping[str, str]) -> Row:
+    """What a race says of one of our engines against the peers: the row's figures, without the workload's name."""
+    times = dict(zip(raced["names"], raced["rounds_ms"]))
+    row = figures_of(times, ours)
+    apart = dict(zip(raced["names"], raced.get("apart_ms", [])))
+    rounds_apart = len(next(iter(apart.values()), []))
+    row["apart"] = {"rounds": rounds_apart, **figures_of(apart, ours)} if rounds_apart >= statistics.LEAST_ROUNDS else None
     sides = {ours, *PEERS}
     pairs = [pair for pair in raced["pairs"] if sides.issuperset(pair["engines"])]
     row["agree"] = any(ours in pair["engines"] for pair in pairs) and not any(pair["why"] for pair in pairs)

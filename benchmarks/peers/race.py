@@ -40,9 +40,9 @@ def are_sure(rounds_ms: Sequence[Sequence[float]]) -> bool:
 def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float, turn: Callable[[int, int, int], None],
          threads: int, exchange_us: float | None) -> dict[str, Any]:
     """Runs all in turns, round by round, until as many rounds as asked for were calm and tell the ratios closely enough, or
-    several times as many have run. Answers each one's median of each round that counts, in milliseconds. `turn` hears
-    before each slice whose turn it is, how many rounds have run, and how many of them were calm. `exchange_us` is what reading
-    another processor's data usually takes, as far as is known."""
+    several times as many have run. Answers each one's median of each round that counts, in milliseconds, and the same of
+    rounds in which processors shared no cache. `turn` hears before each slice whose turn it is, how many rounds have run, and
+    how many of them were calm. `exchange_us` is what reading another processor's data usually takes, as far as is known."""
     medians: list[list[float]] = []
     readings: list[calm.Reading] = []
     count = 0
@@ -69,7 +69,9 @@ def race(runs: Sequence[Callable[[], Any]], rounds: int, seconds: float, turn: C
     is_calm = len(kept) >= min(rounds, statistics.LEAST_ROUNDS)
     if not is_calm:
         kept = medians
+    apart = [one for one, counts in zip(medians, calm.apart_rounds(readings, exchange_us)) if counts]
     return {"rounds_ms": [list(column) for column in zip(*kept)], "rounds": len(kept), "calm": is_calm,
+            "apart_ms": [list(column) for column in zip(*apart)],
             "disturbed_rounds": len(good) - sum(good), "runs": count,
             "by_others": statistics.median([reading.by_others for reading in readings]),
             "exchange_us": calm.usual_exchange_us(readings, exchange_us)}

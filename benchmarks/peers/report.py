@@ -103,6 +103,21 @@ def speed_table(rows: Sequence[Row], peaks: Mapping[int, float]) -> str:
     return table(headings, lines, 3)
 
 
+def apart_table(rows: Sequence[Row]) -> str:
+    """Of rounds in which processors shared no cache; empty where hardly any did."""
+    headings = ["workload", "threads", "backends", "collage ms", "ONNX Runtime ms", "OpenVINO ms", "ratio [95 %]", "rounds"]
+    lines = []
+    for (threads, backends), group in groups([{**row, **row["apart"]} for row in rows if row.get("apart")]).items():
+        for row in group:
+            lines.append([row["workload"], str(threads), backends, number(row["ours_ms"]),
+                          number(row["peers"]["onnxruntime"]), number(row["peers"]["openvino"]), interval(row),
+                          str(row["rounds"])])
+        mean = means(group)[0]
+        if len(group) > 1 and mean["geometric_mean"] is not None:
+            lines.append(["**geometric mean**", str(threads), backends, "", "", "", f"**{mean['geometric_mean']:.3f}**", ""])
+    return table(headings, lines, 3) if lines else ""
+
+
 def memory_table(rows: Sequence[Row]) -> str:
     headings = ["workload", "threads", "backends", "collage MB", "ONNX Runtime MB", "OpenVINO MB", "before MB", "file MB",
                 "of ONNX Runtime", "of the larger"]
@@ -175,6 +190,8 @@ TABLES: dict[str, Callable[[Sequence[Row]], str]] = {"memory": memory_table, "lo
 def markdown(mode: str, rows: Sequence[Row], machine: Mapping[str, Any]) -> str:
     peaks = {int(threads): peak["gflops"] for threads, peak in machine.get("peaks", {}).items()}
     parts = [speed_table(rows, peaks) if mode == "speed" else TABLES[mode](rows), EXPLAINED[mode]]
+    if apart := apart_table(rows) if mode == "speed" else "":
+        parts += ["The same plans in rounds in which the processors shared no cache:", apart]
     if peaks:
         parts.append("Peak, a float32 product of large matrices by the fastest library at hand: " + "; ".join(
             f"{count_of(int(threads))} {peak['gflops']:.0f} GFLOP/s ({TITLES[peak['by']]}"

@@ -61,6 +61,16 @@ class Rounds(unittest.TestCase):
         result = self.raced([far] * 6 + [near] * 6, 6, exchange_us=6.8)
         self.assertEqual((result["rounds"], result["disturbed_rounds"], result["exchange_us"]), (6, 6, 6.8))
 
+    def test_rounds_with_processors_far_apart_are_kept_for_themselves(self) -> None:
+        near, far = calm.Reading(0.0, 1.0, 7.0, 6.9), calm.Reading(0.0, 1.0, 15.0, 14.0)
+        parting, busy = calm.Reading(0.0, 1.0, 15.0, 7.0), calm.Reading(0.5, 1.0, 15.0, 14.0)
+        readings = [near] + [far, parting, busy] * 3 + [near] * 5
+        result = self.raced(readings, 6, (float(2 + (number in (1, 4, 7))) for number in itertools.count()))
+        self.assertEqual((result["rounds"], result["disturbed_rounds"]), (6, 9))
+        self.assertEqual(result["rounds_ms"], [[1.0] * 6, [2.0] * 6])
+        self.assertEqual(result["apart_ms"], [[1.0] * 3, [3.0] * 3])
+        self.assertEqual(self.raced([near] * 6, 6)["apart_ms"], [])
+
     def test_on_a_busy_machine_all_rounds_count_and_that_is_said(self) -> None:
         result = self.raced([calm.Reading(0.5, 1.0)] * 24, 6)
         self.assertEqual(result["rounds"], 24)

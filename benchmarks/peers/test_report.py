@@ -29,6 +29,20 @@ class Speed(unittest.TestCase):
         self.assertEqual(cells[5][:2], ["b", "2"])
         self.assertEqual(len(cells), 6)  # no mean of one
 
+    def test_rounds_without_a_shared_cache_have_a_table_of_their_own(self) -> None:
+        raced = {**samples.raced(onnxruntime=5.0, openvino=4.4, collage_all=4.0), "apart_ms": [[5.0] * 6, [5.5] * 6, [6.25] * 6]}
+        row = {"workload": "net", "threads": 2, "backends": "all", **row_of(raced, "collage all", {})}
+        self.assertEqual((row["faster_peer"], row["apart"]["faster_peer"]), ("openvino", "onnxruntime"))
+        lines = report.apart_table([samples.row("other"), row]).splitlines()
+        self.assertEqual([cell.strip() for cell in lines[2].strip("|").split("|")],
+                         ["net", "2", "all", "6.25", "5.00", "5.50", "0.800 [0.800, 0.800]", "6"])
+        self.assertEqual(len(lines), 3)
+        self.assertIn("shared no cache", report.markdown("speed", [row], samples.MACHINE))
+        # Of fewer rounds nothing is said.
+        few = {**raced, "apart_ms": [[5.0] * 5] * 3}
+        self.assertIsNone(row_of(few, "collage all", {})["apart"])
+        self.assertNotIn("shared no cache", report.markdown("speed", [samples.row("net")], samples.MACHINE))
+
     def test_what_failed_is_said_and_stops_nothing(self) -> None:
         broken = samples.row("net", failures={"openvino": "no such operator"}, ours_ms=None, ratio=None)
         rows = [broken, samples.row("other"), samples.row("third")]
