@@ -27,19 +27,22 @@ class fastest_of {
   /// is taken for it who is far behind.
   std::size_t find(std::size_t incumbent) const {
     constexpr double far = 1.03;
-    std::vector<double> behind;
-    for (std::size_t i = 0; i < runs_.size(); ++i) behind.push_back(most_behind(i));
-    const double least = *std::min_element(behind.begin(), behind.end());
-    const auto standing = [&](std::size_t i) {
-      return std::pair(behind[i] > far * least || is_surely_slower(i), behind[i]);
+    std::vector<standing> all;
+    double least = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < runs_.size(); ++i) {
+      all.push_back(standing_of(i));
+      least = std::min(least, all.back().behind);
+    }
+    const auto rank = [&](std::size_t i) {
+      return std::pair(all[i].is_surely_slower || all[i].behind > far * least, all[i].behind);
     };
-    for (std::size_t i = 0; i < runs_.size(); ++i)  // of what ran beside nobody nothing is known
-      if (std::isfinite(behind[i]) && standing(i) < standing(incumbent)) incumbent = i;
+    for (std::size_t i = 0; i < runs_.size(); ++i)
+      if (rank(i) < rank(incumbent)) incumbent = i;
     return incumbent;
   }
 
-  /// Nobody is handed out who is behind a single backend or the previous plan, whatever third ones had said of these: they ran
-  /// in every round, and the promise is about them. Answers who is, instead of the one that was found.
+  /// Nobody is handed out who is behind one that was added to stay, as single backends and the previous plan are, whatever third
+  /// ones had said of it: the promise is about these. Answers who is, instead of the one that was found.
   std::size_t handed_out(std::size_t found) const {
     constexpr double telling = 1.003;  // less is chance
     std::size_t ahead = found;
@@ -64,20 +67,22 @@ class fastest_of {
       if (const paired_ratio r = runs_.ratio(i, j); j != i && r.rounds != 0) each(r);
     }
   }
-  /// How many times as long as the fastest beside it a placement takes; infinity where it ran beside nobody. Few rounds say
-  /// little, so that what they say counts for part.
-  double most_behind(std::size_t i) const {
+  struct standing {
+    double behind = std::numeric_limits<double>::infinity();
+    bool is_surely_slower = false;
+  };
+  /// How many times as long as the fastest beside it a placement takes, infinity where it ran beside nobody, and whether it is
+  /// surely slower than another. Few rounds say little, so that what they say counts for part.
+  standing standing_of(std::size_t i) const {
+    standing found;
     double most = 0;
-    compare(i, [&most](const paired_ratio& r) {
+    compare(i, [&](const paired_ratio& r) {
       constexpr auto enough = static_cast<double>(enough_rounds);
       most = std::max(most, std::pow(r.median, std::min(1.0, static_cast<double>(r.rounds) / enough)));
+      found.is_surely_slower = found.is_surely_slower || (r.rounds >= enough_rounds && r.low > 1);
     });
-    return most > 0 ? most : std::numeric_limits<double>::infinity();
-  }
-  bool is_surely_slower(std::size_t i) const {
-    bool is = false;
-    compare(i, [&is](const paired_ratio& r) { is = is || (r.rounds >= enough_rounds && r.low > 1); });
-    return is;
+    if (most > 0) found.behind = most;
+    return found;
   }
 
   const Runs& runs_;

@@ -70,7 +70,7 @@ class whole_runs {
 
   /// Decides who is handed out, after as many rounds as it takes to be sure: of what joined late there are few yet, and of what
   /// was disturbed.
-  void surely_find_fastest() {
+  void find_handed_out() {
     comparison_options how = options();
     how.seconds /= 2;
     how.parting_s = arena_.met_apart() ? how.seconds : 0;
