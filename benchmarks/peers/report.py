@@ -85,37 +85,41 @@ def means(rows: Sequence[Row]) -> list[dict[str, Any]]:
     return result
 
 
+def compared(row: Row) -> list[str]:
+    """The cells that every table of times begins with."""
+    peers = row.get("peers", {})
+    return [row["workload"], str(row["threads"]), row["backends"], number(row.get("ours_ms")),
+            number(peers.get("onnxruntime")), number(peers.get("openvino")), interval(row)]
+
+
+def mean_lines(group: Sequence[Row], more: int) -> list[list[str]]:
+    """The line of a group's geometric mean, with so many empty cells behind it; none where there is nothing to take it of."""
+    mean = means(group)[0]
+    if len(group) < 2 or mean["geometric_mean"] is None:
+        return []
+    of = "" if mean["workloads"] == mean["of"] else f" of {mean['workloads']} of {mean['of']}"
+    return [[f"**geometric mean**{of}", str(mean["threads"]), mean["backends"], "", "", "",
+             f"**{mean['geometric_mean']:.3f}**", *[""] * more]]
+
+
+HEADINGS = ["workload", "threads", "backends", "collage ms", "ONNX Runtime ms", "OpenVINO ms", "ratio [95 %]"]
+
+
 def speed_table(rows: Sequence[Row], peaks: Mapping[int, float]) -> str:
-    headings = ["workload", "threads", "backends", "collage ms", "ONNX Runtime ms", "OpenVINO ms", "ratio [95 %]", "agree",
-                "of peak"]
     lines = []
-    for (threads, backends), group in groups(rows).items():
-        for row in group:
-            peers = row.get("peers", {})
-            lines.append([row["workload"], str(threads), backends, number(row.get("ours_ms")),
-                          number(peers.get("onnxruntime")), number(peers.get("openvino")), interval(row), agreement(row),
-                          percent(fraction_of_peak(row, peaks))])
-        mean = means(group)[0]
-        if len(group) > 1 and mean["geometric_mean"] is not None:
-            of = "" if mean["workloads"] == mean["of"] else f" of {mean['workloads']} of {mean['of']}"
-            lines.append([f"**geometric mean**{of}", str(threads), backends, "", "", "",
-                          f"**{mean['geometric_mean']:.3f}**", "", ""])
-    return table(headings, lines, 3)
+    for group in groups(rows).values():
+        lines += [[*compared(row), agreement(row), percent(fraction_of_peak(row, peaks))] for row in group]
+        lines += mean_lines(group, 2)
+    return table([*HEADINGS, "agree", "of peak"], lines, 3)
 
 
 def apart_table(rows: Sequence[Row]) -> str:
     """Of rounds in which processors shared no cache; empty where hardly any did."""
-    headings = ["workload", "threads", "backends", "collage ms", "ONNX Runtime ms", "OpenVINO ms", "ratio [95 %]", "rounds"]
     lines = []
-    for (threads, backends), group in groups([{**row, **row["apart"]} for row in rows if row.get("apart")]).items():
-        for row in group:
-            lines.append([row["workload"], str(threads), backends, number(row["ours_ms"]),
-                          number(row["peers"]["onnxruntime"]), number(row["peers"]["openvino"]), interval(row),
-                          str(row["rounds"])])
-        mean = means(group)[0]
-        if len(group) > 1 and mean["geometric_mean"] is not None:
-            lines.append(["**geometric mean**", str(threads), backends, "", "", "", f"**{mean['geometric_mean']:.3f}**", ""])
-    return table(headings, lines, 3) if lines else ""
+    for group in groups([{**row, **row["apart"]} for row in rows if row.get("apart")]).values():
+        lines += [[*compared(row), str(row["rounds"])] for row in group]
+        lines += mean_lines(group, 1)
+    return table([*HEADINGS, "rounds"], lines, 3) if lines else ""
 
 
 def memory_table(rows: Sequence[Row]) -> str:
