@@ -1,8 +1,11 @@
 // Layouts: how values lie in them, conversions in engines and plans, and placing that chooses between them.
 #include <collage/backend.hpp>
 #include <collage/backend_set.hpp>
+#include <collage/backends/portable.hpp>
+#include <collage/backends/reference.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/graph/print.hpp>
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
@@ -12,13 +15,16 @@
 #include <collage/ops.hpp>
 #include <collage/pattern/single.hpp>
 #include <collage/place.hpp>
+#include <collage/run/agreement.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
+#include <collage/run/elements.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/verify.hpp>
+#include <collage/run/views.hpp>
 #include <collage/search/alternatives.hpp>
 #include <collage/search/node_set.hpp>
 #include <collage/search/problem.hpp>
@@ -32,7 +38,10 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <iostream>
 #include <numeric>
+#include <optional>
+#include <random>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -106,6 +115,112 @@ TEST(layouts, what_fills_up_blocks_must_be_zero) {
 TEST(layouts, tensors_without_channels_have_none) {
   EXPECT_THROW((void)c::bytes_in({c::dtype::f32, {4}}, c::blocked_8), c::error);
   EXPECT_THROW((void)c::bytes_in({c::dtype::f32, {1, 4, 2}}, c::layout("a library's own")), c::error);
+}
+
+// ---- Views --------------------------------------------------------------------------------------------------------------
+
+/// A concat or a slice, and whether it is a view in each of the shared layouts.
+struct viewed {
+  c::value made;
+  std::vector<bool> is_view;
+};
+
+/// Networks of one node each would do as well; one has them all.
+class views_network {
+ public:
+  views_network() {
+    // plain, channels last, blocks of 8 and of 16. A piece begins at a multiple of 64 bytes.
+    concat({{1, 16, 4, 4}, {1, 32, 4, 4}}, 1, {true, false, true, true});
+    concat({{1, 8, 4, 4}, {1, 32, 4, 4}}, 1, {true, false, true, false});
+    concat({{1, 16, 4, 4}, {1, 9, 4, 4}}, 1, {true, false, true, true});  // the last may end within a block
+    concat({{1, 12, 4, 4}, {1, 16, 4, 4}}, 1, {true, false, false, false});
+    concat({{2, 16, 4, 4}, {2, 16, 4, 4}}, 1, {false, false, false, false});
+    concat({{2, 3, 4, 4}, {1, 3, 4, 4}}, 0, {true, true, true, true});
+    concat({{1, 4, 4, 4}, {1, 4, 4, 4}}, 0, {true, true, true, true});
+    concat({{1, 3, 1, 1}, {1, 3, 1, 1}}, 0, {false, false, false, true});
+    concat({{1, 3, 4, 4}, {1, 3, 2, 4}}, 2, {false, true, true, true});
+    concat({{1, 16, 4, 4}, {1, 16, 2, 4}}, 2, {false, true, false, true});
+    concat({{1, 1, 4, 4}, {1, 1, 4, 4}}, 2, {true, true, true, true});
+    concat({{1, 16, 4, 4}, {1, 16, 4, 2}}, 3, {false, false, false, false});
+    concat({{1, 16, 1, 4}, {1, 16, 1, 2}}, 3, {false, true, false, true});
+    concat({{2, 16, 4, 4}, {2, 16, 2, 4}}, 2, {false, false, false, false});
+    concat({{1, 16}, {1, 16}}, 1, {true, false, true, true});
+    concat({{16}, {16}}, 0, {true, false, false, false});
+    concat({{1, 0, 4, 4}, {1, 16, 4, 4}}, 1, {false, false, false, false});
+    slice({1, 64, 4, 4}, {0, 16, 0, 0}, {1, 1, 1, 1}, {1, 32, 4, 4}, {true, false, true, true});
+    slice({1, 64, 4, 4}, {0, 8, 0, 0}, {1, 1, 1, 1}, {1, 32, 4, 4}, {true, false, true, false});
+    slice({1, 64, 4, 4}, {0, 16, 0, 0}, {1, 1, 1, 1}, {1, 30, 4, 4}, {true, false, false, false});
+    slice({1, 62, 4, 4}, {0, 32, 0, 0}, {1, 1, 1, 1}, {1, 30, 4, 4}, {true, false, true, true});
+    slice({1, 64, 4, 4}, {0, 0, 0, 0}, {1, 2, 1, 1}, {1, 32, 4, 4}, {false, false, false, false});
+    slice({1, 16, 4, 4}, {0, 0, 0, 0}, {1, 2, 1, 1}, {1, 8, 4, 4}, {false, false, false, false});
+    slice({1, 64, 4, 4}, {0, 32, 0, 0}, {1, 1, 1, 1}, {1, 1, 4, 4}, {true, false, false, false});
+    slice({1, 1, 4, 4}, {0, 0, 1, 0}, {1, 1, 1, 1}, {1, 1, 2, 4}, {false, false, true, true});
+    slice({1, 16, 4, 4}, {0, 0, 1, 0}, {1, 1, 1, 1}, {1, 16, 2, 4}, {false, true, false, true});
+    slice({2, 64, 4, 4}, {0, 16, 0, 0}, {1, 1, 1, 1}, {2, 32, 4, 4}, {false, false, false, false});
+    slice({2, 64, 4, 4}, {1, 16, 0, 0}, {1, 1, 1, 1}, {1, 32, 4, 4}, {true, false, true, true});
+    slice({3, 5, 4, 4}, {1, 0, 0, 0}, {1, 1, 1, 1}, {2, 5, 4, 4}, {true, true, true, true});
+    slice({3, 5, 4, 4}, {0, 0, 0, 0}, {2, 1, 1, 1}, {2, 5, 4, 4}, {false, false, false, false});
+    slice({1, 64, 4, 4}, {0, 63, 0, 0}, {1, -1, 1, 1}, {1, 64, 4, 4}, {false, false, false, false});
+    slice({1, 64, 4, 4}, {0, 0, 0, 0}, {1, 1, 1, 1}, {1, 0, 4, 4}, {false, false, false, false});
+    for (const viewed& v : expected) g_.output("y" + std::to_string(v.made.index), v.made);
+    network = g_.finish();
+  }
+
+  std::vector<viewed> expected;
+  std::optional<c::graph> network;
+
+ private:
+  /// What a node computes from an input: as such it may be written elsewhere. Its elements differ, and are outputs, too.
+  c::value value(const c::shape& dims) {
+    const std::string number = std::to_string(g_.node_count());
+    return g_(op::neg, g_.input("x" + number, {c::dtype::f32, dims}));
+  }
+  void concat(const std::vector<c::shape>& parts, std::int64_t axis, const std::vector<bool>& is_view) {
+    std::vector<c::value> list;
+    for (const c::shape& s : parts) list.push_back(value(s));
+    expected.push_back({g_(op::concat, list, {.axis = axis}), is_view});
+  }
+  void slice(const c::shape& of, const c::shape& starts, const c::shape& steps, const c::shape& extents,
+             const std::vector<bool>& is_view) {
+    const c::value x = value(of);
+    expected.push_back({g_(op::slice, x, {.starts = starts, .steps = steps, .extents = extents}), is_view});
+  }
+
+  c::graph_builder g_;
+};
+
+TEST(views, in_other_layouts_are_whole_blocks) {
+  const views_network of;
+  const c::graph& network = *of.network;
+  // All values as they are, in double precision.
+  c::run_buffers memory(network);
+  memory.randomise(5);
+  std::vector<std::vector<float>> contents(network.values().size());
+  const std::vector<c::oracle_value> results = c::evaluate(network, memory.inputs);
+  for (std::size_t i = 0; i < network.outputs().size(); ++i)
+    for (const double x : results[i].real) contents[network.outputs()[i]].push_back(static_cast<float>(x));
+  for (std::size_t i = 0; i < network.inputs().size(); ++i)
+    for (const float x : memory.in[i].as<float>())
+      contents[network.view().output_of(network.view().uses_of(network.inputs()[i])[0].node)].push_back(-x);
+  const auto laid_out = [&](std::uint32_t v, const c::layout& order) {
+    std::vector<std::byte> made(c::bytes_in(network.type_of(v), order));
+    c::from_plain(network.type_of(v), order, bytes_of(contents[v]).data(), made.data());
+    return made;
+  };
+  for (const viewed& one : of.expected) {
+    const auto node = static_cast<std::uint32_t>(network.at(one.made.index).producer);
+    for (std::size_t i = 0; i < c::shared_layouts.size(); ++i) {
+      const c::layout& order = c::shared_layouts[i];
+      const std::vector<c::value_view> views = c::views_of(network, node, order);
+      EXPECT_EQ(!views.empty(), one.is_view[i]) << order.name << " " << c::to_string(network, node);
+      for (const c::value_view& v : views) {
+        const std::vector<std::byte> whole = laid_out(v.of, order), part = laid_out(v.value, order);
+        ASSERT_LE(v.offset + part.size(), whole.size());
+        EXPECT_TRUE(std::equal(part.begin(), part.end(), whole.begin() + static_cast<std::ptrdiff_t>(v.offset)))
+            << order.name << " " << c::to_string(network, node);
+      }
+    }
+  }
 }
 
 // ---- A backend that works faster on blocks ----------------------------------------------------------------------------
@@ -269,6 +384,105 @@ TEST(layouts, engines_refuse_plans_that_convert_too_little_or_otherwise) {
   EXPECT_NE(why(p).find("not in this program's set"), std::string::npos) << why(p);
 }
 
+/// Places nodes by chance: relu plain or in blocks, concat and slice as a view in either where that is one, and whatever that
+/// takes of conversions.
+class any_placement {
+ public:
+  any_placement(const c::graph& network, std::mt19937& random) : network_(network), random_(random) {
+    written_.resize(network.values().size());
+    for (std::uint32_t n = 0; n < network.nodes().size(); ++n) add(n);
+    for (const std::uint32_t v : network.outputs()) need(v, c::plain);
+  }
+
+  c::placement made;
+  std::size_t views_of_blocks = 0;
+
+ private:
+  void add(std::uint32_t n) {
+    const std::string kind = network_.node(n).kind->name;
+    c::plan_group g = group({n}, kind, 0);
+    const c::layout& order = random_() % 2 == 0 ? c::plain : c::blocked_8;
+    const bool is_view = !c::views_of(network_, n, order).empty();
+    if (kind == "relu") {
+      g.choice = order == c::plain ? 0 : 1;
+    } else if (is_view && random_() % 8 != 0) {
+      g.backend = c::alias_backend;
+      g.choice = static_cast<std::size_t>(std::ranges::find(c::shared_layouts, order) - c::shared_layouts.begin());
+      views_of_blocks += order == c::plain ? 0U : 1U;
+    } else if (kind != "neg") {
+      g.backend = "portable";
+      g.pattern = "loops";
+    }
+    const bool in_order = kind == "relu" || g.backend == c::alias_backend;
+    for (const std::uint32_t v : network_.view().inputs_of(n)) need(v, in_order ? order : c::plain);
+    written_[network_.view().output_of(n)] = in_order ? order : c::plain;
+    made.groups.push_back(g);
+  }
+  void need(std::uint32_t v, const c::layout& order) {
+    if (written_[v] != order && c::find_conversion(made, v, order) == nullptr)
+      made.conversions.push_back(conversion(v, written_[v], order));
+  }
+
+  const c::graph& network_;
+  std::mt19937& random_;
+  std::vector<c::layout> written_;
+};
+
+TEST(layouts, random_graphs_of_views_agree_with_the_reference) {
+  using both = c::backend_set<blocks, c::portable>;
+  const auto seed = std::random_device{}();
+  std::cout << "seed " << seed << "\n";
+  std::mt19937 random(seed);
+  std::size_t views = 0;
+  for (unsigned trial = 0; trial < 200; ++trial) {
+    c::graph_builder g;
+    std::vector<c::value> values{g.input("x", {c::dtype::f32, {1, 16, 2, 4}}),
+                                 g.input("y", {c::dtype::f32, {1, 24, 2, 4}})};
+    const auto any = [&] { return values[random() % values.size()]; };
+    for (std::size_t count = 2 + random() % 25; count > 0; --count) {
+      const c::value x = any();
+      const std::int64_t channels = g.type_of(x).dims[1];
+      switch (random() % 5) {
+        case 0:
+        case 1: values.push_back(g(op::relu, x)); break;
+        case 2: values.push_back(g(op::neg, x)); break;
+        case 3: {
+          std::vector<c::value> parts{x};
+          for (std::size_t k = 1 + random() % 2; k > 0; --k) parts.push_back(any());
+          std::int64_t sum = 0;
+          for (const c::value v : parts) sum += g.type_of(v).dims[1];
+          if (sum < 200) values.push_back(g(op::concat, parts, {.axis = 1}));
+          break;
+        }
+        default: {
+          const std::int64_t start = random() % 4 == 0 ? 3 : 8 * static_cast<std::int64_t>(random() % 2);
+          const std::int64_t taken = random() % 3 == 0 ? 8 : channels - start;
+          if (start + taken <= channels && taken > 0)
+            values.push_back(
+                g(op::slice, x, {.starts = {0, start, 0, 0}, .steps = {1, 1, 1, 1}, .extents = {1, taken, 2, 4}}));
+        }
+      }
+    }
+    g.output("last", values.back());
+    g.output("some", any());
+    g.output("some more", any());
+    const c::graph network = g.finish();
+    const any_placement p(network, random);
+    views += p.views_of_blocks;
+    c::run_buffers memory(network);
+    memory.randomise(trial);
+    const std::vector<c::oracle_value> expected = c::evaluate(network, memory.inputs);
+    const c::dynamic_engine e(network, p.made, c::table_of<both>, 1);
+    c::dynamic_context context = e.context();
+    for (int run = 0; run < 2; ++run) context.run(memory.inputs, memory.outputs);
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      const c::agreement a = c::compare(memory.out[i], expected[i]);
+      EXPECT_TRUE(a.agrees) << "trial " << trial << ", output " << i << ": " << (a.why != nullptr ? a.why : "");
+    }
+  }
+  EXPECT_GT(views, 60U);
+}
+
 // ---- Placing ----------------------------------------------------------------------------------------------------------
 
 TEST(layouts, placing_converts_where_it_pays) {
@@ -334,6 +548,57 @@ TEST(layouts, views_are_of_plain_values) {
   EXPECT_EQ(made.chosen.conversions.size(), 2U);
   const c::verification found = c::verify<set>(network, made);
   EXPECT_TRUE(found) << found.why();
+}
+
+/// Two rows of relus, their results joined, and another row of them behind that.
+c::graph joined_relus() {
+  c::graph_builder g;
+  const c::tensor_type half{c::dtype::f32, {1, 16, 2, 2}};
+  const c::value parts[] = {relus(g, g.input("x", half), 3), relus(g, g.input("y", half), 3)};
+  g.output("z", relus(g, g(op::concat, parts, {.axis = 1}), 3));
+  return g.finish();
+}
+
+TEST(layouts, views_may_lie_in_blocks) {
+  const c::graph network = joined_relus();
+  const c::plan made = c::place<set>(network, exact_clock());
+  EXPECT_NEAR(made.chosen.cost_ms, 9 * blocked_relu_ms + 3 * conversion_ms, 1e-6);  // what comes in, and what goes out
+  EXPECT_NEAR(made.runs[0].median_ms, made.chosen.cost_ms, 1e-6);
+  EXPECT_NEAR(made.lower_bound_ms, made.chosen.cost_ms, 1e-6);
+  const auto view = std::ranges::find(made.chosen.groups, c::alias_backend, &c::plan_group::backend);
+  ASSERT_NE(view, made.chosen.groups.end());
+  EXPECT_EQ(view->layout, "blocked-8");
+  EXPECT_EQ(c::shared_layouts.at(view->choice), c::blocked_8);
+  EXPECT_EQ(c::engine<set>(network, made).steps().size(), 12U);
+  EXPECT_EQ(c::verify<set>(network, made).why(), "");
+  const c::plan read = c::plan_from_json(c::plan_to_json(made, network), network, "plan.json");
+  EXPECT_EQ(c::verify<set>(network, read).why(), "");
+  // What has just been placed is handed out again, as it is.
+  c::place_options o = exact_clock();
+  o.previous = &made;
+  EXPECT_EQ(steps_in_blocks(c::place<set>(network, o).chosen), 10U);
+  // Costs of conversions are not known by rank.
+  o = exact_clock();
+  o.measure = false;
+  const c::plan unmeasured = c::place<set>(network, o);
+  EXPECT_EQ(std::ranges::find(unmeasured.chosen.groups, c::alias_backend, &c::plan_group::backend)->choice, 0U);
+}
+
+TEST(layouts, plans_with_views_in_other_layouts_than_they_can_have_are_refused) {
+  const c::graph network = joined_relus();
+  c::plan made = c::place<set>(network, exact_clock());
+  const auto view = std::ranges::find(made.chosen.groups, c::alias_backend, &c::plan_group::backend);
+  const auto why = [&](std::size_t choice) -> std::string {
+    view->choice = choice;
+    try {
+      (void)c::engine<set>(network, made);
+      return "";
+    } catch (const c::error& e) { return e.what(); }
+  };
+  EXPECT_EQ(why(2), "");
+  EXPECT_NE(why(1).find("for a view in channels-last, which it is not"), std::string::npos) << why(1);
+  EXPECT_NE(why(4).find("for a view, which it is not"), std::string::npos) << why(4);
+  EXPECT_NE(why(0).find("not converted"), std::string::npos) << why(0);
 }
 
 /// A network for which blocks would pay, placed.

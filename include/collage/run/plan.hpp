@@ -10,7 +10,8 @@
 
 namespace collage::inline v0 {
 
-/// The name under which plans list reshapes: no kernel runs, the value is another view of the same memory.
+/// The name under which plans list views: no kernel runs, one value lies in the memory of another (run/views.hpp). Their `choice`
+/// is the number, in shared_layouts, of the layout in which it does.
 inline constexpr const char* alias_backend = "alias";
 
 /// The name under which plans list control flow: the engine itself runs the sub-graphs, each by a placement of its own.

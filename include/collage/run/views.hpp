@@ -1,12 +1,17 @@
 // Views: operators for which nothing runs where the memory of one value is made a part of another's.
 #pragma once
 
+#include <algorithm>
 #include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/op/movement.hpp>
 #include <collage/op/slice.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -23,27 +28,48 @@ namespace detail {
 /// What parts of values begin at multiples of, since kernels are measured with memory that is aligned so.
 inline constexpr std::int64_t view_alignment = 64;
 
-inline bool is_slice_of_one_piece(const graph& network, std::uint32_t node) {
+/// A slice as a layout has it: what is cut of which extents, channels that lie in blocks counted by the block.
+struct laid_out_slice {
+  shape from, starts, steps, extents;
+  std::int64_t unit = 1;  ///< elements that lie one behind the other in what counts as one
+};
+
+/// Nothing where blocks are cut, or rest on something else than whole ones.
+inline std::optional<laid_out_slice> slice_in(const graph& network, std::uint32_t node, const layout& order) {
   const auto a = from_words<ops::slice_attributes>(network.view().words_of(node));
-  const shape& from = network.type_of(network.view().inputs_of(node)[0]).dims;
-  // The elements lie one behind the other where behind the first extent that is cut nothing is, and before it all are 1.
-  std::size_t first = 0;
-  while (first < a.extents.size() && a.extents[first] == 1) ++first;
-  for (std::size_t d = 0; d < a.extents.size(); ++d) {
-    if (a.extents[d] != 1 && a.steps[d] != 1) return false;
-    if (d > first && a.extents[d] != from[d]) return false;
-  }
-  return a.extents.elements() != 0;
+  const tensor_type& x = network.type_of(network.view().inputs_of(node)[0]);
+  laid_out_slice s{x.dims, a.starts, a.steps, a.extents};
+  if (order == plain) return s;
+  if (x.dims.rank < 2) return {};
+  const channel_blocks all = channel_blocks_of(x, order);
+  const std::int64_t start = a.starts[1], extent = a.extents[1];
+  const bool is_whole = start % all.block == 0 && (extent % all.block == 0 || start + extent == all.channels);
+  if (!is_whole || (extent != 1 && a.steps[1] != 1)) return {};
+  s.from.extent[1] = all.blocks;
+  s.starts.extent[1] = start / all.block;
+  s.extents.extent[1] = (extent + all.block - 1) / all.block;
+  s.unit = all.block;
+  return s;
 }
 
-inline std::vector<value_view> slice_view(const graph& network, std::uint32_t node) {
-  const graph_view view = network.view();
-  const std::uint32_t x = view.inputs_of(node)[0], y = view.output_of(node);
-  if (!is_slice_of_one_piece(network, node)) return {};
-  const auto a = from_words<ops::slice_attributes>(view.words_of(node));
+inline bool is_one_piece(const laid_out_slice& s) {
+  // The elements lie one behind the other where behind the first extent that is cut nothing is, and before it all are 1.
+  std::size_t first = 0;
+  while (first < s.extents.size() && s.extents[first] == 1) ++first;
+  for (std::size_t d = 0; d < s.extents.size(); ++d) {
+    if (s.extents[d] != 1 && s.steps[d] != 1) return false;
+    if (d > first && s.extents[d] != s.from[d]) return false;
+  }
+  return s.extents.elements() != 0;
+}
+
+inline std::vector<value_view> slice_view(const graph& network, std::uint32_t node, const layout& order) {
+  const std::uint32_t x = network.view().inputs_of(node)[0], y = network.view().output_of(node);
+  const std::optional<laid_out_slice> s = slice_in(network, node, order);
+  if (!s || !is_one_piece(*s)) return {};
   std::int64_t element = 0;
-  for (std::size_t d = 0; d < a.starts.size(); ++d) element = element * network.type_of(x).dims[d] + a.starts[d];
-  const auto offset = element * static_cast<std::int64_t>(size_of(network.type_of(x).type));
+  for (std::size_t d = 0; d < s->starts.size(); ++d) element = element * s->from[d] + s->starts[d];
+  const auto offset = element * s->unit * static_cast<std::int64_t>(size_of(network.type_of(x).type));
   if (offset % view_alignment != 0) return {};
   return {{y, x, static_cast<std::size_t>(offset)}};
 }
@@ -65,33 +91,51 @@ inline bool may_be_written_into(const graph& network, std::uint32_t operand, std
   return times == 1;
 }
 
-inline std::vector<value_view> concat_views(const graph& network, std::uint32_t node) {
+/// Whether a layout has all elements of each operand of a concat one behind the other in its result.
+inline bool are_pieces(const graph& network, std::uint32_t node, const layout& order) {
   const graph_view view = network.view();
-  const std::uint32_t y = view.output_of(node);
+  const tensor_type& y = network.type_of(view.output_of(node));
   const auto axis = static_cast<std::size_t>(from_words<ops::concat_attributes>(view.words_of(node)).axis);
-  if (network.type_of(y).dims.first(axis).elements() != 1) return {};
+  if (order == plain) return y.dims.first(axis).elements() == 1;
+  if (y.dims.rank < 2) return false;
+  if (axis == 0) return true;
+  const channel_blocks all = channel_blocks_of(y, order);
+  if (all.images != 1) return false;
+  if (axis > 1) return all.blocks == 1 && y.dims.from(2).first(axis - 2).elements() == 1;
+  const auto is_whole = [&](std::uint32_t operand) {  // what fills up the last block is not followed by anything
+    const channel_blocks its = channel_blocks_of(network.type_of(operand), order);
+    return its.block == all.block && (its.channels % its.block == 0 || operand == view.inputs_of(node).back());
+  };
+  return std::ranges::all_of(view.inputs_of(node), is_whole);
+}
+
+inline std::vector<value_view> concat_views(const graph& network, std::uint32_t node, const layout& order) {
+  const graph_view view = network.view();
+  if (!are_pieces(network, node, order)) return {};
   std::vector<value_view> list;
   std::size_t offset = 0;
   for (const std::uint32_t v : view.inputs_of(node)) {
     if (offset % view_alignment != 0 || network.type_of(v).bytes() == 0 || !may_be_written_into(network, v, node))
       return {};
-    list.push_back({v, y, offset});
-    offset += network.type_of(v).bytes();
+    list.push_back({v, view.output_of(node), offset});
+    offset += bytes_in(network.type_of(v), order);
   }
   return list;
 }
 
 }  // namespace detail
 
-/// What lies where if nothing runs for a node: the result of a reshape is its operand; that of a slice a part of it, where
-/// it is one piece; the operands of a concat are parts of its result, where each is one piece that a kernel can write there.
-/// All are plain. None where a kernel has to run. Depends on the graph alone, which has concrete extents.
-inline std::vector<value_view> views_of(const graph& network, std::uint32_t node) {
+/// What lies where if nothing runs for a node, all its values being in one layout: the result of a reshape is its operand,
+/// which is plain; that of a slice a part of it, where it is one piece; the operands of a concat are parts of its result, where
+/// each is one piece that a kernel can write there. In blocked layouts these are whole blocks of a single image's channels.
+/// None where a kernel has to run. Depends on the graph alone, which has concrete extents. `order` is one of shared_layouts.
+inline std::vector<value_view> views_of(const graph& network, std::uint32_t node, const layout& order = plain) {
   const graph_view view = network.view();
   const std::uint64_t kind = view.kind_id_of(node);
-  if (kind == kind_id<struct ops::reshape>) return {{view.output_of(node), view.inputs_of(node)[0], 0}};
-  if (kind == kind_id<struct ops::slice>) return detail::slice_view(network, node);
-  if (kind == kind_id<struct ops::concat>) return detail::concat_views(network, node);
+  if (kind == kind_id<struct ops::reshape> && order == plain)
+    return {{view.output_of(node), view.inputs_of(node)[0], 0}};
+  if (kind == kind_id<struct ops::slice>) return detail::slice_view(network, node, order);
+  if (kind == kind_id<struct ops::concat>) return detail::concat_views(network, node, order);
   return {};
 }
 

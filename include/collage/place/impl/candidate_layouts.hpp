@@ -7,8 +7,11 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/impl/candidate_index.hpp>
 #include <collage/place/impl/conversions.hpp>
+#include <collage/place/impl/place_rules.hpp>
 #include <collage/place/impl/place_task.hpp>
+#include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/run/views.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -26,9 +29,53 @@ using served_conversion = std::pair<needed_conversion, std::optional<std::uint32
 
 class candidate_layouts {
  public:
-  /// Leaves out of `candidates` what nobody can make plain, with a refusal for each. `may_convert` goes by backend.
-  candidate_layouts(const place_task& task, const std::vector<bool>& may_convert, place_candidates& candidates)
-      : network_(task.network) {
+  /// Leaves out of candidates and views what nobody can make plain; of the former with a refusal for each.
+  candidate_layouts(const place_task& task, allowed_candidates& left) : network_(task.network) {
+    take_candidates(task, left.may_convert, left.candidates);
+    for (std::uint32_t n = 0; n < left.views.size(); ++n)
+      std::erase_if(left.views[n], [&](std::uint32_t order) { return order != 0 && !take_view(n, order); });
+  }
+
+  /// Nothing where all that candidates read and write is plain.
+  std::optional<conversion_book>& conversions() { return conversions_; }
+  const std::optional<conversion_book>& conversions() const { return conversions_; }
+
+  /// What each candidate reads and writes otherwise than plain.
+  const value_layouts& borders_of(std::uint32_t candidate) const {
+    static const value_layouts nothing;  // regions, which are added later, read and write plain values
+    return candidate < borders_.size() ? borders_[candidate] : nothing;
+  }
+  /// The same of a node that is a view in the layout of this number; null where that is plain.
+  const value_layouts* borders_of_view(std::uint32_t node, std::size_t order) const {
+    const auto known = view_borders_.find({node, order});
+    return known == view_borders_.end() ? nullptr : &known->second;
+  }
+  /// Whether whoever else reads or writes these values can be served.
+  bool can_be_converted(const value_layouts& borders) const {
+    return std::ranges::all_of(borders.list(),
+                               [&](const auto& border) { return can_be_converted(border.first, border.second); });
+  }
+
+  /// The layouts that the search counts with, by their numbers.
+  const std::vector<layout>& list() const { return layouts_; }
+  std::size_t number_of(const layout& order) const {
+    return static_cast<std::size_t>(std::ranges::find(layouts_, order) - layouts_.begin());
+  }
+  /// The values that may lie otherwise than plain, with their numbers in the search.
+  const std::map<std::uint32_t, std::uint32_t>& numbers() const { return numbers_; }
+
+  /// The conversions that groups of these nodes need between them; `borders` as for conversions_between.
+  std::vector<served_conversion> conversions_between_groups(const std::vector<std::vector<std::uint32_t>>& nodes,
+                                                            const std::vector<const value_layouts*>& borders) const {
+    std::vector<served_conversion> list;
+    if (!conversions_) return list;
+    for (const needed_conversion& c : conversions_between(network_, nodes, borders))
+      list.emplace_back(c, conversions_->best(c.value, c.from, c.to));
+    return list;
+  }
+
+ private:
+  void take_candidates(const place_task& task, const std::vector<bool>& may_convert, place_candidates& candidates) {
     std::map<std::uint32_t, std::vector<layout>> met;
     const auto add = [](std::vector<layout>& list, const layout& order) {
       if (std::ranges::find(list, order) == list.end()) list.push_back(order);
@@ -62,40 +109,19 @@ class candidate_layouts {
     }
   }
 
-  /// Nothing where all that candidates read and write is plain.
-  std::optional<conversion_book>& conversions() { return conversions_; }
-  const std::optional<conversion_book>& conversions() const { return conversions_; }
-
-  /// What each candidate reads and writes otherwise than plain.
-  const value_layouts& borders_of(std::uint32_t candidate) const {
-    static const value_layouts nothing;  // regions, which are added later, read and write plain values
-    return candidate < borders_.size() ? borders_[candidate] : nothing;
+  /// Whether a node can be a view in another layout than the plain one, as far as kernels use that and conversions can serve
+  /// the others.
+  bool take_view(std::uint32_t node, std::uint32_t order) {
+    value_layouts borders;
+    for (const value_view& v : views_of(network_, node, shared_layouts[order]))
+      for (const std::uint32_t end : {v.value, v.of}) borders.set(end, shared_layouts[order]);
+    for (const auto& [v, its] : borders.list())
+      if (network_.at(v).role == value_role::constant || !numbers_.contains(v) ||
+          std::ranges::find(layouts_, its) == layouts_.end() || !can_be_converted(v, its))
+        return false;
+    view_borders_.emplace(std::pair(node, order), std::move(borders));
+    return true;
   }
-  /// Whether whoever else reads or writes these values can be served.
-  bool can_be_converted(const value_layouts& borders) const {
-    return std::ranges::all_of(borders.list(),
-                               [&](const auto& border) { return can_be_converted(border.first, border.second); });
-  }
-
-  /// The layouts that the search counts with, by their numbers.
-  const std::vector<layout>& list() const { return layouts_; }
-  std::size_t number_of(const layout& order) const {
-    return static_cast<std::size_t>(std::ranges::find(layouts_, order) - layouts_.begin());
-  }
-  /// The values that may lie otherwise than plain, with their numbers in the search.
-  const std::map<std::uint32_t, std::uint32_t>& numbers() const { return numbers_; }
-
-  /// The conversions that groups of these nodes need between them; `borders` as for conversions_between.
-  std::vector<served_conversion> conversions_between_groups(const std::vector<std::vector<std::uint32_t>>& nodes,
-                                                            const std::vector<const value_layouts*>& borders) const {
-    std::vector<served_conversion> list;
-    if (!conversions_) return list;
-    for (const needed_conversion& c : conversions_between(network_, nodes, borders))
-      list.emplace_back(c, conversions_->best(c.value, c.from, c.to));
-    return list;
-  }
-
- private:
   /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it.
   bool can_be_converted(std::uint32_t value, const layout& order) const {
     const auto is_there = [&](const layout& from, const layout& to) {
@@ -113,7 +139,8 @@ class candidate_layouts {
   std::map<std::uint32_t, std::vector<layout>> met_;  // values that may lie otherwise than plain, and how
   std::vector<layout> layouts_{plain};                // those of the search, by number
   std::vector<value_layouts> borders_;                // by candidate
-  std::map<std::uint32_t, std::uint32_t> numbers_;    // of values in the search
+  std::map<std::pair<std::uint32_t, std::size_t>, value_layouts> view_borders_;  // by node and layout, other than plain
+  std::map<std::uint32_t, std::uint32_t> numbers_;                               // of values in the search
 };
 
 }  // namespace

@@ -157,8 +157,8 @@ struct needed_conversion {
   layout from, to;
 };
 
-/// What groups need to read each other's values. `borders` are those of each group, in their order: null for views and control
-/// flow, which read and write plain values.
+/// What groups need to read each other's values. `borders` are those of each group, in their order: null for those that read and
+/// write plain values.
 inline std::vector<needed_conversion> conversions_between(const graph& network,
                                                           std::span<const std::vector<std::uint32_t>> nodes,
                                                           std::span<const value_layouts* const> borders) {

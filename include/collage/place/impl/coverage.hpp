@@ -49,8 +49,9 @@ inline std::string why_not_covered(const placing_state& known, std::uint32_t nod
 template <class Usable>
 void require_cover(const placing_state& known, Usable usable) {
   const graph& network = known.task.network;
-  std::vector<bool> covered = known.may_be_alias;
-  for (std::uint32_t n = 0; n < covered.size(); ++n) covered[n] = covered[n] || is_control(network.view(), n);
+  std::vector<bool> covered(network.nodes().size());
+  for (std::uint32_t n = 0; n < covered.size(); ++n)
+    covered[n] = !known.views[n].empty() || is_control(network.view(), n);
   for (std::uint32_t i = 0; i < known.candidates.size(); ++i)
     if (usable(known.candidates[i]))
       for (const std::uint32_t n : known.candidates.nodes_of(i)) covered[n] = true;

@@ -6,6 +6,7 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/impl/placing_state.hpp>
 #include <collage/place/impl/search_view.hpp>
+#include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/search/exact.hpp>
 #include <collage/search/node_set.hpp>
@@ -27,9 +28,12 @@ inline void tell_instead(const placing_state& known, plan_group& g, std::uint32_
   const search::node_set mine(known.candidates.nodes_of(candidate));
   for (const std::uint32_t chosen : other.found.chosen) {
     if (!other.problem.candidates[chosen].nodes.intersects(mine) || other.who[chosen] == control_mark) continue;
-    if (other.who[chosen] == alias_mark) {
+    if (is_view_mark(other.who[chosen])) {
       const std::uint32_t n = other.problem.candidates[chosen].nodes.first();
-      g.instead += (g.instead.empty() ? "" : ", ") + std::string("a view for ") + known.task.network.node(n).kind->name;
+      const std::uint32_t order = order_of_view(other.who[chosen]);
+      const std::string how =
+          order == 0 ? "a view for " : std::string("a ") + shared_layouts[order].name + " view for ";
+      g.instead += (g.instead.empty() ? "" : ", ") + how + known.task.network.node(n).kind->name;
       continue;
     }
     const std::vector<std::uint32_t>& nodes = known.candidates.nodes_of(other.who[chosen]);

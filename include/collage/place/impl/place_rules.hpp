@@ -10,6 +10,7 @@
 #include <collage/place/impl/candidate_index.hpp>
 #include <collage/place/impl/place_task.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/layouts.hpp>
 #include <collage/run/views.hpp>
 #include <cstdint>
 #include <memory>
@@ -47,12 +48,23 @@ inline std::vector<place_rule> rules_in(const graph& body, backend_table backend
   return list;
 }
 
+/// By node: the layouts in which it is a view, or is one if the search wants it to, as numbers in shared_layouts. Ascending.
+using view_layouts = std::vector<std::vector<std::uint32_t>>;
+
+inline view_layouts views_in(const graph& network) {
+  view_layouts list(network.nodes().size());
+  for (std::uint32_t n = 0; n < list.size(); ++n)
+    for (std::uint32_t order = 0; order < shared_layouts.size(); ++order)
+      if (!views_of(network, n, shared_layouts[order]).empty()) list[n].push_back(order);
+  return list;
+}
+
 /// What is left when rules have been applied.
 struct allowed_candidates {
   place_candidates candidates;
   std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
   std::vector<bool> may_convert;             ///< by backend
-  std::vector<bool> may_be_alias;            ///< by node: it is a view, or one if the search wants it to
+  view_layouts views;
 };
 
 /// What a rule says of regions. `named` are the nodes that it names, or that the pattern which it pins matches.
@@ -103,7 +115,7 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
                 "see `collage inspect` and `collage backends`");
   forbid_regions(rule, number, named, is_pattern, left.forbidden);
   for (std::uint32_t n = 0; pins && n < named.size(); ++n)
-    if (named[n] && !task.is_alias[n]) left.may_be_alias[n] = false;
+    if (named[n] && !task.is_alias[n]) left.views[n].clear();
   std::erase_if(candidates.list, [&](const place_candidate& c) {
     const auto& nodes = candidates.groups[c.group].nodes;
     const bool touches = std::any_of(nodes.begin(), nodes.end(), [&](std::uint32_t n) { return named[n]; });
@@ -116,9 +128,8 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
   allowed_candidates left{find_candidates(task.network, task.backends, task.use),
-                          std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use, nothing};
-  for (std::uint32_t n = 0; n < left.may_be_alias.size(); ++n)
-    left.may_be_alias[n] = !views_of(task.network, n).empty();
+                          std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use,
+                          views_in(task.network)};
   for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);
   if (!task.options.rules.empty()) renumber_structures(left.candidates);
   return left;

@@ -34,7 +34,8 @@ class placement_writer {
     result.name = name;
     for (const std::uint32_t chosen : from.found.chosen) {
       if (from.who[chosen] >= control_mark)
-        result.groups.push_back(group_without_kernel(from.problem.candidates[chosen].nodes.first(), name));
+        result.groups.push_back(
+            group_without_kernel(from.problem.candidates[chosen].nodes.first(), from.who[chosen], name));
       else result.groups.push_back(group_of(from.who[chosen]));
       result.cost_ms += result.groups.back().cost_ms;  // without the doubt that the search counts
     }
@@ -120,7 +121,11 @@ class placement_writer {
     std::size_t at = 0;
     for (const plan_group& g : p.groups) {
       nodes.push_back(g.nodes);
-      const std::optional<std::uint32_t> candidate = g.backend == alias_backend ? std::nullopt : who[at++];
+      if (g.backend == alias_backend) {
+        borders.push_back(known_.layouts.borders_of_view(g.nodes[0], g.choice));
+        continue;
+      }
+      const std::optional<std::uint32_t> candidate = who[at++];
       borders.push_back(candidate ? &known_.layouts.borders_of(*candidate) : nullptr);
     }
     return known_.layouts.conversions_between_groups(nodes, borders);
@@ -165,9 +170,11 @@ class placement_writer {
     g.switch_ms = ms;
   }
 
-  plan_group group_without_kernel(std::uint32_t node, const std::string& placement_name) const {
-    const bool alias = !is_control(known_.task.network.view(), node);
+  plan_group group_without_kernel(std::uint32_t node, std::uint32_t mark, const std::string& placement_name) const {
+    const bool alias = is_view_mark(mark);
     plan_group g;
+    if (alias) g.choice = order_of_view(mark);
+    g.layout = shared_layouts[g.choice].name;
     g.backend = alias ? alias_backend : control_backend;
     g.pattern = known_.task.network.node(node).kind->name;
     g.kernel = alias ? "view" : g.pattern;

@@ -148,7 +148,8 @@ class placer {
     std::size_t at = 0;
     for (const plan_group& g : kept.chosen.groups) {
       if (g.backend == alias_backend) {
-        if (!known_.may_be_alias[g.nodes[0]]) return false;  // a rule wants a kernel
+        const std::vector<std::uint32_t>& views = known_.views[g.nodes[0]];
+        if (std::ranges::find(views, g.choice) == views.end()) return false;  // a rule wants a kernel
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];

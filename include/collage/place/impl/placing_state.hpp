@@ -31,18 +31,18 @@ struct placing_state {
   neighbour_costs neighbours;  ///< what is added where kernels of different backends meet
   sub_plans bodies;
   std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
-  std::vector<bool> may_be_alias;            ///< by node: it is a view, or one if the search wants it to
+  view_layouts views;
 
  private:
   placing_state(const place_task& given, allowed_candidates&& left)
       : task(given),
-        layouts(task, left.may_convert, left.candidates),
+        layouts(task, left),
         candidates(task.network, task.backends, std::move(left.candidates)),
         costs(task.network, task.backends, candidates.all()),
         neighbours(task.backends.size()),
         bodies(task.network),
         forbidden(std::move(left.forbidden)),
-        may_be_alias(std::move(left.may_be_alias)) {}
+        views(std::move(left.views)) {}
 };
 
 }  // namespace

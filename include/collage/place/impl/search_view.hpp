@@ -9,6 +9,7 @@
 #include <collage/place/impl/conversions.hpp>
 #include <collage/place/impl/cost_book.hpp>
 #include <collage/place/impl/placing_state.hpp>
+#include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/search/exact.hpp>
 #include <collage/search/node_set.hpp>
@@ -27,8 +28,12 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// In place of a candidate's number: who runs views and control flow, which have none.
-constexpr std::uint32_t alias_mark = match_record::nothing, control_mark = match_record::nothing - 1;
+/// In place of a candidate's number, of nodes that have none: that they are control flow, or views in the layout of this number
+/// in shared_layouts.
+constexpr std::uint32_t control_mark = match_record::nothing - static_cast<std::uint32_t>(shared_layouts.size());
+constexpr bool is_view_mark(std::uint32_t who) { return who > control_mark; }
+constexpr std::uint32_t view_mark(std::uint32_t order) { return match_record::nothing - order; }
+constexpr std::uint32_t order_of_view(std::uint32_t mark) { return match_record::nothing - mark; }
 
 /// Candidates with what the search is to know of them, and what it found.
 struct search_result {
@@ -55,7 +60,7 @@ class search_view {
       hidden_[i] = known_.candidates.is_region(i) && !shown[i];
   }
 
-  /// Candidates that can be built, then one for each node that may be an alias or is control flow.
+  /// Candidates that can be built, then one for each layout in which a node may be a view, and for control flow.
   search_result problem(const shown_candidates& shown) const {
     search_result result;
     search::problem& p = result.problem;
@@ -73,9 +78,10 @@ class search_view {
                          std::uint32_t runtime = 0) {
       p.candidates.push_back({search::node_set(nodes), cost, index, runtime});
       result.who.push_back(index);
-      if (index >= control_mark) return;
+      const value_layouts* const its = borders_of(index, nodes.front());
+      if (its == nullptr) return;
       std::vector<search::border>& borders = p.candidates.back().borders;
-      for (const auto& [v, order] : known_.layouts.borders_of(index).list())
+      for (const auto& [v, order] : its->list())
         borders.push_back(
             {known_.layouts.numbers().at(v), static_cast<std::uint32_t>(known_.layouts.number_of(order))});
       std::ranges::sort(borders, {}, &search::border::value);
@@ -95,7 +101,9 @@ class search_view {
     for (std::uint32_t runtime = 0; runtime < p.runtimes; ++runtime)
       for (std::uint32_t n = 0; n < p.nodes; ++n) {
         const std::uint32_t nodes[] = {n};
-        if (known_.may_be_alias[n] && (runtime != 0 || p.runtimes == 1)) add(nodes, 0.0, alias_mark, runtime);
+        if (runtime != 0 || p.runtimes == 1)
+          for (const std::uint32_t order : known_.views[n])
+            if (can_be_shown(n, order)) add(nodes, 0.0, view_mark(order), runtime);
         if (is_control(view, n)) add(nodes, known_.bodies.cost_of(n), control_mark, runtime);
       }
     return result;
@@ -143,12 +151,23 @@ class search_view {
       for (const std::uint32_t chosen : from.found.chosen) {
         const search::node_set& members = from.problem.candidates[chosen].nodes;
         nodes.emplace_back(members.begin(), members.end());
-        borders.push_back(from.who[chosen] < control_mark ? &known_.layouts.borders_of(from.who[chosen]) : nullptr);
+        borders.push_back(borders_of(from.who[chosen], members.first()));
       }
     return known_.layouts.conversions_between_groups(nodes, borders);
   }
 
  private:
+  /// Whether the search is to know that a node may be a view in a layout. Conversions of unknown cost are not asked for.
+  bool can_be_shown(std::uint32_t node, std::uint32_t order) const {
+    return order == 0 || (known_.task.options.measure &&
+                          known_.layouts.can_be_converted(*known_.layouts.borders_of_view(node, order)));
+  }
+  /// What a candidate, or a node that is a view or control flow, reads and writes; null where that is plain.
+  const value_layouts* borders_of(std::uint32_t who, std::uint32_t node) const {
+    if (who < control_mark) return &known_.layouts.borders_of(who);
+    return is_view_mark(who) ? known_.layouts.borders_of_view(node, order_of_view(who)) : nullptr;
+  }
+
   /// What the search counts for conversions that no kernel needs and nobody makes.
   static constexpr double impossible_ms = 1e3;
 

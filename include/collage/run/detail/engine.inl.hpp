@@ -175,6 +175,15 @@ class constant_release {
   std::vector<bool> kept_;
 };
 
+/// No kernel runs for an alias: any other node under that name would be a view of memory of another size.
+inline void check_alias(const graph& network, const plan_group& g) {
+  const bool is_known = g.choice < shared_layouts.size();
+  if (is_known && g.nodes.size() == 1 && !views_of(network, g.nodes[0], shared_layouts[g.choice]).empty()) return;
+  const std::string where = is_known && g.choice != 0 ? std::string(" in ") + shared_layouts[g.choice].name : "";
+  throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view" + where + ", which it is not",
+                   "plan");
+}
+
 /// Every node must be in exactly one group, and every group after those it reads from.
 inline void check_cover(const graph& network, const placement& groups) {
   std::vector<std::uint32_t> covered(network.nodes().size(), 0);
@@ -189,9 +198,7 @@ inline void check_cover(const graph& network, const placement& groups) {
                          "plan");
       if (covered[n]++ != 0) throw plan_error("runs node " + network.node_name(n) + " twice", "plan");
     }
-    // No kernel runs for an alias: any other node under that name would be a view of memory of another size.
-    if (g.backend == alias_backend && (g.nodes.size() != 1 || views_of(network, g.nodes[0]).empty()))
-      throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view, which it is not", "plan");
+    if (g.backend == alias_backend) check_alias(network, g);
     for (const std::uint32_t n : g.nodes)
       for (const std::uint32_t operand : view.inputs_of(n)) {
         const std::int32_t producer = network.at(operand).producer;
@@ -312,12 +319,14 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   };
   for (const plan_group& g : groups.groups) {
     if (g.backend == alias_backend) {
-      for (const value_view& v : views_of(network, g.nodes[0])) {
+      const layout& order = shared_layouts[g.choice];
+      for (const value_view& v : views_of(network, g.nodes[0], order)) {
         // What is computed before the node is a part of its result, or the result a part of that.
         const bool is_operand = v.of == view.output_of(g.nodes[0]);
-        const std::uint32_t number = is_operand ? in_layout(v.value, plain) : v.value;
-        memory_of.put(number, is_operand ? v.of : in_layout(v.of, plain), v.offset);
+        const std::uint32_t number = is_operand ? in_layout(v.value, order) : v.value;
+        memory_of.put(number, is_operand ? v.of : in_layout(v.of, order), v.offset);
       }
+      memory_of.write(view.output_of(g.nodes[0]), order);
       continue;
     }
     if (g.backend == control_backend) {
