@@ -196,7 +196,7 @@ class Plans(Case):
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "needs backend tpu, which is not in this program's set")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(pattern="nothing"), "has no pattern nothing")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(choice=999), "has no choice 999")
-        self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="alias"), "for a view, which it is not")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="alias", choice=0, layout="plain"), "for a view, which it is not")
         self.spoiled(lambda p: p["chosen"]["groups"].pop(at), "chosen.groups do not fit the network")
         self.spoiled(lambda p: p["chosen"]["groups"][at].pop("kernel"), f"chosen.groups[{at}].kernel is missing")
         self.spoiled(lambda p: p.update(version=99), "has version 99 of the plan format")

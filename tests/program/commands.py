@@ -347,6 +347,15 @@ class Placed(Case):
         for text in ("Made with", "Run by other kernels", "whose intervals do not meet"):
             self.assertIn(text, page)
 
+        # A kernel where the first plan has a view.
+        other = copy.deepcopy(kept)
+        view = next(g for g in other["chosen"]["groups"] if g["backend"] == "alias")
+        view.update(backend="portable", pattern="loops", kernel="copy")
+        pathlib.Path(path).write_text(json.dumps(other))
+        for first, second in ((self.plan, path), (path, self.plan)):
+            done = self.json_of("diff", first, second)
+            self.assertEqual((done["same"], len(done["other_kernels"])), (False, 1))
+
         # Groups of other nodes: a region is told with all of both sides.
         self.succeeds("tune", BERT, "--plan", path, "--backends", "portable", "--place", "priority", "--quiet")
         done = self.json_of("diff", self.plan, path)

@@ -189,7 +189,7 @@ class views_network {
   c::graph_builder g_;
 };
 
-TEST(views, in_other_layouts_are_whole_blocks) {
+TEST(views, in_other_layouts_are_whole_blocks_rows_or_images) {
   const views_network of;
   const c::graph& network = *of.network;
   // All values as they are, in double precision.
@@ -248,21 +248,23 @@ struct blocks : c::backend<"blocks"> {
     const c::tensor_type type = m.graph().values[m.record().output[0]].type;
     const bool plain = context.choice() == 0;
     const std::size_t count = c::bytes_in(type, plain ? c::plain : c::blocked_8) / sizeof(float);
-    return {plain ? "relu" : "relu of blocks", [=](const c::kernel_call& call) {
-              const auto* from = static_cast<const float*>(call.in[0]);
-              auto* to = static_cast<float*>(call.out[0]);
-              for (std::size_t i = 0; i < count; ++i) to[i] = from[i] < 0 ? 0 : from[i];
-              if (forgets_zeros && !plain) to[count - 1] = 1;
-              now_ms += plain ? plain_relu_ms : blocked_relu_ms;
-            }};
+    c::kernel made(plain ? "relu" : "relu of blocks", [=](const c::kernel_call& call) {
+      const auto* from = static_cast<const float*>(call.in[0]);
+      auto* to = static_cast<float*>(call.out[0]);
+      for (std::size_t i = 0; i < count; ++i) to[i] = from[i] < 0 ? 0 : from[i];
+      if (forgets_zeros && !plain) to[count - 1] = 1;
+      now_ms += plain ? plain_relu_ms : blocked_relu_ms;
+    });
+    return std::move(made.may_write_over(0));
   }
   static c::kernel build(const c::match<c::single<op::neg>>& m, c::build_context&) {
     const auto count = static_cast<std::size_t>(m.graph().values[m.record().output[0]].type.dims.elements());
-    return {"neg", [=](const c::kernel_call& call) {
-              for (std::size_t i = 0; i < count; ++i)
-                static_cast<float*>(call.out[0])[i] = -static_cast<const float*>(call.in[0])[i];
-              now_ms += neg_ms;
-            }};
+    c::kernel made("neg", [=](const c::kernel_call& call) {
+      for (std::size_t i = 0; i < count; ++i)
+        static_cast<float*>(call.out[0])[i] = -static_cast<const float*>(call.in[0])[i];
+      now_ms += neg_ms;
+    });
+    return std::move(made.may_write_over(0));
   }
   static c::kernel build(const c::match<c::single<op::convert_layout>>& m, c::build_context& context) {
     const c::tensor_type type = m.graph().values[m.record().output[0]].type;
@@ -277,6 +279,22 @@ struct blocks : c::backend<"blocks"> {
             }};
   }
 };
+/// Takes the same operators, in plain values alone.
+struct plain_loops : c::backend<"plain_loops"> {
+  using patterns = c::patterns<c::single<op::relu>, c::single<op::neg>>;
+  template <class P>
+  static c::kernel build(const c::match<P>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.graph().values[m.record().output[0]].type.dims.elements());
+    return {"loop", [=](const c::kernel_call& call) {
+              const auto* from = static_cast<const float*>(call.in[0]);
+              auto* to = static_cast<float*>(call.out[0]);
+              for (std::size_t i = 0; i < count; ++i)
+                to[i] = std::is_same_v<P, c::single<op::neg>> ? -from[i] : from[i] < 0 ? 0 : from[i];
+              now_ms += 20;
+            }};
+  }
+};
+
 using set = c::backend_set<blocks>;
 
 c::value input(c::graph_builder& g) { return g.input("x", {c::dtype::f32, {1, 10, 3, 3}}); }
@@ -471,6 +489,8 @@ TEST(layouts, random_graphs_of_views_agree_with_the_reference) {
     views += p.views_of_blocks;
     c::run_buffers memory(network);
     memory.randomise(trial);
+    std::vector<std::vector<float>> before;
+    for (const c::tensor& t : memory.in) before.emplace_back(t.as<float>().begin(), t.as<float>().end());
     const std::vector<c::oracle_value> expected = c::evaluate(network, memory.inputs);
     const c::dynamic_engine e(network, p.made, c::table_of<both>, 1);
     c::dynamic_context context = e.context();
@@ -479,6 +499,8 @@ TEST(layouts, random_graphs_of_views_agree_with_the_reference) {
       const c::agreement a = c::compare(memory.out[i], expected[i]);
       EXPECT_TRUE(a.agrees) << "trial " << trial << ", output " << i << ": " << (a.why != nullptr ? a.why : "");
     }
+    for (std::size_t i = 0; i < before.size(); ++i)
+      EXPECT_TRUE(std::ranges::equal(before[i], memory.in[i].as<float>())) << "trial " << trial;
   }
   EXPECT_GT(views, 60U);
 }
@@ -537,7 +559,7 @@ TEST(layouts, readers_share_a_conversion) {
   EXPECT_TRUE(c::verify<set>(network, made));
 }
 
-TEST(layouts, views_are_of_plain_values) {
+TEST(layouts, reshapes_are_of_plain_values) {
   c::graph_builder g;
   const c::value a = relus(g, input(g), 4);
   const c::value flat = g(op::reshape, a, {.dims = {1, 90}});
@@ -573,10 +595,13 @@ TEST(layouts, views_may_lie_in_blocks) {
   EXPECT_EQ(c::verify<set>(network, made).why(), "");
   const c::plan read = c::plan_from_json(c::plan_to_json(made, network), network, "plan.json");
   EXPECT_EQ(c::verify<set>(network, read).why(), "");
-  // What has just been placed is handed out again, as it is.
+  // Where nothing may be converted any more, the previous plan still runs, and is faster.
   c::place_options o = exact_clock();
   o.previous = &made;
-  EXPECT_EQ(steps_in_blocks(c::place<set>(network, o).chosen), 10U);
+  o.rules = {{c::place_rule::action::exclude, "blocks", "convert_layout"}};
+  const c::plan kept = c::place<set>(network, o);
+  EXPECT_EQ(kept.origin, "previous");
+  EXPECT_EQ(steps_in_blocks(kept.chosen), 10U);
   // Costs of conversions are not known by rank.
   o = exact_clock();
   o.measure = false;
@@ -597,8 +622,50 @@ TEST(layouts, plans_with_views_in_other_layouts_than_they_can_have_are_refused) 
   };
   EXPECT_EQ(why(2), "");
   EXPECT_NE(why(1).find("for a view in channels-last, which it is not"), std::string::npos) << why(1);
-  EXPECT_NE(why(4).find("for a view, which it is not"), std::string::npos) << why(4);
+  EXPECT_NE(why(4).find("for a view in layout 4, and the last is 3"), std::string::npos) << why(4);
   EXPECT_NE(why(0).find("not converted"), std::string::npos) << why(0);
+}
+
+/// Two rows of relus whose results are joined as a view could be in blocks, and in no other layout.
+c::graph joined_rows() {
+  c::graph_builder g;
+  const c::tensor_type half{c::dtype::f32, {1, 8, 2, 4}};
+  const c::value parts[] = {relus(g, g.input("x", half), 3), relus(g, g.input("y", half), 3)};
+  g.output("z", relus(g, g(op::concat, parts, {.axis = 2}), 3));
+  return g.finish();
+}
+
+TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
+  using others = c::backend_set<blocks, plain_loops, c::portable>;
+  const c::graph network = joined_rows();
+  const auto who_joins = [&](const c::placement& p) {
+    for (const c::plan_group& g : p.groups)
+      if (network.node(g.nodes.back()).kind->id == c::kind_id<struct op::concat>) return g.backend;
+    return std::string();
+  };
+  const c::plan made = c::place<others>(network, exact_clock());
+  for (const c::placement& single : made.singles) {
+    EXPECT_EQ(who_joins(single), "portable") << single.name;
+    EXPECT_EQ(std::ranges::count(single.borrowed, "concat_6"), single.name == "portable" ? 0 : 1) << single.name;
+  }
+  // Whose patterns lack a concat still can run it as a view, but not where nothing is measured.
+  const c::plan viewed = c::place<set>(network, exact_clock());
+  EXPECT_EQ(who_joins(viewed.chosen), c::alias_backend);
+  EXPECT_EQ(c::verify<set>(network, viewed).why(), "");
+  c::place_options o = exact_clock();
+  o.measure = false;
+  try {
+    (void)c::place<set>(network, o);
+    FAIL() << "was placed";
+  } catch (const c::error& e) {
+    EXPECT_NE(std::string(e.what()).find("no backend takes concat_6"), std::string::npos) << e.what();
+  }
+  // Nor where what it takes turns out wrong.
+  blocks::packs_wrongly = true;
+  EXPECT_THROW((void)c::place<set>(network, exact_clock()), c::error);
+  const c::plan plain = c::place<set>(joined_relus(), exact_clock());
+  blocks::packs_wrongly = false;
+  EXPECT_EQ(steps_in_blocks(plain.chosen), 0U);
 }
 
 /// A network for which blocks would pay, placed.
@@ -667,22 +734,6 @@ TEST(layouts, plans_without_measuring_have_no_costs) {
   for (const c::plan_conversion& x : made.chosen.conversions) EXPECT_EQ(x.cost_ms, 0);
   EXPECT_TRUE(c::verify<set>(network, made));
 }
-
-/// Takes the same operators, in plain values alone.
-struct plain_loops : c::backend<"plain_loops"> {
-  using patterns = c::patterns<c::single<op::relu>, c::single<op::neg>>;
-  template <class P>
-  static c::kernel build(const c::match<P>& m, c::build_context&) {
-    const auto count = static_cast<std::size_t>(m.graph().values[m.record().output[0]].type.dims.elements());
-    return {"loop", [=](const c::kernel_call& call) {
-              const auto* from = static_cast<const float*>(call.in[0]);
-              auto* to = static_cast<float*>(call.out[0]);
-              for (std::size_t i = 0; i < count; ++i)
-                to[i] = std::is_same_v<P, c::single<op::neg>> ? -from[i] : from[i] < 0 ? 0 : from[i];
-              now_ms += 20;
-            }};
-  }
-};
 
 TEST(layouts, previous_plans_may_have_conversions_that_are_no_more) {
   using both = c::backend_set<blocks, plain_loops>;

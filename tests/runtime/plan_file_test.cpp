@@ -337,6 +337,10 @@ TEST_F(plan_file, checks_nodes_against_the_network) {
   refused([](c::json& j) { j.erase(2); }, "chosen.groups do not fit the network (plan: does not run node tanh_3)");
   refused([](c::json& j) { std::swap(j[0], j[2]); }, "before it is computed");
   refused([](c::json& j) { j[2]["backend"] = c::alias_backend; }, "takes node tanh_3 for a view, which it is not");
+  refused([](c::json& j) { j[1]["choice"] = 2; },
+          "chosen.groups[1].choice is 2, which is not the number of the view's layout, plain");
+  refused([](c::json& j) { j[1].update({{"choice", 2}, {"layout", "blocked-8"}}); },
+          "for a view in blocked-8, which it is not");
 }
 
 TEST_F(plan_file, is_written_whole_or_not_at_all) {

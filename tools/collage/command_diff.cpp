@@ -128,6 +128,10 @@ bool is_same_kernel(const file_group& a, const file_group& b) {
 /// The smallest set of nodes that is whole groups in both plans.
 using region = both<std::vector<const file_group*>>;
 
+bool is_same(const region& r) {
+  return r.first.size() == 1 && r.second.size() == 1 && is_same_kernel(*r.first[0], *r.second[0]);
+}
+
 double cost_of(const std::vector<const file_group*>& groups) {
   double sum = 0;
   for (const file_group* g : groups) sum += g->cost_ms;
@@ -227,8 +231,8 @@ struct comparison {
         }
         ++done[which];
       }
-      if (start.backend == c::alias_backend) continue;
-      if (r.first.size() != 1 || r.second.size() != 1 || !is_same_kernel(*r.first[0], *r.second[0])) {
+      if (is_same(r) && start.backend == c::alias_backend) continue;  // nothing runs in either
+      if (!is_same(r)) {
         other_kernels.push_back(std::move(r));
         continue;
       }

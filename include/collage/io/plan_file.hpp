@@ -180,6 +180,9 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   const std::size_t to = g.layout.find(" to ");
   for (const std::string& one : {g.layout.substr(0, to), to == std::string::npos ? g.layout : g.layout.substr(to + 4)})
     (void)layout_from_json(from["layout"], one);
+  if (g.backend == alias_backend && (g.choice >= shared_layouts.size() || g.layout != shared_layouts[g.choice].name))
+    from["choice"].wrong("is " + std::to_string(g.choice) + ", which is not the number of the view's layout, " +
+                         g.layout);
   g.cost_ms = time_of(from["cost_ms"]);
   g.low_ms = time_of(from["low_ms"]);
   g.high_ms = time_of(from["high_ms"]);

@@ -31,9 +31,9 @@ struct plan_alternative {
 struct plan_group {
   std::string backend;
   std::string pattern;
-  std::size_t choice = 0;            ///< which of the backend's ways to build the pattern
-  std::string kernel;                ///< the implementation that was measured
-  std::string layout = "plain";      ///< of the values that cross its border; "A to B" where it reads A and writes B
+  std::size_t choice = 0;        ///< which of the backend's ways to build the pattern; of a view, its layout's number
+  std::string kernel;            ///< the implementation that was measured
+  std::string layout = "plain";  ///< of the values that cross its border; "A to B" where it reads A and writes B
   std::vector<std::uint32_t> nodes;  ///< ascending, but for the root, which stands last
   double cost_ms = 0;                ///< what it takes within the network, median
   double low_ms = 0, high_ms = 0;    ///< the median lies between these with a confidence of 95 %

@@ -127,7 +127,7 @@ inline std::vector<value_view> concat_views(const graph& network, std::uint32_t 
 
 /// What lies where if nothing runs for a node, all its values being in one layout: the result of a reshape is its operand,
 /// which is plain; that of a slice a part of it, where it is one piece; the operands of a concat are parts of its result, where
-/// each is one piece that a kernel can write there. In blocked layouts these are whole blocks of a single image's channels.
+/// each is one piece that a kernel can write there. In blocked layouts parts of the channels are whole blocks of a single image.
 /// None where a kernel has to run. Depends on the graph alone, which has concrete extents. `order` is one of shared_layouts.
 inline std::vector<value_view> views_of(const graph& network, std::uint32_t node, const layout& order = plain) {
   const graph_view view = network.view();

@@ -29,7 +29,8 @@ using served_conversion = std::pair<needed_conversion, std::optional<std::uint32
 
 class candidate_layouts {
  public:
-  /// Leaves out of candidates and views what nobody can make plain; of the former with a refusal for each.
+  /// Leaves out of candidates and views what nobody can make plain, of the former with a refusal for each; of views also those
+  /// in layouts that kernels have no use for.
   candidate_layouts(const place_task& task, allowed_candidates& left) : network_(task.network) {
     take_candidates(task, left.may_convert, left.candidates);
     for (std::uint32_t n = 0; n < left.views.size(); ++n)
@@ -46,7 +47,7 @@ class candidate_layouts {
     return candidate < borders_.size() ? borders_[candidate] : nothing;
   }
   /// The same of a node that is a view in the layout of this number; null where that is plain.
-  const value_layouts* borders_of_view(std::uint32_t node, std::size_t order) const {
+  const value_layouts* borders_of_view(std::uint32_t node, std::uint32_t order) const {
     const auto known = view_borders_.find({node, order});
     return known == view_borders_.end() ? nullptr : &known->second;
   }
@@ -109,8 +110,8 @@ class candidate_layouts {
     }
   }
 
-  /// Whether a node can be a view in another layout than the plain one, as far as kernels use that and conversions can serve
-  /// the others.
+  /// Whether a node can be a view in another layout than the plain one: some kernel has each of its values otherwise than plain,
+  /// and all other readers and writers can be served.
   bool take_view(std::uint32_t node, std::uint32_t order) {
     value_layouts borders;
     for (const value_view& v : views_of(network_, node, shared_layouts[order]))
@@ -139,8 +140,9 @@ class candidate_layouts {
   std::map<std::uint32_t, std::vector<layout>> met_;  // values that may lie otherwise than plain, and how
   std::vector<layout> layouts_{plain};                // those of the search, by number
   std::vector<value_layouts> borders_;                // by candidate
-  std::map<std::pair<std::uint32_t, std::size_t>, value_layouts> view_borders_;  // by node and layout, other than plain
-  std::map<std::uint32_t, std::uint32_t> numbers_;                               // of values in the search
+  std::map<std::pair<std::uint32_t, std::uint32_t>, value_layouts>
+      view_borders_;                                // by node and layout, other than plain
+  std::map<std::uint32_t, std::uint32_t> numbers_;  // of values in the search
 };
 
 }  // namespace

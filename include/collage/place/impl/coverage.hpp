@@ -51,7 +51,8 @@ void require_cover(const placing_state& known, Usable usable) {
   const graph& network = known.task.network;
   std::vector<bool> covered(network.nodes().size());
   for (std::uint32_t n = 0; n < covered.size(); ++n)
-    covered[n] = !known.views[n].empty() || is_control(network.view(), n);
+    covered[n] = is_control(network.view(), n) ||
+                 std::ranges::any_of(known.views[n], [&](std::uint32_t order) { return known.can_be_view(n, order); });
   for (std::uint32_t i = 0; i < known.candidates.size(); ++i)
     if (usable(known.candidates[i]))
       for (const std::uint32_t n : known.candidates.nodes_of(i)) covered[n] = true;

@@ -10,6 +10,7 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
+#include <collage/place/impl/place_rules.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
@@ -101,10 +102,10 @@ class kept_costs {
     } catch (const error& e) { problem_ = e.what(); }
   }
 
-  /// The plan that came of comparing these placements, and where it comes from; nothing where that was never done, or its
-  /// plan cannot be read any more.
-  std::optional<plan> find(const plan& compared) const {
-    const std::optional<stored_run> kept = store_.find(key_of(compared));
+  /// The plan that came of comparing these placements, where searches might use these views, and where it comes from; nothing
+  /// where that was never done, or its plan cannot be read any more.
+  std::optional<plan> find(const plan& compared, const view_layouts& views) const {
+    const std::optional<stored_run> kept = store_.find(key_of(compared, views));
     if (!kept) return {};
     try {
       return plan_from_json(json::parse(kept->plan), network_, store_.path());
@@ -113,7 +114,7 @@ class kept_costs {
     }
   }
   /// Keeps what came of comparing `compared`.
-  void put(const plan& compared, const plan& made) {
+  void put(const plan& compared, const view_layouts& views, const plan& made) {
     if (!problem_.empty() || made.runs.empty()) return;
     stored_run kept;
     kept.label = made.network;
@@ -132,7 +133,7 @@ class kept_costs {
       kept.ratio_high = 1 / other.ratio_low;
     }
     try {
-      store_.put(key_of(compared), kept);
+      store_.put(key_of(compared, views), kept);
     } catch (const error& e) { problem_ = e.what(); }
   }
 
@@ -194,7 +195,7 @@ class kept_costs {
 
   /// The placements with which a comparison begins: they follow from the costs of kernels, which are in the store, too. All
   /// backends of the set count, not only those in the placements.
-  stored_run_key key_of(const plan& compared) const {
+  stored_run_key key_of(const plan& compared, const view_layouts& views) const {
     std::uint64_t words[] = {0x452821E638D01377, 0xBE5466CF34E90C6C};
     const auto add = [&words](std::uint64_t word) {
       for (std::uint64_t& w : words) w = combine(w, word);
@@ -216,12 +217,14 @@ class kept_costs {
         add(c.choice);
       }
     };
-    // Later searches of a comparison go over all candidates, of which rules may have taken some away. Regions that were tried
-    // meanwhile stand behind them.
+    // Later searches of a comparison go over all candidates and views, of which rules may have taken some away. Regions that were
+    // tried meanwhile stand behind them.
     add(first_candidates_);
     add(divides_ ? 1 : 0);
     for (const place_candidate& c : std::span(candidates_.list).first(first_candidates_))
       for (const std::uint32_t word : {c.group, c.backend, c.pattern, c.choice}) add(word);
+    for (std::uint32_t n = 0; n < views.size(); ++n)
+      for (const std::uint32_t order : views[n]) add((std::uint64_t{n} << 32) + order);
     add_steps(add_steps, compared.chosen);
     for (const placement& single : compared.singles) add_steps(add_steps, single);
     return {

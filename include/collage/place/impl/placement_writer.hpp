@@ -122,7 +122,7 @@ class placement_writer {
     for (const plan_group& g : p.groups) {
       nodes.push_back(g.nodes);
       if (g.backend == alias_backend) {
-        borders.push_back(known_.layouts.borders_of_view(g.nodes[0], g.choice));
+        borders.push_back(known_.layouts.borders_of_view(g.nodes[0], static_cast<std::uint32_t>(g.choice)));
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];

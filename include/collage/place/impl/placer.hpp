@@ -118,7 +118,7 @@ class placer {
     std::optional<kept_costs>& kept = measurer.kept();
     const auto recalled = [&] {
       if (!kept || task_.options.recheck) return false;
-      std::optional<plan> known = kept->find(begun);
+      std::optional<plan> known = kept->find(begun, known_.views);
       if (!known || !is_current(*known, measurer)) return false;
       known->network = task_.options.network;
       made = *std::move(known);
@@ -134,7 +134,7 @@ class placer {
         report_.rounds = runs.apart().size();
         report_.rounds_apart = static_cast<std::size_t>(std::ranges::count(runs.apart(), true));
         describe(made, last);
-        if (kept && !task_.until.is_over()) kept->put(begun, made);
+        if (kept && !task_.until.is_over()) kept->put(begun, known_.views, made);
       });
     progress_.best_ms = made.chosen.cost_ms;
     report_.comparing_s = (now_ms() - start) / 1e3;
@@ -149,7 +149,7 @@ class placer {
     for (const plan_group& g : kept.chosen.groups) {
       if (g.backend == alias_backend) {
         const std::vector<std::uint32_t>& views = known_.views[g.nodes[0]];
-        if (std::ranges::find(views, g.choice) == views.end()) return false;  // a rule wants a kernel
+        if (std::ranges::find(views, g.choice) == views.end()) return false;  // a rule wants a kernel, say
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];

@@ -8,6 +8,7 @@
 #include <collage/place/impl/place_rules.hpp>
 #include <collage/place/impl/place_task.hpp>
 #include <collage/place/impl/sub_plans.hpp>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -32,6 +33,12 @@ struct placing_state {
   sub_plans bodies;
   std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
   view_layouts views;
+
+  /// Whether the search is to know that a node may be a view in a layout, one of `views`. Conversions of unknown cost are not
+  /// asked for, nor those that nobody makes any more.
+  bool can_be_view(std::uint32_t node, std::uint32_t order) const {
+    return order == 0 || (task.options.measure && layouts.can_be_converted(*layouts.borders_of_view(node, order)));
+  }
 
  private:
   placing_state(const place_task& given, allowed_candidates&& left)

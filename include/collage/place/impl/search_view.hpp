@@ -103,7 +103,7 @@ class search_view {
         const std::uint32_t nodes[] = {n};
         if (runtime != 0 || p.runtimes == 1)
           for (const std::uint32_t order : known_.views[n])
-            if (can_be_shown(n, order)) add(nodes, 0.0, view_mark(order), runtime);
+            if (known_.can_be_view(n, order)) add(nodes, 0.0, view_mark(order), runtime);
         if (is_control(view, n)) add(nodes, known_.bodies.cost_of(n), control_mark, runtime);
       }
     return result;
@@ -130,9 +130,13 @@ class search_view {
   /// what an engine would be that has it and the others in this order, but what it gives where it can: all else goes to
   /// whoever is fastest.
   std::vector<std::uint32_t> ranks(const search_result& of, std::uint32_t first) const {
+    // A view that is none in the plain layout may take conversions: it is for those who have nothing else.
+    const auto last = 2 * static_cast<std::uint32_t>(known_.task.backends.size()) + 1;
     std::vector<std::uint32_t> rank;
-    for (const std::uint32_t i : of.who) {
-      if (i >= control_mark) rank.push_back(0);
+    for (std::size_t k = 0; k < of.who.size(); ++k) {
+      const std::uint32_t i = of.who[k];
+      if (is_view_mark(i)) rank.push_back(known_.views[of.problem.candidates[k].nodes.first()][0] == 0 ? 0 : last);
+      else if (i == control_mark) rank.push_back(0);
       else if (!known_.task.backends[first].takes_regions || !known_.task.options.measure)
         rank.push_back(rank_of(known_.candidates[i], first));
       else
@@ -157,11 +161,6 @@ class search_view {
   }
 
  private:
-  /// Whether the search is to know that a node may be a view in a layout. Conversions of unknown cost are not asked for.
-  bool can_be_shown(std::uint32_t node, std::uint32_t order) const {
-    return order == 0 || (known_.task.options.measure &&
-                          known_.layouts.can_be_converted(*known_.layouts.borders_of_view(node, order)));
-  }
   /// What a candidate, or a node that is a view or control flow, reads and writes; null where that is plain.
   const value_layouts* borders_of(std::uint32_t who, std::uint32_t node) const {
     if (who < control_mark) return &known_.layouts.borders_of(who);
@@ -218,7 +217,7 @@ class search_view {
       p.values.push_back(std::move(at));
     }
   }
-  /// Collects who reads a value through views, whose own layout is plain whoever reads them.
+  /// Collects who reads a value through reshapes, which are plain whoever reads them.
   void add_readers_behind_views(std::uint32_t v, std::vector<std::uint32_t>& readers) const {
     const graph_view view = known_.task.network.view();
     for (const use& one : view.uses_of(v)) {

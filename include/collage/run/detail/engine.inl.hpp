@@ -177,9 +177,13 @@ class constant_release {
 
 /// No kernel runs for an alias: any other node under that name would be a view of memory of another size.
 inline void check_alias(const graph& network, const plan_group& g) {
-  const bool is_known = g.choice < shared_layouts.size();
-  if (is_known && g.nodes.size() == 1 && !views_of(network, g.nodes[0], shared_layouts[g.choice]).empty()) return;
-  const std::string where = is_known && g.choice != 0 ? std::string(" in ") + shared_layouts[g.choice].name : "";
+  if (g.choice >= shared_layouts.size())
+    throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view in layout " +
+                         std::to_string(g.choice) + ", and the last is " + std::to_string(shared_layouts.size() - 1),
+                     "plan");
+  const layout& order = shared_layouts[g.choice];
+  if (g.nodes.size() == 1 && !views_of(network, g.nodes[0], order).empty()) return;
+  const std::string where = order != plain ? std::string(" in ") + order.name : "";
   throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view" + where + ", which it is not",
                    "plan");
 }
