@@ -573,16 +573,20 @@ TEST(layouts, reshapes_are_of_plain_values) {
 }
 
 /// Two rows of relus, their results joined, and another row of them behind that.
-c::graph joined_relus() {
+c::graph joined_relus(const c::shape& half, std::int64_t axis) {
   c::graph_builder g;
-  const c::tensor_type half{c::dtype::f32, {1, 16, 2, 2}};
-  const c::value parts[] = {relus(g, g.input("x", half), 3), relus(g, g.input("y", half), 3)};
-  g.output("z", relus(g, g(op::concat, parts, {.axis = 1}), 3));
+  const c::value parts[] = {relus(g, g.input("x", {c::dtype::f32, half}), 3),
+                            relus(g, g.input("y", {c::dtype::f32, half}), 3)};
+  g.output("z", relus(g, g(op::concat, parts, {.axis = axis}), 3));
   return g.finish();
 }
+/// Joined as a view may be in the plain layout and in blocks.
+c::graph joined_channels() { return joined_relus({1, 16, 2, 2}, 1); }
+/// The same in channels-last and in blocks, but not in the plain layout.
+c::graph joined_rows() { return joined_relus({1, 8, 2, 4}, 2); }
 
 TEST(layouts, views_may_lie_in_blocks) {
-  const c::graph network = joined_relus();
+  const c::graph network = joined_channels();
   const c::plan made = c::place<set>(network, exact_clock());
   EXPECT_NEAR(made.chosen.cost_ms, 9 * blocked_relu_ms + 3 * conversion_ms, 1e-6);  // what comes in, and what goes out
   EXPECT_NEAR(made.runs[0].median_ms, made.chosen.cost_ms, 1e-6);
@@ -610,7 +614,7 @@ TEST(layouts, views_may_lie_in_blocks) {
 }
 
 TEST(layouts, plans_with_views_in_other_layouts_than_they_can_have_are_refused) {
-  const c::graph network = joined_relus();
+  const c::graph network = joined_channels();
   c::plan made = c::place<set>(network, exact_clock());
   const auto view = std::ranges::find(made.chosen.groups, c::alias_backend, &c::plan_group::backend);
   const auto why = [&](std::size_t choice) -> std::string {
@@ -624,15 +628,6 @@ TEST(layouts, plans_with_views_in_other_layouts_than_they_can_have_are_refused) 
   EXPECT_NE(why(1).find("for a view in channels-last, which it is not"), std::string::npos) << why(1);
   EXPECT_NE(why(4).find("for a view in layout 4, and the last is 3"), std::string::npos) << why(4);
   EXPECT_NE(why(0).find("not converted"), std::string::npos) << why(0);
-}
-
-/// Two rows of relus whose results are joined as a view could be in blocks, and in no other layout.
-c::graph joined_rows() {
-  c::graph_builder g;
-  const c::tensor_type half{c::dtype::f32, {1, 8, 2, 4}};
-  const c::value parts[] = {relus(g, g.input("x", half), 3), relus(g, g.input("y", half), 3)};
-  g.output("z", relus(g, g(op::concat, parts, {.axis = 2}), 3));
-  return g.finish();
 }
 
 TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
@@ -663,7 +658,7 @@ TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
   // Nor where what it takes turns out wrong.
   blocks::packs_wrongly = true;
   EXPECT_THROW((void)c::place<set>(network, exact_clock()), c::error);
-  const c::plan plain = c::place<set>(joined_relus(), exact_clock());
+  const c::plan plain = c::place<set>(joined_channels(), exact_clock());
   blocks::packs_wrongly = false;
   EXPECT_EQ(steps_in_blocks(plain.chosen), 0U);
 }
