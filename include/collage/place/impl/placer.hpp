@@ -77,7 +77,27 @@ class placer {
 
   plan run_measured() {
     cost_measurer measurer(known_, progress_);
+    placement_search search(known_, view_, measurer, progress_);
     const double start = now_ms();
+    search_result last;
+    plan made = begin(measurer, search, last);
+    report_.measuring_s = (now_ms() - start) / 1e3;
+
+    if (may_be_endless(task_.network)) describe(made, last);
+    else compare(made, last, measurer, search);
+    measurer.replace_distrusted();
+    report_costs(measurer);
+    if (measurer.distrusts() != 0 && measurer.kept() && measurer.kept()->problem().empty()) begin_again(made);
+    report_.states = last.found.states;
+    report_.transitions = last.found.transitions;
+    report_.searches = search.searches();
+    report_.search_ms = search.took_ms();
+    report_.interrupted = search.was_interrupted();
+    return made;
+  }
+
+  /// The placements that follow from what kernels take alone: the best, which `last` has found, and those of single backends.
+  plan begin(cost_measurer& measurer, placement_search& search, search_result& last) {
     // Kernels of single operators come first: with them there is a placement, which then only gets better, and bounds for
     // all others.
     measurer.measure_all([this](std::uint32_t s) {
@@ -90,24 +110,34 @@ class placer {
     require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
 
     plan made = start_plan();
-    placement_search search(known_, view_, measurer, progress_);
-    search_result last = search.best();
+    last = search.best();
     made.chosen = placement_writer(known_).write("plan", last);
     made.first_cost_ms = made.chosen.cost_ms;
     for (std::uint32_t b = 0; b < task_.backends.size(); ++b)
       if (task_.use[b]) made.singles.push_back(search.single(b));
-    report_.measuring_s = (now_ms() - start) / 1e3;
-
-    if (may_be_endless(task_.network)) describe(made, last);
-    else compare(made, last, measurer, search);
-    measurer.replace_distrusted();
-    report_costs(measurer);
-    report_.states = last.found.states;
-    report_.transitions = last.found.transitions;
-    report_.searches = search.searches();
-    report_.search_ms = search.took_ms();
-    report_.interrupted = search.was_interrupted();
     return made;
+  }
+
+  /// After a slow start, searches did not have the costs that are in the store now. A later placing will, and may ask for others:
+  /// these are measured, and `made` is kept for the placements with which that one begins.
+  void begin_again(const plan& made) {
+    constexpr int most_turns = 3;  // each of which may find that the machine was slow before
+    for (int turn = 0; turn < most_turns && !task_.until.is_over(); ++turn) {
+      place_options how = task_.options;
+      how.report = nullptr;
+      how.budget_s = task_.options.budget_s > 0 ? task_.until.left_s() : 0;
+      placer later(task_.network, task_.backends, how);
+      cost_measurer measurer(later.known_, later.progress_);
+      placement_search search(later.known_, later.view_, measurer, later.progress_);
+      search_result last;
+      const plan begun = later.begin(measurer, search, last);
+      measurer.replace_distrusted();
+      later.report_costs(measurer);
+      count_costs(later.known_, false);
+      if (measurer.distrusts() != 0 || task_.until.is_over()) continue;
+      if (std::optional<kept_costs>& kept = measurer.kept()) kept->put(begun, later.known_.views, made);
+      return;
+    }
   }
 
   /// Promise 1: what is handed out is never slower than the best single backend, nor than the previous plan, in a paired
@@ -261,18 +291,24 @@ class placer {
 
   /// What was measured, and where.
   void report_costs(cost_measurer& measurer) {
-    const auto count = [this](const cost_book& book) {
-      for (const auto& [key, cost] : book.table())
-        ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
-    };
-    count(known_.costs);
-    if (known_.layouts.conversions()) count(known_.layouts.conversions()->book());
+    count_costs(known_, true);
     std::optional<kept_costs>& kept = measurer.kept();
     for (std::size_t i = 0; i < drift_signs && kept && report_.measured != 0; ++i)
       kept->put_usual(static_cast<drift_sign>(i), measurer.monitor().known_ms()[i]);
     if (kept) report_.unstored = kept->problem();
     report_.where = measurer.where();
     report_.waited_s = measurer.waited_ms() / 1e3;
+  }
+
+  void count_costs(const placing_state& known, bool those_from_store) {
+    const auto count = [&](const cost_book& book) {
+      for (const auto& [key, cost] : book.table())
+        if (those_from_store || !cost.from_store)
+          ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
+    };
+    count(known.costs);
+    if (known.layouts.conversions()) count(known.layouts.conversions()->book());
+    for (const auto& [key, cost] : known.costs.table()) looked_at_ += those_from_store || !cost.from_store;
   }
 
   void finish_report() {
@@ -287,7 +323,7 @@ class placer {
         if (known_.neighbours.of(from, to) > 0)
           report_.switches.push_back({task_.backends[from].name, task_.backends[to].name,
                                       known_.neighbours.of(from, to), known_.neighbours.kernels(from, to)});
-    report_.skipped = distinct.size() - known_.costs.table().size();
+    report_.skipped = distinct.size() - std::min(distinct.size(), looked_at_);
   }
 
   /// What `build` refused, then what `accepts` did, each reason once.
@@ -311,6 +347,7 @@ class placer {
   search_view view_;
   progress progress_;
   place_report report_;
+  std::size_t looked_at_ = 0;  // kernels with a cost or a refusal
 };
 
 }  // namespace
