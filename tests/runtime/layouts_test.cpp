@@ -531,6 +531,24 @@ TEST(layouts, placing_converts_where_it_pays) {
   }
 }
 
+/// Where processors may come apart, conversions count twice until that was seen. Two or three relus in blocks do not pay then, but
+/// do where they ran.
+TEST(layouts, what_is_presumed_of_conversions_keeps_no_kernel_from_a_trial) {
+  for (const int count : {1, 2, 3, 4}) {
+    c::graph_builder g;
+    g.output("y", relus(g, input(g), count));
+    const c::graph network = g.finish();
+    c::place_options o = exact_clock();
+    o.threads = 2;
+    o.parts_processors = true;
+    const c::plan made = c::place<set>(network, o);
+    EXPECT_EQ(steps_in_blocks(made.chosen), count > 1 ? static_cast<std::size_t>(count) : 0U) << count;
+    EXPECT_NEAR(made.runs[0].median_ms, count > 1 ? 2 * conversion_ms + count * blocked_relu_ms : plain_relu_ms, 1e-6)
+        << count;
+    EXPECT_EQ(made.origin, "search") << count;
+  }
+}
+
 TEST(layouts, a_preference_is_worth_any_conversion) {
   c::search::problem p{.nodes = 2, .edges = {{0, 1}}, .candidates = {}, .outputs = {1}, .layouts = 2};
   p.values = {{.producer = 0, .readers = {1}, .is_output = false, .convert_ms = {0, 50, 50, 0}}};

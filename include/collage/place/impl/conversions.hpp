@@ -90,9 +90,11 @@ class conversion_book {
     return found;
   }
   /// What the search is to count for it. Where processors may be apart at times, conversions take about four times as long then
-  /// (docs/measuring.md): as long as such times have not shown it, that is presumed of half of all times.
-  double price_of(std::uint32_t candidate) const {
+  /// (docs/measuring.md): as long as such times have not shown it, that is presumed of half of all times, but for what is to be
+  /// tried. Otherwise kernels that need a dear conversion would never run within the network, where it turns out what they gain.
+  double price_of(std::uint32_t candidate, outlook how = outlook::doubtful) const {
     constexpr double presumed = 2;
+    if (how == outlook::hopeful || how == outlook::hopeful_apart) return cost_of(candidate);
     const place_candidate& c = candidates_.list[candidate];
     // What is expected of those that never ran within the network rests on those of the backend that did.
     const bool is_known =

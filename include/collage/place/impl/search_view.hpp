@@ -86,7 +86,7 @@ class search_view {
             {known_.layouts.numbers().at(v), static_cast<std::uint32_t>(known_.layouts.number_of(order))});
       std::ranges::sort(borders, {}, &search::border::value);
     };
-    add_values(p);
+    add_values(p, shown.costs);
     add_switches(p, runtimes);
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) {
       const place_candidate& c = known_.candidates[i];
@@ -171,7 +171,7 @@ class search_view {
   static constexpr double impossible_ms = 1e3;
 
   /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
-  void add_values(search::problem& p) const {
+  void add_values(search::problem& p, outlook costs) const {
     const std::vector<layout>& layouts = known_.layouts.list();
     if (known_.layouts.numbers().empty()) return;
     const conversion_book& conversions = *known_.layouts.conversions();
@@ -181,7 +181,7 @@ class search_view {
       for (const layout& from : layouts)
         for (const layout& to : layouts) {
           const auto how = from == to ? std::nullopt : conversions.best(v, from, to);
-          at.convert_ms.push_back(from == to ? 0 : how ? conversions.price_of(*how) : impossible_ms);
+          at.convert_ms.push_back(from == to ? 0 : how ? conversions.price_of(*how, costs) : impossible_ms);
         }
       p.values.push_back(std::move(at));
     }
