@@ -264,6 +264,12 @@ struct single_figure {
 /// in which another machine uses up the memory's bandwidth.
 constexpr double slow = 1.08;
 
+/// A region that two plans run in different times.
+struct untied_region {
+  std::string nodes;
+  double first_ms = 0, other_ms = 0;
+};
+
 struct network_figures {
   std::string name;
   std::size_t plans = 0, distinct = 0;
@@ -273,6 +279,7 @@ struct network_figures {
   double calm_spread = 0;        // as paired_spread, of the plans that were made while it was not slow
   double compared_slowness = 1;  // and while they were compared
   std::size_t regions = 0, tied_regions = 0;
+  std::vector<untied_region> untied;
   double equal = 1, same = 1, least_same = 1;  // portions of groups, over the plans but the first
   std::vector<single_figure> singles;
   prediction predicted;
@@ -364,6 +371,10 @@ void compare_groups(const c::graph& network, const std::vector<c::plan>& plans, 
       tied += is_tied ? r.groups : 0;
       ++out.regions;
       out.tied_regions += is_tied;
+      if (is_tied) continue;
+      std::string names;
+      for (const std::uint32_t n : r.nodes) names += (names.empty() ? "" : " ") + network.node_name(n);
+      out.untied.push_back({std::move(names), median_of(ours), median_of(theirs)});
     }
     const auto all = static_cast<double>(groups.size());
     portions[groups] = {1 - static_cast<double>(differ) / all, 1 - static_cast<double>(differ - tied) / all};
@@ -518,6 +529,9 @@ c::json to_json(const network_figures& n, bool only_predictions) {
   out["least_equal_or_tied"] = c::rounded(n.least_same);
   out["regions"] = n.regions;
   out["regions_tied"] = n.tied_regions;
+  out["untied"] = c::json::array();
+  for (const untied_region& r : n.untied)
+    out["untied"].push_back({{"nodes", r.nodes}, {"first_ms", r.first_ms}, {"other_ms", r.other_ms}});
   out["calm"] = n.is_calm;
   for (const single_figure& s : n.singles)
     out["singles"].push_back({{"name", s.name},
