@@ -531,7 +531,8 @@ c::json to_json(const network_figures& n, bool only_predictions) {
   out["regions_tied"] = n.tied_regions;
   out["untied"] = c::json::array();
   for (const untied_region& r : n.untied)
-    out["untied"].push_back({{"nodes", r.nodes}, {"first_ms", r.first_ms}, {"other_ms", r.other_ms}});
+    out["untied"].push_back(
+        {{"nodes", r.nodes}, {"first_ms", c::rounded(r.first_ms)}, {"other_ms", c::rounded(r.other_ms)}});
   out["calm"] = n.is_calm;
   for (const single_figure& s : n.singles)
     out["singles"].push_back({{"name", s.name},
