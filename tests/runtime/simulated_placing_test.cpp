@@ -1,13 +1,19 @@
 // Placing on simulated machines, where all times are exact: the same plan to the last byte, however often it is made,
 // whoever is killed while making it and whoever makes it at the same time; and as cheap as if everything were measured.
+#include <collage/backend.hpp>
+#include <collage/backend_set.hpp>
 #include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/store.hpp>
+#include <collage/ops.hpp>
+#include <collage/pattern/single.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
+#include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 
 #include <gtest/gtest.h>
@@ -36,8 +42,10 @@
 #include <set>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -165,7 +173,7 @@ void place_beside_neighbours(simulation how, std::size_t nodes, bool views = fal
   }
   EXPECT_LT(after, before);
   EXPECT_LT(after, networks * (nodes < 20 ? 0.05 : 0.02));
-  if (nodes > 20) EXPECT_GT(told, 3U);
+  if (nodes > 20) EXPECT_GT(told, 2U);
   std::printf(
       "the sum of costs is off by %.1f %% at first and %.1f %% in the end; in %zu of %zu networks it was told who stands "
       "behind whom, which adds to %zu groups\n",
@@ -580,6 +588,51 @@ TEST_F(simulated_placing, kernels_that_are_faster_within_the_network_are_found) 
   EXPECT_GT(alone, worst);
   std::printf("dearer than the cheapest by %.2f %% at most, by what kernels take alone by %.2f %%\n", 100 * (worst - 1),
               100 * (alone - 1));
+}
+
+/// On a clock that stands still otherwise: what a kernel leaves in the caches for the one behind it.
+double clock_ms = 0;
+enum class left_behind : std::uint8_t { something, little, much } caches = left_behind::something;
+
+template <c::fixed_string Name>
+struct backend_with_caches : c::backend<Name> {
+  using patterns = c::patterns<c::single<collage::ops::relu>, c::single<collage::ops::neg>>;
+  static constexpr bool is_slow = std::string_view(Name.text) == "slow";
+
+  template <class P>
+  static c::kernel build(const c::match<P>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.graph().values[m.record().output[0]].type.dims.elements());
+    return {"loop", [count](const c::kernel_call& call) {
+              constexpr bool is_relu = std::is_same_v<P, c::single<collage::ops::relu>>;
+              const auto* from = static_cast<const float*>(call.in[0]);
+              for (std::size_t i = 0; i < count; ++i)
+                static_cast<float*>(call.out[0])[i] = is_relu ? std::max(from[i], 0.0F) : -from[i];
+              if (is_relu) clock_ms += is_slow ? 50 : 10;
+              else if (!is_slow) clock_ms += 8;
+              else clock_ms += caches == left_behind::much ? 5 : caches == left_behind::little ? 12 : 8.2;
+              caches = !is_relu ? left_behind::something : is_slow ? left_behind::little : left_behind::much;
+            }};
+  }
+};
+struct quick_backend : backend_with_caches<"quick"> {};
+struct slow_backend : backend_with_caches<"slow"> {};
+
+/// A kernel that ran within the network only in a placement that is far slower than the fastest, where it took long.
+TEST(simulated_comparison, what_ran_in_slow_placements_alone_is_tried) {
+  c::graph_builder g;
+  c::value x = g.input("x", {c::dtype::f32, {4}});
+  for (int i = 0; i < 3; ++i) x = g(collage::ops::relu, x);
+  g.output("y", g(collage::ops::neg, x));
+  c::place_options o;
+  o.threads = 1;
+  o.workers = false;
+  o.compare_s = 1;
+  o.timing.rounds = 3;
+  o.time = {[] { return clock_ms; }, [](double ms) { clock_ms += ms; }, [] { return std::uint64_t{0}; }};
+  const c::plan made = c::place<c::backend_set<quick_backend, slow_backend>>(g.finish(), o);
+  EXPECT_EQ(made.chosen.groups.back().backend, "slow");
+  EXPECT_NEAR(made.runs[0].median_ms, 3 * 10 + 5, 1e-6);
+  EXPECT_NEAR(made.chosen.cost_ms, 3 * 10 + 5, 1e-6);
 }
 
 /// Part of what is known is forgotten: it alone is measured again, beside at most one of its group that is known.

@@ -85,6 +85,11 @@ class cost_book {
     known_cost price = cost_of(c);
     const bool is_doubtful = how == outlook::doubtful;
     if (how == outlook::as_known || !any_within_) return price;
+    if (price.state == cost_state::within && !is_doubtful && ran_far_off(c)) {
+      // In a placement much slower than the fastest one caches are in another state: what it takes alone may say more.
+      price.state = cost_state::alone;
+      price.ms = std::min(price.ms, find(c)->alone_ms * factor_[c.backend]);
+    }
     if (price.state == cost_state::alone) price.ms *= is_doubtful ? 1.02 : hope_;
     if (price.state != cost_state::within || is_favoured(c)) return price;
     if (is_doubtful) price.ms *= 1.01;
@@ -94,12 +99,13 @@ class cost_book {
   }
   /// Whether another run within the network would tell little: it is part of the fastest placement, or ran in several.
   bool is_well_known(const place_candidate& c, outlook how) const {
-    constexpr std::size_t enough = 3, enough_apart = 2;
+    constexpr std::size_t enough_apart = 2;
     const auto found = seen_.find(key_of(candidates_, c));
     if (is_favoured(c) || found == seen_.end()) return is_favoured(c);
     const sightings& seen = found->second;
-    return how == outlook::hopeful_apart ? seen.apart.size() >= enough_apart
-                                         : std::max(seen.shared.size(), seen.apart.size()) >= enough;
+    return how == outlook::hopeful_apart
+               ? seen.apart.size() >= enough_apart
+               : std::max({seen.shared.size(), seen.apart.size(), seen.far_off.size()}) >= enough_sightings;
   }
   /// Whether it ran within the network while processors were apart.
   bool is_known_apart(const place_candidate& c) const {
@@ -162,8 +168,10 @@ class cost_book {
   }
   /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
   /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow. `apart`:
-  /// while processors were apart. It counts from `finish_learning` on.
-  void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps, bool apart) {
+  /// while processors were apart. `far_off`: much slower than the fastest, as single backends may be. It counts from
+  /// `finish_learning` on.
+  void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps, bool apart,
+             bool far_off = false) {
     // A kernel that runs at several places of a placement: their mean, so that the sum over the network holds.
     std::map<cost_key, std::vector<timing>> places;
     for (std::size_t i = 0; i < who.size(); ++i)
@@ -171,8 +179,9 @@ class cost_book {
         places[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
     for (const auto& [key, times] : places) {
       sightings& seen = seen_[key];
-      (apart ? seen.apart : seen.shared).push_back(combined(times, [](const std::vector<double>& list) {
-        return std::accumulate(list.begin(), list.end(), 0.0) / static_cast<double>(list.size());
+      std::vector<timing>& list = far_off ? seen.far_off : apart ? seen.apart : seen.shared;
+      list.push_back(combined(times, [](const std::vector<double>& ms) {
+        return std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
       }));
     }
   }
@@ -185,6 +194,7 @@ class cost_book {
       measured_cost& cost = table_.at(key);
       const timing shared = combined(seen.shared, median), apart = combined(seen.apart, median);
       cost.within = shared.samples == 0 ? apart : apart.samples == 0 ? shared : mean_of(shared, apart);
+      if (seen.is_far_off()) cost.within = combined(seen.far_off, median);
       within[std::get<1>(key)] += cost.within.median_ms;
       alone[std::get<1>(key)] += cost.alone_ms;
       any_within_ = true;
@@ -201,10 +211,20 @@ class cost_book {
  private:
   static constexpr double least_hope = 0.7, most_hope = 0.9;
 
-  /// What a kernel took within the network, by placement: while processors shared a cache, and while they did not.
+  /// In so many placements a kernel is well known.
+  static constexpr std::size_t enough_sightings = 3;
+
+  /// What a kernel took within the network, by placement: while processors shared a cache, and while they did not; and in
+  /// placements that are far off.
   struct sightings {
-    std::vector<timing> shared, apart;
+    std::vector<timing> shared, apart, far_off;
+    bool is_far_off() const { return shared.empty() && apart.empty() && !far_off.empty(); }
   };
+  /// Whether it ran in few placements, all of them far off.
+  bool ran_far_off(const place_candidate& c) const {
+    const auto seen = seen_.find(key_of(candidates_, c));
+    return seen != seen_.end() && seen->second.is_far_off() && seen->second.far_off.size() < enough_sightings;
+  }
 
   /// How much less than expected a kernel may well take that never ran within the network: of the time of those that did,
   /// a tenth went to kernels that took so much less, or less still. Where the machine was restless while kernels were
@@ -215,7 +235,7 @@ class cost_book {
     for (const auto& [key, seen] : seen_) {
       const measured_cost& cost = table_.at(key);
       const double expected = cost.alone_ms * factor_[std::get<1>(key)];
-      if (!(expected > 0)) continue;
+      if (!(expected > 0) || seen.is_far_off()) continue;
       parts.emplace_back(cost.within.median_ms / expected, cost.within.median_ms);
       sum += cost.within.median_ms;
     }

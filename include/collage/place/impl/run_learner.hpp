@@ -53,6 +53,8 @@ class run_learner {
   /// By how much, as a part of the time end to end, the sum of costs may be off before what a kernel takes is told apart by
   /// whose results it reads.
   static constexpr double most_off = 0.02;
+  /// From this many times the fastest placement's time on, what a kernel takes says little of what it would take there.
+  static constexpr double much_slower = 1.5;
 
   /// The steps of a placement's runs whose kernels are candidates.
   std::vector<observed_step> observed(const end_to_end& arena, std::size_t i, std::size_t incumbent) const {
@@ -70,10 +72,11 @@ class run_learner {
     known_.costs.learn_anew();
     for (std::size_t i = 0; i < arena.size(); ++i) {
       const auto who = known_.candidates.in(arena.which(i));
+      const bool far_off = arena.time_of(i).median_ms > much_slower * arena.time_of(incumbent).median_ms;
       for (const bool apart : {false, true}) {
         std::vector<timing> steps = arena.steps_of(i, incumbent, apart);
         take_off_switches(arena.which(i), who, steps);
-        known_.costs.learn(who, steps, apart);
+        known_.costs.learn(who, steps, apart, far_off);
       }
     }
     known_.costs.finish_learning();
