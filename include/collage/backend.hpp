@@ -30,6 +30,12 @@ struct probe_result {
 ///                                               // other layouts than the plain one; without it: none
 ///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
 ///   static void leave(int token);               // afterwards, with what `enter` answered
+///   static constexpr const memory_space* space = &cuda_space;  // where its kernels read and write; without it: the host
+///
+/// A kernel of a backend with another memory space is called with pointers of that space, workspace included; constants that
+/// it reads are there as well. What its library does later than it is asked for, it does in the order in which the calling
+/// thread asks. What crosses from one space to another is a conversion: the backend's pattern single<ops::convert_layout>, of
+/// which `layouts` says all, spaces included (in_space).
 ///
 /// `accepts` depends on the match alone; what the library, its version or the processor refuses, `probe` and `build`
 /// say.
@@ -62,6 +68,10 @@ inline constexpr bool is_patterns<patterns<P...>> = true;
 template <class B> concept has_patterns = requires { typename B::patterns; };
 template <class B> concept has_rule = requires { B::rule; };
 template <class B> concept has_regions = requires { requires B::takes_regions; };
+template <class B>
+concept has_space = requires {
+  { B::space } -> std::convertible_to<const memory_space*>;
+};
 template <class B>
 struct patterns_listed_by {
   using type = patterns<>;

@@ -19,6 +19,7 @@ enum class dtype : std::uint8_t;
 struct shape;
 struct tensor_type;
 struct layout;
+struct memory_space;
 class error;
 
 struct kind_info;

@@ -150,10 +150,14 @@ inline json placement_to_json(const placement& p, const graph& network) {
 
 inline placement placement_from_json(const json_place& from, const graph& network);
 
+/// A layout by its name, in whichever memory: "plain", "plain@cuda".
 inline layout layout_from_json(const json_place& from, const std::string& name) {
+  const std::size_t at = name.find('@');
+  const bool can_be_name =
+      name.size() <= layout::max_name && name.find('\0') == std::string::npos && at + 1 != name.size();
   std::string known;
   for (const layout& l : shared_layouts) {
-    if (name == l.name) return l;
+    if (can_be_name && name.substr(0, at) == l.name) return layout(name.c_str());
     known += (known.empty() ? "" : ", ") + std::string(l.name);
   }
   from.wrong("is " + name + ", and known are " + known);
@@ -180,7 +184,8 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   const std::size_t to = g.layout.find(" to ");
   for (const std::string& one : {g.layout.substr(0, to), to == std::string::npos ? g.layout : g.layout.substr(to + 4)})
     (void)layout_from_json(from["layout"], one);
-  if (g.backend == alias_backend && (g.choice >= shared_layouts.size() || g.layout != shared_layouts[g.choice].name))
+  if (g.backend == alias_backend &&
+      (g.choice >= shared_layouts.size() || !layout(g.layout.c_str()).is_arranged_as(shared_layouts[g.choice])))
     from["choice"].wrong("is " + std::to_string(g.choice) + ", which is not the number of the view's layout, " +
                          g.layout);
   g.cost_ms = time_of(from["cost_ms"]);

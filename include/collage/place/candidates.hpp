@@ -88,9 +88,15 @@ inline node_group values_of(const graph& network, backend_table backends, const 
   return {nodes, {arguments.begin(), arguments.end()}, written_values(network.view(), record)};
 }
 /// In which layouts the candidate's kernel reads and writes them.
-inline value_layouts layouts_of(const graph& network, backend_table backends, const place_candidate& c) {
-  if (c.is_by_rule() || backends[c.backend].patterns[c.pattern].layouts == nullptr) return {};
-  return layouts_of(backends[c.backend].patterns[c.pattern], network.view(), record_of(network, backends, c), c.choice);
+inline value_layouts layouts_of(const graph& network, backend_table backends, const place_candidates& all,
+                                const place_candidate& c) {
+  const backend_entry& b = backends[c.backend];
+  if (c.is_by_rule())
+    return *b.space == host_space ? value_layouts()
+                                  : layouts_of(b, network, group_of(network, all.groups[c.group].nodes));
+  const pattern_entry& p = b.patterns[c.pattern];
+  if (p.layouts == nullptr && p.space == nullptr) return {};
+  return layouts_of(p, network.view(), record_of(network, backends, c), c.choice);
 }
 /// Builds the candidate's kernel. Errors: what the backend refuses.
 inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,

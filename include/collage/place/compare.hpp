@@ -31,6 +31,7 @@ inline bool same_steps(const placement& a, const placement& b) {
     const plan_group& x = a.groups[i];
     const plan_group& y = b.groups[i];
     if (x.backend != y.backend || x.pattern != y.pattern || x.choice != y.choice || x.nodes != y.nodes) return false;
+    if (x.backend == alias_backend && x.layout != y.layout) return false;  // in another memory
     for (std::size_t k = 0; k < std::min(x.bodies.size(), y.bodies.size()); ++k)
       if (!same_steps(x.bodies[k], y.bodies[k])) return false;
   }

@@ -22,6 +22,7 @@ struct measured_cost {
   timing within;        ///< inside whole runs of the network; no samples where it was never part of one
   std::string kernel;
   std::string refusal;      ///< why it cannot be used; empty when it can
+  bool passing = false;     ///< the refusal may not hold another time: it is not stored
   bool from_store = false;  ///< measured at an earlier time
 };
 

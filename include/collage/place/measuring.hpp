@@ -40,7 +40,8 @@ struct measured_candidate {
   std::string kernel;
   std::string refusal;  ///< why it cannot be used; empty where it can
   timing time;
-  double cost_ms = 0;  ///< decided among those that were asked about together
+  double cost_ms = 0;    ///< decided among those that were asked about together
+  bool passing = false;  ///< the refusal is the machine's at that moment, as for want of memory, and not the kernel's
 };
 
 /// What is done with a candidate just now. One that brings its process down is refused with this.
@@ -66,14 +67,19 @@ struct measuring_setup {
 
 namespace detail {
 
-/// A kernel with its memory, ready to be called. An argument that is not read, or an output that nobody wants, is null and
-/// has no bytes.
+/// Where an argument or an output of a kernel lies. One that is not read, or that nobody wants, is null and has no bytes.
+struct rival_value {
+  const memory_space* space = &host_space;
+  std::size_t bytes = 0;
+};
+
+/// A kernel with its memory, ready to be called.
 struct rival {
   kernel run;
   std::vector<const void*> in;
   std::vector<void*> out;
-  std::vector<std::size_t> in_bytes, out_bytes;
-  std::map<std::uint32_t, buffer> results;  ///< by value: what it does not write in the plain layout
+  std::vector<rival_value> arguments, outputs;  ///< of the same
+  std::map<std::uint32_t, buffer> results;      ///< by value: what it does not write in the plain layout on the host
   buffer workspace;
   const backend_entry* backend = nullptr;
   int threads = 1;
@@ -84,6 +90,24 @@ struct rival {
     const thread_scope scope(*backend, threads);
     call();
   }
+};
+
+/// Bytes in the host's memory: where they are, or a copy.
+class host_copy {
+ public:
+  explicit host_copy(const buffer& of) : of_(&of) {
+    if (of.space() == host_space) return;
+    copy_ = buffer(of.size());
+    copy_bytes(host_space, copy_.data(), of.space(), of.data(), of.size());
+    of_ = &copy_;
+  }
+  host_copy(const host_copy&) = delete;
+  host_copy& operator=(const host_copy&) = delete;
+  const std::byte* data() const { return of_->data(); }
+
+ private:
+  const buffer* of_;
+  buffer copy_;
 };
 
 /// What the rivals for one structure read, and what the reference makes of it.
@@ -102,15 +126,26 @@ class trial_data {
   /// Of the wanted values, in their order.
   const std::vector<oracle_value>& expected() const { return expected_; }
 
-  /// What a kernel reads as an argument.
-  std::span<const std::byte> bytes_of(std::uint32_t v, const layout& order) {
-    if (network_.at(v).role == value_role::constant) return network_.bytes_of(v);
-    const tensor& t = contents_.at(v);
-    if (order == plain) return {t.data(), t.bytes()};
-    buffer& made = laid_out_[{v, order.id}];
+  /// What a kernel reads as an argument, in a layout; a constant, which is plain, in the memory space of the kernel's backend.
+  std::span<const std::byte> bytes_of(std::uint32_t v, const layout& order, const memory_space& space) {
+    const bool is_constant = network_.at(v).role == value_role::constant;
+    const layout there = is_constant ? in_space(plain, space) : order;
+    std::span<const std::byte> contents;
+    if (is_constant) contents = network_.bytes_of(v);
+    else contents = {contents_.at(v).data(), contents_.at(v).bytes()};
+    if (there == plain) return contents;
+    buffer& made = laid_out_[{v, there.id}];
     if (made.size() == 0) {
-      made = buffer(bytes_in(t.type(), order));
-      from_plain(t.type(), order, t.data(), made.data());
+      const tensor_type& type = network_.type_of(v);
+      buffer here(bytes_in(type, there));
+      from_plain(type, there, contents.data(), here.data());
+      if (space_of(there) == host_space) {
+        made = std::move(here);
+      } else {
+        buffer on_device(here.size(), space_of(there));
+        copy_bytes(on_device.space(), on_device.data(), host_space, here.data(), here.size());
+        made = std::move(on_device);
+      }
     }
     return {made.data(), made.size()};
   }
@@ -163,11 +198,11 @@ class structure_rivals {
   }
 
   /// Builds a candidate's kernel and checks what it computes. Answers why it cannot be used; nothing where it can, and is a
-  /// rival from now on. `which` is what notes are told.
-  std::string add(const place_candidate& c, std::size_t which, std::string& kernel_name) {
+  /// rival from now on. `which` is what notes are told; `found` gets the kernel's name, and whether the refusal is passing.
+  std::string add(const place_candidate& c, std::size_t which, measured_candidate& found) {
     const backend_entry& b = backends_[c.backend];
     try {
-      build_context context(network_, setup_.threads, *setup_.packed);
+      build_context context(network_, setup_.threads, *setup_.packed, *b.space);
       context.set_choice(c.choice);
       rival r;
       r.backend = &b;
@@ -177,28 +212,31 @@ class structure_rivals {
         const thread_scope scope(b, setup_.threads);
         r.run = build_candidate(network_, backends_, candidates_, c, context);
       }
-      kernel_name = r.run.name();
-      r.workspace = buffer(r.run.workspace());
+      found.kernel = r.run.name();
+      r.workspace = buffer(r.run.workspace(), *b.space);
       const node_group values = values_of(network_, backends_, candidates_, c);
-      const value_layouts layouts = layouts_of(network_, backends_, c);
+      const value_layouts layouts = layouts_of(network_, backends_, candidates_, c);
       for (std::size_t i = 0; i < values.arguments.size(); ++i) {
         const std::uint32_t v = values.arguments[i];
-        const auto from = r.run.reads(i) ? finite_->bytes_of(v, layouts.of(v)) : std::span<const std::byte>();
+        const auto from = r.run.reads(i) ? finite_->bytes_of(v, layouts.of(v), *b.space) : std::span<const std::byte>();
         r.in.push_back(from.data());
-        r.in_bytes.push_back(from.size());
+        r.arguments.push_back(
+            {network_.at(v).role == value_role::constant ? b.space : &space_of(layouts.of(v)), from.size()});
       }
       for (const std::uint32_t v : values.outputs) {
         const auto result = results_.find(v);
         const bool is_plain = layouts.of(v) == plain;
+        const memory_space& space = space_of(layouts.of(v));
         if (result != results_.end() && !is_plain)
-          r.results.emplace(v, buffer(bytes_in(network_.type_of(v), layouts.of(v))));
+          r.results.emplace(v, buffer(bytes_in(network_.type_of(v), layouts.of(v)), space));
         r.out.push_back(result == results_.end() ? nullptr : is_plain ? result->second.data() : r.results.at(v).data());
-        r.out_bytes.push_back(result == results_.end() ? 0 : bytes_in(network_.type_of(v), layouts.of(v)));
+        r.outputs.push_back({&space, result == results_.end() ? 0 : bytes_in(network_.type_of(v), layouts.of(v))});
       }
       overwrite_results(r, 0xFF);
       note(which, measuring_step::first_call);
       if (!setup_.fence) r.enter_and_call();
       else if (const std::string why = call_between_fences(r); !why.empty()) return why;
+      if (*b.space != host_space) b.space->finish();
       if (const std::string why = fault_of(r, layouts, *finite_); !why.empty()) return "wrong result: " + why;
       if (const std::string why = fault_in_place(r, values, layouts); !why.empty())
         return "wrong result where it writes over an argument, as it says it may: " + why;
@@ -206,16 +244,17 @@ class structure_rivals {
         return "NaN and infinity do not pass as in the reference: " + why;
       rivals_.push_back(std::move(r));
       return {};
-    } catch (const error& e) { return e.what(); } catch (const std::exception& e) {
-      return std::string("failed: ") + e.what();
-    }
+    } catch (const error& e) {
+      found.passing = e.kind() == error_kind::environment;
+      return e.what();
+    } catch (const std::exception& e) { return std::string("failed: ") + e.what(); }
   }
 
   rival_times race() const {
     note(0, measuring_step::timing);
     std::vector<std::function<void()>> calls;
     for (const rival& r : rivals_) calls.emplace_back([&r] { r.enter_and_call(); });
-    return time_rivals(calls, setup_.timing, setup_.monitor, setup_.time, setup_.stop);
+    return time_rivals(calls, setup_.timing, setup_.monitor, finishing_time(), setup_.stop);
   }
   bool empty() const { return rivals_.empty(); }
 
@@ -224,19 +263,42 @@ class structure_rivals {
     if (setup_.note) setup_.note(which, step);
   }
 
+  /// The clock, which is read when the rivals' devices have done what they were asked for.
+  time_source finishing_time() const {
+    std::vector<const memory_space*> devices;
+    for (const rival& r : rivals_)
+      if (*r.backend->space != host_space && std::ranges::find(devices, r.backend->space) == devices.end())
+        devices.push_back(r.backend->space);
+    time_source time = setup_.time;
+    if (!devices.empty())
+      time.now_ms = [now = setup_.time.now_ms, devices] {
+        for (const memory_space* d : devices) d->finish();
+        return now();
+      };
+    return time;
+  }
+
   /// A kernel that leaves elements unwritten must not pass on what another wrote there.
   void overwrite_results(const rival& r, int byte) const {
     for (const auto& [v, t] : results_)
       if (t.data() != nullptr) std::memset(t.data(), byte, t.bytes());
-    for (const auto& [v, made] : r.results)
-      if (made.size() != 0) std::memset(made.data(), byte, made.size());
+    for (const auto& [v, made] : r.results) {
+      if (made.size() == 0) continue;
+      if (made.space() == host_space) {
+        std::memset(made.data(), byte, made.size());
+      } else {
+        const std::vector<std::byte> bytes(made.size(), static_cast<std::byte>(byte));
+        copy_bytes(made.space(), made.data(), host_space, bytes.data(), bytes.size());
+      }
+    }
   }
 
   /// In what the results of the last call differ from the reference; empty where they do not.
   std::string fault_of(const rival& r, const value_layouts& layouts, const trial_data& data) {
     for (const auto& [v, made] : r.results) {
-      to_plain(network_.type_of(v), layouts.of(v), made.data(), results_.at(v).data());
-      if (!is_filled_with_zeros(network_.type_of(v), layouts.of(v), made.data()))
+      const host_copy here(made);
+      to_plain(network_.type_of(v), layouts.of(v), here.data(), results_.at(v).data());
+      if (!is_filled_with_zeros(network_.type_of(v), layouts.of(v), here.data()))
         return std::string("what fills up the blocks of ") + layouts.of(v).name + " is not zero";
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i)
@@ -248,10 +310,12 @@ class structure_rivals {
   std::string fault_in_place(rival& r, const node_group& values, const value_layouts& layouts) {
     for (std::size_t o = 0; o < r.out.size(); ++o)
       for (std::size_t i = 0; i < r.in.size(); ++i) {
-        if (!r.run.writes_over(i, o) || r.in[i] == nullptr || r.out[o] == nullptr || r.in_bytes[i] != r.out_bytes[o] ||
-            r.in_bytes[i] == 0 || network_.at(values.arguments[i]).role == value_role::constant)
+        const rival_value &from = r.arguments[i], &to = r.outputs[o];
+        if (!r.run.writes_over(i, o) || r.in[i] == nullptr || r.out[o] == nullptr || from.bytes != to.bytes ||
+            *from.space != *to.space || from.bytes == 0 ||
+            network_.at(values.arguments[i]).role == value_role::constant)
           continue;
-        std::memcpy(r.out[o], r.in[i], r.in_bytes[i]);
+        copy_bytes(*to.space, r.out[o], *from.space, r.in[i], from.bytes);
         const void* const apart = std::exchange(r.in[i], r.out[o]);
         r.enter_and_call();
         r.in[i] = apart;
@@ -267,7 +331,8 @@ class structure_rivals {
     for (trial_data& data : non_finite_) {
       if (!why.empty()) break;
       for (std::size_t i = 0; i < r.in.size(); ++i)
-        if (r.in[i] != nullptr) r.in[i] = data.bytes_of(values.arguments[i], layouts.of(values.arguments[i])).data();
+        if (const std::uint32_t v = values.arguments[i]; r.in[i] != nullptr)
+          r.in[i] = data.bytes_of(v, layouts.of(v), *r.backend->space).data();
       overwrite_results(r, 0);
       r.enter_and_call();
       why = fault_of(r, layouts, data);
@@ -276,31 +341,37 @@ class structure_rivals {
     return why;
   }
 
-  /// Calls a rival in memory of its own between fences, and copies what it wrote to the results.
+  /// Calls a rival in memory of its own between fences, and copies what it wrote to the results. Of devices the memory stays
+  /// as it is: what they do there, fences of the host do not see.
   static std::string call_between_fences(const rival& r) {
     std::vector<fenced_memory> in, out;
-    fenced_memory workspace(r.workspace.size());
+    const bool has_workspace = r.workspace.space() == host_space && r.workspace.size() != 0;
+    fenced_memory workspace(has_workspace ? r.workspace.size() : 0);
     rival fenced;
     fenced.run = r.run;
     fenced.backend = r.backend;
     fenced.threads = r.threads;
     for (std::size_t i = 0; i < r.in.size(); ++i) {
-      fenced_memory& memory = in.emplace_back(r.in_bytes[i]);
-      if (r.in_bytes[i] != 0) std::memcpy(memory.data(), r.in[i], r.in_bytes[i]);
+      const bool is_here = *r.arguments[i].space == host_space && r.in[i] != nullptr;
+      const std::size_t bytes = is_here ? r.arguments[i].bytes : 0;
+      fenced_memory& memory = in.emplace_back(bytes);
+      if (bytes != 0) std::memcpy(memory.data(), r.in[i], bytes);
       memory.make_read_only();
-      fenced.in.push_back(r.in[i] != nullptr ? memory.data() : nullptr);
+      fenced.in.push_back(is_here ? memory.data() : r.in[i]);
     }
     for (std::size_t i = 0; i < r.out.size(); ++i) {
-      fenced_memory& memory = out.emplace_back(r.out_bytes[i]);
-      std::memset(memory.data(), 0xFF, r.out_bytes[i]);
-      fenced.out.push_back(r.out[i] != nullptr ? memory.data() : nullptr);
+      const bool is_here = *r.outputs[i].space == host_space && r.out[i] != nullptr;
+      const std::size_t bytes = is_here ? r.outputs[i].bytes : 0;
+      fenced_memory& memory = out.emplace_back(bytes);
+      std::memset(memory.data(), 0xFF, bytes);
+      fenced.out.push_back(is_here ? memory.data() : r.out[i]);
     }
     {
       const thread_scope scope(*fenced.backend, fenced.threads);
-      fenced.run({fenced.in.data(), fenced.out.data(), r.workspace.size() == 0 ? nullptr : workspace.data()});
+      fenced.run({fenced.in.data(), fenced.out.data(), has_workspace ? workspace.data() : r.workspace.data()});
     }
     for (std::size_t i = 0; i < r.out.size(); ++i)
-      if (r.out[i] != nullptr && out[i].size() != 0) std::memcpy(r.out[i], out[i].data(), out[i].size());
+      if (out[i].size() != 0) std::memcpy(r.out[i], out[i].data(), out[i].size());
     if (!std::all_of(out.begin(), out.end(), [](const fenced_memory& m) { return m.is_whole(); }))
       return "it writes around its outputs";
     return workspace.is_whole() ? "" : "it writes around its workspace";
@@ -334,7 +405,7 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
       const place_candidate& c = candidates.list[asked[i]];
       if (is_last_resort(backends, c) != last_resorts) continue;
       if (last_resorts && !rivals.empty()) measured[i].refusal = "is the last resort, and there is another way";
-      else measured[i].refusal = rivals.add(c, i, measured[i].kernel);
+      else measured[i].refusal = rivals.add(c, i, measured[i]);
       if (measured[i].refusal.empty()) who.push_back(i);
     }
   if (who.empty()) return measured;
@@ -383,6 +454,7 @@ inline void measure_structure(const place_candidates& candidates, std::uint32_t 
     cost.alone_ms = measured[i].cost_ms * scale;
     cost.kernel = measured[i].kernel;
     cost.refusal = measured[i].refusal;
+    cost.passing = measured[i].passing;
   }
 }
 

@@ -1,10 +1,17 @@
 // A backend set lowered to an array of function pointers: from here on, backends are values.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <collage/backend_set.hpp>
+#include <collage/error.hpp>
 #include <collage/fwd.hpp>
+#include <collage/layout.hpp>
+#include <collage/op/convert_layout.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/run/node_group.hpp>
+#include <collage/run/space.hpp>
 #include <collage/set/algebra.hpp>
 #include <collage/set/candidate.hpp>
 #include <collage/set/declared.hpp>
@@ -12,6 +19,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -22,6 +30,8 @@ struct pattern_entry : declared_pattern {
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
   /// Null where every choice reads and writes plain values.
   void (*layouts)(const graph_view&, const match_record&, std::size_t choice, value_layouts&) = nullptr;
+  /// Where what it reads and writes lies, but for constants. Null: where `layouts` says, as of conversions.
+  const memory_space* space = nullptr;
 };
 
 /// One backend.
@@ -31,6 +41,7 @@ struct backend_entry {
   probe_result (*probe)() = nullptr;
   int (*enter)(int threads) = nullptr;  ///< null where the backend has none
   void (*leave)(int token) = nullptr;
+  const memory_space* space = &host_space;  ///< in which its kernels read and write
   // Of a backend that has a rule; null where it has none, and `takes` also where every operator is asked about. One that
   // takes regions lists nothing.
   bool takes_regions = false;
@@ -47,14 +58,6 @@ struct backend_entry {
 
 using backend_table = std::span<const backend_entry>;
 
-/// In which layouts a kernel reads and writes the values of a match.
-inline value_layouts layouts_of(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
-                                std::size_t choice) {
-  value_layouts found;
-  if (pattern.layouts != nullptr) pattern.layouts(graph, record, choice, found);
-  return found;
-}
-
 /// The values that a kernel for a match writes, in the order of kernel_call::out: all outputs of the root's operator, then
 /// what else is read outside, in the order of match::output.
 inline std::vector<std::uint32_t> written_values(const graph_view& graph, const match_record& record) {
@@ -64,6 +67,75 @@ inline std::vector<std::uint32_t> written_values(const graph_view& graph, const 
   for (const std::uint32_t v : record.output_list())
     if (static_cast<std::uint32_t>(graph.values[v].producer) != root) values.push_back(v);
   return values;
+}
+
+namespace detail {
+
+/// Puts what a kernel reads and writes into a memory space. Constants the kernel has in its own form, or the engine puts them
+/// there once.
+inline void put_into(const memory_space& space, const graph_view& graph, std::span<const std::uint32_t> arguments,
+                     std::span<const std::uint32_t> outputs, value_layouts& found) {
+  for (const auto& list : {arguments, outputs})
+    for (const std::uint32_t v : list)
+      if (graph.values[v].role != value_role::constant) found.put_into(space, v);
+}
+
+}  // namespace detail
+
+/// In which layouts a kernel reads and writes the values of a match.
+inline value_layouts layouts_of(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
+                                std::size_t choice) {
+  value_layouts found;
+  if (pattern.layouts != nullptr) pattern.layouts(graph, record, choice, found);
+  if (pattern.space != nullptr && *pattern.space != host_space)
+    detail::put_into(*pattern.space, graph, record.argument_list(), written_values(graph, record), found);
+  return found;
+}
+/// The same of a group that a backend's rule lists, or a region.
+inline value_layouts layouts_of(const backend_entry& backend, const graph& network, const node_group& group) {
+  value_layouts found;
+  if (*backend.space != host_space)
+    detail::put_into(*backend.space, network.view(), group.arguments, group.outputs, found);
+  return found;
+}
+
+/// The memory spaces of a table's backends other than the host's, each once. Errors: two of one id or one name that are not the
+/// same; a name that no layout's can end in.
+inline std::vector<const memory_space*> spaces_of(backend_table backends) {
+  std::vector<const memory_space*> list;
+  for (const backend_entry& b : backends) {
+    if (*b.space == host_space) continue;
+    const std::string_view name = b.space->name;
+    const auto wrong = [&](const std::string& what) {
+      return error(error_kind::invalid_argument, what, "memory space " + std::string(name) + " of backend " + b.name,
+                   "give it another id and name");
+    };
+    if (name.empty() || name.find('@') != std::string_view::npos) throw wrong("its name is empty or has an @");
+    bool is_known = false;
+    for (const memory_space* s : list) {
+      is_known = is_known || *s == *b.space;
+      if ((*s == *b.space) != (name == s->name))
+        throw wrong("another one has its id or its name, " + std::string(s->name) + " (" + std::to_string(s->id) + ")");
+    }
+    if (!is_known) list.push_back(b.space);
+  }
+  return list;
+}
+/// The layouts in which backends may hand values to each other: those that they share, on the host and then in each other
+/// space, in this order.
+inline std::vector<layout> layouts_between(backend_table backends) {
+  std::vector<layout> list(shared_layouts.begin(), shared_layouts.end());
+  for (const memory_space* space : spaces_of(backends))
+    for (const layout& order : shared_layouts) list.push_back(in_space(order, *space));
+  return list;
+}
+
+/// Whether a backend does more than conversions, for which no network asks.
+inline bool runs_operators(const backend_entry& backend) {
+  const auto converts = [](const pattern_entry& p) {
+    return std::string_view(p.name) == decltype(ops::convert_layout)::name;
+  };
+  return backend.build_group != nullptr || !std::ranges::all_of(backend.patterns, converts);
 }
 
 /// Whether a backend's rule is asked about a node, or a region may hold it. About control flow nobody is asked, and about
@@ -115,6 +187,8 @@ constexpr pattern_entry lower_pattern() {
   e.build = build_at<B, P>;
   if constexpr (requires(const match<P>& m, value_layouts& to) { B::layouts(m, std::size_t{}, to); })
     e.layouts = layouts_at<B, P>;
+  if constexpr (has_space<B>)
+    if (std::string_view(P::name) != decltype(ops::convert_layout)::name) e.space = B::space;
   return e;
 }
 template <class B, class... P>
@@ -133,6 +207,10 @@ constexpr backend_entry lower_backend() {
   if constexpr (requires { B::enter(1); }) {
     e.enter = [](int threads) { return B::enter(threads); };
     e.leave = [](int token) { B::leave(token); };
+  }
+  if constexpr (has_space<B>) {
+    static_assert(!has_regions<B>, "a backend that takes regions reads and writes the host's memory");
+    e.space = B::space;
   }
   if constexpr (has_regions<B>) e.takes_regions = true;
   else if constexpr (has_rule<B>)

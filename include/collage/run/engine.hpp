@@ -65,14 +65,20 @@ class dynamic_engine {
   std::span<const port> outputs() const { return core_->outputs; }
   std::span<const step_info> steps() const { return core_->infos; }
   int threads() const { return core_->threads; }
-  /// Bytes one context needs for intermediate values and workspace; what runs inside branches and loops has memory of the
-  /// engine's own besides.
-  std::size_t arena_bytes() const { return core_->arena; }
+  /// Bytes one context needs for intermediate values and workspace in a memory space; what runs inside branches and loops has
+  /// memory of the engine's own besides.
+  std::size_t arena_bytes(const memory_space& space = host_space) const {
+    const arena_size* const known = core_->find_arena(space);
+    return known != nullptr ? known->bytes : 0;
+  }
   /// The largest sum of values alive at one step and its kernel's workspace: no arena can be smaller.
-  std::size_t arena_lower_bound() const { return core_->arena_bound; }
+  std::size_t arena_lower_bound(const memory_space& space = host_space) const {
+    const arena_size* const known = core_->find_arena(space);
+    return known != nullptr ? known->bound : 0;
+  }
 
-  /// A context with memory of its own, or in the caller's: at least arena_bytes(), aligned to 64, outliving the
-  /// context.
+  /// A context with memory of its own, or with its arena on the host in the caller's: at least arena_bytes(), aligned to 64,
+  /// outliving the context.
   dynamic_context context() const;
   dynamic_context context(std::span<std::byte> arena) const;
 
@@ -86,12 +92,19 @@ class dynamic_engine {
     std::size_t offset = 0;  ///< into the arena, or which input or output
     std::size_t within = 0;  ///< bytes behind where that begins: of a part of another value
     const std::byte* memory = nullptr;
+    std::uint32_t arena = 0;  ///< which
   };
   struct step {
     kernel run;
     std::uint32_t first_slot = 0;  ///< its argument pointers, then its output pointers
     std::uint32_t arguments = 0;
     std::size_t workspace = 0;  ///< its offset in the arena, where the kernel wants one
+    std::uint32_t arena = 0;    ///< in which that lies
+  };
+  /// What one context needs of a memory space.
+  struct arena_size {
+    const memory_space* space = &host_space;
+    std::size_t bytes = 0, bound = 0;
   };
   struct copy {  // outputs that no kernel can write in place
     place from;
@@ -109,8 +122,31 @@ class dynamic_engine {
     std::vector<std::shared_ptr<const std::byte>> constants;
     std::vector<const backend_entry*> used;
     std::shared_ptr<packed_weights> packed;
-    std::size_t arena = 0, arena_bound = 0;
+    std::vector<arena_size> arenas =
+        std::vector<arena_size>(1);  // the host's, then each other space's in which kernels run
     int threads = 1;
+
+    const arena_size* find_arena(const memory_space& space) const {
+      for (const arena_size& a : arenas)
+        if (*a.space == space) return &a;
+      return nullptr;
+    }
+    std::uint32_t arena_in(const memory_space& space) {
+      if (find_arena(space) == nullptr) arenas.push_back({&space, 0, 0});
+      return static_cast<std::uint32_t>(find_arena(space) - arenas.data());
+    }
+    /// Waits until devices have done what this thread asked of them.
+    void finish() const {
+      for (std::size_t i = 1; i < arenas.size(); ++i) arenas[i].space->finish();
+    }
+    /// The same where something went wrong already.
+    void settle() const noexcept {
+      try {
+        finish();
+      } catch (...) {
+        // What was thrown first is what the caller hears of.
+      }
+    }
   };
   static std::shared_ptr<const core> build(const graph& network, graph* released, const placement& groups,
                                            backend_table backends, int threads, std::shared_ptr<packed_weights> packed);
@@ -122,9 +158,10 @@ class dynamic_engine {
 class dynamic_context {
  public:
   /// Runs the network. `inputs` and `outputs` follow the engine's lists; dense host memory, outputs aligned to their
-  /// element type. Neither allocates nor throws beyond the check of types and counts, unless a kernel does: those that
-  /// `portable` makes from the reference allocate, and throw where data break a rule (an index out of range); a branch or
-  /// loop that several threads run at once makes a context for each of them the first time.
+  /// element type and written when this returns, whatever devices took part. Neither allocates nor throws beyond the check of
+  /// types and counts, unless a kernel does: those that `portable` makes from the reference allocate, and throw where data
+  /// break a rule (an index out of range); a branch or loop that several threads run at once makes a context for each of them
+  /// the first time. Kernels of a device throw what it has to say.
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) {
     run(inputs, outputs, step_observer{});
   }
@@ -135,7 +172,8 @@ class dynamic_context {
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
            const step_observer& observer);
 
-  /// During a run, from an observer: where a value is that the step just run has written, or null; and in which layout.
+  /// During a run, from an observer: where a value is that the step just run has written, or null; and in which layout, which
+  /// says in which memory space as well.
   const void* data_of(std::uint32_t value) const;
   const layout& layout_of(std::uint32_t value) const;
 
@@ -143,7 +181,8 @@ class dynamic_context {
   friend class dynamic_engine;
   using place = dynamic_engine::place;
 
-  dynamic_context(std::shared_ptr<const dynamic_engine::core> core, buffer own, std::byte* arena);
+  /// `arena` is the host's; null: one of its own.
+  dynamic_context(std::shared_ptr<const dynamic_engine::core> core, std::byte* arena);
   void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const;
   /// During a run; null where there is nothing.
   const void* address(const place& p) const;
@@ -162,9 +201,9 @@ class dynamic_context {
   };
 
   std::shared_ptr<const dynamic_engine::core> core_;
-  buffer own_;
-  std::byte* arena_ = nullptr;
-  std::vector<void*> pointers_;  // one per slot
+  std::vector<buffer> own_;
+  std::vector<std::byte*> arenas_;  // as those of the core
+  std::vector<void*> pointers_;     // one per slot
   std::vector<patch> patches_;
   std::vector<bound_step> steps_;
   std::span<const const_tensor_view> inputs_;  // of the run under way, for data_of

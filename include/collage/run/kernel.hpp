@@ -8,6 +8,7 @@
 #include <collage/run/space.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -25,11 +26,11 @@ namespace collage::inline v0 {
 struct kernel_call {
   const void* const* in = nullptr;
   void* const* out = nullptr;
-  void* workspace = nullptr;  ///< as many bytes as the kernel asked for, aligned to 64
+  void* workspace = nullptr;  ///< as many bytes as the kernel asked for, aligned to 64, in its backend's memory space
 };
 
 /// A built kernel: immutable, cheap to copy, and callable from several threads at once, each with a workspace of its
-/// own. Running it neither allocates nor throws.
+/// own. Running it neither allocates nor throws, but for what a device has to say and what its library wants once in a thread.
 class kernel {
  public:
   kernel() = default;
@@ -90,19 +91,29 @@ class kernel {
 /// Packed forms of constants, one for each (constant, packing), shared by all plans that are alive. Thread-safe.
 class packed_weights {
  public:
-  /// The packed form of these contents; made by `pack` (which fills `bytes` bytes) where nobody has it. `packing` names
-  /// the backend and the format: all that the result depends on besides the contents.
+  /// The packed form of these contents, in a memory space; made by `pack` (which fills `bytes` bytes of the host's) where
+  /// nobody has it. `packing` names the backend and the format: all that the result depends on besides the contents.
   std::shared_ptr<const std::byte> get(const std::shared_ptr<const std::byte>& contents, const std::string& packing,
-                                       std::size_t bytes, const std::function<void(std::byte*)>& pack) {
+                                       std::size_t bytes, const std::function<void(std::byte*)>& pack,
+                                       const memory_space& space = host_space) {
     const std::lock_guard lock(mutex_);
-    entry& e = entries_[packing + '@' + std::to_string(reinterpret_cast<std::uintptr_t>(contents.get()))];
+    entry& e = entries_[packing + '@' + std::to_string(space.id) + '@' +
+                        std::to_string(reinterpret_cast<std::uintptr_t>(contents.get()))];
     // The address alone would not do: other contents may have taken the place of contents that were released.
     if (std::shared_ptr<const std::byte> found = e.packed.lock(); found != nullptr && e.contents.lock() == contents)
       return found;
-    const std::shared_ptr<std::byte> made = allocate(bytes);
-    pack(made.get());
+    const std::shared_ptr<std::byte> made = space == host_space ? allocate(bytes) : pack_into(space, bytes, pack);
+    if (space == host_space) pack(made.get());
     e = {made, contents};
     return made;
+  }
+  /// Contents as they are, in a memory space that is not the host's.
+  std::shared_ptr<const std::byte> get(const std::shared_ptr<const std::byte>& contents, std::size_t bytes,
+                                       const memory_space& space) {
+    const auto pack = [&](std::byte* made) {
+      if (bytes != 0) std::memcpy(made, contents.get(), bytes);
+    };
+    return get(contents, "as it is, " + std::to_string(bytes) + " bytes", bytes, pack, space);
   }
   /// How many packed forms are alive.
   std::size_t size() const {
@@ -117,6 +128,16 @@ class packed_weights {
     std::weak_ptr<const std::byte> packed;
     std::weak_ptr<const std::byte> contents;
   };
+  static std::shared_ptr<std::byte> pack_into(const memory_space& space, std::size_t bytes,
+                                              const std::function<void(std::byte*)>& pack) {
+    const buffer packed(bytes);
+    pack(packed.data());
+    auto there = std::make_shared<buffer>(bytes, space);
+    copy_bytes(space, there->data(), host_space, packed.data(), bytes);
+    space.finish();  // any thread may read it
+    std::byte* const memory = there->data();
+    return {std::move(there), memory};
+  }
   /// Small ones lie side by side in large pieces, so that they share huge pages. A piece lives as long as anything in it.
   std::shared_ptr<std::byte> allocate(std::size_t bytes) {
     constexpr std::size_t piece_bytes = std::size_t{16} << 20;
@@ -144,7 +165,7 @@ class packed_weights {
   std::size_t used_ = 0;         // of it
 };
 
-/// In which layouts a kernel reads and writes values; plain where nothing is said.
+/// In which layouts a kernel reads and writes values; plain, in the host's memory, where nothing is said.
 class value_layouts {
  public:
   /// Errors: none. The last word on a value counts.
@@ -152,6 +173,8 @@ class value_layouts {
     std::erase_if(list_, [&](const auto& said) { return said.first == value; });
     if (order != plain) list_.emplace_back(value, order);
   }
+  /// Puts a value into a memory space, in the arrangement that was said of it.
+  void put_into(const memory_space& space, std::uint32_t value) { set(value, in_space(of(value), space)); }
   const layout& of(std::uint32_t value) const {
     for (const auto& [known, its] : list_)
       if (known == value) return its;
@@ -168,25 +191,28 @@ class value_layouts {
 /// What a backend may ask while it builds a kernel.
 class build_context {
  public:
-  build_context(const graph& network, int threads, packed_weights& packed)
-      : graph_(&network), threads_(threads), packed_(&packed) {}
+  build_context(const graph& network, int threads, packed_weights& packed, const memory_space& space = host_space)
+      : graph_(&network), threads_(threads), packed_(&packed), space_(&space) {}
 
   /// How many threads the kernel will run with.
   int threads() const { return threads_; }
   /// Which of the backend's `choices` to build.
   std::size_t choice() const { return choice_; }
   void set_choice(std::size_t which) { choice_ = which; }
+  /// Where the backend's kernels read and write.
+  const memory_space& space() const { return *space_; }
 
-  /// The contents of a bound constant, or null for any other value.
+  /// The contents of a bound constant, in the host's memory, or null for any other value.
   template <class T>
   const T* constant(std::uint32_t value) const {
     if (graph_->at(value).role != value_role::constant) return nullptr;
     return reinterpret_cast<const T*>(graph_->bytes_of(value).data());
   }
-  /// The packed form of a bound constant, made once and shared with every kernel that packs it the same way.
+  /// The packed form of a bound constant, in the backend's memory space, made once and shared with every kernel that packs it
+  /// the same way. `pack` writes to the host's memory.
   std::shared_ptr<const std::byte> packed(std::uint32_t value, const std::string& packing, std::size_t bytes,
                                           const std::function<void(std::byte*)>& pack) const {
-    return packed_->get(graph_->constant(value).bytes, packing, bytes, pack);
+    return packed_->get(graph_->constant(value).bytes, packing, bytes, pack, *space_);
   }
   const graph& network() const { return *graph_; }
 
@@ -195,6 +221,7 @@ class build_context {
   int threads_;
   std::size_t choice_ = 0;
   packed_weights* packed_;
+  const memory_space* space_;
 };
 
 }  // namespace collage::inline v0

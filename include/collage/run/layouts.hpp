@@ -31,7 +31,7 @@ struct channel_blocks {
 inline channel_blocks channel_blocks_of(const tensor_type& type, const layout& order) {
   const shape& s = type.dims;
   channel_blocks b;
-  if (order == plain) {
+  if (order.is_arranged_as(plain)) {
     b.places = s.elements();
     return b;
   }
@@ -42,9 +42,9 @@ inline channel_blocks channel_blocks_of(const tensor_type& type, const layout& o
   b.images = s[0];
   b.channels = s[1];
   b.places = s.from(2).elements();
-  if (order == channels_last) b.block = std::max<std::int64_t>(b.channels, 1);
-  else if (order == blocked_8) b.block = 8;
-  else if (order == blocked_16) b.block = 16;
+  if (order.is_arranged_as(channels_last)) b.block = std::max<std::int64_t>(b.channels, 1);
+  else if (order.is_arranged_as(blocked_8)) b.block = 8;
+  else if (order.is_arranged_as(blocked_16)) b.block = 16;
   else
     throw error(error_kind::unsupported, "only the backend that it belongs to knows it",
                 std::string("layout ") + order.name);
@@ -64,11 +64,12 @@ void for_each_channel(const channel_blocks& b, const Visit& visit) {
 
 /// Bytes of a value in a layout, what fills up blocks included.
 inline std::size_t bytes_in(const tensor_type& type, const layout& order) {
-  if (order == plain) return type.bytes();
+  if (order.is_arranged_as(plain)) return type.bytes();
   return static_cast<std::size_t>(detail::channel_blocks_of(type, order).elements()) * size_of(type.type);
 }
 
-/// Writes plain elements in another layout: `made` has bytes_in(type, to) bytes.
+/// Writes plain elements in another layout: `made` has bytes_in(type, to) bytes. All memory here is the host's, whatever space a
+/// layout names.
 inline void from_plain(const tensor_type& type, const layout& to, const std::byte* from, std::byte* made) {
   const std::size_t size = size_of(type.type);
   const detail::channel_blocks b = detail::channel_blocks_of(type, to);
@@ -96,7 +97,7 @@ inline bool is_filled_with_zeros(const tensor_type& type, const layout& order, c
   const std::size_t size = size_of(type.type);
   const detail::channel_blocks b = detail::channel_blocks_of(type, order);
   const std::int64_t used = b.channels - (b.blocks - 1) * b.block;  // of the last block
-  if (order == plain || used == b.block || b.elements() == 0) return true;
+  if (order.is_arranged_as(plain) || used == b.block || b.elements() == 0) return true;
   const auto is_zero = [](std::byte x) { return x == std::byte{0}; };
   for (std::int64_t n = 0; n < b.images; ++n)
     for (std::int64_t p = 0; p < b.places; ++p) {

@@ -11,7 +11,7 @@
 namespace collage::inline v0 {
 
 /// The name under which plans list views: no kernel runs, one value lies in the memory of another (run/views.hpp). Their `choice`
-/// is the number, in shared_layouts, of the layout in which it does.
+/// is the number, in shared_layouts, of the layout in which it does, and their `layout` says in which memory as well.
 inline constexpr const char* alias_backend = "alias";
 
 /// The name under which plans list control flow: the engine itself runs the sub-graphs, each by a placement of its own.

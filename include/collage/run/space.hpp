@@ -3,6 +3,7 @@
 
 #include <collage/detail/host_memory.hpp>
 #include <collage/error.hpp>
+#include <collage/layout.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -12,15 +13,27 @@
 namespace collage::inline v0 {
 
 /// A kind of memory with its own pointers: the host, a CUDA device. Kernels say in which space they read and write; a
-/// copy between two spaces is a kernel with a cost like any other. Spaces are compared by id.
+/// copy between two spaces is a kernel with a cost like any other. Spaces are compared by id: 0 is the host, 1 "cuda", and
+/// from 16 on they are the user's.
+///
+/// A device may do later what it is asked for, in the order in which one thread asks. What two threads ask has no order, so
+/// that whoever hands memory of a device to another thread finishes first.
 struct memory_space {
   std::uint32_t id = 0;
   const char* name = "host";
   std::size_t alignment = 64;
+  /// Null where there is none; may throw an error of its own that says more.
   void* (*allocate)(std::size_t bytes) = nullptr;
   void (*release)(void* memory, std::size_t bytes) = nullptr;  ///< as many as were allocated
   /// Copies within the space.
   void (*copy)(void* to, const void* from, std::size_t bytes) = nullptr;
+  // Of any space but the host's:
+  /// Copies from the host's memory, which may be changed as soon as this returns.
+  void (*from_host)(void* to, const void* from, std::size_t bytes) = nullptr;
+  /// Copies to the host's memory, and returns when the bytes are there.
+  void (*to_host)(void* to, const void* from, std::size_t bytes) = nullptr;
+  /// Waits until all that the calling thread asked for is done. Throws what the device has to say against it.
+  void (*finish)() = nullptr;
 
   friend constexpr bool operator==(const memory_space& a, const memory_space& b) { return a.id == b.id; }
 };
@@ -34,6 +47,27 @@ inline constexpr memory_space host_space{
     .release = [](void* memory, std::size_t bytes) { detail::release_host(memory, bytes); },
     .copy = [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); },
 };
+
+/// The space of a layout.
+constexpr const memory_space& space_of(const layout& order) {
+  return order.space != nullptr ? *order.space : host_space;
+}
+
+/// The same arrangement in a space: "channels-last" in `cuda` is "channels-last@cuda". Not for opaque layouts whose text is cut
+/// in their name.
+constexpr layout in_space(const layout& order, const memory_space& space) {
+  char name[2 * layout::max_name + 2] = {};
+  std::size_t at = 0;
+  while (order.name[at] != '\0' && order.name[at] != '@') name[at] = order.name[at], ++at;
+  if (space != host_space) {
+    name[at++] = '@';
+    for (std::size_t i = 0; i < layout::max_name && space.name[i] != '\0'; ++i) name[at++] = space.name[i];
+  }
+  layout there(name);
+  there.arrangement = order.arrangement;
+  if (space != host_space) there.space = &space;
+  return there;
+}
 
 /// Owned memory of one space.
 class buffer {
@@ -69,5 +103,22 @@ class buffer {
   std::byte* data_ = nullptr;
   std::size_t size_ = 0;
 };
+
+/// Copies between any two spaces; from one device to another by way of the host.
+inline void copy_bytes(const memory_space& to_space, void* to, const memory_space& from_space, const void* from,
+                       std::size_t bytes) {
+  if (bytes == 0) return;
+  if (to_space == from_space) {
+    to_space.copy(to, from, bytes);
+  } else if (from_space == host_space) {
+    to_space.from_host(to, from, bytes);
+  } else if (to_space == host_space) {
+    from_space.to_host(to, from, bytes);
+  } else {
+    const buffer between(bytes);
+    from_space.to_host(between.data(), from, bytes);
+    to_space.from_host(to, between.data(), bytes);
+  }
+}
 
 }  // namespace collage::inline v0

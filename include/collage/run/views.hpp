@@ -39,7 +39,7 @@ inline std::optional<laid_out_slice> slice_in(const graph& network, std::uint32_
   const auto a = from_words<ops::slice_attributes>(network.view().words_of(node));
   const tensor_type& x = network.type_of(network.view().inputs_of(node)[0]);
   laid_out_slice s{x.dims, a.starts, a.steps, a.extents};
-  if (order == plain) return s;
+  if (order.is_arranged_as(plain)) return s;
   if (x.dims.rank < 2) return {};
   const channel_blocks all = channel_blocks_of(x, order);
   const std::int64_t start = a.starts[1], extent = a.extents[1];
@@ -96,7 +96,7 @@ inline bool are_pieces(const graph& network, std::uint32_t node, const layout& o
   const graph_view view = network.view();
   const tensor_type& y = network.type_of(view.output_of(node));
   const auto axis = static_cast<std::size_t>(from_words<ops::concat_attributes>(view.words_of(node)).axis);
-  if (order == plain) return y.dims.first(axis).elements() == 1;
+  if (order.is_arranged_as(plain)) return y.dims.first(axis).elements() == 1;
   if (y.dims.rank < 2) return false;
   if (axis == 0) return true;
   const channel_blocks all = channel_blocks_of(y, order);
@@ -128,11 +128,12 @@ inline std::vector<value_view> concat_views(const graph& network, std::uint32_t 
 /// What lies where if nothing runs for a node, all its values being in one layout: the result of a reshape is its operand,
 /// which is plain; that of a slice a part of it, where it is one piece; the operands of a concat are parts of its result, where
 /// each is one piece that a kernel can write there. In blocked layouts parts of the channels are whole blocks of a single image.
-/// None where a kernel has to run. Depends on the graph alone, which has concrete extents. `order` is one of shared_layouts.
+/// None where a kernel has to run. Depends on the graph alone, which has concrete extents. `order` is one of shared_layouts, in
+/// whichever memory.
 inline std::vector<value_view> views_of(const graph& network, std::uint32_t node, const layout& order = plain) {
   const graph_view view = network.view();
   const std::uint64_t kind = view.kind_id_of(node);
-  if (kind == kind_id<struct ops::reshape> && order == plain)
+  if (kind == kind_id<struct ops::reshape> && order.is_arranged_as(plain))
     return {{view.output_of(node), view.inputs_of(node)[0], 0}};
   if (kind == kind_id<struct ops::slice>) return detail::slice_view(network, node, order);
   if (kind == kind_id<struct ops::concat>) return detail::concat_views(network, node, order);

@@ -10,8 +10,9 @@
 #include <collage/place/impl/place_rules.hpp>
 #include <collage/place/impl/place_task.hpp>
 #include <collage/run/kernel.hpp>
-#include <collage/run/layouts.hpp>
+#include <collage/run/space.hpp>
 #include <collage/run/views.hpp>
+#include <collage/search/problem.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -31,7 +32,7 @@ class candidate_layouts {
  public:
   /// Leaves out of candidates and views what nobody can make plain, of the former with a refusal for each; of views also those
   /// in layouts that kernels have no use for.
-  candidate_layouts(const place_task& task, allowed_candidates& left) : network_(task.network) {
+  candidate_layouts(const place_task& task, allowed_candidates& left) : network_(task.network), known_(task.layouts) {
     take_candidates(task, left.may_convert, left.candidates);
     for (std::uint32_t n = 0; n < left.views.size(); ++n)
       std::erase_if(left.views[n], [&](std::uint32_t order) { return order != 0 && !take_view(n, order); });
@@ -82,28 +83,40 @@ class candidate_layouts {
       if (std::ranges::find(list, order) == list.end()) list.push_back(order);
     };
     for (const place_candidate& c : candidates.list) {
-      const value_layouts borders = layouts_of(network_, task.backends, c);
-      for (const auto& [v, order] : borders.list()) add(met[v], order);
+      const value_layouts borders = layouts_of(network_, task.backends, candidates, c);
+      for (const auto& [v, order] : borders.list()) {
+        add(met[v], order);
+        if (const layout home = in_space(plain, space_of(order)); home != plain) add(met[v], home);
+      }
     }
     if (met.empty()) return;
     conversions_.emplace(network_, task.backends, may_convert, met, task.threads, task.may_part());
-    const auto fits = [&](const place_candidate& c) {
-      const value_layouts borders = layouts_of(network_, task.backends, c);
-      for (const auto& [v, order] : borders.list())
-        if (network_.at(v).role == value_role::constant || !can_be_converted(v, order)) return false;
+    std::vector<layout> counted{plain};                                  // of candidates that fit
+    const auto why_not = [&](const place_candidate& c) -> const char* {  // null: it fits
+      const value_layouts borders = layouts_of(network_, task.backends, candidates, c);
+      std::vector<layout> all = counted;
+      for (const auto& [v, order] : borders.list()) {
+        if (network_.at(v).role == value_role::constant || !can_be_converted(v, order))
+          return "nobody converts the layouts that it reads or writes";
+        add(all, order);
+      }
+      if (all.size() > search::problem::most_layouts)
+        return "the search counts with eight layouts at most, and there are others";
+      counted = std::move(all);
       for (const auto& [v, order] : borders.list()) add(met_[v], order);
-      return true;
+      return nullptr;
     };
     const std::size_t before = candidates.list.size();
     std::erase_if(candidates.list, [&](const place_candidate& c) {
-      if (fits(c)) return false;
+      const char* const reason = why_not(c);
+      if (reason == nullptr) return false;
       candidates.refusals.push_back({task.backends[c.backend].name, pattern_name(task.backends, c.backend, c.pattern),
-                                     network_.node_name(c.root),
-                                     "nobody converts the layouts that it reads or writes"});
+                                     network_.node_name(c.root), reason});
       return true;
     });
     if (candidates.list.size() != before) renumber_structures(candidates);
-    for (const place_candidate& c : candidates.list) borders_.push_back(layouts_of(network_, task.backends, c));
+    for (const place_candidate& c : candidates.list)
+      borders_.push_back(layouts_of(network_, task.backends, candidates, c));
     for (const auto& [v, list] : met_) {
       numbers_.emplace(v, static_cast<std::uint32_t>(numbers_.size()));
       for (const layout& order : list) add(layouts_, order);
@@ -114,8 +127,8 @@ class candidate_layouts {
   /// and all other readers and writers can be served.
   bool take_view(std::uint32_t node, std::uint32_t order) {
     value_layouts borders;
-    for (const value_view& v : views_of(network_, node, shared_layouts[order]))
-      for (const std::uint32_t end : {v.value, v.of}) borders.set(end, shared_layouts[order]);
+    for (const value_view& v : views_of(network_, node, known_[order]))
+      for (const std::uint32_t end : {v.value, v.of}) borders.set(end, known_[order]);
     for (const auto& [v, its] : borders.list())
       if (network_.at(v).role == value_role::constant || !numbers_.contains(v) ||
           std::ranges::find(layouts_, its) == layouts_.end() || !can_be_converted(v, its))
@@ -123,19 +136,25 @@ class candidate_layouts {
     view_borders_.emplace(std::pair(node, order), std::move(borders));
     return true;
   }
-  /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it.
+  /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it. Of those in another
+  /// memory that holds for the plain ones alone: a conversion changes the memory or the arrangement.
   bool can_be_converted(std::uint32_t value, const layout& order) const {
     const auto is_there = [&](const layout& from, const layout& to) {
       return conversions_->best(value, from, to).has_value();
     };
-    if (!is_there(plain, order) || !is_there(order, plain)) return false;
+    const auto can_become = [&](const layout& a, const layout& b) {
+      return a == b || (is_there(a, b) && is_there(b, a));
+    };
+    const layout home = in_space(plain, space_of(order));
+    if (!can_become(plain, home) || !can_become(home, order)) return false;
     const auto others = met_.find(value);
     return others == met_.end() || std::ranges::all_of(others->second, [&](const layout& other) {
-             return other == order || (is_there(other, order) && is_there(order, other));
+             return space_of(other) != space_of(order) || can_become(other, order);
            });
   }
 
   const graph& network_;
+  const std::vector<layout>& known_;  // by the numbers of views
   std::optional<conversion_book> conversions_;
   std::map<std::uint32_t, std::vector<layout>> met_;  // values that may lie otherwise than plain, and how
   std::vector<layout> layouts_{plain};                // those of the search, by number

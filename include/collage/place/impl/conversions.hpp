@@ -31,8 +31,8 @@ namespace {
 /// The conversions that the values of a network may need, as the candidates of a network of their own: one node for each type.
 class conversion_book {
  public:
-  /// `met` are the layouts in which each value may lie. Of layouts that are no backend's in common nothing is known here, nor
-  /// of tensors without channels. `may_part`: place_task::may_part.
+  /// `met` are the layouts in which each value may lie. Of arrangements that are no backend's in common nothing is known here,
+  /// nor of others than the plain one of tensors without channels. `may_part`: place_task::may_part.
   conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
                   const std::map<std::uint32_t, std::vector<layout>>& met, int threads, bool may_part)
       : backends_(backends), threads_(threads), may_part_(may_part) {
@@ -56,11 +56,12 @@ class conversion_book {
       const auto [from, to] = ends_of(c);
       const std::vector<layout>& wanted = met_at[node_of(c)];
       const auto is_wanted = [&](const layout& l) {
-        return std::ranges::find(shared_layouts, l) != shared_layouts.end() &&
+        return std::ranges::any_of(shared_layouts, [&](const layout& known) { return l.is_arranged_as(known); }) &&
                (l == plain || std::ranges::find(wanted, l) != wanted.end());
       };
+      const bool has_channels = !from.is_arranged_as(plain) || !to.is_arranged_as(plain);
       return from == to || !is_wanted(from) || !is_wanted(to) ||
-             graph_->type_of(graph_->view().output_of(node_of(c))).dims.rank < 2;
+             (has_channels && graph_->type_of(graph_->view().output_of(node_of(c))).dims.rank < 2);
     });
     for (std::uint32_t i = 0; i < candidates_.list.size(); ++i) {
       ends_.push_back(ends_of(candidates_.list[i]));
@@ -138,7 +139,7 @@ class conversion_book {
   std::uint32_t node_of(const place_candidate& c) const { return candidates_.groups[c.group].nodes.front(); }
   /// From which layout into which.
   std::pair<layout, layout> ends_of(const place_candidate& c) const {
-    const value_layouts found = layouts_of(*graph_, backends_, c);
+    const value_layouts found = layouts_of(*graph_, backends_, candidates_, c);
     const graph_view view = graph_->view();
     return {found.of(view.inputs_of(node_of(c))[0]), found.of(view.output_of(node_of(c)))};
   }

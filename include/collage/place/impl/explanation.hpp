@@ -6,7 +6,6 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/impl/placing_state.hpp>
 #include <collage/place/impl/search_view.hpp>
-#include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/search/exact.hpp>
 #include <collage/search/node_set.hpp>
@@ -32,7 +31,7 @@ inline void tell_instead(const placing_state& known, plan_group& g, std::uint32_
       const std::uint32_t n = other.problem.candidates[chosen].nodes.first();
       const std::uint32_t order = order_of_view(other.who[chosen]);
       const std::string how =
-          order == 0 ? "a view for " : std::string("a ") + shared_layouts[order].name + " view for ";
+          order == 0 ? "a view for " : std::string("a ") + known.task.layouts[order].name + " view for ";
       g.instead += (g.instead.empty() ? "" : ", ") + how + known.task.network.node(n).kind->name;
       continue;
     }

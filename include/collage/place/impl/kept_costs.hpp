@@ -71,6 +71,7 @@ class kept_costs {
     if (!problem_.empty() || costs.empty()) return;
     std::vector<std::pair<stored_key, stored_cost>> entries;
     for (const auto& [c, cost] : costs) {
+      if (cost.passing) continue;
       stored_cost kept;
       kept.label = candidates_.structures[candidates_.groups[c.group].structure].label;
       kept.kernel = cost.kernel;
@@ -87,6 +88,7 @@ class kept_costs {
       kept.how = how;
       entries.emplace_back(key_of(c), std::move(kept));
     }
+    if (entries.empty()) return;
     try {
       store_.put(entries);
     } catch (const error& e) { problem_ = e.what(); }
@@ -173,7 +175,7 @@ class kept_costs {
     key.choice = c.choice;
     key.computes = structure_key(network_, candidates_.groups[c.group].nodes);
     // What a choice stands for may be another thing in another version of a backend.
-    if (const value_layouts borders = layouts_of(network_, backends_, c); !borders.list().empty()) {
+    if (const value_layouts borders = layouts_of(network_, backends_, candidates_, c); !borders.list().empty()) {
       const node_group values = values_of(network_, backends_, candidates_, c);
       for (const auto* list : {&values.arguments, &values.outputs})
         for (const std::uint32_t v : *list) key.computes.push_back(borders.of(v).id);
@@ -205,6 +207,7 @@ class kept_costs {
       for (const plan_group& g : of.groups) {
         for (const std::string* text : {&g.backend, &g.pattern}) add(hash(text->data(), text->size()));
         add(g.choice);
+        if (g.layout.find('@') != std::string::npos) add(hash(g.layout.data(), g.layout.size()));
         add(g.nodes.size());
         for (const std::uint32_t n : g.nodes) add(n);
         add(g.bodies.size());

@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/layout.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/impl/candidate_index.hpp>
 #include <collage/place/impl/place_task.hpp>
 #include <collage/run/backend_table.hpp>
-#include <collage/run/layouts.hpp>
 #include <collage/run/views.hpp>
 #include <cstdint>
 #include <memory>
@@ -48,14 +48,15 @@ inline std::vector<place_rule> rules_in(const graph& body, backend_table backend
   return list;
 }
 
-/// By node: the layouts in which it is a view, or is one if the search wants it to, as numbers in shared_layouts. Ascending.
+/// By node: the layouts in which it is a view, or is one if the search wants it to, as numbers in place_task::layouts.
+/// Ascending.
 using view_layouts = std::vector<std::vector<std::uint32_t>>;
 
-inline view_layouts views_in(const graph& network) {
+inline view_layouts views_in(const graph& network, const std::vector<layout>& layouts) {
   view_layouts list(network.nodes().size());
   for (std::uint32_t n = 0; n < list.size(); ++n)
-    for (std::uint32_t order = 0; order < shared_layouts.size(); ++order)
-      if (!views_of(network, n, shared_layouts[order]).empty()) list[n].push_back(order);
+    for (std::uint32_t order = 0; order < layouts.size(); ++order)
+      if (!views_of(network, n, layouts[order]).empty()) list[n].push_back(order);
   return list;
 }
 
@@ -129,7 +130,7 @@ inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
   allowed_candidates left{find_candidates(task.network, task.backends, task.use),
                           std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use,
-                          views_in(task.network)};
+                          views_in(task.network, task.layouts)};
   for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);
   if (!task.options.rules.empty()) renumber_structures(left.candidates);
   return left;

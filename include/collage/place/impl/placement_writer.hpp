@@ -122,7 +122,7 @@ class placement_writer {
     for (const plan_group& g : p.groups) {
       nodes.push_back(g.nodes);
       if (g.backend == alias_backend) {
-        borders.push_back(known_.layouts.borders_of_view(g.nodes[0], static_cast<std::uint32_t>(g.choice)));
+        borders.push_back(known_.layouts.borders_of_view(g.nodes[0], known_.task.number_of_layout(g.layout)));
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];
@@ -173,8 +173,9 @@ class placement_writer {
   plan_group group_without_kernel(std::uint32_t node, std::uint32_t mark, const std::string& placement_name) const {
     const bool alias = is_view_mark(mark);
     plan_group g;
-    if (alias) g.choice = order_of_view(mark);
-    g.layout = shared_layouts[g.choice].name;
+    const std::uint32_t number = alias ? order_of_view(mark) : 0;
+    g.choice = number % shared_layouts.size();  // the arrangement's, in whichever memory
+    g.layout = known_.task.layouts[number].name;
     g.backend = alias ? alias_backend : control_backend;
     g.pattern = known_.task.network.node(node).kind->name;
     g.kernel = alias ? "view" : g.pattern;

@@ -114,7 +114,7 @@ class placer {
     made.chosen = placement_writer(known_).write("plan", last);
     made.first_cost_ms = made.chosen.cost_ms;
     for (std::uint32_t b = 0; b < task_.backends.size(); ++b)
-      if (task_.use[b]) made.singles.push_back(search.single(b));
+      if (task_.use[b] && runs_operators(task_.backends[b])) made.singles.push_back(search.single(b));
     return made;
   }
 
@@ -179,7 +179,8 @@ class placer {
     for (const plan_group& g : kept.chosen.groups) {
       if (g.backend == alias_backend) {
         const std::vector<std::uint32_t>& views = known_.views[g.nodes[0]];
-        if (std::ranges::find(views, g.choice) == views.end()) return false;  // a rule wants a kernel, say
+        if (std::ranges::find(views, task_.number_of_layout(g.layout)) == views.end())
+          return false;  // a rule wants a kernel, say
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];
@@ -233,9 +234,10 @@ class placer {
   bool can_be_built(const place_candidate& c) {
     measured_cost& cost = known_.costs.entry_of(c);
     try {
-      build_context context(task_.network, task_.threads, *task_.packed);
+      const backend_entry& b = task_.backends[c.backend];
+      build_context context(task_.network, task_.threads, *task_.packed, *b.space);
       context.set_choice(c.choice);
-      const thread_scope scope(task_.backends[c.backend], task_.threads);
+      const thread_scope scope(b, task_.threads);
       cost.kernel = build_candidate(task_.network, task_.backends, known_.candidates.all(), c, context).name();
     } catch (const error& e) { cost.refusal = e.what(); }
     return cost.refusal.empty();

@@ -29,8 +29,8 @@ namespace detail {
 namespace {
 
 /// In place of a candidate's number, of nodes that have none: that they are control flow, or views in the layout of this number
-/// in shared_layouts.
-constexpr std::uint32_t control_mark = match_record::nothing - static_cast<std::uint32_t>(shared_layouts.size());
+/// in place_task::layouts.
+constexpr std::uint32_t control_mark = match_record::nothing - place_task::most_layouts;
 constexpr bool is_view_mark(std::uint32_t who) { return who > control_mark; }
 constexpr std::uint32_t view_mark(std::uint32_t order) { return match_record::nothing - order; }
 constexpr std::uint32_t order_of_view(std::uint32_t mark) { return match_record::nothing - mark; }
@@ -123,7 +123,8 @@ class search_view {
   /// Whether a candidate has a kernel as far as is known, and whoever reads or writes its values otherwise can be served.
   bool can_be_used(const place_candidate& c) const {
     return known_.costs.cost_of(c).state != cost_state::refused &&
-           known_.layouts.can_be_converted(layouts_of(known_.task.network, known_.task.backends, c));
+           known_.layouts.can_be_converted(
+               layouts_of(known_.task.network, known_.task.backends, known_.candidates.all(), c));
   }
 
   /// Ranks of a problem's candidates when the backend `first` comes first. Of a backend that takes regions it is not asked
@@ -167,8 +168,9 @@ class search_view {
     return is_view_mark(who) ? known_.layouts.borders_of_view(node, order_of_view(who)) : nullptr;
   }
 
-  /// What the search counts for conversions that no kernel needs and nobody makes.
-  static constexpr double impossible_ms = 1e3;
+  /// What the search counts for conversions that nobody makes: no kernel needs them, but for those from one memory to another
+  /// that change the arrangement as well.
+  static constexpr double impossible_ms = 1e4;
 
   /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
   void add_values(search::problem& p, outlook costs) const {

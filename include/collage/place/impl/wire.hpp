@@ -181,23 +181,25 @@ inline drift_options get_drift_options(byte_reader& from) {
 }
 
 inline void put(byte_writer& to, const measured_candidate& m) {
-  const auto& [kernel, refusal, time, cost_ms] = m;
+  const auto& [kernel, refusal, time, cost_ms, passing] = m;
   const auto& [median_ms, low_ms, high_ms, sure_low_ms, sure_high_ms, samples] = time;
   to.put_cut(kernel);
   to.put_cut(refusal);
   for (const double number : {median_ms, low_ms, high_ms, sure_low_ms, sure_high_ms}) to.put(number);
   to.put(std::uint64_t{samples});
   to.put(cost_ms);
+  to.put(std::uint64_t{passing});
 }
 inline measured_candidate get_measured(byte_reader& from) {
   measured_candidate m;
-  auto& [kernel, refusal, time, cost_ms] = m;
+  auto& [kernel, refusal, time, cost_ms, passing] = m;
   auto& [median_ms, low_ms, high_ms, sure_low_ms, sure_high_ms, samples] = time;
   kernel = from.get_text();
   refusal = from.get_text();
   for (double* number : {&median_ms, &low_ms, &high_ms, &sure_low_ms, &sure_high_ms}) *number = from.get_amount();
   samples = from.get_count(1U << 24);
   cost_ms = from.get_amount();
+  passing = from.get_count(1) != 0;
   return m;
 }
 

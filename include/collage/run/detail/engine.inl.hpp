@@ -80,7 +80,7 @@ inline kernel build_conversion(const graph& network, const plan_conversion& c, c
   const value_layouts found = layouts_of(*p, view, record, c.choice);
   if (found.of(view.inputs_of(0)[0]) != c.from || found.of(view.output_of(0)) != c.to)
     throw plan_error(std::string(b.name) + " converts other layouts by choice " + std::to_string(c.choice), where);
-  build_context context(one, threads, packed);
+  build_context context(one, threads, packed, *b.space);
   context.set_choice(c.choice);
   const thread_scope scope(b, threads);
   return p->build(view, record, context);
@@ -104,7 +104,10 @@ class value_memory {
   void write(std::uint32_t value, const layout& order) { written_[value] = order; }
   /// Says that the memory of a number, which has its own, is a part of another's.
   void put(std::uint32_t number, std::uint32_t into, std::size_t offset) { part_[number] = {into, offset}; }
-  const layout& layout_of(std::uint32_t value) const { return written_[value]; }
+  /// The layout of what has a number.
+  const layout& layout_of(std::uint32_t number) const {
+    return number < written_.size() ? written_[number] : copies_[number - written_.size()].order;
+  }
   const std::vector<layout>& layouts() const { return written_; }
   /// The number of a value in a layout; nothing where it was not made yet.
   std::optional<std::uint32_t> find(std::uint32_t value, const layout& order) const {
@@ -126,9 +129,8 @@ class value_memory {
   }
   std::size_t size() const { return part_.size(); }
   std::size_t bytes(std::uint32_t number) const {
-    if (number < written_.size()) return bytes_in(network_->type_of(number), written_[number]);
-    const copy& c = copies_[number - written_.size()];
-    return bytes_in(network_->type_of(c.value), c.order);
+    const std::uint32_t value = number < written_.size() ? number : copies_[number - written_.size()].value;
+    return bytes_in(network_->type_of(value), layout_of(number));
   }
 
  private:
@@ -188,6 +190,18 @@ inline void check_alias(const graph& network, const plan_group& g) {
                    "plan");
 }
 
+/// In which layout a group that is a view has its values: the arrangement by its number, in the space that its name says.
+inline layout layout_of_view(const graph& network, const plan_group& g, std::span<const memory_space* const> spaces) {
+  const layout& order = shared_layouts[g.choice];
+  const std::size_t at = g.layout.find('@');
+  if (at == std::string::npos) return order;
+  for (const memory_space* space : spaces)
+    if (g.layout.compare(at + 1, std::string::npos, space->name) == 0) return in_space(order, *space);
+  throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view in layout " + g.layout +
+                       ", and no backend of this program's set has such memory",
+                   "plan");
+}
+
 /// Every node must be in exactly one group, and every group after those it reads from.
 inline void check_cover(const graph& network, const placement& groups) {
   std::vector<std::uint32_t> covered(network.nodes().size(), 0);
@@ -231,20 +245,28 @@ inline kernel build_control(const graph& network, const plan_group& g, backend_t
 class run_scope {
  public:
   run_scope(std::span<const backend_entry* const> used, int threads) : used_(used.first(std::min(used.size(), most))) {
-    for (std::size_t i = 0; i < used_.size(); ++i)
-      if (used_[i]->enter != nullptr) token_[i] = used_[i]->enter(threads);
+    try {
+      for (; entered_ < used_.size(); ++entered_)
+        if (used_[entered_]->enter != nullptr) token_[entered_] = used_[entered_]->enter(threads);
+    } catch (...) {
+      leave();
+      throw;
+    }
   }
   run_scope(const run_scope&) = delete;
   run_scope& operator=(const run_scope&) = delete;
-  ~run_scope() {
-    for (std::size_t i = used_.size(); i > 0; --i)
-      if (used_[i - 1]->leave != nullptr) used_[i - 1]->leave(token_[i - 1]);
-  }
+  ~run_scope() { leave(); }
 
  private:
+  void leave() {
+    for (; entered_ > 0; --entered_)
+      if (used_[entered_ - 1]->leave != nullptr) used_[entered_ - 1]->leave(token_[entered_ - 1]);
+  }
+
   static constexpr std::size_t most = 32;
   std::span<const backend_entry* const> used_;
   int token_[most];
+  std::size_t entered_ = 0;
 };
 
 /// Whether a kernel has to write an output. The only one of a node is written whoever reads it.
@@ -274,8 +296,11 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   struct built {
     std::vector<std::uint32_t> arguments, outputs;  // numbers of value memory
     kernel run;
+    const memory_space* space = &host_space;  // of its workspace
+    bool is_conversion = false;
   };
   std::vector<built> kernels;
+  const std::vector<const memory_space*> spaces = spaces_of(backends);
   detail::value_memory memory_of(network);
   detail::constant_release release(network, released);
   const auto use = [&](const std::string& name) -> const backend_entry& {
@@ -294,7 +319,12 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
       throw detail::plan_error(std::string("is needed as ") + order.name + ", but written as " +
                                    memory_of.layout_of(v).name + " and not converted",
                                "plan, value " + network.value_name(v));
-    kernel run = detail::build_conversion(network, *how, use(how->backend), threads, *c.packed);
+    if (how->backend.empty())
+      throw detail::plan_error(std::string("is needed as ") + order.name + ", but written as " +
+                                   memory_of.layout_of(v).name + ", and no backend converts that",
+                               "plan, value " + network.value_name(v));
+    const backend_entry& by = use(how->backend);
+    kernel run = detail::build_conversion(network, *how, by, threads, *c.packed);
     release.keep(memory_of.whole(v).of);
     const std::uint32_t number = memory_of.add_copy(v, order);
     c.infos.push_back({how->backend,
@@ -305,13 +335,15 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
                        v,
                        run.workspace(),
                        order});
-    kernels.push_back({{v}, {number}, std::move(run)});
+    kernels.push_back({{v}, {number}, std::move(run), by.space, true});
     return number;
   };
   const auto add = [&](const plan_group& g, std::span<const std::uint32_t> arguments,
-                       std::vector<std::uint32_t> outputs, kernel run, const value_layouts& borders = {}) {
+                       std::vector<std::uint32_t> outputs, kernel run, const memory_space& space = host_space,
+                       const value_layouts& borders = {}) {
     const std::uint32_t last = g.nodes.back();
     built k;
+    k.space = &space;
     for (const std::uint32_t v : arguments) k.arguments.push_back(in_layout(v, borders.of(v)));
     for (const std::uint32_t v : outputs) memory_of.write(v, borders.of(v));
     k.outputs = std::move(outputs);
@@ -323,7 +355,7 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   };
   for (const plan_group& g : groups.groups) {
     if (g.backend == alias_backend) {
-      const layout& order = shared_layouts[g.choice];
+      const layout order = detail::layout_of_view(network, g, spaces);
       for (const value_view& v : views_of(network, g.nodes[0], order)) {
         // What is computed before the node is a part of its result, or the result a part of that.
         const bool is_operand = v.of == view.output_of(g.nodes[0]);
@@ -342,19 +374,19 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
       continue;
     }
     const backend_entry& b = use(g.backend);
-    build_context context(network, threads, *c.packed);
+    build_context context(network, threads, *c.packed, *b.space);
     context.set_choice(g.choice);
     if (g.pattern == by_rule) {
       const node_group group = detail::rule_group(network, g, b);
       const thread_scope scope(b, threads);
-      add(g, group.arguments, group.outputs, b.build_group(group, context));
+      add(g, group.arguments, group.outputs, b.build_group(group, context), *b.space, layouts_of(b, network, group));
       continue;
     }
     const pattern_entry* p = b.find(g.pattern);
     if (p == nullptr) throw detail::plan_error("backend " + g.backend + " has no pattern " + g.pattern, "plan");
     const match_record record = detail::match_group(network, g, b, *p);
     const thread_scope scope(b, threads);
-    add(g, record.argument_list(), written_values(view, record), p->build(view, record, context),
+    add(g, record.argument_list(), written_values(view, record), p->build(view, record, context), *b.space,
         layouts_of(*p, view, record, g.choice));
   }
   std::vector<std::uint32_t> results;
@@ -365,10 +397,15 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   c.value_place.assign(memory_of.size(), {});
   for (std::size_t i = 0; i < network.inputs().size(); ++i)
     c.value_place[network.inputs()[i]] = {place::where::users_input, i, 0, nullptr};
+  // A constant that a kernel reads in another space is there once for all.
+  const auto is_constant_elsewhere = [&](const built& k, std::uint32_t number) {
+    return !k.is_conversion && *k.space != host_space && number < network.values().size() &&
+           network.at(number).role == value_role::constant;
+  };
   std::vector<bool> needed(memory_of.size(), false);
   for (const built& k : kernels)
     for (std::size_t i = 0; i < k.arguments.size(); ++i)
-      if (k.run.reads(i)) needed[whole_of(k.arguments[i])] = true;
+      if (k.run.reads(i) && !is_constant_elsewhere(k, k.arguments[i])) needed[whole_of(k.arguments[i])] = true;
   for (const std::uint32_t v : results) needed[whole_of(v)] = true;
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     if (!needed[v] || network.at(v).role != value_role::constant) continue;
@@ -386,7 +423,7 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
     else copied.emplace_back(results[i], i);
   }
 
-  // 3. The arena: lifetimes in steps, from the first step that writes the memory to the last that reads it.
+  // 3. The arenas: lifetimes in steps, from the first step that writes the memory to the last that reads it.
   constexpr std::size_t nothing = static_cast<std::size_t>(-1);
   const auto last_step = static_cast<std::uint32_t>(std::max<std::size_t>(kernels.size(), 1) - 1);
   std::vector<std::uint32_t> last_read(memory_of.size(), 0);
@@ -395,7 +432,9 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
       if (kernels[s].run.reads(i)) last_read[whole_of(kernels[s].arguments[i])] = s;
   for (const auto& [number, output] : copied) last_read[whole_of(number)] = last_step + 1;
   std::vector<memory_request> requests;
+  std::vector<std::uint32_t> arena_of;  // by request
   std::vector<std::size_t> request_of(memory_of.size(), nothing);
+  const auto arena_of_number = [&](std::uint32_t number) { return c.arena_in(space_of(memory_of.layout_of(number))); };
   // The request of an argument that an output of a step may be written over, as its kernel lets it: one in the arena that
   // no other step reads any more, nor this one under another name.
   const auto written_over = [&](std::uint32_t s, std::size_t output) {
@@ -407,7 +446,8 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
       if (!k.run.writes_over(i, output) || !k.run.reads(i) || which == nothing) continue;
       const auto is_same = [&](std::uint32_t other) { return request_of[whole_of(other)] == which; };
       if (requests[which].last_step == s && requests[which].bytes == bytes &&
-          memory_of.bytes(k.arguments[i]) == bytes && std::ranges::count_if(k.arguments, is_same) == 1)
+          arena_of[which] == arena_of_number(k.outputs[output]) && memory_of.bytes(k.arguments[i]) == bytes &&
+          std::ranges::count_if(k.arguments, is_same) == 1)
         return which;
     }
     return nothing;
@@ -425,6 +465,7 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
       if (request_of[of] == nothing) {
         request_of[of] = requests.size();
         requests.push_back({memory_of.bytes(of), s, s});
+        arena_of.push_back(arena_of_number(of));
       }
       memory_request& r = requests[request_of[of]];
       r.last_step = std::max({r.last_step, s, last_read[of]});
@@ -434,13 +475,24 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   std::vector<std::size_t> workspace(kernels.size());  // which request it is
   for (std::uint32_t s = 0; s < kernels.size(); ++s) {
     workspace[s] = requests.size();
-    if (kernels[s].run.workspace() != 0) requests.push_back({kernels[s].run.workspace(), s, s});
+    if (kernels[s].run.workspace() == 0) continue;
+    requests.push_back({kernels[s].run.workspace(), s, s});
+    arena_of.push_back(c.arena_in(*kernels[s].space));
   }
-  const memory_plan memory = plan_memory(requests);
+  std::vector<std::size_t> offset_of(requests.size());
+  for (std::uint32_t a = 0; a < c.arenas.size(); ++a) {
+    std::vector<memory_request> here;
+    for (std::size_t r = 0; r < requests.size(); ++r)
+      if (arena_of[r] == a) here.push_back(requests[r]);
+    const memory_plan memory = plan_memory(here, c.arenas[a].space->alignment);
+    for (std::size_t r = 0, at = 0; r < requests.size(); ++r)
+      if (arena_of[r] == a) offset_of[r] = memory.offset[at++];
+    c.arenas[a].bytes = memory.bytes;
+    c.arenas[a].bound = memory.lower_bound;
+  }
   for (std::uint32_t v = 0; v < request_of.size(); ++v)
-    if (request_of[v] != nothing) c.value_place[v] = {place::where::arena, memory.offset[request_of[v]], 0, nullptr};
-  c.arena = memory.bytes;
-  c.arena_bound = memory.lower_bound;
+    if (const std::size_t r = request_of[v]; r != nothing)
+      c.value_place[v] = {place::where::arena, offset_of[r], 0, nullptr, arena_of[r]};
   for (std::uint32_t v = 0; v < c.value_place.size(); ++v) {
     const auto [of, offset] = memory_of.whole(v);
     if (of == v) continue;
@@ -455,43 +507,61 @@ inline std::shared_ptr<const dynamic_engine::core> dynamic_engine::build(const g
   for (std::size_t at = 0; at < kernels.size(); ++at) {
     built& k = kernels[at];
     step s;
-    if (k.run.workspace() != 0) s.workspace = memory.offset[workspace[at]];
+    if (k.run.workspace() != 0) {
+      s.workspace = offset_of[workspace[at]];
+      s.arena = arena_of[workspace[at]];
+    }
     s.first_slot = static_cast<std::uint32_t>(c.slots.size());
     s.arguments = static_cast<std::uint32_t>(k.arguments.size());
-    for (std::size_t i = 0; i < k.arguments.size(); ++i)
-      c.slots.push_back(k.run.reads(i) ? c.value_place[k.arguments[i]] : place{});
+    for (std::size_t i = 0; i < k.arguments.size(); ++i) {
+      const std::uint32_t v = k.arguments[i];
+      if (!k.run.reads(i)) {
+        c.slots.emplace_back();
+      } else if (is_constant_elsewhere(k, v)) {
+        c.constants.push_back(c.packed->get(network.constant(v).bytes, network.type_of(v).bytes(), *k.space));
+        c.slots.push_back({place::where::weight, 0, 0, c.constants.back().get()});
+      } else {
+        c.slots.push_back(c.value_place[v]);
+      }
+    }
     for (const std::uint32_t out : k.outputs) c.slots.push_back(c.value_place[out]);
     s.run = std::move(k.run);
     c.steps.push_back(std::move(s));
   }
-  if (released != nullptr) detail::return_free_memory();
+  if (released != nullptr) {
+    for (const built& k : kernels)
+      for (const std::uint32_t v : k.arguments)
+        if (is_constant_elsewhere(k, v) && !needed[v]) released->set_bytes(v, nullptr);
+    detail::return_free_memory();
+  }
   return made;
 }
 
-inline dynamic_context dynamic_engine::context() const {
-  buffer own(core_->arena);
-  std::byte* arena = own.data();
-  return {core_, std::move(own), arena};
-}
+inline dynamic_context dynamic_engine::context() const { return {core_, nullptr}; }
 
 inline dynamic_context dynamic_engine::context(std::span<std::byte> arena) const {
-  if (arena.size() < core_->arena)
+  if (arena.size() < arena_bytes())
     throw error(
         error_kind::invalid_argument,
-        "the arena has " + std::to_string(arena.size()) + " bytes but " + std::to_string(core_->arena) + " are needed",
+        "the arena has " + std::to_string(arena.size()) + " bytes but " + std::to_string(arena_bytes()) + " are needed",
         "context", "ask the engine for arena_bytes()");
   if (reinterpret_cast<std::uintptr_t>(arena.data()) % 64 != 0)
     throw error(error_kind::invalid_argument, "the arena must be aligned to 64 bytes", "context");
-  return {core_, buffer(), arena.data()};
+  return {core_, arena.data()};
 }
 
-inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::core> core, buffer own, std::byte* arena)
-    : core_(std::move(core)), own_(std::move(own)), arena_(arena) {
+inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::core> core, std::byte* arena)
+    : core_(std::move(core)) {
   using where = place::where;
+  for (const dynamic_engine::arena_size& a : core_->arenas) {
+    const bool is_given = arenas_.empty() && arena != nullptr;
+    own_.emplace_back(is_given ? 0 : a.bytes, *a.space);
+    arenas_.push_back(is_given ? arena : own_.back().data());
+  }
   pointers_.resize(core_->slots.size(), nullptr);
   for (std::uint32_t i = 0; i < core_->slots.size(); ++i) {
     const place& p = core_->slots[i];
-    if (p.kind == where::arena) pointers_[i] = arena_ + p.offset + p.within;
+    if (p.kind == where::arena) pointers_[i] = arenas_[p.arena] + p.offset + p.within;
     // Kernels take arguments as const; one list for both keeps a step's pointers together.
     if (p.kind == where::weight) pointers_[i] = const_cast<std::byte*>(p.memory) + p.within;
     if (p.kind == where::users_input || p.kind == where::users_output)
@@ -502,7 +572,7 @@ inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::co
     b.invoke = s.run.entry();
     b.state = s.run.state();
     b.call = {pointers_.data() + s.first_slot, pointers_.data() + s.first_slot + s.arguments,
-              s.run.workspace() != 0 ? arena_ + s.workspace : nullptr};
+              s.run.workspace() != 0 ? arenas_[s.arena] + s.workspace : nullptr};
     steps_.push_back(b);
   }
 }
@@ -510,7 +580,7 @@ inline dynamic_context::dynamic_context(std::shared_ptr<const dynamic_engine::co
 inline void dynamic_context::check(std::span<const const_tensor_view> inputs,
                                    std::span<const tensor_view> outputs) const {
   const auto check_one = [](const port& p, const tensor_type& type, const void* data, const layout& order,
-                            const char* what) {
+                            const memory_space& space, const char* what) {
     if (type != p.type)
       throw error(error_kind::invalid_argument,
                   "is " + detail::to_string(type) + ", but the network wants " + detail::to_string(p.type),
@@ -520,6 +590,10 @@ inline void dynamic_context::check(std::span<const const_tensor_view> inputs,
     if (order != plain)
       throw error(error_kind::invalid_argument, std::string("has layout ") + order.name + ", but plain is wanted",
                   std::string(what) + " " + p.name);
+    if (space != host_space)
+      throw error(error_kind::invalid_argument,
+                  std::string("lies in memory space ") + space.name + ", but the host's memory is wanted",
+                  std::string(what) + " " + p.name);
   };
   if (inputs.size() != core_->inputs.size() || outputs.size() != core_->outputs.size())
     throw error(error_kind::invalid_argument,
@@ -528,9 +602,9 @@ inline void dynamic_context::check(std::span<const const_tensor_view> inputs,
                     std::to_string(outputs.size()),
                 "run");
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    check_one(core_->inputs[i], inputs[i].type, inputs[i].data, inputs[i].order, "input");
+    check_one(core_->inputs[i], inputs[i].type, inputs[i].data, inputs[i].order, *inputs[i].space, "input");
   for (std::size_t i = 0; i < outputs.size(); ++i)
-    check_one(core_->outputs[i], outputs[i].type, outputs[i].data, outputs[i].order, "output");
+    check_one(core_->outputs[i], outputs[i].type, outputs[i].data, outputs[i].order, *outputs[i].space, "output");
 }
 
 inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
@@ -544,23 +618,30 @@ inline void dynamic_context::run(std::span<const const_tensor_view> inputs, std:
         p.within;
 
   const detail::run_scope scope(core_->used, core_->threads);
-  if (observer.before == nullptr && observer.after == nullptr) {
-    for (const bound_step& s : steps_) s.invoke(s.state, s.call);
-  } else {
-    for (std::size_t i = 0; i < steps_.size(); ++i) {
-      if (observer.before != nullptr) observer.before(observer.data, i);
-      steps_[i].invoke(steps_[i].state, steps_[i].call);
-      if (observer.after != nullptr) observer.after(observer.data, i, *this);
+  try {
+    if (observer.before == nullptr && observer.after == nullptr) {
+      for (const bound_step& s : steps_) s.invoke(s.state, s.call);
+    } else {
+      for (std::size_t i = 0; i < steps_.size(); ++i) {
+        if (observer.before != nullptr) observer.before(observer.data, i);
+        steps_[i].invoke(steps_[i].state, steps_[i].call);
+        core_->finish();
+        if (observer.after != nullptr) observer.after(observer.data, i, *this);
+      }
     }
+  } catch (...) {
+    core_->settle();  // whoever has the context next finds no work of this run under way
+    throw;
   }
   for (const dynamic_engine::copy& c : core_->copies)
     if (c.bytes != 0) std::memcpy(outputs[c.output].data, address(c.from), c.bytes);
+  core_->finish();  // the next run may be another thread's
 }
 
 inline const void* dynamic_context::address(const place& p) const {
   const void* from = nullptr;
   switch (p.kind) {
-    case place::where::arena: from = arena_ + p.offset; break;
+    case place::where::arena: from = arenas_[p.arena] + p.offset; break;
     case place::where::weight: from = p.memory; break;
     case place::where::users_input: from = inputs_[p.offset].data; break;
     case place::where::users_output: from = outputs_[p.offset].data; break;
