@@ -65,7 +65,7 @@ class CommandLine(Case):
         self.refused("bench", BERT, "--backends", "", saying="there is no such backend")
         self.refused("bench", BERT, "--backends", placed_backends()[0] + ",", saying="there is no such backend")
         self.refused("bench", BERT, "--backends", "reference", saying="never placed")
-        for backend in json.loads(collage("backends", "--json").stdout):
+        for backend in json.loads(collage("backends", "--all", "--json").stdout):
             if not backend["available"]:
                 self.refused("tune", BERT, "--plan", self.path("p"), "--backends", backend["name"], "--quiet",
                              saying=backend["reason"], code=2 if "without it" in backend["reason"] else 1)
@@ -168,7 +168,7 @@ class Plans(Case):
             plan["fingerprint"] = "0123456789abcdef"
         refused(other_shapes, f"is a plan for other shapes: input input is float32[{'x'.join(map(str, other))}] there, and "
                               f"float32[{'x'.join(map(str, shape))}] here; load")
-        for absent in json.loads(collage("backends", "--json").stdout):
+        for absent in json.loads(collage("backends", "--all", "--json").stdout):
             if not absent["available"]:
                 refused(lambda p, b=absent: p["backends"].append({"name": b["name"], "version": "1", "details": ""}),
                         f"needs backend {absent['name']}, which is not ")

@@ -52,9 +52,12 @@ class Pages(Case):
 
     def test_backends(self):
         self.fits_page(self.succeeds("backends").stdout)
-        backends = json.loads(self.succeeds("backends", "--json").stdout)
+        self.fits_page(self.succeeds("backends", "--all").stdout)
+        backends = json.loads(self.succeeds("backends", "--all", "--json").stdout)
         names = [b["name"] for b in backends]
         self.assertEqual(sorted(names), ["eigen", "onednn", "openblas", "openvino", "portable", "reference", "stacked"])
+        built = json.loads(self.succeeds("backends", "--json").stdout)
+        self.assertEqual(built, [b for b in backends if "was built without it" not in b["reason"]])
         for b in backends:
             self.assertEqual(list(b), ["name", "available", "version", "details", "reason", "patterns", "rule", "regions"])
             self.assertTrue(b["available"] or b["reason"])

@@ -42,7 +42,7 @@ described_backend left_out(const known_backend& known) {
 
 c::backend_table backends() { return c::table_of<program_set>; }
 
-std::vector<described_backend> describe_backends() {
+std::vector<described_backend> describe_backends(bool all) {
   std::vector<described_backend> list;
   c::for_each_backend<program_set>([&](auto type) {
     using backend = typename decltype(type)::type;
@@ -60,7 +60,7 @@ std::vector<described_backend> describe_backends() {
     list.push_back(std::move(d));
   });
   for (const known_backend& k : complete)
-    if (std::none_of(list.begin(), list.end(), [&](const described_backend& d) { return d.name == k.name; }))
+    if (all && std::none_of(list.begin(), list.end(), [&](const described_backend& d) { return d.name == k.name; }))
       list.push_back(left_out(k));
   const c::probe_result oracle = c::reference::probe();
   described_backend d;

@@ -18,7 +18,7 @@ struct described_pattern {
   std::string text;
 };
 
-/// A backend for people: those of this program, the reference, and those that were left out when it was built.
+/// A backend for people.
 struct described_backend {
   std::string name;
   bool available = false;
@@ -30,7 +30,8 @@ struct described_backend {
   bool has_rule = false;
   bool takes_regions = false;
 };
-std::vector<described_backend> describe_backends();
+/// Those of this program and the reference; with `all` also those that were left out when it was built.
+std::vector<described_backend> describe_backends(bool all);
 
 /// Which operators the backends of this program declare.
 struct described_coverage {

@@ -49,7 +49,7 @@ int show_backends(const options& given) {
   if (given.coverage) return show_coverage(given);
   collage::json list = collage::json::array();
   std::string page;
-  for (const described_backend& b : describe_backends()) {
+  for (const described_backend& b : describe_backends(given.all)) {
     collage::json patterns = collage::json::array();
     for (const described_pattern& p : b.patterns) patterns.push_back({{"name", p.name}, {"describe", p.text}});
     list.push_back({{"name", b.name},

@@ -251,6 +251,7 @@ command_line parse(int argc, char** argv) {
       "With --json, every pattern is described in words.")
       .output()
       ->add_flag("--coverage", given.coverage, "Print which operators each backend declares instead");
+  commands.back()->add_flag("--all", given.all, "Also those that this program was built without, and how to get them");
   add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
   add("inspect", inspect, "Print a network: its nodes, shapes and size",
       "Example:\n  collage inspect zoo:dcgan-paper --dot dcgan.dot && dot -Tsvg dcgan.dot > dcgan.svg")

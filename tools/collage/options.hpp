@@ -26,7 +26,7 @@ struct options {
   bool accept_version_change = false;
   std::string other_plan_file;  ///< of diff
   // backends
-  bool coverage = false;
+  bool coverage = false, all = false;
   // inspect
   std::string dot_file;
   // run
