@@ -1,6 +1,6 @@
 # Looks for the third parties. A missing optional one is a smaller build and one sentence, unless it was asked for.
 #
-# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, OPENVINO, STACKED, PLACE, IO and ONNX.
+# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, OPENVINO, CUDA, STACKED, PLACE, IO and ONNX.
 
 # OpenMP is not optional: all host code shares one team of threads.
 find_package(OpenMP QUIET COMPONENTS CXX)
@@ -59,6 +59,14 @@ elseif(COLLAGE_WITH_OPENVINO)
 endif()
 collage_part(OPENVINO "${found}" "${missing}")
 unset(missing)
+
+# CUDA's headers are seen, and its libraries are opened while the program runs: a build needs neither a device nor a driver.
+set(found OFF)
+if(COLLAGE_WITH_CUDA)
+  find_package(CudaHeaders 12.0 QUIET)
+  set(found ${CudaHeaders_FOUND})
+endif()
+collage_part(CUDA "${found}" "the headers of CUDA 12 or newer were not found: name the toolkit's folder in the environment variable CUDA_HOME.")
 
 set(found OFF)
 if(COLLAGE_WITH_STACKED)

@@ -4,6 +4,10 @@
 #include <collage/backend_set.hpp>
 #include <collage/backends/portable.hpp>
 
+#if COLLAGE_HAS_CUDA
+#include <collage/backends/cublas.hpp>
+#include <collage/backends/cuda.hpp>
+#endif
 #if COLLAGE_HAS_EIGEN
 #include <collage/backends/eigen.hpp>
 #endif
@@ -39,6 +43,9 @@ using every_backend = set_union<
 #endif
 #if COLLAGE_HAS_OPENVINO
     backend_set<openvino>,
+#endif
+#if COLLAGE_HAS_CUDA
+    backend_set<cublas, cuda>,
 #endif
     backend_set<portable>>;
 

@@ -85,9 +85,10 @@ class Case(unittest.TestCase):
 
 
 def placed_backends():
-    """The backends of this build that can be placed here."""
-    done = collage("backends", "--json")
-    return [b["name"] for b in json.loads(done.stdout) if b["available"] and (b["patterns"] or b["rule"] or b["regions"])]
+    """The backends of this build that can run operators here: not those that only convert."""
+    def runs_operators(backend):
+        return backend["rule"] or backend["regions"] or any(p["name"] != "convert_layout" for p in backend["patterns"])
+    return [b["name"] for b in json.loads(collage("backends", "--json").stdout) if b["available"] and runs_operators(b)]
 
 
 def complete_backend():

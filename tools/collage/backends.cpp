@@ -29,6 +29,8 @@ constexpr known_backend complete[] = {
     {"eigen", "install libeigen3-dev"},
     {"stacked", "install libhwy-dev"},
     {"openvino", "let tools/setup fetch OpenVINO"},
+    {"cublas", "install the CUDA toolkit from version 12 on, name its folder in CUDA_HOME,"},
+    {"cuda", "install the CUDA toolkit from version 12 on, name its folder in CUDA_HOME,"},
 };
 
 described_backend left_out(const known_backend& known) {

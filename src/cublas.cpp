@@ -1,0 +1,2 @@
+// The target collage::cublas: the one file that knows cuBLAS.
+#include <collage/backends/impl/cublas.hpp>
