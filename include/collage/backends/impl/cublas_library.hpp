@@ -160,11 +160,7 @@ class cublas_handle {
   cublas_handle(const cublas_handle&) = delete;
   cublas_handle& operator=(const cublas_handle&) = delete;
   ~cublas_handle() {
-    const cuda_driver& driver = the_cuda_driver();
-    if (driver.push_context(driver.context) != CUDA_SUCCESS) return;  // the driver has gone before the thread
-    (void)the_cublas().destroy(handle_);
-    CUcontext old = nullptr;
-    (void)driver.pop_context(&old);
+    release_on_device(the_cuda_driver(), [this] { (void)the_cublas().destroy(handle_); });
   }
   cublasHandle_t get() const { return handle_; }
 

@@ -6,7 +6,7 @@
 #include <collage/backends/impl/cuda_driver.hpp>
 #include <collage/error.hpp>
 #include <collage/run/kernel.hpp>
-#include <collage/run/layouts.hpp>
+#include <collage/run/space.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -65,12 +65,9 @@ void* allocate_cuda(std::size_t bytes) {
 }
 
 void release_cuda(void* memory, std::size_t) {
+  if (memory == nullptr) return;
   const host::cuda_driver& driver = host::the_cuda_driver();
-  if (memory == nullptr || driver.push_context(driver.context) != CUDA_SUCCESS)
-    return;  // the driver has gone before it
-  (void)driver.release(host::device_pointer(memory));
-  CUcontext old = nullptr;
-  (void)driver.pop_context(&old);
+  host::release_on_device(driver, [&] { (void)driver.release(host::device_pointer(memory)); });
 }
 
 void copy_in_cuda(void* to, const void* from, std::size_t bytes) {

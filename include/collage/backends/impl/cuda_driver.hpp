@@ -172,6 +172,15 @@ class cuda_scope {
   const cuda_driver& driver_;
 };
 
+/// Gives something of the device back, for destructors: nothing where the driver has gone before.
+template <class Release>
+void release_on_device(const cuda_driver& driver, Release release) {
+  if (driver.push_context(driver.context) != CUDA_SUCCESS) return;
+  release();
+  CUcontext old = nullptr;
+  (void)driver.pop_context(&old);
+}
+
 /// The calling thread's stream, made when first asked for. It does not wait for the default stream, which others may use.
 class cuda_stream {
  public:
@@ -182,10 +191,7 @@ class cuda_stream {
   cuda_stream(const cuda_stream&) = delete;
   cuda_stream& operator=(const cuda_stream&) = delete;
   ~cuda_stream() {
-    if (driver_.push_context(driver_.context) != CUDA_SUCCESS) return;  // the driver has gone before the thread
-    (void)driver_.destroy_stream(stream_);
-    CUcontext old = nullptr;
-    (void)driver_.pop_context(&old);
+    release_on_device(driver_, [this] { (void)driver_.destroy_stream(stream_); });
   }
   CUstream get() const { return stream_; }
 
