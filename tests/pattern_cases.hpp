@@ -945,15 +945,6 @@ struct types_asked_for : c::pattern<"typed"> {
        "pattern typed does not match at node 2 (neg): operand 0 of node 2 (neg) is the input d where the pattern has any "
        "of float32 or float64 of rank 1: it has another number of dimensions"}};
 };
-inline constexpr c::layout blocked{"blocked by 16 channels"};
-struct layouts_asked_for : c::pattern<"blocked"> {
-  static constexpr auto write = [](auto& g) { g.output(g(op::add, g.input("x", {4}), g.input("y", {4}))); };
-  static constexpr auto expr = op::add(any.in(c::plain), any.in(blocked));
-  static constexpr expectation expected[] = {
-      {0,
-       "pattern blocked does not match at node 0 (add): operand 1 of node 0 (add) is the input y where the pattern has "
-       "any in layout blocked by 16 channels: it has another layout"}};
-};
 /// One condition that answers a verdict, one of the whole record.
 struct conditions_on_values : c::pattern<"conditions"> {
   static constexpr auto write = [](auto& g) {
@@ -1029,6 +1020,6 @@ using all_cases = case_list<
     cases::cycle_through_outside, cases::diamond_without_a_side, cases::whole_diamond, cases::several_outputs,
     cases::several_outputs_of_a_chain, cases::several_outputs_undone, cases::several_outputs_in_a_cycle,
     cases::scalar_with_tolerance, cases::roles_of_values, cases::attributes_asked_for, cases::types_asked_for,
-    cases::layouts_asked_for, cases::conditions_on_values, cases::too_many_ways>;
+    cases::conditions_on_values, cases::too_many_ways>;
 
 }  // namespace collage_test

@@ -31,7 +31,6 @@ struct pattern_tree {
   double scalar = 0;
   std::uint32_t types = 0;
   int rank = -1;
-  const c::layout* layout = nullptr;
   std::vector<c::pattern_condition> conditions;
 };
 using tree = std::shared_ptr<pattern_tree>;
@@ -190,7 +189,6 @@ class pattern_oracle {
     }
     if (t.types != 0 && (t.types >> static_cast<unsigned>(v.type.type) & 1U) == 0) return false;
     if (t.rank >= 0 && static_cast<std::size_t>(t.rank) != v.type.dims.size()) return false;
-    if (t.layout != nullptr && t.layout->id != v.layout) return false;
     return true;
   }
   /// Conditions may read attributes, so that they are asked of what is known to be the right operator.

@@ -112,11 +112,10 @@ class tree_maker {
   void restrict(const tree& t, std::uint32_t value) {
     if (!chance(6)) return;
     const c::value_record& v = graph_.at(value);
-    switch (pick(random_, 5)) {
+    switch (pick(random_, 4)) {
       case 0: t->types = c::pattern_node::bit_of(v.type.type) | c::pattern_node::bit_of(c::dtype::u8); break;
       case 1: t->rank = static_cast<int>(v.type.dims.size()); break;
-      case 2: t->layout = &c::plain; break;
-      case 3:
+      case 2:
         t->conditions.push_back(
             c::detail::make_condition<decltype([](const c::value_record& r) { return r.uses < 2; })>(nullptr));
         break;
@@ -363,9 +362,8 @@ inline unrolled unroll(const tree& t) {
   root.tolerance = 1e-6;
   root.types = t->types;
   root.rank = static_cast<std::int8_t>(t->rank);
-  root.layout = t->layout == nullptr ? 0 : t->layout->id;
   for (const c::pattern_condition& condition : t->conditions) root.condition[root.conditions++] = condition;
-  root.is_restricted = root.types != 0 || root.rank >= 0 || root.layout != 0 || root.conditions != 0;
+  root.is_restricted = root.types != 0 || root.rank >= 0 || root.conditions != 0;
   return whole;
 }
 

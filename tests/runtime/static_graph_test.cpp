@@ -65,7 +65,6 @@ void expect_equal(const c::graph& a, const c::graph& b) {
     EXPECT_EQ(p.producer, q.producer) << name;
     EXPECT_EQ(p.first_use, q.first_use) << name;
     EXPECT_EQ(p.uses, q.uses) << name;
-    EXPECT_EQ(p.layout, q.layout) << name;
     if (p.role != c::value_role::constant) continue;
     const c::constant_data &s = a.constant(v), &t = b.constant(v);
     EXPECT_EQ(s.source, t.source) << name;

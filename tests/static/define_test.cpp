@@ -29,7 +29,6 @@ static_assert(view.values[0].role == c::value_role::input && view.values[0].prod
 static_assert(view.values[1].role == c::value_role::constant && view.values[1].type.type == c::dtype::f32);
 static_assert(view.values[3].type.dims == c::shape{1, 6, 24, 24} && view.values[3].producer == 1);
 static_assert(view.values[3].is_output && !view.values[2].is_output);
-static_assert(view.values[0].layout == c::plain.id);
 static_assert(view.inputs_of(0).size() == 2 && view.inputs_of(0)[1] == 1 && view.inputs_of(1)[0] == 2);
 static_assert(view.uses_of(2).size() == 1 && view.uses_of(2)[0].node == 1 && view.uses_of(3).empty());
 static_assert(lenet::graph.inputs().size() == 1 && lenet::graph.inputs()[0] == 0);

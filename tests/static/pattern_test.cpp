@@ -32,7 +32,7 @@ static_assert(c::many(any).root().count == c::pattern_count::many);
 static_assert(c::one_of(op::relu, op::tanh)(any).root().kinds == 2);
 static_assert(same<"x">().root().role == c::pattern_role::same);
 static_assert(any.of(c::dtype::f32, c::dtype::i8).root().types == ((1U << 1) | (1U << 5)));
-static_assert(any.rank(4).root().rank == 4 && any.in(c::plain).root().layout == c::plain.id);
+static_assert(any.rank(4).root().rank == 4);
 static_assert(split(any).output<1>().root().output == 1);
 
 // Repetitions are unrolled: the start, three nodes for each iteration, the choice of a length.
@@ -73,8 +73,8 @@ static_assert(reads(op::neg(op::relu(any).escaping().as<"r">()), "neg(escaping r
 static_assert(reads(op::mul(split(any).as<"s">(), op::sigmoid(same<"s">().output<1>())),
                     "mul(split(any) as s, sigmoid(output 1 of same s))"));
 static_assert(reads(op::relu(split(any).output<1>()), "relu(output 1 of split(any))"));
-static_assert(reads(op::relu(any.of(c::dtype::f32, c::dtype::bf16).rank(4).in(c::plain)),
-                    "relu(any of float32 or bfloat16 of rank 4 in layout plain)"));
+static_assert(reads(op::relu(any.of(c::dtype::f32, c::dtype::bf16).rank(4)),
+                    "relu(any of float32 or bfloat16 of rank 4)"));
 constexpr auto is_depthwise = [](const op::conv_attributes& a) { return a.groups > 1; };
 static_assert(reads(op::conv(any, constant).where(is_depthwise), "conv(any, constant) where a condition holds"));
 static_assert(reads(op::conv(any, constant).where(is_depthwise, "groups must be more than 1").as<"d">(),

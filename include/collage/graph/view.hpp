@@ -56,7 +56,6 @@ struct value_record {
   std::int32_t producer = -1;  ///< the node that computes it, or -1
   std::uint32_t first_use = 0, uses = 0;
   double scalar = 0;
-  std::uint64_t layout = plain.id;  ///< how its elements lie in memory: the id of a `layout`
 };
 
 /// One reading of a value.

@@ -124,7 +124,6 @@ constexpr void describe_restrictions(const Node& p, Text& out) {
     before = " or ";
   }
   if (p.rank >= 0) out << " of rank " << p.rank;
-  if (p.layout != 0) out << " in layout " << p.layout_name;
   for (std::size_t i = 0; i < p.conditions; ++i)
     out << " where " << (p.condition[i].text != nullptr ? p.condition[i].text : "a condition holds");
 }

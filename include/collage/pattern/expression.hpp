@@ -94,15 +94,6 @@ struct expression {
     copy.root().is_restricted = true;
     return copy;
   }
-  /// Asks for a layout, a constant with static storage.
-  constexpr expression in(const layout& wanted) const {
-    expression copy = *this;
-    copy.root().layout = wanted.id;
-    copy.root().layout_name = wanted.name;
-    copy.root().is_restricted = true;
-    return copy;
-  }
-  constexpr expression in(layout&&) const = delete;
 };
 
 namespace detail {

@@ -47,7 +47,7 @@ struct pattern_node {
   bool may_escape = false;     ///< its value may also be read outside the match
   bool is_open = false;        ///< `apply`: the last child stands for all further operands
   bool may_commute = false;    ///< `apply`: it matters in which order operands that commute are tried
-  bool is_restricted = false;  ///< by types, rank, layout or a condition
+  bool is_restricted = false;  ///< by types, rank or a condition
   bool says_output = false;    ///< `same`: another output of the operator that computes the captured value
   std::uint8_t output = 0;     ///< `apply`, `same`: which output of the operator
   std::uint8_t children = 0;
@@ -66,9 +66,7 @@ struct pattern_node {
   std::uint64_t scope = 0;              ///< tells captures in different iterations apart
   const char* capture_name = "";
   double scalar = 0;
-  double tolerance = 0;      ///< relative
-  std::uint64_t layout = 0;  ///< id of the layout that the value must have; 0: any
-  const char* layout_name = "";
+  double tolerance = 0;  ///< relative
   pattern_condition condition[max_conditions] = {};
   const char* defect = nullptr;  ///< what is wrong with it; told where the whole pattern is checked
 

@@ -128,7 +128,7 @@ inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<
     key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 |
                   static_cast<std::uint64_t>(r.role == value_role::constant) << 2 |
                   static_cast<std::uint64_t>(is_read_outside(v)) << 1 | static_cast<std::uint64_t>(r.has_scalar));
-    key.push_back(r.layout);
+    key.push_back(plain.id);  // a word of the key since stores exist: without it, no stored cost would be found again
     key.push_back(r.type.dims.rank);
     for (const std::int64_t extent : r.type.dims) key.push_back(static_cast<std::uint64_t>(extent));
     if (r.has_scalar) key.push_back(__builtin_bit_cast(std::uint64_t, r.scalar));

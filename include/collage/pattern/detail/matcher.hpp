@@ -143,7 +143,6 @@ class matcher : public match_judge<Graph, Node> {
       return miss("it has another element type", at, value, is_close);
     if (p.rank >= 0 && v.type.dims.rank != static_cast<std::size_t>(p.rank))
       return miss("it has another number of dimensions", at, value, is_close);
-    if (p.layout != 0 && v.layout != p.layout) return miss("it has another layout", at, value, is_close);
     for (std::size_t i = 0; i < p.conditions; ++i)
       if (const verdict holds = p.condition[i].test(*graph_.view, value); !holds)
         return miss(p.condition[i].text != nullptr ? p.condition[i].text : holds.rule, at, value, is_close);

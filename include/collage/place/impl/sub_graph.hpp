@@ -76,7 +76,6 @@ class sub_graph_maker {
     graph_builder to;
     for (const std::uint32_t v : values) {
       const value_record& r = from_.at(v);
-      if (r.layout != plain.id) return refuse("value " + from_.value_name(v) + " has a layout of its own");
       if (is_inside(v)) {
         if (!copy_node(to, static_cast<std::uint32_t>(r.producer))) return false;
       } else if (r.role != value_role::constant) {
