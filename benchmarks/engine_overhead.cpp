@@ -26,8 +26,7 @@ void steps(benchmark::State& state) {
   plan.fingerprint = network.fingerprint();
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
     c::plan_group group;
-    group.backend = "nothing";
-    group.pattern = "relu";
+    group.step = c::kernel_step{"nothing", "relu"};
     group.nodes = {n};
     plan.chosen.groups.push_back(group);
   }

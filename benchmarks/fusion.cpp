@@ -115,12 +115,12 @@ struct figures {
 figures count(const c::graph& network, const c::placement& p) {
   figures f;
   for (const c::plan_group& g : p.groups) {
-    if (g.backend == c::alias_backend) continue;
+    if (g.is_view()) continue;
     std::vector<std::uint32_t> nodes = g.nodes;
     std::sort(nodes.begin(), nodes.end());
     const c::node_group group = c::group_of(network, nodes);
     ++f.kernels;
-    f.of_stacked += g.backend == "stacked" ? 1U : 0U;
+    f.of_stacked += g.backend() == "stacked" ? 1U : 0U;
     f.several_outputs += group.outputs.size() > 1 ? 1U : 0U;
     for (const std::uint32_t v : group.arguments)
       if (!network.view().is_constant(v)) f.megabytes += static_cast<double>(network.type_of(v).bytes()) / 1e6;

@@ -106,10 +106,10 @@ using group_key = std::tuple<std::vector<std::uint32_t>, std::string, std::strin
 std::vector<group_key> groups_of(const c::placement& placed) {
   std::vector<group_key> list;
   for (const c::plan_group& g : placed.groups) {
-    if (g.backend == c::alias_backend) continue;
+    if (g.is_view()) continue;
     std::vector<std::uint32_t> nodes = g.nodes;
     std::ranges::sort(nodes);
-    list.emplace_back(std::move(nodes), g.backend, g.pattern + ", " + g.layout);
+    list.emplace_back(std::move(nodes), g.backend(), g.pattern() + ", " + g.layout);
   }
   std::ranges::sort(list);
   return list;

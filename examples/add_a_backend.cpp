@@ -52,7 +52,7 @@ int main() {
 
   const c::plan plan = c::place<backends>(network, {.threads = 1});  // checked against the reference, then measured
   for (const c::plan_group& group : plan.chosen.groups)
-    std::printf("%-10s %-14s %8.4f ms%s%s\n", group.backend.c_str(), group.pattern.c_str(), group.cost_ms,
+    std::printf("%-10s %-14s %8.4f ms%s%s\n", group.backend().c_str(), group.pattern().c_str(), group.cost_ms,
                 group.runners_up.empty() ? "" : "  runner-up ",
                 group.runners_up.empty() ? "" : group.runners_up[0].backend.c_str());
 }

@@ -142,8 +142,8 @@ bool place_and_verify(const char* title, c::graph network) {
   const c::plan plan = c::place<backends>(network, {.network = title, .threads = 1});
   std::printf("%s\n", title);
   for (const c::plan_group& group : plan.chosen.groups)
-    std::printf("  %-10s %-10s %-20s %8.4f ms\n", network.node_name(group.nodes.back()).c_str(), group.backend.c_str(),
-                group.kernel.c_str(), group.cost_ms);
+    std::printf("  %-10s %-10s %-20s %8.4f ms\n", network.node_name(group.nodes.back()).c_str(),
+                group.backend().c_str(), group.kernel.c_str(), group.cost_ms);
   const c::verification found = c::verify<backends>(network, plan);
   for (const c::verified_placement& p : found.placements)
     std::printf("  %-10s differs from the reference by %.1e\n", p.name.c_str(), p.worst_relative());

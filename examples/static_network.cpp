@@ -74,7 +74,7 @@ int main() try {
   const c::tensor scores({c::dtype::f32, {1, 10}});
   engine.context().run({image}, {scores});
   for (const c::plan_group& group : plan.chosen.groups)
-    std::printf("%-10s %s\n", group.backend.c_str(), group.pattern.c_str());
+    std::printf("%-10s %s\n", group.backend().c_str(), group.pattern().c_str());
   std::printf("score of class 0: %.3f\n", double(scores.as<float>()[0]));
 } catch (const c::error& e) {
   std::fprintf(stderr, "%s\n", e.what());

@@ -26,7 +26,7 @@ struct probe_result {
 ///
 ///   static probe_result probe();                // is the library here, which version; without it: always available
 ///   static std::size_t choices(const match<P>&);// how many ways there are to build it; build_context::choice() says which
-///   static void layouts(const match<P>&, std::size_t choice, value_layouts&);  // which values a choice reads or writes in
+///   static void layouts(const match<P>&, std::size_t choice, value_forms&);  // which values a choice reads or writes in
 ///                                               // other layouts than the plain one; without it: none
 ///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
 ///   static void leave(int token);               // afterwards, with what `enter` answered
@@ -35,7 +35,7 @@ struct probe_result {
 /// A kernel of a backend with another memory space is called with pointers of that space, workspace included; constants that
 /// it reads are there as well. What its library does later than it is asked for, it does in the order in which the calling
 /// thread asks. What crosses from one space to another is a conversion: the backend's pattern single<ops::convert_layout>, of
-/// which `layouts` says all, spaces included (in_space).
+/// which `layouts` says all, spaces included (form).
 ///
 /// `accepts` depends on the match alone; what the library, its version or the processor refuses, `probe` and `build`
 /// say.

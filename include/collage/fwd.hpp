@@ -19,6 +19,7 @@ enum class dtype : std::uint8_t;
 struct shape;
 struct tensor_type;
 struct layout;
+struct form;
 struct memory_space;
 class error;
 
@@ -29,7 +30,7 @@ struct probe_result;
 class graph;
 class kernel;
 class build_context;
-class value_layouts;
+class value_forms;
 struct node_group;
 struct plan;
 

@@ -1,4 +1,4 @@
-// Layouts: how the elements of a tensor lie in memory.
+// Layouts: in which order the elements of a tensor lie in memory.
 #pragma once
 
 #include <collage/detail/hash.hpp>
@@ -7,30 +7,22 @@
 
 namespace collage::inline v0 {
 
-struct memory_space;
-
-/// A layout is a small value: a name for people and a 64-bit id for comparison, never a type. It says how elements are
-/// arranged and in which memory they lie, where that is not the host's: "channels-last", "plain@cuda". Opaque layouts carry
-/// the text by which their backend describes them; the id is the hash of that text.
+/// A layout is a small value: a name for people and a 64-bit id for comparison, never a type. It says in which order elements
+/// lie, such as "channels-last"; a `form` (run/form.hpp) also says of which type they are and in which memory they lie. Opaque
+/// layouts carry the text by which their backend describes them; the id is the hash of that text.
 struct layout {
   static constexpr std::size_t max_name = 55;
 
   std::uint64_t id = 0;
-  std::uint64_t arrangement = 0;        ///< the hash of the name up to the "@": the id of the same layout on the host
-  const memory_space* space = nullptr;  ///< null: the host's, or one that is known by its name alone (in_space)
   char name[max_name + 1] = {};
 
   constexpr layout() : layout("plain") {}
   constexpr explicit layout(const char* text) {
-    std::size_t length = 0, arranged = 0;
+    std::size_t length = 0;
     while (text[length] != '\0') ++length;
-    while (arranged < length && text[arranged] != '@') ++arranged;
     id = detail::hash(text, length);
-    arrangement = detail::hash(text, arranged);
     for (std::size_t i = 0; i < length && i < max_name; ++i) name[i] = text[i];
   }
-  /// Whether elements are arranged in the same way, in whichever memory.
-  constexpr bool is_arranged_as(const layout& other) const { return arrangement == other.arrangement; }
   friend constexpr bool operator==(const layout& a, const layout& b) { return a.id == b.id; }
 };
 

@@ -26,12 +26,12 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
     std::size_t groups = 0;
     double cost_ms = 0;
     for (const c::plan_group& g : made.chosen.groups)
-      if (g.backend == b.name) {
+      if (g.backend() == b.name) {
         ++groups;
         cost_ms += g.cost_ms;
       }
     for (const c::plan_conversion& x : made.chosen.conversions)
-      if (x.backend == b.name) cost_ms += x.cost_ms;
+      if (x.step.backend == b.name) cost_ms += x.cost_ms;
     backends.push_back({{"name", b.name},
                         {"version", b.version},
                         {"details", b.details},

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (conv_relu): layouts takes other arguments; declare static void layouts(const match<P>&, std::size_t choice, value_layouts&)
+// expect: backend (library), pattern (conv_relu): layouts takes other arguments; declare static void layouts(const match<P>&, std::size_t choice, value_forms&)
 // Which choice is meant is told to it.
 #include <collage/collage.hpp>
 
@@ -11,6 +11,6 @@ struct library : c::backend<"library"> {
   using patterns = c::patterns<conv_relu>;
   static c::kernel build(const c::match<conv_relu>&, c::build_context&);
   static std::size_t choices(const c::match<conv_relu>&);
-  static void layouts(const c::match<conv_relu>&, c::value_layouts&);
+  static void layouts(const c::match<conv_relu>&, c::value_forms&);
 };
 constexpr std::size_t size = c::backend_set<library>::size;

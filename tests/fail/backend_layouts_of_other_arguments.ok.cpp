@@ -10,6 +10,6 @@ struct library : c::backend<"library"> {
   using patterns = c::patterns<conv_relu>;
   static c::kernel build(const c::match<conv_relu>&, c::build_context&);
   static std::size_t choices(const c::match<conv_relu>&);
-  static void layouts(const c::match<conv_relu>&, std::size_t choice, c::value_layouts&);
+  static void layouts(const c::match<conv_relu>&, std::size_t choice, c::value_forms&);
 };
 constexpr std::size_t size = c::backend_set<library>::size;

@@ -192,11 +192,11 @@ class Plans(Case):
 
     def test_plans_that_were_damaged(self):
         groups = self.good["chosen"]["groups"]
-        at = next(i for i, g in enumerate(groups) if g["backend"] != "alias")
+        at = next(i for i, g in enumerate(groups) if g["step"] == "kernel")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "needs backend tpu, which is not in this program's set")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(pattern="nothing"), "has no pattern nothing")
-        self.spoiled(lambda p: p["chosen"]["groups"][at].update(choice=999), "has no choice 999")
-        self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="alias", choice=0, layout="plain"), "for a view, which it is not")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(configuration="999"), "has no configuration 999")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(step="view", form="plain"), "for a view, which it is not")
         self.spoiled(lambda p: p["chosen"]["groups"].pop(at), "chosen.groups do not fit the network")
         self.spoiled(lambda p: p["chosen"]["groups"][at].pop("kernel"), f"chosen.groups[{at}].kernel is missing")
         self.spoiled(lambda p: p.update(version=99), "has version 99 of the plan format")

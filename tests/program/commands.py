@@ -135,7 +135,7 @@ class Placed(Case):
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
         plan = json.loads(pathlib.Path(self.plan).read_text())
-        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 6, BERT, 1))
+        self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 7, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
         operators = ["operators"] if "openvino" in self.backends else []
         self.assertEqual([r["name"] for r in plan["runs"]], ["plan", *self.backends, *operators])
@@ -197,7 +197,7 @@ class Placed(Case):
         # oneDNN makes 0 of NaN where a product and its relu are one.
         kinds = [n["kind"] for n in self.json_of("inspect", self.small)["nodes"]]
         for group in json.loads(pathlib.Path(plan).read_text())["chosen"]["groups"]:
-            if group["backend"] == "onednn" and len(group["nodes"]) > 1:
+            if group.get("backend") == "onednn" and len(group["nodes"]) > 1:
                 self.assertNotIn("relu", [kinds[n] for n, _ in group["nodes"]])
         self.succeeds("verify", self.small, "--plan", plan)
         self.refused("run", BERT, "--plan", self.plan, "--keep-non-finite", "--quiet",
@@ -269,8 +269,8 @@ class Placed(Case):
         self.fits_page(page)
         plan = json.loads(pathlib.Path(self.plan).read_text())
         for group in plan["chosen"]["groups"]:
-            if group["backend"] != "alias":
-                self.assertIn(group["backend"], page)
+            if group["step"] != "view":
+                self.assertIn(group.get("backend", group["step"]), page)
                 self.assertIn(f"{group['cost_ms']:.4f}", page)
         self.assertIn("fillcolor", (self.folder / "placed.dot").read_text())
         done = self.json_of("explain", BERT, "--plan", self.plan)
@@ -281,10 +281,25 @@ class Placed(Case):
         self.assertIn(f"The sum of the groups' costs is {100 * abs(done['additive_error']):.1f} %", " ".join(page.split()))
         self.assertEqual(sum(t["nodes"] for t in done["totals"]), 232)
         for total in done["totals"]:
-            groups = [g for g in plan["chosen"]["groups"] if g["backend"] == total["backend"]]
+            groups = [g for g in plan["chosen"]["groups"] if g.get("backend", g["step"]) == total["backend"]]
             self.assertEqual(total["groups"], len(groups))
             groups += [x for x in plan["chosen"]["conversions"] if x["backend"] == total["backend"]]
             self.assertAlmostEqual(total["cost_ms"], sum(g["cost_ms"] for g in groups), delta=1e-5 * total["cost_ms"] + 1e-9)
+
+    def test_explain_prints_the_program(self):
+        page = self.succeeds("explain", BERT, "--plan", self.plan, "--program").stdout
+        done = self.json_of("explain", BERT, "--plan", self.plan, "--program")
+        plan = json.loads(pathlib.Path(self.plan).read_text())
+        self.assertEqual(list(done), ["threads", "arenas", "regions", "instructions"])
+        self.assertEqual(len([i for i in done["instructions"] if i["runs"] != "copy"]),
+                         len(plan["chosen"]["groups"]) + len(plan["chosen"]["conversions"]))
+        self.assertIn(f"program for {done['threads']} thread", page)
+        self.assertEqual(len(page.split("\nregions\n")[1].split("\n\n")[0].splitlines()), len(done["regions"]))
+        self.assertEqual(len(page.split("\ninstructions\n")[1].splitlines()), len(done["instructions"]))
+        known = {r["region"] for r in done["regions"]}
+        for instruction in done["instructions"]:
+            used = instruction["in"] + instruction["out"] + [instruction["workspace"]]
+            self.assertLessEqual({r for r in used if r is not None}, known)
 
     def test_explain_says_what_patterns_are_missing(self):
         page = self.succeeds("explain", BERT, "--plan", self.plan).stdout
@@ -297,7 +312,7 @@ class Placed(Case):
         listed = {(m["backend"], m["operator"]) for m in missing["operators"]}
         for m in missing["operators"]:
             self.assertEqual(list(m), ["backend", "operator", "nodes", "cost_ms", "refused"])
-            self.assertNotIn(m["backend"], ("portable", "alias"))  # which takes everything; which is nobody
+            self.assertNotIn(m["backend"], ("portable", "view"))  # the first takes everything; the second is no backend
         if "openblas" in self.backends:
             for kind, count in (("softmax", 8), ("layer_norm", 16)):
                 m = next(m for m in missing["operators"] if (m["backend"], m["operator"]) == ("openblas", kind))
@@ -322,14 +337,14 @@ class Placed(Case):
         done = self.json_of("diff", self.plan, self.plan)
         self.assertEqual(list(done), ["network", "fingerprint", "same", "first", "second", "header", "other_kernels", "same_kernels",
                                       "other_costs", "totals", "runs"])
-        run = [g for g in kept["chosen"]["groups"] if g["backend"] != "alias"]
+        run = [g for g in kept["chosen"]["groups"] if g["step"] != "view"]
         self.assertEqual((done["same"], done["header"], done["other_kernels"], done["other_costs"]), (True, [], [], []))
         self.assertEqual((done["network"], done["same_kernels"]), (BERT, len(run)))
         self.assertEqual([r["first_ms"] for r in done["runs"]], [r["median_ms"] for r in kept["runs"]])
 
         # One group dearer than its interval, another by another kernel, on another machine.
         other = copy.deepcopy(kept)
-        groups = [g for g in other["chosen"]["groups"] if g["backend"] != "alias"]
+        groups = [g for g in other["chosen"]["groups"] if g["step"] != "view"]
         for time in ("cost_ms", "low_ms", "high_ms"):
             groups[0][time] = groups[0]["high_ms"] + 1
         groups[1]["kernel"] += " of another time"
@@ -353,8 +368,8 @@ class Placed(Case):
 
         # A kernel where the first plan has a view.
         other = copy.deepcopy(kept)
-        view = next(g for g in other["chosen"]["groups"] if g["backend"] == "alias")
-        view.update(backend="portable", pattern="loops", kernel="copy")
+        view = next(g for g in other["chosen"]["groups"] if g["step"] == "view")
+        view.update(step="kernel", backend="portable", pattern="loops", configuration="0", kernel="copy")
         pathlib.Path(path).write_text(json.dumps(other))
         for first, second in ((self.plan, path), (path, self.plan)):
             done = self.json_of("diff", first, second)
@@ -364,7 +379,7 @@ class Placed(Case):
         self.succeeds("tune", BERT, "--plan", path, "--backends", "portable", "--place", "priority", "--quiet")
         done = self.json_of("diff", self.plan, path)
         nodes = [n for r in done["other_kernels"] for g in r["first"] for n in g["group"].split("+")]
-        self.assertEqual(len(nodes) + sum(len(g["nodes"]) for g in run if g["backend"] == "portable" and len(g["nodes"]) == 1), 200)
+        self.assertEqual(len(nodes) + sum(len(g["nodes"]) for g in run if g.get("backend") == "portable" and len(g["nodes"]) == 1), 200)
         for r in done["other_kernels"]:
             self.assertEqual(*(sorted(n for g in r[side] for n in g["group"].split("+")) for side in ("first", "second")))
         self.fits_page(self.succeeds("diff", path, self.plan).stdout)
@@ -418,7 +433,7 @@ class Placed(Case):
         self.assertTrue(0 < done["arena_lower_bound"] <= done["arena_bytes"])
         self.assertEqual(done["outputs"][0]["shape"], list(BERT_SHAPE))
         plan = json.loads(pathlib.Path(self.plan).read_text())
-        kernels = [(g["backend"], g["kernel"]) for g in plan["chosen"]["groups"] if g["backend"] != "alias"]
+        kernels = [(g.get("backend", g["step"]), g["kernel"]) for g in plan["chosen"]["groups"] if g["step"] != "view"]
         converted = [(x["backend"], x["kernel"]) for x in plan["chosen"]["conversions"]]
         run = [(s["backend"], s["kernel"]) for s in done["steps"]]
         self.assertEqual(sorted(run), sorted(kernels + converted))  # what is run is what was measured
@@ -479,7 +494,7 @@ class Strict(Case):
         self.refused_by("openblas", network, "(sin float32[2x3])")
         plan = self.path("branch.json")
         self.succeeds("tune", network, "--plan", plan, "--backends", "portable", "--place", "priority", "--quiet")
-        group = next(g for g in json.loads(pathlib.Path(plan).read_text())["chosen"]["groups"] if g["backend"] == "control")
+        group = next(g for g in json.loads(pathlib.Path(plan).read_text())["chosen"]["groups"] if g["step"] == "control")
         self.assertEqual([b["groups"][0]["backend"] for b in group["bodies"]], ["portable", "portable"])
         self.assertEqual(complaints(json.loads(pathlib.Path(plan).read_text()), SCHEMA), [])
         self.succeeds("run", network, "--plan", plan, "--quiet")

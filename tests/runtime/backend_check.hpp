@@ -234,12 +234,12 @@ class backend_checker {
     std::vector<std::shared_ptr<const std::byte>> contents;
     std::vector<std::size_t> bytes;
     std::vector<collage::known_value> known;
-    collage::layout result;
+    collage::form result;
   };
 
   /// The same operands as a kernel reads them.
   static operands in_layouts(const collage::graph& network, const collage::match_record& record, const operands& given,
-                             const collage::value_layouts& layouts) {
+                             const collage::value_forms& layouts) {
     operands made = given;
     for (std::size_t i = 0; i < given.contents.size(); ++i) {
       const std::uint32_t v = record.argument[i];
@@ -293,7 +293,7 @@ class backend_checker {
                                   ", COLLAGE_SEED=" + std::to_string(data_.seed());
         EXPECT_FALSE(built.name().empty()) << where;
         const int token = table().enter != nullptr ? table().enter(threads) : 0;
-        const operands laid_out = in_layouts(network, record, given, layouts_of(pattern, view, record, choice));
+        const operands laid_out = in_layouts(network, record, given, forms_of(pattern, view, record, choice));
         good = run(network, record, built, laid_out, expected, 0, 0xFF, options, where) && good;
         good = run(network, record, built, laid_out, expected, size_of(expected.type.type), 0x5A, options,
                    where + ", unaligned") &&
@@ -348,7 +348,7 @@ class backend_checker {
     collage::to_plain(expected.type, given.result, written, result.data());
     const auto is_finite = [](float x) { return std::isfinite(x); };
     if (given.result != collage::plain && std::ranges::all_of(result.as<float>(), is_finite))
-      EXPECT_TRUE(collage::is_filled_with_zeros(expected.type, given.result, written))
+      EXPECT_TRUE(collage::is_filled_with_zeros(expected.type, given.result.order, written))
           << where << ": what fills up its blocks is not zero";
     const collage::agreement a = collage::compare(result, expected, options.tolerance);
     EXPECT_TRUE(a.agrees) << where << ": " << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": "

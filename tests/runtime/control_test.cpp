@@ -190,8 +190,8 @@ TEST(control, plans_keep_the_placements_of_sub_graphs) {
   const c::plan made = quick(network, true);
   const std::string text = c::to_text(c::plan_to_json(made, network));
   const c::plan read = c::plan_from_json(c::json::parse(text), network, "plan.json");
-  ASSERT_EQ(read.chosen.groups[0].backend, c::control_backend);
-  ASSERT_EQ(read.chosen.groups[0].bodies.size(), 2U);
+  ASSERT_TRUE(read.chosen.groups[0].is_control());
+  ASSERT_EQ(read.chosen.groups[0].bodies().size(), 2U);
   EXPECT_TRUE(c::same_steps(read.chosen, made.chosen));
   c::json without = c::json::parse(text);
   without["chosen"]["groups"][0]["bodies"].erase(1);

@@ -20,12 +20,17 @@
 
 #include "counting_allocator.hpp"
 #include "loops_backend.hpp"
+#include "plan_making.hpp"
 
 namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
+using collage_test::count_views;
+using collage_test::kernel_group;
+using collage_test::kernel_of;
 using collage_test::loops;
+using collage_test::view_group;
 using set = c::backend_set<loops>;
 
 /// One group per node, in order; views where they can be.
@@ -33,12 +38,8 @@ c::plan one_by_one(const c::graph& network) {
   c::plan p;
   p.fingerprint = network.fingerprint();
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
-    c::plan_group g;
-    const bool alias = !c::views_of(network, n).empty();
-    g.backend = alias ? c::alias_backend : "loops";
-    g.pattern = network.node(n).kind->name;
-    g.nodes = {n};
-    p.chosen.groups.push_back(g);
+    const bool is_view = !c::views_of(network, n).empty();
+    p.chosen.groups.push_back(is_view ? view_group(n) : kernel_group({n}, "loops", network.node(n).kind->name));
   }
   return p;
 }
@@ -223,7 +224,7 @@ TEST(engine, a_workspace_lies_where_no_value_is_alive) {
   g.output("z", z);
   const c::graph network = g.finish();
   c::plan p = one_by_one(network);
-  for (c::plan_group& group : p.chosen.groups) group.backend = "scribbler";
+  for (c::plan_group& group : p.chosen.groups) kernel_of(group).backend = "scribbler";
   const c::dynamic_engine e = c::engine<c::backend_set<scribbler>>(network, p);
   EXPECT_EQ(e.arena_bytes(), 64U + 1216U);
   EXPECT_EQ(e.arena_lower_bound(), 64U + 1216U);
@@ -327,7 +328,7 @@ TEST(engine, operands_of_a_concat_are_parts_of_its_result) {
   g.output("all", g(op::neg, all));
   const c::graph network = g.finish();
   const c::plan p = one_by_one(network);
-  EXPECT_EQ(std::ranges::count(p.chosen.groups, c::alias_backend, &c::plan_group::backend), 3);
+  EXPECT_EQ(count_views(p.chosen), 3);
   const c::dynamic_engine e = c::engine<set>(network, p);
   EXPECT_EQ(e.steps().size(), 6U);
   EXPECT_EQ(e.arena_bytes(), 3U * 128 + 128);  // the result, and once the value between
@@ -460,18 +461,18 @@ TEST(engine, random_graphs_of_views_agree_with_the_reference) {
     for (c::plan_group& group : p.chosen.groups) {
       const std::uint64_t kind = network.node(group.nodes[0]).kind->id;
       if (kind != c::kind_id<struct op::concat> && kind != c::kind_id<struct op::slice>) continue;
-      if (group.backend == c::alias_backend && random(5) != 0) {
+      if (group.is_view() && random(5) != 0) {
         ++views;
         continue;
       }
-      group.backend = "portable";
-      group.pattern = "loops";
+      group = kernel_group(group.nodes, "portable", "loops");
       ++copies;
     }
     memory m(network, trial);
     std::vector<std::vector<float>> before;
     for (const c::tensor& t : m.in) before.emplace_back(t.as<float>().begin(), t.as<float>().end());
     const c::dynamic_engine e = c::engine<both>(network, p);
+    EXPECT_EQ(c::fault_of(e.code()), "") << c::to_text(e.code(), network);
     c::dynamic_context context = e.context();
     context.run(m.inputs, m.outputs);
     context.run(m.inputs, m.outputs);
@@ -584,7 +585,7 @@ TEST(engine, takes_over_the_constants_of_a_network_that_it_may_keep) {
   c::graph network = g.finish();
   c::fill_constants(network);
   c::plan p = one_by_one(network);
-  for (c::plan_group& group : p.chosen.groups) group.backend = "packer";
+  for (c::plan_group& group : p.chosen.groups) kernel_of(group).backend = "packer";
   packer::watched.clear();
   weights.push_back(shared);
   for (const c::value v : weights) packer::watched.push_back(network.constant(v.index).bytes);
@@ -627,10 +628,7 @@ TEST(engine, takes_plans_that_list_a_group_in_another_order) {
   const c::graph network = g.finish();
   c::plan p;
   p.fingerprint = network.fingerprint();
-  p.chosen.groups.resize(1);
-  p.chosen.groups[0].backend = "fan";
-  p.chosen.groups[0].pattern = "sum_of_both";
-  p.chosen.groups[0].nodes = {1, 0, 2};
+  p.chosen.groups = {kernel_group({1, 0, 2}, "fan", "sum_of_both")};
   EXPECT_EQ(c::engine<c::backend_set<fan>>(network, p).steps().size(), 1U);
   p.chosen.groups[0].nodes = {1, 0, 0};
   EXPECT_NE(message_of([&] { (void)c::engine<c::backend_set<fan>>(network, p); }).find("runs node relu_0 twice"),
@@ -655,13 +653,22 @@ TEST(engine, refuses_plans_that_do_not_fit) {
   EXPECT_NE(with([](c::plan& p) { std::swap(p.chosen.groups[0], p.chosen.groups[1]); }).find("before it is computed"),
             std::string::npos);
   EXPECT_NE(with([](c::plan& p) {
-              p.chosen.groups[0].backend = "nobody";
+              kernel_of(p.chosen.groups[0]).backend = "nobody";
             }).find("backend nobody is not in this program's set"),
             std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "conv"; }).find("has no pattern conv"),
+  EXPECT_NE(with([](c::plan& p) { kernel_of(p.chosen.groups[0]).pattern = "conv"; }).find("has no pattern conv"),
             std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].pattern = "relu"; }).find("does not match there"),
+  EXPECT_NE(with([](c::plan& p) { kernel_of(p.chosen.groups[0]).pattern = "relu"; }).find("does not match there"),
             std::string::npos);
+  for (const char* const configuration : {"1", "-1", "01", "first", ""})
+    EXPECT_NE(with([&](c::plan& p) {
+                kernel_of(p.chosen.groups[0]).configuration = configuration;
+              }).find(std::string("loops has no configuration ") + configuration + " for pattern add"),
+              std::string::npos)
+        << configuration;
+  for (const c::plan_step& step : {c::plan_step(c::conversion_step()), c::plan_step(c::copy_step())})
+    EXPECT_NE(with([&](c::plan& p) { p.chosen.groups[0].step = step; }).find("runs no operator at node add_0"),
+              std::string::npos);
   EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes = {99}; }).find("names node 99, but the network has 3"),
             std::string::npos);
   EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes.clear(); }).find("a group without nodes"),

@@ -1,4 +1,6 @@
 // Layouts: how values lie in them, conversions in engines and plans, and placing that chooses between them.
+#include "plan_making.hpp"
+
 #include <collage/backend.hpp>
 #include <collage/backend_set.hpp>
 #include <collage/backends/portable.hpp>
@@ -51,6 +53,11 @@ namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
+using collage_test::conversion_by;
+using collage_test::kernel_group;
+using collage_test::kernel_of;
+using collage_test::view_group;
+using collage_test::view_of;
 
 // ---- Memory -----------------------------------------------------------------------------------------------------------
 
@@ -235,12 +242,12 @@ struct blocks : c::backend<"blocks"> {
 
   static std::size_t choices(const c::match<c::single<op::relu>>&) { return 2; }
   static std::size_t choices(const c::match<c::single<op::convert_layout>>&) { return 2; }
-  static void layouts(const c::match<c::single<op::relu>>& m, std::size_t choice, c::value_layouts& to) {
+  static void layouts(const c::match<c::single<op::relu>>& m, std::size_t choice, c::value_forms& to) {
     if (choice == 0) return;
     to.set(m.record().argument[0], c::blocked_8);
     to.set(m.record().output[0], c::blocked_8);
   }
-  static void layouts(const c::match<c::single<op::convert_layout>>& m, std::size_t choice, c::value_layouts& to) {
+  static void layouts(const c::match<c::single<op::convert_layout>>& m, std::size_t choice, c::value_forms& to) {
     to.set(choice == 0 ? m.record().output[0] : m.record().argument[0], c::blocked_8);
   }
 
@@ -320,16 +327,11 @@ std::size_t steps_in_blocks(const c::placement& p) {
 
 // ---- Engines ----------------------------------------------------------------------------------------------------------
 
-c::plan_group group(std::vector<std::uint32_t> nodes, const std::string& pattern, std::size_t choice) {
-  c::plan_group g;
-  g.backend = "blocks";
-  g.pattern = pattern;
-  g.choice = choice;
-  g.nodes = std::move(nodes);
-  return g;
+c::plan_group group(std::vector<std::uint32_t> nodes, const std::string& pattern, std::size_t configuration) {
+  return kernel_group(std::move(nodes), "blocks", pattern, configuration);
 }
 c::plan_conversion conversion(std::uint32_t value, const c::layout& from, const c::layout& to) {
-  return {value, from, to, "blocks", to == c::plain ? 1U : 0U, "", 0};
+  return conversion_by("blocks", value, from, to, to == c::plain ? 1 : 0);
 }
 
 /// relu, relu, neg of the first, and the second as a result: value 1 is read in both layouts, value 2 leaves the network.
@@ -365,8 +367,8 @@ TEST(layouts, engines_convert_what_is_read_otherwise) {
     EXPECT_EQ(second[i], std::max(in[i], 0.0F));
     EXPECT_EQ(negative[i], -std::max(in[i], 0.0F));
   }
-  EXPECT_EQ(context.layout_of(a), c::blocked_8);
-  EXPECT_EQ(context.layout_of(network.outputs()[1]), c::plain);
+  EXPECT_EQ(context.form_of(a), c::blocked_8);
+  EXPECT_EQ(context.form_of(network.outputs()[1]), c::plain);
   EXPECT_GE(engine.arena_bytes(), c::bytes_in(network.type_of(a), c::blocked_8));
 }
 
@@ -390,15 +392,15 @@ TEST(layouts, engines_refuse_plans_that_convert_too_little_or_otherwise) {
     EXPECT_NE(why(p).find("not converted"), std::string::npos) << why(p);
   }
   c::placement p = good;
-  p.conversions[0].from = c::channels_last;
+  p.conversions[0].step.from = "channels-last";
   EXPECT_NE(why(p).find("not converted"), std::string::npos) << why(p);
   p = good;
-  p.conversions[1].choice = 0;
-  EXPECT_NE(why(p).find("converts other layouts"), std::string::npos) << why(p);
-  p.conversions[1].choice = 2;
+  p.conversions[1].step.configuration = "0";
+  EXPECT_NE(why(p).find("converts other forms"), std::string::npos) << why(p);
+  p.conversions[1].step.configuration = "2";
   EXPECT_NE(why(p).find("does not convert it"), std::string::npos) << why(p);
   p = good;
-  p.conversions[2].backend = "nobody";
+  p.conversions[2].step.backend = "nobody";
   EXPECT_NE(why(p).find("not in this program's set"), std::string::npos) << why(p);
 }
 
@@ -422,22 +424,20 @@ class any_placement {
     const c::layout& order = random_() % 2 == 0 ? c::plain : c::blocked_8;
     const bool is_view = !c::views_of(network_, n, order).empty();
     if (kind == "relu") {
-      g.choice = order == c::plain ? 0 : 1;
+      kernel_of(g).configuration = order == c::plain ? "0" : "1";
     } else if (is_view && random_() % 8 != 0) {
-      g.backend = c::alias_backend;
-      g.choice = static_cast<std::size_t>(std::ranges::find(c::shared_layouts, order) - c::shared_layouts.begin());
+      g = view_group(n, order);
       views_of_blocks += order == c::plain ? 0U : 1U;
     } else if (kind != "neg") {
-      g.backend = "portable";
-      g.pattern = "loops";
+      g = kernel_group({n}, "portable", "loops");
     }
-    const bool in_order = kind == "relu" || g.backend == c::alias_backend;
+    const bool in_order = kind == "relu" || g.is_view();
     for (const std::uint32_t v : network_.view().inputs_of(n)) need(v, in_order ? order : c::plain);
     written_[network_.view().output_of(n)] = in_order ? order : c::plain;
     made.groups.push_back(g);
   }
   void need(std::uint32_t v, const c::layout& order) {
-    if (written_[v] != order && c::find_conversion(made, v, order) == nullptr)
+    if (written_[v] != order && c::find_conversion(made, v, order.name) == nullptr)
       made.conversions.push_back(conversion(v, written_[v], order));
   }
 
@@ -609,10 +609,10 @@ TEST(layouts, views_may_lie_in_blocks) {
   EXPECT_NEAR(made.chosen.cost_ms, 9 * blocked_relu_ms + 3 * conversion_ms, 1e-6);  // what comes in, and what goes out
   EXPECT_NEAR(made.runs[0].median_ms, made.chosen.cost_ms, 1e-6);
   EXPECT_NEAR(made.lower_bound_ms, made.chosen.cost_ms, 1e-6);
-  const auto view = std::ranges::find(made.chosen.groups, c::alias_backend, &c::plan_group::backend);
+  const auto view = std::ranges::find_if(made.chosen.groups, &c::plan_group::is_view);
   ASSERT_NE(view, made.chosen.groups.end());
   EXPECT_EQ(view->layout, "blocked-8");
-  EXPECT_EQ(c::shared_layouts.at(view->choice), c::blocked_8);
+  EXPECT_EQ(std::get<c::view_step>(view->step).form, "blocked-8");
   EXPECT_EQ(c::engine<set>(network, made).steps().size(), 12U);
   EXPECT_EQ(c::verify<set>(network, made).why(), "");
   const c::plan read = c::plan_from_json(c::plan_to_json(made, network), network, "plan.json");
@@ -628,24 +628,25 @@ TEST(layouts, views_may_lie_in_blocks) {
   o = exact_clock();
   o.measure = false;
   const c::plan unmeasured = c::place<set>(network, o);
-  EXPECT_EQ(std::ranges::find(unmeasured.chosen.groups, c::alias_backend, &c::plan_group::backend)->choice, 0U);
+  EXPECT_EQ(std::get<c::view_step>(std::ranges::find_if(unmeasured.chosen.groups, &c::plan_group::is_view)->step).form,
+            "plain");
 }
 
 TEST(layouts, plans_with_views_in_other_layouts_than_they_can_have_are_refused) {
   const c::graph network = joined_channels();
   c::plan made = c::place<set>(network, exact_clock());
-  const auto view = std::ranges::find(made.chosen.groups, c::alias_backend, &c::plan_group::backend);
-  const auto why = [&](std::size_t choice) -> std::string {
-    view->choice = choice;
+  const auto view = std::ranges::find_if(made.chosen.groups, &c::plan_group::is_view);
+  const auto why = [&](const char* form) -> std::string {
+    view_of(*view).form = form;
     try {
       (void)c::engine<set>(network, made);
       return "";
     } catch (const c::error& e) { return e.what(); }
   };
-  EXPECT_EQ(why(2), "");
-  EXPECT_NE(why(1).find("for a view in channels-last, which it is not"), std::string::npos) << why(1);
-  EXPECT_NE(why(4).find("for a view in layout 4, and the last is 3"), std::string::npos) << why(4);
-  EXPECT_NE(why(0).find("not converted"), std::string::npos) << why(0);
+  EXPECT_EQ(why("blocked-8"), "");
+  EXPECT_NE(why("channels-last").find("for a view in channels-last, which it is not"), std::string::npos);
+  EXPECT_NE(why("blocked-4").find("for a view in form blocked-4, which does not exist"), std::string::npos);
+  EXPECT_NE(why("plain").find("not converted"), std::string::npos) << why("plain");
 }
 
 TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
@@ -653,7 +654,7 @@ TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
   const c::graph network = joined_rows();
   const auto who_joins = [&](const c::placement& p) {
     for (const c::plan_group& g : p.groups)
-      if (network.node(g.nodes.back()).kind->id == c::kind_id<struct op::concat>) return g.backend;
+      if (network.node(g.nodes.back()).kind->id == c::kind_id<struct op::concat>) return g.backend();
     return std::string();
   };
   const c::plan made = c::place<others>(network, exact_clock());
@@ -663,7 +664,7 @@ TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
   }
   // Whose patterns lack a concat still can run it as a view, but not where nothing is measured.
   const c::plan viewed = c::place<set>(network, exact_clock());
-  EXPECT_EQ(who_joins(viewed.chosen), c::alias_backend);
+  EXPECT_EQ(who_joins(viewed.chosen), c::view_runner);
   EXPECT_EQ(c::verify<set>(network, viewed).why(), "");
   c::place_options o = exact_clock();
   o.measure = false;
@@ -730,7 +731,7 @@ TEST(layouts, values_without_channels_stay_plain) {
   g.output("z", g(op::relu, g.input("row", {c::dtype::f32, {7}})));
   const c::plan made = c::place<set>(g.finish(), exact_clock());
   EXPECT_EQ(steps_in_blocks(made.chosen), 5U);
-  c::value_layouts said;
+  c::value_forms said;
   said.set(3, c::blocked_8);
   said.set(3, c::plain);
   EXPECT_TRUE(said.list().empty());
@@ -767,7 +768,7 @@ TEST(layouts, previous_plans_may_have_conversions_that_are_no_more) {
   o.backends = {"plain_loops"};
   const c::plan alone = c::place<both>(network, o);  // of what may be used now
   EXPECT_TRUE(alone.chosen.conversions.empty());
-  for (const c::plan_group& x : alone.chosen.groups) EXPECT_EQ(x.backend, "plain_loops");
+  for (const c::plan_group& x : alone.chosen.groups) EXPECT_EQ(x.backend(), "plain_loops");
 }
 
 TEST(layouts, plans_and_stores_keep_them) {

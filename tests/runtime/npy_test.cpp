@@ -257,9 +257,9 @@ TEST_F(npy, refuses_what_it_cannot_write) {
   }
 
   c::tensor_view strange = t;
-  strange.order = c::layout("blocked by 8");
+  strange.stored = c::layout("blocked by 8");
   EXPECT_EQ(refusal(path("t.npy"), [&] { c::save_npy(path("t.npy"), strange); }),
-            "cannot be written from the layout blocked by 8");
+            "cannot be written from the form blocked by 8");
 }
 
 TEST_F(npy, a_link_stays_a_link) {

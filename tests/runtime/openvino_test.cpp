@@ -2,6 +2,7 @@
 #ifdef COLLAGE_HAS_OPENVINO
 #include "backend_cases.hpp"
 #include "backend_check.hpp"
+#include "plan_making.hpp"
 
 #include <collage/backend_set.hpp>
 #include <collage/backends/openvino.hpp>
@@ -33,6 +34,8 @@
 namespace {
 
 namespace c = collage;
+using collage_test::listed_group;
+using collage_test::view_group;
 using namespace collage_test;
 using set = c::backend_set<c::openvino, c::portable>;
 
@@ -48,12 +51,8 @@ c::plan as_regions(const c::graph& network) {
   std::vector<bool> covered(taken.size(), false);
   std::vector<c::plan_group> groups;
   for (const auto& nodes : c::largest_regions(network, taken)) {
-    c::plan_group g;
-    g.backend = c::openvino::name;
-    g.pattern = c::by_rule;
-    g.nodes = nodes;
     for (const std::uint32_t n : nodes) covered[n] = true;
-    groups.push_back(std::move(g));
+    groups.push_back(listed_group(nodes, c::openvino::name));
   }
   std::erase_if(groups, [](const c::plan_group& g) { return g.nodes.empty(); });
   made.chosen.groups.clear();
@@ -63,11 +62,7 @@ c::plan as_regions(const c::graph& network) {
       if (!groups.empty() && groups[0].nodes.front() == n) made.chosen.groups.push_back(groups[0]);
       continue;
     }
-    c::plan_group view;
-    view.backend = c::alias_backend;
-    view.pattern = view.kernel = network.node(n).kind->name;
-    view.nodes = {n};
-    made.chosen.groups.push_back(std::move(view));
+    made.chosen.groups.push_back(view_group(n));
   }
   return made;
 }
@@ -283,7 +278,7 @@ TEST(openvino, the_small_networks_as_one_region) {
     network = c::optimise(network);
     const c::plan p = as_regions(network);
     std::size_t regions = 0;
-    for (const c::plan_group& group : p.chosen.groups) regions += group.backend == c::openvino::name ? 1U : 0U;
+    for (const c::plan_group& group : p.chosen.groups) regions += group.backend() == c::openvino::name ? 1U : 0U;
     EXPECT_EQ(regions, 1U) << name;
     c::verify_options options;
     options.singles = false;

@@ -263,7 +263,7 @@ TEST(own_kind, is_run_by_its_reference_where_no_backend_has_a_kernel) {
   const c::graph g = b.finish();
   const c::plan p = c::place<backends>(g, quick(false));
   ASSERT_EQ(p.chosen.groups.size(), 3U);
-  EXPECT_EQ(p.chosen.groups[0].pattern, "loops");  // from its body
+  EXPECT_EQ(p.chosen.groups[0].pattern(), "loops");  // from its body
   EXPECT_EQ(p.chosen.groups[1].kernel, "reference spread");
   EXPECT_EQ(p.chosen.groups[2].kernel, "reference pieces");
   expect_agreement(g, c::engine<backends>(g, p));

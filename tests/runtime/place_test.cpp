@@ -123,8 +123,7 @@ c::place_options quick() {
 TEST(place, takes_the_fastest_and_aliases_reshapes) {
   const c::graph network = block();
   const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick());
-  for (const c::plan_group& g : p.chosen.groups)
-    EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
+  for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
   EXPECT_TRUE(p.optimal);
   EXPECT_NEAR(p.chosen.cost_ms, p.lower_bound_ms, 1e-8);  // which is in whole picoseconds for each group
   ASSERT_EQ(p.singles.size(), 2U);
@@ -175,13 +174,13 @@ TEST(place, slices_and_concats_of_whole_pieces_cost_nothing) {
     std::set<std::string> list;
     for (const c::plan_group& g : p.chosen.groups)
       for (const std::uint32_t n : g.nodes)
-        if (std::string(network.node(n).kind->name) == kind) list.insert(g.backend);
+        if (std::string(network.node(n).kind->name) == kind) list.insert(g.backend());
     return list;
   };
   c::place_options o = quick();
   const c::plan p = c::place<both>(network, o);
-  EXPECT_EQ(backends_of(p, "concat"), std::set<std::string>{c::alias_backend});
-  EXPECT_EQ(backends_of(p, "slice"), std::set<std::string>{c::alias_backend});
+  EXPECT_EQ(backends_of(p, "concat"), std::set<std::string>{c::view_runner});
+  EXPECT_EQ(backends_of(p, "slice"), std::set<std::string>{c::view_runner});
   EXPECT_TRUE(p.optimal);
   EXPECT_EQ(c::verify<both>(network, p).why(), "");
   EXPECT_EQ(c::engine<both>(network, p).steps().size(), 3U);
@@ -198,8 +197,7 @@ TEST(place, refuses_kernels_that_are_wrong_in_place) {
   c::place_options o = quick();
   o.report = &report;
   const c::plan p = c::place<c::backend_set<hasty, loops>>(network, o);
-  for (const c::plan_group& g : p.chosen.groups)
-    EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
+  for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
     return r.backend == "hasty" && r.reason.starts_with("wrong result where it writes over an argument");
   }));
@@ -214,7 +212,7 @@ TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
   o.report = &report;
   o.store = here.path("costs.db");
   const auto runs_on = [](const c::plan& p, const std::string& backend) {
-    return std::ranges::any_of(p.chosen.groups, [&](const c::plan_group& g) { return g.backend == backend; });
+    return std::ranges::any_of(p.chosen.groups, [&](const c::plan_group& g) { return g.backend() == backend; });
   };
   c::plan any = c::place<set>(network, o);
   EXPECT_EQ(any.precision, "fp32");
@@ -286,8 +284,7 @@ TEST(place, wrong_results_and_failures_are_refused_with_a_reason) {
   c::place_options o = quick();
   o.report = &report;
   const c::plan p = c::place<c::backend_set<liar, unable, absent, loops>>(network, o);
-  for (const c::plan_group& g : p.chosen.groups)
-    EXPECT_TRUE(g.backend == "loops" || g.backend == c::alias_backend) << g.backend;
+  for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
   const auto told = [&](const std::string& backend, const std::string& text) {
     for (const c::place_refusal& r : report.refusals)
       if (r.backend == backend && r.reason.find(text) != std::string::npos) return true;
@@ -343,8 +340,8 @@ TEST(place, nodes_that_a_backend_refuses_are_borrowed_and_named) {
   ASSERT_EQ(p.singles[0].borrowed.size(), 1U);
   EXPECT_EQ(p.singles[0].borrowed[0], "neg_1");
   ASSERT_EQ(p.singles[0].groups.size(), 2U);
-  EXPECT_EQ(p.singles[0].groups[0].backend, "slow");
-  EXPECT_EQ(p.singles[0].groups[1].backend, "loops");
+  EXPECT_EQ(p.singles[0].groups[0].backend(), "slow");
+  EXPECT_EQ(p.singles[0].groups[1].backend(), "loops");
 }
 
 TEST(place, each_distinct_computation_is_measured_once) {
@@ -431,7 +428,7 @@ TEST(place, groups_with_several_exits_run_and_agree) {
   unmeasured.measure = false;  // by the order of the set: joiner takes what it can
   const c::plan p = c::place<only>(network, unmeasured);
   std::size_t joined = 0;
-  for (const c::plan_group& group : p.chosen.groups) joined += group.backend == "joiner";
+  for (const c::plan_group& group : p.chosen.groups) joined += group.backend() == "joiner";
   EXPECT_EQ(joined, 2U);
   const c::verification checked = c::verify<only>(network, p);
   for (const c::verified_placement& each : checked.placements) EXPECT_TRUE(each.passed()) << each.name << each.why();
@@ -574,7 +571,7 @@ TEST(place, a_backend_that_joins_is_measured_against_what_is_known) {
   const c::plan both = c::place<c::backend_set<slow, loops>>(network, o);
   EXPECT_EQ(report.from_store, known);
   EXPECT_GT(report.measured, 0U);
-  for (const c::plan_group& g : both.chosen.groups) EXPECT_NE(g.backend, "slow");
+  for (const c::plan_group& g : both.chosen.groups) EXPECT_NE(g.backend(), "slow");
 }
 
 TEST(place, ends_when_it_is_told_to_with_the_best_so_far) {
@@ -603,7 +600,7 @@ TEST(place, rules_pin_and_exclude) {
     std::string who;
     for (const c::plan_group& g : p.chosen.groups)
       for (const std::uint32_t n : g.nodes)
-        if (network.node(n).kind->name == kind) who += g.backend + " ";
+        if (network.node(n).kind->name == kind) who += g.backend() + " ";
     return who;
   };
   c::place_options o = quick();
@@ -614,7 +611,7 @@ TEST(place, rules_pin_and_exclude) {
   o.rules = {{c::place_rule::action::exclude, "loops", "relu"}};
   EXPECT_EQ(who_runs(c::place<set>(network, o), "relu").find("loops"), std::string::npos);
   o.rules = {{c::place_rule::action::exclude, "loops", "add_relu"}};
-  for (const c::plan_group& g : c::place<set>(network, o).chosen.groups) EXPECT_NE(g.pattern, "add_relu");
+  for (const c::plan_group& g : c::place<set>(network, o).chosen.groups) EXPECT_NE(g.pattern(), "add_relu");
   o.rules = {{c::place_rule::action::pin, "slow", "nothing_of_that_name"}};
   EXPECT_EQ(
       message_of([&] { (void)c::place<set>(network, o); }, 2),
@@ -637,9 +634,9 @@ TEST(place, rules_hold_at_the_nodes_that_they_name_alone) {
     for (o.complete = false;; o.complete = true) {
       const c::plan p = c::place<c::backend_set<slow, loops>>(network, o);
       for (const c::plan_group& g : p.chosen.groups)
-        if (g.backend != c::alias_backend) {
+        if (!g.is_view()) {
           const bool has = std::find(g.nodes.begin(), g.nodes.end(), pinned) != g.nodes.end();
-          EXPECT_EQ(g.backend, has ? "slow" : "loops");
+          EXPECT_EQ(g.backend(), has ? "slow" : "loops");
         }
       if (o.complete) break;
     }
@@ -673,7 +670,7 @@ TEST(place, the_previous_plan_takes_part) {
   EXPECT_GT(p.runs.back().ratio, 1);
   EXPECT_NE(p.origin, "previous");
   // One of another network is left out, and one that cannot be built any more.
-  previous.chosen.groups[0].pattern = "gone";
+  std::get<c::kernel_step>(previous.chosen.groups[0].step).pattern = "gone";
   EXPECT_NE(c::place<set>(network, o).runs.back().name, "previous");
   previous.fingerprint ^= 1;
   EXPECT_NE(c::place<set>(network, o).runs.back().name, "previous");
@@ -683,7 +680,7 @@ TEST(place, groups_say_what_would_run_instead) {
   const c::plan p = c::place<c::backend_set<slow, loops>>(block(), quick());
   bool any = false;
   for (const c::plan_group& g : p.chosen.groups) {
-    if (g.backend == c::alias_backend) continue;
+    if (g.is_view()) continue;
     EXPECT_FALSE(g.why.empty());
     any = any || g.regret_ms >= 0;
     EXPECT_EQ(g.regret_ms >= 0, !g.instead.empty());

@@ -75,9 +75,7 @@ c::plan example(const c::graph& g) {
   p.backends = {{"one", "1.2.3", "details of one"}, {"two", "", ""}};
   p.chosen.name = "plan";
   p.chosen.cost_ms = 0.625;
-  c::plan_group first{"one",
-                      "conv_relu",
-                      2,
+  c::plan_group first{c::kernel_step{"one", "conv_relu", "2"},
                       "kernel a",
                       "plain",
                       {0, 1},
@@ -89,16 +87,13 @@ c::plan example(const c::graph& g) {
                       {},
                       0.125,
                       "two conv, two relu",
-                      "without it the network costs more",
-                      {}};
+                      "without it the network costs more"};
   first.runners_up = {{"two", "conv_relu", "kernel b", 1.5}, {"two", "other", "c", 2}};
   c::plan_group view, last;
-  view.backend = c::alias_backend;
-  view.pattern = "reshape";
+  view.step = c::view_step{"plain"};
   view.kernel = "view";
   view.nodes = {2};
-  last.backend = "two";
-  last.pattern = "tanh";
+  last.step = c::kernel_step{"two", "tanh", "fast 2x8"};
   last.kernel = "kernel d";
   last.nodes = {3};
   last.cost_ms = 0.125;
@@ -125,9 +120,7 @@ void expect_equal(const c::placement& a, const c::placement& b) {
   for (std::size_t i = 0; i < a.groups.size(); ++i) {
     const c::plan_group& x = a.groups[i];
     const c::plan_group& y = b.groups[i];
-    EXPECT_EQ(x.backend, y.backend);
-    EXPECT_EQ(x.pattern, y.pattern);
-    EXPECT_EQ(x.choice, y.choice);
+    EXPECT_TRUE(c::same_step(x.step, y.step));
     EXPECT_EQ(x.kernel, y.kernel);
     EXPECT_EQ(x.layout, y.layout);
     EXPECT_EQ(x.nodes, y.nodes);
@@ -206,7 +199,7 @@ TEST_F(plan_file, reads_like_text) {
   c::plan p = example(g);
   p.chosen.groups[0].cost_ms = 0.1234567890123;
   const std::string text = c::to_text(c::plan_to_json(p, g));
-  EXPECT_NE(text.find("{\"nodes\": [[0, \"conv_0\"], [1, \"relu_1\"]], \"backend\": \"one\""), std::string::npos)
+  EXPECT_NE(text.find("{\"nodes\": [[0, \"conv_0\"], [1, \"relu_1\"]], \"step\": \"kernel\""), std::string::npos)
       << text;
   EXPECT_NE(text.find("\"cost_ms\": 0.123457,"), std::string::npos) << text;
   for (std::size_t at = 0, end = 0; at < text.size(); at = end + 1) {
@@ -236,9 +229,9 @@ TEST_F(plan_file, refuses_files_that_are_no_plans) {
   refused("{}", "is not a plan");
   refused("{\"format\": 3}", "is not a plan");
   refused("{\"format\": \"collage plan\"}", "version is missing");
-  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 6");
-  refused("{\"format\": \"collage plan\", \"version\": 6, \"version\": 6}", "has an object with two members version");
-  refused("{\"format\": \"collage plan\", \"version\": 6, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
+  refused("{\"format\": \"collage plan\", \"version\": 2}", "has version 2 of the plan format, which is not version 7");
+  refused("{\"format\": \"collage plan\", \"version\": 7, \"version\": 7}", "has an object with two members version");
+  refused("{\"format\": \"collage plan\", \"version\": 7, \"a\": [{\"b\": 1}, {\"b\": 1}]}", "network is missing");
   refused("{\"format\": \"collage plan\", \"version\": \"1\"}", "version is not a whole number");
 }
 
@@ -309,7 +302,10 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
   refused([](c::json& j) { j["threads"] = 0; }, "threads is not a whole number from 1 to 1024");
   refused([](c::json& j) { j["threads"] = 1.5; }, "threads is not a whole number");
   refused([](c::json& j) { j["threads"] = 1000000; }, "threads is not a whole number");
-  refused([](c::json& j) { j["chosen"]["groups"][0]["choice"] = -1; }, "chosen.groups[0].choice is not a whole number");
+  refused([](c::json& j) { j["chosen"]["groups"][0]["configuration"] = -1; },
+          "chosen.groups[0].configuration is not a string");
+  refused([](c::json& j) { j["chosen"]["groups"][0]["step"] = "spell"; },
+          "chosen.groups[0].step is spell, and known are kernel, group, view, control");
   refused([](c::json& j) { j["chosen"]["groups"][0] = 1; }, "chosen.groups[0] is not an object");
   refused([](c::json& j) { j["chosen"]["borrowed"] = {1}; }, "chosen.borrowed[0] is not a string");
 }
@@ -336,11 +332,13 @@ TEST_F(plan_file, checks_nodes_against_the_network) {
           "chosen.groups do not fit the network (plan: runs node conv_0 twice)");
   refused([](c::json& j) { j.erase(2); }, "chosen.groups do not fit the network (plan: does not run node tanh_3)");
   refused([](c::json& j) { std::swap(j[0], j[2]); }, "before it is computed");
-  refused([](c::json& j) { j[2]["backend"] = c::alias_backend; }, "takes node tanh_3 for a view, which it is not");
-  refused([](c::json& j) { j[1]["choice"] = 2; },
-          "chosen.groups[1].choice is 2, which is not the number of the view's layout, plain");
-  refused([](c::json& j) { j[1].update({{"choice", 2}, {"layout", "blocked-8"}}); },
-          "for a view in blocked-8, which it is not");
+  refused([](c::json& j) { j[2].update({{"step", "view"}, {"form", "plain"}}); },
+          "takes node tanh_3 for a view, which it is not");
+  refused([](c::json& j) { j[1]["form"] = "spiral"; },
+          "chosen.groups[1].form is spiral, and known are plain, channels-last, blocked-8, blocked-16");
+  refused([](c::json& j) { j[1]["form"] = "blocked-8"; }, "for a view in blocked-8, which it is not");
+  refused([](c::json& j) { j[2].update({{"step", "control"}, {"bodies", c::json::array()}}); },
+          "takes node tanh_3 for control flow, which it is not");
 }
 
 TEST_F(plan_file, is_written_whole_or_not_at_all) {
@@ -513,8 +511,8 @@ TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
   // What runs inside a branch is run as well.
   c::placement body;
   body.groups.resize(1);
-  body.groups[0].backend = "three";
-  p.chosen.groups[2].bodies = {body};
+  body.groups[0].step = c::kernel_step{"three", "relu"};
+  p.chosen.groups[2].step = c::control_step{{body}};
   EXPECT_TRUE(c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300"}));
 }
 
@@ -602,6 +600,8 @@ class spoiler {
                               "",
                               "NaN",
                               "alias",
+                              "view",
+                              "group",
                               "control",
                               "portable",
                               "by rule",

@@ -339,7 +339,7 @@ c::place_options quick() {
 
 std::size_t regions_in(const c::placement& p) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(p.groups, [](const c::plan_group& g) { return g.backend == compiler::name; }));
+      std::ranges::count_if(p.groups, [](const c::plan_group& g) { return g.backend() == compiler::name; }));
 }
 
 /// relu, tanh and sigmoid, which the compiler does not take, with a view between.
@@ -404,7 +404,7 @@ TEST(region_backend, one_operator_that_fails_does_not_take_all_others_along) {
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) { return r.backend == "clumsy"; }));
   nodes_list regions;
   for (const c::plan_group& g : p.singles[1].groups)
-    if (g.backend == "clumsy") regions.push_back(g.nodes);
+    if (g.backend() == "clumsy") regions.push_back(g.nodes);
   EXPECT_EQ(regions, (nodes_list{{0, 1}, {3, 4}, {6, 7}}));
   for (const c::verified_placement& v :
        c::verify(network, p, c::table_of<c::backend_set<c::portable, clumsy>>).placements)
@@ -447,7 +447,7 @@ TEST(region_backend, rules_hold_for_regions) {
     for (const c::placement& s : p.singles) all.push_back(&s);
     for (const c::placement* one : all)
       for (const c::plan_group& g : one->groups) {
-        if (g.backend != compiler::name) continue;
+        if (g.backend() != compiler::name) continue;
         EXPECT_NE(rule.what, c::by_rule);
         for (const std::uint32_t n : g.nodes) EXPECT_STRNE(network.node(n).kind->name, "tanh") << rule.what;
       }
@@ -460,7 +460,7 @@ TEST(region_backend, rules_hold_for_regions) {
   const c::plan p = c::place<with_compiler>(network, options);
   for (const c::plan_group& g : p.chosen.groups)
     for (const std::uint32_t n : g.nodes)
-      if (std::string(network.node(n).kind->name) == "tanh") EXPECT_EQ(g.backend, "compiler");
+      if (std::string(network.node(n).kind->name) == "tanh") EXPECT_EQ(g.backend(), "compiler");
 }
 
 TEST(region_backend, its_regions_come_back_from_the_store) {
@@ -479,7 +479,7 @@ TEST(region_backend, its_regions_come_back_from_the_store) {
   ASSERT_EQ(first.chosen.groups.size(), second.chosen.groups.size());
   for (std::size_t i = 0; i < first.chosen.groups.size(); ++i) {
     EXPECT_EQ(first.chosen.groups[i].nodes, second.chosen.groups[i].nodes);
-    EXPECT_EQ(first.chosen.groups[i].backend, second.chosen.groups[i].backend);
+    EXPECT_EQ(first.chosen.groups[i].backend(), second.chosen.groups[i].backend());
   }
   // A previous plan whose regions no list of candidates has runs along.
   options.store.clear();
@@ -494,12 +494,8 @@ TEST(region_backend, its_regions_come_back_from_the_store) {
 TEST(region_backend, a_plan_that_gives_it_too_much_is_refused) {
   const c::graph network = mixed();
   c::placement p;
-  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
-    if (p.groups.empty()) p.groups.emplace_back();
-    p.groups[0].nodes.push_back(n);
-  }
-  p.groups[0].backend = compiler::name;
-  p.groups[0].pattern = c::by_rule;
+  p.groups.emplace_back().step = c::group_step{compiler::name};
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) p.groups[0].nodes.push_back(n);
   try {
     const c::dynamic_engine engine(network, p, c::table_of<with_compiler>, 1);
     ADD_FAILURE() << "it was taken";

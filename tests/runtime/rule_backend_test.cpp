@@ -159,7 +159,7 @@ TEST(rule_backend, groups_of_several_outputs_are_candidates_and_run) {
   const c::plan p = c::place(network, table, quick());
   expect_agreement(network, p, table);
   std::size_t by_rule = 0;
-  for (const c::plan_group& g : p.chosen.groups) by_rule += g.pattern == c::by_rule ? 1U : 0U;
+  for (const c::plan_group& g : p.chosen.groups) by_rule += g.pattern() == c::by_rule ? 1U : 0U;
   EXPECT_EQ(by_rule, p.chosen.groups.size() - 1);
 }
 
@@ -292,15 +292,12 @@ TEST(rule_backend, plans_that_do_not_fit_are_refused) {
     return "";
   };
   for (c::plan_group& g : p.groups) {
-    if (g.pattern == c::by_rule) continue;
+    if (g.pattern() == c::by_rule) continue;
     c::placement wrong = p;
     c::plan_group& other = wrong.groups[static_cast<std::size_t>(&g - p.groups.data())];
-    other.pattern = c::by_rule;
+    other.step = c::group_step{g.backend()};
     EXPECT_NE(message(wrong).find("has no rule"), std::string::npos) << message(wrong);
-    other.backend = "one_pass";
-    other.choice = 7;
-    EXPECT_NE(message(wrong).find("has no choices"), std::string::npos) << message(wrong);
-    other.choice = 0;
+    other.step = c::group_step{"one_pass"};
     EXPECT_NE(message(wrong).find("does not take node"), std::string::npos) << message(wrong);
   }
 }
@@ -312,7 +309,7 @@ TEST(rule_backend, priority_lists_take_rules_too) {
   options.measure = false;
   const c::plan p = c::place(network, table, options);
   expect_agreement(network, p, table);
-  EXPECT_EQ(p.chosen.groups[0].backend, "one_pass");
+  EXPECT_EQ(p.chosen.groups[0].backend(), "one_pass");
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ TEST_F(simulated_placing, is_the_same_to_the_last_byte) {
       if (turn == 0) first = text_of(made, network);
       else EXPECT_EQ(text_of(made, network), first) << "network " << seed;
       for (const c::plan_group& g : made.chosen.groups) {
-        who.insert(g.backend);
+        who.insert(g.backend());
         fused += g.nodes.size() > 1;
       }
     }
@@ -239,7 +239,7 @@ TEST(simulated_comparison, what_ran_before_does_not_count) {
   const c::plan calm = c::place<c::backend_set<collage_test::alpha>>(network, machine.options());
   const c::plan disturbing =
       c::place<c::backend_set<collage_test::beta, collage_test::gamma>>(network, machine.options());
-  ASSERT_TRUE(std::ranges::any_of(disturbing.chosen.groups, [](const auto& g) { return g.backend == "beta"; }));
+  ASSERT_TRUE(std::ranges::any_of(disturbing.chosen.groups, [](const auto& g) { return g.backend() == "beta"; }));
   const auto compared = [&](double settling_ms) {
     c::end_to_end arena(network, c::table_of<simulated_set>, 1, 1, std::make_shared<c::packed_weights>(), nullptr,
                         machine.clock());
@@ -269,8 +269,8 @@ double undisturbed_ms(const c::graph& network, const c::placement& placed, const
   for (const c::plan_group& g : placed.groups) {
     std::vector<std::uint32_t> nodes = g.nodes;
     std::ranges::sort(nodes);
-    ticks += static_cast<double>(machine.ticks_of(network, nodes, g.backend, g.pattern) +
-                                 machine.cold_ticks_of(network, nodes, g.backend, g.pattern));
+    ticks += static_cast<double>(machine.ticks_of(network, nodes, g.backend(), g.pattern()) +
+                                 machine.cold_ticks_of(network, nodes, g.backend(), g.pattern()));
   }
   return ticks / simulated_machine::ticks_per_ms;
 }
@@ -310,7 +310,7 @@ double apart_ms(const c::graph& network, const c::placement& placed, const simul
   for (const c::plan_group& g : placed.groups) {
     std::vector<std::uint32_t> nodes = g.nodes;
     std::ranges::sort(nodes);
-    ticks += static_cast<double>(machine.apart_ticks_of(network, nodes, g.backend, g.pattern));
+    ticks += static_cast<double>(machine.apart_ticks_of(network, nodes, g.backend(), g.pattern()));
   }
   return undisturbed_ms(network, placed, machine) + ticks / simulated_machine::ticks_per_ms;
 }
@@ -630,7 +630,7 @@ TEST(simulated_comparison, what_ran_in_slow_placements_alone_is_tried) {
   o.timing.rounds = 3;
   o.time = {[] { return clock_ms; }, [](double ms) { clock_ms += ms; }, [] { return std::uint64_t{0}; }};
   const c::plan made = c::place<c::backend_set<quick_backend, slow_backend>>(g.finish(), o);
-  EXPECT_EQ(made.chosen.groups.back().backend, "slow");
+  EXPECT_EQ(made.chosen.groups.back().backend(), "slow");
   EXPECT_NEAR(made.runs[0].median_ms, 3 * 10 + 5, 1e-6);
   EXPECT_NEAR(made.chosen.cost_ms, 3 * 10 + 5, 1e-6);
 }

@@ -1,6 +1,8 @@
 // Threads: one is one core, no more than were asked for ever work, and engines in several threads of a process are
 // independent of each other and of what their callers have set. Processor time is counted instead of elapsed time, so that
 // none of this depends on what else the machine does.
+#include "plan_making.hpp"
+
 #include <collage/backend_set.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
@@ -43,6 +45,9 @@ namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
+using collage_test::kernel_group;
+using collage_test::listed_group;
+using collage_test::view_group;
 
 // --- networks -------------------------------------------------------------------------------------------------------
 
@@ -138,23 +143,19 @@ bool is_built(const F& f) {
 }
 
 bool is_plain(const c::pattern_entry& p, const c::graph& network, const c::match_record& record, std::size_t choice) {
-  const c::value_layouts borders = c::layouts_of(p, network.view(), record, choice);
+  const c::value_forms borders = c::forms_of(p, network.view(), record, choice);
   return borders.list().empty();
 }
 
 /// How `backend` runs one node by itself; a group without nodes where it does not.
 c::plan_group alone(const c::graph& network, std::uint32_t node, const c::backend_entry& backend) {
-  c::plan_group g;
-  g.backend = backend.name;
   c::packed_weights packed;
   c::build_context context(network, 1, packed);
   const std::uint32_t nodes[] = {node};
   // Compiling a region takes long, and hardly ever fails.
   if (backend.build_group != nullptr && c::takes_node(backend, network, node) &&
       (backend.takes_regions || is_built([&] { return backend.build_group(c::group_of(network, nodes), context); }))) {
-    g.pattern = c::by_rule;
-    g.nodes = {node};
-    return g;
+    return listed_group({node}, backend.name);
   }
   for (const c::pattern_entry& p : backend.patterns) {
     c::match_record record;
@@ -162,23 +163,18 @@ c::plan_group alone(const c::graph& network, std::uint32_t node, const c::backen
     if (!p.accepts(network.view(), record)) continue;
     // Groups that stand alone read and write plain values.
     const std::size_t choices = p.choices(network.view(), record);
-    while (g.choice < choices && !is_plain(p, network, record, g.choice)) ++g.choice;
-    context.set_choice(g.choice);
-    if (g.choice < choices && is_built([&] { return p.build(network.view(), record, context); })) {
-      g.pattern = p.name;
-      g.nodes = {node};
-      return g;
-    }
-    g.choice = 0;
+    std::size_t choice = 0;
+    while (choice < choices && !is_plain(p, network, record, choice)) ++choice;
+    context.set_choice(choice);
+    if (choice < choices && is_built([&] { return p.build(network.view(), record, context); }))
+      return kernel_group({node}, backend.name, p.name, choice);
   }
-  return g;
+  return {};
 }
 
 /// The whole network as one region; a placement without groups where the backend does not take all of it.
 c::placement as_region(const c::graph& network, const c::backend_entry& backend) {
-  c::plan_group g;
-  g.backend = backend.name;
-  g.pattern = c::by_rule;
+  c::plan_group g = listed_group({}, backend.name);
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
     if (c::takes_node(backend, network, n)) g.nodes.push_back(n);
   c::placement made;
@@ -195,10 +191,7 @@ c::placement in_turns(const c::graph& network, const std::vector<std::string>& n
   std::size_t turn = 0;
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
     c::plan_group g;
-    if (c::is_alias(network.view(), n)) {
-      g.backend = c::alias_backend;
-      g.nodes = {n};
-    }
+    if (c::is_alias(network.view(), n)) g = view_group(n);
     for (std::size_t i = 0; i < names.size() && g.nodes.empty(); ++i) {
       const std::size_t who = (turn + i) % names.size();
       g = alone(network, n, entry_of(names[who]));

@@ -28,8 +28,7 @@ namespace {
 struct file_group {
   std::vector<std::string> nodes;  ///< numbers; those of a sub-graph behind its owner's, as in "7.0.3"
   std::string label;               ///< the nodes' names
-  std::string backend, pattern, kernel, layout;
-  std::uint64_t choice = 0;
+  std::string backend, pattern, configuration, kernel, layout;
   double cost_ms = 0, low_ms = 0, high_ms = 0;
   bool is_inner = false;  ///< of a sub-graph: its cost is part of its owner's
 };
@@ -56,17 +55,22 @@ void read_groups(const c::json_place& from, const std::string& prefix, const std
       read.label += (n == 0 ? owner : "+") + nodes[n][std::size_t{1}].text();
     }
     if (read.nodes.empty()) nodes.wrong("is empty");
-    read.backend = g["backend"].text();
-    read.pattern = g["pattern"].text();
+    const std::string step = g["step"].text();
+    const bool is_control = step == "control", is_view = step == "view";
+    read.backend = is_control ? c::control_runner : is_view ? c::view_runner : g["backend"].text();
+    if (step == "kernel") {
+      read.pattern = g["pattern"].text();
+      read.configuration = g["configuration"].text();
+    } else if (!is_control && !is_view) {
+      read.pattern = c::by_rule;
+    }
     read.kernel = g["kernel"].text();
     read.layout = g["layout"].text();
-    read.choice = g["choice"].natural(0, ~std::uint64_t{0});
     read.cost_ms = g["cost_ms"].number();
     read.low_ms = g["low_ms"].number();
     read.high_ms = g["high_ms"].number();
     read.is_inner = !prefix.empty();
     const std::string node = read.nodes.front(), label = read.label;
-    const bool is_control = read.backend == c::control_backend;
     to.groups.push_back(std::move(read));
     if (!is_control) continue;
     const c::json_place bodies = g["bodies"];
@@ -121,8 +125,8 @@ struct both {
 };
 
 bool is_same_kernel(const file_group& a, const file_group& b) {
-  return a.backend == b.backend && a.pattern == b.pattern && a.choice == b.choice && a.kernel == b.kernel &&
-         a.layout == b.layout;
+  return a.backend == b.backend && a.pattern == b.pattern && a.configuration == b.configuration &&
+         a.kernel == b.kernel && a.layout == b.layout;
 }
 
 /// The smallest set of nodes that is whole groups in both plans.
@@ -231,7 +235,7 @@ struct comparison {
         }
         ++done[which];
       }
-      if (is_same(r) && start.backend == c::alias_backend) continue;  // nothing runs in either
+      if (is_same(r) && start.backend == c::view_runner) continue;  // nothing runs in either
       if (!is_same(r)) {
         other_kernels.push_back(std::move(r));
         continue;
@@ -246,14 +250,14 @@ struct comparison {
     std::map<std::string, both<backend_total>> by_name;
     for (std::size_t which = 0; which < 2; ++which) {
       for (const file_group& g : plan[which].groups) {
-        if (g.is_inner || g.backend == c::alias_backend) continue;
+        if (g.is_inner || g.backend == c::view_runner) continue;
         by_name[g.backend][which].add_group(g.nodes.size(), g.cost_ms);
       }
       for (const auto& [backend, cost_ms] : plan[which].conversions) by_name[backend][which].cost_ms += cost_ms;
     }
     for (const std::string& name : names_in([](const c::plan& p) { return p.backends; }))
       totals.emplace_back(name, by_name[name]);
-    if (const auto control = by_name.find(c::control_backend); control != by_name.end()) totals.emplace_back(*control);
+    if (const auto control = by_name.find(c::control_runner); control != by_name.end()) totals.emplace_back(*control);
   }
 
   void add_runs() {
@@ -273,7 +277,7 @@ c::json to_json(const std::vector<const file_group*>& groups) {
     list.push_back({{"group", g->label},
                     {"backend", g->backend},
                     {"pattern", g->pattern},
-                    {"choice", g->choice},
+                    {"configuration", g->configuration},
                     {"kernel", g->kernel},
                     {"layout", g->layout},
                     {"cost_ms", c::rounded(g->cost_ms)},

@@ -31,21 +31,21 @@ void add_groups(table& page, const c::graph& network, const c::placement& groups
                 double whole_ms) {
   std::size_t number = 0;
   for (const c::plan_group& g : groups.groups) {
-    if (g.backend == c::alias_backend) continue;
+    if (g.is_view()) continue;
     std::string other = "none", behind;
     if (g.regret_ms >= 0) {
       other = g.instead;
       behind = format_number("%.4f", g.regret_ms);
     } else if (!g.runners_up.empty()) {
       const c::plan_alternative& r = g.runners_up.front();
-      other = r.backend == g.backend ? r.kernel : r.backend;
+      other = r.backend == g.backend() ? r.kernel : r.backend;
       behind = format_number("%.4f", r.cost_ms - g.cost_ms);
     }
     const std::string name = prefix + std::to_string(++number);
-    page.add({name, label_of(network, g.nodes), g.backend, g.kernel, format_number("%.4f", g.cost_ms),
+    page.add({name, label_of(network, g.nodes), g.backend(), g.kernel, format_number("%.4f", g.cost_ms),
               format_number("%.1f", whole_ms > 0 ? 100 * g.cost_ms / whole_ms : 0), other, behind});
-    for (std::size_t i = 0; i < g.bodies.size(); ++i)
-      add_groups(page, *network.bodies_of(g.nodes[0])[i], g.bodies[i], name + "." + std::to_string(i + 1) + ".",
+    for (std::size_t i = 0; i < g.bodies().size(); ++i)
+      add_groups(page, *network.bodies_of(g.nodes[0])[i], g.bodies()[i], name + "." + std::to_string(i + 1) + ".",
                  whole_ms);
   }
 }
@@ -73,7 +73,7 @@ std::string conversions_table(const placed& p) {
               {"ms", align::right},
               {"%", align::right}});
   for (const c::plan_conversion& x : p.made.chosen.conversions)
-    page.add({p.network.value_name(x.value), x.from.name, x.to.name, x.backend, x.kernel,
+    page.add({p.network.value_name(x.value), x.step.from, x.step.to, x.step.backend, x.kernel,
               format_number("%.4f", x.cost_ms),
               format_number("%.1f", p.made.chosen.cost_ms > 0 ? 100 * x.cost_ms / p.made.chosen.cost_ms : 0)});
   return page.text();
@@ -81,8 +81,8 @@ std::string conversions_table(const placed& p) {
 
 std::map<std::string, backend_total> totals_of(const c::plan& made) {
   std::map<std::string, backend_total> totals;
-  for (const c::plan_conversion& x : made.chosen.conversions) totals[x.backend].cost_ms += x.cost_ms;
-  for (const c::plan_group& g : made.chosen.groups) totals[g.backend].add_group(g.nodes.size(), g.cost_ms);
+  for (const c::plan_conversion& x : made.chosen.conversions) totals[x.step.backend].cost_ms += x.cost_ms;
+  for (const c::plan_group& g : made.chosen.groups) totals[g.backend()].add_group(g.nodes.size(), g.cost_ms);
   return totals;
 }
 
@@ -103,15 +103,15 @@ std::string totals_table(const c::plan& made) {
               format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * t.cost_ms / made.chosen.cost_ms : 0),
               {b.version, colour::dim}});
   }
-  if (const auto views = totals.find(c::alias_backend); views != totals.end())
+  if (const auto views = totals.find(c::view_runner); views != totals.end())
     page.add({"none",
               std::to_string(views->second.groups),
               std::to_string(views->second.nodes),
               "",
               "",
               {"other views of the same memory", colour::dim}});
-  if (const auto control = totals.find(c::control_backend); control != totals.end())
-    page.add({c::control_backend,
+  if (const auto control = totals.find(c::control_runner); control != totals.end())
+    page.add({c::control_runner,
               std::to_string(control->second.groups),
               std::to_string(control->second.nodes),
               format_number("%.4f", control->second.cost_ms),
@@ -213,6 +213,48 @@ c::json to_json(const placed& p, const missing_patterns& missing) {
   return made;
 }
 
+/// The program of an engine: `regions` of memory and `instructions` in order, as to_text(program) has them.
+c::json to_json(const c::program& code, const c::graph& network) {
+  using home = c::program_region::home;
+  const auto number_or_null = [](std::uint32_t region) {
+    return region == c::program_region::none ? c::json() : c::json(region);
+  };
+  const char* const homes[] = {"nowhere", "input", "output", "constant", "arena", "part"};
+  c::json regions = c::json::array(), instructions = c::json::array(), arenas = c::json::array();
+  for (std::uint32_t i = 0; i < code.regions.size(); ++i) {
+    const c::program_region& r = code.regions[i];
+    if (r.where == home::nowhere) continue;
+    c::json one = {{"region", i},
+                   {"value", r.value == c::program_region::none ? c::json() : c::json(network.value_name(r.value))},
+                   {"form", c::to_text(r.stored)},
+                   {"bytes", r.bytes},
+                   {"where", homes[static_cast<std::size_t>(r.where)]},
+                   {"index", r.index},
+                   {"offset", r.offset}};
+    if (r.where == home::arena) one.update({{"first", r.first}, {"last", r.last}});
+    regions.push_back(std::move(one));
+  }
+  for (const c::program_instruction& it : code.instructions) {
+    c::json in = c::json::array(), out = c::json::array();
+    bool is_in_place = false;
+    for (const c::program_operand& o : it.in) in.push_back(number_or_null(o.region));
+    for (const c::program_operand& o : it.out) {
+      out.push_back(number_or_null(o.region));
+      is_in_place = is_in_place || o.how == c::access::inout;
+    }
+    instructions.push_back({{"runs", c::runner_of(it.step)},
+                            {"kernel", it.kernel},
+                            {"label", it.label},
+                            {"in", in},
+                            {"out", out},
+                            {"in_place", is_in_place},
+                            {"workspace", number_or_null(it.workspace)}});
+  }
+  for (const c::program_arena& a : code.arenas)
+    arenas.push_back({{"space", a.space->name}, {"bytes", a.bytes}, {"lower_bound", a.bound}});
+  return {{"threads", code.threads}, {"arenas", arenas}, {"regions", regions}, {"instructions", instructions}};
+}
+
 }  // namespace
 
 int explain(const options& given) {
@@ -220,8 +262,12 @@ int explain(const options& given) {
   if (!given.dot_file.empty()) c::check_writable(given.dot_file);
   const placed p = get_plan(given);
   if (!given.dot_file.empty()) write_dot_file(given.dot_file, p.network, &p.made.chosen);
-  const missing_patterns missing = find_missing_patterns(p.network, p.made);
   const c::dynamic_engine engine(p.network, p.made.chosen, backends(), p.made.threads);
+  if (given.program) {
+    print(given.json ? c::to_text(to_json(engine.code(), p.network)) : c::to_text(engine.code(), p.network));
+    return 0;
+  }
+  const missing_patterns missing = find_missing_patterns(p.network, p.made);
   if (given.json) {
     c::json all = to_json(p, missing);
     add_arena(all, engine);
@@ -231,7 +277,7 @@ int explain(const options& given) {
   const auto heading = [](const char* text) { return "\n" + paint(colour::bold, text) + "\n"; };
   std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + groups_table(p);
   if (!p.made.chosen.conversions.empty())
-    page += heading("Values that are made over into another layout") + conversions_table(p);
+    page += heading("Values that are converted into another form") + conversions_table(p);
   page += "\n" + totals_table(p.made) + "\n" + wrap(certificate_text(p.made), 0);
   if (const std::string text = switches_text(p.made.chosen); !text.empty()) page += wrap(text, 0);
   page += wrap("It takes an " + arena_text(engine) + ".", 0);

@@ -293,6 +293,8 @@ command_line parse(int argc, char** argv) {
       .plan()
       ->add_option("--dot", given.dot_file, "Also write the placed network for Graphviz")
       ->option_text("FILE");
+  commands.back()->add_flag("--program", given.program,
+                            "Print what the engine does step by step, memory included, instead");
   commands.back().placing().output();
   command& diff_command =
       add("diff", diff, "Compare two plans of one network: who runs what, and what it costs",

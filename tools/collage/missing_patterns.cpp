@@ -57,7 +57,7 @@ class finder {
       if (!table_[b].takes_regions) add_fusions(network, placed, table_[b].name, joined);
     }
     for (const c::plan_group& g : placed.groups)
-      for (std::size_t i = 0; i < g.bodies.size(); ++i) visit(*network.bodies_of(g.nodes[0])[i], g.bodies[i]);
+      for (std::size_t i = 0; i < g.bodies().size(); ++i) visit(*network.bodies_of(g.nodes[0])[i], g.bodies()[i]);
   }
 
   missing_patterns result() const {
@@ -70,18 +70,13 @@ class finder {
   }
 
  private:
-  /// What backends are asked about: views and control flow are the engine's.
-  static bool is_run(const c::plan_group& g) {
-    return g.backend != c::alias_backend && g.backend != c::control_backend;
-  }
-
   void add_operators(const c::graph& network, const c::placement& placed, const c::place_candidates& found,
                      const std::string& backend, const std::vector<bool>& covered) {
     std::map<std::string, std::string> refused;  // by node
     for (const c::place_refusal& r : found.refusals)
       if (r.backend == backend) refused.emplace(r.where, r.reason);
     for (const c::plan_group& g : placed.groups) {
-      if (!is_run(g)) continue;
+      if (!g.has_kernel()) continue;
       std::set<missing_operator*> counted;  // a group counts once, however many of its nodes are alike
       for (const std::uint32_t n : g.nodes) {
         if (covered[n]) continue;
@@ -104,9 +99,9 @@ class finder {
     for (std::size_t i = 0; i < placed.groups.size(); ++i)
       for (const std::uint32_t n : placed.groups[i].nodes) group_of[n] = i;
     for (const c::plan_group& first : placed.groups) {
-      if (first.backend != backend) continue;
+      if (first.backend() != backend) continue;
       const std::optional<std::size_t> reader = sole_reader(network, sorted(first.nodes), group_of);
-      if (!reader || placed.groups[*reader].backend != backend) continue;
+      if (!reader || placed.groups[*reader].backend() != backend) continue;
       const c::plan_group& second = placed.groups[*reader];
       node_list both = first.nodes;
       both.insert(both.end(), second.nodes.begin(), second.nodes.end());

@@ -29,6 +29,8 @@ struct options {
   bool coverage = false, all = false;
   // inspect
   std::string dot_file;
+  // explain
+  bool program = false;
   // run
   std::vector<std::string> inputs;  ///< NAME=FILE.npy or NAME=random
   std::string output_folder;

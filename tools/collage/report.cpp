@@ -83,7 +83,7 @@ std::string borrowed_text(const c::plan& made, std::size_t most) {
   for (const c::placement& single : made.singles) {
     std::set<std::string> lenders;
     for (const c::plan_group& g : single.groups)
-      if (g.backend != single.name && g.backend != c::alias_backend) lenders.insert(g.backend);
+      if (!g.is_view() && g.backend() != single.name) lenders.insert(g.backend());
     if (single.borrowed.empty()) continue;
     std::string text = single.name + " leaves " + std::to_string(single.borrowed.size()) +
                        (single.borrowed.size() == 1 ? " node to " : " nodes to ");

@@ -47,7 +47,7 @@ struct cuda : backend<"cuda"> {
 
   /// To the device, and back.
   static constexpr std::size_t choices(const any_match&) { return 2; }
-  static void layouts(const any_match& m, std::size_t choice, value_layouts& to);
+  static void layouts(const any_match& m, std::size_t choice, value_forms& to);
   static kernel build(const any_match& m, build_context& context);
   static probe_result probe();
 };

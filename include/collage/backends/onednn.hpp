@@ -49,7 +49,7 @@ struct onednn : backend<"onednn"> {
   /// have two: with channels last, and plain.
   /// Products have the library's first implementation and its second one, which `build` refuses where there is none.
   static std::size_t choices(const any_match& m);
-  static void layouts(const any_match& m, std::size_t choice, value_layouts& to);
+  static void layouts(const any_match& m, std::size_t choice, value_forms& to);
   static probe_result probe();
   static int enter(int threads);
   static void leave(int token);

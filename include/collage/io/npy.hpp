@@ -129,8 +129,7 @@ inline tensor load_npy(const std::string& path, const tensor_type& expected, con
 /// another name beside it, then renamed.
 inline void save_npy(const std::string& path, const const_tensor_view& array) {
   const auto refuse = [&path](const std::string& what) { throw error(error_kind::invalid_argument, what, path); };
-  if (!(array.order == plain)) refuse(std::string("cannot be written from the layout ") + array.order.name);
-  if (!(*array.space == host_space)) refuse(std::string("cannot be written from the memory of ") + array.space->name);
+  if (array.stored != form()) refuse("cannot be written from the form " + to_text(array.stored));
 
   std::string header = detail::npy_dictionary(array.type);
   header.append(63 - (10 + header.size()) % 64, ' ');  // the elements start at a multiple of 64

@@ -10,6 +10,7 @@
 #include <collage/layout.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/plan_fit.hpp>
@@ -27,7 +28,7 @@
 namespace collage::inline v0 {
 
 /// The version of the file format; readers take this one alone.
-inline constexpr std::uint64_t plan_file_version = 6;
+inline constexpr std::uint64_t plan_file_version = 7;
 
 namespace detail {
 
@@ -98,6 +99,19 @@ inline bool has_same_nodes(const json_place& chosen, const graph& network) {
 
 inline json placement_to_json(const placement& p, const graph& network);
 
+/// What runs a group, by its kind: "kernel", "group", "view" or "control". Conversions stand in a list of their own.
+inline json step_to_json(const plan_step& step, const graph& network, std::span<const std::uint32_t> nodes) {
+  if (const auto* const s = std::get_if<kernel_step>(&step))
+    return {{"step", "kernel"}, {"backend", s->backend}, {"pattern", s->pattern}, {"configuration", s->configuration}};
+  if (const auto* const s = std::get_if<group_step>(&step)) return {{"step", "group"}, {"backend", s->backend}};
+  if (const auto* const s = std::get_if<view_step>(&step)) return {{"step", "view"}, {"form", s->form}};
+  json bodies = json::array();
+  if (const auto* const s = std::get_if<control_step>(&step))
+    for (std::size_t i = 0; i < s->bodies.size(); ++i)
+      bodies.push_back(placement_to_json(s->bodies[i], *network.bodies_of(nodes[0])[i]));
+  return {{"step", "control"}, {"bodies", bodies}};
+}
+
 inline json group_to_json(const plan_group& g, const graph& network) {
   json nodes = json::array();
   for (const std::uint32_t n : g.nodes) nodes.push_back(json::array({n, network.node_name(n)}));
@@ -105,27 +119,19 @@ inline json group_to_json(const plan_group& g, const graph& network) {
   for (const plan_alternative& a : g.runners_up)
     runners_up.push_back(
         {{"backend", a.backend}, {"pattern", a.pattern}, {"kernel", a.kernel}, {"cost_ms", rounded(a.cost_ms)}});
-  json written = {{"nodes", nodes},
-                  {"backend", g.backend},
-                  {"pattern", g.pattern},
-                  {"choice", g.choice},
-                  {"kernel", g.kernel},
-                  {"layout", g.layout},
-                  {"cost_ms", rounded(g.cost_ms)},
-                  {"low_ms", rounded(g.low_ms)},
-                  {"high_ms", rounded(g.high_ms)},
-                  {"alone_ms", rounded(g.alone_ms)},
-                  {"switch_ms", rounded(g.switch_ms)},
-                  {"runners_up", runners_up},
-                  {"regret_ms", g.regret_ms < 0 ? json() : json(rounded(g.regret_ms))},
-                  {"instead", g.instead},
-                  {"why", g.why}};
-  if (!g.bodies.empty()) {
-    json bodies = json::array();
-    for (std::size_t i = 0; i < g.bodies.size(); ++i)
-      bodies.push_back(placement_to_json(g.bodies[i], *network.bodies_of(g.nodes[0])[i]));
-    written["bodies"] = bodies;
-  }
+  json written = {{"nodes", nodes}};
+  written.update(step_to_json(g.step, network, g.nodes));
+  written["kernel"] = g.kernel;
+  written["layout"] = g.layout;
+  written["cost_ms"] = rounded(g.cost_ms);
+  written["low_ms"] = rounded(g.low_ms);
+  written["high_ms"] = rounded(g.high_ms);
+  written["alone_ms"] = rounded(g.alone_ms);
+  written["switch_ms"] = rounded(g.switch_ms);
+  written["runners_up"] = runners_up;
+  written["regret_ms"] = g.regret_ms < 0 ? json() : json(rounded(g.regret_ms));
+  written["instead"] = g.instead;
+  written["why"] = g.why;
   return written;
 }
 
@@ -135,10 +141,10 @@ inline json placement_to_json(const placement& p, const graph& network) {
   json conversions = json::array();
   for (const plan_conversion& c : p.conversions)
     conversions.push_back({{"value", json::array({c.value, network.value_name(c.value)})},
-                           {"from", c.from.name},
-                           {"to", c.to.name},
-                           {"backend", c.backend},
-                           {"choice", c.choice},
+                           {"from", c.step.from},
+                           {"to", c.step.to},
+                           {"backend", c.step.backend},
+                           {"configuration", c.step.configuration},
                            {"kernel", c.kernel},
                            {"cost_ms", rounded(c.cost_ms)}});
   return {{"name", p.name},
@@ -150,17 +156,29 @@ inline json placement_to_json(const placement& p, const graph& network) {
 
 inline placement placement_from_json(const json_place& from, const graph& network);
 
-/// A layout by its name, in whichever memory: "plain", "plain@cuda".
-inline layout layout_from_json(const json_place& from, const std::string& name) {
-  const std::size_t at = name.find('@');
-  const bool can_be_name =
-      name.size() <= layout::max_name && name.find('\0') == std::string::npos && at + 1 != name.size();
+/// The text of a form, in whichever memory: "plain", "plain@cuda". Which memory spaces there are is known to the engine alone.
+inline std::string form_from_json(const json_place& from, const std::string& text) {
+  const std::size_t at = std::min(text.find('@'), text.size());
+  const bool can_be_space = at == text.size() || (at + 1 != text.size() && text.find('\0') == std::string::npos);
+  if (can_be_space && form_of(text.substr(0, at), shared_layouts, {})) return text;
   std::string known;
-  for (const layout& l : shared_layouts) {
-    if (can_be_name && name.substr(0, at) == l.name) return layout(name.c_str());
-    known += (known.empty() ? "" : ", ") + std::string(l.name);
-  }
-  from.wrong("is " + name + ", and known are " + known);
+  for (const layout& l : shared_layouts) known += (known.empty() ? "" : ", ") + std::string(l.name);
+  from.wrong("is " + text + ", and known are " + known);
+}
+
+inline plan_step step_from_json(const json_place& from, const graph& network, std::uint32_t node) {
+  const json_place kind = from["step"];
+  if (kind.text() == "kernel")
+    return kernel_step{from["backend"].text(), from["pattern"].text(), from["configuration"].text()};
+  if (kind.text() == "group") return group_step{from["backend"].text()};
+  if (kind.text() == "view") return view_step{form_from_json(from["form"], from["form"].text())};
+  if (kind.text() != "control") kind.wrong("is " + kind.text() + ", and known are kernel, group, view, control");
+  const auto owned = network.bodies_of(node);
+  const json_place bodies = from["bodies"];
+  if (bodies.size() != owned.size()) bodies.wrong("does not have one entry per sub-graph");
+  control_step step;
+  for (std::size_t i = 0; i < owned.size(); ++i) step.bodies.push_back(placement_from_json(bodies[i], *owned[i]));
+  return step;
 }
 
 inline plan_group group_from_json(const json_place& from, const graph& network) {
@@ -176,18 +194,12 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
       name.wrong("is " + name.text() + ", but the network's node " + std::to_string(n) + " is " + network.node_name(n));
     g.nodes.push_back(n);
   }
-  g.backend = from["backend"].text();
-  g.pattern = from["pattern"].text();
-  g.choice = static_cast<std::size_t>(from["choice"].natural(0, 1U << 20));
+  g.step = step_from_json(from, network, g.nodes[0]);
   g.kernel = from["kernel"].text();
   g.layout = from["layout"].text();
   const std::size_t to = g.layout.find(" to ");
   for (const std::string& one : {g.layout.substr(0, to), to == std::string::npos ? g.layout : g.layout.substr(to + 4)})
-    (void)layout_from_json(from["layout"], one);
-  if (g.backend == alias_backend &&
-      (g.choice >= shared_layouts.size() || !layout(g.layout.c_str()).is_arranged_as(shared_layouts[g.choice])))
-    from["choice"].wrong("is " + std::to_string(g.choice) + ", which is not the number of the view's layout, " +
-                         g.layout);
+    (void)form_from_json(from["layout"], one);
   g.cost_ms = time_of(from["cost_ms"]);
   g.low_ms = time_of(from["low_ms"]);
   g.high_ms = time_of(from["high_ms"]);
@@ -201,12 +213,6 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
     const json_place o = others[i];
     g.runners_up.push_back({o["backend"].text(), o["pattern"].text(), o["kernel"].text(), time_of(o["cost_ms"])});
   }
-  const auto owned = network.bodies_of(g.nodes[0]);
-  if (!owned.empty()) {
-    const json_place bodies = from["bodies"];
-    if (bodies.size() != owned.size()) bodies.wrong("does not have one entry per sub-graph");
-    for (std::size_t i = 0; i < owned.size(); ++i) g.bodies.push_back(placement_from_json(bodies[i], *owned[i]));
-  }
   return g;
 }
 
@@ -218,10 +224,10 @@ inline plan_conversion conversion_from_json(const json_place& from, const graph&
   if (const json_place name = value[std::size_t{1}]; name.text() != network.value_name(c.value))
     name.wrong("is " + name.text() + ", but the network's value " + std::to_string(c.value) + " is " +
                network.value_name(c.value));
-  c.from = layout_from_json(from["from"], from["from"].text());
-  c.to = layout_from_json(from["to"], from["to"].text());
-  c.backend = from["backend"].text();
-  c.choice = static_cast<std::size_t>(from["choice"].natural(0, 1U << 20));
+  c.step.from = form_from_json(from["from"], from["from"].text());
+  c.step.to = form_from_json(from["to"], from["to"].text());
+  c.step.backend = from["backend"].text();
+  c.step.configuration = from["configuration"].text();
   c.kernel = from["kernel"].text();
   c.cost_ms = time_of(from["cost_ms"]);
   return c;

@@ -16,6 +16,7 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
+#include <collage/run/plan.hpp>
 #include <collage/set/candidate.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -67,6 +68,11 @@ struct place_candidates {
 inline const char* pattern_name(backend_table backends, std::uint32_t backend, std::uint32_t pattern) {
   return pattern == place_candidate::rule ? by_rule : backends[backend].patterns[pattern].name;
 }
+/// The step that runs a candidate.
+inline plan_step step_of(backend_table backends, const place_candidate& c) {
+  if (c.is_by_rule()) return group_step{backends[c.backend].name};
+  return kernel_step{backends[c.backend].name, pattern_name(backends, c.backend, c.pattern), std::to_string(c.choice)};
+}
 inline bool is_last_resort(backend_table backends, const place_candidate& c) {
   return !c.is_by_rule() && backends[c.backend].patterns[c.pattern].last_resort;
 }
@@ -87,16 +93,15 @@ inline node_group values_of(const graph& network, backend_table backends, const 
   const auto arguments = record.argument_list();
   return {nodes, {arguments.begin(), arguments.end()}, written_values(network.view(), record)};
 }
-/// In which layouts the candidate's kernel reads and writes them.
-inline value_layouts layouts_of(const graph& network, backend_table backends, const place_candidates& all,
-                                const place_candidate& c) {
+/// In which forms the candidate's kernel reads and writes them.
+inline value_forms forms_of(const graph& network, backend_table backends, const place_candidates& all,
+                            const place_candidate& c) {
   const backend_entry& b = backends[c.backend];
   if (c.is_by_rule())
-    return *b.space == host_space ? value_layouts()
-                                  : layouts_of(b, network, group_of(network, all.groups[c.group].nodes));
+    return *b.space == host_space ? value_forms() : forms_of(b, network, group_of(network, all.groups[c.group].nodes));
   const pattern_entry& p = b.patterns[c.pattern];
   if (p.layouts == nullptr && p.space == nullptr) return {};
-  return layouts_of(p, network.view(), record_of(network, backends, c), c.choice);
+  return forms_of(p, network.view(), record_of(network, backends, c), c.choice);
 }
 /// Builds the candidate's kernel. Errors: what the backend refuses.
 inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,

@@ -19,25 +19,38 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace collage::inline v0 {
 
+bool same_steps(const placement& a, const placement& b);
+
+/// True when two steps run the same.
+inline bool same_step(const plan_step& a, const plan_step& b) {
+  if (a.index() != b.index()) return false;
+  const auto is_equal = [&](const auto& x) {
+    using step = std::remove_cvref_t<decltype(x)>;
+    const step& y = std::get<step>(b);
+    if constexpr (std::is_same_v<step, control_step>)
+      return std::ranges::equal(x.bodies, y.bodies,
+                                [](const placement& p, const placement& q) { return same_steps(p, q); });
+    else return x == y;
+  };
+  return std::visit(is_equal, a);
+}
+
 /// True when two placements run the same kernels on the same nodes.
 inline bool same_steps(const placement& a, const placement& b) {
-  if (a.groups.size() != b.groups.size()) return false;
-  for (std::size_t i = 0; i < a.groups.size(); ++i) {
-    const plan_group& x = a.groups[i];
-    const plan_group& y = b.groups[i];
-    if (x.backend != y.backend || x.pattern != y.pattern || x.choice != y.choice || x.nodes != y.nodes) return false;
-    if (x.backend == alias_backend && x.layout != y.layout) return false;  // in another memory
-    for (std::size_t k = 0; k < std::min(x.bodies.size(), y.bodies.size()); ++k)
-      if (!same_steps(x.bodies[k], y.bodies[k])) return false;
-  }
-  return std::ranges::equal(a.conversions, b.conversions, [](const plan_conversion& x, const plan_conversion& y) {
-    return x.value == y.value && x.from == y.from && x.to == y.to && x.backend == y.backend && x.choice == y.choice;
-  });
+  return std::ranges::equal(a.groups, b.groups,
+                            [](const plan_group& x, const plan_group& y) {
+                              return same_step(x.step, y.step) && x.nodes == y.nodes;
+                            }) &&
+         std::ranges::equal(a.conversions, b.conversions, [](const plan_conversion& x, const plan_conversion& y) {
+           return x.value == y.value && x.step == y.step;
+         });
 }
 
 /// How long placements are compared.
@@ -99,7 +112,7 @@ class end_to_end {
       r->is_conversion.push_back(s.nodes.empty());
       if (s.nodes.empty())
         r->conversions.push_back(
-            static_cast<std::size_t>(find_conversion(p, s.output, s.written) - p.conversions.data()));
+            static_cast<std::size_t>(find_conversion(p, s.output, to_text(s.written)) - p.conversions.data()));
     }
     r->stays = stays;
     runners_.push_back(std::move(r));

@@ -126,23 +126,23 @@ class trial_data {
   /// Of the wanted values, in their order.
   const std::vector<oracle_value>& expected() const { return expected_; }
 
-  /// What a kernel reads as an argument, in a layout; a constant, which is plain, in the memory space of the kernel's backend.
-  std::span<const std::byte> bytes_of(std::uint32_t v, const layout& order, const memory_space& space) {
+  /// What a kernel reads as an argument, in a form; a constant, which is plain, in the memory space of the kernel's backend.
+  std::span<const std::byte> bytes_of(std::uint32_t v, const form& stored, const memory_space& space) {
     const bool is_constant = network_.at(v).role == value_role::constant;
-    const layout there = is_constant ? in_space(plain, space) : order;
+    const form there = is_constant ? form(plain, space) : stored;
     std::span<const std::byte> contents;
     if (is_constant) contents = network_.bytes_of(v);
     else contents = {contents_.at(v).data(), contents_.at(v).bytes()};
-    if (there == plain) return contents;
-    buffer& made = laid_out_[{v, there.id}];
+    if (there == form()) return contents;
+    buffer& made = laid_out_[{v, id_of(there)}];
     if (made.size() == 0) {
       const tensor_type& type = network_.type_of(v);
       buffer here(bytes_in(type, there));
       from_plain(type, there, contents.data(), here.data());
-      if (space_of(there) == host_space) {
+      if (*there.space == host_space) {
         made = std::move(here);
       } else {
-        buffer on_device(here.size(), space_of(there));
+        buffer on_device(here.size(), *there.space);
         copy_bytes(on_device.space(), on_device.data(), host_space, here.data(), here.size());
         made = std::move(on_device);
       }
@@ -215,32 +215,31 @@ class structure_rivals {
       found.kernel = r.run.name();
       r.workspace = buffer(r.run.workspace(), *b.space);
       const node_group values = values_of(network_, backends_, candidates_, c);
-      const value_layouts layouts = layouts_of(network_, backends_, candidates_, c);
+      const value_forms forms = forms_of(network_, backends_, candidates_, c);
       for (std::size_t i = 0; i < values.arguments.size(); ++i) {
         const std::uint32_t v = values.arguments[i];
-        const auto from = r.run.reads(i) ? finite_->bytes_of(v, layouts.of(v), *b.space) : std::span<const std::byte>();
+        const auto from = r.run.reads(i) ? finite_->bytes_of(v, forms.of(v), *b.space) : std::span<const std::byte>();
         r.in.push_back(from.data());
-        r.arguments.push_back(
-            {network_.at(v).role == value_role::constant ? b.space : &space_of(layouts.of(v)), from.size()});
+        r.arguments.push_back({network_.at(v).role == value_role::constant ? b.space : forms.of(v).space, from.size()});
       }
       for (const std::uint32_t v : values.outputs) {
         const auto result = results_.find(v);
-        const bool is_plain = layouts.of(v) == plain;
-        const memory_space& space = space_of(layouts.of(v));
+        const bool is_plain = forms.of(v) == plain;
+        const memory_space& space = *forms.of(v).space;
         if (result != results_.end() && !is_plain)
-          r.results.emplace(v, buffer(bytes_in(network_.type_of(v), layouts.of(v)), space));
+          r.results.emplace(v, buffer(bytes_in(network_.type_of(v), forms.of(v)), space));
         r.out.push_back(result == results_.end() ? nullptr : is_plain ? result->second.data() : r.results.at(v).data());
-        r.outputs.push_back({&space, result == results_.end() ? 0 : bytes_in(network_.type_of(v), layouts.of(v))});
+        r.outputs.push_back({&space, result == results_.end() ? 0 : bytes_in(network_.type_of(v), forms.of(v))});
       }
       overwrite_results(r, 0xFF);
       note(which, measuring_step::first_call);
       if (!setup_.fence) r.enter_and_call();
       else if (const std::string why = call_between_fences(r); !why.empty()) return why;
       if (*b.space != host_space) b.space->finish();
-      if (const std::string why = fault_of(r, layouts, *finite_); !why.empty()) return "wrong result: " + why;
-      if (const std::string why = fault_in_place(r, values, layouts); !why.empty())
+      if (const std::string why = fault_of(r, forms, *finite_); !why.empty()) return "wrong result: " + why;
+      if (const std::string why = fault_in_place(r, values, forms); !why.empty())
         return "wrong result where it writes over an argument, as it says it may: " + why;
-      if (const std::string why = fault_beyond_finite(r, values, layouts); !why.empty())
+      if (const std::string why = fault_beyond_finite(r, values, forms); !why.empty())
         return "NaN and infinity do not pass as in the reference: " + why;
       rivals_.push_back(std::move(r));
       return {};
@@ -294,12 +293,12 @@ class structure_rivals {
   }
 
   /// In what the results of the last call differ from the reference; empty where they do not.
-  std::string fault_of(const rival& r, const value_layouts& layouts, const trial_data& data) {
+  std::string fault_of(const rival& r, const value_forms& forms, const trial_data& data) {
     for (const auto& [v, made] : r.results) {
       const host_copy here(made);
-      to_plain(network_.type_of(v), layouts.of(v), here.data(), results_.at(v).data());
-      if (!is_filled_with_zeros(network_.type_of(v), layouts.of(v), here.data()))
-        return std::string("what fills up the blocks of ") + layouts.of(v).name + " is not zero";
+      to_plain(network_.type_of(v), forms.of(v), here.data(), results_.at(v).data());
+      if (!is_filled_with_zeros(network_.type_of(v), forms.of(v).order, here.data()))
+        return "what fills up the blocks of " + to_text(forms.of(v)) + " is not zero";
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i)
       if (const agreement a = compare(results_.at(wanted_[i]), data.expected()[i]); !a) return a.why;
@@ -307,7 +306,7 @@ class structure_rivals {
   }
 
   /// The same where the kernel writes over its arguments, one after the other, which an engine may have it do.
-  std::string fault_in_place(rival& r, const node_group& values, const value_layouts& layouts) {
+  std::string fault_in_place(rival& r, const node_group& values, const value_forms& forms) {
     for (std::size_t o = 0; o < r.out.size(); ++o)
       for (std::size_t i = 0; i < r.in.size(); ++i) {
         const rival_value &from = r.arguments[i], &to = r.outputs[o];
@@ -319,23 +318,23 @@ class structure_rivals {
         const void* const apart = std::exchange(r.in[i], r.out[o]);
         r.enter_and_call();
         r.in[i] = apart;
-        if (std::string why = fault_of(r, layouts, *finite_); !why.empty()) return why;
+        if (std::string why = fault_of(r, forms, *finite_); !why.empty()) return why;
       }
     return {};
   }
 
   /// The same where some of what it reads is NaN, and where some is infinite. Nothing where that does not matter.
-  std::string fault_beyond_finite(rival& r, const node_group& values, const value_layouts& layouts) {
+  std::string fault_beyond_finite(rival& r, const node_group& values, const value_forms& forms) {
     const std::vector<const void*> finite = r.in;
     std::string why;
     for (trial_data& data : non_finite_) {
       if (!why.empty()) break;
       for (std::size_t i = 0; i < r.in.size(); ++i)
         if (const std::uint32_t v = values.arguments[i]; r.in[i] != nullptr)
-          r.in[i] = data.bytes_of(v, layouts.of(v), *r.backend->space).data();
+          r.in[i] = data.bytes_of(v, forms.of(v), *r.backend->space).data();
       overwrite_results(r, 0);
       r.enter_and_call();
-      why = fault_of(r, layouts, data);
+      why = fault_of(r, forms, data);
     }
     r.in = finite;
     return why;

@@ -6,8 +6,8 @@
 #include <collage/backend_set.hpp>
 #include <collage/error.hpp>
 #include <collage/fwd.hpp>
-#include <collage/layout.hpp>
 #include <collage/op/convert_layout.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/node_group.hpp>
@@ -29,7 +29,7 @@ struct pattern_entry : declared_pattern {
   std::size_t (*choices)(const graph_view&, const match_record&) = nullptr;
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
   /// Null where every choice reads and writes plain values.
-  void (*layouts)(const graph_view&, const match_record&, std::size_t choice, value_layouts&) = nullptr;
+  void (*layouts)(const graph_view&, const match_record&, std::size_t choice, value_forms&) = nullptr;
   /// Where what it reads and writes lies, but for constants. Null: where `layouts` says, as of conversions.
   const memory_space* space = nullptr;
 };
@@ -74,7 +74,7 @@ namespace detail {
 /// Puts what a kernel reads and writes into a memory space. Constants the kernel has in its own form, or the engine puts them
 /// there once.
 inline void put_into(const memory_space& space, const graph_view& graph, std::span<const std::uint32_t> arguments,
-                     std::span<const std::uint32_t> outputs, value_layouts& found) {
+                     std::span<const std::uint32_t> outputs, value_forms& found) {
   for (const auto& list : {arguments, outputs})
     for (const std::uint32_t v : list)
       if (graph.values[v].role != value_role::constant) found.put_into(space, v);
@@ -82,25 +82,25 @@ inline void put_into(const memory_space& space, const graph_view& graph, std::sp
 
 }  // namespace detail
 
-/// In which layouts a kernel reads and writes the values of a match.
-inline value_layouts layouts_of(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
-                                std::size_t choice) {
-  value_layouts found;
+/// In which forms a kernel reads and writes the values of a match.
+inline value_forms forms_of(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
+                            std::size_t choice) {
+  value_forms found;
   if (pattern.layouts != nullptr) pattern.layouts(graph, record, choice, found);
   if (pattern.space != nullptr && *pattern.space != host_space)
     detail::put_into(*pattern.space, graph, record.argument_list(), written_values(graph, record), found);
   return found;
 }
 /// The same of a group that a backend's rule lists, or a region.
-inline value_layouts layouts_of(const backend_entry& backend, const graph& network, const node_group& group) {
-  value_layouts found;
+inline value_forms forms_of(const backend_entry& backend, const graph& network, const node_group& group) {
+  value_forms found;
   if (*backend.space != host_space)
     detail::put_into(*backend.space, network.view(), group.arguments, group.outputs, found);
   return found;
 }
 
 /// The memory spaces of a table's backends other than the host's, each once. Errors: two of one id or one name that are not the
-/// same; a name that no layout's can end in.
+/// same; a name that no form's can end in.
 inline std::vector<const memory_space*> spaces_of(backend_table backends) {
   std::vector<const memory_space*> list;
   for (const backend_entry& b : backends) {
@@ -121,12 +121,12 @@ inline std::vector<const memory_space*> spaces_of(backend_table backends) {
   }
   return list;
 }
-/// The layouts in which backends may hand values to each other: those that they share, on the host and then in each other
+/// The forms in which backends may pass values to each other: the layouts that they share, on the host and then in each other
 /// space, in this order.
-inline std::vector<layout> layouts_between(backend_table backends) {
-  std::vector<layout> list(shared_layouts.begin(), shared_layouts.end());
+inline std::vector<form> forms_between(backend_table backends) {
+  std::vector<form> list(shared_layouts.begin(), shared_layouts.end());
   for (const memory_space* space : spaces_of(backends))
-    for (const layout& order : shared_layouts) list.push_back(in_space(order, *space));
+    for (const layout& order : shared_layouts) list.emplace_back(order, *space);
   return list;
 }
 
@@ -175,7 +175,7 @@ kernel build_at(const graph_view& graph, const match_record& record, build_conte
 }
 
 template <class B, class P>
-void layouts_at(const graph_view& graph, const match_record& record, std::size_t choice, value_layouts& to) {
+void layouts_at(const graph_view& graph, const match_record& record, std::size_t choice, value_forms& to) {
   B::layouts(match<P>(graph, record), choice, to);
 }
 
@@ -185,7 +185,7 @@ constexpr pattern_entry lower_pattern() {
   if constexpr (requires(const match<P>& m) { B::choices(m); }) e.choices = choices_at<B, P>;
   else e.choices = one_choice;
   e.build = build_at<B, P>;
-  if constexpr (requires(const match<P>& m, value_layouts& to) { B::layouts(m, std::size_t{}, to); })
+  if constexpr (requires(const match<P>& m, value_forms& to) { B::layouts(m, std::size_t{}, to); })
     e.layouts = layouts_at<B, P>;
   if constexpr (has_space<B>)
     if (std::string_view(P::name) != decltype(ops::convert_layout)::name) e.space = B::space;

@@ -167,7 +167,7 @@ inline void store_elements(dtype type, std::span<const std::int64_t> from, void*
 
 /// A tensor in the oracle's form. It must lie dense on the host.
 inline oracle_value to_oracle(const const_tensor_view& from) {
-  if (!(from.order == plain) || !(*from.space == host_space))
+  if (from.stored != form())
     throw error(error_kind::failure, "the oracle reads dense tensors on the host only", "oracle",
                 "copy the tensor first");
   oracle_value value(from.type);

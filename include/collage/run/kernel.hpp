@@ -3,8 +3,8 @@
 
 #include <collage/detail/host_memory.hpp>
 #include <collage/graph/graph.hpp>
-#include <collage/layout.hpp>
 #include <collage/pattern/match.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/space.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -163,29 +163,6 @@ class packed_weights {
   std::unordered_map<std::string, entry> entries_;
   std::weak_ptr<buffer> piece_;  // where small forms go
   std::size_t used_ = 0;         // of it
-};
-
-/// In which layouts a kernel reads and writes values; plain, in the host's memory, where nothing is said.
-class value_layouts {
- public:
-  /// Errors: none. The last word on a value counts.
-  void set(std::uint32_t value, const layout& order) {
-    std::erase_if(list_, [&](const auto& said) { return said.first == value; });
-    if (order != plain) list_.emplace_back(value, order);
-  }
-  /// Puts a value into a memory space, in the arrangement that was said of it.
-  void put_into(const memory_space& space, std::uint32_t value) { set(value, in_space(of(value), space)); }
-  const layout& of(std::uint32_t value) const {
-    for (const auto& [known, its] : list_)
-      if (known == value) return its;
-    return plain;
-  }
-  /// What was said, as pairs of a value and its layout.
-  const std::vector<std::pair<std::uint32_t, layout>>& list() const& { return list_; }
-  void list() && = delete;  // a loop over it would outlive it
-
- private:
-  std::vector<std::pair<std::uint32_t, layout>> list_;
 };
 
 /// What a backend may ask while it builds a kernel.

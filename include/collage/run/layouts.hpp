@@ -7,6 +7,7 @@
 #include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/layout.hpp>
+#include <collage/run/form.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -31,7 +32,7 @@ struct channel_blocks {
 inline channel_blocks channel_blocks_of(const tensor_type& type, const layout& order) {
   const shape& s = type.dims;
   channel_blocks b;
-  if (order.is_arranged_as(plain)) {
+  if (order == plain) {
     b.places = s.elements();
     return b;
   }
@@ -42,9 +43,9 @@ inline channel_blocks channel_blocks_of(const tensor_type& type, const layout& o
   b.images = s[0];
   b.channels = s[1];
   b.places = s.from(2).elements();
-  if (order.is_arranged_as(channels_last)) b.block = std::max<std::int64_t>(b.channels, 1);
-  else if (order.is_arranged_as(blocked_8)) b.block = 8;
-  else if (order.is_arranged_as(blocked_16)) b.block = 16;
+  if (order == channels_last) b.block = std::max<std::int64_t>(b.channels, 1);
+  else if (order == blocked_8) b.block = 8;
+  else if (order == blocked_16) b.block = 16;
   else
     throw error(error_kind::unsupported, "only the backend that it belongs to knows it",
                 std::string("layout ") + order.name);
@@ -62,17 +63,29 @@ void for_each_channel(const channel_blocks& b, const Visit& visit) {
 
 }  // namespace detail
 
-/// Bytes of a value in a layout, what fills up blocks included.
-inline std::size_t bytes_in(const tensor_type& type, const layout& order) {
-  if (order.is_arranged_as(plain)) return type.bytes();
-  return static_cast<std::size_t>(detail::channel_blocks_of(type, order).elements()) * size_of(type.type);
+/// The type of the elements of a value in a form.
+inline dtype element_in(const tensor_type& type, const form& stored) { return stored.element.value_or(type.type); }
+
+/// Bytes of a value in a form, what fills up blocks included.
+inline std::size_t bytes_in(const tensor_type& type, const form& stored) {
+  const std::int64_t elements =
+      stored.order == plain ? type.dims.elements() : detail::channel_blocks_of(type, stored.order).elements();
+  return static_cast<std::size_t>(elements) * size_of(element_in(type, stored));
 }
 
-/// Writes plain elements in another layout: `made` has bytes_in(type, to) bytes. All memory here is the host's, whatever space a
-/// layout names.
-inline void from_plain(const tensor_type& type, const layout& to, const std::byte* from, std::byte* made) {
+namespace detail {
+inline void check_element(const tensor_type& type, const form& stored) {
+  if (element_in(type, stored) == type.type) return;
+  throw error(error_kind::unsupported, "elements of another type are not converted here", "form " + to_text(stored));
+}
+}  // namespace detail
+
+/// Writes plain elements in another layout: `made` has bytes_in(type, to) bytes. All memory here is the host's, whatever space
+/// the form names. Errors: an element type other than the value's.
+inline void from_plain(const tensor_type& type, const form& to, const std::byte* from, std::byte* made) {
+  detail::check_element(type, to);
   const std::size_t size = size_of(type.type);
-  const detail::channel_blocks b = detail::channel_blocks_of(type, to);
+  const detail::channel_blocks b = detail::channel_blocks_of(type, to.order);
   if (bytes_in(type, to) != 0) std::memset(made, 0, bytes_in(type, to));
   detail::for_each_channel(b, [&](std::int64_t in, std::int64_t out) {
     for (std::int64_t p = 0; p < b.places; ++p)
@@ -81,10 +94,11 @@ inline void from_plain(const tensor_type& type, const layout& to, const std::byt
   });
 }
 
-/// Reads what lies in another layout back into plain order.
-inline void to_plain(const tensor_type& type, const layout& order, const std::byte* from, std::byte* made) {
+/// Reads what lies in another layout back into plain order. Errors: an element type other than the value's.
+inline void to_plain(const tensor_type& type, const form& stored, const std::byte* from, std::byte* made) {
+  detail::check_element(type, stored);
   const std::size_t size = size_of(type.type);
-  const detail::channel_blocks b = detail::channel_blocks_of(type, order);
+  const detail::channel_blocks b = detail::channel_blocks_of(type, stored.order);
   detail::for_each_channel(b, [&](std::int64_t out, std::int64_t in) {
     for (std::int64_t p = 0; p < b.places; ++p)
       std::memcpy(made + static_cast<std::size_t>(out + p) * size,
@@ -97,7 +111,7 @@ inline bool is_filled_with_zeros(const tensor_type& type, const layout& order, c
   const std::size_t size = size_of(type.type);
   const detail::channel_blocks b = detail::channel_blocks_of(type, order);
   const std::int64_t used = b.channels - (b.blocks - 1) * b.block;  // of the last block
-  if (order.is_arranged_as(plain) || used == b.block || b.elements() == 0) return true;
+  if (order == plain || used == b.block || b.elements() == 0) return true;
   const auto is_zero = [](std::byte x) { return x == std::byte{0}; };
   for (std::int64_t n = 0; n < b.images; ++n)
     for (std::int64_t p = 0; p < b.places; ++p) {

@@ -42,4 +42,10 @@ inline node_group group_of(const graph& network, std::span<const std::uint32_t> 
   return group;
 }
 
+/// Whether a kernel has to write an output. The only output of a node is written whatever reads it.
+inline bool is_wanted(const graph& network, std::uint32_t output) {
+  const value_record& v = network.at(output);
+  return v.uses != 0 || v.is_output || network.node(static_cast<std::uint32_t>(v.producer)).outputs == 1;
+}
+
 }  // namespace collage::inline v0

@@ -1,23 +1,17 @@
 // Plans: which backend's kernel runs which part of a network, with the costs the choice rests on.
 #pragma once
 
+#include <collage/backend.hpp>
 #include <collage/graph/graph.hpp>
-#include <collage/layout.hpp>
+#include <collage/run/plan_step.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace collage::inline v0 {
-
-/// The name under which plans list views: no kernel runs, one value lies in the memory of another (run/views.hpp). Their `choice`
-/// is the number, in shared_layouts, of the layout in which it does, and their `layout` says in which memory as well.
-inline constexpr const char* alias_backend = "alias";
-
-/// The name under which plans list control flow: the engine itself runs the sub-graphs, each by a placement of its own.
-inline constexpr const char* control_backend = "control";
-
-struct placement;
 
 /// What else could have run a group, at which cost.
 struct plan_alternative {
@@ -27,13 +21,12 @@ struct plan_alternative {
   double cost_ms = 0;
 };
 
-/// One group of nodes, run by one kernel.
+/// One group of nodes, run by one step.
 struct plan_group {
-  std::string backend;
-  std::string pattern;
-  std::size_t choice = 0;        ///< which of the backend's ways to build the pattern; of a view, its layout's number
-  std::string kernel;            ///< the implementation that was measured
-  std::string layout = "plain";  ///< of the values that cross its border; "A to B" where it reads A and writes B
+  plan_step step;      ///< a kernel, a group's kernel, a view or control flow
+  std::string kernel;  ///< the implementation that was measured
+  std::string layout =
+      "plain";  ///< for people: the form of what crosses its border; "A to B" where it reads A and writes B
   std::vector<std::uint32_t> nodes;  ///< ascending, but for the root, which stands last
   double cost_ms = 0;                ///< what it takes within the network, median
   double low_ms = 0, high_ms = 0;    ///< the median lies between these with a confidence of 95 %
@@ -41,17 +34,28 @@ struct plan_group {
   double switch_ms = 0;              ///< of its cost, what it takes longer because other backends wrote what it reads
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
   double regret_ms = -1;  ///< how much dearer the best placement without this kernel here is; -1 where it is not known
-  std::string instead;    ///< who runs the nodes in that placement
+  std::string instead;    ///< the backend that runs the nodes in that placement
   std::string why;        ///< in words, why it was chosen
-  std::vector<placement> bodies;  ///< of the sub-graphs of a control group
+
+  bool is_view() const { return std::holds_alternative<view_step>(step); }
+  bool is_control() const { return std::holds_alternative<control_step>(step); }
+  /// Whether a backend's kernel runs it.
+  bool has_kernel() const { return !is_view() && !is_control(); }
+  /// The backend, or view_runner or control_runner.
+  std::string backend() const { return runner_of(step); }
+  /// The pattern of the backend; `by_rule` where its rule lists the group; empty where no backend runs it.
+  std::string pattern() const {
+    if (const auto* const k = std::get_if<kernel_step>(&step)) return k->pattern;
+    return std::holds_alternative<group_step>(step) ? by_rule : "";
+  }
+  /// The placements of the sub-graphs of control flow; none otherwise.
+  std::span<const placement> bodies() const;
 };
 
-/// A value that is made over into another layout, once for all groups that read it so.
+/// A value that is converted into another form, once for all groups that read it so.
 struct plan_conversion {
   std::uint32_t value = 0;
-  layout from, to;
-  std::string backend;
-  std::size_t choice = 0;  ///< which of the backend's ways to build ops::convert_layout
+  conversion_step step;
   std::string kernel;
   double cost_ms = 0;  ///< what it takes within the network, median
 };
@@ -65,10 +69,15 @@ struct placement {
   std::vector<std::string> borrowed;  ///< single-backend placements: nodes which that backend refuses, run by another
 };
 
-/// The conversion of a value into a layout; null where a placement has none.
-inline const plan_conversion* find_conversion(const placement& p, std::uint32_t value, const layout& to) {
+inline std::span<const placement> plan_group::bodies() const {
+  const auto* const control = std::get_if<control_step>(&step);
+  return control != nullptr ? std::span<const placement>(control->bodies) : std::span<const placement>();
+}
+
+/// The conversion of a value into a form; null where a placement has none.
+inline const plan_conversion* find_conversion(const placement& p, std::uint32_t value, const std::string& to) {
   for (const plan_conversion& c : p.conversions)
-    if (c.value == value && c.to == to) return &c;
+    if (c.value == value && c.step.to == to) return &c;
   return nullptr;
 }
 

@@ -49,10 +49,10 @@ namespace detail {
 /// The backends that run something in a placement, and in the sub-graphs of its groups.
 inline void add_backends_of(const placement& p, std::set<std::string>& to) {
   for (const plan_group& g : p.groups) {
-    if (g.backend != alias_backend && g.backend != control_backend) to.insert(g.backend);
-    for (const placement& body : g.bodies) add_backends_of(body, to);
+    if (g.has_kernel()) to.insert(g.backend());
+    for (const placement& body : g.bodies()) add_backends_of(body, to);
   }
-  for (const plan_conversion& c : p.conversions) to.insert(c.backend);
+  for (const plan_conversion& c : p.conversions) to.insert(c.step.backend);
 }
 
 inline std::string count_of_threads(int threads) {

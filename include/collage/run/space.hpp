@@ -3,7 +3,6 @@
 
 #include <collage/detail/host_memory.hpp>
 #include <collage/error.hpp>
-#include <collage/layout.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -47,27 +46,6 @@ inline constexpr memory_space host_space{
     .release = [](void* memory, std::size_t bytes) { detail::release_host(memory, bytes); },
     .copy = [](void* to, const void* from, std::size_t bytes) { std::memcpy(to, from, bytes); },
 };
-
-/// The space of a layout.
-constexpr const memory_space& space_of(const layout& order) {
-  return order.space != nullptr ? *order.space : host_space;
-}
-
-/// The same arrangement in a space: "channels-last" in `cuda` is "channels-last@cuda". Not for opaque layouts whose text is cut
-/// in their name.
-constexpr layout in_space(const layout& order, const memory_space& space) {
-  char name[2 * layout::max_name + 2] = {};
-  std::size_t at = 0;
-  while (order.name[at] != '\0' && order.name[at] != '@') name[at] = order.name[at], ++at;
-  if (space != host_space) {
-    name[at++] = '@';
-    for (std::size_t i = 0; i < layout::max_name && space.name[i] != '\0'; ++i) name[at++] = space.name[i];
-  }
-  layout there(name);
-  there.arrangement = order.arrangement;
-  if (space != host_space) there.space = &space;
-  return there;
-}
 
 /// Owned memory of one space.
 class buffer {

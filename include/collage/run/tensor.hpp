@@ -1,7 +1,7 @@
 // Tensors: typed views of memory.
 #pragma once
 
-#include <collage/layout.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/space.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
@@ -9,24 +9,22 @@
 
 namespace collage::inline v0 {
 
-/// A tensor in someone else's memory.
+/// A tensor in someone else's memory. The type is the network's; the form says how the elements are stored.
 struct tensor_view {
   void* data = nullptr;
   tensor_type type;
-  layout order = plain;
-  const memory_space* space = &host_space;
+  form stored = {};
 };
 
 /// The same, to read only.
 struct const_tensor_view {
   const void* data = nullptr;
   tensor_type type;
-  layout order = plain;
-  const memory_space* space = &host_space;
+  form stored = {};
 
   const_tensor_view() = default;
   const_tensor_view(const void* memory, const tensor_type& t) : data(memory), type(t) {}
-  const_tensor_view(const tensor_view& t) : data(t.data), type(t.type), order(t.order), space(t.space) {}
+  const_tensor_view(const tensor_view& t) : data(t.data), type(t.type), stored(t.stored) {}
 
   /// The elements as T, which must be the tensor's element type.
   template <class T>
@@ -45,7 +43,7 @@ class tensor {
   const tensor_type& type() const { return type_; }
   std::byte* data() const { return memory_.data(); }
   std::size_t bytes() const { return memory_.size(); }
-  operator tensor_view() const { return {memory_.data(), type_, plain, &host_space}; }
+  operator tensor_view() const { return {memory_.data(), type_}; }
   operator const_tensor_view() const { return {memory_.data(), type_}; }
   template <class T>
   std::span<T> as() const {

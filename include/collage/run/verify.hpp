@@ -116,10 +116,10 @@ struct step_recording {
     values_of(*self.network, self.engine->steps()[step], [&](std::uint32_t v) {
       if (context.data_of(v) == nullptr) return;
       tensor copy(self.network->type_of(v));
-      const layout& order = context.layout_of(v);
-      const buffer here(bytes_in(copy.type(), order));
-      copy_bytes(host_space, here.data(), space_of(order), context.data_of(v), here.size());
-      if (copy.bytes() != 0) to_plain(copy.type(), order, here.data(), copy.data());
+      const form& stored = context.form_of(v);
+      const buffer here(bytes_in(copy.type(), stored));
+      copy_bytes(host_space, here.data(), *stored.space, context.data_of(v), here.size());
+      if (copy.bytes() != 0) to_plain(copy.type(), stored, here.data(), copy.data());
       self.known.insert_or_assign(v, std::pair(step, std::move(copy)));
     });
   }

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 #include <collage/graph/graph.hpp>
-#include <collage/layout.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/op/movement.hpp>
 #include <collage/op/slice.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
@@ -35,13 +35,13 @@ struct laid_out_slice {
 };
 
 /// Nothing where blocks are cut, or rest on something else than whole ones.
-inline std::optional<laid_out_slice> slice_in(const graph& network, std::uint32_t node, const layout& order) {
+inline std::optional<laid_out_slice> slice_in(const graph& network, std::uint32_t node, const form& stored) {
   const auto a = from_words<ops::slice_attributes>(network.view().words_of(node));
   const tensor_type& x = network.type_of(network.view().inputs_of(node)[0]);
   laid_out_slice s{x.dims, a.starts, a.steps, a.extents};
-  if (order.is_arranged_as(plain)) return s;
+  if (stored.order == plain) return s;
   if (x.dims.rank < 2) return {};
-  const channel_blocks all = channel_blocks_of(x, order);
+  const channel_blocks all = channel_blocks_of(x, stored.order);
   const std::int64_t start = a.starts[1], extent = a.extents[1];
   const bool is_whole = start % all.block == 0 && (extent % all.block == 0 || start + extent == all.channels);
   if (!is_whole || (extent != 1 && a.steps[1] != 1)) return {};
@@ -63,13 +63,13 @@ inline bool is_one_piece(const laid_out_slice& s) {
   return s.extents.elements() != 0;
 }
 
-inline std::vector<value_view> slice_view(const graph& network, std::uint32_t node, const layout& order) {
+inline std::vector<value_view> slice_view(const graph& network, std::uint32_t node, const form& stored) {
   const std::uint32_t x = network.view().inputs_of(node)[0], y = network.view().output_of(node);
-  const std::optional<laid_out_slice> s = slice_in(network, node, order);
+  const std::optional<laid_out_slice> s = slice_in(network, node, stored);
   if (!s || !is_one_piece(*s)) return {};
   std::int64_t element = 0;
   for (std::size_t d = 0; d < s->starts.size(); ++d) element = element * s->from[d] + s->starts[d];
-  const auto offset = element * s->unit * static_cast<std::int64_t>(size_of(network.type_of(x).type));
+  const auto offset = element * s->unit * static_cast<std::int64_t>(size_of(element_in(network.type_of(x), stored)));
   if (offset % view_alignment != 0) return {};
   return {{y, x, static_cast<std::size_t>(offset)}};
 }
@@ -92,33 +92,33 @@ inline bool may_be_written_into(const graph& network, std::uint32_t operand, std
 }
 
 /// Whether a layout has all elements of each operand of a concat one behind the other in its result.
-inline bool are_pieces(const graph& network, std::uint32_t node, const layout& order) {
+inline bool are_pieces(const graph& network, std::uint32_t node, const form& stored) {
   const graph_view view = network.view();
   const tensor_type& y = network.type_of(view.output_of(node));
   const auto axis = static_cast<std::size_t>(from_words<ops::concat_attributes>(view.words_of(node)).axis);
-  if (order.is_arranged_as(plain)) return y.dims.first(axis).elements() == 1;
+  if (stored.order == plain) return y.dims.first(axis).elements() == 1;
   if (y.dims.rank < 2) return false;
   if (axis == 0) return true;
-  const channel_blocks all = channel_blocks_of(y, order);
+  const channel_blocks all = channel_blocks_of(y, stored.order);
   if (all.images != 1) return false;
   if (axis > 1) return all.blocks == 1 && y.dims.from(2).first(axis - 2).elements() == 1;
   const auto is_whole = [&](std::uint32_t operand) {  // what fills up the last block is not followed by anything
-    const channel_blocks its = channel_blocks_of(network.type_of(operand), order);
+    const channel_blocks its = channel_blocks_of(network.type_of(operand), stored.order);
     return its.block == all.block && (its.channels % its.block == 0 || operand == view.inputs_of(node).back());
   };
   return std::ranges::all_of(view.inputs_of(node), is_whole);
 }
 
-inline std::vector<value_view> concat_views(const graph& network, std::uint32_t node, const layout& order) {
+inline std::vector<value_view> concat_views(const graph& network, std::uint32_t node, const form& stored) {
   const graph_view view = network.view();
-  if (!are_pieces(network, node, order)) return {};
+  if (!are_pieces(network, node, stored)) return {};
   std::vector<value_view> list;
   std::size_t offset = 0;
   for (const std::uint32_t v : view.inputs_of(node)) {
     if (offset % view_alignment != 0 || network.type_of(v).bytes() == 0 || !may_be_written_into(network, v, node))
       return {};
     list.push_back({v, view.output_of(node), offset});
-    offset += bytes_in(network.type_of(v), order);
+    offset += bytes_in(network.type_of(v), stored);
   }
   return list;
 }
@@ -128,15 +128,15 @@ inline std::vector<value_view> concat_views(const graph& network, std::uint32_t 
 /// What lies where if nothing runs for a node, all its values being in one layout: the result of a reshape is its operand,
 /// which is plain; that of a slice a part of it, where it is one piece; the operands of a concat are parts of its result, where
 /// each is one piece that a kernel can write there. In blocked layouts parts of the channels are whole blocks of a single image.
-/// None where a kernel has to run. Depends on the graph alone, which has concrete extents. `order` is one of shared_layouts, in
-/// whichever memory.
-inline std::vector<value_view> views_of(const graph& network, std::uint32_t node, const layout& order = plain) {
+/// None where a kernel has to run. Depends on the graph alone, which has concrete extents. The layout of `stored` is one
+/// of shared_layouts.
+inline std::vector<value_view> views_of(const graph& network, std::uint32_t node, const form& stored = {}) {
   const graph_view view = network.view();
   const std::uint64_t kind = view.kind_id_of(node);
-  if (kind == kind_id<struct ops::reshape> && order.is_arranged_as(plain))
+  if (kind == kind_id<struct ops::reshape> && stored.order == plain)
     return {{view.output_of(node), view.inputs_of(node)[0], 0}};
-  if (kind == kind_id<struct ops::slice>) return detail::slice_view(network, node, order);
-  if (kind == kind_id<struct ops::concat>) return detail::concat_views(network, node, order);
+  if (kind == kind_id<struct ops::slice>) return detail::slice_view(network, node, stored);
+  if (kind == kind_id<struct ops::concat>) return detail::concat_views(network, node, stored);
   return {};
 }
 

@@ -83,14 +83,14 @@ concept has_layouts = requires(Match m, To to) { B::layouts(m, std::size_t{}, to
 template <class B, class P>
 consteval member check_layouts() {
   using m = const match<P>&;
-  if constexpr (has_layouts<B, m, value_layouts&>) {
+  if constexpr (has_layouts<B, m, value_forms&>) {
     constexpr bool answers_nothing =
-        requires(m x, value_layouts& to) { requires std::is_void_v<decltype(B::layouts(x, std::size_t{}, to))>; };
+        requires(m x, value_forms& to) { requires std::is_void_v<decltype(B::layouts(x, std::size_t{}, to))>; };
     return answers_nothing ? member::fine : member::other_result;
-  } else if constexpr (requires(B& b, m x, value_layouts& to) { b.layouts(x, std::size_t{}, to); }) {
+  } else if constexpr (requires(B& b, m x, value_forms& to) { b.layouts(x, std::size_t{}, to); }) {
     return member::not_static;
   } else if constexpr (
-      has_layouts<B, match<P>&, value_layouts&> || requires(m x, value_layouts& to) { B::layouts(x, to); } ||
+      has_layouts<B, match<P>&, value_forms&> || requires(m x, value_forms& to) { B::layouts(x, to); } ||
       requires(m x) { B::layouts(x, std::size_t{}); } || requires(m x) { B::layouts(x); }) {
     return member::other_arguments;
   } else {
@@ -235,8 +235,7 @@ inline constexpr char build_group_declaration[] =
     "static kernel build(const node_group&, build_context&) beside the rule, or takes_regions";
 inline constexpr char takes_declaration[] = "static bool takes(const graph&, std::uint32_t node)";
 inline constexpr char choices_declaration[] = "static std::size_t choices(const match<P>&)";
-inline constexpr char layouts_declaration[] =
-    "static void layouts(const match<P>&, std::size_t choice, value_layouts&)";
+inline constexpr char layouts_declaration[] = "static void layouts(const match<P>&, std::size_t choice, value_forms&)";
 
 constexpr bool is_wrong(auto state, bool needed) {
   return state != member::fine && (needed || state != member::missing);
@@ -348,7 +347,7 @@ consteval set_fault judge_names() {
   const std::uint64_t ids[] = {hash(B::name)..., 0};
   const std::size_t first[] = {index_in<B>(backend_list<B...>{})..., 0};
   for (std::uint32_t i = 0; i < sizeof...(B); ++i) {
-    for (const char* taken : {"", "alias", "control", "plan"})
+    for (const char* taken : {"", "alias", "control", "view", "copy", "plan"})
       if (ids[i] == hash(taken)) return {set_rule::reserved, {}, names[i]};
     for (std::uint32_t j = 0; j < i; ++j)
       if (ids[i] == ids[j])

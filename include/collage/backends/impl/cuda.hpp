@@ -106,8 +106,8 @@ void finish_cuda() {
 
 }  // namespace detail
 
-void cuda::layouts(const any_match& m, std::size_t choice, value_layouts& to) {
-  to.set(choice == 0 ? m.output() : m.arguments()[0], in_space(plain, cuda_space));
+void cuda::layouts(const any_match& m, std::size_t choice, value_forms& to) {
+  to.set(choice == 0 ? m.output() : m.arguments()[0], form(plain, cuda_space));
 }
 
 kernel cuda::build(const any_match& m, build_context& context) {

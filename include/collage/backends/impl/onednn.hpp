@@ -90,7 +90,7 @@ std::size_t onednn::choices(const any_match& m) {
   return layouts_of_single(m, node).size();
 }
 
-void onednn::layouts(const any_match& m, std::size_t choice, value_layouts& to) {
+void onednn::layouts(const any_match& m, std::size_t choice, value_forms& to) {
   using namespace detail::onednn;
   if (const conv_pair p = conv_pair_of(m)) {
     to = pair_layouts(m, p, choice);

@@ -111,8 +111,8 @@ inline std::vector<conv_way> conv_ways(const conv_problem& p) {
 }
 
 /// How the values at a convolution's border lie when it is computed in a certain way.
-inline value_layouts conv_layouts(const any_match& m, const chain& c, const conv_problem& p, conv_way way) {
-  value_layouts list;
+inline value_forms conv_layouts(const any_match& m, const chain& c, const conv_problem& p, conv_way way) {
+  value_forms list;
   if (way != conv_way::blocked && way != conv_way::channels_last) return list;
   const layout& order = way == conv_way::blocked ? blocked() : channels_last;
   const auto set = [&](std::uint32_t v) {
@@ -139,7 +139,7 @@ inline desc touched(const conv_problem& p) {
 
 /// The tensors of the steps behind a convolution; full ones are wanted as `result`.
 inline epilogue conv_epilogue(const any_match& m, const chain& c, std::size_t first, const dims& y, const desc& result,
-                              const value_layouts& borders) {
+                              const value_forms& borders) {
   epilogue e;
   for (std::size_t i = first; i < c.steps; ++i) {
     const chain_step& s = c.step[i];
@@ -230,7 +230,7 @@ inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const
 /// library would choose by itself, so that there is nothing else to try for them. `describe` asks the library.
 template <class Describe>
 auto choose_conv(const any_match& m, const chain& c, std::size_t first, const conv_problem& p, conv_way way,
-                 const value_layouts& borders, const Describe& describe) {
+                 const value_forms& borders, const Describe& describe) {
   std::optional<error> refused;
   const int first_attempt = way == conv_way::library ? 1 : 0;
   const int last_attempt = way == conv_way::channels_last ? 0 : 2;
@@ -255,7 +255,7 @@ auto choose_conv(const any_match& m, const chain& c, std::size_t first, const co
 /// stands behind; reorders where the result lies otherwise.
 template <class Primitive, class Descriptor>
 kernel finish_conv(program_builder& program, const conv_problem& p, const Descriptor& d, const epilogue& then,
-                   const desc& x, std::size_t weights, const value_layouts& borders) {
+                   const desc& x, std::size_t weights, const value_forms& borders) {
   std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(p.x_value, x, d.src_desc())},
                                                     {DNNL_ARG_WEIGHTS, weights}};
   if (p.bias != match_record::nothing) operands.emplace_back(DNNL_ARG_BIAS, program.read(p.bias, dense({p.y[1]})));
@@ -279,7 +279,7 @@ inline kernel build_conv(const any_match& m, build_context& context, const chain
   const std::size_t first = way == conv_way::product ? 0 : take_bias(m, c, p);
   if (way == conv_way::product) return build_conv_product(m, context, c, p);
 
-  const value_layouts borders = conv_layouts(m, c, p, way);
+  const value_forms borders = conv_layouts(m, c, p, way);
   desc x = desc_in(borders.of(p.x_value), p.x);
   if (p.thinned && borders.of(p.x_value) == plain) {
     x = touched(p);

@@ -138,7 +138,7 @@ inline kernel build_deconv(const any_match& m, build_context& context, const cha
   const std::vector<conv_way> ways = deconv_ways(p);
   const conv_way way = ways[std::min(context.choice(), ways.size() - 1)];
   const std::size_t first = take_bias(m, c, p);
-  const value_layouts borders = conv_layouts(m, c, p, way);
+  const value_forms borders = conv_layouts(m, c, p, way);
   const auto [d, then] = choose_conv(m, c, first, p, way, borders, describe_deconv);
 
   program_builder program(m, context);

@@ -18,8 +18,8 @@ namespace {
 /// The layouts that compete.
 inline const layout& pair_layout(std::size_t choice) { return choice == 0 ? blocked() : channels_last; }
 
-inline value_layouts pair_layouts(const any_match& m, const conv_pair& p, std::size_t choice) {
-  value_layouts list;
+inline value_forms pair_layouts(const any_match& m, const conv_pair& p, std::size_t choice) {
+  value_forms list;
   list.set(m.inputs_of(p.first)[0], pair_layout(choice));
   list.set(m.output(), pair_layout(choice));
   return list;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <collage/error.hpp>
 #include <collage/layout.hpp>
+#include <collage/run/form.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -107,7 +108,8 @@ inline std::int64_t block_size() {
 inline const layout& blocked() { return block_size() == 16 ? blocked_16 : blocked_8; }
 
 /// A tensor in one of the layouts that backends share. Others than the plain one are for ranks 3 to 5.
-inline desc desc_in(const layout& order, const dims& extents) {
+inline desc desc_in(const form& stored, const dims& extents) {
+  const layout& order = stored.order;
   if (order == plain) return dense(extents);
   constexpr tag tags[][3] = {{tag::acb, tag::acdb, tag::acdeb},
                              {tag::aBc8b, tag::aBcd8b, tag::aBcde8b},

@@ -68,7 +68,7 @@ class candidate_index {
   std::vector<std::optional<std::uint32_t>> in(const placement& p) const {
     std::vector<std::optional<std::uint32_t>> list;
     for (const plan_group& g : p.groups) {
-      if (g.backend == alias_backend) continue;
+      if (g.is_view()) continue;
       list.emplace_back();
       std::vector<std::uint32_t> nodes = g.nodes;
       std::sort(nodes.begin(), nodes.end());
@@ -76,9 +76,7 @@ class candidate_index {
       if (there == by_nodes_.end()) continue;
       for (const std::uint32_t i : there->second) {
         const place_candidate& c = all_.list[i];
-        if (g.backend == backends_[c.backend].name && g.choice == c.choice &&
-            g.pattern == pattern_name(backends_, c.backend, c.pattern) && (c.is_by_rule() || g.nodes.back() == c.root))
-          list.back() = i;
+        if (same_step(g.step, step_of(backends_, c)) && (c.is_by_rule() || g.nodes.back() == c.root)) list.back() = i;
       }
     }
     return list;

@@ -9,6 +9,7 @@
 #include <collage/place/impl/conversions.hpp>
 #include <collage/place/impl/place_rules.hpp>
 #include <collage/place/impl/place_task.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/space.hpp>
 #include <collage/run/views.hpp>
@@ -32,7 +33,7 @@ class candidate_layouts {
  public:
   /// Leaves out of candidates and views what nobody can make plain, of the former with a refusal for each; of views also those
   /// in layouts that kernels have no use for.
-  candidate_layouts(const place_task& task, allowed_candidates& left) : network_(task.network), known_(task.layouts) {
+  candidate_layouts(const place_task& task, allowed_candidates& left) : network_(task.network), known_(task.forms) {
     take_candidates(task, left.may_convert, left.candidates);
     for (std::uint32_t n = 0; n < left.views.size(); ++n)
       std::erase_if(left.views[n], [&](std::uint32_t order) { return order != 0 && !take_view(n, order); });
@@ -43,24 +44,24 @@ class candidate_layouts {
   const std::optional<conversion_book>& conversions() const { return conversions_; }
 
   /// What each candidate reads and writes otherwise than plain.
-  const value_layouts& borders_of(std::uint32_t candidate) const {
-    static const value_layouts nothing;  // regions, which are added later, read and write plain values
+  const value_forms& borders_of(std::uint32_t candidate) const {
+    static const value_forms nothing;  // regions, which are added later, read and write plain values
     return candidate < borders_.size() ? borders_[candidate] : nothing;
   }
   /// The same of a node that is a view in the layout of this number; null where that is plain.
-  const value_layouts* borders_of_view(std::uint32_t node, std::uint32_t order) const {
+  const value_forms* borders_of_view(std::uint32_t node, std::uint32_t order) const {
     const auto known = view_borders_.find({node, order});
     return known == view_borders_.end() ? nullptr : &known->second;
   }
   /// Whether whoever else reads or writes these values can be served.
-  bool can_be_converted(const value_layouts& borders) const {
+  bool can_be_converted(const value_forms& borders) const {
     return std::ranges::all_of(borders.list(),
                                [&](const auto& border) { return can_be_converted(border.first, border.second); });
   }
 
   /// The layouts that the search counts with, by their numbers.
-  const std::vector<layout>& list() const { return layouts_; }
-  std::size_t number_of(const layout& order) const {
+  const std::vector<form>& list() const { return layouts_; }
+  std::size_t number_of(const form& order) const {
     return static_cast<std::size_t>(std::ranges::find(layouts_, order) - layouts_.begin());
   }
   /// The values that may lie otherwise than plain, with their numbers in the search.
@@ -68,33 +69,46 @@ class candidate_layouts {
 
   /// The conversions that groups of these nodes need between them; `borders` as for conversions_between.
   std::vector<served_conversion> conversions_between_groups(const std::vector<std::vector<std::uint32_t>>& nodes,
-                                                            const std::vector<const value_layouts*>& borders) const {
+                                                            const std::vector<const value_forms*>& borders) const {
     std::vector<served_conversion> list;
     if (!conversions_) return list;
-    for (const needed_conversion& c : conversions_between(network_, nodes, borders))
-      list.emplace_back(c, conversions_->best(c.value, c.from, c.to));
+    const auto add = [&](const needed_conversion& c, std::optional<std::uint32_t> by) {
+      const auto is_same = [&](const served_conversion& s) { return s.first.value == c.value && s.first.to == c.to; };
+      if (std::ranges::none_of(list, is_same)) list.emplace_back(c, by);
+    };
+    const std::vector<needed_conversion> needed = conversions_between(network_, nodes, borders);
+    // Single conversions first: chains may begin with them.
+    for (const std::size_t least : {std::size_t{1}, std::size_t{2}})
+      for (const needed_conversion& c : needed) {
+        const std::vector<std::uint32_t> path = conversions_->path(c.value, c.from, c.to);
+        if ((path.size() < 2) != (least == 1)) continue;
+        if (path.empty()) add(c, {});
+        for (const std::uint32_t i : path)
+          add({c.value, conversions_->ends_of(i).first, conversions_->ends_of(i).second}, i);
+      }
+    std::ranges::stable_sort(list, {}, [](const served_conversion& s) { return s.first.value; });
     return list;
   }
 
  private:
   void take_candidates(const place_task& task, const std::vector<bool>& may_convert, place_candidates& candidates) {
-    std::map<std::uint32_t, std::vector<layout>> met;
-    const auto add = [](std::vector<layout>& list, const layout& order) {
+    std::map<std::uint32_t, std::vector<form>> met;
+    const auto add = [](std::vector<form>& list, const form& order) {
       if (std::ranges::find(list, order) == list.end()) list.push_back(order);
     };
     for (const place_candidate& c : candidates.list) {
-      const value_layouts borders = layouts_of(network_, task.backends, candidates, c);
+      const value_forms borders = forms_of(network_, task.backends, candidates, c);
       for (const auto& [v, order] : borders.list()) {
         add(met[v], order);
-        if (const layout home = in_space(plain, space_of(order)); home != plain) add(met[v], home);
+        if (const form home(plain, *order.space); home != plain) add(met[v], home);
       }
     }
     if (met.empty()) return;
     conversions_.emplace(network_, task.backends, may_convert, met, task.threads, task.may_part());
-    std::vector<layout> counted{plain};                                  // of candidates that fit
+    std::vector<form> counted{plain};                                    // of candidates that fit
     const auto why_not = [&](const place_candidate& c) -> const char* {  // null: it fits
-      const value_layouts borders = layouts_of(network_, task.backends, candidates, c);
-      std::vector<layout> all = counted;
+      const value_forms borders = forms_of(network_, task.backends, candidates, c);
+      std::vector<form> all = counted;
       for (const auto& [v, order] : borders.list()) {
         if (network_.at(v).role == value_role::constant || !can_be_converted(v, order))
           return "nobody converts the layouts that it reads or writes";
@@ -116,17 +130,17 @@ class candidate_layouts {
     });
     if (candidates.list.size() != before) renumber_structures(candidates);
     for (const place_candidate& c : candidates.list)
-      borders_.push_back(layouts_of(network_, task.backends, candidates, c));
+      borders_.push_back(forms_of(network_, task.backends, candidates, c));
     for (const auto& [v, list] : met_) {
       numbers_.emplace(v, static_cast<std::uint32_t>(numbers_.size()));
-      for (const layout& order : list) add(layouts_, order);
+      for (const form& order : list) add(layouts_, order);
     }
   }
 
   /// Whether a node can be a view in another layout than the plain one: some kernel has each of its values otherwise than plain,
   /// and all other readers and writers can be served.
   bool take_view(std::uint32_t node, std::uint32_t order) {
-    value_layouts borders;
+    value_forms borders;
     for (const value_view& v : views_of(network_, node, known_[order]))
       for (const std::uint32_t end : {v.value, v.of}) borders.set(end, known_[order]);
     for (const auto& [v, its] : borders.list())
@@ -138,30 +152,27 @@ class candidate_layouts {
   }
   /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it. Of those in another
   /// memory that holds for the plain ones alone: a conversion changes the memory or the arrangement.
-  bool can_be_converted(std::uint32_t value, const layout& order) const {
-    const auto is_there = [&](const layout& from, const layout& to) {
-      return conversions_->best(value, from, to).has_value();
+  bool can_be_converted(std::uint32_t value, const form& order) const {
+    const auto is_there = [&](const form& from, const form& to) {
+      return !conversions_->path(value, from, to).empty();
     };
-    const auto can_become = [&](const layout& a, const layout& b) {
-      return a == b || (is_there(a, b) && is_there(b, a));
-    };
-    const layout home = in_space(plain, space_of(order));
+    const auto can_become = [&](const form& a, const form& b) { return a == b || (is_there(a, b) && is_there(b, a)); };
+    const form home(plain, *order.space);
     if (!can_become(plain, home) || !can_become(home, order)) return false;
     const auto others = met_.find(value);
-    return others == met_.end() || std::ranges::all_of(others->second, [&](const layout& other) {
-             return space_of(other) != space_of(order) || can_become(other, order);
+    return others == met_.end() || std::ranges::all_of(others->second, [&](const form& other) {
+             return *other.space != *order.space || can_become(other, order);
            });
   }
 
   const graph& network_;
-  const std::vector<layout>& known_;  // by the numbers of views
+  const std::vector<form>& known_;  // by the numbers of views
   std::optional<conversion_book> conversions_;
-  std::map<std::uint32_t, std::vector<layout>> met_;  // values that may lie otherwise than plain, and how
-  std::vector<layout> layouts_{plain};                // those of the search, by number
-  std::vector<value_layouts> borders_;                // by candidate
-  std::map<std::pair<std::uint32_t, std::uint32_t>, value_layouts>
-      view_borders_;                                // by node and layout, other than plain
-  std::map<std::uint32_t, std::uint32_t> numbers_;  // of values in the search
+  std::map<std::uint32_t, std::vector<form>> met_;  // values that may lie otherwise than plain, and how
+  std::vector<form> layouts_{plain};                // those of the search, by number
+  std::vector<value_forms> borders_;                // by candidate
+  std::map<std::pair<std::uint32_t, std::uint32_t>, value_forms> view_borders_;  // by node and layout, other than plain
+  std::map<std::uint32_t, std::uint32_t> numbers_;                               // of values in the search
 };
 
 }  // namespace

@@ -126,15 +126,16 @@ class comparison {
     const auto is_ours = [this](const std::string& name) {
       for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b)
         if (name == known_.task.backends[b].name) return bool{known_.task.use[b]};
-      return name == alias_backend || name == control_backend;
+      return false;
     };
     return std::ranges::all_of(p.groups,
                                [&](const plan_group& g) {
-                                 return is_ours(g.backend) && std::ranges::all_of(g.bodies, [&](const placement& body) {
+                                 return (!g.has_kernel() || is_ours(g.backend())) &&
+                                        std::ranges::all_of(g.bodies(), [&](const placement& body) {
                                           return is_over_our_backends(body);
                                         });
                                }) &&
-           std::ranges::all_of(p.conversions, [&](const plan_conversion& c) { return is_ours(c.backend); });
+           std::ranges::all_of(p.conversions, [&](const plan_conversion& c) { return is_ours(c.step.backend); });
   }
 
   /// Makes the plan the fastest of what ran, with costs, runners-up and the certificate as they are known now.

@@ -9,6 +9,7 @@
 #include <collage/place/costs.hpp>
 #include <collage/place/impl/cost_book.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
@@ -34,11 +35,11 @@ class conversion_book {
   /// `met` are the layouts in which each value may lie. Of arrangements that are no backend's in common nothing is known here,
   /// nor of others than the plain one of tensors without channels. `may_part`: place_task::may_part.
   conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
-                  const std::map<std::uint32_t, std::vector<layout>>& met, int threads, bool may_part)
+                  const std::map<std::uint32_t, std::vector<form>>& met, int threads, bool may_part)
       : backends_(backends), threads_(threads), may_part_(may_part) {
     graph_builder g;
     std::map<std::string, std::size_t> node_of_type;
-    std::vector<std::vector<layout>> met_at;  // by node
+    std::vector<std::vector<form>> met_at;  // by node
     for (const auto& [v, layouts] : met) {
       const tensor_type& type = network.type_of(v);
       const auto [known, is_new] = node_of_type.try_emplace(to_string(type), node_of_type.size());
@@ -54,12 +55,12 @@ class conversion_book {
     // Whoever reads and writes the same layout converts nothing, and what no kernel has is not asked for.
     std::erase_if(candidates_.list, [&](const place_candidate& c) {
       const auto [from, to] = ends_of(c);
-      const std::vector<layout>& wanted = met_at[node_of(c)];
-      const auto is_wanted = [&](const layout& l) {
-        return std::ranges::any_of(shared_layouts, [&](const layout& known) { return l.is_arranged_as(known); }) &&
+      const std::vector<form>& wanted = met_at[node_of(c)];
+      const auto is_wanted = [&](const form& l) {
+        return std::ranges::any_of(shared_layouts, [&](const layout& known) { return l.order == known; }) &&
                (l == plain || std::ranges::find(wanted, l) != wanted.end());
       };
-      const bool has_channels = !from.is_arranged_as(plain) || !to.is_arranged_as(plain);
+      const bool has_channels = from.order != plain || to.order != plain;
       return from == to || !is_wanted(from) || !is_wanted(to) ||
              (has_channels && graph_->type_of(graph_->view().output_of(node_of(c))).dims.rank < 2);
     });
@@ -79,7 +80,7 @@ class conversion_book {
   }
 
   /// The cheapest candidate for a conversion of a value; nothing where there is none.
-  std::optional<std::uint32_t> best(std::uint32_t value, const layout& from, const layout& to) const {
+  std::optional<std::uint32_t> best(std::uint32_t value, const form& from, const form& to) const {
     std::optional<std::uint32_t> found;
     const auto ways = ways_.find(node_of_.at(value));
     if (ways == ways_.end()) return found;
@@ -90,6 +91,40 @@ class conversion_book {
     }
     return found;
   }
+  /// The conversions that make a value in one form into another, in order: the cheapest single one, or where none exists the
+  /// cheapest chain. None where the value cannot get there.
+  std::vector<std::uint32_t> path(std::uint32_t value, const form& from, const form& to,
+                                  outlook how = outlook::doubtful) const {
+    if (const auto single = best(value, from, to)) return {*single};
+    const auto ways = ways_.find(node_of_.at(value));
+    if (ways == ways_.end()) return {};
+    struct stop {
+      form at;
+      double ms = 0;
+      std::vector<std::uint32_t> path;
+    };
+    // Bellman and Ford's algorithm: there are few forms, and prices are positive.
+    std::vector<stop> known{{from, 0, {}}};
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (const std::uint32_t i : ways->second) {
+        if (book_->cost_of(candidates_.list[i]).state == cost_state::refused) continue;
+        const auto before = std::ranges::find(known, ends_[i].first, &stop::at);
+        if (before == known.end()) continue;
+        stop next{ends_[i].second, before->ms + price_of(i, how), before->path};
+        next.path.push_back(i);
+        const auto after = std::ranges::find(known, next.at, &stop::at);
+        if (after != known.end() && after->ms <= next.ms) continue;
+        changed = true;
+        if (after == known.end()) known.push_back(std::move(next));
+        else *after = std::move(next);
+      }
+    }
+    const auto found = std::ranges::find(known, to, &stop::at);
+    return found == known.end() ? std::vector<std::uint32_t>() : found->path;
+  }
+  const std::pair<form, form>& ends_of(std::uint32_t candidate) const { return ends_[candidate]; }
+
   /// What the search is to count for it. Where processors may be apart at times, conversions take about four times as long then
   /// (docs/measuring.md): as long as such times have not shown it, that is presumed of half of all times, but for what is to be
   /// tried. Otherwise kernels that need a dear conversion would never run within the network, where it turns out what they gain.
@@ -129,8 +164,9 @@ class conversion_book {
     if (ways == ways_.end()) return {};
     for (const std::uint32_t i : ways->second) {
       const place_candidate& known = candidates_.list[i];
-      if (c.backend == backends_[known.backend].name && c.choice == known.choice && ends_[i] == std::pair(c.from, c.to))
-        return i;
+      const conversion_step its{to_text(ends_[i].first), to_text(ends_[i].second), backends_[known.backend].name,
+                                std::to_string(known.choice)};
+      if (c.step == its) return i;
     }
     return {};
   }
@@ -138,8 +174,8 @@ class conversion_book {
  private:
   std::uint32_t node_of(const place_candidate& c) const { return candidates_.groups[c.group].nodes.front(); }
   /// From which layout into which.
-  std::pair<layout, layout> ends_of(const place_candidate& c) const {
-    const value_layouts found = layouts_of(*graph_, backends_, candidates_, c);
+  std::pair<form, form> ends_of(const place_candidate& c) const {
+    const value_forms found = forms_of(*graph_, backends_, candidates_, c);
     const graph_view view = graph_->view();
     return {found.of(view.inputs_of(node_of(c))[0]), found.of(view.output_of(node_of(c)))};
   }
@@ -152,19 +188,19 @@ class conversion_book {
   std::optional<cost_book> book_;
   std::map<std::uint32_t, std::size_t> node_of_;            // by value of the network that is placed
   std::map<std::size_t, std::vector<std::uint32_t>> ways_;  // by node: candidates
-  std::vector<std::pair<layout, layout>> ends_;             // by candidate
+  std::vector<std::pair<form, form>> ends_;                 // by candidate
 };
 
 struct needed_conversion {
   std::uint32_t value = 0;
-  layout from, to;
+  form from, to;
 };
 
 /// What groups need to read each other's values. `borders` are those of each group, in their order: null for those that read and
 /// write plain values.
 inline std::vector<needed_conversion> conversions_between(const graph& network,
                                                           std::span<const std::vector<std::uint32_t>> nodes,
-                                                          std::span<const value_layouts* const> borders) {
+                                                          std::span<const value_forms* const> borders) {
   std::vector<std::size_t> group_of(network.nodes().size());
   for (std::size_t g = 0; g < nodes.size(); ++g)
     for (const std::uint32_t n : nodes[g]) group_of[n] = g;
@@ -173,15 +209,15 @@ inline std::vector<needed_conversion> conversions_between(const graph& network,
     return producer < 0 ? nodes.size() : group_of[static_cast<std::size_t>(producer)];
   };
   std::set<std::uint32_t> touched;
-  for (const value_layouts* b : borders)
+  for (const value_forms* b : borders)
     if (b != nullptr)
       for (const auto& [v, order] : b->list()) touched.insert(v);
   std::vector<needed_conversion> list;
   for (const std::uint32_t v : touched) {
     const std::size_t from_group = producer_group(v);
     const bool is_told = from_group < nodes.size() && borders[from_group] != nullptr;
-    const layout written = is_told ? borders[from_group]->of(v) : plain;
-    const auto need = [&](const layout& order) {
+    const form written = is_told ? borders[from_group]->of(v) : form();
+    const auto need = [&](const form& order) {
       if (order == written) return;
       for (const needed_conversion& known : list)
         if (known.value == v && known.to == order) return;
@@ -189,7 +225,7 @@ inline std::vector<needed_conversion> conversions_between(const graph& network,
     };
     for (const use& reader : network.view().uses_of(v)) {
       const std::size_t g = group_of[reader.node];
-      if (g != from_group) need(borders[g] != nullptr ? borders[g]->of(v) : plain);
+      if (g != from_group) need(borders[g] != nullptr ? borders[g]->of(v) : form());
     }
     if (network.at(v).is_output) need(plain);
   }

@@ -26,22 +26,22 @@ inline void tell_instead(const placing_state& known, plan_group& g, std::uint32_
                          const search_result& other) {
   const search::node_set mine(known.candidates.nodes_of(candidate));
   for (const std::uint32_t chosen : other.found.chosen) {
-    if (!other.problem.candidates[chosen].nodes.intersects(mine) || other.who[chosen] == control_mark) continue;
-    if (is_view_mark(other.who[chosen])) {
+    const shown_step& what = other.who[chosen];
+    if (!other.problem.candidates[chosen].nodes.intersects(mine) || what.is(shown_step::kind::control)) continue;
+    if (what.is(shown_step::kind::view)) {
       const std::uint32_t n = other.problem.candidates[chosen].nodes.first();
-      const std::uint32_t order = order_of_view(other.who[chosen]);
       const std::string how =
-          order == 0 ? "a view for " : std::string("a ") + known.task.layouts[order].name + " view for ";
+          what.number == 0 ? "a view for " : "a " + to_text(known.task.forms[what.number]) + " view for ";
       g.instead += (g.instead.empty() ? "" : ", ") + how + known.task.network.node(n).kind->name;
       continue;
     }
-    const std::vector<std::uint32_t>& nodes = known.candidates.nodes_of(other.who[chosen]);
+    const std::vector<std::uint32_t>& nodes = known.candidates.nodes_of(what.number);
     constexpr std::size_t named = 16;
     std::string kinds;
     for (const std::uint32_t n : std::span(nodes).first(std::min(nodes.size(), named)))
       kinds += (kinds.empty() ? "" : "+") + std::string(known.task.network.node(n).kind->name);
     if (nodes.size() > named) kinds += "+... (" + std::to_string(nodes.size()) + " operators)";
-    const std::string backend = known.task.backends[known.candidates[other.who[chosen]].backend].name;
+    const std::string backend = known.task.backends[known.candidates[what.number].backend].name;
     g.instead += (g.instead.empty() ? "" : ", ") + backend + " " + kinds;
   }
 }
@@ -53,7 +53,7 @@ inline std::size_t find_instead(const placing_state& known, plan_group& g, std::
   without.problem = best.problem;
   without.problem.candidates.clear();
   for (std::size_t i = 0; i < best.who.size(); ++i) {
-    if (best.who[i] == candidate) continue;
+    if (best.who[i] == shown_step::of(candidate)) continue;
     without.problem.candidates.push_back(best.problem.candidates[i]);
     without.who.push_back(best.who[i]);
   }
@@ -77,18 +77,18 @@ inline std::string why_chosen(const plan_group& g, bool is_known) {
 inline void explain_groups(const placing_state& known, const search_view& view, plan& made) {
   if (made.origin != "search") {
     for (plan_group& g : made.chosen.groups)
-      if (g.backend != alias_backend) g.why = "part of the placement that ran fastest end to end";
+      if (!g.is_view()) g.why = "part of the placement that ran fastest end to end";
     return;
   }
   search_result best = view.problem({.not_measured = false, .costs = outlook::as_known});
   best.found = view.solve(best.problem);
   std::vector<bool> is_best(known.candidates.size());
   for (const std::uint32_t chosen : best.found.chosen)
-    if (best.who[chosen] < control_mark) is_best[best.who[chosen]] = true;
+    if (best.who[chosen].is_candidate()) is_best[best.who[chosen].number] = true;
   const auto who = known.candidates.in(made.chosen);
   std::size_t at = 0, tried = 0;
   for (plan_group& g : made.chosen.groups) {
-    if (g.backend == alias_backend) continue;
+    if (g.is_view()) continue;
     const auto candidate = who[at++];
     if (!candidate) continue;
     constexpr std::size_t most_transitions = 500'000;  // by count: the same plan has the same explanations

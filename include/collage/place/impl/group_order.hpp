@@ -70,7 +70,7 @@ inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& networ
   std::set<std::pair<std::uint32_t, std::uint32_t>> read;  // value and reader's backend
   std::vector<std::vector<std::uint32_t>> list;
   for (const plan_group& g : p.groups) {
-    if (g.backend == alias_backend) {
+    if (g.is_view()) {
       // Of what a view reads, the operands of a concat lie in its result, and all else lies in its first operand.
       const std::uint32_t node = g.nodes.back();
       std::span<const std::uint32_t> parts = network.view().inputs_of(node);
@@ -81,7 +81,7 @@ inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& networ
       continue;
     }
     std::vector<std::uint32_t>& from = list.emplace_back();
-    const std::uint32_t self = backend_number(backends, g.backend);
+    const std::uint32_t self = backend_number(backends, g.backend());
     for (const std::uint32_t n : g.nodes)
       for (const std::uint32_t seen : network.view().inputs_of(n))
         for (const std::uint32_t v : written[seen])

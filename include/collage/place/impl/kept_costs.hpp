@@ -175,10 +175,10 @@ class kept_costs {
     key.choice = c.choice;
     key.computes = structure_key(network_, candidates_.groups[c.group].nodes);
     // What a choice stands for may be another thing in another version of a backend.
-    if (const value_layouts borders = layouts_of(network_, backends_, candidates_, c); !borders.list().empty()) {
+    if (const value_forms borders = forms_of(network_, backends_, candidates_, c); !borders.list().empty()) {
       const node_group values = values_of(network_, backends_, candidates_, c);
       for (const auto* list : {&values.arguments, &values.outputs})
-        for (const std::uint32_t v : *list) key.computes.push_back(borders.of(v).id);
+        for (const std::uint32_t v : *list) key.computes.push_back(id_of(borders.of(v)));
     }
     return key;
   }
@@ -202,22 +202,24 @@ class kept_costs {
     const auto add = [&words](std::uint64_t word) {
       for (std::uint64_t& w : words) w = combine(w, word);
     };
+    const auto add_text = [&](const std::string& text) { add(hash(text.data(), text.size())); };
     const auto add_steps = [&](const auto& self, const placement& of) -> void {
       add(of.groups.size());
       for (const plan_group& g : of.groups) {
-        for (const std::string* text : {&g.backend, &g.pattern}) add(hash(text->data(), text->size()));
-        add(g.choice);
-        if (g.layout.find('@') != std::string::npos) add(hash(g.layout.data(), g.layout.size()));
+        add_text(g.backend());
+        add_text(g.pattern());
+        if (const auto* const kernel = std::get_if<kernel_step>(&g.step)) add_text(kernel->configuration);
+        if (const auto* const view = std::get_if<view_step>(&g.step)) add_text(view->form);
         add(g.nodes.size());
         for (const std::uint32_t n : g.nodes) add(n);
-        add(g.bodies.size());
-        for (const placement& body : g.bodies) self(self, body);
+        add(g.bodies().size());
+        for (const placement& body : g.bodies()) self(self, body);
       }
       add(of.conversions.size());
       for (const plan_conversion& c : of.conversions) {
-        for (const std::uint64_t word : {std::uint64_t{c.value}, c.from.id, c.to.id}) add(word);
-        add(hash(c.backend.data(), c.backend.size()));
-        add(c.choice);
+        add(c.value);
+        for (const std::string* text : {&c.step.from, &c.step.to, &c.step.backend, &c.step.configuration})
+          add_text(*text);
       }
     };
     // Later searches of a comparison go over all candidates and views, of which rules may have taken some away. Regions that were

@@ -113,8 +113,8 @@ class kernel_trials {
   }
   bool are_well_known(const search_result& found, outlook how) const {
     return std::ranges::all_of(found.found.chosen, [&](std::uint32_t chosen) {
-      const std::uint32_t who = found.who[chosen];
-      return who >= control_mark || known_.costs.is_well_known(known_.candidates[who], how);
+      const shown_step& what = found.who[chosen];
+      return !what.is_candidate() || known_.costs.is_well_known(known_.candidates[what.number], how);
     });
   }
   void tell(const char* what, std::size_t turn, std::size_t most, const comparison_options& how) const {

@@ -48,15 +48,15 @@ inline std::vector<place_rule> rules_in(const graph& body, backend_table backend
   return list;
 }
 
-/// By node: the layouts in which it is a view, or is one if the search wants it to, as numbers in place_task::layouts.
+/// By node: the forms in which it is a view, or is one if the search wants it to, as numbers in place_task::forms.
 /// Ascending.
 using view_layouts = std::vector<std::vector<std::uint32_t>>;
 
-inline view_layouts views_in(const graph& network, const std::vector<layout>& layouts) {
+inline view_layouts views_in(const graph& network, const std::vector<form>& forms) {
   view_layouts list(network.nodes().size());
   for (std::uint32_t n = 0; n < list.size(); ++n)
-    for (std::uint32_t order = 0; order < layouts.size(); ++order)
-      if (!views_of(network, n, layouts[order]).empty()) list[n].push_back(order);
+    for (std::uint32_t order = 0; order < forms.size(); ++order)
+      if (!views_of(network, n, forms[order]).empty()) list[n].push_back(order);
   return list;
 }
 
@@ -130,7 +130,7 @@ inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
   allowed_candidates left{find_candidates(task.network, task.backends, task.use),
                           std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use,
-                          views_in(task.network, task.layouts)};
+                          views_in(task.network, task.forms)};
   for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);
   if (!task.options.rules.empty()) renumber_structures(left.candidates);
   return left;

@@ -40,9 +40,6 @@ class deadline {
 };
 
 struct place_task {
-  /// So many layouts may have numbers.
-  static constexpr std::uint32_t most_layouts = 64;
-
   const graph& network;
   backend_table backends;
   const place_options& options;
@@ -52,7 +49,7 @@ struct place_task {
   std::vector<bool> use;                   ///< by backend: it may be used and can run here
   std::vector<place_refusal> missing;      ///< backends that cannot run here
   std::vector<bool> is_alias;              ///< by node: a view and nothing else
-  std::vector<layout> layouts;             ///< in which backends may hand values to each other: layouts_between
+  std::vector<form> forms;                 ///< in which backends may pass values to each other: forms_between
   std::shared_ptr<packed_weights> packed;  ///< for all kernels that are built
 
   /// Errors: an unknown backend, none that can run here, a network with unknown extents, options that exclude each other.
@@ -63,17 +60,11 @@ struct place_task {
         until(how),
         threads(how.threads > 0 ? how.threads : available_threads()),
         precision(how.keep_non_finite ? fp32_non_finite : fp32),
-        layouts(layouts_between(table)),
+        forms(forms_between(table)),
         packed(std::make_shared<packed_weights>()) {
     if (how.keep_non_finite && !how.measure)
       throw error(error_kind::invalid_argument, "without measuring, nobody knows which kernels keep NaN and infinity",
                   "keep_non_finite", "measure, or leave it out");
-    if (layouts.size() > most_layouts)
-      throw error(error_kind::invalid_argument,
-                  "have " + std::to_string(spaces_of(backends).size()) +
-                      " memory spaces beside the host's, and at most " +
-                      std::to_string(most_layouts / shared_layouts.size() - 1) + " are possible",
-                  "backends", "name fewer of them");
     choose_backends();
     for (const value_record& v : network.values())
       if (!v.type.dims.is_concrete())
@@ -83,10 +74,10 @@ struct place_task {
     for (std::uint32_t n = 0; n < is_alias.size(); ++n) is_alias[n] = collage::is_alias(network.view(), n);
   }
 
-  /// The number of a layout by its name; that of none where there is no such layout.
-  std::uint32_t number_of_layout(const std::string& name) const {
-    const auto at = std::ranges::find_if(layouts, [&](const layout& l) { return name == l.name; });
-    return static_cast<std::uint32_t>(at - layouts.begin());
+  /// The number of a form by its text; the count of forms where there is no such form.
+  std::uint32_t number_of_form(const std::string& text) const {
+    const auto at = std::ranges::find_if(forms, [&](const form& f) { return text == to_text(f); });
+    return static_cast<std::uint32_t>(at - forms.begin());
   }
   /// Whether processors may part from each other and meet again, so that threads share a cache at times alone.
   bool may_part() const { return threads > 1 && options.parts_processors.value_or(is_virtual_machine()); }

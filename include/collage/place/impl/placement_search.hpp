@@ -49,7 +49,7 @@ class placement_search {
         {.regions = !operators_alone});
     placement result = placement_writer(known_).write(known_.task.backends[backend].name, alone);
     for (const plan_group& g : result.groups)
-      if (g.backend != result.name && g.backend != alias_backend && g.backend != control_backend)
+      if (g.has_kernel() && g.backend() != result.name)
         for (const std::uint32_t n : g.nodes) result.borrowed.push_back(known_.task.network.node_name(n));
     return result;
   }
@@ -91,7 +91,8 @@ class placement_search {
   bool measure_parts_of(const search_result& result) {
     std::vector<std::uint32_t> wanted;
     for (const std::uint32_t chosen : result.found.chosen)
-      if (const std::uint32_t who = result.who[chosen]; who < control_mark) {
+      if (result.who[chosen].is_candidate()) {
+        const std::uint32_t who = result.who[chosen].number;
         const std::uint32_t s = known_.candidates.structure_of(who);
         if (known_.costs.find(known_.candidates[who]) == nullptr &&
             std::find(wanted.begin(), wanted.end(), s) == wanted.end())

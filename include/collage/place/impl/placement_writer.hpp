@@ -33,10 +33,11 @@ class placement_writer {
     placement result;
     result.name = name;
     for (const std::uint32_t chosen : from.found.chosen) {
-      if (from.who[chosen] >= control_mark)
-        result.groups.push_back(
-            group_without_kernel(from.problem.candidates[chosen].nodes.first(), from.who[chosen], name));
-      else result.groups.push_back(group_of(from.who[chosen]));
+      const shown_step& what = from.who[chosen];
+      const std::uint32_t node = from.problem.candidates[chosen].nodes.first();
+      result.groups.push_back(what.is(shown_step::kind::view)      ? view_of(node, what.number)
+                              : what.is(shown_step::kind::control) ? control_of(node, name)
+                                                                   : group_of(what.number));
       result.cost_ms += result.groups.back().cost_ms;  // without the doubt that the search counts
     }
     order_groups(known_.task.network, result);
@@ -51,11 +52,10 @@ class placement_writer {
     const auto who = known_.candidates.in(p);
     std::size_t at = 0;
     for (plan_group& g : result.groups) {
-      if (g.backend == alias_backend) continue;
+      if (g.is_view()) continue;
       set_switch(g, 0);
       if (const auto candidate = who[at++]; candidate && known_.costs.find(known_.candidates[*candidate]) != nullptr) {
         plan_group now = group_of(*candidate);
-        now.bodies = std::move(g.bodies);
         g = std::move(now);
       }
       result.cost_ms += g.cost_ms;
@@ -93,9 +93,7 @@ class placement_writer {
     const place_candidate& c = known_.candidates[candidate];
     const measured_cost* cost = known_.costs.find(c);
     plan_group g;
-    g.backend = known_.task.backends[c.backend].name;
-    g.pattern = pattern_name(known_.task.backends, c.backend, c.pattern);
-    g.choice = c.choice;
+    g.step = step_of(known_.task.backends, c);
     g.kernel = cost->kernel;
     g.layout = layout_text(candidate);
     g.nodes = known_.candidates.nodes_of(candidate);
@@ -116,13 +114,13 @@ class placement_writer {
   /// The conversions that a placement's groups need.
   std::vector<served_conversion> conversions_of(const placement& p) const {
     std::vector<std::vector<std::uint32_t>> nodes;
-    std::vector<const value_layouts*> borders;
+    std::vector<const value_forms*> borders;
     const auto who = known_.candidates.in(p);
     std::size_t at = 0;
     for (const plan_group& g : p.groups) {
       nodes.push_back(g.nodes);
-      if (g.backend == alias_backend) {
-        borders.push_back(known_.layouts.borders_of_view(g.nodes[0], known_.task.number_of_layout(g.layout)));
+      if (const auto* const view = std::get_if<view_step>(&g.step)) {
+        borders.push_back(known_.layouts.borders_of_view(g.nodes[0], known_.task.number_of_form(view->form)));
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];
@@ -135,13 +133,13 @@ class placement_writer {
     p.conversions.clear();
     double sum = 0;
     for (const auto& [needed, candidate] : conversions_of(p)) {
-      plan_conversion c{needed.value, needed.from, needed.to, {}, 0, {}, 0};
+      plan_conversion c{needed.value, {to_text(needed.from), to_text(needed.to), {}, "0"}, {}, 0};
       if (candidate) {
         const conversion_book& conversions = *known_.layouts.conversions();
         const place_candidate& how = conversions.candidates().list[*candidate];
         const measured_cost* cost = conversions.book().find(how);
-        c.backend = known_.task.backends[how.backend].name;
-        c.choice = how.choice;
+        c.step.backend = known_.task.backends[how.backend].name;
+        c.step.configuration = std::to_string(how.choice);
         if (cost != nullptr) c.kernel = cost->kernel;
         c.cost_ms = conversions.cost_of(*candidate);
       }
@@ -157,8 +155,8 @@ class placement_writer {
     double sum = 0;
     std::size_t at = 0;
     for (plan_group& g : p.groups) {
-      if (g.backend == alias_backend) continue;
-      set_switch(g, known_.neighbours.of(writers[at++], backend_number(known_.task.backends, g.backend)));
+      if (g.is_view()) continue;
+      set_switch(g, known_.neighbours.of(writers[at++], backend_number(known_.task.backends, g.backend())));
       sum += g.switch_ms;
     }
     return sum;
@@ -170,32 +168,34 @@ class placement_writer {
     g.switch_ms = ms;
   }
 
-  plan_group group_without_kernel(std::uint32_t node, std::uint32_t mark, const std::string& placement_name) const {
-    const bool alias = is_view_mark(mark);
+  plan_group view_of(std::uint32_t node, std::uint32_t number) const {
     plan_group g;
-    const std::uint32_t number = alias ? order_of_view(mark) : 0;
-    g.choice = number % shared_layouts.size();  // the arrangement's, in whichever memory
-    g.layout = known_.task.layouts[number].name;
-    g.backend = alias ? alias_backend : control_backend;
-    g.pattern = known_.task.network.node(node).kind->name;
-    g.kernel = alias ? "view" : g.pattern;
+    g.layout = to_text(known_.task.forms[number]);
+    g.step = view_step{g.layout};
+    g.kernel = "view";
     g.nodes = {node};
-    g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = alias ? 0 : known_.bodies.cost_of(node);
-    g.bodies = known_.bodies.placements_of(node, placement_name);
+    return g;
+  }
+  plan_group control_of(std::uint32_t node, const std::string& placement_name) const {
+    plan_group g;
+    g.step = control_step{known_.bodies.placements_of(node, placement_name)};
+    g.kernel = known_.task.network.node(node).kind->name;
+    g.nodes = {node};
+    g.cost_ms = g.low_ms = g.high_ms = g.alone_ms = known_.bodies.cost_of(node);
     return g;
   }
 
   /// "blocked-16", or "plain to blocked-16" where a kernel reads one and writes the other.
   std::string layout_text(std::uint32_t candidate) const {
-    const value_layouts& borders = known_.layouts.borders_of(candidate);
+    const value_forms& borders = known_.layouts.borders_of(candidate);
     if (borders.list().empty()) return plain.name;
     const node_group values =
         values_of(known_.task.network, known_.task.backends, known_.candidates.all(), known_.candidates[candidate]);
-    layout reads;
+    form reads;
     for (const std::uint32_t v : values.arguments)
-      if (reads == plain) reads = borders.of(v);
-    const layout& writes = borders.of(values.outputs.front());
-    return reads == writes ? reads.name : std::string(reads.name) + " to " + writes.name;
+      if (reads == form()) reads = borders.of(v);
+    const form& writes = borders.of(values.outputs.front());
+    return reads == writes ? to_text(reads) : to_text(reads) + " to " + to_text(writes);
   }
 
   /// Other kernels for the same nodes, cheapest first, at most three.

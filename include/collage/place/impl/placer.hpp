@@ -177,14 +177,14 @@ class placer {
     const auto who = known_.candidates.in(kept.chosen);
     std::size_t at = 0;
     for (const plan_group& g : kept.chosen.groups) {
-      if (g.backend == alias_backend) {
+      if (const auto* const view = std::get_if<view_step>(&g.step)) {
         const std::vector<std::uint32_t>& views = known_.views[g.nodes[0]];
-        if (std::ranges::find(views, task_.number_of_layout(g.layout)) == views.end())
+        if (std::ranges::find(views, task_.number_of_form(view->form)) == views.end())
           return false;  // a rule wants a kernel, say
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];
-      if (g.backend == control_backend) continue;
+      if (g.is_control()) continue;
       if (!candidate || !measurer.is_known_to_have_kernel(*candidate)) return false;
     }
     const std::optional<conversion_book>& conversions = known_.layouts.conversions();
@@ -221,37 +221,33 @@ class placer {
       search_result by_rank = view_.problem({});
       by_rank.found = search::priority_list(by_rank.problem, view_.ranks(by_rank, 0));
       for (const std::uint32_t chosen : by_rank.found.chosen) {
-        if (by_rank.who[chosen] >= control_mark) continue;
-        const place_candidate& c = known_.candidates[by_rank.who[chosen]];
+        if (!by_rank.who[chosen].is_candidate()) continue;
+        const place_candidate& c = known_.candidates[by_rank.who[chosen].number];
         if (!std::exchange(tried[key_of(known_.candidates.all(), c)], true)) settled = can_be_built(c) && settled;
       }
-      for (const auto& [needed, how] : view_.conversions_of(by_rank)) settled = can_be_built(needed, *how) && settled;
+      for (const auto& [needed, how] : view_.conversions_of(by_rank)) settled = can_convert(*how) && settled;
       if (settled) made.chosen = placement_writer(known_).write("plan", by_rank);
     }
     made.chosen.cost_ms = 0;
     return made;
   }
   bool can_be_built(const place_candidate& c) {
-    measured_cost& cost = known_.costs.entry_of(c);
-    try {
-      const backend_entry& b = task_.backends[c.backend];
-      build_context context(task_.network, task_.threads, *task_.packed, *b.space);
-      context.set_choice(c.choice);
-      const thread_scope scope(b, task_.threads);
-      cost.kernel = build_candidate(task_.network, task_.backends, known_.candidates.all(), c, context).name();
-    } catch (const error& e) { cost.refusal = e.what(); }
-    return cost.refusal.empty();
+    return is_built(task_.network, known_.candidates.all(), c, known_.costs.entry_of(c));
   }
-  bool can_be_built(const needed_conversion& needed, std::uint32_t candidate) {
+  bool can_convert(std::uint32_t candidate) {
     conversion_book& conversions = *known_.layouts.conversions();
     if (conversions.is_measured(candidate)) return true;
     const place_candidate& c = conversions.candidates().list[candidate];
-    measured_cost& cost = conversions.book().entry_of(c);
-    const backend_entry& b = task_.backends[c.backend];
+    return is_built(conversions.network(), conversions.candidates(), c, conversions.book().entry_of(c));
+  }
+  /// Builds a candidate's kernel, and notes its name or why there is none.
+  bool is_built(const graph& network, const place_candidates& all, const place_candidate& c, measured_cost& cost) {
     try {
-      cost.kernel = build_conversion(task_.network, {needed.value, needed.from, needed.to, b.name, c.choice, {}, 0}, b,
-                                     task_.threads, *task_.packed)
-                        .name();
+      const backend_entry& b = task_.backends[c.backend];
+      build_context context(network, task_.threads, *task_.packed, *b.space);
+      context.set_choice(c.choice);
+      const thread_scope scope(b, task_.threads);
+      cost.kernel = build_candidate(network, task_.backends, all, c, context).name();
     } catch (const error& e) { cost.refusal = e.what(); }
     return cost.refusal.empty();
   }

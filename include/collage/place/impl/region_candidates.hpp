@@ -49,7 +49,8 @@ class region_candidates {
   void add_those_of(const placement& p) {
     for (const plan_group& g : p.groups)
       for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b)
-        if (takes_regions(b) && g.backend == known_.task.backends[b].name && g.pattern == by_rule &&
+        if (takes_regions(b) && std::holds_alternative<group_step>(g.step) &&
+            g.backend() == known_.task.backends[b].name &&
             std::ranges::all_of(g.nodes, [&](std::uint32_t n) { return may_hold(b, n); })) {
           std::vector<std::uint32_t> nodes = g.nodes;
           std::sort(nodes.begin(), nodes.end());

@@ -118,7 +118,7 @@ class region_trials {
     for (const plan_group& g : base.groups) {
       region_unit u;
       u.nodes = g.nodes;
-      const bool runs = g.backend != alias_backend;
+      const bool runs = !g.is_view();
       // What a concat joins may come from inside and from outside, so that it is chosen by itself.
       u.is_view = !runs && known_.task.is_alias[g.nodes[0]];
       u.is_taken = std::ranges::all_of(g.nodes, [&](std::uint32_t n) { return regions_.may_hold(backend, n); });

@@ -28,17 +28,21 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// In place of a candidate's number, of nodes that have none: that they are control flow, or views in the layout of this number
-/// in place_task::layouts.
-constexpr std::uint32_t control_mark = match_record::nothing - place_task::most_layouts;
-constexpr bool is_view_mark(std::uint32_t who) { return who > control_mark; }
-constexpr std::uint32_t view_mark(std::uint32_t order) { return match_record::nothing - order; }
-constexpr std::uint32_t order_of_view(std::uint32_t mark) { return match_record::nothing - mark; }
+/// What one of the problem's candidates stands for.
+struct shown_step {
+  enum class kind : std::uint8_t { candidate, view, control } what = kind::candidate;
+  std::uint32_t number = 0;  ///< of a candidate, or of a view's form in place_task::forms
+
+  static shown_step of(std::uint32_t candidate) { return {kind::candidate, candidate}; }
+  bool is(kind other) const { return what == other; }
+  bool is_candidate() const { return is(kind::candidate); }
+  friend bool operator==(const shown_step&, const shown_step&) = default;
+};
 
 /// Candidates with what the search is to know of them, and what it found.
 struct search_result {
   search::problem problem;
-  std::vector<std::uint32_t> who;  ///< which of our candidates each of the problem's is, or a mark
+  std::vector<shown_step> who;  ///< what each of the problem's candidates stands for
   search::placement found;
 };
 
@@ -74,11 +78,11 @@ class search_view {
       if (network.at(v).producer >= 0) p.outputs.push_back(static_cast<std::uint32_t>(network.at(v).producer));
     const std::vector<std::uint32_t> runtimes = known_.neighbours.runtimes();
     p.runtimes = known_.neighbours.any() ? 1 + *std::ranges::max_element(runtimes) : 1;
-    const auto add = [&](std::span<const std::uint32_t> nodes, double cost, std::uint32_t index,
+    const auto add = [&](std::span<const std::uint32_t> nodes, double cost, const shown_step& what,
                          std::uint32_t runtime = 0) {
-      p.candidates.push_back({search::node_set(nodes), cost, index, runtime});
-      result.who.push_back(index);
-      const value_layouts* const its = borders_of(index, nodes.front());
+      p.candidates.push_back({search::node_set(nodes), cost, what.number, runtime});
+      result.who.push_back(what);
+      const value_forms* const its = borders_of(what, nodes.front());
       if (its == nullptr) return;
       std::vector<search::border>& borders = p.candidates.back().borders;
       for (const auto& [v, order] : its->list())
@@ -94,7 +98,7 @@ class search_view {
       const known_cost cost = known_.costs.price_of(c, shown.costs);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !shown.not_measured)) continue;
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
-      add(known_.candidates.nodes_of(i), cost.ms, i, runtimes[c.backend]);
+      add(known_.candidates.nodes_of(i), cost.ms, shown_step::of(i), runtimes[c.backend]);
     }
     // A view is whoever's reads it, and control flow nobody's. The runtime of those of whom nothing is known is no view's: as a
     // stop on the way it would spare each switch.
@@ -103,8 +107,8 @@ class search_view {
         const std::uint32_t nodes[] = {n};
         if (runtime != 0 || p.runtimes == 1)
           for (const std::uint32_t order : known_.views[n])
-            if (known_.can_be_view(n, order)) add(nodes, 0.0, view_mark(order), runtime);
-        if (is_control(view, n)) add(nodes, known_.bodies.cost_of(n), control_mark, runtime);
+            if (known_.can_be_view(n, order)) add(nodes, 0.0, {shown_step::kind::view, order}, runtime);
+        if (is_control(view, n)) add(nodes, known_.bodies.cost_of(n), {shown_step::kind::control, 0}, runtime);
       }
     return result;
   }
@@ -124,7 +128,7 @@ class search_view {
   bool can_be_used(const place_candidate& c) const {
     return known_.costs.cost_of(c).state != cost_state::refused &&
            known_.layouts.can_be_converted(
-               layouts_of(known_.task.network, known_.task.backends, known_.candidates.all(), c));
+               forms_of(known_.task.network, known_.task.backends, known_.candidates.all(), c));
   }
 
   /// Ranks of a problem's candidates when the backend `first` comes first. Of a backend that takes regions it is not asked
@@ -135,9 +139,10 @@ class search_view {
     const auto last = 2 * static_cast<std::uint32_t>(known_.task.backends.size()) + 1;
     std::vector<std::uint32_t> rank;
     for (std::size_t k = 0; k < of.who.size(); ++k) {
-      const std::uint32_t i = of.who[k];
-      if (is_view_mark(i)) rank.push_back(known_.views[of.problem.candidates[k].nodes.first()][0] == 0 ? 0 : last);
-      else if (i == control_mark) rank.push_back(0);
+      const std::uint32_t i = of.who[k].number;
+      if (of.who[k].is(shown_step::kind::view))
+        rank.push_back(known_.views[of.problem.candidates[k].nodes.first()][0] == 0 ? 0 : last);
+      else if (of.who[k].is(shown_step::kind::control)) rank.push_back(0);
       else if (!known_.task.backends[first].takes_regions || !known_.task.options.measure)
         rank.push_back(rank_of(known_.candidates[i], first));
       else
@@ -151,7 +156,7 @@ class search_view {
   /// The conversions of what a search found.
   std::vector<served_conversion> conversions_of(const search_result& from) const {
     std::vector<std::vector<std::uint32_t>> nodes;
-    std::vector<const value_layouts*> borders;
+    std::vector<const value_forms*> borders;
     if (known_.layouts.conversions())
       for (const std::uint32_t chosen : from.found.chosen) {
         const search::node_set& members = from.problem.candidates[chosen].nodes;
@@ -163,27 +168,28 @@ class search_view {
 
  private:
   /// What a candidate, or a node that is a view or control flow, reads and writes; null where that is plain.
-  const value_layouts* borders_of(std::uint32_t who, std::uint32_t node) const {
-    if (who < control_mark) return &known_.layouts.borders_of(who);
-    return is_view_mark(who) ? known_.layouts.borders_of_view(node, order_of_view(who)) : nullptr;
+  const value_forms* borders_of(const shown_step& what, std::uint32_t node) const {
+    if (what.is_candidate()) return &known_.layouts.borders_of(what.number);
+    return what.is(shown_step::kind::view) ? known_.layouts.borders_of_view(node, what.number) : nullptr;
   }
 
-  /// What the search counts for conversions that nobody makes: no kernel needs them, but for those from one memory to another
-  /// that change the arrangement as well.
+  /// What the search counts for conversions that no backend makes. No kernel needs them.
   static constexpr double impossible_ms = 1e4;
 
   /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
   void add_values(search::problem& p, outlook costs) const {
-    const std::vector<layout>& layouts = known_.layouts.list();
+    const std::vector<form>& layouts = known_.layouts.list();
     if (known_.layouts.numbers().empty()) return;
     const conversion_book& conversions = *known_.layouts.conversions();
     p.layouts = static_cast<std::uint32_t>(layouts.size());
     for (const auto& [v, number] : known_.layouts.numbers()) {
       search::value at = to_search_value(v);
-      for (const layout& from : layouts)
-        for (const layout& to : layouts) {
-          const auto how = from == to ? std::nullopt : conversions.best(v, from, to);
-          at.convert_ms.push_back(from == to ? 0 : how ? conversions.price_of(*how, costs) : impossible_ms);
+      for (const form& from : layouts)
+        for (const form& to : layouts) {
+          double ms = 0;
+          const std::vector<std::uint32_t> path = conversions.path(v, from, to, costs);
+          for (const std::uint32_t one : path) ms += conversions.price_of(one, costs);
+          at.convert_ms.push_back(from == to ? 0 : path.empty() ? impossible_ms : ms);
         }
       p.values.push_back(std::move(at));
     }

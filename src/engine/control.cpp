@@ -1,14 +1,13 @@
 // How the engine runs control flow: kernels that own an engine for each sub-graph.
-#pragma once
+#include "parts.hpp"
 
 #include <collage/op/control.hpp>
+
 #include <cstring>
-#include <memory>
 #include <mutex>
-#include <utility>
-#include <vector>
 
 namespace collage::inline v0::detail {
+namespace {
 
 /// The engine of a sub-graph and its contexts. A kernel may run in several threads at once; each takes a context for the
 /// time of one call, and a new one is made only where all are taken.
@@ -79,7 +78,7 @@ class workspace_layout {
 };
 
 /// Outputs that nobody reads have no memory, and a sub-graph's engine wants some: a place for each such output.
-inline std::vector<std::size_t> spare_outputs(const body_engine& body, workspace_layout& layout, std::size_t first) {
+std::vector<std::size_t> spare_outputs(const body_engine& body, workspace_layout& layout, std::size_t first) {
   std::vector<std::size_t> at;
   for (std::size_t i = first; i < body.engine().outputs().size(); ++i) at.push_back(layout.add(body.output(i).bytes()));
   return at;
@@ -141,19 +140,19 @@ struct loop_kernel {
   }
 };
 
-/// The kernel of a control group, over engines built from the placements of its sub-graphs.
-inline kernel build_control(const graph& network, const plan_group& g, backend_table backends, int threads,
-                            const std::shared_ptr<packed_weights>& packed) {
-  const std::uint32_t node = g.nodes[0];
+}  // namespace
+
+kernel build_control(const graph& network, std::uint32_t node, const control_step& step, backend_table backends,
+                     int threads, const std::shared_ptr<packed_weights>& packed) {
   const auto bodies = network.bodies_of(node);
-  if (g.bodies.size() != bodies.size())
-    throw plan_error("has placements for " + std::to_string(g.bodies.size()) + " of " + std::to_string(bodies.size()) +
-                         " sub-graphs",
+  if (step.bodies.size() != bodies.size())
+    throw plan_error("has placements for " + std::to_string(step.bodies.size()) + " of " +
+                         std::to_string(bodies.size()) + " sub-graphs",
                      "plan, node " + network.node_name(node));
   std::vector<std::shared_ptr<body_engine>> engines;
   for (std::size_t i = 0; i < bodies.size(); ++i)
     engines.push_back(
-        std::make_shared<body_engine>(dynamic_engine(*bodies[i], g.bodies[i], backends, threads, packed)));
+        std::make_shared<body_engine>(dynamic_engine(*bodies[i], step.bodies[i], backends, threads, packed)));
   workspace_layout layout;
   if (network.node(node).kind->id == kind_id<struct ops::branch>) {
     branch_kernel k{{engines[0], engines[1]}, {}};

@@ -1,0 +1,111 @@
+// The parts of the engine. A plan's placement becomes a program in passes:
+//
+//   check.cpp      the placement covers the network, each node once and in order
+//   lower.cpp      steps become kernels and views over storage (lowering): what is read in which form, and who builds it
+//   layout.cpp     storage becomes regions: the caller's memory, constants, and arenas planned by lifetimes
+//   program.cpp    the program as text, and its verifier
+//   control.cpp    kernels that own engines of sub-graphs
+//   engine.cpp     the engine and its contexts: binding pointers, running
+#pragma once
+
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/form.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/run/program.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail {
+
+inline constexpr std::uint32_t no_region = program_region::none;
+
+/// An error of a plan that does not fit.
+error plan_error(const std::string& what, const std::string& where);
+
+/// The backend of that name. Errors: the set lacks it.
+const backend_entry& backend_named(backend_table backends, const std::string& name);
+
+/// Storage of values, by number. Numbers below the count of the network's values are the values in the form in which they are
+/// written; numbers behind are the same values in other forms.
+class value_storage {
+ public:
+  /// A number's memory begins so many bytes behind another's.
+  struct part {
+    std::uint32_t of = 0;
+    std::size_t offset = 0;
+  };
+
+  explicit value_storage(const graph& network);
+
+  /// Says in which form a value is written.
+  void write(std::uint32_t value, const form& stored) { forms_[value] = stored; }
+  /// Makes the memory of a number, which has its own, a part of another's.
+  void put(std::uint32_t number, std::uint32_t into, std::size_t offset) { parts_[number] = {into, offset}; }
+  /// A number for a value in another form.
+  std::uint32_t add(std::uint32_t value, const form& stored);
+  /// The number of a value in a form; nothing where it was not made yet.
+  std::optional<std::uint32_t> find(std::uint32_t value, const form& stored) const;
+
+  const form& form_at(std::uint32_t number) const { return forms_[number]; }
+  std::uint32_t value_at(std::uint32_t number) const { return values_[number]; }
+  /// The memory that a number's is a part of.
+  part whole(std::uint32_t number) const;
+  std::size_t bytes(std::uint32_t number) const;
+  std::size_t size() const { return forms_.size(); }
+
+ private:
+  const graph* network_;
+  std::vector<form> forms_;            // by number
+  std::vector<std::uint32_t> values_;  // by number
+  std::vector<part> parts_;            // by number: of itself, or of another
+};
+
+/// One step of a placement over storage.
+struct lowered_step {
+  program_instruction info;                 ///< step, kernel, nodes and label
+  kernel run;                               ///< none for views
+  const memory_space* space = &host_space;  ///< of the workspace
+  std::vector<std::uint32_t> in, out;       ///< numbers of storage; `no_region` where the kernel reads nothing
+};
+
+/// A placement whose kernels are built.
+struct lowered_plan {
+  explicit lowered_plan(const graph& network) : storage(network) {}
+
+  value_storage storage;
+  std::vector<lowered_step> steps;
+  std::vector<std::uint32_t> results;  ///< the network's outputs, as numbers of storage in the plain form
+  std::vector<const backend_entry*> used;
+  /// Constants that kernels read in a device's memory: number of storage and contents there.
+  std::vector<std::pair<std::uint32_t, std::shared_ptr<const std::byte>>> on_devices;
+};
+
+/// Builds every kernel of a placement. `released`, where it is not null, is the same network: constants are given up in it as
+/// soon as the last kernel has packed them. Errors: a plan that does not fit; what backends refuse.
+lowered_plan lower(const graph& network, graph* released, const placement& groups, backend_table backends, int threads,
+                   const std::shared_ptr<packed_weights>& packed);
+
+/// A program with the kernels and constants that it runs with.
+struct linked_program {
+  program code;
+  std::vector<kernel> kernels;  ///< by instruction; none for views and copies
+  std::vector<std::shared_ptr<const std::byte>> constants;
+};
+
+/// Gives every number of storage its memory, and plans the arenas.
+linked_program lay_out(const graph& network, lowered_plan plan, int threads);
+
+/// The kernel of control flow, over engines built from the placements of its sub-graphs.
+kernel build_control(const graph& network, std::uint32_t node, const control_step& step, backend_table backends,
+                     int threads, const std::shared_ptr<packed_weights>& packed);
+
+}  // namespace collage::inline v0::detail
