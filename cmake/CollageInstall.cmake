@@ -15,6 +15,7 @@ install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDI
 
 # One export set per component: a consumer reads only those it asks for, so that it needs only their third parties.
 get_property(collage_components GLOBAL PROPERTY COLLAGE_COMPONENTS)
+get_property(collage_backends GLOBAL PROPERTY COLLAGE_BACKENDS)
 foreach(component IN LISTS collage_components)
   install(TARGETS collage_${component} EXPORT collage-${component}
           ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"

@@ -9,7 +9,7 @@
 #include <collage/run/processor.hpp>
 #include <collage/zoo/all.hpp>
 
-#include <every_backend.hpp>
+#include <collage/every_backend.hpp>
 
 #include <cstdint>
 #include <string>

@@ -38,6 +38,7 @@ RUNGS = [
     ("placing", r"place/impl/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost", "place", "in and out")),
     ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost")),
     ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "search", "backends")),
+    ("every backend", r"every_backend\.hpp", (*ENGINE, "fusion", "search", "backends")),
     ("backends", r"backends/.*", (*ENGINE, "fusion", "search")),  # those that have a rule
     ("dot", r"io/dot\.hpp", (*ENGINE, "in and out", "graph for Boost")),
     ("in and out", r"io/.*", ENGINE),

@@ -5,6 +5,7 @@
 
 #include <collage/backend_set.hpp>
 #include <collage/error.hpp>
+#include <collage/every_backend.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/ops.hpp>
 #include <collage/pattern/match.hpp>
@@ -16,7 +17,6 @@
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/set/candidate.hpp>
-#include <every_backend.hpp>
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 #include <collage/pattern/describe.hpp>
 #include <collage/place/backends.hpp>
 
-#include <every_backend.hpp>
+#include <collage/every_backend.hpp>
 
 #include <algorithm>
 #include <cstddef>
