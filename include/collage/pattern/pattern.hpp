@@ -3,11 +3,13 @@
 
 #include <collage/graph/view.hpp>
 #include <collage/list_view.hpp>
+#include <collage/pattern/bound_value.hpp>
 #include <collage/pattern/combine.hpp>
 #include <collage/pattern/describe.hpp>
 #include <collage/pattern/detail/captures.hpp>
 #include <collage/pattern/detail/check.hpp>
 #include <collage/pattern/expression.hpp>
+#include <collage/pattern/iteration.hpp>
 #include <collage/pattern/match.hpp>
 #include <collage/pattern/match_record.hpp>
 #include <collage/pattern/node.hpp>
@@ -64,23 +66,14 @@ constexpr sentence tell_unsound(const patterns<P...>&) {
 
 }  // namespace detail
 
-/// A value that a pattern bound.
-struct bound_value {
-  std::uint32_t value = match_record::nothing;
-  dtype type = dtype::f32;
-  shape out;  ///< the value's shape
-  bool is_constant = false;
-  bool has_scalar = false;  ///< a constant of one element whose value is known
-  double scalar = 0;
-  const kind_info* kind = nullptr;  ///< of the operator that computes it, if the pattern has matched that
-  std::uint64_t kind_id = 0;        ///< its id; 0 where there is none
-
-  constexpr bool present() const { return value != match_record::nothing; }
-};
+/// Whether a pattern type captures something under a name; so that one function can serve patterns that differ.
+template <class P, fixed_string Name>
+concept captures_name =
+    pattern_type<P> && detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text)).count != 0;
 
 /// A pattern matched at a place of a graph. `m[ops::conv]` are the attributes of the one operator of that kind;
-/// `m.get<"bias">()` is the value captured under a name, `m.get<"weights">(i)` that of iteration i of a repetition. All
-/// are looked up at compile time.
+/// `m.get<"bias">()` is the value captured under a name, `m.get<"weights">(i)` that of iteration i of a repetition, and
+/// `m.iterations<"weights">()` lists its iterations. All are looked up at compile time.
 template <class P>
 class match {
  public:
@@ -125,6 +118,38 @@ class match {
     const std::size_t iterations[] = {static_cast<std::size_t>(iteration)..., 0};
     return find(place, detail::hash(Name.text), place.offset(iterations, sizeof...(Iteration)));
   }
+  /// The iterations that were matched of the innermost repetition around a name, the one next to the start first:
+  /// `for (const auto step : m.iterations<"step">())`; see match_iteration. For a repetition within another, say the
+  /// iteration of the outer one, or ask that one for them.
+  template <fixed_string Name, class... Iteration>
+  constexpr auto iterations(Iteration... iteration) const& {
+    constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
+    static_assert(place.count != 0, "m.iterations<name>(): the pattern captures nothing under this name");
+    static_assert(place.count == 0 || place.depth != 0,
+                  "m.iterations<name>(): the name is captured outside of repetitions, or in an optional step");
+    static_assert(place.depth == 0 || sizeof...(Iteration) + 1 == place.depth,
+                  "m.iterations<name>(...): say the iterations of all repetitions around the innermost");
+    constexpr std::size_t innermost = place.depth == 0 ? 0 : place.depth - 1;
+    const std::size_t outer[] = {static_cast<std::size_t>(iteration)..., 0};
+    return match_iterations<P, place.repeat[innermost]>(*this, outer);
+  }
+  template <fixed_string Name, class... Iteration>
+  constexpr auto iterations(Iteration...) const&& = delete;  // what it lists refers to the match
+  /// Which alternative was taken of the either(...) captured under a name, counted from 0; match_record::nothing where
+  /// that was not matched. In repetitions it is asked for by iteration.
+  template <fixed_string Name, class... Iteration>
+  constexpr std::size_t alternative(Iteration... iteration) const {
+    constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
+    static_assert(place.count != 0, "m.alternative<name>(): the pattern captures nothing under this name");
+    static_assert(place.count == 0 || (place.count == 1 && P::expr.node[place.first].role == pattern_role::either),
+                  "m.alternative<name>(): the name is not that of one either(...)");
+    static_assert(place.count == 0 || sizeof...(Iteration) == place.depth,
+                  "m.alternative<name>(...): say the iteration of each repetition around the either");
+    const std::size_t iterations[] = {static_cast<std::size_t>(iteration)..., 0};
+    const std::size_t offset = place.offset(iterations, sizeof...(Iteration));
+    if (offset == match_record::nothing) return offset;
+    return detail::taken_alternative(detail::view_of(P::expr), *record_, place.first + offset);
+  }
   /// How many iterations were matched of the repetition that captures a name; of a name that is captured elsewhere, 1 if
   /// it is bound and else 0. For a repetition within another, say the iteration of the outer one.
   template <fixed_string Name, class... Iteration>
@@ -138,12 +163,7 @@ class match {
       static_assert(sizeof...(Iteration) + 1 == place.depth,
                     "m.count<name>(...): say the iterations of all repetitions around the innermost");
       const std::size_t iterations[] = {static_cast<std::size_t>(iteration)..., 0};
-      const std::size_t offset = place.offset(iterations, sizeof...(Iteration));
-      if (offset == match_record::nothing) return 0;
-      const pattern_node& repeat = P::expr.node[place.repeat];
-      std::size_t matched = 0;
-      while (matched < repeat.most && is_bound(repeat.iteration(matched + 1) + offset)) ++matched;
-      return matched;
+      return match_iterations<P, place.repeat[place.depth - 1]>(*this, iterations).size();
     }
   }
   /// Whether the operator was matched with this kind, where the pattern allows several.
@@ -180,10 +200,20 @@ class match {
     const node_record& node = graph_.nodes[static_cast<std::size_t>(graph_.values[of.value].producer)];
     return index < node.inputs ? bind(graph_.operands[node.first_input + index]) : bound_value{};
   }
+  /// The node that computes a bound value; match_record::nothing where none of the match does.
+  constexpr std::uint32_t node_of(const bound_value& v) const {
+    return v.kind == nullptr ? match_record::nothing : static_cast<std::uint32_t>(graph_.values[v.value].producer);
+  }
+
   constexpr const graph_view& graph() const { return graph_; }
   constexpr const match_record& record() const { return *record_; }
 
  private:
+  template <class, std::size_t>
+  friend class match_iteration;
+  template <class, std::size_t>
+  friend class match_iterations;
+
   constexpr bool is_bound(std::size_t pattern_index) const {
     return record_->bound[pattern_index] != match_record::nothing;
   }

@@ -1,0 +1,12 @@
+// The twin of match_step_captures_nothing.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct example : c::pattern<"example"> {
+  static constexpr auto expr =
+      c::repeat<1, 3>(op::add(c::previous, c::constant.as<"w">()), op::relu(c::any.as<"x">()).as<"y">());
+};
+
+/// Looks at a match, as a backend does.
+constexpr auto look(const c::match<example>& m) { return m.iterations<"w">()[0].get<"w">().value; }
