@@ -29,6 +29,7 @@ struct probe_result;
 
 class graph;
 class kernel;
+struct kernel_call;
 class build_context;
 class value_forms;
 struct node_group;

@@ -4,6 +4,7 @@
 #include <collage/collage.hpp>
 #include <collage/graph/explain.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/run/kernel.hpp>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -107,6 +108,98 @@ TEST(match, a_repetition_is_asked_by_iteration) {
   EXPECT_FALSE(m.get<"w">(100).present());
   EXPECT_EQ(m.get<"layer">(2).value, m.output().value);
   EXPECT_EQ(m.get<"x">().value, g.inputs()[0]);
+}
+
+struct scaled_sum : c::pattern<"scaled_sum"> {
+  static constexpr auto expr =
+      op::add(op::conv(any.as<"x">(), constant.as<"w">(), c::maybe(any.as<"bias">())).escaping(), any.as<"left">());
+};
+/// A convolution without a bias, read outside as well, and what is added to it.
+struct summed {
+  summed() {
+    c::graph_builder b;
+    x = b.input("x", {c::dtype::f32, {1, 2, 4, 4}});
+    w = b.constant("w", {c::dtype::f32, {2, 2, 1, 1}}, {-1, 1});
+    left = b.input("left", {c::dtype::f32, {1, 2, 4, 4}});
+    const c::value inner = b(op::conv, x, w);
+    b.output("inner", b(op::relu, inner));
+    b.output("sum", b(op::add, inner, left));
+    g = b.finish();
+    c::fill_constants(g);
+    for (std::uint32_t node = 0; node < 3 && !found; ++node)
+      found = match_at(g.view(), c::nodes_of<scaled_sum>, node, record);
+  }
+  c::value x, w, left;
+  c::graph g;
+  c::match_record record;
+  bool found = false;
+};
+
+TEST(match, what_a_kernel_reads_and_writes_has_a_type) {
+  const summed s;
+  ASSERT_TRUE(s.found);
+  const c::match<scaled_sum> m(s.g.view(), s.record);
+  const c::kernel_input<float> left = m.in<"left", float>(), w = m.in<float>(m.get<"w">()),
+                               bias = m.in<"bias", float>();
+  const c::kernel_output<float> sum = m.out<float>(), inner = m.out<float>(1);
+  ASSERT_EQ(m.arguments(), 3U);
+  ASSERT_EQ(m.outputs(), 2U);
+  float memory[5] = {};
+  const void* in[3] = {memory, nullptr, memory + 2};  // the weights are not read
+  void* out[2] = {memory + 3, memory + 4};
+  const c::kernel_call call{in, out, nullptr};
+  EXPECT_EQ(left(call), in[m.index_of(m.get<"left">())]);
+  EXPECT_EQ(w(call), nullptr);
+  EXPECT_EQ(bias(call), nullptr);
+  EXPECT_EQ(sum(call), out[0]);
+  EXPECT_EQ(inner(call), out[1]);
+  EXPECT_TRUE(left.present());
+  EXPECT_FALSE(bias.present());
+  EXPECT_EQ(left.index(), 2U);
+  EXPECT_EQ(inner.index(), 1U);
+  EXPECT_FALSE(m.in<float>(m.output()).present()) << "the kernel computes it";
+  EXPECT_EQ(m.out<float>(7)(call), nullptr);
+}
+
+TEST(match, a_kernel_that_takes_another_type_is_not_built) {
+  const summed s;
+  ASSERT_TRUE(s.found);
+  const c::match<scaled_sum> m(s.g.view(), s.record);
+  const auto told = [](const auto& what) -> std::string {
+    try {
+      what();
+      return "nothing";
+    } catch (const c::error& e) {
+      EXPECT_EQ(e.kind(), c::error_kind::unsupported);
+      return e.what();
+    }
+  };
+  EXPECT_EQ(told([&] { return m.in<"left", double>(); }),
+            "scaled_sum: left is float32, and the kernel takes it for float64; let `accepts` ask for the element type");
+  EXPECT_EQ(
+      told([&] { return m.in<std::int32_t>(m.get<"x">()); }),
+      "scaled_sum: an operand is float32, and the kernel takes it for int32; let `accepts` ask for the element type");
+  EXPECT_EQ(
+      told([&] { return m.out<double>(1); }),
+      "scaled_sum: its output is float32, and the kernel takes it for float64; let `accepts` ask for the element type");
+  EXPECT_EQ(told([&] { return m.in<"left", std::byte>(); }), "nothing") << "bytes are whatever lies there";
+  EXPECT_EQ(told([&] { return m.in<"bias", double>(); }), "nothing") << "it is absent";
+}
+
+TEST(match, an_absent_operand_has_no_contents) {
+  const summed s;
+  ASSERT_TRUE(s.found);
+  const c::match<scaled_sum> m(s.g.view(), s.record);
+  c::packed_weights packed;
+  const c::build_context context(s.g, 1, packed);
+  EXPECT_FALSE(m.get<"bias">().present());
+  EXPECT_EQ(m.get<"bias">().kind, nullptr);
+  EXPECT_EQ(context.constant<float>(m.get<"bias">()), nullptr);
+  EXPECT_EQ(context.constant<float>(m.get<"bias">().value), nullptr);
+  EXPECT_EQ(context.constant<float>(m.get<"x">()), nullptr) << "it is no constant";
+  ASSERT_TRUE(m.get<"w">().present());
+  ASSERT_NE(context.constant<float>(m.get<"w">()), nullptr);
+  EXPECT_EQ(context.constant<float>(m.get<"w">()), context.constant<float>(s.w.index));
 }
 
 TEST(match, why_not_with_the_names_of_the_graph) {

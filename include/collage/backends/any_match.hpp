@@ -31,10 +31,15 @@ class any_match {
   /// The values that a kernel reads, in the order of its arguments.
   constexpr list_view<const std::uint32_t> arguments() const { return record_->argument_list(); }
   /// Which argument of the kernel a value is; match_record::nothing for others.
-  constexpr std::size_t index_of(std::uint32_t value) const {
-    for (std::uint32_t i = 0; i < record_->arguments; ++i)
-      if (record_->argument[i] == value) return i;
-    return match_record::nothing;
+  constexpr std::size_t index_of(std::uint32_t value) const { return record_->index_of(value); }
+  /// What a kernel reads of a value, and where it writes one of `outputs`, with the element type; see match::in.
+  template <class T>
+  constexpr kernel_input<T> in(std::uint32_t value) const {
+    return detail::input_of<T>(pattern_, "an operand", *graph_, *record_, value);
+  }
+  template <class T>
+  constexpr kernel_output<T> out(std::size_t index = 0) const {
+    return detail::output_of<T>(pattern_, *graph_, *record_, record_->output[index]);
   }
   /// The value that the kernel writes: the root's. `outputs` are all values that are read outside, the root's first.
   constexpr std::uint32_t output() const { return record_->output[0]; }

@@ -36,6 +36,12 @@ struct match_record {
   constexpr list_view<const std::uint32_t> node_list() const { return {node, nodes}; }
   constexpr list_view<const std::uint32_t> argument_list() const { return {argument, arguments}; }
   constexpr list_view<const std::uint32_t> output_list() const { return {output, outputs}; }
+  /// Which argument a value is; `nothing` for others.
+  constexpr std::uint32_t index_of(std::uint32_t value) const {
+    for (std::uint32_t i = 0; i < arguments; ++i)
+      if (argument[i] == value) return i;
+    return nothing;
+  }
   constexpr bool contains(std::uint32_t which) const {
     for (std::uint32_t i = 0; i < nodes; ++i)
       if (node[i] == which) return true;

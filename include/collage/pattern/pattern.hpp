@@ -13,6 +13,7 @@
 #include <collage/pattern/match.hpp>
 #include <collage/pattern/match_record.hpp>
 #include <collage/pattern/node.hpp>
+#include <collage/pattern/operand.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -188,11 +189,7 @@ class match {
   constexpr std::size_t arguments() const { return record_->arguments; }
   constexpr bound_value argument(std::size_t index) const { return bind(record_->argument[index]); }
   /// Which argument of the kernel a bound value is.
-  constexpr std::size_t index_of(const bound_value& v) const {
-    for (std::uint32_t i = 0; i < record_->arguments; ++i)
-      if (record_->argument[i] == v.value) return i;
-    return match_record::nothing;
-  }
+  constexpr std::size_t index_of(const bound_value& v) const { return record_->index_of(v.value); }
   /// Operand `index` of the operator that computes a bound value; not `present()` beyond the last, and where no operator
   /// computes it.
   constexpr bound_value operand(const bound_value& of, std::size_t index) const {
@@ -205,6 +202,23 @@ class match {
     return v.kind == nullptr ? match_record::nothing : static_cast<std::uint32_t>(graph_.values[v.value].producer);
   }
 
+  /// What a kernel reads of a bound value, with its element type: `const auto left = m.in<float>(v)`, and in each call
+  /// `left(call)`. Of an absent value that is null. Errors: `unsupported` where the element type is another.
+  template <class T>
+  constexpr kernel_input<T> in(const bound_value& v) const {
+    return detail::input_of<T>(P::name, "an operand", graph_, *record_, v.value);
+  }
+  /// The same of the value captured under a name: `m.in<"left", float>()`, in repetitions by iteration.
+  template <fixed_string Name, class T, class... Iteration>
+  constexpr kernel_input<T> in(Iteration... iteration) const {
+    return detail::input_of<T>(P::name, Name.text, graph_, *record_, get<Name>(iteration...).value);
+  }
+  /// Where a kernel writes output `index` of the match, with its element type: `const auto y = m.out<float>()`, and in each
+  /// call `y(call)`. Errors: `unsupported` where the element type is another.
+  template <class T>
+  constexpr kernel_output<T> out(std::size_t index = 0) const {
+    return detail::output_of<T>(P::name, graph_, *record_, output(index).value);
+  }
   constexpr const graph_view& graph() const { return graph_; }
   constexpr const match_record& record() const { return *record_; }
 

@@ -3,6 +3,7 @@
 
 #include <collage/detail/host_memory.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/pattern/bound_value.hpp>
 #include <collage/pattern/match.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/space.hpp>
@@ -179,11 +180,15 @@ class build_context {
   /// Where the backend's kernels read and write.
   const memory_space& space() const { return *space_; }
 
-  /// The contents of a bound constant, in the host's memory, or null for any other value.
+  /// The contents of a bound constant, in the host's memory, or null for any other value and for an absent one.
   template <class T>
   const T* constant(std::uint32_t value) const {
-    if (graph_->at(value).role != value_role::constant) return nullptr;
+    if (value == match_record::nothing || graph_->at(value).role != value_role::constant) return nullptr;
     return reinterpret_cast<const T*>(graph_->bytes_of(value).data());
+  }
+  template <class T>
+  const T* constant(const bound_value& v) const {
+    return constant<T>(v.value);
   }
   /// The packed form of a bound constant, in the backend's memory space, made once and shared with every kernel that packs it
   /// the same way. `pack` writes to the host's memory.

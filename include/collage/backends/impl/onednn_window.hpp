@@ -76,12 +76,13 @@ inline kernel build_average_pool(const any_match& m, build_context& context, std
 struct run_max_pool {
   std::shared_ptr<const program> steps;
   pool_problem p;
-  std::size_t argument;  ///< which is x
+  kernel_input<float> input;
+  kernel_output<float> output;
   int threads;
   std::int64_t block;  ///< channels that lie side by side
 
   void operator()(const kernel_call& call) const {
-    const auto* const in = static_cast<const float*>(call.in[argument]);
+    const float* const in = input(call);
     std::atomic<bool> odd = false;
     const std::int64_t blocks = (p.x[1] + block - 1) / block;
     host::parallel_parts(threads, product(p.x) / p.x[1] * blocks * block, 1024, 0.125,
@@ -89,7 +90,7 @@ struct run_max_pool {
                            if (largest_bits(in, first, last) >= infinity_bits)
                              odd.store(true, std::memory_order_relaxed);
                          });
-    if (odd) return pool(in, static_cast<float*>(call.out[0]));
+    if (odd) return pool(in, output(call));
     steps->run(call);
   }
 
@@ -142,10 +143,10 @@ inline kernel build_max_pool(const any_match& m, build_context& context, std::ui
   program.run(d, dnnl::pooling_forward(d),
               {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(order, p.x))},
                {DNNL_ARG_DST, program.output(desc_in(order, p.y))}});
-  const std::size_t x = m.index_of(m.inputs_of(node)[0]);
   const std::int64_t block = order == plain ? 1 : order == channels_last ? p.x[1] : block_size();
   return program.finish(named(d, order), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
-    return run_max_pool{std::move(steps), p, x, context.threads(), block};
+    return run_max_pool{std::move(steps),  p,    m.in<float>(m.inputs_of(node)[0]), m.out<float>(),
+                        context.threads(), block};
   });
 }
 

@@ -83,7 +83,8 @@ struct openblas_matmul {
   product_pieces pieces;
   elementwise_program then;
   int threads = 1;
-  std::size_t a = 0, b = 1;  ///< which arguments
+  kernel_input<float> a, b;
+  kernel_output<float> c;
 
   void operator()(const kernel_call& call) const {
     if (s.m == 0 || s.n == 0) return;
@@ -93,9 +94,9 @@ struct openblas_matmul {
     using library = openblas_library;
     const piece t = piece_of(pieces, index, s.m, s.n);
     const auto product = static_cast<std::size_t>(t.copy);
-    const float* const from_a = static_cast<const float*>(call.in[a]) + s.a[product];
-    const float* const from_b = static_cast<const float*>(call.in[b]) + s.b[product];
-    float* const out = static_cast<float*>(call.out[0]);
+    const float* const from_a = a(call) + s.a[product];
+    const float* const from_b = b(call) + s.b[product];
+    float* const out = c(call);
     const std::int64_t start = (t.copy * s.m + t.row) * s.n + t.column;
     const float* const a_rows = from_a + (s.a_transposed ? t.row : t.row * s.k);
     const float* const b_columns = from_b + (s.b_transposed ? t.column * s.k : t.column);
@@ -125,7 +126,8 @@ struct openblas_conv {
   product_pieces pieces;
   elementwise_program then;
   int threads = 1;
-  std::size_t x = 0, w = 1, bias = match_record::nothing;  ///< which arguments
+  kernel_input<float> x, w, bias;
+  kernel_output<float> y;
 
   /// Floats of scratch memory for each thread.
   std::int64_t scratch() const { return s.pointwise() ? 0 : divide_up(s.depth() * pieces.columns, 16) * 16; }
@@ -141,7 +143,7 @@ struct openblas_conv {
     const std::int64_t depth = s.depth();
     const piece t = piece_of(pieces, index, s.out_channels, places);
     const std::int64_t channel = t.copy % s.groups * s.out_channels + t.row;
-    const float* columns = static_cast<const float*>(call.in[x]) + t.copy * s.in_channels * s.extent_size();
+    const float* columns = x(call) + t.copy * s.in_channels * s.extent_size();
     std::int64_t columns_step = places;
     if (s.pointwise()) {
       columns += t.column;
@@ -151,18 +153,17 @@ struct openblas_conv {
       columns = scratch_memory;
       columns_step = t.columns;
     }
-    const float* const filters = static_cast<const float*>(call.in[w]) + channel * depth;
-    float* const out = static_cast<float*>(call.out[0]);
+    const float* const filters = w(call) + channel * depth;
+    float* const out = y(call);
     const std::int64_t start = (t.copy * s.out_channels + t.row) * places + t.column;
-    const bool add_bias = bias != match_record::nothing;
-    if (add_bias || depth == 0)
+    const float* const biases = bias(call);
+    if (biases != nullptr || depth == 0)
       for (std::int64_t i = 0; i < t.rows; ++i)
-        std::fill_n(out + start + i * places, t.columns,
-                    add_bias ? static_cast<const float*>(call.in[bias])[channel + i] : 0.0F);
+        std::fill_n(out + start + i * places, t.columns, biases != nullptr ? biases[channel + i] : 0.0F);
     if (depth != 0)
       openblas().sgemm(library::row_major, library::as_is, library::as_is, narrow(t.rows), narrow(t.columns),
                        narrow(depth), 1.0F, filters, narrow(depth), columns, narrow(columns_step),
-                       add_bias ? 1.0F : 0.0F, out + start, narrow(places));
+                       biases != nullptr ? 1.0F : 0.0F, out + start, narrow(places));
     run_program<plain_math>(then, call.in, out, start, t.rows, t.columns, places);
   }
 };
@@ -193,9 +194,10 @@ kernel openblas::build(const any_match& m, build_context& context) {
         run.s.pointwise() ? run.s.place_count() : std::max<std::int64_t>(131072 / (run.s.depth() + 1), 64);
     run.pieces = divide_product(run.s.images * run.s.groups, run.s.out_channels, run.s.place_count(), run.s.depth(),
                                 std::max<std::int64_t>(widest, 1), run.threads);
-    run.x = read[0];
-    run.w = read[1];
-    if (inputs.size() == 3) run.bias = read[2];
+    run.x = m.in<float>(inputs[0]);
+    run.w = m.in<float>(inputs[1]);
+    if (inputs.size() == 3) run.bias = m.in<float>(inputs[2]);
+    run.y = m.out<float>();
     const auto workspace = static_cast<std::size_t>(run.scratch() * run.threads) * sizeof(float);
     made = kernel(run.s.pointwise() ? "sgemm pointwise" : "im2col sgemm", std::move(run), workspace);
   } else {
@@ -205,8 +207,9 @@ kernel openblas::build(const any_match& m, build_context& context) {
     run.then = then;
     run.pieces =
         divide_product(run.s.products(), run.s.m, run.s.n, run.s.k, std::max<std::int64_t>(run.s.n, 1), run.threads);
-    run.a = read[0];
-    run.b = read[1];
+    run.a = m.in<float>(inputs[0]);
+    run.b = m.in<float>(inputs[1]);
+    run.c = m.out<float>();
     made = kernel(run.s.m == 1 || run.s.n == 1 ? "sgemv" : "sgemm", std::move(run));
   }
   drop_constants(made, then, read);
