@@ -16,7 +16,7 @@
 #pragma once
 
 #include <collage/backend.hpp>
-#include <collage/backends/any_match.hpp>
+#include <collage/backends/onednn_chain.hpp>
 #include <collage/backends/onednn_patterns.hpp>
 #include <collage/backends/onednn_rules.hpp>
 #include <collage/op/convert_layout.hpp>
@@ -40,16 +40,16 @@ struct onednn : backend<"onednn"> {
       single<ops::sigmoid>, single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>,
       single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>>;
 
-  static constexpr verdict accepts(const any_match& m) { return detail::onednn::accepts(m); }
-  static kernel build(const any_match& m, build_context& context);
+  static constexpr verdict accepts(const detail::onednn::chain& m) { return detail::onednn::accepts(m); }
+  static kernel build(const detail::onednn::chain& m, build_context& context);
 
   /// Convolutions have up to three: in which layout they compute, or whether as a product. The first is the better guess.
   /// What works on images element by element, pools or concatenates has others in blocks of channels and with channels last.
   /// With a depthwise one behind they have two: in blocks and with channels last. Transposed ones, and those behind a resize,
   /// have two: with channels last, and plain.
   /// Products have the library's first implementation and its second one, which `build` refuses where there is none.
-  static std::size_t choices(const any_match& m);
-  static void layouts(const any_match& m, std::size_t choice, value_forms& to);
+  static std::size_t choices(const detail::onednn::chain& m);
+  static void layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to);
   static probe_result probe();
   static int enter(int threads);
   static void leave(int token);

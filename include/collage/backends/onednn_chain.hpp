@@ -2,19 +2,19 @@
 #pragma once
 
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/onednn_patterns.hpp>
 #include <collage/ops.hpp>
 #include <cstddef>
 #include <cstdint>
 
 namespace collage::inline v0::detail::onednn {
 
-/// How an operand of an addition lies over the result.
+/// How an operand of a step lies over the result.
 enum class spread : std::uint8_t {
   full,     ///< one element for each
-  channel,  ///< one for each extent of dimension 1
-  last,     ///< one for each extent of the last dimension
-  single,   ///< one element
-  other,    ///< anything else
+  channel,  ///< behind a convolution one for each channel, dimension 1; behind a product one for each column, the last one
+  single,  ///< one element
+  other,   ///< anything else
 };
 
 /// Whether `dims`, counted from the last dimension, is 1 everywhere but in the dimensions where keep(d) says that it
@@ -28,14 +28,6 @@ constexpr bool lies_over(const shape& dims, const shape& whole, const Keep& keep
     if (extent != (keep(d) ? whole[d] : 1)) return false;
   }
   return true;
-}
-
-/// What an addition is to a convolution (channels in dimension 1) or to a product (columns in the last dimension).
-constexpr spread spread_of(const shape& dims, const shape& whole, bool convolution) {
-  if (lies_over(dims, whole, [](std::size_t) { return true; })) return spread::full;
-  if (convolution && lies_over(dims, whole, [](std::size_t d) { return d == 1; })) return spread::channel;
-  if (!convolution && lies_over(dims, whole, [&](std::size_t d) { return d + 1 == whole.rank; })) return spread::last;
-  return lies_over(dims, whole, [](std::size_t) { return false; }) ? spread::single : spread::other;
 }
 
 /// What happens to the anchor's result.
@@ -59,159 +51,113 @@ struct chain_step {
   constexpr bool adds() const { return what == action::binary && kind == kind_id<struct ops::add>; }
 };
 
-/// An anchor (convolution, also a transposed one, or product), then steps.
-struct chain {
-  std::uint32_t anchor = match_record::nothing;
-  chain_step step[8];
-  std::size_t steps = 0;
-  verdict why;  ///< why it cannot be read so
-
-  constexpr void append(const chain_step& s) { step[steps++] = s; }
-};
-
-constexpr bool is_convolution(const any_match& m, std::uint32_t node) {
-  return m.is(node, ops::conv) || m.is(node, ops::conv_transpose);
-}
-constexpr bool is_anchor(const any_match& m, std::uint32_t node) {
-  return is_convolution(m, node) || m.is(node, ops::matmul);
-}
-
-/// The resize before a convolution in a match of upsampled_conv; nothing in other matches of anchors.
-constexpr std::uint32_t upsampling_of(const any_match& m) {
-  for (const std::uint32_t node : m.nodes())
-    if (m.is(node, ops::resize)) return node;
-  return match_record::nothing;
-}
-
-/// The one operator of the match that reads a value; `several` becomes true where more do.
-constexpr std::uint32_t reader_of(const any_match& m, std::uint32_t value, bool& several) {
-  std::uint32_t found = match_record::nothing;
-  for (const std::uint32_t node : m.nodes())
-    for (const std::uint32_t operand : m.inputs_of(node)) {
-      if (operand != value || node == found) continue;
-      several = several || found != match_record::nothing;
-      found = node;
-    }
-  return found;
-}
-
 /// A factor that neither overflows nor vanishes when it is turned around.
 constexpr bool is_sane_factor(double x) {
   const double size = x < 0 ? -x : x;
   return size >= 1e-30 && size <= 1e30;
 }
 
-constexpr verdict read_step(const any_match& m, std::uint32_t node, std::uint32_t value, chain& c) {
-  const auto in = m.inputs_of(node);
-  const std::uint32_t other = in.size() < 2 ? value : in[0] == value ? in[1] : in[0];
-  chain_step s{.node = node, .operand = other, .kind = m.kind_of(node).id};
-  if (m.is(node, ops::add) || m.is(node, ops::sub) || m.is(node, ops::mul) || m.is(node, ops::div)) {
-    const value_record& factor = m.at(other);
-    const bool is_factor = m.is(node, ops::mul) || m.is(node, ops::div);
-    if (m.is(node, ops::add) && other == value) {
-      s = {.what = chain_step::action::scale, .node = node, .alpha = 2};
-    } else if (other == value) {
-      return {false, "onednn combines its result with other values"};
-    } else if (is_factor && factor.has_scalar && is_sane_factor(factor.scalar)) {
-      s.what = chain_step::action::scale;
-      s.alpha = m.is(node, ops::mul) ? factor.scalar : 1 / factor.scalar;
-    }
-  } else if (m.is(node, ops::clip)) {
-    if (in[0] != value || !m.at(in[1]).has_scalar || !m.at(in[2]).has_scalar)
-      return {false, "onednn clips to bounds that are known numbers alone"};
-    s.what = chain_step::action::clip;
-    s.alpha = m.at(in[1]).scalar;
-    s.beta = m.at(in[2]).scalar;
-    if (!(s.alpha <= s.beta)) return {false, "onednn clips to a lower bound that is not above the upper one"};
-  } else if (m.is(node, ops::transpose)) {
-    s.what = chain_step::action::transpose;
-  } else {
-    s.what = chain_step::action::activation;
-    if (m.is(node, ops::leaky_relu)) s.alpha = m.attributes(node, ops::leaky_relu).alpha;
-    if (m.is(node, ops::elu)) s.alpha = m.attributes(node, ops::elu).alpha;
-    if (m.is(node, ops::leaky_relu) && s.alpha == 0) return {false, "onednn's leaky_relu of slope 0 loses NaN"};
-    if (m.is(node, ops::elu) && !(s.alpha >= 0)) return {false, "onednn's elu wants an alpha that is not negative"};
+constexpr verdict accepts_activation(const any_match& m, std::uint32_t node) {
+  if (m.is(node, ops::leaky_relu))
+    return {m.attributes(node, ops::leaky_relu).alpha != 0, "onednn's leaky_relu of slope 0 loses NaN"};
+  return {!m.is(node, ops::elu) || m.attributes(node, ops::elu).alpha >= 0,
+          "onednn's elu wants an alpha that is not negative"};
+}
+
+/// A match with an anchor (convolution, also a transposed one, or product) and steps behind it, or of any other operator.
+struct chain : any_match {
+  using action = chain_step::action;
+
+  std::uint32_t anchor = match_record::nothing;     ///< the node; nothing where there is none
+  std::uint32_t resize = match_record::nothing;     ///< of upsampled_conv
+  std::uint32_t depthwise = match_record::nothing;  ///< of conv_depthwise: the second convolution
+  std::size_t between = 0;                          ///< how many of the steps stand before that
+  chain_step step[onednn_patterns::most_post_ops];
+  std::size_t steps = 0;
+  verdict why;  ///< why the library cannot compute the steps
+
+  template <class P>
+  constexpr chain(const match<P>& m) : any_match(m) {
+    if constexpr (captures_name<P, "anchor">) read(m);
+    else if (const std::uint32_t root = nodes().back(); is_convolution(root) || is(root, ops::matmul)) anchor = root;
   }
-  c.append(s);
-  return {};
-}
 
-/// The operator that multiplies a value by its own sigmoid, where nothing else of the match reads either.
-constexpr std::uint32_t swish_of(const any_match& m, std::uint32_t value) {
-  std::uint32_t sigmoid = match_record::nothing, product = match_record::nothing;
-  for (const std::uint32_t node : m.nodes())
-    for (const std::uint32_t operand : m.inputs_of(node)) {
-      if (operand != value) continue;
-      std::uint32_t& found = m.is(node, ops::sigmoid) ? sigmoid : product;
-      if (found != match_record::nothing) return match_record::nothing;
-      found = node;
+  constexpr bool is_convolution(std::uint32_t node) const {
+    return is(node, ops::conv) || is(node, ops::conv_transpose);
+  }
+  constexpr spread spread_of(const chain_step& s) const {
+    const shape& dims = type_of(s.operand).dims;
+    const shape& whole = type_of(output_of(anchor)).dims;
+    const std::size_t channels = is_convolution(anchor) ? 1 : whole.rank - 1;
+    if (lies_over(dims, whole, [](std::size_t) { return true; })) return spread::full;
+    if (lies_over(dims, whole, [&](std::size_t d) { return d == channels; })) return spread::channel;
+    return lies_over(dims, whole, [](std::size_t) { return false; }) ? spread::single : spread::other;
+  }
+  /// Whether the first step adds one number for each channel or column, as a bias does.
+  constexpr bool begins_with_bias() const {
+    return steps > 0 && step[0].adds() && spread_of(step[0]) == spread::channel;
+  }
+  /// Whether the last step moves the result.
+  constexpr bool ends_in_transpose() const { return steps > 0 && step[steps - 1].what == action::transpose; }
+
+ private:
+  /// A match of one of onednn_patterns that have an anchor, by the names in them.
+  template <class P>
+  constexpr void read(const match<P>& m) {
+    anchor = node_named<"anchor">(m);
+    resize = node_named<"resize">(m);
+    read_step(node_named<"between">(m), output_of(anchor));
+    between = steps;
+    depthwise = node_named<"depthwise">(m);
+    if constexpr (captures_name<P, "post_op">) {
+      for (const auto s : m.template iterations<"post_op">())
+        if (s.template is<"swish">()) append({.what = action::swish, .node = m.node_of(s.value())});
+        else read_step(m.node_of(s.value()), s.previous().value);
     }
-  if (sigmoid == match_record::nothing || product == match_record::nothing || !m.is(product, ops::mul))
-    return match_record::nothing;
-  bool several = false;
-  return reader_of(m, m.output_of(sigmoid), several) == product && !several ? product : match_record::nothing;
-}
+    read_step(node_named<"behind">(m), output_of(depthwise != match_record::nothing ? depthwise : anchor));
+    if constexpr (captures_name<P, "gelu">) append({.what = action::gelu, .node = nodes().back()});
+  }
+  /// Nothing where the pattern has no such name, or it was optional and is missing.
+  template <fixed_string Name, class P>
+  static constexpr std::uint32_t node_named(const match<P>& m) {
+    if constexpr (captures_name<P, Name>) return m.node_of(m.template get<Name>());
+    else return match_record::nothing;
+  }
 
-/// An anchor and the steps behind it, up to the one that computes `last`.
-constexpr chain chain_between(const any_match& m, std::uint32_t anchor, std::uint32_t last) {
-  chain c;
-  c.anchor = anchor;
-  std::uint32_t value = m.output_of(c.anchor);
-  while (value != last && c.why) {
-    bool several = false;
-    const std::uint32_t node = reader_of(m, value, several);
-    if (several) {
-      if (const std::uint32_t product = swish_of(m, value); product != match_record::nothing) {
-        c.append({.what = chain_step::action::swish, .node = product});
-        value = m.output_of(product);
-        continue;
+  /// One operator, in which `before` is the value that it is a step of.
+  constexpr void read_step(std::uint32_t node, std::uint32_t before) {
+    if (node == match_record::nothing) return;
+    const auto in = inputs_of(node);
+    const bool is_factor = is(node, ops::mul) || is(node, ops::div);
+    chain_step s{.node = node, .kind = kind_of(node).id};
+    if (is_factor || is(node, ops::add) || is(node, ops::sub)) {
+      s.operand = in[0] == before ? in[1] : in[0];
+      const value_record& factor = at(s.operand);
+      if (is_factor && factor.has_scalar && is_sane_factor(factor.scalar)) {
+        s.what = action::scale;
+        s.alpha = is(node, ops::mul) ? factor.scalar : 1 / factor.scalar;
       }
-      bool has_erf = false;
-      for (const std::uint32_t n : m.nodes()) has_erf = has_erf || m.is(n, ops::erf);
-      if (has_erf) c.append({.what = chain_step::action::gelu, .node = m.nodes().back()});
-      else c.why = {false, "onednn's post-ops read what is before them once"};
-      break;
+    } else if (is(node, ops::clip)) {
+      s.what = action::clip;
+      s.alpha = at(in[1]).scalar;
+      s.beta = at(in[2]).scalar;
+      const bool are_known = at(in[1]).has_scalar && at(in[2]).has_scalar;
+      if (!are_known) refuse("onednn clips to bounds that are known numbers alone");
+      else if (!(s.alpha <= s.beta)) refuse("onednn clips to a lower bound that is not above the upper one");
+    } else if (is(node, ops::transpose)) {
+      s.what = action::transpose;
+    } else {
+      s.what = action::activation;
+      if (is(node, ops::leaky_relu)) s.alpha = attributes(node, ops::leaky_relu).alpha;
+      if (is(node, ops::elu)) s.alpha = attributes(node, ops::elu).alpha;
+      if (const verdict v = accepts_activation(*this, node); !v) refuse(v.rule);
     }
-    c.why = read_step(m, node, value, c);
-    value = m.output_of(node);
+    append(s);
   }
-  return c;
-}
-
-/// Reads a match of one of onednn_patterns with one anchor, or of an anchor alone.
-constexpr chain chain_of(const any_match& m) {
-  for (const std::uint32_t node : m.nodes())
-    if (is_anchor(m, node)) return chain_between(m, node, m.output());
-  chain c;
-  c.why = {false, "there is nothing that onednn could fuse behind"};
-  return c;
-}
-
-/// Two convolutions, one behind the other.
-struct conv_pair {
-  std::uint32_t first = match_record::nothing, second = match_record::nothing;
-  chain between, behind;
-  constexpr explicit operator bool() const { return second != match_record::nothing; }
+  constexpr void refuse(const char* rule) {
+    if (why) why = {false, rule};
+  }
+  constexpr void append(const chain_step& s) { step[steps++] = s; }
 };
-
-/// Reads a match of conv_depthwise; nothing where there are not two convolutions.
-constexpr conv_pair conv_pair_of(const any_match& m) {
-  conv_pair p;
-  for (const std::uint32_t node : m.nodes())
-    if (m.is(node, ops::conv)) (p.first == match_record::nothing ? p.first : p.second) = node;
-  if (!p) return p;
-  p.between = chain_between(m, p.first, m.inputs_of(p.second)[0]);
-  p.behind = chain_between(m, p.second, m.output());
-  return p;
-}
-
-/// The value that is read where an operand is a transpose of the match; `permutation` is then set.
-constexpr std::uint32_t source_of(const any_match& m, std::uint32_t value, shape& permutation) {
-  const std::int32_t producer = m.at(value).producer;
-  if (producer < 0 || !m.contains(static_cast<std::uint32_t>(producer))) return value;
-  const auto node = static_cast<std::uint32_t>(producer);
-  permutation = m.attributes(node, ops::transpose).permutation;
-  return m.inputs_of(node)[0];
-}
 
 }  // namespace collage::inline v0::detail::onednn

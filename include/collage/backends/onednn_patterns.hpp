@@ -1,5 +1,8 @@
 // What oneDNN can fuse, as patterns: a convolution or a product with any chain of what may follow it (post-ops), what repeats
 // elements before a convolution, and products of transposed operands, which are read where they lie.
+//
+// onednn_chain.hpp reads all of them by the names that they share: the "anchor", each "post_op" behind it, the one step
+// "behind" it, and what else some have.
 #pragma once
 
 #include <collage/ops.hpp>
@@ -9,24 +12,23 @@
 
 namespace collage::inline v0::onednn_patterns {
 
-inline constexpr auto any_conv = ops::conv(any, any, maybe(any));
-inline constexpr auto any_transposed_conv = ops::conv_transpose(any, any, maybe(any));
-inline constexpr auto any_matmul = ops::matmul(any, any);
+inline constexpr auto any_conv = ops::conv(any, any, maybe(any)).as<"anchor">();
+inline constexpr auto any_transposed_conv = ops::conv_transpose(any, any, maybe(any)).as<"anchor">();
 inline constexpr auto activation = one_of(ops::relu, ops::leaky_relu, ops::elu, ops::sigmoid, ops::tanh);
 inline constexpr auto scaled = one_of(ops::div, ops::mul);
 
-/// y (1 + erf(y / sqrt(2))) / 2, as exporters spell GELU. Half of sqrt(2)'s digits are enough: weights are float32.
-template <std::size_t N>
-constexpr auto gelu(const expression<N>& y) {
-  return ops::mul(
-      y.template as<"y">(),
-      ops::mul(scalar(0.5), ops::add(ops::erf(ops::div(same<"y">(), scalar(1.4142135623730951))), scalar(1))));
+/// A product as the anchor.
+template <class... Operands>
+constexpr auto product(const Operands&... operands) {
+  return ops::matmul(operands...).template as<"anchor">();
 }
+inline constexpr auto any_matmul = product(any, any);
 
 /// What can become a post-op, in any order. `accepts` looks at the operands.
 inline constexpr auto post_op =
-    either(activation(previous), ops::mul(previous, ops::sigmoid(previous)), ops::clip(previous, constant, constant),
-           one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, any));
+    either(activation(previous), ops::mul(previous, ops::sigmoid(previous)).as<"swish">(),
+           ops::clip(previous, constant, constant), one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, any))
+        .as<"post_op">();
 inline constexpr std::size_t most_post_ops = 6;  // longer chains are not known, and patterns have at most 64 nodes
 
 struct conv_chain : pattern<"conv_chain"> {
@@ -37,43 +39,46 @@ struct conv_transpose_chain : pattern<"conv_transpose_chain"> {
 };
 /// The image is made larger by repeating its elements, then convolved: a transposed convolution of the small image.
 struct upsampled_conv : pattern<"upsampled_conv"> {
-  static constexpr auto expr = repeat<0, most_post_ops>(post_op, ops::conv(ops::resize(any), constant, maybe(any)));
+  static constexpr auto expr = repeat<0, most_post_ops>(
+      post_op, ops::conv(ops::resize(any).as<"resize">(), constant, maybe(any)).as<"anchor">());
 };
 struct matmul_chain : pattern<"matmul_chain"> {
   static constexpr auto expr = repeat<1, most_post_ops>(post_op, any_matmul);
 };
 
-template <std::size_t N>
-constexpr auto maybe_activated(const expression<N>& x) {
-  return optional(either(activation(previous), ops::clip(previous, constant, constant)), x);
-}
+inline constexpr auto pointwise = either(activation(previous), ops::clip(previous, constant, constant));
 /// With nothing or an activation between and behind.
 struct conv_depthwise : pattern<"conv_depthwise"> {
-  static constexpr auto expr = maybe_activated(ops::conv(maybe_activated(any_conv), constant, maybe(any)));
+  static constexpr auto first = optional(pointwise.as<"between">(), any_conv);
+  static constexpr auto expr =
+      optional(pointwise.as<"behind">(), ops::conv(first, constant, maybe(any)).as<"depthwise">());
 };
 
+/// y (1 + erf(y / sqrt(2))) / 2, as exporters spell GELU. Half of sqrt(2)'s digits are enough: weights are float32.
 struct matmul_add_gelu : pattern<"matmul_add_gelu"> {
-  static constexpr auto expr = gelu(ops::add(any_matmul, any));
+  static constexpr auto y = ops::add(any_matmul, any).as<"behind">();
+  static constexpr auto erf = ops::erf(ops::div(same<"behind">(), scalar(1.4142135623730951)));
+  static constexpr auto expr = ops::mul(y, ops::mul(scalar(0.5), ops::add(erf, scalar(1)))).as<"gelu">();
 };
 
 // Attention: heads are moved by transposes before and behind the products.
 struct matmul_of_transposed : pattern<"matmul_of_transposed"> {
-  static constexpr auto expr = ops::matmul(ops::transpose(any), any);
+  static constexpr auto expr = product(ops::transpose(any), any);
 };
 struct matmul_by_transposed : pattern<"matmul_by_transposed"> {
-  static constexpr auto expr = ops::matmul(any, ops::transpose(any));
+  static constexpr auto expr = product(any, ops::transpose(any));
 };
 struct matmul_both_transposed : pattern<"matmul_both_transposed"> {
-  static constexpr auto expr = ops::matmul(ops::transpose(any), ops::transpose(any));
+  static constexpr auto expr = product(ops::transpose(any), ops::transpose(any));
 };
 struct matmul_both_transposed_scale : pattern<"matmul_both_transposed_scale"> {
-  static constexpr auto expr = scaled(ops::matmul(ops::transpose(any), ops::transpose(any)), constant);
+  static constexpr auto expr = scaled(product(ops::transpose(any), ops::transpose(any)), constant).as<"behind">();
 };
 struct matmul_transpose : pattern<"matmul_transpose"> {
-  static constexpr auto expr = ops::transpose(any_matmul);
+  static constexpr auto expr = ops::transpose(any_matmul).as<"behind">();
 };
 struct matmul_by_transposed_transpose : pattern<"matmul_by_transposed_transpose"> {
-  static constexpr auto expr = ops::transpose(ops::matmul(any, ops::transpose(any)));
+  static constexpr auto expr = ops::transpose(product(any, ops::transpose(any))).as<"behind">();
 };
 
 /// Has more operands than single<ops::lstm> could name.

@@ -21,19 +21,18 @@ constexpr verdict accepts_types(const any_match& m) {
 }
 
 /// The steps behind a convolution or product.
-constexpr verdict accepts_steps(const any_match& m, const chain& c) {
-  if (!c.why) return c.why;
-  const shape& result = m.type_of(m.output_of(c.anchor)).dims;
-  for (std::size_t i = 0; i < c.steps; ++i) {
-    const chain_step& s = c.step[i];
+constexpr verdict accepts_steps(const chain& m) {
+  if (!m.why) return m.why;
+  const shape& result = m.type_of(m.output_of(m.anchor)).dims;
+  for (std::size_t i = 0; i < m.steps; ++i) {
+    const chain_step& s = m.step[i];
     if (s.what == chain_step::action::transpose) continue;
     if (m.type_of(m.output_of(s.node)).dims != result)
       return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
     if (s.what != chain_step::action::binary) continue;
-    const bool convolution = is_convolution(m, c.anchor);
-    const spread lies = spread_of(m.type_of(s.operand).dims, result, convolution);
+    const spread lies = m.spread_of(s);
     // A matrix times a vector of rank 1 has its rows last.
-    const bool of_rows = lies == spread::last && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank == 1;
+    const bool of_rows = lies == spread::channel && m.type_of(m.inputs_of(m.anchor)[1]).dims.rank == 1;
     if (lies == spread::other || of_rows)
       return {false,
               "onednn combines with a tensor of the result's shape, one number per channel or column, or one number"};
@@ -42,15 +41,14 @@ constexpr verdict accepts_steps(const any_match& m, const chain& c) {
 }
 
 /// A window of one element, then a depthwise one of 3x3 with a pad of 1 all around.
-constexpr verdict accepts_pair(const any_match& m, const conv_pair& p) {
-  if (!p.between.why) return p.between.why;
-  if (!p.behind.why) return p.behind.why;
-  const shape& x = m.type_of(m.inputs_of(p.first)[0]).dims;
-  const shape& inner = m.type_of(m.output_of(p.first)).dims;
-  const shape& w = m.type_of(m.inputs_of(p.second)[1]).dims;
-  const auto a = m.attributes(p.first, ops::conv);
-  const auto b = m.attributes(p.second, ops::conv);
-  if (x.rank != 4 || a.groups != 1 || m.type_of(m.inputs_of(p.first)[1]).dims.from(2).elements() != 1)
+constexpr verdict accepts_pair(const chain& m) {
+  if (!m.why) return m.why;
+  const shape& x = m.type_of(m.inputs_of(m.anchor)[0]).dims;
+  const shape& inner = m.type_of(m.output_of(m.anchor)).dims;
+  const shape& w = m.type_of(m.inputs_of(m.depthwise)[1]).dims;
+  const auto a = m.attributes(m.anchor, ops::conv);
+  const auto b = m.attributes(m.depthwise, ops::conv);
+  if (x.rank != 4 || a.groups != 1 || m.type_of(m.inputs_of(m.anchor)[1]).dims.from(2).elements() != 1)
     return {false, "onednn fuses a depthwise convolution behind a window of one element in images"};
   if (b.groups != inner[1] || w[0] != inner[1]) return {false, "onednn fuses a depthwise convolution alone"};
   bool fits = b.strides[0] == b.strides[1];
@@ -123,13 +121,12 @@ constexpr verdict accepts_resize(const any_match& m, std::uint32_t node) {
 
 /// Behind a resize: a convolution that is a transposed one of the smaller image, where each element of it stands for a block of
 /// equal ones.
-constexpr verdict accepts_upsampled(const any_match& m, std::uint32_t resize, std::uint32_t conv) {
-  const auto r = m.attributes(resize, ops::resize);
-  const auto a = m.attributes(conv, ops::conv);
-  const shape& x = m.type_of(m.inputs_of(resize)[0]).dims;
-  const shape& between = m.type_of(m.output_of(resize)).dims;
-  const shape& w = m.type_of(m.inputs_of(conv)[1]).dims;
-  if (m.inputs_of(conv)[0] != m.output_of(resize)) return {false, "onednn fuses what repeats the elements of an image"};
+constexpr verdict accepts_upsampled(const chain& m) {
+  const auto r = m.attributes(m.resize, ops::resize);
+  const auto a = m.attributes(m.anchor, ops::conv);
+  const shape& x = m.type_of(m.inputs_of(m.resize)[0]).dims;
+  const shape& between = m.type_of(m.output_of(m.resize)).dims;
+  const shape& w = m.type_of(m.inputs_of(m.anchor)[1]).dims;
   if (!decltype(ops::resize)::is_common(r) || r.mode != ops::resize_mode::nearest || x[0] != between[0] ||
       x[1] != between[1])
     return {false, "onednn fuses a resize that repeats the elements of images"};
@@ -228,28 +225,19 @@ constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::lstm)) return accepts_cell(m, node, ops::lstm);
   if (m.is(node, ops::gru)) return accepts_cell(m, node, ops::gru);
   if (m.inputs_of(node).size() == 2 && m.kind_of(node).has_body) return accepts_binary(m, node);
-  if (m.is(node, ops::leaky_relu))
-    return {m.attributes(node, ops::leaky_relu).alpha != 0, "onednn's leaky_relu of slope 0 loses NaN"};
-  if (m.is(node, ops::elu))
-    return {m.attributes(node, ops::elu).alpha >= 0, "onednn's elu wants an alpha that is not negative"};
-  return {};
+  return accepts_activation(m, node);
 }
 
-constexpr verdict accepts(const any_match& m) {
+constexpr verdict accepts(const chain& m) {
   if (verdict v = accepts_types(m); !v) return v;
-  if (const conv_pair p = conv_pair_of(m)) return accepts_pair(m, p);
-  bool anchored = false;
-  for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
-  if (!anchored) return accepts_single(m, m.nodes().back());
-  const chain c = chain_of(m);
-  if (verdict v = accepts_steps(m, c); !v) return v;
-  const std::size_t rank = m.type_of(m.inputs_of(c.anchor)[0]).dims.rank;
-  if (is_convolution(m, c.anchor) && rank > 5) return {false, "onednn convolves over at most 3 dimensions"};
-  if (const std::uint32_t resize = upsampling_of(m); resize != match_record::nothing)
-    return accepts_upsampled(m, resize, c.anchor);
-  if (is_convolution(m, c.anchor)) return {};
-  const bool moved = c.steps > 0 && c.step[c.steps - 1].what == chain_step::action::transpose;
-  return {!moved || (rank > 1 && m.type_of(m.inputs_of(c.anchor)[1]).dims.rank > 1),
+  if (m.anchor == match_record::nothing) return accepts_single(m, m.nodes().back());
+  if (m.depthwise != match_record::nothing) return accepts_pair(m);
+  if (verdict v = accepts_steps(m); !v) return v;
+  const std::size_t rank = m.type_of(m.inputs_of(m.anchor)[0]).dims.rank;
+  if (m.is_convolution(m.anchor) && rank > 5) return {false, "onednn convolves over at most 3 dimensions"};
+  if (m.resize != match_record::nothing) return accepts_upsampled(m);
+  const bool moved = m.ends_in_transpose();
+  return {!moved || (rank > 1 && m.type_of(m.inputs_of(m.anchor)[1]).dims.rank > 1),
           "onednn transposes products of matrices alone"};
 }
 

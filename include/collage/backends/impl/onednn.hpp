@@ -37,15 +37,11 @@ inline kernel build_single(const any_match& m, build_context& context, std::uint
   return build_eltwise(m, context, node, order);
 }
 
-inline kernel build_any(const any_match& m, build_context& context) {
-  if (const conv_pair p = conv_pair_of(m)) return build_pair(m, context, p);
-  bool anchored = false;
-  for (const std::uint32_t node : m.nodes()) anchored = anchored || is_anchor(m, node);
-  if (!anchored) return build_single(m, context, m.nodes().back());
-  const chain c = chain_of(m);
-  if (is_deconv(m, c.anchor)) return build_deconv(m, context, c);
-  if (m.is(c.anchor, ops::conv)) return build_conv(m, context, c);
-  return build_matmul(m, context, c);
+inline kernel build_any(const chain& m, build_context& context) {
+  if (m.anchor == match_record::nothing) return build_single(m, context, m.nodes().back());
+  if (m.depthwise != match_record::nothing) return build_pair(m, context);
+  if (is_deconv(m)) return build_deconv(m, context);
+  return m.is_convolution(m.anchor) ? build_conv(m, context) : build_matmul(m, context);
 }
 
 /// The instruction set that the library compiles its kernels for, by its own name.
@@ -71,49 +67,37 @@ inline const char* instruction_set() {
 
 namespace collage::inline v0 {
 
-kernel onednn::build(const any_match& m, build_context& context) {
+kernel onednn::build(const detail::onednn::chain& m, build_context& context) {
   namespace library = detail::onednn;
   if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
   const detail::host::team_scope team(context.threads());  // the library divides the work while a kernel is built
   return library::translated(m.pattern(), [&] { return library::build_any(m, context); });
 }
 
-std::size_t onednn::choices(const any_match& m) {
+std::size_t onednn::choices(const detail::onednn::chain& m) {
   using namespace detail::onednn;
-  if (conv_pair_of(m)) return block_size() != 0 ? 2 : 0;
-  for (const std::uint32_t node : m.nodes()) {
-    if (is_convolution(m, node)) return conv_options_of(m, node).ways.size();
-    if (is_anchor(m, node)) return 2;
-  }
+  if (m.depthwise != match_record::nothing) return block_size() != 0 ? 2 : 0;
+  if (m.anchor != match_record::nothing) return m.is_convolution(m.anchor) ? ways_of(m, terms_of(m)).size() : 2;
   const std::uint32_t node = m.nodes().back();
-  if (m.is(node, ops::convert_layout)) return conversions().size();
-  return layouts_of_single(m, node).size();
+  return m.is(node, ops::convert_layout) ? conversions().size() : layouts_of_single(m, node).size();
 }
 
-void onednn::layouts(const any_match& m, std::size_t choice, value_forms& to) {
+void onednn::layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to) {
   using namespace detail::onednn;
-  if (const conv_pair p = conv_pair_of(m)) {
-    to = pair_layouts(m, p, choice);
-    return;
-  }
-  for (const std::uint32_t node : m.nodes()) {
-    if (is_convolution(m, node)) {
-      const conv_options o = conv_options_of(m, node);
-      if (choice < o.ways.size()) to = conv_layouts(m, chain_of(m), o.problem, o.ways[choice]);
-    }
-    if (is_anchor(m, node)) return;
-  }
-  const std::uint32_t node = m.nodes().back();
-  if (m.is(node, ops::convert_layout)) {
+  if (m.depthwise != match_record::nothing) {
+    to = pair_layouts(m, choice);
+  } else if (m.anchor != match_record::nothing) {
+    if (!m.is_convolution(m.anchor)) return;
+    const conv_problem p = terms_of(m);
+    if (const std::vector<conv_way> ways = ways_of(m, p); choice < ways.size()) to = conv_layouts(m, p, ways[choice]);
+  } else if (const std::uint32_t node = m.nodes().back(); m.is(node, ops::convert_layout)) {
     const auto [from, made] = conversions().at(choice);
     to.set(m.inputs_of(node)[0], from);
     to.set(m.output(), made);
-    return;
+  } else if (const std::vector<layout> orders = layouts_of_single(m, node); choice < orders.size()) {
+    for (const std::uint32_t v : m.inputs_of(node)) to.set(v, orders[choice]);
+    to.set(m.output(), orders[choice]);
   }
-  const std::vector<layout> orders = layouts_of_single(m, node);
-  if (choice >= orders.size()) return;
-  for (const std::uint32_t v : m.inputs_of(node)) to.set(v, orders[choice]);
-  to.set(m.output(), orders[choice]);
 }
 
 probe_result onednn::probe() {

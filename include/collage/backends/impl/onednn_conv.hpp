@@ -111,7 +111,7 @@ inline std::vector<conv_way> conv_ways(const conv_problem& p) {
 }
 
 /// How the values at a convolution's border lie when it is computed in a certain way.
-inline value_forms conv_layouts(const any_match& m, const chain& c, const conv_problem& p, conv_way way) {
+inline value_forms conv_layouts(const chain& m, const conv_problem& p, conv_way way) {
   value_forms list;
   if (way != conv_way::blocked && way != conv_way::channels_last) return list;
   const layout& order = way == conv_way::blocked ? blocked() : channels_last;
@@ -121,9 +121,9 @@ inline value_forms conv_layouts(const any_match& m, const chain& c, const conv_p
   set(p.x_value);
   set(m.output());
   const shape& result = m.type_of(m.output()).dims;
-  for (std::size_t i = 0; i < c.steps; ++i)
-    if (c.step[i].what == chain_step::action::binary && m.type_of(c.step[i].operand).dims == result)
-      set(c.step[i].operand);
+  for (std::size_t i = 0; i < m.steps; ++i)
+    if (m.step[i].what == chain_step::action::binary && m.type_of(m.step[i].operand).dims == result)
+      set(m.step[i].operand);
   return list;
 }
 
@@ -137,52 +137,25 @@ inline desc touched(const conv_problem& p) {
   return {extents, f32, steps};
 }
 
-/// The tensors of the steps behind a convolution; full ones are wanted as `result`.
-inline epilogue conv_epilogue(const any_match& m, const chain& c, std::size_t first, const dims& y, const desc& result,
-                              const value_forms& borders) {
-  epilogue e;
-  for (std::size_t i = first; i < c.steps; ++i) {
-    const chain_step& s = c.step[i];
-    if (s.what != chain_step::action::binary) {
-      append_pointwise(e, s);
-      continue;
-    }
-    const spread lies = spread_of(m.type_of(s.operand).dims, m.type_of(m.output()).dims, true);
-    dims small(y.size(), 1);
-    if (lies == spread::channel) small[1] = y[1];
-    if (lies == spread::full) e.combine(combination(s), s.operand, desc_in(borders.of(s.operand), y), result);
-    else e.combine(combination(s), s.operand, dense(small), dense(small));
-  }
-  return e;
-}
-
 /// A per-channel addition right behind the convolution is its bias.
-inline std::size_t take_bias(const any_match& m, const chain& c, conv_problem& p) {
-  if (p.bias != match_record::nothing || c.steps == 0 || !c.step[0].adds()) return 0;
-  const shape& operand = m.type_of(c.step[0].operand).dims;
-  if (operand.elements() != p.y[1] || spread_of(operand, m.type_of(m.output()).dims, true) != spread::channel) return 0;
-  p.bias = c.step[0].operand;
+inline std::size_t take_bias(const chain& m, conv_problem& p) {
+  if (p.bias != match_record::nothing || !m.begins_with_bias()) return 0;
+  p.bias = m.step[0].operand;
   return 1;
 }
 
 /// filters [1, M, C] times image [N, C, places].
-inline kernel build_conv_product(const any_match& m, build_context& context, const chain& c, const conv_problem& p) {
+inline kernel build_conv_product(const chain& m, build_context& context, const conv_problem& p) {
   const std::int64_t places = product({p.y.begin() + 2, p.y.end()});
   const dims image{p.x[0], p.x[1], places};
   const dims result{p.y[0], p.y[1], places};
   epilogue then;
   if (p.bias != match_record::nothing)
     then.combine(dnnl::algorithm::binary_add, p.bias, dense({1, p.y[1], 1}), dense({1, p.y[1], 1}));
-  for (std::size_t i = 0; i < c.steps; ++i) {
-    const chain_step& s = c.step[i];
-    if (s.what != chain_step::action::binary) {
-      append_pointwise(then, s);
-      continue;
-    }
-    const spread lies = spread_of(m.type_of(s.operand).dims, m.type_of(m.output()).dims, true);
-    const dims extents = lies == spread::full ? result : dims{1, lies == spread::channel ? p.y[1] : 1, 1};
-    then.combine(combination(s), s.operand, dense(extents), dense(extents));
-  }
+  append_steps(then, m, 0, [&](const chain_step&, spread lies) {
+    const desc layout = dense(lies == spread::full ? result : dims{1, lies == spread::channel ? p.y[1] : 1, 1});
+    return std::pair(layout, layout);
+  });
   const desc filters = dense({1, p.y[1], p.x[1]});
   const auto d =
       fast(dnnl::matmul::primitive_desc(cpu(), filters, dense(image), dense(result), attributes(then.ops())));
@@ -212,25 +185,16 @@ using conv_descriptor = dnnl::convolution_forward::primitive_desc;
 
 /// Asks for a convolution with the given layouts of input and output.
 inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const desc& y, const epilogue& then) {
-  return {cpu(),
-          dnnl::prop_kind::forward_inference,
-          dnnl::algorithm::convolution_direct,
-          x,
-          free_layout(p.w),
-          bias_of(p),
-          y,
-          p.strides,
-          p.dilations,
-          p.pads_begin,
-          p.pads_end,
-          attributes(then.ops())};
+  return conv_descriptor(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x,
+                         free_layout(p.w), bias_of(p), y, p.strides, p.dilations, p.pads_begin, p.pads_end,
+                         attributes(then.ops()));
 }
 
 /// The first of some layouts for which the library has a real implementation. Channels last inside a kernel are what the
 /// library would choose by itself, so that there is nothing else to try for them. `describe` asks the library.
 template <class Describe>
-auto choose_conv(const any_match& m, const chain& c, std::size_t first, const conv_problem& p, conv_way way,
-                 const value_forms& borders, const Describe& describe) {
+auto choose_conv(const chain& m, std::size_t first, const conv_problem& p, conv_way way, const value_forms& borders,
+                 const Describe& describe) {
   std::optional<error> refused;
   const int first_attempt = way == conv_way::library ? 1 : 0;
   const int last_attempt = way == conv_way::channels_last ? 0 : 2;
@@ -239,7 +203,13 @@ auto choose_conv(const any_match& m, const chain& c, std::size_t first, const co
       return attempt == 0 ? desc_in(borders.of(v), extents) : attempt == 1 ? free_layout(extents) : dense(extents);
     };
     const desc y = wanted(m.output(), p.y);
-    epilogue then = conv_epilogue(m, c, first, p.y, y, borders);
+    epilogue then;
+    append_steps(then, m, first, [&](const chain_step& s, spread lies) {
+      if (lies == spread::full) return std::pair(desc_in(borders.of(s.operand), p.y), y);
+      dims small(p.y.size(), 1);
+      if (lies == spread::channel) small[1] = p.y[1];
+      return std::pair(dense(small), dense(small));
+    });
     try {
       return translated("this convolution",
                         [&] { return std::pair(fast(describe(p, wanted(p.x_value, p.x), y, then)), then); });
@@ -272,21 +242,21 @@ kernel finish_conv(program_builder& program, const conv_problem& p, const Descri
                         (reordered ? " inside" : ""));
 }
 
-inline kernel build_conv(const any_match& m, build_context& context, const chain& c) {
-  conv_problem p = conv_problem_of(m, c.anchor);
+inline kernel build_conv(const chain& m, build_context& context) {
+  conv_problem p = conv_problem_of(m, m.anchor);
   const std::vector<conv_way> ways = conv_ways(p);
   const conv_way way = ways[std::min(context.choice(), ways.size() - 1)];
-  const std::size_t first = way == conv_way::product ? 0 : take_bias(m, c, p);
-  if (way == conv_way::product) return build_conv_product(m, context, c, p);
+  const std::size_t first = way == conv_way::product ? 0 : take_bias(m, p);
+  if (way == conv_way::product) return build_conv_product(m, context, p);
 
-  const value_forms borders = conv_layouts(m, c, p, way);
+  const value_forms borders = conv_layouts(m, p, way);
   desc x = desc_in(borders.of(p.x_value), p.x);
   if (p.thinned && borders.of(p.x_value) == plain) {
     x = touched(p);
     p.x = x.get_dims();
     p.strides.assign(p.strides.size(), 1);
   }
-  const auto [d, then] = choose_conv(m, c, first, p, way, borders, describe_conv);
+  const auto [d, then] = choose_conv(m, first, p, way, borders, describe_conv);
   program_builder program(m, context);
   const std::size_t weights = program.read(p.w_value, dense(p.w), d.weights_desc());
   return finish_conv<dnnl::convolution_forward>(program, p, d, then, x, weights, borders);

@@ -19,9 +19,9 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// Whether a node of a match is computed as a transposed convolution.
-inline bool is_deconv(const any_match& m, std::uint32_t node) {
-  return m.is(node, ops::conv_transpose) || (m.is(node, ops::conv) && upsampling_of(m) != match_record::nothing);
+/// Whether a match is computed as a transposed convolution.
+inline bool is_deconv(const chain& m) {
+  return m.is(m.anchor, ops::conv_transpose) || m.resize != match_record::nothing;
 }
 
 struct deconv_problem {
@@ -44,15 +44,14 @@ inline desc transposed_filters(const dims& w, std::int64_t groups) {
   return {extents, f32, strides};
 }
 
-inline deconv_problem deconv_problem_of(const any_match& m, std::uint32_t node) {
+inline deconv_problem deconv_problem_of(const chain& m) {
   deconv_problem p;
-  if (m.is(node, ops::conv)) {
-    const std::uint32_t resize = upsampling_of(m);
-    conv_problem& t = p.terms = conv_problem_of(m, node);
+  if (m.resize != match_record::nothing) {
+    conv_problem& t = p.terms = conv_problem_of(m, m.anchor);
     const std::size_t spatial = t.x.size() - 2, front = t.w.size() - spatial;
     p.filters = dense(t.w);
     const dims between = t.x;
-    t.x_value = m.inputs_of(resize)[0];
+    t.x_value = m.inputs_of(m.resize)[0];
     t.x = to_dims(m.type_of(t.x_value).dims);
     for (std::size_t i = 0; i < spatial; ++i) {
       const std::int64_t f = between[i + 2] / t.x[i + 2], window = t.w[front + i];
@@ -64,8 +63,8 @@ inline deconv_problem deconv_problem_of(const any_match& m, std::uint32_t node) 
     }
     return p;
   }
-  const auto a = m.attributes(node, ops::conv_transpose);
-  conv_problem& t = p.terms = conv_operands(m, node);
+  const auto a = m.attributes(m.anchor, ops::conv_transpose);
+  conv_problem& t = p.terms = conv_operands(m, m.anchor);
   t.groups = a.groups;
   p.filters = transposed_filters(t.w, a.groups);
   t.w = p.filters.get_dims();
@@ -86,16 +85,12 @@ inline std::vector<conv_way> deconv_ways(const conv_problem& p) {
   return ways;
 }
 
-/// A convolution of any kind, and how it can be computed.
-struct conv_options {
-  conv_problem problem;
-  std::vector<conv_way> ways;
-};
-
-inline conv_options conv_options_of(const any_match& m, std::uint32_t node) {
-  conv_options o{is_deconv(m, node) ? deconv_problem_of(m, node).terms : conv_problem_of(m, node), {}};
-  o.ways = is_deconv(m, node) ? deconv_ways(o.problem) : conv_ways(o.problem);
-  return o;
+/// A convolution of any kind in the library's terms, and the ways in which that can be computed.
+inline conv_problem terms_of(const chain& m) {
+  return is_deconv(m) ? deconv_problem_of(m).terms : conv_problem_of(m, m.anchor);
+}
+inline std::vector<conv_way> ways_of(const chain& m, const conv_problem& p) {
+  return is_deconv(m) ? deconv_ways(p) : conv_ways(p);
 }
 
 using deconv_descriptor = dnnl::deconvolution_forward::primitive_desc;
@@ -132,14 +127,14 @@ inline std::vector<float> add_equal(const float* filters, dims extents, const di
   return {values.begin(), values.end()};
 }
 
-inline kernel build_deconv(const any_match& m, build_context& context, const chain& c) {
-  deconv_problem problem = deconv_problem_of(m, c.anchor);
+inline kernel build_deconv(const chain& m, build_context& context) {
+  deconv_problem problem = deconv_problem_of(m);
   conv_problem& p = problem.terms;
   const std::vector<conv_way> ways = deconv_ways(p);
   const conv_way way = ways[std::min(context.choice(), ways.size() - 1)];
-  const std::size_t first = take_bias(m, c, p);
-  const value_forms borders = conv_layouts(m, c, p, way);
-  const auto [d, then] = choose_conv(m, c, first, p, way, borders, describe_deconv);
+  const std::size_t first = take_bias(m, p);
+  const value_forms borders = conv_layouts(m, p, way);
+  const auto [d, then] = choose_conv(m, first, p, way, borders, describe_deconv);
 
   program_builder program(m, context);
   std::size_t weights = 0;

@@ -18,23 +18,23 @@ namespace {
 /// The layouts that compete.
 inline const layout& pair_layout(std::size_t choice) { return choice == 0 ? blocked() : channels_last; }
 
-inline value_forms pair_layouts(const any_match& m, const conv_pair& p, std::size_t choice) {
+inline value_forms pair_layouts(const chain& m, std::size_t choice) {
   value_forms list;
-  list.set(m.inputs_of(p.first)[0], pair_layout(choice));
+  list.set(m.inputs_of(m.anchor)[0], pair_layout(choice));
   list.set(m.output(), pair_layout(choice));
   return list;
 }
 
-inline kernel build_pair(const any_match& m, build_context& context, const conv_pair& pair) {
+inline kernel build_pair(const chain& m, build_context& context) {
   using type = dnnl::memory::data_type;
   const layout& order = pair_layout(context.choice());
-  const conv_problem first = conv_problem_of(m, pair.first);
-  const conv_problem second = conv_problem_of(m, pair.second);
+  const conv_problem first = conv_problem_of(m, m.anchor);
+  const conv_problem second = conv_problem_of(m, m.depthwise);
   const bool biased = second.bias != match_record::nothing;
   epilogue then;
-  for (std::size_t i = 0; i < pair.between.steps; ++i) append_pointwise(then, pair.between.step[i]);
+  for (std::size_t i = 0; i < m.between; ++i) append_pointwise(then, m.step[i]);
   then.convolve(biased ? f32 : type::undef, second.w[3], second.strides[0], second.pads_begin[0]);
-  for (std::size_t i = 0; i < pair.behind.steps; ++i) append_pointwise(then, pair.behind.step[i]);
+  for (std::size_t i = m.between; i < m.steps; ++i) append_pointwise(then, m.step[i]);
   const conv_descriptor d = fast(describe_conv(first, desc_in(order, first.x), desc_in(order, first.y), then));
 
   constexpr int depthwise = DNNL_ARG_ATTR_POST_OP_DW;

@@ -28,7 +28,11 @@ struct strided {
 inline strided matmul_operand(const any_match& m, std::uint32_t value, bool transposed, bool second,
                               std::uint32_t& source) {
   shape permutation;
-  source = source_of(m, value, permutation);
+  source = value;
+  if (const std::int32_t before = m.at(value).producer; before >= 0 && m.contains(static_cast<std::uint32_t>(before))) {
+    permutation = m.attributes(static_cast<std::uint32_t>(before), ops::transpose).permutation;
+    source = m.inputs_of(static_cast<std::uint32_t>(before))[0];
+  }
   const dims extents = to_dims(m.type_of(source).dims);
   const dims steps = dense_steps(extents);
   strided s{extents, steps};
@@ -107,9 +111,9 @@ inline void settle(strided& s) {
   if (s.extents[row] == 1) s.steps[row] = s.steps[column] == 1 ? s.extents[column] : 1;
 }
 
-inline matmul_problem matmul_problem_of(const any_match& m, const chain& c) {
-  const auto transposes = m.attributes(c.anchor, ops::matmul);
-  const std::span<const std::uint32_t> in = m.inputs_of(c.anchor);
+inline matmul_problem matmul_problem_of(const chain& m) {
+  const auto transposes = m.attributes(m.anchor, ops::matmul);
+  const std::span<const std::uint32_t> in = m.inputs_of(m.anchor);
   matmul_problem p;
   p.a = matmul_operand(m, in[0], transposes.transpose_a, false, p.a_value);
   p.b = matmul_operand(m, in[1], transposes.transpose_b, true, p.b_value);
@@ -124,9 +128,9 @@ inline matmul_problem matmul_problem_of(const any_match& m, const chain& c) {
   p.c.extents[rank - 2] = p.a.extents[rank - 2];
   p.c.extents[rank - 1] = p.b.extents[rank - 1];
   p.c.steps = dense_steps(p.c.extents);
-  if (c.steps > 0 && c.step[c.steps - 1].what == chain_step::action::transpose) {
+  if (m.ends_in_transpose()) {
     // Dimension i of what is written is dimension permutation[i] of the product.
-    const shape permutation = m.attributes(c.step[c.steps - 1].node, ops::transpose).permutation;
+    const shape permutation = m.attributes(m.step[m.steps - 1].node, ops::transpose).permutation;
     const dims steps = dense_steps(to_dims(m.type_of(m.output()).dims));
     for (std::size_t i = 0; i < rank; ++i) p.c.steps[static_cast<std::size_t>(permutation[i])] = steps[i];
   }
@@ -146,48 +150,37 @@ inline matmul_problem matmul_problem_of(const any_match& m, const chain& c) {
   return p;
 }
 
-inline kernel build_matmul(const any_match& m, build_context& context, const chain& c) {
-  const matmul_problem p = matmul_problem_of(m, c);
+inline kernel build_matmul(const chain& m, build_context& context) {
+  const matmul_problem p = matmul_problem_of(m);
   const dims result = p.c.extents;
   dims columns(result.size(), 1);
   columns.back() = result.back();
 
   // One number per column right behind the product is its bias.
-  const shape& whole = m.type_of(m.output_of(c.anchor)).dims;
-  std::uint32_t bias = match_record::nothing;
+  const std::size_t biases = m.begins_with_bias() ? 1 : 0;
   epilogue then;
-  for (std::size_t i = 0; i < c.steps; ++i) {
-    const chain_step& s = c.step[i];
-    if (s.what == chain_step::action::transpose) continue;
-    if (s.what != chain_step::action::binary) {
-      append_pointwise(then, s);
-      continue;
-    }
-    const spread lies = spread_of(m.type_of(s.operand).dims, whole, false);
-    if (lies == spread::last && i == 0 && s.adds()) {
-      bias = s.operand;
-      continue;
-    }
-    const desc layout = dense(lies == spread::full ? result : lies == spread::last ? columns : dims(result.size(), 1));
-    then.combine(combination(s), s.operand, layout, layout);
-  }
+  append_steps(then, m, biases, [&](const chain_step&, spread lies) {
+    const desc layout = dense(lies == spread::full      ? result
+                              : lies == spread::channel ? columns
+                                                        : dims(result.size(), 1));
+    return std::pair(layout, layout);
+  });
 
   const bool packed = m.graph().is_constant(p.b_value);
   const desc a = p.a.layout();
   const desc b = packed ? free_layout(p.b.extents) : p.b.layout();
   const desc y = p.c.layout();
   using descriptor = dnnl::matmul::primitive_desc;
-  const descriptor d =
-      implementation(bias == match_record::nothing ? descriptor(cpu(), a, b, y, attributes(then.ops()))
-                                                   : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())),
-                     context.choice());
+  const descriptor d = implementation(biases == 0 ? descriptor(cpu(), a, b, y, attributes(then.ops()))
+                                                  : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())),
+                                      context.choice());
 
   program_builder program(m, context);
   std::vector<std::pair<int, std::size_t>> operands{
       {DNNL_ARG_SRC, program.read(p.a_value, a)},
       {DNNL_ARG_WEIGHTS, program.read(p.b_value, p.b.layout(), d.weights_desc())},
       {DNNL_ARG_DST, program.output(y)}};
-  if (bias != match_record::nothing) operands.emplace_back(DNNL_ARG_BIAS, program.read(bias, dense(columns)));
+  if (biases != 0) operands.emplace_back(DNNL_ARG_BIAS, program.read(m.step[0].operand, dense(columns)));
   then.read(program, d, operands);
   program.run(d, dnnl::matmul(d), std::move(operands));
   return program.finish(std::string(d.impl_info_str()) + (packed ? " packed" : ""));

@@ -51,5 +51,20 @@ inline void append_pointwise(epilogue& e, const chain_step& s) {
   }
 }
 
+/// The steps from `first` on. `lay` says of a step with an operand that lies so over the result in which layout that is in
+/// memory, and in which the library reads it.
+template <class Lay>
+void append_steps(epilogue& e, const chain& m, std::size_t first, const Lay& lay) {
+  for (std::size_t i = first; i < m.steps; ++i) {
+    const chain_step& s = m.step[i];
+    if (s.what == chain_step::action::binary) {
+      const auto [from, layout] = lay(s, m.spread_of(s));
+      e.combine(combination(s), s.operand, from, layout);
+    } else {
+      append_pointwise(e, s);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace collage::inline v0::detail::onednn
