@@ -23,15 +23,16 @@ struct my_library : c::backend<"my_library"> {  // a backend is a type: what it 
     });
   }
 
-  // Shapes are fixed here; pointers come with each call.
+  // Shapes and element types are fixed here; pointers come with each call.
   static c::kernel build(const c::match<sum_relu>& m, c::build_context&) {
-    const std::size_t left = m.index_of(m.get<"left">());
-    const std::size_t right = m.index_of(m.get<"right">());
+    const auto left = m.in<"left", float>();
+    const auto right = m.in<"right", float>();
+    const auto sum = m.out<float>();
     const auto count = static_cast<std::size_t>(m.output().out.elements());
     return {"my fused loop", [=](const c::kernel_call& call) {
-              const auto* a = static_cast<const float*>(call.in[left]);
-              const auto* b = static_cast<const float*>(call.in[right]);
-              auto* y = static_cast<float*>(call.out[0]);
+              const float* const a = left(call);
+              const float* const b = right(call);
+              float* const y = sum(call);
               for (std::size_t i = 0; i < count; ++i) y[i] = a[i] + b[i] < 0 ? 0.0F : a[i] + b[i];
             }};
   }

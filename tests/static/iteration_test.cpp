@@ -54,6 +54,21 @@ static_assert(steps[2].value().value == chain_match.output().value && !steps[2].
 static_assert(chain_match.node_of(steps[1].value()) == 3 && chain_match.node_of(steps[0].get<"addend">()) == nothing);
 static_assert(c::captures_name<conv_steps, "swish"> && !c::captures_name<conv_steps, "swiss">);
 
+struct counts {
+  std::int64_t swishes = 0, addends = 0;
+  double alphas = 0;
+};
+constexpr counts count(const c::match<conv_steps>& m) {
+  counts now;
+  for (const auto step : m.iterations<"step">()) {
+    if (step.is<"swish">()) now.swishes += 1;
+    else if (step.is<"sum">()) now.addends += step.get<"addend">().out.elements();
+    else if (step.is(op::elu)) now.alphas += step[op::elu].alpha;
+  }
+  return now;
+}
+static_assert(count(chain_match).swishes == 1 && count(chain_match).addends == 256 && count(chain_match).alphas == 0.5);
+
 constexpr std::size_t visited() {
   std::size_t order = 0, count = 0;
   for (const auto step : chain_match.iterations<"step">()) order = order * 10 + step.index(), ++count;
