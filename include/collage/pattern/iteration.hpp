@@ -133,7 +133,8 @@ class match_iterations {
     for (std::size_t d = 0; d < around.depth; ++d) step_.iteration_[d] = outer[d];
     const std::size_t offset = around.offset(outer, around.depth);
     if (offset == match_record::nothing) return;
-    while (size_ < repeat.most && m.is_bound(repeat.iteration(size_ + 1) + offset)) ++size_;
+    const pattern_node& repetition = P::expr.node[Repeat];
+    while (size_ < repetition.most && m.is_bound(repetition.iteration(size_ + 1) + offset)) ++size_;
   }
 
   /// How many there are.
@@ -165,7 +166,6 @@ class match_iterations {
 
  private:
   static constexpr detail::capture_place around = detail::find_repetitions(detail::view_of(P::expr), Repeat);
-  static constexpr const pattern_node& repeat = P::expr.node[Repeat];
 
   match_iteration<P, Repeat> step_;
   std::size_t size_ = 0;
