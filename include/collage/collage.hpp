@@ -2,6 +2,19 @@
 // no header that allocates. Placement is in collage/place.hpp, running in collage/run/engine.hpp.
 #pragma once
 
+// Headers that check come first, each before those that include it. Errors begin with the way to such a header, and the
+// user's own line should stand near the top.
+#include <collage/shape.hpp>
+
+#include <collage/op/kind_check.hpp>
+
+#include <collage/op/kind.hpp>
+
+#include <collage/detail/sentence.hpp>
+#include <collage/pattern/expression.hpp>
+
+#include <collage/pattern/detail/check.hpp>
+
 #include <collage/backend.hpp>
 #include <collage/backend_set.hpp>
 #include <collage/dtype.hpp>
@@ -16,11 +29,9 @@
 #include <collage/pattern/combine.hpp>
 #include <collage/pattern/describe.hpp>
 #include <collage/pattern/explain.hpp>
-#include <collage/pattern/expression.hpp>
 #include <collage/pattern/match.hpp>
 #include <collage/pattern/pattern.hpp>
 #include <collage/pattern/single.hpp>
 #include <collage/set/candidates.hpp>
 #include <collage/set/covers.hpp>
-#include <collage/shape.hpp>
 #include <collage/verdict.hpp>

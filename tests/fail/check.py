@@ -3,15 +3,19 @@
 
 usage: check.py NAME.cpp --compiler COMPILER... -- ARGUMENT...
 
-What is expected must stand in the first 25 lines that a compiler prints: further down nobody looks for it.
+What is expected must stand in the first 16 lines that a compiler prints, and the file's own line in the first 12 (or as
+many as its line `// own line within: N` says): further down nobody looks for them.
 """
 import argparse
 import pathlib
+import re
 import subprocess
 import sys
 
-LINES_READ = 25
+LINES_READ = 16
+LINES_TO_OWN = 12
 PREFIX = "// expect: "
+OWN_PREFIX = "// own line within: "
 
 
 def compile_file(command: list[str], source: pathlib.Path) -> tuple[bool, list[str]]:
@@ -19,7 +23,12 @@ def compile_file(command: list[str], source: pathlib.Path) -> tuple[bool, list[s
     return done.returncode == 0, done.stdout.splitlines()
 
 
-def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], command: list[str]) -> str:
+def names_own_line(output: list[str], name: str) -> bool:
+    """Whether a compiler points at a line of the file, beside saying that the file includes another."""
+    return any(re.search(re.escape(name) + r":\d+:\d+: ", line) for line in output)
+
+
+def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], to_own: int, command: list[str]) -> str:
     """What is wrong with the pair for this compiler; empty if nothing is."""
     accepted, output = compile_file(command, bad)
     if accepted:
@@ -28,6 +37,8 @@ def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], command: l
     for text in expected:
         if text not in first:
             return f"{bad.name} is refused without '{text}' in the first {LINES_READ} lines; it was told:\n{first}"
+    if not names_own_line(output[:to_own], bad.name):
+        return f"{bad.name} is refused, and none of its lines is named in the first {to_own} lines:\n{first}"
     accepted, output = compile_file(command, good)
     return "" if accepted else f"{good.name} must compile; it was told:\n" + "\n".join(output)
 
@@ -41,7 +52,9 @@ def main() -> int:
 
     bad = asked.source
     good = bad.with_name(bad.stem + ".ok.cpp")
-    expected = [line[len(PREFIX):].rstrip() for line in bad.read_text().splitlines() if line.startswith(PREFIX)]
+    lines = bad.read_text().splitlines()
+    expected = [line[len(PREFIX):].rstrip() for line in lines if line.startswith(PREFIX)]
+    to_own = max([int(line[len(OWN_PREFIX):]) for line in lines if line.startswith(OWN_PREFIX)], default=LINES_TO_OWN)
     if not expected:
         print(f"{bad.name} has no line '{PREFIX}TEXT': it would pass for any reason.")
         return 1
@@ -51,7 +64,7 @@ def main() -> int:
 
     failed = 0
     for compiler in asked.compiler:
-        if wrong := check(bad, good, expected, [compiler, *arguments]):
+        if wrong := check(bad, good, expected, to_own, [compiler, *arguments]):
             print(f"{compiler}: {wrong}")
             failed = 1
     return failed

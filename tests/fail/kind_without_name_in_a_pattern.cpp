@@ -1,4 +1,5 @@
 // expect: an operator kind needs a name: static constexpr char name[] = ...
+// own line within: 21
 // A pattern is where many kinds are met first.
 #include <collage/collage.hpp>
 

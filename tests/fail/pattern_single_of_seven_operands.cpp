@@ -1,4 +1,5 @@
 // expect: single<kind>: a pattern names at most 6 operands; write one that ends in many(any)
+// own line within: 30
 // An operator of seven operands.
 #include <collage/collage.hpp>
 

@@ -258,6 +258,7 @@ struct halves {
 constexpr c::match_record halves_found = match_record_of<both_halves>(halves::graph.view(), 2);
 constexpr c::match<both_halves> halves_match(halves::graph.view(), halves_found);
 static_assert(halves_match.outputs() == 2 && halves_match.output().value == 4 && halves_match.output(1).value == 3);
+static_assert(halves_match.out<float>().index() == 0 && halves_match.out<float>(1).index() == 1);
 static_assert(halves_match.get<"n">().value == 3 && !c::has_one_exit(halves::graph.view(), halves_found));
 
 /// Of many outputs the record lists some, and the match answers all.
@@ -277,6 +278,9 @@ constexpr c::match<fanned> fan_match(fans::graph.view(), fan_found);
 static_assert(fan_found.outputs == 16 && fan_found.more_outputs == 3 && fan_match.outputs() == 19);
 static_assert(fan_match.output().value == 4 && fan_match.output(1).value == 1 && fan_match.output(15).value == 16);
 static_assert(fan_match.output(16).value == 17 && fan_match.output(17).value == 19 && fan_match.output(18).value == 20);
+static_assert(fan_match.out<float>().index() == 3 && fan_match.out<float>(1).index() == 0,
+              "a kernel is given all outputs of the root's operator, in the operator's order");
+static_assert(fan_match.out<float>(16).index() == 16 && fan_match.out<float>(17).index() == 18);
 static_assert(!fan_match.output(19).present() && c::has_one_exit(fans::graph.view(), fan_found));
 
 /// As many repetitions within each other as a pattern has room for; what the innermost captures has a number for each.
@@ -298,6 +302,7 @@ constexpr c::match<nested> nested_match(relu_chain::graph.view(), nested_found);
 static_assert(nested_match.get<"x">(0, 0, 0, 0, 0).value == 1 && nested_match.get<"x">(0, 0, 0, 0, 1).value == 2);
 static_assert(nested_match.get<"x">(0, 0, 0, 1, 0).value == 3 && nested_match.get<"x">(1, 1, 1, 1, 1).value == 32);
 static_assert(nested_match.count<"x">(1, 1, 1, 1) == 2);
+static_assert(nested_match.iterations<"x">(1, 1, 1, 1)[1].get<"x">().value == 32);
 
 /// The largest pattern, as deep as it can be: within the compilers' default limits.
 struct deep : c::pattern<"deep"> {

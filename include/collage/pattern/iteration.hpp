@@ -50,8 +50,8 @@ class match_iteration {
     static_assert(place.count != 0, "step.get<name>(): the step captures nothing under this name");
     static_assert(place.count == 0 || place.depth == outer.depth + 1 + sizeof...(Inner),
                   "step.get<name>(...): say of which iteration of each repetition within the step");
-    std::size_t iterations[] = {iteration_[0], iteration_[1], iteration_[2], iteration_[3], iteration_[4]};
-    std::size_t given = outer.depth + 1;
+    std::size_t iterations[outer.depth + 1 + sizeof...(Inner)] = {}, given = 0;
+    for (; given <= outer.depth; ++given) iterations[given] = iteration_[given];
     ((iterations[given++] = static_cast<std::size_t>(inner)), ...);
     return match_->find(place, detail::hash(Name.text), place.offset(iterations, given));
   }

@@ -17,7 +17,9 @@ namespace collage::inline v0 {
 template <class T>
 class kernel_input {
  public:
+  /// No argument: null in every call.
   constexpr kernel_input() = default;
+  /// Argument `index` of the kernel.
   constexpr explicit kernel_input(std::uint32_t index) : index_(index) {}
 
   /// Null where the operand is absent, and where the kernel said that it does not read it and nothing is given to it.
@@ -38,7 +40,9 @@ class kernel_input {
 template <class T>
 class kernel_output {
  public:
+  /// No output: null in every call.
   constexpr kernel_output() = default;
+  /// Output `index` of the kernel, an index into kernel_call::out.
   constexpr explicit kernel_output(std::uint32_t index) : index_(index) {}
 
   /// Null where nothing reads this output of several.
@@ -46,7 +50,7 @@ class kernel_output {
   T* operator()(const Call& call) const {
     return index_ == match_record::nothing ? nullptr : static_cast<T*>(call.out[index_]);
   }
-  /// Which output it is.
+  /// Which output it is, an index into kernel_call::out.
   constexpr std::size_t index() const { return index_; }
 
  private:

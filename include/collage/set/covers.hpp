@@ -189,6 +189,16 @@ consteval auto name_holes() {
   else return list_names<Set, G>(make_indices<holes_of<Set, G>.size>{});
 }
 
+/// What the check of a set came to, asked without the set: where that is what fails, the error stands at the user's line.
+template <class Set>
+struct set_conclusion {
+  using type = accepted;  // a type derived from a set was told where it derives
+};
+template <class... B>
+struct set_conclusion<backend_set<B...>> {
+  using type = conclusion<set_check<B...>>;
+};
+
 }  // namespace detail
 
 /// operators_no_backend_takes<uncovered<"conv", 2, "library refuses it: groups must be 1">, ...>
@@ -202,7 +212,7 @@ template <class Holes> concept no_holes = Holes::none;
 /// over. Reshapes and control flow need nobody. What the machine lacks is not asked: a probe finds that at run time. Nor is
 /// whether matches fit together, where operators are taken in groups alone: `place` says so.
 template <class Set, class G>
-concept covers = (Set::is_sound || true)  // a set that is none is told here
-                 && backend_set_type<Set> && static_graph<G> && no_holes<holes<Set, G>>;
+concept covers = detail::holds<typename detail::set_conclusion<Set>::type> && backend_set_type<Set> &&
+                 static_graph<G> && no_holes<holes<Set, G>>;
 
 }  // namespace collage::inline v0
