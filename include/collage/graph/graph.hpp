@@ -180,6 +180,13 @@ class graph_builder : public graph_calls<graph_builder> {
   std::uint64_t unnamed_ = 0;
 };
 
+namespace detail {
+/// A shape as people write it, "1x64x56x56"; a scalar is "scalar", an extent that is not known "?".
+std::string to_string(const shape& dims);
+/// "float32[1x64x56x56]".
+std::string to_string(const tensor_type& type);
+}  // namespace detail
+
 /// An error that names all constants that are read and have no contents, and what to do; `place` and engines call it.
 void check_contents(const graph& network);
 
@@ -191,6 +198,3 @@ void fill_constants(graph& network);
 void fill_uniform(std::span<float> to, const std::string& name, uniform range);
 
 }  // namespace collage::inline v0
-
-#include <collage/graph/detail/graph.inl.hpp>
-#include <collage/graph/detail/graph_builder.inl.hpp>

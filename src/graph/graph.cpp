@@ -1,5 +1,7 @@
-// Definitions of graph/graph.hpp.
-#pragma once
+// Run-time graphs: part of the target collage::reference, which every program with such graphs links.
+#include "parts.hpp"
+
+#include <collage/graph/graph.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -12,7 +14,7 @@ namespace collage::inline v0 {
 namespace detail {
 
 /// CRC-32 as in zlib (polynomial 0xEDB88320), bit by bit: names are short.
-inline std::uint32_t crc32(const std::string& text) {
+static std::uint32_t crc32(const std::string& text) {
   std::uint32_t crc = 0xFFFFFFFFU;
   for (const char c : text) {
     crc ^= static_cast<unsigned char>(c);
@@ -22,7 +24,7 @@ inline std::uint32_t crc32(const std::string& text) {
 }
 
 /// A shape as people write it, "1x64x56x56"; a scalar is "scalar".
-inline std::string to_string(const shape& dims) {
+std::string to_string(const shape& dims) {
   if (dims.empty()) return "scalar";
   std::string text;
   for (const std::int64_t extent : dims) {
@@ -32,13 +34,11 @@ inline std::string to_string(const shape& dims) {
   return text;
 }
 
-inline std::string to_string(const tensor_type& type) {
+std::string to_string(const tensor_type& type) {
   return std::string(name_of(type.type)) + "[" + to_string(type.dims) + "]";
 }
 
-/// Stores a number as one element of a type; answers false where the type cannot hold it, or has no plain C++
-/// counterpart.
-inline bool store_number(std::byte* to, dtype type, double number) {
+bool store_number(std::byte* to, dtype type, double number) {
   const auto put = [&]<class T>(T v) {
     std::memcpy(to, &v, sizeof v);
     return true;
@@ -68,7 +68,7 @@ inline bool store_number(std::byte* to, dtype type, double number) {
 }
 
 /// Names of values for a message, the first few: "w, b and 3 more".
-inline std::string some_names(const graph& network, std::span<const std::uint32_t> values) {
+static std::string some_names(const graph& network, std::span<const std::uint32_t> values) {
   constexpr std::size_t most = 6;
   std::string text;
   for (std::size_t i = 0; i < values.size() && i < most; ++i) {
@@ -81,7 +81,7 @@ inline std::string some_names(const graph& network, std::span<const std::uint32_
 
 }  // namespace detail
 
-inline graph::graph(const detail::lists_view& lists)
+graph::graph(const detail::lists_view& lists)
     : nodes_(lists.nodes, lists.nodes + lists.sizes.nodes),
       values_(lists.values, lists.values + lists.sizes.values),
       operands_(lists.operands, lists.operands + lists.sizes.operands),
@@ -110,7 +110,7 @@ inline graph::graph(const detail::lists_view& lists)
   }
 }
 
-inline std::span<const std::byte> graph::bytes_of(std::uint32_t value) const {
+std::span<const std::byte> graph::bytes_of(std::uint32_t value) const {
   const constant_data& data = constants_[value];
   if (data.bytes == nullptr) {
     const std::string& name = value_names_[value];
@@ -123,7 +123,7 @@ inline std::span<const std::byte> graph::bytes_of(std::uint32_t value) const {
   return {data.bytes.get(), values_[value].type.bytes()};
 }
 
-inline std::uint32_t graph::bindable(text_ref name, std::size_t bytes, const dtype* type) const {
+std::uint32_t graph::bindable(text_ref name, std::size_t bytes, const dtype* type) const {
   const std::string text(name.data, name.size), where = "bind " + text;
   const auto refuse = [&](const std::string& what, const std::string& remedy) {
     throw error(error_kind::invalid_argument, what, where, remedy);
@@ -149,7 +149,7 @@ inline std::uint32_t graph::bindable(text_ref name, std::size_t bytes, const dty
   return v;
 }
 
-inline void graph::bind(text_ref name, const element_list& elements) {
+void graph::bind(text_ref name, const element_list& elements) {
   const std::size_t size = elements.is_raw ? elements.count : elements.count * size_of(elements.type);
   const std::uint32_t v = bindable(name, size, elements.is_raw ? nullptr : &elements.type);
   const std::shared_ptr<std::byte> bytes = allocate_bytes(size);
@@ -157,7 +157,7 @@ inline void graph::bind(text_ref name, const element_list& elements) {
   constants_[v].bytes = bytes;
 }
 
-inline void graph::bind(text_ref name, std::shared_ptr<const std::byte> bytes, std::size_t size) {
+void graph::bind(text_ref name, std::shared_ptr<const std::byte> bytes, std::size_t size) {
   const std::uint32_t v = bindable(name, size, nullptr);
   if (bytes == nullptr || reinterpret_cast<std::uintptr_t>(bytes.get()) % 64 != 0)
     throw error(error_kind::invalid_argument, "its memory must be aligned to 64 bytes",
@@ -166,7 +166,7 @@ inline void graph::bind(text_ref name, std::shared_ptr<const std::byte> bytes, s
   constants_[v].bytes = std::move(bytes);
 }
 
-inline std::vector<std::uint32_t> graph::unbound() const {
+std::vector<std::uint32_t> graph::unbound() const {
   std::vector<std::uint32_t> list;
   for (std::uint32_t v = 0; v < values_.size(); ++v)
     if (values_[v].role == value_role::constant && constants_[v].bytes == nullptr &&
@@ -175,7 +175,7 @@ inline std::vector<std::uint32_t> graph::unbound() const {
   return list;
 }
 
-inline void check_contents(const graph& network) {
+void check_contents(const graph& network) {
   std::vector<std::uint32_t> unbound, unfilled;
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     const value_record& record = network.at(v);
@@ -194,7 +194,7 @@ inline void check_contents(const graph& network) {
     for (const std::shared_ptr<const graph>& body : network.bodies_of(n)) check_contents(*body);
 }
 
-inline std::uint64_t graph::fingerprint() const {
+std::uint64_t graph::fingerprint() const {
   std::uint64_t h = detail::hash("graph");
   const auto add_type = [&h](const tensor_type& type) {
     h = detail::combine(h, static_cast<std::uint64_t>(type.type));
@@ -216,7 +216,7 @@ inline std::uint64_t graph::fingerprint() const {
   return h;
 }
 
-inline void fill_uniform(std::span<float> to, const std::string& name, uniform range) {
+void fill_uniform(std::span<float> to, const std::string& name, uniform range) {
   std::uint64_t state = detail::crc32(name);
   const float width = range.high - range.low;
   // Two loops, so that no compiler contracts product and sum into a fused multiply-add: each operation rounds on its
@@ -228,7 +228,7 @@ inline void fill_uniform(std::span<float> to, const std::string& name, uniform r
   for (float& x : to) x = range.low + x;
 }
 
-inline void fill_constants(graph& network) {
+void fill_constants(graph& network) {
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
     for (std::size_t i = 0; i < network.bodies_of(n).size(); ++i) {
       const auto filled = std::make_shared<graph>(*network.bodies_of(n)[i]);

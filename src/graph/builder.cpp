@@ -1,5 +1,7 @@
-// Definitions of graph_builder (graph/graph.hpp).
-#pragma once
+// The builder of run-time graphs.
+#include "parts.hpp"
+
+#include <collage/graph/graph.hpp>
 
 #include <cstdint>
 #include <cstring>
@@ -32,7 +34,7 @@ struct signatures_of_bodies {
 
 }  // namespace detail
 
-inline void graph_builder::check(value v, const std::string& where) const {
+void graph_builder::check(value v, const std::string& where) const {
   const auto refuse = [&](const std::string& what, const char* remedy) {
     throw error(error_kind::invalid_argument, what, where, remedy);
   };
@@ -50,7 +52,7 @@ inline void graph_builder::check(value v, const std::string& where) const {
            "add values before the nodes that read them");
 }
 
-inline value graph_builder::add_value(const tensor_type& type, value_role role, std::string name) {
+value graph_builder::add_value(const tensor_type& type, value_role role, std::string name) {
   if (role == value_role::constant && !type.dims.is_concrete())
     throw error(error_kind::invalid_argument,
                 "every extent of a constant must be known, and it is " + detail::to_string(type), name);
@@ -65,7 +67,7 @@ inline value graph_builder::add_value(const tensor_type& type, value_role role, 
   return {static_cast<std::uint32_t>(graph_.values_.size() - 1)};
 }
 
-inline value graph_builder::constant(text_ref name, const tensor_type& type, std::shared_ptr<const std::byte> bytes) {
+value graph_builder::constant(text_ref name, const tensor_type& type, std::shared_ptr<const std::byte> bytes) {
   if (bytes == nullptr) throw error(error_kind::invalid_argument, "a constant needs contents", name);
   const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
   value_record& record = graph_.values_[v.index];
@@ -90,7 +92,7 @@ inline value graph_builder::constant(text_ref name, const tensor_type& type, std
   return v;
 }
 
-inline value graph_builder::constant(const graph& from, std::uint32_t which) {
+value graph_builder::constant(const graph& from, std::uint32_t which) {
   const value_record& original = from.at(which);
   const value v = add_value(original.type, value_role::constant, from.value_name(which));
   graph_.values_[v.index].has_scalar = original.has_scalar;
@@ -99,13 +101,13 @@ inline value graph_builder::constant(const graph& from, std::uint32_t which) {
   return v;
 }
 
-inline value graph_builder::add_input(text_ref name, const tensor_type& type) {
+value graph_builder::add_input(text_ref name, const tensor_type& type) {
   const value v = add_value(type, value_role::input, std::string(name.data, name.size));
   graph_.inputs_.push_back(v.index);
   return v;
 }
 
-inline value graph_builder::add_constant(text_ref name, const tensor_type& type, contents_source source, uniform fill) {
+value graph_builder::add_constant(text_ref name, const tensor_type& type, contents_source source, uniform fill) {
   if (source == contents_source::rule && type.type != dtype::f32)
     throw error(error_kind::invalid_argument, "only float32 constants can be filled by rule", name);
   const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
@@ -114,13 +116,13 @@ inline value graph_builder::add_constant(text_ref name, const tensor_type& type,
   return v;
 }
 
-inline value graph_builder::add_integers(text_ref name, std::span<const std::int64_t> list) {
+value graph_builder::add_integers(text_ref name, std::span<const std::int64_t> list) {
   const std::shared_ptr<std::byte> bytes = allocate_bytes(list.size_bytes());
   if (!list.empty()) std::memcpy(bytes.get(), list.data(), list.size_bytes());
   return constant(name, tensor_type{dtype::i64, {list.size()}}, bytes);
 }
 
-inline void graph_builder::add_output(text_ref name, value v) {
+void graph_builder::add_output(text_ref name, value v) {
   check(v, "output");
   graph_.values_[v.index].is_output = true;
   graph_.outputs_.push_back(v.index);
@@ -128,16 +130,15 @@ inline void graph_builder::add_output(text_ref name, value v) {
   else graph_.output_names_.emplace_back(name.data, name.size);
 }
 
-inline value graph_builder::add_scalar(text_ref name, double number, dtype type) {
+value graph_builder::add_scalar(text_ref name, double number, dtype type) {
   const std::shared_ptr<std::byte> bytes = allocate_bytes(size_of(type));
   if (!detail::store_number(bytes.get(), type, number))
     throw error(error_kind::invalid_argument, std::string("its value cannot be stored as ") + name_of(type), name);
   return constant(name, tensor_type{type, {}}, bytes);
 }
 
-inline value graph_builder::add(const kind_info& kind, std::span<const value> operands,
-                                const attribute_words& attributes, text_ref name,
-                                std::span<const std::shared_ptr<const graph>> bodies) {
+value graph_builder::add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes,
+                         text_ref name, std::span<const std::shared_ptr<const graph>> bodies) {
   const auto index = static_cast<std::uint32_t>(graph_.nodes_.size());
   std::string node_name =
       name.size == 0 ? std::string(kind.name) + "_" + std::to_string(unnamed_++) : std::string(name.data, name.size);
@@ -197,7 +198,7 @@ inline value graph_builder::add(const kind_info& kind, std::span<const value> op
   return {record.first_output};
 }
 
-inline graph graph_builder::finish() {
+graph graph_builder::finish() {
   // Equal names would make plans and messages ambiguous.
   std::unordered_set<std::string> seen;
   for (std::size_t i = 0; i < graph_.value_names_.size(); ++i)
