@@ -3,7 +3,7 @@
 
 usage: check_docs.py --project FOLDER --build FOLDER --built FILE... -- COMPILER ARGUMENT...
 
-A C++ block (```cpp) in README.md or docs/*.md either follows the line `<!-- file: examples/foo.cpp -->` and is then a
+A C++ block (```cpp) in README.md or docs/ either follows the line `<!-- file: examples/foo.cpp -->` and is then a
 contiguous excerpt of that file, which is one of the files that the build compiles or its tests run (--built), or it
 compiles as it stands. A block in C or Python (```c, ```python) always is such an excerpt. A shell block (```sh) that
 follows `<!-- run -->` is run with the build folder's programs on the path. Other
@@ -103,13 +103,29 @@ def check_runs(block: Block, build: pathlib.Path, room: pathlib.Path) -> str:
     return "" if done.returncode == 0 else f"{block.where}: exit {done.returncode} from\n{block.text}{done.stdout}"
 
 
+def prose_of(page: pathlib.Path) -> str:
+    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def anchors_of(page: pathlib.Path) -> set[str]:
+    """The anchors of a page: its headings as GitHub spells them, and `<a id="...">`."""
+    prose = prose_of(page)
+    headings = re.findall(r"^#+\s+(.*?)\s*$", prose, flags=re.MULTILINE)
+    spelled = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return spelled | set(re.findall(r'<a id="([^"]+)">', prose))
+
+
 def check_links(page: pathlib.Path) -> list[str]:
     wrong = []
-    prose = re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose):
-        path = target.split("#")[0]
-        if path and "://" not in path and not path.startswith("mailto:") and not (page.parent / path).exists():
+    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
+        path, _, anchor = target.partition("#")
+        if "://" in path or path.startswith("mailto:"):
+            continue
+        leads_to = page.parent / path if path else page
+        if not leads_to.exists():
             wrong.append(f"{page.name}: the link to {target} leads nowhere")
+        elif anchor and leads_to.suffix == ".md" and anchor not in anchors_of(leads_to):
+            wrong.append(f"{page.name}: the link to {target} leads to a page without this heading")
     return wrong
 
 
@@ -125,7 +141,7 @@ def main() -> int:
     options = parser.parse_args(arguments)
     built = {path.resolve() for path in options.built}
 
-    pages = [page for page in [options.project / "README.md", *sorted((options.project / "docs").glob("*.md"))] if page.exists()]
+    pages = [page for page in [options.project / "README.md", *sorted((options.project / "docs").rglob("*.md"))] if page.exists()]
     blocks = [block for page in pages for block in blocks_of(page)]
     wrong = [text for page in pages for text in check_links(page)]
 
