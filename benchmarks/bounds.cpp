@@ -1,4 +1,4 @@
-// Whether what placing says of groups that it has not measured holds (docs/measuring.md, "What is not measured"): each
+// Whether what placing says of groups that it has not measured holds (docs/measuring.md, "Skipped measurements"): each
 // network is placed with every candidate measured, and the costs are compared with the bounds.
 //
 // usage: bounds [--threads N] [--stores FOLDER] [NETWORK...]     prints tables in Markdown
