@@ -8,8 +8,8 @@
 namespace collage::inline v0 {
 
 /// A layout is a small value: a name for people and a 64-bit id for comparison, never a type. It says in which order elements
-/// lie, such as "channels-last"; a `form` (run/form.hpp) also says of which type they are and in which memory they lie. Opaque
-/// layouts carry the text by which their backend describes them; the id is the hash of that text.
+/// lie, such as "channels-last". A `form` (run/form.hpp) adds the element type and the memory space. Opaque layouts carry the
+/// text by which their backend describes them; the id is the hash of that text.
 struct layout {
   static constexpr std::size_t max_name = 55;
 

@@ -9,8 +9,8 @@
 namespace collage::inline v0::detail {
 namespace {
 
-/// The engine of a sub-graph and its contexts. A kernel may run in several threads at once; each takes a context for the
-/// time of one call, and a new one is made only where all are taken.
+/// The engine of a sub-graph and its contexts. A kernel may run in several threads at once. Each thread takes a context for
+/// one call, and makes a new context only where all are taken.
 class body_engine {
  public:
   explicit body_engine(dynamic_engine made) : engine_(std::move(made)) { free_.push_back(make()); }
@@ -63,7 +63,7 @@ class body_engine {
   std::vector<std::unique_ptr<runner>> free_;
 };
 
-/// Memory of a kernel's workspace, handed out piece by piece; sizes first, pointers when it runs.
+/// Divides a kernel's workspace into pieces: sizes first, pointers when it runs.
 class workspace_layout {
  public:
   std::size_t add(std::size_t bytes) {
@@ -77,7 +77,7 @@ class workspace_layout {
   std::size_t bytes_ = 0;
 };
 
-/// Outputs that nobody reads have no memory, and a sub-graph's engine wants some: a place for each such output.
+/// Unread outputs have no memory, but the engine of a sub-graph writes all of its outputs: a place for each such output.
 std::vector<std::size_t> spare_outputs(const body_engine& body, workspace_layout& layout, std::size_t first) {
   std::vector<std::size_t> at;
   for (std::size_t i = first; i < body.engine().outputs().size(); ++i) at.push_back(layout.add(body.output(i).bytes()));

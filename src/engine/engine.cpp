@@ -10,7 +10,7 @@
 namespace collage::inline v0 {
 namespace detail {
 
-/// What an engine shares with its contexts.
+/// The part of an engine that its contexts share.
 struct engine_core {
   linked_program linked;
   std::vector<step_info> infos;         ///< of the instructions that run a kernel
@@ -25,7 +25,7 @@ struct engine_core {
       if (*a.space == space) return &a;
     return nullptr;
   }
-  /// Waits until devices have done what this thread asked of them.
+  /// Waits until devices have done the work of this thread.
   void finish() const {
     for (std::size_t i = 1; i < code().arenas.size(); ++i) code().arenas[i].space->finish();
   }
@@ -41,8 +41,8 @@ struct engine_core {
 
 namespace {
 
-/// Libraries keep their thread count per calling thread: it is set for one run and put back afterwards, also where a
-/// kernel throws because its data are wrong.
+/// Libraries keep their thread count per calling thread. A run sets the count and puts the old one back, also where a kernel
+/// throws.
 class run_scope {
  public:
   run_scope(std::span<const backend_entry* const> used, int threads) : used_(used.first(std::min(used.size(), most))) {

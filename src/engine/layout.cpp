@@ -150,8 +150,8 @@ class layout_pass {
       r.last_step = std::max(r.last_step, regions()[of].last);
     }
   }
-  /// The block of an argument that an output of a step may be written over, as its kernel lets it: one in the arena that no
-  /// other step reads any more, nor this one under another name.
+  /// The block of an argument that an output of a step may be written over. Its kernel must allow that, no later step may read
+  /// the argument, and this step may read it only once.
   std::size_t written_over(std::uint32_t s, std::size_t output) {
     const lowered_step& step = plan_.steps[s];
     const std::uint32_t out = step.out[output];

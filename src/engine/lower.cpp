@@ -119,7 +119,7 @@ class constant_release {
 
   /// Some kernel reads the value itself.
   void keep(std::uint32_t value) { kept_[value] = true; }
-  /// The kernel of a group was built. What lies behind a view is never given up, because the view is a name for it.
+  /// The kernel of a group was built. A constant with a view is never given up, because the view is a name for it.
   void after(const plan_group& g) {
     if (from_ == nullptr) return;
     for (const std::uint32_t n : g.nodes)
@@ -263,7 +263,7 @@ class lowering {
     const form stored = parse(step.form, place_of(network_, g));
     lowered_step s;
     for (const value_view& v : views_of(network_, node, stored)) {
-      // What is computed before the node is a part of its result, or the result a part of that.
+      // The operands of a concat are parts of the result; all other results are parts of their operands.
       const bool is_operand = v.of == result;
       const std::uint32_t number = is_operand ? in_form(v.value, stored) : v.value;
       const std::uint32_t into = is_operand ? v.of : in_form(v.of, stored);

@@ -34,8 +34,8 @@ error plan_error(const std::string& what, const std::string& where);
 /// The backend of that name. Errors: the set lacks it.
 const backend_entry& backend_named(backend_table backends, const std::string& name);
 
-/// Storage of values, by number. Numbers below the count of the network's values are the values in the form in which they are
-/// written; numbers behind are the same values in other forms.
+/// Storage of values, by number. The first numbers are the network's values in the forms in which they are written. Further
+/// numbers are the same values in other forms.
 class value_storage {
  public:
   /// A number's memory begins so many bytes behind another's.

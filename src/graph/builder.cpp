@@ -12,7 +12,7 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// What a node's sub-graphs take and answer, as shape rules see it.
+/// The inputs and outputs of a node's sub-graphs, as shape rules see them.
 struct signatures_of_bodies {
   std::vector<tensor_type> types;
   std::vector<body_signature> list;

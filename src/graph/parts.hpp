@@ -1,4 +1,4 @@
-// What both files of run-time graphs use.
+// Shared by both files of run-time graphs.
 #pragma once
 
 #include <collage/dtype.hpp>

@@ -43,7 +43,7 @@ class match_iteration {
   }
 
   /// The value captured under a name in this iteration; not `present()` where it was optional and is missing, or another
-  /// alternative was taken. What is captured in a repetition within this one is asked for by its iteration.
+  /// alternative was taken. Captures of a repetition within this one are named by its iteration.
   template <fixed_string Name, class... Inner>
   constexpr bound_value get(Inner... inner) const {
     constexpr detail::capture_place place = find<Name>();

@@ -1,4 +1,4 @@
-// What a kernel reads and writes, with its element type: made when a kernel is built, used in each call.
+// Operands of a kernel, with their element type: made when a kernel is built, used in each call.
 #pragma once
 
 #include <collage/detail/sentence.hpp>

@@ -50,31 +50,30 @@ void check_cover(const graph& network, const placement& groups);
 /// its kernels read and the packed forms of others, and nothing else of the graph.
 class dynamic_engine {
  public:
-  /// Builds every kernel of the placement. Errors: a plan of another network, a backend that is missing or refuses,
-  /// nodes that are not covered or covered twice, constants that were not loaded.
+  /// Builds every kernel of the placement. Errors: a plan of another network; a backend that is missing or refuses; nodes that
+  /// are not covered, or covered twice; constants without contents.
   dynamic_engine(const graph& network, const placement& groups, backend_table backends, int threads,
                  std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
-  /// The same of a network that is not needed any more but for names and shapes: each constant is released as soon as the
-  /// last kernel has packed it, so that the constants and their packed forms are never all in memory side by side. Other
-  /// holders of a constant's memory keep it.
+  /// The same for a network whose constants the caller does not need any more. Each constant is released as soon as the last
+  /// kernel has packed it: constants and packed forms are never all in memory at once. Other holders keep theirs.
   dynamic_engine(graph&& network, const placement& groups, backend_table backends, int threads,
                  std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
 
   std::span<const port> inputs() const;
   std::span<const port> outputs() const;
-  /// What runs, in order: kernels and conversions.
+  /// The kernels and conversions that run, in order.
   std::span<const step_info> steps() const;
-  /// All that a run does, memory included.
+  /// The whole work of a run, memory included.
   const program& code() const;
   int threads() const;
-  /// Bytes one context needs for intermediate values and workspace in a memory space; what runs inside branches and loops has
-  /// memory of the engine's own besides.
+  /// Bytes that one context needs for values and workspaces in a memory space. Branches and loops have memory of the engine's
+  /// own besides.
   std::size_t arena_bytes(const memory_space& space = host_space) const;
   /// The largest sum of values alive at one step and its kernel's workspace: no arena can be smaller.
   std::size_t arena_lower_bound(const memory_space& space = host_space) const;
 
-  /// A context with memory of its own, or with its arena on the host in the caller's: at least arena_bytes(), aligned to 64,
-  /// outliving the context.
+  /// A context with memory of its own, or with its arena on the host in the caller's memory. That memory has at least
+  /// arena_bytes(), is aligned to 64 bytes and outlives the context.
   dynamic_context context() const;
   dynamic_context context(std::span<std::byte> arena) const;
 
@@ -85,11 +84,12 @@ class dynamic_engine {
 /// One arena and its runs. Not to be used from two threads at once; as many contexts as wanted run side by side.
 class dynamic_context {
  public:
-  /// Runs the network. `inputs` and `outputs` follow the engine's lists; dense host memory, outputs aligned to their
-  /// element type and written when this returns, whatever devices took part. Neither allocates nor throws beyond the check of
-  /// types and counts, unless a kernel does: those that `portable` makes from the reference allocate, and throw where data
-  /// break a rule (an index out of range); a branch or loop that several threads run at once makes a context for each of them
-  /// the first time. Kernels of a device throw what it has to say.
+  /// Runs the network. `inputs` and `outputs` follow the engine's lists, in dense host memory. Outputs are aligned to their
+  /// element type, and are written when this returns, whatever devices took part. Errors: types and counts that do not fit.
+  ///
+  /// Beyond that check a run neither allocates nor throws, with three exceptions. Kernels that `portable` makes from the
+  /// reference allocate, and throw where an index is out of range. A branch or loop makes a context for each thread that runs
+  /// it at the same time, once. Kernels of a device throw the device's errors.
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) {
     run(inputs, outputs, step_observer{});
   }
@@ -100,8 +100,8 @@ class dynamic_context {
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
            const step_observer& observer);
 
-  /// During a run, from an observer: where a value is that the step just run has written, or null; and in which form, which
-  /// says in which memory space as well.
+  /// For observers, during a run: the address of a value that the step just run has written, or null, and its form. The form
+  /// names the memory space of the address.
   const void* data_of(std::uint32_t value) const;
   const form& form_of(std::uint32_t value) const;
 
@@ -113,7 +113,7 @@ class dynamic_context {
   void bind_pointers();
   void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const;
   void run_observed(const step_observer& observer);
-  /// The memory of a region; null where it has none. Of the caller's memory: during a run.
+  /// The memory of a region; null where it has none. The caller's memory has an address during a run alone.
   const void* address(std::uint32_t region) const;
 
   /// A pointer that changes with the caller's memory.
@@ -139,7 +139,7 @@ class dynamic_context {
   std::span<const tensor_view> outputs_;
 };
 
-/// What a placement says of each step of its engine, in milliseconds.
+/// The planned cost of each step of an engine, in milliseconds.
 std::vector<double> planned_ms(const dynamic_engine& engine, const placement& groups);
 
 namespace detail {

@@ -64,8 +64,8 @@ inline constexpr std::array element_names{
 
 }  // namespace detail
 
-/// A form as plans spell it: "plain", "channels-last", "blocked-16:bf16@cuda". The layout comes first; the element type follows
-/// a colon where it is another than the network's, the memory space an "@" where it is not the host.
+/// A form as plans spell it: "plain", "channels-last", "blocked-16:bf16@cuda". The layout comes first. A colon and the element type
+/// follow where the type is not the network's. An "@" and the memory space follow where the space is not the host.
 inline std::string to_text(const form& f) {
   std::string text = f.order.name;
   for (const detail::element_name& e : detail::element_names)
@@ -118,7 +118,7 @@ class value_forms {
       if (known == value) return its;
     return usual;
   }
-  /// What was said, as pairs of a value and its form.
+  /// The forms that were set, as pairs of a value and its form.
   const std::vector<std::pair<std::uint32_t, form>>& list() const& { return list_; }
   void list() && = delete;  // a loop over it would outlive it
 

@@ -1,5 +1,5 @@
 // Values in other layouts than the plain one: the memory they take, and how they are made from plain ones and back. Plain loops,
-// for tests, checks and people who look at values; between kernels, backends convert.
+// for tests, checks and printing; between kernels, backends convert.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ inline constexpr std::array shared_layouts{plain, channels_last, blocked_8, bloc
 
 namespace detail {
 
-/// How the elements of a tensor lie, seen as [images, channels, places]: element (n, c, p) is at
-/// (n * blocks + c / block) * places * block + p * block + c % block.
+/// The order of a tensor's elements, seen as [images, channels, places]. Element (n, c, p) lies at
+/// `(n * blocks + c / block) * places * block + p * block + c % block`.
 struct channel_blocks {
   std::int64_t images = 1, channels = 1, places = 1, block = 1, blocks = 1;
 

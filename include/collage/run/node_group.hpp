@@ -9,7 +9,7 @@
 
 namespace collage::inline v0 {
 
-/// What a backend that has a rule builds a kernel for. Values are numbers of the network's values.
+/// The group of nodes for which a backend with a rule builds a kernel. Values are numbers of the network's values.
 struct node_group {
   std::vector<std::uint32_t> nodes;      ///< ascending, and so in an order in which they can be computed
   std::vector<std::uint32_t> arguments;  ///< read and not computed inside, in order of first reading: kernel_call::in
@@ -34,7 +34,7 @@ inline node_group group_of(const graph& network, std::span<const std::uint32_t> 
       const auto readers = view.uses_of(v);
       const bool is_read =
           std::any_of(readers.begin(), readers.end(), [&](const use& u) { return !group.contains(u.node); });
-      // The only output of a node that nobody reads is written, too: every kernel has something to compute.
+      // The only output of a node is written even if it is never read: every kernel has something to compute.
       const bool is_idle = readers.empty() && network.node(n).outputs == 1;
       if (is_read || network.at(v).is_output || is_idle) group.outputs.push_back(v);
     }

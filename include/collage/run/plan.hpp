@@ -13,7 +13,7 @@
 
 namespace collage::inline v0 {
 
-/// What else could have run a group, at which cost.
+/// Another kernel that could have run a group, and its cost.
 struct plan_alternative {
   std::string backend;
   std::string pattern;
@@ -33,7 +33,7 @@ struct plan_group {
   double alone_ms = 0;               ///< what the kernel takes alone, called again and again
   double switch_ms = 0;              ///< of its cost, what it takes longer because other backends wrote what it reads
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
-  double regret_ms = -1;  ///< how much dearer the best placement without this kernel here is; -1 where it is not known
+  double regret_ms = -1;  ///< how much more the best placement without this kernel costs; -1 where it is not known
   std::string instead;    ///< the backend that runs the nodes in that placement
   std::string why;        ///< in words, why it was chosen
 
@@ -88,8 +88,8 @@ struct plan_backend {
   std::string details;
 };
 
-/// An end-to-end figure of a placement, from those of interleaved rounds in which nothing disturbed it (end_to_end::time_of):
-/// the median, the 10th and the 90th percentile, and how many rounds these are.
+/// The time of a placement end to end, over the interleaved rounds that nothing disturbed (end_to_end::time_of). It has the
+/// median, the 10th and the 90th percentile, and the number of rounds.
 struct plan_run {
   std::string name;
   double median_ms = 0, low_ms = 0, high_ms = 0;
@@ -99,23 +99,21 @@ struct plan_run {
   double ratio = 1, ratio_low = 1, ratio_high = 1;
 };
 
-/// Figures of a plan that are no single backend's: of the previous plan, and of the best placement on the level of
-/// operators, where the set has a backend that takes regions.
+/// Names of runs that are no single backend's: the previous plan, and the best placement of operators alone.
 inline constexpr const char* previous_run = "previous";
 inline constexpr const char* operators_run = "operators";
-/// What plans that the search over regions found say of where they come from.
+/// The origin of plans that the search over regions found.
 inline constexpr const char* regions_run = "regions";
 
-/// What plans say of how exactly their kernels compute: float32; and float32 where NaN and infinity were seen to pass through
-/// every kernel as in the reference.
+/// Precisions of plans: float32, and float32 where NaN and infinity pass through every kernel as in the reference.
 inline constexpr const char* fp32 = "fp32";
 inline constexpr const char* fp32_non_finite = "fp32 with NaN and infinity kept";
-/// Whether a plan made in one precision serves where another is asked for: what keeps NaN and infinity is float32 as well.
-inline bool serves(const std::string& made, const std::string& asked) {
-  return made == asked || (made == fp32_non_finite && asked == fp32);
+/// Whether a plan made in one precision serves where another is wanted: a plan that keeps NaN and infinity is float32 as well.
+inline bool serves(const std::string& made, const std::string& wanted) {
+  return made == wanted || (made == fp32_non_finite && wanted == fp32);
 }
 
-/// The result of placing: the placement handed out, the single-backend placements it was compared with, and why.
+/// The result of placing: the selected placement, the single-backend placements that it was compared with, and the reasons.
 struct plan {
   std::string network;            ///< a name for people
   std::uint64_t fingerprint = 0;  ///< of the graph; the engine refuses another
@@ -127,15 +125,15 @@ struct plan {
   std::vector<plan_backend> backends;
   placement chosen;
   std::vector<placement> singles;
-  /// No placement over the same candidates can be cheaper, where what would replace a kernel of this one counts 1 % more, or 2 %
-  /// if it never ran within the network. Conversions count as they are.
+  /// No placement over the same candidates can be cheaper. Kernels that would replace one of this placement count 1 % more, or
+  /// 2 % if they never ran within the network; conversions count as they are.
   double lower_bound_ms = 0;
-  /// The search finished. The cost is the lower bound, or above it by what runs end to end cannot tell or told otherwise.
+  /// The search finished. The cost equals the lower bound, or exceeds it where whole runs decided otherwise.
   bool optimal = false;
   double first_cost_ms = 0;    ///< what the search predicted before anything had run within the network
   std::vector<plan_run> runs;  ///< end to end: the chosen placement first, then what it was compared with
-  std::string origin =
-      "search";  ///< "search", "priority", "previous", "operators", "regions", or a single backend: who was faster
+  /// The origin of the placement: "search", "priority", "previous", "operators", "regions", or the backend that was faster alone.
+  std::string origin = "search";
 };
 
 }  // namespace collage::inline v0

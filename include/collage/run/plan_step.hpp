@@ -1,4 +1,4 @@
-// What runs a part of a network: the sum type that plans and programs share.
+// Steps: the sum type of everything that can run a part of a network. Plans and programs share it.
 #pragma once
 
 #include <charconv>

@@ -36,12 +36,12 @@ struct program_region {
   home where = home::nowhere;
   std::uint32_t index = 0;
   std::size_t offset = 0;
-  /// Of an arena's memory: the first instruction that writes it and the last that needs it. Outputs that are copied at the
-  /// end live until the last instruction.
+  /// The first instruction that writes an arena's memory, and the last that needs it. Outputs that are copied at the end live
+  /// until the last instruction.
   std::uint32_t first = 0, last = 0;
 };
 
-/// What an instruction does with a region.
+/// How an instruction uses a region.
 enum class access : std::uint8_t { in, out, inout };
 
 /// One argument or result of an instruction.
@@ -70,7 +70,7 @@ struct program_arena {
   std::size_t bound = 0;  ///< the largest sum of regions alive at one instruction: no arena can be smaller
 };
 
-/// What an engine does at each run, in order. Kernels themselves are the engine's: instruction i runs kernel i.
+/// The work of one run, in order. The engine holds the kernels: instruction i runs kernel i.
 struct program {
   std::vector<port> inputs, outputs;
   std::vector<program_region> regions;  ///< the network's values first, by number
@@ -80,8 +80,8 @@ struct program {
   int threads = 1;
 };
 
-/// What is wrong with a program, in one sentence; empty where nothing is. Checks that regions lie within what holds them, that
-/// everything is written before it is read and read before it is overwritten, and that every output is written.
+/// The first fault of a program, in one sentence; empty where it is sound. A sound program writes every region before it reads
+/// it, and reads it before it overwrites it. Every region lies within its arena, and every output is written.
 std::string fault_of(const program& p);
 
 /// The program as text, one line for each region and instruction. `network` names values and nodes.

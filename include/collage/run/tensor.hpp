@@ -9,7 +9,7 @@
 
 namespace collage::inline v0 {
 
-/// A tensor in someone else's memory. The type is the network's; the form says how the elements are stored.
+/// A tensor in memory that it does not own. The type is the network's; the form says how the elements are stored.
 struct tensor_view {
   void* data = nullptr;
   tensor_type type;
