@@ -1,7 +1,6 @@
 // Placement: composes measuring, search and a backend set into a plan.
 //
-// Declarations. The definitions are in collage/place/impl/placer.hpp, compiled in exactly one file (by default the target
-// collage::place).
+// Declarations. The definitions are in src/place/ (the target collage::place).
 #pragma once
 
 #include <array>

@@ -35,7 +35,6 @@ RUNGS = [
     ("measuring", r"measure/.*", ENGINE),
     ("search", r"search/.*", (WORDS,)),  # pure: it knows no operator and no library
     ("fusion", r"fuse/.*", (*CORE, "graph", "search")),
-    ("placing", r"place/impl/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost", "place", "in and out")),
     ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost")),
     ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "search", "backends")),
     ("every backend", r"every_backend\.hpp", (*ENGINE, "fusion", "search", "backends")),
@@ -46,15 +45,15 @@ RUNGS = [
 
 # Third parties by a piece of their headers' paths, and the rungs that may read them.
 THIRD_PARTIES = {
-    "Boost": (r"/boost/", ("graph for Boost", "dot", "search", "fusion", "place", "placing")),
-    "JSON": (r"/nlohmann/", ("in and out", "placing")),
+    "Boost": (r"/boost/", ("graph for Boost", "dot", "search", "fusion", "place")),
+    "JSON": (r"/nlohmann/", ("in and out",)),
     "Eigen": (r"/Eigen/", ()),
     "Highway": (r"/hwy/", ()),
     "oneDNN": (r"/oneapi/|/dnnl", ()),
     "BLAS": (r"/cblas|/openblas", ()),
     "CUDA": (r"/cuda_runtime|include/cuda\.h", ()),
     "protobuf": (r"/google/protobuf/", ("in and out",)),
-    "SQLite": (r"/sqlite3", ("measuring", "place", "placing")),
+    "SQLite": (r"/sqlite3", ("measuring", "place")),
 }
 
 # What the umbrella and the rungs under it must not cost their includer.

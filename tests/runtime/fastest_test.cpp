@@ -1,6 +1,6 @@
 // Who is handed out, by what paired rounds have shown.
 #include <collage/measure/statistics.hpp>
-#include <collage/place/impl/fastest.hpp>
+#include <place/fastest.hpp>
 
 #include <gtest/gtest.h>
 

@@ -14,9 +14,9 @@
 #include <collage/op/built_in.hpp>
 #include <collage/pass/rewrite.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/impl/sub_graph.hpp>
-#include <collage/place/impl/wire.hpp>
-#include <collage/place/impl/worker_client.hpp>
+#include <place/sub_graph.hpp>
+#include <place/wire.hpp>
+#include <place/worker_client.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/place/worker.hpp>
 #include <collage/run/backend_table.hpp>

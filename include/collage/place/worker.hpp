@@ -1,7 +1,7 @@
 // Workers: candidates are measured in this program started again, so that a kernel that crashes, hangs or ends its process
 // is refused with a reason, and placing goes on.
 //
-// Declarations. The definitions are in src/place_worker.cpp (the target collage::place).
+// Declarations. The definitions are in src/place/worker.cpp (the target collage::place).
 #pragma once
 
 #include <collage/backend_set.hpp>

@@ -6,17 +6,6 @@
 #include <collage/measure/statistics.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
-#include <collage/place/impl/cost_measurer.hpp>
-#include <collage/place/impl/kernel_trials.hpp>
-#include <collage/place/impl/placement_search.hpp>
-#include <collage/place/impl/placement_writer.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/progress.hpp>
-#include <collage/place/impl/region_candidates.hpp>
-#include <collage/place/impl/region_trials.hpp>
-#include <collage/place/impl/run_learner.hpp>
-#include <collage/place/impl/search_view.hpp>
-#include <collage/place/impl/whole_runs.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +13,17 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "cost_measurer.hpp"
+#include "kernel_trials.hpp"
+#include "placement_search.hpp"
+#include "placement_writer.hpp"
+#include "placing_state.hpp"
+#include "progress.hpp"
+#include "region_candidates.hpp"
+#include "region_trials.hpp"
+#include "run_learner.hpp"
+#include "search_view.hpp"
+#include "whole_runs.hpp"
 
 namespace collage::inline v0 {
 

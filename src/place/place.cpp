@@ -1,2 +1,2 @@
 // The target collage::place: candidates, costs and the search composed, compiled once.
-#include <collage/place/impl/placer.hpp>
+#include "placer.hpp"

@@ -1,16 +1,16 @@
 // What one placing knows: its candidates, and what has been learnt of their costs so far.
 #pragma once
 
-#include <collage/place/impl/candidate_index.hpp>
-#include <collage/place/impl/candidate_layouts.hpp>
-#include <collage/place/impl/cost_book.hpp>
-#include <collage/place/impl/neighbours.hpp>
-#include <collage/place/impl/place_rules.hpp>
-#include <collage/place/impl/place_task.hpp>
-#include <collage/place/impl/sub_plans.hpp>
 #include <cstdint>
 #include <utility>
 #include <vector>
+#include "candidate_index.hpp"
+#include "candidate_layouts.hpp"
+#include "cost_book.hpp"
+#include "neighbours.hpp"
+#include "place_rules.hpp"
+#include "place_task.hpp"
+#include "sub_plans.hpp"
 
 namespace collage::inline v0 {
 

@@ -6,16 +6,16 @@
 #include <collage/measure/statistics.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/impl/conversions.hpp>
-#include <collage/place/impl/group_order.hpp>
-#include <collage/place/impl/neighbours.hpp>
-#include <collage/place/impl/placement_writer.hpp>
-#include <collage/place/impl/placing_state.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <vector>
+#include "conversions.hpp"
+#include "group_order.hpp"
+#include "neighbours.hpp"
+#include "placement_writer.hpp"
+#include "placing_state.hpp"
 
 namespace collage::inline v0 {
 

@@ -5,10 +5,6 @@
 #include <collage/graph/graph.hpp>
 #include <collage/layout.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/impl/candidate_index.hpp>
-#include <collage/place/impl/conversions.hpp>
-#include <collage/place/impl/place_rules.hpp>
-#include <collage/place/impl/place_task.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/space.hpp>
@@ -20,6 +16,10 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "candidate_index.hpp"
+#include "conversions.hpp"
+#include "place_rules.hpp"
+#include "place_task.hpp"
 
 namespace collage::inline v0 {
 

@@ -8,14 +8,14 @@
 #include <collage/op/convert_layout.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/impl/candidate_index.hpp>
-#include <collage/place/impl/place_task.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/views.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+#include "candidate_index.hpp"
+#include "place_task.hpp"
 
 namespace collage::inline v0 {
 

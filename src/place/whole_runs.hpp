@@ -4,13 +4,13 @@
 #include <algorithm>
 #include <collage/error.hpp>
 #include <collage/place/compare.hpp>
-#include <collage/place/impl/cost_measurer.hpp>
-#include <collage/place/impl/fastest.hpp>
-#include <collage/place/impl/place_task.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
 #include <new>
 #include <optional>
+#include "cost_measurer.hpp"
+#include "fastest.hpp"
+#include "place_task.hpp"
 
 namespace collage::inline v0 {
 

@@ -4,19 +4,19 @@
 #include <algorithm>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
-#include <collage/place/impl/cost_book.hpp>
-#include <collage/place/impl/placement_search.hpp>
-#include <collage/place/impl/placement_writer.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/progress.hpp>
-#include <collage/place/impl/run_learner.hpp>
-#include <collage/place/impl/search_view.hpp>
-#include <collage/place/impl/whole_runs.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
+#include "cost_book.hpp"
+#include "placement_search.hpp"
+#include "placement_writer.hpp"
+#include "placing_state.hpp"
+#include "progress.hpp"
+#include "run_learner.hpp"
+#include "search_view.hpp"
+#include "whole_runs.hpp"
 
 namespace collage::inline v0 {
 

@@ -18,9 +18,6 @@
 #include <collage/measure/time_source.hpp>
 #include <collage/op/built_in.hpp>
 #include <collage/op/kind.hpp>
-#include <collage/place/impl/fixed_work.hpp>
-#include <collage/place/impl/sub_graph.hpp>
-#include <collage/place/impl/wire.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
@@ -36,6 +33,9 @@
 #include <thread>
 #include <utility>
 #include <vector>
+#include "fixed_work.hpp"
+#include "sub_graph.hpp"
+#include "wire.hpp"
 
 namespace collage::inline v0::detail {
 namespace {

@@ -1,4 +1,4 @@
-// Definitions of place.hpp and place/monitor.hpp: include it in exactly one file. Here is the order of events of one placing;
+// Definitions of place.hpp and place/monitor.hpp, for place.cpp. Here is the order of events of one placing;
 // its parts are the other headers of this folder.
 #pragma once
 
@@ -11,23 +11,6 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/impl/comparison.hpp>
-#include <collage/place/impl/conversions.hpp>
-#include <collage/place/impl/cost_book.hpp>
-#include <collage/place/impl/cost_measurer.hpp>
-#include <collage/place/impl/coverage.hpp>
-#include <collage/place/impl/explanation.hpp>
-#include <collage/place/impl/fixed_work.hpp>
-#include <collage/place/impl/kept_costs.hpp>
-#include <collage/place/impl/place_rules.hpp>
-#include <collage/place/impl/place_task.hpp>
-#include <collage/place/impl/placement_search.hpp>
-#include <collage/place/impl/placement_writer.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/progress.hpp>
-#include <collage/place/impl/region_candidates.hpp>
-#include <collage/place/impl/search_view.hpp>
-#include <collage/place/impl/sub_plans.hpp>
 #include <collage/place/monitor.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/run/backend_table.hpp>
@@ -44,6 +27,23 @@
 #include <string>
 #include <tuple>
 #include <utility>
+#include "comparison.hpp"
+#include "conversions.hpp"
+#include "cost_book.hpp"
+#include "cost_measurer.hpp"
+#include "coverage.hpp"
+#include "explanation.hpp"
+#include "fixed_work.hpp"
+#include "kept_costs.hpp"
+#include "place_rules.hpp"
+#include "place_task.hpp"
+#include "placement_search.hpp"
+#include "placement_writer.hpp"
+#include "placing_state.hpp"
+#include "progress.hpp"
+#include "region_candidates.hpp"
+#include "search_view.hpp"
+#include "sub_plans.hpp"
 
 namespace collage::inline v0 {
 

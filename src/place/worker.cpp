@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 #include <collage/measure/time_source.hpp>
-#include <collage/place/impl/sub_graph.hpp>
-#include <collage/place/impl/wire.hpp>
-#include <collage/place/impl/worker_client.hpp>
-#include <collage/place/impl/worker_main.hpp>
 #include <collage/place/worker.hpp>
+#include "sub_graph.hpp"
+#include "wire.hpp"
+#include "worker_client.hpp"
+#include "worker_main.hpp"
 
 #include <algorithm>
 #include <cerrno>

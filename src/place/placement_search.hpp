@@ -4,12 +4,6 @@
 #include <algorithm>
 #include <collage/measure/time_source.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/impl/cost_measurer.hpp>
-#include <collage/place/impl/coverage.hpp>
-#include <collage/place/impl/placement_writer.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/progress.hpp>
-#include <collage/place/impl/search_view.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/search/alternatives.hpp>
 #include <collage/search/exact.hpp>
@@ -19,6 +13,12 @@
 #include <set>
 #include <utility>
 #include <vector>
+#include "cost_measurer.hpp"
+#include "coverage.hpp"
+#include "placement_writer.hpp"
+#include "placing_state.hpp"
+#include "progress.hpp"
+#include "search_view.hpp"
 
 namespace collage::inline v0 {
 

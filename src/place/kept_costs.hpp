@@ -10,7 +10,6 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/impl/place_rules.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
@@ -22,6 +21,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "place_rules.hpp"
 
 namespace collage::inline v0 {
 

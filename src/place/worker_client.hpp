@@ -1,4 +1,4 @@
-// The side of who places: asks workers to measure. Declarations; the definitions are in src/place_worker.cpp.
+// The client of workers, which measure for it. Declarations; the definitions are in worker.cpp.
 #pragma once
 
 #include <collage/graph/graph.hpp>

@@ -10,13 +10,6 @@
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/impl/conversions.hpp>
-#include <collage/place/impl/cost_book.hpp>
-#include <collage/place/impl/fixed_work.hpp>
-#include <collage/place/impl/kept_costs.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/progress.hpp>
-#include <collage/place/impl/worker_client.hpp>
 #include <collage/place/measuring.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +19,13 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "conversions.hpp"
+#include "cost_book.hpp"
+#include "fixed_work.hpp"
+#include "kept_costs.hpp"
+#include "placing_state.hpp"
+#include "progress.hpp"
+#include "worker_client.hpp"
 
 namespace collage::inline v0 {
 

@@ -6,10 +6,6 @@
 #include <collage/measure/statistics.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/impl/conversions.hpp>
-#include <collage/place/impl/group_order.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/search_view.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/plan.hpp>
@@ -19,6 +15,10 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "conversions.hpp"
+#include "group_order.hpp"
+#include "placing_state.hpp"
+#include "search_view.hpp"
 
 namespace collage::inline v0 {
 

@@ -7,7 +7,6 @@
 #include <collage/op/convert_layout.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/impl/cost_book.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
@@ -23,6 +22,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "cost_book.hpp"
 
 namespace collage::inline v0 {
 

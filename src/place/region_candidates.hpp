@@ -2,7 +2,6 @@
 #pragma once
 
 #include <algorithm>
-#include <collage/place/impl/placing_state.hpp>
 #include <collage/place/regions.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
@@ -10,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <vector>
+#include "placing_state.hpp"
 
 namespace collage::inline v0 {
 

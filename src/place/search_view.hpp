@@ -6,9 +6,6 @@
 #include <collage/layout.hpp>
 #include <collage/pattern/match_record.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/impl/conversions.hpp>
-#include <collage/place/impl/cost_book.hpp>
-#include <collage/place/impl/placing_state.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/search/exact.hpp>
@@ -22,6 +19,9 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "conversions.hpp"
+#include "cost_book.hpp"
+#include "placing_state.hpp"
 
 namespace collage::inline v0 {
 

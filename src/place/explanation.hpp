@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <collage/graph/graph.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/search_view.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/search/exact.hpp>
 #include <collage/search/node_set.hpp>
@@ -15,6 +13,8 @@
 #include <span>
 #include <string>
 #include <vector>
+#include "placing_state.hpp"
+#include "search_view.hpp"
 
 namespace collage::inline v0 {
 

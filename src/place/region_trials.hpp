@@ -8,12 +8,6 @@
 #include <collage/measure/time_source.hpp>
 #include <collage/place.hpp>
 #include <collage/place/compare.hpp>
-#include <collage/place/impl/cost_measurer.hpp>
-#include <collage/place/impl/placement_search.hpp>
-#include <collage/place/impl/placement_writer.hpp>
-#include <collage/place/impl/placing_state.hpp>
-#include <collage/place/impl/region_candidates.hpp>
-#include <collage/place/impl/whole_runs.hpp>
 #include <collage/place/region_search.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
@@ -24,6 +18,12 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "cost_measurer.hpp"
+#include "placement_search.hpp"
+#include "placement_writer.hpp"
+#include "placing_state.hpp"
+#include "region_candidates.hpp"
+#include "whole_runs.hpp"
 
 namespace collage::inline v0 {
 

@@ -6,7 +6,6 @@
 #include <collage/graph/graph.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
-#include <collage/place/impl/placing_state.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/set/candidate.hpp>
 #include <cstddef>
@@ -14,6 +13,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "placing_state.hpp"
 
 namespace collage::inline v0 {
 

@@ -7,7 +7,6 @@
 #include <collage/op/kind.hpp>
 #include <collage/pattern/match_record.hpp>
 #include <collage/place/candidates.hpp>
-#include <collage/place/impl/wire.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/node_group.hpp>
@@ -25,6 +24,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "wire.hpp"
 
 namespace collage::inline v0::detail {
 
