@@ -75,11 +75,11 @@ void print_network(const std::string& name, int threads, const std::string& fold
   how.threads = threads;
   how.store = store;
   how.complete = true;
-  how.report = &all;
-  const c::plan complete = c::place<all_backends>(network, how);
+  const c::placed_plan complete = c::place<all_backends>(network, how);
+  all = complete.report;
   how.complete = false;
-  how.report = &some;
-  const c::plan lazy = c::place<all_backends>(network, how);
+  const c::placed_plan lazy = c::place<all_backends>(network, how);
+  some = lazy.report;
 
   constexpr c::backend_table table = c::table_of<all_backends>;
   std::vector<bool> use;

@@ -76,13 +76,12 @@ std::vector<c::plan> plans_of(const std::string& name, const c::graph& network, 
         for (const char* part : {"", "-wal", "-shm", "-measuring"}) fs::remove(store + part);
       };
       remove_store();
-      c::place_report report;
       c::place_options how;
       how.network = name;
       how.threads = given.threads;
       how.store = store;
-      how.report = &report;
-      const c::plan made = c::place<all_backends>(network, how);
+      const c::placed_plan made = c::place<all_backends>(network, how);
+      const c::place_report& report = made.report;
       remove_store();
       std::fprintf(stderr, "%s, %zu of %zu: %.3f ms, predicted %.3f ms; %zu kernels in %.0f s, %s\n", name.c_str(), run,
                    given.runs, made.runs.empty() ? 0 : made.runs[0].median_ms, made.chosen.cost_ms, report.measured,

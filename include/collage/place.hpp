@@ -72,6 +72,11 @@ struct place_report {
   std::string unstored;  ///< why what was measured could not be put into the store; empty where it was
 };
 
+/// The result of placing: a plan, and a report of what happened while it was made.
+struct placed_plan : plan {
+  place_report report;
+};
+
 /// Says by whom nodes may be run.
 struct place_rule {
   enum class action : std::uint8_t { pin, exclude } act = action::pin;  ///< only by this backend, or never
@@ -122,7 +127,6 @@ struct place_options {
   /// Asked between measurements: true ends placing as the budget does.
   std::function<bool()> stop = {};
   std::function<void(const place_progress&)> progress = {};
-  place_report* report = nullptr;
 };
 
 /// Measures the distinct candidates of the backends that can be part of the best placement, finds it exactly, runs it
@@ -132,11 +136,11 @@ struct place_options {
 /// network's constants must have contents (`graph::bind`, `fill_constants`). Errors: constants without contents; an
 /// unknown backend name; no backend available; nodes that no backend takes, all in one message with who refused and
 /// why; a network with unknown extents; a rule that names nothing.
-plan place(const graph& network, backend_table backends, const place_options& options = {});
+placed_plan place(const graph& network, backend_table backends, const place_options& options = {});
 
 /// The same over a backend set: `auto plan = place<backend_set<eigen, onednn>>(network);`.
 template <backend_set_type Set>
-plan place(const graph& network, const place_options& options = {}) {
+placed_plan place(const graph& network, const place_options& options = {}) {
   return place(network, table_of<Set>, options);
 }
 

@@ -128,7 +128,6 @@ std::string store_of(const call& here, const collage_place_options& given, std::
 collage_plan* place(const call& here, const std::shared_ptr<const network_state>& network,
                     const collage_place_options& given) {
   c::place_options how;
-  c::place_report report;
   std::string problem;
   how.network = network->name;
   how.backends = names_in(here, given.backends);
@@ -154,7 +153,6 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
                   "give one for this network, or none");
     how.previous = &previous.made;
   }
-  how.report = &report;
   listener user(given.progress, given.progress_data);
   if (given.progress != nullptr) {
     how.progress = [&user](const c::place_progress& now) { user.tell(now); };
@@ -162,7 +160,8 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   }
   std::unique_lock<std::timed_mutex> turn;
   if (how.measure) turn = turn_to_measure(user);
-  c::plan made = c::place(graph_with_weights(*network), backends(), how);
+  c::placed_plan made = c::place(graph_with_weights(*network), backends(), how);
+  const c::place_report report = std::move(made.report);
   return new_plan(network, std::move(made),
                   placing_to_json(report, how.store, problem.empty() ? report.unstored : problem));
 }

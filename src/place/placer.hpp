@@ -62,14 +62,11 @@ class placer {
     report_.refusals = task_.missing;
   }
 
-  plan run() {
+  placed_plan run() {
     require_cover(known_, [](const place_candidate&) { return true; });
     plan made = task_.options.measure ? run_measured() : run_unmeasured();
-    if (task_.options.report != nullptr) {
-      finish_report();
-      *task_.options.report = std::move(report_);
-    }
-    return made;
+    finish_report();
+    return {std::move(made), std::move(report_)};
   }
 
  private:
@@ -124,7 +121,6 @@ class placer {
     constexpr int most_turns = 3;  // each of which may find that the machine was slow before
     for (int turn = 0; turn < most_turns && !task_.until.is_over(); ++turn) {
       place_options how = task_.options;
-      how.report = nullptr;
       how.budget_s = task_.options.budget_s > 0 ? task_.until.left_s() : 0;
       placer later(task_.network, task_.backends, how);
       cost_measurer measurer(later.known_, later.progress_);
@@ -276,7 +272,6 @@ class placer {
       for (const std::shared_ptr<const graph>& body : task_.network.bodies_of(n)) {
         place_options inner = task_.options;
         inner.threads = task_.threads;
-        inner.report = nullptr;
         inner.previous = nullptr;
         inner.parts_processors = false;
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
@@ -355,7 +350,7 @@ drift_monitor watch_machine(int threads, const drift_options& options) {
   return drift_monitor(detail::drift_works(threads), options);
 }
 
-plan place(const graph& network, backend_table backends, const place_options& options) {
+placed_plan place(const graph& network, backend_table backends, const place_options& options) {
   check_contents(network);
   return detail::placer(network, backends, options).run();
 }

@@ -34,6 +34,7 @@
 #include <utility>
 #include <vector>
 #include "fixed_work.hpp"
+#include "request.hpp"
 #include "sub_graph.hpp"
 #include "wire.hpp"
 

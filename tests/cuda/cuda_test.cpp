@@ -242,15 +242,15 @@ TEST(cuda_missing, is_told_in_one_sentence) {
   o.threads = 1;
   o.compare_s = 0.02;
   o.workers = false;
-  o.report = &report;
-  const c::plan made = c::place<set>(two_layers(), o);
+  const c::placed_plan made = c::place<set>(two_layers(), o);
+  report = made.report;
   EXPECT_EQ(c::verify<set>(two_layers(), made).why(), "");
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [&](const c::place_refusal& r) {
     return r.backend == "cublas" && r.reason.find(expected) != std::string::npos;
   }));
   o.backends = {"cublas", "cuda"};
   try {
-    (void)c::place<set>(two_layers(), o);
+    report = c::place<set>(two_layers(), o).report;
     FAIL() << "was placed";
   } catch (const c::error& e) { EXPECT_NE(std::string(e.what()).find(expected), std::string::npos) << e.what(); }
 }

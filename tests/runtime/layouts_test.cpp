@@ -687,8 +687,9 @@ c::plan six_relus(c::place_report& report) {
   c::graph_builder g;
   g.output("y", relus(g, input(g), 6));
   c::place_options o = exact_clock();
-  o.report = &report;
-  return c::place<set>(g.finish(), o);
+  const c::placed_plan made = c::place<set>(g.finish(), o);
+  report = made.report;
+  return made;
 }
 
 TEST(layouts, kernels_that_leave_rubbish_behind_the_channels_are_refused) {
@@ -780,10 +781,11 @@ TEST(layouts, plans_and_stores_keep_them) {
   c::place_options o = exact_clock();
   o.store = (folder / "costs.db").string();
   c::place_report report;
-  o.report = &report;
-  const c::plan made = c::place<set>(network, o);
+  const c::placed_plan made = c::place<set>(network, o);
+  report = made.report;
   EXPECT_GT(report.measured, 0U);
-  const c::plan again = c::place<set>(network, o);
+  const c::placed_plan again = c::place<set>(network, o);
+  report = again.report;
   EXPECT_EQ(report.measured, 0U);
   EXPECT_EQ(c::plan_to_json(again, network), c::plan_to_json(made, network));
 

@@ -193,10 +193,9 @@ TEST(place, slices_and_concats_of_whole_pieces_cost_nothing) {
 
 TEST(place, refuses_kernels_that_are_wrong_in_place) {
   const c::graph network = block();
-  c::place_report report;
   c::place_options o = quick();
-  o.report = &report;
-  const c::plan p = c::place<c::backend_set<hasty, loops>>(network, o);
+  const c::placed_plan p = c::place<c::backend_set<hasty, loops>>(network, o);
+  const c::place_report& report = p.report;
   for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
     return r.backend == "hasty" && r.reason.starts_with("wrong result where it writes over an argument");
@@ -209,12 +208,12 @@ TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
   const c::graph network = block();
   c::place_report report;
   c::place_options o = quick();
-  o.report = &report;
   o.store = here.path("costs.db");
   const auto runs_on = [](const c::plan& p, const std::string& backend) {
     return std::ranges::any_of(p.chosen.groups, [&](const c::plan_group& g) { return g.backend() == backend; });
   };
-  c::plan any = c::place<set>(network, o);
+  c::placed_plan any = c::place<set>(network, o);
+  report = any.report;
   EXPECT_EQ(any.precision, "fp32");
   EXPECT_TRUE(runs_on(any, "finite"));
   EXPECT_TRUE(report.refusals.empty());
@@ -224,7 +223,8 @@ TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
   o.keep_non_finite = true;
   o.previous = &any;
   for (const bool again : {false, true}) {
-    const c::plan kept = c::place<set>(network, o);
+    const c::placed_plan kept = c::place<set>(network, o);
+    report = kept.report;
     EXPECT_EQ(kept.precision, "fp32 with NaN and infinity kept");
     EXPECT_FALSE(runs_on(kept, "finite"));
     EXPECT_EQ(report.measured == 0, again);
@@ -280,10 +280,9 @@ TEST(place, runner_up_is_recorded) {
 
 TEST(place, wrong_results_and_failures_are_refused_with_a_reason) {
   const c::graph network = block();
-  c::place_report report;
   c::place_options o = quick();
-  o.report = &report;
-  const c::plan p = c::place<c::backend_set<liar, unable, absent, loops>>(network, o);
+  const c::placed_plan p = c::place<c::backend_set<liar, unable, absent, loops>>(network, o);
+  const c::place_report& report = p.report;
   for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
   const auto told = [&](const std::string& backend, const std::string& text) {
     for (const c::place_refusal& r : report.refusals)
@@ -315,11 +314,9 @@ TEST(place, what_is_refused_is_reported_without_measuring_too) {
   const c::value x = g.input("x", {c::dtype::f32, {2, 8}});
   g.output("y", g(op::relu, g(op::add, x, g.input("row", {c::dtype::f32, {8}}))));
   const c::graph network = g.finish();
-  c::place_report report;
   c::place_options o = quick();
-  o.report = &report;
   o.measure = false;
-  c::place<c::backend_set<absent, unable, loops, c::portable>>(network, o);
+  const c::place_report report = c::place<c::backend_set<absent, unable, loops, c::portable>>(network, o).report;
   const auto told = [&](const std::string& backend, const std::string& pattern, const std::string& text) {
     for (const c::place_refusal& r : report.refusals)
       if (r.backend == backend && r.pattern == pattern && r.reason.find(text) != std::string::npos) return true;
@@ -349,10 +346,8 @@ TEST(place, each_distinct_computation_is_measured_once) {
   c::value x = g.input("x", {c::dtype::f32, {8}});
   for (int i = 0; i < 20; ++i) x = g(op::relu, g(op::neg, x));
   g.output("y", x);
-  c::place_report report;
   c::place_options o = quick();
-  o.report = &report;
-  (void)c::place<c::backend_set<loops>>(g.finish(), o);
+  const c::place_report report = c::place<c::backend_set<loops>>(g.finish(), o).report;
   EXPECT_EQ(report.candidates, 40U);
   EXPECT_EQ(report.distinct, 2U);
   EXPECT_EQ(report.measured, 2U);
@@ -517,13 +512,13 @@ TEST(place, what_a_store_has_is_not_measured_again) {
   c::place_report first, second;
   c::place_options o = quick();
   o.store = here.path("costs.db");
-  o.report = &first;
-  const c::plan before = c::place<c::backend_set<slow, liar, loops>>(network, o);
+  const c::placed_plan before = c::place<c::backend_set<slow, liar, loops>>(network, o);
+  first = before.report;
   EXPECT_GT(first.measured, 0U);
   EXPECT_EQ(first.from_store, 0U);
   EXPECT_EQ(first.unstored, "");
-  o.report = &second;
-  const c::plan after = c::place<c::backend_set<slow, liar, loops>>(network, o);
+  const c::placed_plan after = c::place<c::backend_set<slow, liar, loops>>(network, o);
+  second = after.report;
   EXPECT_EQ(second.measured, 0U);
   EXPECT_EQ(second.from_store, first.measured);
   EXPECT_EQ(second.refused, first.refused);  // liar's wrong results are not found out twice
@@ -533,7 +528,7 @@ TEST(place, what_a_store_has_is_not_measured_again) {
   EXPECT_TRUE(second.compared_before);
   EXPECT_EQ(c::to_text(c::plan_to_json(after, network)), c::to_text(c::plan_to_json(before, network)));
   o.recheck = true;
-  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
   EXPECT_FALSE(second.compared_before);
   EXPECT_EQ(second.measured, 0U);
   o.recheck = false;
@@ -541,17 +536,17 @@ TEST(place, what_a_store_has_is_not_measured_again) {
   c::plan previous = after;
   previous.chosen = after.singles[0];
   o.previous = &previous;
-  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
   EXPECT_TRUE(second.compared_before);  // a single backend did
   c::place_options pinned = quick();
   pinned.rules = {{c::place_rule::action::pin, "slow", "add"}};
   previous = c::place<c::backend_set<slow, liar, loops>>(network, pinned);
-  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
   EXPECT_FALSE(second.compared_before);
   o.previous = nullptr;
   // Another number of threads is another measurement.
   o.threads = 2;
-  (void)c::place<c::backend_set<slow, liar, loops>>(network, o);
+  second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
   EXPECT_EQ(second.from_store, 0U);
   // A file that is no store is told before anything is measured.
   std::ofstream(here.path("text")) << "no store";
@@ -565,10 +560,10 @@ TEST(place, a_backend_that_joins_is_measured_against_what_is_known) {
   c::place_report report;
   c::place_options o = quick();
   o.store = here.path("costs.db");
-  o.report = &report;
-  (void)c::place<c::backend_set<loops>>(network, o);
+  report = c::place<c::backend_set<loops>>(network, o).report;
   const std::size_t known = report.measured;
-  const c::plan both = c::place<c::backend_set<slow, loops>>(network, o);
+  const c::placed_plan both = c::place<c::backend_set<slow, loops>>(network, o);
+  report = both.report;
   EXPECT_EQ(report.from_store, known);
   EXPECT_GT(report.measured, 0U);
   for (const c::plan_group& g : both.chosen.groups) EXPECT_NE(g.backend(), "slow");
@@ -578,18 +573,18 @@ TEST(place, ends_when_it_is_told_to_with_the_best_so_far) {
   const c::graph network = block();
   c::place_report report;
   c::place_options o = quick();
-  o.report = &report;
   o.stop = [] { return true; };
-  const c::plan p = c::place<c::backend_set<slow, loops>>(network, o);
+  const c::placed_plan p = c::place<c::backend_set<slow, loops>>(network, o);
+  report = p.report;
   EXPECT_TRUE(report.interrupted);
   EXPECT_GT(report.skipped, 0U);  // groups of several operators
   EXPECT_NO_THROW(c::dynamic_engine(network, p.chosen, c::table_of<c::backend_set<slow, loops>>, 1));
   o.stop = {};
   o.budget_s = 1e-9;
-  (void)c::place<c::backend_set<slow, loops>>(network, o);
+  report = c::place<c::backend_set<slow, loops>>(network, o).report;
   EXPECT_TRUE(report.interrupted);
   o.budget_s = 3600;
-  (void)c::place<c::backend_set<slow, loops>>(network, o);
+  report = c::place<c::backend_set<slow, loops>>(network, o).report;
   EXPECT_FALSE(report.interrupted);
 }
 

@@ -368,10 +368,9 @@ TEST(region_backend, is_lowered_and_listed) {
 
 TEST(region_backend, takes_part_and_what_is_handed_out_is_right) {
   const c::graph network = mixed();
-  c::place_report report;
   c::place_options options = quick();
-  options.report = &report;
-  const c::plan p = c::place<with_compiler>(network, options);
+  const c::placed_plan p = c::place<with_compiler>(network, options);
+  const c::place_report& report = p.report;
   ASSERT_EQ(p.singles.size(), 2U);
   EXPECT_EQ(regions_in(p.singles[1]), 2U);
   EXPECT_EQ(p.singles[1].borrowed, (std::vector<std::string>{network.node_name(5)}));
@@ -397,10 +396,9 @@ TEST(region_backend, alone_it_borrows_what_it_does_not_take) {
 
 TEST(region_backend, one_operator_that_fails_does_not_take_all_others_along) {
   const c::graph network = chain(9);  // every third is a tanh
-  c::place_report report;
   c::place_options options = quick();
-  options.report = &report;
-  const c::plan p = c::place<c::backend_set<c::portable, clumsy>>(network, options);
+  const c::placed_plan p = c::place<c::backend_set<c::portable, clumsy>>(network, options);
+  const c::place_report& report = p.report;
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) { return r.backend == "clumsy"; }));
   nodes_list regions;
   for (const c::plan_group& g : p.singles[1].groups)
@@ -421,16 +419,15 @@ TEST(region_backend, a_comparison_without_the_search_is_not_taken_for_one_with_i
   c::place_report report;
   c::place_options options = quick();
   options.store = store;
-  options.report = &report;
   options.regions_s = 0;
-  (void)c::place<with_compiler>(network, options);
+  report = c::place<with_compiler>(network, options).report;
   EXPECT_EQ(report.regions.tried, 0U);
   options.regions_s = 0.5;
-  (void)c::place<with_compiler>(network, options);
+  report = c::place<with_compiler>(network, options).report;
   EXPECT_FALSE(report.compared_before);
   EXPECT_GT(report.regions.tried, 0U);
   options.regions_s = 0;
-  (void)c::place<with_compiler>(network, options);
+  report = c::place<with_compiler>(network, options).report;
   EXPECT_TRUE(report.compared_before);
   clear();
 }
@@ -471,8 +468,8 @@ TEST(region_backend, its_regions_come_back_from_the_store) {
   options.store = store;
   const c::plan first = c::place<with_compiler>(network, options);
   c::place_report report;
-  options.report = &report;
-  const c::plan second = c::place<with_compiler>(network, options);
+  const c::placed_plan second = c::place<with_compiler>(network, options);
+  report = second.report;
   EXPECT_TRUE(report.compared_before);
   EXPECT_EQ(report.measured, 0U);
   EXPECT_EQ(report.regions.tried, 0U);
@@ -486,7 +483,8 @@ TEST(region_backend, its_regions_come_back_from_the_store) {
   c::plan previous = first;
   previous.chosen = first.singles[1];
   options.previous = &previous;
-  const c::plan third = c::place<with_compiler>(network, options);
+  const c::placed_plan third = c::place<with_compiler>(network, options);
+  report = third.report;
   EXPECT_EQ(std::ranges::count(third.runs, std::string(c::previous_run), &c::plan_run::name), 1);
   for (const char* end : {"", "-wal", "-shm", "-measuring"}) ::unlink((store + end).c_str());
 }

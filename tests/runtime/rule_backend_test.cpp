@@ -267,10 +267,9 @@ TEST(rule_backend, a_node_beyond_the_network_is_an_error) {
 TEST(rule_backend, stands_beside_patterns_of_the_same_backend) {
   const c::graph network = residual();
   const c::backend_table table = c::table_of<c::backend_set<both, only_tanh>>;
-  c::place_report report;
   c::place_options options = quick();
-  options.report = &report;
-  const c::plan p = c::place(network, table, options);
+  const c::placed_plan p = c::place(network, table, options);
+  const c::place_report& report = p.report;
   expect_agreement(network, p, table);
   const auto told = [&](const std::string& pattern, const std::string& reason) {
     return std::any_of(report.refusals.begin(), report.refusals.end(), [&](const c::place_refusal& r) {

@@ -45,9 +45,8 @@ int place(const char* const* words) {
   };
   c::place_options how = machine.options();
   how.store = words[2];
-  c::place_report report;
-  how.report = &report;
-  const c::plan made = c::place<collage_test::simulated_set>(network, how);
+  const c::placed_plan made = c::place<collage_test::simulated_set>(network, how);
+  const c::place_report& report = made.report;
   if (!report.unstored.empty()) throw c::error(c::error_kind::failure, report.unstored, words[2]);
   c::save_plan(made, network, words[3]);
   std::printf("%zu\n", report.measured);

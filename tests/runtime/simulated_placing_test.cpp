@@ -148,10 +148,9 @@ void place_beside_neighbours(simulation how, std::size_t nodes, bool views = fal
     const c::graph network = simulated_network(seed, nodes, views);
     how.seed = seed;
     simulated_machine machine(how);
-    c::place_report report;
     c::place_options options = machine.options();
-    options.report = &report;
-    const c::plan made = c::place<simulated_set>(network, options);
+    const c::placed_plan made = c::place<simulated_set>(network, options);
+    const c::place_report& report = made.report;
     const double took = made.runs[0].median_ms;
     before += std::abs(made.first_cost_ms / took - 1);
     after += std::abs(made.chosen.cost_ms / took - 1);
@@ -201,9 +200,9 @@ TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
       simulated_machine machine({.seed = seed, .slow_start_ms = slow_start_ms});
       c::place_options how = machine.options();
       how.store = store;
-      how.report = &report;
       how.timing.rounds = 3;
-      const c::plan made = c::place<simulated_set>(network, how);
+      const c::placed_plan made = c::place<simulated_set>(network, how);
+      report = made.report;
       took_ms = machine.now_ms();
       return made;
     };
@@ -445,8 +444,8 @@ TEST_F(simulated_placing, plans_suit_times_in_which_processors_are_apart) {
       options.parts_processors = true;
       options.drift_works = {machine.exchange(), c::drift_work()};
       options.drift.usual_ms = {0.01, 0};
-      options.report = &report;
-      const c::plan made = c::place<simulated_set>(network, options);
+      const c::placed_plan made = c::place<simulated_set>(network, options);
+      report = made.report;
       const double shared = undisturbed_ms(network, made.chosen, machine);
       if (how.apart_always == 0) EXPECT_NEAR(made.runs[0].median_ms, shared, rounding) << seed;
       return std::sqrt(shared * apart_ms(network, made.chosen, machine));
@@ -666,10 +665,9 @@ TEST_F(simulated_placing, what_a_store_lacks_is_measured_and_the_plan_is_the_sam
       EXPECT_TRUE(std::ranges::includes(raced, forgotten)) << seed;
       EXPECT_LE(raced.size(), forgotten.size() + groups.size()) << seed;
     }
-    c::place_report report;
-    how.report = &report;
-    EXPECT_EQ(text_of(c::place<simulated_set>(network, how), network), first) << seed;
-    EXPECT_EQ(report.measured, 0U) << seed;
+    const c::placed_plan again = c::place<simulated_set>(network, how);
+    EXPECT_EQ(text_of(again, network), first) << seed;
+    EXPECT_EQ(again.report.measured, 0U) << seed;
   }
 }
 
@@ -683,14 +681,12 @@ void lazy_is_complete(std::uint64_t seed, std::size_t networks) {
     const bool is_bounded = i % 8 != 7;
     const c::graph network = simulated_network(seed + i, 6 + (seed + i) % 14);
     simulated_machine machine({.seed = seed + i, .bounded = is_bounded});
-    c::place_report report;
     c::place_options how = machine.options();
-    how.report = &report;
-    const c::plan lazy = c::place<simulated_set>(network, how);
+    const c::placed_plan lazy = c::place<simulated_set>(network, how);
+    const c::place_report& report = lazy.report;
     how.complete = true;
-    c::place_report all;
-    how.report = &all;
-    const c::plan complete = c::place<simulated_set>(network, how);
+    const c::placed_plan complete = c::place<simulated_set>(network, how);
+    const c::place_report& all = complete.report;
     ASSERT_EQ(all.skipped, 0U) << seed + i;
     ASSERT_EQ(all.measured + all.refused, all.distinct) << seed + i;
     skipped += report.skipped;

@@ -781,8 +781,8 @@ TEST(spaces, kernels_that_are_wrong_there_are_refused) {
   device::is_wrong = true;
   c::place_report report;
   c::place_options o = exact_clock();
-  o.report = &report;
-  const c::plan made = c::place<set>(relus(4), o);
+  const c::placed_plan made = c::place<set>(relus(4), o);
+  report = made.report;
   device::is_wrong = false;
   EXPECT_EQ(steps_on_device(made.chosen), 0U);
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
@@ -790,7 +790,8 @@ TEST(spaces, kernels_that_are_wrong_there_are_refused) {
   }));
 
   device::claims_too_much = true;
-  const c::plan careful = c::place<set>(chain(), o);
+  const c::placed_plan careful = c::place<set>(chain(), o);
+  report = careful.report;
   device::claims_too_much = false;
   copy_ms = 5;
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {

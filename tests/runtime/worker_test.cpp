@@ -14,12 +14,13 @@
 #include <collage/op/built_in.hpp>
 #include <collage/pass/rewrite.hpp>
 #include <collage/place/candidates.hpp>
-#include <place/sub_graph.hpp>
-#include <place/wire.hpp>
-#include <place/worker_client.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/place/worker.hpp>
 #include <collage/run/backend_table.hpp>
+#include <place/request.hpp>
+#include <place/sub_graph.hpp>
+#include <place/wire.hpp>
+#include <place/worker_client.hpp>
 
 #include <gtest/gtest.h>
 

@@ -184,7 +184,6 @@ placed place_now(const options& given, purpose why) {
   how.recheck = given.recheck;
   how.complete = given.complete;
   how.keep_non_finite = given.keep_non_finite;
-  how.report = &p.report;
   if (previous) how.previous = &*previous;
   std::optional<interrupts> watch;
   if (why == purpose::tuning) {
@@ -201,7 +200,9 @@ placed place_now(const options& given, purpose why) {
       if (now.best_ms > 0) text += ", best so far " + format_number("%.3f ms", now.best_ms);
       line.show(text + ": " + now.what);
     };
-  p.made = c::place(p.network, backends(), how);
+  c::placed_plan made = c::place(p.network, backends(), how);
+  p.report = std::move(made.report);
+  p.made = std::move(made);
   line.clear();
   p.fresh = true;
   p.refusals = c::merged(p.report.refusals);

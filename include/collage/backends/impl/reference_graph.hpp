@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <collage/backends/impl/reference_elementwise.hpp>
 #include <collage/backends/reference.hpp>
+#include <collage/graph/detail/signatures.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>

@@ -1,0 +1,84 @@
+// Trial data: the values that kernels for one group read while they are measured, and the results of the reference.
+#pragma once
+
+#include <collage/backends/reference.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/form.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/run/space.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail {
+
+/// Bytes in the host's memory: where they are, or a copy.
+class host_copy {
+ public:
+  explicit host_copy(const buffer& of) : of_(&of) {
+    if (of.space() == host_space) return;
+    copy_ = buffer(of.size());
+    copy_bytes(host_space, copy_.data(), of.space(), of.data(), of.size());
+    of_ = &copy_;
+  }
+  host_copy(const host_copy&) = delete;
+  host_copy& operator=(const host_copy&) = delete;
+  const std::byte* data() const { return of_->data(); }
+
+ private:
+  const buffer* of_;
+  buffer copy_;
+};
+
+/// The values that rivals for one group read, and the results of the reference for them.
+class trial_data {
+ public:
+  /// `contents`: of what they read, but for constants. `wanted`: the values that they are to write.
+  trial_data(const graph& network, std::span<const std::uint32_t> nodes, std::map<std::uint32_t, tensor> contents,
+             std::span<const std::uint32_t> wanted)
+      : network_(network), contents_(std::move(contents)) {
+    std::vector<known_value> known;
+    for (const auto& [v, t] : contents_) known.push_back({v, t});
+    expected_ = evaluate_group(network, nodes, known, wanted);
+  }
+
+  const std::map<std::uint32_t, tensor>& contents() const { return contents_; }
+  /// Results of the reference for the wanted values, in their order.
+  const std::vector<oracle_value>& expected() const { return expected_; }
+
+  /// An argument in the form in which a kernel reads it. Constants are plain, in the memory space of the kernel's backend.
+  std::span<const std::byte> bytes_of(std::uint32_t v, const form& stored, const memory_space& space) {
+    const bool is_constant = network_.at(v).role == value_role::constant;
+    const form there = is_constant ? form(plain, space) : stored;
+    std::span<const std::byte> contents;
+    if (is_constant) contents = network_.bytes_of(v);
+    else contents = {contents_.at(v).data(), contents_.at(v).bytes()};
+    if (there == form()) return contents;
+    buffer& made = laid_out_[{v, id_of(there)}];
+    if (made.size() == 0) {
+      const tensor_type& type = network_.type_of(v);
+      buffer here(bytes_in(type, there));
+      from_plain(type, there, contents.data(), here.data());
+      if (*there.space == host_space) {
+        made = std::move(here);
+      } else {
+        buffer on_device(here.size(), *there.space);
+        copy_bytes(on_device.space(), on_device.data(), host_space, here.data(), here.size());
+        made = std::move(on_device);
+      }
+    }
+    return {made.data(), made.size()};
+  }
+
+ private:
+  const graph& network_;
+  std::map<std::uint32_t, tensor> contents_;
+  std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts
+  std::vector<oracle_value> expected_;
+};
+
+}  // namespace collage::inline v0::detail

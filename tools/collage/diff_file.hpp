@@ -1,0 +1,40 @@
+// Plan files as `diff` reads them: without their networks.
+#pragma once
+
+#include <collage/run/plan.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace program {
+
+namespace c = collage;
+
+/// A group as a plan file has it, without its network. Groups of sub-graphs stand behind the one that owns them.
+struct file_group {
+  std::vector<std::string> nodes;  ///< numbers; those of a sub-graph behind its owner's, as in "7.0.3"
+  std::string label;               ///< the nodes' names
+  std::string backend, pattern, configuration, kernel, layout;
+  double cost_ms = 0, low_ms = 0, high_ms = 0;
+  bool is_inner = false;  ///< of a sub-graph: its cost is part of its owner's
+};
+
+/// A plan as its file has it, as far as two of them are compared.
+struct file_plan {
+  std::string file;
+  c::plan made;  ///< without placements
+  std::string fingerprint;
+  std::vector<file_group> groups;
+  std::vector<std::pair<std::string, double>> conversions;  ///< backends that convert values, and the costs
+  std::set<std::string> converted;                          ///< what is converted, and how
+  double cost_ms = 0;
+};
+
+/// Reads a plan file. Errors: one sentence that names the file and the place in it.
+file_plan read_file_plan(const std::string& file);
+
+}  // namespace program
