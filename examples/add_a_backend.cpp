@@ -1,8 +1,8 @@
 // A backend of your own, from nothing to a plan: a library with one fused kernel, the sum of two tensors behind relu.
 // needs: eigen
 #include <algorithm>
+#include <collage/adapter.hpp>
 #include <collage/backends/eigen.hpp>
-#include <collage/collage.hpp>
 #include <collage/place.hpp>
 #include <cstdio>
 

@@ -18,6 +18,8 @@ struct verdict {
   constexpr verdict() = default;
   /// From a plain yes or no, for callers that have nothing to explain.
   constexpr verdict(bool holds) : rule(holds ? nullptr : "it is refused") {}
+  /// `text` says what is wrong where `holds` is false. `which` is the number of the operand that is at fault, counted from 0; -1
+  /// where it is none.
   constexpr verdict(bool holds, const char* text, std::int32_t which = -1)
       : rule(holds             ? nullptr
              : text == nullptr ? "it is refused"

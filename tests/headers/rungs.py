@@ -37,6 +37,7 @@ RUNGS = [
     ("fusion", r"fuse/.*", (*CORE, "graph", "search")),
     ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost")),
     ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "search", "backends")),
+    ("adapters' door", r"adapter\.hpp", (*ENGINE, "backends")),
     ("every backend", r"every_backend\.hpp", (*ENGINE, "fusion", "search", "backends")),
     ("backends", r"backends/.*", (*ENGINE, "fusion", "search")),  # those that have a rule
     ("dot", r"io/dot\.hpp", (*ENGINE, "in and out", "graph for Boost")),
