@@ -145,30 +145,31 @@ outcome best_priority_list(const search::problem& p) {
   return best;
 }
 
-/// The same with four layouts for each value: every candidate takes the plain one, half of them each of the others at another
+/// The same with four forms for each value: every candidate takes the plain one, half of them each of the others at another
 /// cost, and a conversion costs about as much as the cheapest quarter of the candidates at most.
-search::problem with_layouts(search::problem p) {
+search::problem with_forms(search::problem p) {
   std::mt19937 random(1);
   const auto real = [&](double low, double high) { return std::uniform_real_distribution<double>(low, high)(random); };
   std::vector<double> costs;
   for (const search::candidate& each : p.candidates) costs.push_back(each.cost_ms);
   std::ranges::sort(costs);
-  p.layouts = 4;
+  constexpr std::uint32_t forms = 4;
   p.values = search::detail::values_of(p);
   std::vector<index_list> touched(p.nodes);
   for (std::uint32_t v = 0; v < p.values.size(); ++v) {
     search::value& at = p.values[v];
     at.is_output = at.readers.empty();
+    at.forms = forms;
     at.convert_ms.clear();
-    for (std::uint32_t i = 0; i < p.layouts * p.layouts; ++i)
-      at.convert_ms.push_back(i % (p.layouts + 1) == 0 ? 0 : costs[costs.size() / 4] * real(0.5, 1.5));
+    for (std::uint32_t i = 0; i < forms * forms; ++i)
+      at.convert_ms.push_back(i % (forms + 1) == 0 ? 0 : costs[costs.size() / 4] * real(0.5, 1.5));
     if (at.producer != search::node_set::none) touched[at.producer].push_back(v);
     for (const std::uint32_t reader : at.readers) touched[reader].push_back(v);
   }
   std::vector<search::candidate> all;
   for (const search::candidate& each : p.candidates)
-    for (std::uint32_t layout = 0; layout < p.layouts; ++layout) {
-      if (layout != 0 && random() % 2 == 0) continue;
+    for (std::uint32_t form = 0; form < forms; ++form) {
+      if (form != 0 && random() % 2 == 0) continue;
       search::candidate other = each;
       other.cost_ms *= real(0.7, 1.3);
       other.borders.clear();
@@ -178,7 +179,7 @@ search::problem with_layouts(search::problem p) {
       const auto twins = std::ranges::unique(values);
       values.erase(twins.begin(), twins.end());
       for (const std::uint32_t v : values)
-        if (layout != 0) other.borders.push_back({v, layout});
+        if (form != 0) other.borders.push_back({v, form});
       all.push_back(std::move(other));
     }
   p.candidates = std::move(all);
@@ -195,8 +196,8 @@ void print_networks(const std::string& folder) {
     std::snprintf(text, sizeof text, "| %s | %.3f%s |", n.name.c_str(), optimum,
                   exact.plan->optimal ? "" : " (unproven)");
     costs += text;
-    const search::problem layouts = with_layouts(p);
-    const outcome four = timed(layouts, [&] { return search::exact(layouts); });
+    const search::problem with_four = with_forms(p);
+    const outcome four = timed(with_four, [&] { return search::exact(with_four); });
     std::snprintf(text, sizeof text, "| %s | %zu | %zu | %.3f | %.2f%s |", n.name.c_str(), p.nodes, p.candidates.size(),
                   exact.ms, four.ms, four.plan->optimal ? "" : " (unproven)");
     times += text;
@@ -234,7 +235,7 @@ void print_networks(const std::string& folder) {
       costs.c_str());
   std::printf(
       "Milliseconds that the searches took.\n\n"
-      "| network | nodes | candidates | exact | four layouts | Algorithm 1, eps 0.01 | eps 0 | priority list | greedy | "
+      "| network | nodes | candidates | exact | four forms | Algorithm 1, eps 0.01 | eps 0 | priority list | greedy | "
       "integer program |\n|---|---|---|---|---|---|---|---|---|---|\n%s\n",
       times.c_str());
 }
@@ -334,11 +335,10 @@ std::size_t frontier(const made_graph& g) {
 
 /// Candidates by three backends with random costs: every node alone; anchors with what follows them, chains of up to four
 /// elementwise nodes; both operands of a sum with it; a node that is read by several with its first reader, so that both
-/// results leave; anchors that read the same value. With four layouts, each has one of its own or is of several.
-search::problem problem_of(const made_graph& g, std::uint32_t layouts, double conversions) {
+/// results leave; anchors that read the same value. With four forms, each has one of its own or is of several.
+search::problem problem_of(const made_graph& g, std::uint32_t forms, double conversions) {
   search::problem p;
   p.nodes = g.size();
-  p.layouts = layouts;
   std::mt19937 random(2);
   const auto real = [&](double low, double high) { return std::uniform_real_distribution<double>(low, high)(random); };
   std::vector<index_list> readers(g.size());
@@ -352,13 +352,14 @@ search::problem problem_of(const made_graph& g, std::uint32_t layouts, double co
       p.edges.emplace_back(from, n);
       readers[from].push_back(n);
     }
-  if (layouts > 1) {
+  if (forms > 1) {
     for (std::uint32_t n = 0; n <= g.size(); ++n) {
       const bool given = n == g.size();
       search::value v{.producer = given ? search::node_set::none : n, .readers = given ? of_input : readers[n]};
       v.is_output = v.readers.empty();
-      for (std::uint32_t i = 0; i < layouts * layouts; ++i)
-        v.convert_ms.push_back(i % (layouts + 1) == 0 ? 0 : conversions * real(0.1, 0.3));
+      v.forms = forms;
+      for (std::uint32_t i = 0; i < forms * forms; ++i)
+        v.convert_ms.push_back(i % (forms + 1) == 0 ? 0 : conversions * real(0.1, 0.3));
       p.values.push_back(std::move(v));
     }
   }
@@ -372,12 +373,12 @@ search::problem problem_of(const made_graph& g, std::uint32_t layouts, double co
       sum += alone[n];
       dearest = std::max(dearest, alone[n]);
     }
-    // Each backend knows the common layout, the first two one of their own as well, the third all.
-    for (std::uint32_t layout = 0; layout < layouts; ++layout) {
-      if (backend < 2 && layout != 0 && layout != backend + 1) continue;
+    // Each backend knows the common form, the first two one of their own as well, the third all.
+    for (std::uint32_t form = 0; form < forms; ++form) {
+      if (backend < 2 && form != 0 && form != backend + 1) continue;
       search::candidate each{
           .nodes = nodes, .cost_ms = real(0.7, 1.3) * (dearest + 0.2 * (sum - dearest)), .tag = backend};
-      if (layout != 0) {
+      if (form != 0) {
         index_list touched;
         for (const std::uint32_t n : nodes) {
           touched.push_back(n);
@@ -387,7 +388,7 @@ search::problem problem_of(const made_graph& g, std::uint32_t layouts, double co
         std::ranges::sort(touched);
         const auto twins = std::ranges::unique(touched);
         touched.erase(twins.begin(), twins.end());
-        for (const std::uint32_t v : touched) each.borders.push_back({v, layout});
+        for (const std::uint32_t v : touched) each.borders.push_back({v, form});
       }
       p.candidates.push_back(std::move(each));
     }
@@ -485,21 +486,21 @@ grown grow(const search::problem& p) {
 void print_growth() {
   std::printf(
       "At most %zu states; a conversion costs so many times what an elementwise node does.\n\n"
-      "| graph | nodes | frontier | layouts | conversions | candidates | states | transitions | ms | ratio | "
+      "| graph | nodes | frontier | forms | conversions | candidates | states | transitions | ms | ratio | "
       "peak MB | gap |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n",
       most_states);
   const std::pair<const char*, made_graph (*)(std::size_t)> kinds[] = {
       {"series-parallel", series_parallel}, {"NASNet-like cells", cells}, {"transformer stack", transformer}};
-  const std::pair<std::uint32_t, double> layouts_and_conversions[] = {{1, 0.0}, {4, 0.1}, {4, 0.3}, {4, 1.0}};
+  const std::pair<std::uint32_t, double> forms_and_conversions[] = {{1, 0.0}, {4, 0.1}, {4, 0.3}, {4, 1.0}};
   for (const auto& [name, make] : kinds)
-    for (const auto& [layouts, conversions] : layouts_and_conversions) {
+    for (const auto& [forms, conversions] : forms_and_conversions) {
       double small = 0;
       for (const std::size_t nodes : {std::size_t{1000}, std::size_t{10'000}}) {
         const made_graph g = make(nodes);
-        const search::problem p = problem_of(g, layouts, conversions);
+        const search::problem p = problem_of(g, forms, conversions);
         const grown found = grow(p);
-        std::printf("| %s | %zu | %zu | %u | %s | %zu | %zu | %zu | %.1f |", name, g.size(), frontier(g), layouts,
-                    layouts == 1 ? "" : std::to_string(conversions).substr(0, 3).c_str(), p.candidates.size(),
+        std::printf("| %s | %zu | %zu | %u | %s | %zu | %zu | %zu | %.1f |", name, g.size(), frontier(g), forms,
+                    forms == 1 ? "" : std::to_string(conversions).substr(0, 3).c_str(), p.candidates.size(),
                     found.plan.states, found.plan.transitions, found.ms);
         if (nodes == 1000 || !found.plan.optimal) std::printf(" |");
         else std::printf(" %.1f |", found.ms / small * 1e4 / static_cast<double>(g.size()));

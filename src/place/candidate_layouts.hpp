@@ -114,8 +114,8 @@ class candidate_layouts {
           return "nobody converts the layouts that it reads or writes";
         add(all, order);
       }
-      if (all.size() > search::problem::most_layouts)
-        return "the search counts with eight layouts at most, and there are others";
+      if (all.size() > search::problem::most_forms)
+        return "the search counts with 32 layouts at most, and there are others";
       counted = std::move(all);
       for (const auto& [v, order] : borders.list()) add(met_[v], order);
       return nullptr;

@@ -181,9 +181,9 @@ class search_view {
     const std::vector<form>& layouts = known_.layouts.list();
     if (known_.layouts.numbers().empty()) return;
     const conversion_book& conversions = *known_.layouts.conversions();
-    p.layouts = static_cast<std::uint32_t>(layouts.size());
     for (const auto& [v, number] : known_.layouts.numbers()) {
       search::value at = to_search_value(v);
+      at.forms = static_cast<std::uint32_t>(layouts.size());
       for (const form& from : layouts)
         for (const form& to : layouts) {
           double ms = 0;

@@ -27,7 +27,7 @@ namespace search_testing {
 
 namespace search = collage::search;
 
-/// The program in which a column is a candidate (1: chosen) or a charge: a conversion of a value from one layout to another,
+/// The program in which a column is a candidate (1: chosen) or a charge: a conversion of a value from one form to another,
 /// or a switch from one runtime to another. Each node is in one chosen candidate. A charge is at least what it has to be:
 ///
 ///     charge(v, from, to) + sum of the candidates that write v, but not in `from`, and do not hold reader r
@@ -95,23 +95,22 @@ class integer_placement {
     std::vector<std::pair<std::uint32_t, double>> of = {};  // columns
   };
 
-  std::uint32_t layout_of(std::uint32_t i, std::uint32_t v) const {
+  std::uint32_t form_of(std::uint32_t i, std::uint32_t v) const {
     for (const search::border& b : problem_.candidates[i].borders)
-      if (b.value == v) return b.layout;
+      if (b.value == v) return b.form;
     return 0;
   }
 
   void add_charges(std::uint32_t v, const search::value& at) {
     const bool given = at.producer == search::node_set::none;
     if (!at.convert_ms.empty())
-      add_charges(at, problem_.layouts, at.convert_ms, at.is_output,
-                  [this, v](std::uint32_t i) { return layout_of(i, v); });
+      add_charges(at, at.forms, at.convert_ms, at.is_output, [this, v](std::uint32_t i) { return form_of(i, v); });
     if (!problem_.switch_ms.empty() && !given)
       add_charges(at, problem_.runtimes, problem_.switch_ms, false,
                   [this](std::uint32_t i) { return problem_.candidates[i].runtime; });
   }
 
-  /// `what` is with which of the `kinds`, layouts or runtimes, a candidate meets the value; it may have to be left in the
+  /// `what` is with which of the `kinds`, forms or runtimes, a candidate meets the value; it may have to be left in the
   /// first.
   template <class What>
   void add_charges(const search::value& at, std::uint32_t kinds, const std::vector<double>& ms, bool left_in_first,
@@ -262,9 +261,9 @@ class integer_placement {
     const auto pass = [&](std::uint32_t v, std::uint32_t producer, std::optional<std::uint32_t> reader) {
       const bool given = producer == search::node_set::none;
       if (!given && reader && who[producer] == who[*reader]) return;
-      const std::uint32_t from = given ? 0 : layout_of(who[producer], v), to = reader ? layout_of(who[*reader], v) : 0;
+      const std::uint32_t from = given ? 0 : form_of(who[producer], v), to = reader ? form_of(who[*reader], v) : 0;
       if (from != to && !problem_.values.empty() && !problem_.values[v].convert_ms.empty())
-        conversions[{v, from, to}] = problem_.values[v].convert_ms[from * problem_.layouts + to];
+        conversions[{v, from, to}] = problem_.values[v].convert_ms[from * problem_.values[v].forms + to];
       if (given || !reader || problem_.switch_ms.empty()) return;
       const std::uint32_t here = problem_.candidates[who[producer]].runtime;
       const std::uint32_t there = problem_.candidates[who[*reader]].runtime;

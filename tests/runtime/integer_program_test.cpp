@@ -54,7 +54,7 @@ void compare(std::uint32_t problems) {
                                        .listed_borders = 0.3,
                                        .groups_per_node = 3};
     // The integer program takes long where there are many of both.
-    shape.layouts = i % 5 == 0 ? 1 : i % 5 == 1 ? 4 : random.number(2, 3);
+    shape.forms = i % 5 == 0 ? 1 : i % 5 == 1 ? 4 : random.number(2, 3);
     shape.runtimes = i % 5 == 0 ? random.number(1, 3) : i % 5 == 2 ? 2 : 1;
     search::problem p = random_bordered_problem(random, shape);
     round_costs(p);

@@ -550,8 +550,8 @@ TEST(layouts, what_is_presumed_of_conversions_keeps_no_kernel_from_a_trial) {
 }
 
 TEST(layouts, a_preference_is_worth_any_conversion) {
-  c::search::problem p{.nodes = 2, .edges = {{0, 1}}, .candidates = {}, .outputs = {1}, .layouts = 2};
-  p.values = {{.producer = 0, .readers = {1}, .is_output = false, .convert_ms = {0, 50, 50, 0}}};
+  c::search::problem p{.nodes = 2, .edges = {{0, 1}}, .candidates = {}, .outputs = {1}};
+  p.values = {{.producer = 0, .readers = {1}, .is_output = false, .forms = 2, .convert_ms = {0, 50, 50, 0}}};
   p.candidates.push_back({c::search::node_set{0}, 1});
   p.candidates.back().borders = {{0, 1}};
   p.candidates.push_back({c::search::node_set{0}, 1});

@@ -54,12 +54,13 @@ inline std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32
 using judged = std::tuple<std::int64_t, std::size_t, index_list>;
 
 inline std::string describe(const search::problem& p) {
-  std::string text = std::to_string(p.nodes) + " nodes, " + std::to_string(p.layouts) + " layouts, " +
-                     std::to_string(p.runtimes) + " runtimes;";
+  std::string text = std::to_string(p.nodes) + " nodes, " + std::to_string(p.runtimes) + " runtimes; forms";
+  for (const search::value& v : p.values) text += " " + std::to_string(v.forms);
+  text += ";";
   for (const auto& [from, to] : p.edges) text += " " + std::to_string(from) + "->" + std::to_string(to);
   for (const search::candidate& c : p.candidates) {
     text += "\n  " + to_string(c.nodes) + " " + std::to_string(c.cost_ms) + " runtime " + std::to_string(c.runtime);
-    for (const search::border& b : c.borders) text += " " + std::to_string(b.value) + ":" + std::to_string(b.layout);
+    for (const search::border& b : c.borders) text += " " + std::to_string(b.value) + ":" + std::to_string(b.form);
   }
   return text;
 }
@@ -67,20 +68,20 @@ inline std::string describe(const search::problem& p) {
 /// Of what kind a random problem with borders is.
 struct random_shape {
   std::uint32_t least_nodes = 1, most_nodes = 9;
-  std::uint32_t layouts = 1, runtimes = 1;
+  std::uint32_t forms = 1, runtimes = 1;
+  std::uint32_t least_forms = 0;                  ///< 0: each value has `forms`, otherwise so many at least
   bool ties = false;                              ///< costs are small whole numbers
   std::uint32_t window = search::node_set::none;  ///< how far apart a producer and its reader, or two members, may be
   double most_density = 0.5;                      ///< of edges within the window
-  double listed_borders = 0.5;                    ///< how many a candidate has in other layouts than 0
+  double listed_borders = 0.5;                    ///< how many a candidate has in other forms than 0
   double groups_per_node = 4;                     ///< at most
 };
 
 /// A graph with candidates of any number of entries and exits (some are nodes that read the same value, some are connected,
-/// some are neither), values in several layouts, and several runtimes.
+/// some are neither), values in several forms, and several runtimes.
 inline search::problem random_bordered_problem(random_source& random, const random_shape& shape) {
   search::problem p;
   p.nodes = random.number(shape.least_nodes, shape.most_nodes);
-  p.layouts = shape.layouts;
   p.runtimes = shape.runtimes;
   const auto nodes = narrow(p.nodes);
   const double density = random.real(0.1, shape.most_density);
@@ -94,8 +95,9 @@ inline search::problem random_bordered_problem(random_source& random, const rand
     for (std::uint32_t to = first; to < nodes && to - first < shape.window; ++to)
       if (random.chance(density)) v.readers.push_back(to);
     v.is_output = !given && random.chance(0.15);
+    v.forms = shape.least_forms == 0 ? shape.forms : random.number(shape.least_forms, shape.forms);
     if (random.chance(0.8))
-      for (std::uint32_t i = 0; i < p.layouts * p.layouts; ++i) v.convert_ms.push_back(cost(0.6));
+      for (std::uint32_t i = 0; i < v.forms * v.forms; ++i) v.convert_ms.push_back(cost(0.6));
     for (const std::uint32_t to : v.readers)
       if (!given) p.edges.emplace_back(producer, to);
     if (v.is_output) p.outputs.push_back(producer);
@@ -114,14 +116,14 @@ inline search::problem random_bordered_problem(random_source& random, const rand
         for (std::uint32_t to = 0; to < nodes; ++to)
           if (reaches[consumer][to]) reaches[from][to] = true;
       }
-  const std::size_t listed = p.layouts == 1 && random.chance(0.5) ? 0 : p.values.size();
+  const std::size_t listed = shape.forms == 1 && random.chance(0.5) ? 0 : p.values.size();
   const auto add = [&](const search::node_set& members) {
     search::candidate c{
         .nodes = members, .tag = narrow(p.candidates.size()), .runtime = random.number(0, p.runtimes - 1)};
     const double size = static_cast<double>(members.size());
     c.cost_ms = shape.ties ? random.number(0, 4) : random.real(0.1, 1) * (0.5 + 0.5 * size);
     for (std::uint32_t v = 0; v < listed; ++v)
-      if (random.chance(shape.listed_borders)) c.borders.push_back({v, random.number(0, p.layouts - 1)});
+      if (random.chance(shape.listed_borders)) c.borders.push_back({v, random.number(0, p.values[v].forms - 1)});
     p.candidates.push_back(std::move(c));
   };
   for (std::uint32_t node = 0; node < nodes; ++node)
@@ -183,6 +185,7 @@ class executable_orders {
     for (const search::value& v : values_) {
       readers_.push_back(0);
       for (const std::uint32_t reader : v.readers) readers_.back() |= std::size_t{1} << reader;
+      has_forms_ = has_forms_ || v.forms > 1;
     }
     paid start(values_.size());
     executed_[0].emplace(text_of(start, 0), plan{});
@@ -222,9 +225,9 @@ class executable_orders {
   struct group {
     std::size_t nodes, reads;
   };
-  /// Of each value: the layout and the runtime it was written in and by, and which others have been paid for.
+  /// Of each value: the form and the runtime it was written in and by, and which others have been paid for.
   struct payment {
-    std::uint32_t layout = 0, runtime = 0, layouts = 0, runtimes = 0;
+    std::uint32_t form = 0, runtime = 0, forms = 0, runtimes = 0;
   };
   using paid = std::vector<payment>;
 
@@ -233,9 +236,9 @@ class executable_orders {
     for (const std::uint32_t node : nodes) mask |= std::size_t{1} << node;
     return mask;
   }
-  std::uint32_t layout_of(std::uint32_t i, std::uint32_t v) const {
+  std::uint32_t form_of(std::uint32_t i, std::uint32_t v) const {
     for (const search::border& b : problem_.candidates[i].borders)
-      if (b.value == v) return b.layout;
+      if (b.value == v) return b.form;
     return 0;
   }
   std::size_t writer(std::uint32_t v) const {
@@ -245,11 +248,12 @@ class executable_orders {
   /// What matters from here on, as text: values that are there and will be read again.
   std::u32string text_of(const paid& values, std::size_t done) const {
     std::u32string text;
-    if (problem_.layouts == 1 && problem_.switch_ms.empty()) return text;
+    if (!has_forms_ && problem_.switch_ms.empty()) return text;
     for (std::uint32_t v = 0; v < values.size(); ++v) {
       if ((writer(v) & ~done) != 0 || (readers_[v] & ~done) == 0) continue;
       const payment& at = values[v];
-      text += static_cast<char32_t>(at.layout | at.runtime << 4U | at.layouts << 8U | at.runtimes << 16U);
+      text += static_cast<char32_t>(at.form | at.runtime << 8U | at.runtimes << 16U);
+      text += static_cast<char32_t>(at.forms);
     }
     return text;
   }
@@ -259,16 +263,16 @@ class executable_orders {
     for (std::uint32_t v = 0; v < values.size() && !text.empty(); ++v) {
       if ((writer(v) & ~done) != 0 || (readers_[v] & ~done) == 0) continue;
       const std::uint32_t word = text[i++];
-      values[v] = {word & 15U, word >> 4U & 15U, word >> 8U & 255U, word >> 16U};
+      values[v] = {word & 255U, word >> 8U & 255U, text[i++], word >> 16U};
     }
     return values;
   }
 
-  void pay_layout(std::uint32_t v, payment& at, std::uint32_t to, std::int64_t& cost) const {
+  void pay_form(std::uint32_t v, payment& at, std::uint32_t to, std::int64_t& cost) const {
     const std::vector<double>& convert = values_[v].convert_ms;
-    if (to == at.layout || (at.layouts >> to & 1U) != 0 || convert.empty()) return;
-    at.layouts |= 1U << to;
-    cost += search::picoseconds(convert[at.layout * problem_.layouts + to]);
+    if (to == at.form || (at.forms >> to & 1U) != 0 || convert.empty()) return;
+    at.forms |= 1U << to;
+    cost += search::picoseconds(convert[at.form * values_[v].forms + to]);
   }
   void pay_runtime(payment& at, std::uint32_t to, std::int64_t& cost) const {
     if (to == at.runtime || (at.runtimes >> to & 1U) != 0 || problem_.switch_ms.empty()) return;
@@ -291,10 +295,10 @@ class executable_orders {
       for (std::uint32_t v = 0; v < values.size(); ++v) {
         const bool given = writer(v) == 0;
         if ((writer(v) & g.nodes) != 0) {
-          values[v] = {layout_of(i, v), runtime, 0, 0};
-          if (values_[v].is_output) pay_layout(v, values[v], 0, next.cost);
+          values[v] = {form_of(i, v), runtime, 0, 0};
+          if (values_[v].is_output) pay_form(v, values[v], 0, next.cost);
         } else if ((readers_[v] & g.nodes) != 0) {
-          pay_layout(v, values[v], layout_of(i, v), next.cost);
+          pay_form(v, values[v], form_of(i, v), next.cost);
           if (!given) pay_runtime(values[v], runtime, next.cost);
         }
       }
@@ -307,6 +311,7 @@ class executable_orders {
   std::vector<search::value> values_;
   std::vector<group> groups_;
   std::vector<std::size_t> readers_;  // by value
+  bool has_forms_ = false;            // any value has several
   std::vector<std::unordered_map<std::u32string, plan>> executed_;
   std::optional<plan> best_;
   std::size_t states_ = 0;

@@ -266,7 +266,7 @@ void compare_with_executable_orders(std::uint32_t problems, std::uint32_t most_n
   for (std::uint32_t i = 0; i < problems; ++i) {
     search_testing::random_shape shape{.most_nodes = most_nodes, .ties = i % 2 == 0};
     if (i % 3 != 0) {
-      shape.layouts = random.number(1, 4);
+      shape.forms = random.number(1, 4);
       shape.runtimes = i % 2 == 0 ? random.number(1, 3) : 1;
     }
     const problem p = random_bordered_problem(random, shape);
@@ -282,7 +282,7 @@ void compare_with_executable_orders(std::uint32_t problems, std::uint32_t most_n
     with_borders += std::exchange(std::get<0>(ours), cost) != cost;
     ASSERT_EQ(ours, *truth) << describe(p);
     ASSERT_EQ(plan.cost_ms, search::milliseconds(std::get<0>(*truth)));
-    if (p.layouts == 1 && p.runtimes == 1) bound += cheapest_cover(p) < cost;
+    if (shape.forms == 1 && p.runtimes == 1) bound += cheapest_cover(p) < cost;
 
     index_list rank(p.candidates.size());
     for (auto& r : rank) r = random.number(0, 2);
@@ -383,7 +383,7 @@ TEST(search_long, exact_equals_brute_force) { compare_with_brute_force(6000, 12)
 TEST(search_exact, equals_all_executable_orders) { compare_with_executable_orders(2000, 14); }
 TEST(search_long, exact_equals_all_executable_orders) { compare_with_executable_orders(20'000, 14); }
 
-/// Graphs through which values in several layouts live for long: few groups, and edges that are near. A conversion costs from
+/// Graphs through which values in several forms live for long: few groups, and edges that are near. A conversion costs from
 /// a tenth to three times what a node does. Each is also searched as if it were long, and with too few states.
 void compare_dear_conversions(std::uint32_t problems) {
   random_source random;
@@ -391,7 +391,7 @@ void compare_dear_conversions(std::uint32_t problems) {
   for (std::uint32_t i = 0; i < problems; ++i) {
     problem p = random_bordered_problem(random, {.least_nodes = 4,
                                                  .most_nodes = 13,
-                                                 .layouts = i % 2 == 0 ? 4 : random.number(2, 4),
+                                                 .forms = i % 2 == 0 ? 4 : random.number(2, 4),
                                                  .runtimes = i % 4 == 3 ? random.number(1, 3) : 1,
                                                  .ties = i % 3 == 0,
                                                  .window = random.number(2, 5),
@@ -411,7 +411,7 @@ void compare_dear_conversions(std::uint32_t problems) {
         how = {.apart = random.number(1, 4),
                .parts = random.number(2, 4),
                .states = random.number(0, 1),
-               .most_forms = random.chance(0.2) ? std::size_t{4} : std::size_t{4096}};
+               .most_beginnings = random.chance(0.2) ? std::size_t{4} : std::size_t{4096}};
       const placement plan = search::detail::solve(p, costs, may_cycle, {}, how);
       ASSERT_TRUE(legal(p, plan));
       ASSERT_TRUE(plan.optimal) << describe(p);
@@ -449,8 +449,9 @@ TEST(search_exact, empty_graph) {
 }
 
 TEST(search_exact, a_small_network) {
-  // A convolution, an addition and a relu. One library works best in a blocked layout (1), the other in the plain one.
-  search::problem p{.nodes = 3, .edges = {{0, 1}, {1, 2}}, .candidates = {}, .outputs = {}, .layouts = 2};
+  // A convolution, an addition and a relu. One library works best in a blocked layout (form 1), the other in
+  // the plain one.
+  search::problem p{.nodes = 3, .edges = {{0, 1}, {1, 2}}, .candidates = {}, .outputs = {}};
   p.candidates = {
       {.nodes = {0}, .cost_ms = 2.0, .tag = 1, .borders = {{0, 1}}},
       {.nodes = {0, 1}, .cost_ms = 2.1, .tag = 1, .borders = {{1, 1}}},
@@ -459,24 +460,25 @@ TEST(search_exact, a_small_network) {
       {.nodes = {2}, .cost_ms = 0.3, .tag = 2},
       {.nodes = {1, 2}, .cost_ms = 0.5, .tag = 2},
   };
-  const std::vector<double> convert{0, 0.2, 0.2, 0};  // [from * layouts + to]
-  p.values = {{.producer = 0, .readers = {1}, .convert_ms = convert},
-              {.producer = 1, .readers = {2}, .convert_ms = convert},
-              {.producer = 2, .readers = {}, .is_output = true, .convert_ms = convert}};
+  const std::vector<double> convert{0, 0.2, 0.2, 0};  // [from * forms + to]
+  p.values = {{.producer = 0, .readers = {1}, .forms = 2, .convert_ms = convert},
+              {.producer = 1, .readers = {2}, .forms = 2, .convert_ms = convert},
+              {.producer = 2, .readers = {}, .is_output = true, .forms = 2, .convert_ms = convert}};
   const search::placement best = search::exact(p);
   EXPECT_EQ(best.chosen, (std::vector<std::uint32_t>{1, 4}));  // 2.1, 0.2 to convert what both pass on, 0.3
   EXPECT_TRUE(best.optimal);
   EXPECT_EQ(search::violation(p, best), std::nullopt);
 }
 
-TEST(search_exact, a_reader_takes_a_value_in_one_layout) {
-  // Node 0 costs 1.5 ms less in layout 0 than in layout 3, of which layouts 1 and 2 are made for nothing, not for 1 ms each.
-  search::problem p{.nodes = 3, .edges = {{0, 1}, {0, 2}}, .candidates = {}, .outputs = {}, .layouts = 4};
+TEST(search_exact, a_reader_takes_a_value_in_one_form) {
+  // Node 0 costs 1.5 ms less in form 0 than in form 3, of which forms 1 and 2 are made for nothing, not for 1 ms each.
+  search::problem p{.nodes = 3, .edges = {{0, 1}, {0, 2}}, .candidates = {}, .outputs = {}};
   p.candidates = {{.nodes = {0}, .cost_ms = 2.5, .borders = {{0, 3}}},
                   {.nodes = {0}, .cost_ms = 1},
                   {.nodes = {1}, .cost_ms = 1, .borders = {{0, 1}}},
                   {.nodes = {2}, .cost_ms = 1, .borders = {{0, 2}}}};
-  p.values = {{.producer = 0, .readers = {1, 2}, .convert_ms = {0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0}}};
+  p.values = {
+      {.producer = 0, .readers = {1, 2}, .forms = 4, .convert_ms = {0, 1, 1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 0, 0, 0}}};
   const placement two = search::exact(p);  // two readers want both
   EXPECT_TRUE(legal(p, two));
   EXPECT_EQ(two.chosen, (index_list{0, 2, 3}));
@@ -487,7 +489,7 @@ TEST(search_exact, a_reader_takes_a_value_in_one_layout) {
   EXPECT_TRUE(legal(p, together));
   EXPECT_EQ(together.chosen, (index_list{1, 4}));
 
-  // One reader, in either layout: written in layout 3 it is never worth it, and that is known at once.
+  // One reader, in either form: written in form 3 it is never worth it, and that is known at once.
   p.nodes = 2;
   p.edges = {{0, 1}};
   p.candidates.resize(3);
@@ -499,13 +501,13 @@ TEST(search_exact, a_reader_takes_a_value_in_one_layout) {
   EXPECT_EQ(one.states, 2U);
 }
 
-TEST(search_exact, layouts_that_nobody_meets) {
-  // What is written in layout 1 is layout 2 for nothing, so that its form does not matter; nobody meets it in layout 0.
-  search::problem p{.nodes = 3, .edges = {{0, 1}, {0, 2}}, .candidates = {}, .outputs = {}, .layouts = 3};
+TEST(search_exact, forms_that_nobody_meets) {
+  // What is written in form 1 is form 2 for nothing, so that its form does not matter; nothing meets it in form 0.
+  search::problem p{.nodes = 3, .edges = {{0, 1}, {0, 2}}, .candidates = {}, .outputs = {}};
   p.candidates = {{.nodes = {0}, .cost_ms = 1, .borders = {{0, 1}}},
                   {.nodes = {1}, .cost_ms = 1, .borders = {{0, 1}}},
                   {.nodes = {2}, .cost_ms = 1, .borders = {{0, 2}}}};
-  p.values = {{.producer = 0, .readers = {1, 2}, .convert_ms = {0, 5, 5, 5, 0, 0, 5, 5, 0}}};
+  p.values = {{.producer = 0, .readers = {1, 2}, .forms = 3, .convert_ms = {0, 5, 5, 5, 0, 0, 5, 5, 0}}};
   const placement plan = search::exact(p);
   EXPECT_TRUE(legal(p, plan));
   EXPECT_EQ(plan.cost_ms, 3);
@@ -645,9 +647,9 @@ TEST(search_exact, limits_give_a_legal_plan_with_a_bound) {
 
 TEST(search_exact, no_time_gives_the_incumbent) {
   random_source random;
-  for (const std::uint32_t layouts : {1U, 4U}) {
+  for (const std::uint32_t forms : {1U, 4U}) {
     const problem p = random_bordered_problem(
-        random, {.least_nodes = 1000, .most_nodes = 1000, .layouts = layouts, .window = 8, .groups_per_node = 2});
+        random, {.least_nodes = 1000, .most_nodes = 1000, .forms = forms, .window = 8, .groups_per_node = 2});
     const auto begin = std::chrono::steady_clock::now();
     for (const std::chrono::nanoseconds time : {std::chrono::nanoseconds(0), std::chrono::nanoseconds(-1)}) {
       const placement plan = search::exact(p, {.time = time});
@@ -1114,10 +1116,9 @@ TEST(search_errors, costs_at_borders) {
                      .edges = {{0, 1}},
                      .candidates = {{.nodes = {0}, .cost_ms = 1}, {.nodes = {1}, .cost_ms = 1, .runtime = 1}},
                      .outputs = {},
-                     .layouts = 2,
                      .runtimes = 2,
                      .switch_ms = {0, 1, 1, 0},
-                     .values = {{.producer = 0, .readers = {1}, .convert_ms = {0, 1, 1, 0}}}};
+                     .values = {{.producer = 0, .readers = {1}, .forms = 2, .convert_ms = {0, 1, 1, 0}}}};
   EXPECT_EQ(error_of(good), "no error");
   const std::string rest = "; leave out candidates that would need what cannot be done";
   for (const auto& [cost, fault] : {std::pair(-1.0, "is negative"),
@@ -1189,19 +1190,16 @@ TEST(search_errors, candidates) {
     change(q);
     return error_of(q, error_kind::invalid_argument);
   };
-  EXPECT_EQ(spoiled([](problem& q) { q.layouts = 9; }), "search: 9 layouts are asked for, and there may be 1 to 8");
   EXPECT_EQ(spoiled([](problem& q) { q.runtimes = 0; }), "search: 0 runtimes are asked for, and there may be 1 to 8");
-  EXPECT_EQ(spoiled([](problem& q) { q.layouts = 2; }),
-            "search: there are several layouts and no values; list the values");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].runtime = 1; }), "candidate 4 (tag 8): its runtime is 1 of 1");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 0}}; }),
             "candidate 4 (tag 8): it names value 0, which is not there");
-  p.layouts = 2;
-  p.values = {{.producer = 0, .readers = {1, 2}, .convert_ms = {0, 1, 1, 0}}};
+  p.values = {{.producer = 0, .readers = {1, 2}, .forms = 2, .convert_ms = {0, 1, 1, 0}}};
   p.candidates[4].borders = {{0, 1}};
   EXPECT_EQ(error_of(p), "no error");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 2}}; }),
-            "candidate 4 (tag 8): it wants value 0 in layout 2 of 2");
+            "candidate 4 (tag 8): it wants value 0 in form 2 of 2");
+  EXPECT_EQ(spoiled([](problem& q) { q.values[0].forms = 0; }), "value 0: it has no form; count form 0");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 1}, {0, 0}}; }),
             "candidate 4 (tag 8): its borders are not ascending by value");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].producer = 4; }),
@@ -1374,23 +1372,24 @@ TEST(search_growth, stacked_diamonds) {
   EXPECT_LE(plan.states, 4 * b.p.nodes);
 }
 
-/// The same with four layouts for each value: two backends read and write one of their own, the third any.
-problem with_layouts(random_source& random, problem p) {
-  p.layouts = 4;
+/// The same with four forms for each value: two backends read and write one of their own, the third any.
+problem with_forms(random_source& random, problem p) {
   p.values = search::detail::values_of(p);
-  for (search::value& v : p.values)
+  for (search::value& v : p.values) {
+    v.forms = 4;
     for (std::uint32_t from = 0; from < 4; ++from)
       for (std::uint32_t to = 0; to < 4; ++to) v.convert_ms.push_back(from == to ? 0 : random.real(0.02, 0.1));
+  }
   std::vector<candidate> all;
   for (const candidate& c : p.candidates)
     for (std::uint32_t way = random.number(1, 2); way > 0; --way) {
       candidate other = c;
       other.cost_ms *= random.real(0.8, 1);
-      const std::uint32_t layout = random.number(0, 3);
+      const std::uint32_t form = random.number(0, 3);
       for (std::uint32_t v = 0; v < p.values.size(); ++v) {
         bool touches = c.nodes.contains(p.values[v].producer);
         for (const std::uint32_t reader : p.values[v].readers) touches = touches || c.nodes.contains(reader);
-        if (touches && layout != 0) other.borders.push_back({v, layout});
+        if (touches && form != 0) other.borders.push_back({v, form});
       }
       all.push_back(std::move(other));
     }
@@ -1398,14 +1397,14 @@ problem with_layouts(random_source& random, problem p) {
   return p;
 }
 
-TEST(search_growth, layouts_grow_linearly) {
+TEST(search_growth, forms_grow_linearly) {
   random_source random;
   // Single cells differ by far more than sizes: as many cells of each size.
   constexpr std::uint32_t all = 256, nodes_per_cell = 48;
   for (const std::uint32_t count : {4u, 16u, 64u}) {
     std::size_t expanded = 0;
     for (std::uint32_t graph = 0; graph < all / count; ++graph) {
-      const problem p = with_layouts(random, cells(random, count));
+      const problem p = with_forms(random, cells(random, count));
       const placement plan = search::exact(p);
       ASSERT_FALSE(search::violation(p, plan));
       ASSERT_TRUE(plan.optimal);
@@ -1425,7 +1424,7 @@ TEST(search_growth, dear_conversions_take_few_states) {
   for (const std::uint32_t count : {8U, 32U, 64U}) {
     std::vector<double> states_per_node;
     for (int graph = 0; graph < 5; ++graph) {
-      problem p = with_layouts(random, cells(random, count));
+      problem p = with_forms(random, cells(random, count));
       for (search::value& v : p.values)
         for (double& cost : v.convert_ms) cost *= 8;  // about what a node costs
       const placement plan = search::exact(p);

@@ -145,7 +145,7 @@ inline placement exact_by_rank(const problem& p, std::span<const std::uint32_t> 
     worst_rank = std::max(worst_rank, rank[i]);
   }
   std::int64_t weight = std::accumulate(dearest.begin(), dearest.end(), std::int64_t{1});
-  // Nor for conversions and switches than one of each layout for each value, and of each runtime for each.
+  // Nor for conversions and switches than one into each form for each value, and of each runtime for each.
   weight += detail::dearest_borders(p);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
   if (worst_rank != 0 && weight > most / worst_rank / static_cast<std::int64_t>(p.nodes)) {

@@ -105,9 +105,9 @@ inline double cost_of_borders(const problem& p, std::span<const std::uint32_t> c
   std::map<std::uint32_t, std::uint32_t> group;  // by node: the candidate that covers it
   for (const std::uint32_t index : chosen)
     for (const std::uint32_t node : p.candidates[index].nodes) group[node] = index;
-  const auto layout_in = [&](std::uint32_t index, std::size_t value) -> std::uint32_t {
+  const auto form_in = [&](std::uint32_t index, std::size_t value) -> std::uint32_t {
     for (const border& at : p.candidates[index].borders)
-      if (at.value == value) return at.layout;
+      if (at.value == value) return at.form;
     return 0;
   };
   double sum = 0;
@@ -115,11 +115,11 @@ inline double cost_of_borders(const problem& p, std::span<const std::uint32_t> c
   std::set<std::array<std::size_t, 3>> conversions, switches;
   const auto read = [&](std::size_t value, std::optional<std::uint32_t> producer, std::optional<std::uint32_t> reader) {
     if (producer && reader && group.at(*producer) == group.at(*reader)) return;
-    const std::size_t from = producer ? layout_in(group.at(*producer), value) : 0;
-    const std::size_t to = reader ? layout_in(group.at(*reader), value) : 0;
+    const std::size_t from = producer ? form_in(group.at(*producer), value) : 0;
+    const std::size_t to = reader ? form_in(group.at(*reader), value) : 0;
     if (from != to && !p.values.empty() && !p.values[value].convert_ms.empty() &&
         conversions.insert({value, from, to}).second) {
-      sum += p.values[value].convert_ms[from * p.layouts + to];
+      sum += p.values[value].convert_ms[from * p.values[value].forms + to];
       ++added;
     }
     if (!producer || !reader || p.switch_ms.empty()) return;

@@ -5,10 +5,10 @@
 #include <collage/search/detail/allowance.hpp>
 #include <collage/search/detail/cycles.hpp>
 #include <collage/search/detail/first_fit.hpp>
-#include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/repeats.hpp>
 #include <collage/search/detail/segment_search.hpp>
 #include <collage/search/detail/space.hpp>
+#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/objective.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
@@ -39,10 +39,10 @@ class exact_search {
       : problem_(p),
         costs_(costs),
         space_(make_space(p, costs, may_cycle, true)),
-        forms_(p, space_),
+        tracked_(p, space_),
         consumers_(p),
-        search_(p, space_, forms_, consumers_, how),
-        writer_(p, space_, forms_, consumers_),
+        search_(p, space_, tracked_, consumers_, how),
+        writer_(p, space_, tracked_, consumers_),
         left_(l) {}
 
   placement run() {
@@ -170,7 +170,7 @@ class exact_search {
   const problem& problem_;
   std::span<const std::int64_t> costs_;
   const space space_;
-  const forms forms_;
+  const tracked_values tracked_;
   const neighbour_lists consumers_;
   segment_search search_;
   part_writer writer_;
@@ -199,10 +199,10 @@ inline namespace checked {  // another function: a program and its libraries may
 ///
 /// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only
 /// and a state is that node with the covered set beyond it, and for each value between covered and uncovered nodes the
-/// layouts and runtimes in which it exists or is needed. Best first over states (A*; Hart, Nilsson, Raphael 1968), piece by
+/// forms and runtimes in which it exists or is needed. Best first over states (A*; Hart, Nilsson, Raphael 1968), piece by
 /// piece between positions across which no value lives whose form matters; of two states that differ in forms alone one is
 /// dropped when converting what the other has costs less than it is behind. The bound on the rest of a plan is each node's
-/// cheapest share, or, where forms matter, the cheapest cover at prices of layouts that a relaxation finds
+/// cheapest share, or, where forms matter, the cheapest cover at prices of forms that a relaxation finds
 /// (`detail/relaxation.hpp`), and what that is known to lack over long stretches (`detail/segment_search.hpp`).
 ///
 /// Groups with several entries and several exits may wait for each other: a best plan in which some do is forbidden by

@@ -13,8 +13,11 @@ namespace collage::inline v0::search {
 
 namespace detail {
 
-/// Whether layouts or runtimes can cost anything.
-inline bool has_borders(const problem& p) { return p.layouts > 1 || (p.runtimes > 1 && !p.switch_ms.empty()); }
+/// Whether forms or runtimes can cost anything.
+inline bool has_borders(const problem& p) {
+  return (p.runtimes > 1 && !p.switch_ms.empty()) ||
+         std::ranges::any_of(p.values, [](const value& v) { return v.forms > 1; });
+}
 
 /// The problem's values, or those that its edges imply.
 inline std::vector<value> values_of(const problem& p) {
@@ -32,9 +35,9 @@ inline std::vector<value> values_of(const problem& p) {
   return values;
 }
 
-inline std::uint32_t layout_at(const candidate& c, std::uint32_t value) {
+inline std::uint32_t form_at(const candidate& c, std::uint32_t value) {
   const auto at = std::ranges::lower_bound(c.borders, value, {}, &border::value);
-  return at != c.borders.end() && at->value == value ? at->layout : 0;
+  return at != c.borders.end() && at->value == value ? at->form : 0;
 }
 
 inline std::vector<std::int64_t> costs_of(const problem& p) {
@@ -42,6 +45,17 @@ inline std::vector<std::int64_t> costs_of(const problem& p) {
   costs.reserve(p.candidates.size());
   for (const candidate& c : p.candidates) costs.push_back(picoseconds(c.cost_ms));
   return costs;
+}
+
+/// What making a value over costs, from the form that it is written in into those in which it is read. Sorts these.
+inline std::int64_t cost_of_conversions(const value& v, std::uint32_t from, std::vector<std::uint32_t>& forms) {
+  std::ranges::sort(forms);
+  const auto twins = std::ranges::unique(forms);
+  forms.erase(twins.begin(), twins.end());
+  std::int64_t sum = 0;
+  for (const std::uint32_t to : forms)
+    if (to != from) sum += picoseconds(v.convert_ms[std::size_t{from} * v.forms + to]);
+  return sum;
 }
 
 /// In picoseconds, where candidate i costs `costs[i]`. Values that touch a node which nobody covers count as far as they
@@ -56,21 +70,21 @@ inline std::int64_t cost_of(const problem& p, std::span<const std::int64_t> cost
   for (const std::uint32_t i : chosen)
     for (const std::uint32_t node : p.candidates[i].nodes) group[node] = i;
   const std::vector<value> values = values_of(p);
+  std::vector<std::uint32_t> forms;  // in which a value is read
   for (std::uint32_t v = 0; v < values.size(); ++v) {
     const value& at = values[v];
     const bool given = at.producer == nobody;
     const std::uint32_t by = given ? nobody : group[at.producer];
     if (!given && by == nobody) continue;
-    std::uint32_t layouts = at.is_output ? 1U : 0U, runtimes = 0;
+    forms.assign(at.is_output ? 1 : 0, 0);
+    std::uint32_t runtimes = 0;
     for (const std::uint32_t reader : at.readers) {
       const std::uint32_t who = group[reader];
       if (who == nobody || who == by) continue;
-      layouts |= 1U << layout_at(p.candidates[who], v);
+      if (!at.convert_ms.empty()) forms.push_back(form_at(p.candidates[who], v));
       runtimes |= 1U << p.candidates[who].runtime;
     }
-    const std::uint32_t from = given ? 0 : layout_at(p.candidates[by], v);
-    for (std::uint32_t to = 0; to < p.layouts && !at.convert_ms.empty(); ++to)
-      if (to != from && (layouts >> to & 1U) != 0) sum += picoseconds(at.convert_ms[from * p.layouts + to]);
+    if (!at.convert_ms.empty()) sum += cost_of_conversions(at, given ? 0 : form_at(p.candidates[by], v), forms);
     if (given) continue;
     const std::uint32_t runtime = p.candidates[by].runtime;
     for (std::uint32_t to = 0; to < p.runtimes && !p.switch_ms.empty(); ++to)
@@ -86,14 +100,14 @@ inline std::int64_t dearest_borders(const problem& p) {
     std::int64_t sum = 0;
     for (std::uint32_t to = 0; to < side && !table.empty(); ++to) {
       double most = 0;
-      for (std::uint32_t from = 0; from < side; ++from) most = std::max(most, table[from * side + to]);
+      for (std::uint32_t from = 0; from < side; ++from) most = std::max(most, table[std::size_t{from} * side + to]);
       sum += picoseconds(most);
     }
     return sum;
   };
   std::int64_t sum = 0;
   const std::int64_t switches = most_to(p.switch_ms, p.runtimes);
-  for (const value& v : values_of(p)) sum += most_to(v.convert_ms, p.layouts) + switches;
+  for (const value& v : values_of(p)) sum += most_to(v.convert_ms, v.forms) + switches;
   return sum;
 }
 

@@ -4,6 +4,7 @@
 #include <collage/error.hpp>
 #include <collage/search/node_set.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -16,11 +17,11 @@
 
 namespace collage::inline v0::search {
 
-/// How a candidate meets a value at its border: the layout (a memory space counts as one) in which it reads the value
-/// from outside, or in which it writes one that is read outside.
+/// How a candidate meets a value at its border: the form in which it reads the value from outside, or in which it writes
+/// one that is read outside. A form is a way to store a value: its layout, its memory space, its precision.
 struct border {
-  std::uint32_t value = 0;   ///< index into `problem::values`
-  std::uint32_t layout = 0;  ///< below `problem::layouts`
+  std::uint32_t value = 0;  ///< index into `problem::values`
+  std::uint32_t form = 0;   ///< below `value::forms` of that value
   friend auto operator<=>(const border&, const border&) = default;
 };
 
@@ -33,29 +34,32 @@ struct candidate {
   std::uint32_t tag = 0;
   /// Whose threads or stream it runs on: below `problem::runtimes`.
   std::uint32_t runtime = 0;
-  /// Ascending by value. Values that are not listed are read and written in layout 0.
+  /// Ascending by value. Values that are not listed are read and written in form 0.
   std::vector<border> borders = {};
 };
 
 /// What nodes pass on to each other.
 struct value {
-  /// The node that computes it; `node_set::none` for what the network is given, in layout 0 and by no runtime.
+  /// The node that computes it; `node_set::none` for what the network is given, in form 0 and by no runtime.
   std::uint32_t producer = node_set::none;
   /// Nodes that read it, ascending, each once.
   std::vector<std::uint32_t> readers;
-  /// Whether it is read outside the graph as well, which is in layout 0.
+  /// Whether it is read outside the graph as well, which is in form 0.
   bool is_output = false;
-  /// What making it over costs, in milliseconds, as `layouts` rows: [from * layouts + to]. Empty: nothing.
+  /// In how many forms it may be stored, at least 1. Each value numbers its own.
+  std::uint32_t forms = 1;
+  /// What making it over costs, in milliseconds, as `forms` rows: [from * forms + to]. Empty: nothing.
   std::vector<double> convert_ms = {};
 };
 
 /// A placement problem. Nothing in it says what a node computes.
 ///
-/// The cost of a plan is the sum of its candidates' costs; and for each value and each layout other than the one it is
+/// The cost of a plan is the sum of its candidates' costs; and for each value and each form other than the one it is
 /// written in, in which some group reads it, one conversion, however many read that; and for each value and each runtime
 /// other than its producer's that reads it, one switch. Nothing depends on the order of execution.
 struct problem {
-  static constexpr std::uint32_t most_layouts = 8, most_runtimes = 8;
+  /// `most_forms` is for each value: in so many forms candidates may read and write it, form 0 included.
+  static constexpr std::uint32_t most_forms = 32, most_runtimes = 8;
 
   /// Nodes are 0 .. nodes - 1, numbered in a topological order. A good order keeps what is fused together near each
   /// other (depth first rather than level by level): the number of states grows with the number of open groups.
@@ -67,13 +71,11 @@ struct problem {
   /// it is in. Nodes that nothing reads count as such without being listed.
   std::vector<std::uint32_t> outputs;
 
-  /// How many layouts a value may have; with more than one, `values` has to be there.
-  std::uint32_t layouts = 1;
   std::uint32_t runtimes = 1;
   /// What handing a value from one runtime to another costs, in milliseconds: [from * runtimes + to]. Empty: nothing.
   std::vector<double> switch_ms = {};
-  /// The values whose layout or runtime matters; each producer with its readers is an edge. Left empty, node i computes
-  /// value i, and whom it has an edge to reads it.
+  /// The values whose form or runtime matters; each producer with its readers is an edge. Left empty, node i computes
+  /// value i, which has one form, and the nodes that it has an edge to read it.
   std::vector<value> values = {};
 };
 
@@ -213,15 +215,13 @@ inline void check_values(const problem& p, double most) {
                 std::to_string(count) + " " + what + " are asked for, and there may be 1 to " + std::to_string(limit),
                 "search");
   };
-  few(p.layouts, problem::most_layouts, "layouts");
   few(p.runtimes, problem::most_runtimes, "runtimes");
-  if (p.layouts > 1 && p.values.empty() && p.nodes != 0)
-    throw error(invalid_argument, "there are several layouts and no values", "search", "list the values");
   check_table(p.switch_ms, p.runtimes, most, "switches between runtimes");
   for (std::size_t v = 0; v < p.values.size(); ++v) {
     const value& at = p.values[v];
     const std::string where = "value " + std::to_string(v);
-    check_table(at.convert_ms, p.layouts, most, where);
+    if (at.forms == 0) throw error(invalid_argument, "it has no form", where, "count form 0");
+    check_table(at.convert_ms, at.forms, most, where);
     if (at.producer != node_set::none && at.producer >= p.nodes)
       throw error(invalid_argument, "its producer is node " + std::to_string(at.producer) + ", which is not there",
                   where);
@@ -236,7 +236,8 @@ inline void check_values(const problem& p, double most) {
   }
 }
 
-inline void check_borders(const problem& p, std::size_t index) {
+/// `forms` is how many each value has, by value.
+inline void check_borders(const problem& p, std::size_t index, std::span<const std::uint32_t> forms) {
   using enum error_kind;
   const candidate& c = p.candidates[index];
   if (c.runtime >= p.runtimes)
@@ -244,17 +245,50 @@ inline void check_borders(const problem& p, std::size_t index) {
                 name_of(p, index));
   for (std::size_t i = 0; i < c.borders.size(); ++i) {
     const border& at = c.borders[i];
-    if (at.value >= p.values.size())
+    if (at.value >= forms.size())
       throw error(invalid_argument, "it names value " + std::to_string(at.value) + ", which is not there",
                   name_of(p, index));
-    if (at.layout >= p.layouts)
+    if (at.form >= forms[at.value])
       throw error(invalid_argument,
-                  "it wants value " + std::to_string(at.value) + " in layout " + std::to_string(at.layout) + " of " +
-                      std::to_string(p.layouts),
+                  "it wants value " + std::to_string(at.value) + " in form " + std::to_string(at.form) + " of " +
+                      std::to_string(forms[at.value]),
                   name_of(p, index));
     if (i != 0 && c.borders[i - 1].value >= at.value)
       throw error(invalid_argument, "its borders are not ascending by value", name_of(p, index));
   }
+}
+
+/// Form 0 counts, and the forms that candidates name. Values without a table of costs may have any number.
+inline void check_number_of_forms(const problem& p) {
+  if (std::ranges::all_of(p.values, [](const value& v) { return v.forms <= problem::most_forms; })) return;
+  std::vector<std::vector<bool>> named(p.values.size());
+  for (const candidate& c : p.candidates)
+    for (const border& at : c.borders) {
+      const value& v = p.values[at.value];
+      if (v.forms <= problem::most_forms || v.convert_ms.empty()) continue;
+      named[at.value].resize(v.forms);
+      named[at.value][at.form] = true;
+    }
+  for (std::size_t v = 0; v < named.size(); ++v) {
+    if (named[v].empty()) continue;
+    named[v][0] = true;
+    const auto count = std::ranges::count(named[v], true);
+    if (static_cast<std::size_t>(count) > problem::most_forms)
+      throw error(error_kind::invalid_argument,
+                  "candidates read and write it in " + std::to_string(count) +
+                      " forms, form 0 included, and the search tells at most " + std::to_string(problem::most_forms) +
+                      " apart",
+                  "value " + std::to_string(v), "leave out candidates");
+  }
+}
+
+/// No plan adds more costs than this.
+inline double most_terms(const problem& p) {
+  double terms = static_cast<double>(p.nodes + 1);  // at most one candidate per node
+  if (p.runtimes > 1) terms += static_cast<double>(p.values.size() + p.nodes) * p.runtimes;
+  for (const value& v : p.values)
+    if (!v.convert_ms.empty()) terms += v.forms;
+  return terms;
 }
 
 /// Whether there is more than one member that reads what nodes outside compute, or no node at all: where there is one, it
@@ -272,7 +306,7 @@ inline bool has_several_entries(const node_set& group, const neighbour_lists& pr
 }  // namespace detail
 
 /// Throws `error` unless the searches can answer: edges ascend; every candidate has nodes, all of them the graph's, is
-/// convex, has layouts and a runtime that are there and a cost that is finite, not negative and small enough to add;
+/// convex, has forms and a runtime that are there and a cost that is finite, not negative and small enough to add;
 /// every node has a candidate (else `error_kind::unsupported`, naming all such nodes at once).
 ///
 /// Answers for each candidate whether it can be part of a cycle of groups. Whatever enters a convex group with one exit
@@ -281,11 +315,12 @@ inline bool has_several_entries(const node_set& group, const neighbour_lists& pr
 inline std::vector<bool> check(const problem& p) {
   using enum error_kind;
   detail::check_graph(p);
-  // A plan has at most one candidate per node, so no sum can overflow below this.
-  const double terms = static_cast<double>(p.nodes + 1) + static_cast<double>(p.values.size() + p.nodes) *
-                                                              (p.layouts + p.runtimes > 2 ? p.layouts + p.runtimes : 0);
-  const double most_ms = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4) * 1e-9 / terms;
+  // No sum can overflow below this.
+  const double most_ms =
+      static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4) * 1e-9 / detail::most_terms(p);
   detail::check_values(p, most_ms);
+  std::vector<std::uint32_t> forms;
+  for (const value& v : p.values) forms.push_back(v.forms);
   const detail::neighbour_lists consumers(p);
   std::optional<detail::neighbour_lists> producers;  // of interest to few
   std::vector<bool> is_output(p.nodes);
@@ -304,7 +339,7 @@ inline std::vector<bool> check(const problem& p) {
     if (const char* fault = detail::fault_of_cost(c.cost_ms, most_ms))
       throw error(invalid_argument, std::string("its cost ") + fault, detail::name_of(p, i),
                   "leave out candidates that could not be measured");
-    detail::check_borders(p, i);
+    detail::check_borders(p, i, forms);
     detail::find_exits(c.nodes, consumers, is_output, exits);
     if (exits.size() == 1) continue;  // one exit implies convex: a path that leaves from elsewhere is another exit
     if (const auto between = detail::node_between(c.nodes, consumers)) {
@@ -316,6 +351,7 @@ inline std::vector<bool> check(const problem& p) {
     if (!producers) producers.emplace(p, false);
     may_cycle[i] = detail::has_several_entries(c.nodes, *producers);
   }
+  detail::check_number_of_forms(p);
   if (const std::vector<std::uint32_t> holes = uncovered(p); !holes.empty()) {
     throw error(unsupported, "no candidate covers " + detail::list_of(holes), "search",
                 "add a backend that takes " + std::string(holes.size() == 1 ? "it" : "them"));

@@ -1,4 +1,4 @@
-// The searches that earlier systems published, for comparison. They know neither layouts nor runtimes and take groups that
+// The searches that earlier systems published, for comparison. They know neither forms nor runtimes and take groups that
 // could wait for each other for none.
 #pragma once
 

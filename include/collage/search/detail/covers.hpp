@@ -1,4 +1,4 @@
-// All ways to cover consecutive nodes, whatever layouts they choose.
+// All ways to cover consecutive nodes, whatever forms they choose.
 #pragma once
 
 #include <collage/search/detail/first_fit.hpp>

@@ -1,10 +1,10 @@
 // The ways that a search knows to each of its states.
 #pragma once
 
-#include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/outlook.hpp>
 #include <collage/search/detail/space.hpp>
 #include <collage/search/detail/state_table.hpp>
+#include <collage/search/detail/tracked_values.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -15,8 +15,8 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Places are states but for forms: the first uncovered node and the covered set beyond it. A label is a way to a place; those
-/// of one place differ in the forms of the values that live there, or in which forbidden sets they have begun.
+/// Places are states but for those of values: the first uncovered node and the covered set beyond it. A label is a way to a
+/// place. Those of one place differ in the states of the values that live there, or in which forbidden sets they have begun.
 class label_table {
  public:
   static constexpr std::uint32_t nothing = 0xffff'ffffu;
@@ -34,8 +34,8 @@ class label_table {
     std::int64_t cost;      ///< of the way
     std::int64_t estimate;  ///< what no plan that continues it is below
     std::uint32_t groups, place;
-    std::uint32_t next;   ///< at the same place
-    std::uint32_t forms;  ///< into the list of all
+    std::uint32_t next;    ///< at the same place
+    std::uint32_t values;  ///< into the list of all
     arrival by;
     bool expanded, dead;
   };
@@ -47,12 +47,12 @@ class label_table {
     arrival by;
     std::vector<std::uint64_t> covered, bits;  ///< nodes beyond the position; forbidden sets that it has begun
     std::vector<live_value> live;
-    std::vector<form> forms;
+    std::vector<value_state> values;  ///< by live value
     std::int64_t untouched = 0;
   };
 
-  label_table(const space& s, const forms& f, outlook& ahead)
-      : space_(s), forms_(f), ahead_(ahead), states_(s.words), slots_(smallest, nothing) {}
+  label_table(const space& s, const tracked_values& tracked, outlook& ahead)
+      : space_(s), tracked_(tracked), ahead_(ahead), states_(s.words), slots_(smallest, nothing) {}
 
   /// Forgets all. From here on, labels have so many words for forbidden sets.
   void clear(std::size_t bit_words, bool keeps_ties) {
@@ -61,7 +61,7 @@ class label_table {
     places_.clear();
     lives_.clear();
     labels_.clear();
-    label_forms_.clear();
+    label_values_.clear();
     label_bits_.clear();
     bit_words_ = bit_words;
     used_ = smallest;
@@ -79,7 +79,7 @@ class label_table {
     std::size_t slot = 0;
     if (!is_plain) {
       if (2 * (labels_.size() + 1) > used_) grow();
-      slot = find(hash(at, std::span(d.forms).first(live), d.bits), at, d, live);
+      slot = find(hash(at, std::span(d.values).first(live), d.bits), at, d, live);
       if (slots_[slot] != nothing) {
         if (!labels_[slots_[slot]].dead) return improve(slots_[slot], d, estimate);
         if (d.cost >= labels_[slots_[slot]].cost) return nothing;
@@ -88,7 +88,7 @@ class label_table {
       return improve(here.first_label, d, estimate);
     }
     // Where the bound knows what forms cost, comparing takes longer than it spares.
-    const bool compares = !ahead_.is_relaxed() || forms_.has_switches();
+    const bool compares = !ahead_.is_relaxed() || tracked_.has_switches();
     for (std::uint32_t l = here.first_label, before = nothing; l != nothing && compares; l = labels_[l].next) {
       if (labels_[l].cost < d.cost + slack_ && outdoes(l, d, live)) return nothing;
       if (d.cost < labels_[l].cost + slack_ && !labels_[l].expanded && is_outdone(l, d, live)) {
@@ -100,10 +100,10 @@ class label_table {
     }
     const auto fresh = static_cast<std::uint32_t>(labels_.size());
     labels_.push_back({d.cost, estimate, d.groups, at, here.first_label,
-                       static_cast<std::uint32_t>(label_forms_.size()), d.by, false, false});
+                       static_cast<std::uint32_t>(label_values_.size()), d.by, false, false});
     places_[at].first_label = fresh;
     if (!is_plain) slots_[slot] = fresh;
-    if (live != 0) label_forms_.insert(label_forms_.end(), d.forms.begin(), d.forms.end());
+    if (live != 0) label_values_.insert(label_values_.end(), d.values.begin(), d.values.end());
     label_bits_.insert(label_bits_.end(), d.bits.begin(), d.bits.end());
     return fresh;
   }
@@ -120,8 +120,8 @@ class label_table {
   std::span<const live_value> live(std::uint32_t l) const {
     return std::span(lives_).subspan(place_of(l).first_live, place_of(l).live);
   }
-  std::span<const form> forms_of(std::uint32_t l) const {
-    return std::span(label_forms_).subspan(labels_[l].forms, place_of(l).live);
+  std::span<const value_state> values_of(std::uint32_t l) const {
+    return std::span(label_values_).subspan(labels_[l].values, place_of(l).live);
   }
   std::span<const std::uint64_t> bits(std::uint32_t l) const {
     return std::span(label_bits_).subspan(l * bit_words_, bit_words_);
@@ -135,7 +135,7 @@ class label_table {
   }
   std::size_t size_in_bytes() const {
     return states_.size_in_bytes() + places_.capacity() * sizeof(place) + lives_.capacity() * sizeof(live_value) +
-           labels_.capacity() * sizeof(label) + label_forms_.capacity() * sizeof(form) +
+           labels_.capacity() * sizeof(label) + label_values_.capacity() * sizeof(value_state) +
            label_bits_.capacity() * sizeof(std::uint64_t);
   }
 
@@ -147,7 +147,7 @@ class label_table {
   }
   std::int64_t rest_of(const place& here, const draft& d) {
     std::int64_t sum = here.rest;
-    for (std::uint32_t i = 0; i < here.live; ++i) sum += ahead_.least(lives_[here.first_live + i], d.forms[i]);
+    for (std::uint32_t i = 0; i < here.live; ++i) sum += ahead_.least(lives_[here.first_live + i], d.values[i]);
     return sum;
   }
   void add_place(draft& d) {
@@ -170,13 +170,14 @@ class label_table {
     return is_cheaper ? l : nothing;
   }
 
-  static std::uint64_t hash(std::uint32_t at, std::span<const form> forms, std::span<const std::uint64_t> bits) {
+  static std::uint64_t hash(std::uint32_t at, std::span<const value_state> values,
+                            std::span<const std::uint64_t> bits) {
     std::uint64_t h = at * 0x9e37'79b9'7f4a'7c15u;
     const auto mix = [&h](std::uint64_t word) {
       h = (h ^ word) * 0xff51'afd7'ed55'8ccdu;
       h ^= h >> 32u;
     };
-    for (const form& f : forms) mix(std::bit_cast<std::uint32_t>(f));
+    for (const value_state& s : values) mix(std::bit_cast<std::uint64_t>(s));
     for (const std::uint64_t word : bits) mix(word);
     return h;
   }
@@ -191,14 +192,14 @@ class label_table {
     if (slots_.size() < used_) slots_.resize(used_);
     std::fill_n(slots_.begin(), used_, nothing);
     for (std::uint32_t l = 0; l < labels_.size(); ++l) {
-      std::size_t slot = static_cast<std::size_t>(hash(labels_[l].place, forms_of(l), bits(l))) & (used_ - 1);
+      std::size_t slot = static_cast<std::size_t>(hash(labels_[l].place, values_of(l), bits(l))) & (used_ - 1);
       while (slots_[slot] != nothing) slot = (slot + 1) & (used_ - 1);
       slots_[slot] = l;
     }
   }
 
   bool is_same(std::uint32_t l, const draft& d, std::uint32_t live) const {
-    return std::equal(d.forms.begin(), d.forms.begin() + live, label_forms_.begin() + labels_[l].forms) &&
+    return std::equal(d.values.begin(), d.values.begin() + live, label_values_.begin() + labels_[l].values) &&
            std::ranges::equal(bits(l), d.bits);
   }
   static bool is_part_of(std::span<const std::uint64_t> some, std::span<const std::uint64_t> others) {
@@ -210,17 +211,17 @@ class label_table {
   bool outdoes(std::uint32_t l, const draft& d, std::uint32_t live) const {
     std::int64_t sum = labels_[l].cost;
     const live_value* at = lives_.data() + places_[labels_[l].place].first_live;
-    const form* ours = label_forms_.data() + labels_[l].forms;
+    const value_state* ours = label_values_.data() + labels_[l].values;
     for (std::uint32_t i = 0; i < live && sum < d.cost + slack_; ++i)
-      sum += forms_.handicap(ours[i], d.forms[i], at[i]);
+      sum += tracked_.handicap(ours[i], d.values[i], at[i]);
     return sum < d.cost + slack_ && is_part_of(bits(l), d.bits);
   }
   bool is_outdone(std::uint32_t l, const draft& d, std::uint32_t live) const {
     std::int64_t sum = d.cost;
     const live_value* at = lives_.data() + places_[labels_[l].place].first_live;
-    const form* theirs = label_forms_.data() + labels_[l].forms;
+    const value_state* theirs = label_values_.data() + labels_[l].values;
     for (std::uint32_t i = 0; i < live && sum < labels_[l].cost + slack_; ++i)
-      sum += forms_.handicap(d.forms[i], theirs[i], at[i]);
+      sum += tracked_.handicap(d.values[i], theirs[i], at[i]);
     return sum < labels_[l].cost + slack_ && is_part_of(d.bits, bits(l));
   }
 
@@ -245,17 +246,17 @@ class label_table {
   }
 
   const space& space_;
-  const forms& forms_;
+  const tracked_values& tracked_;
   outlook& ahead_;
   state_table states_;
   std::vector<place> places_;  // by state
   std::vector<live_value> lives_;
   std::vector<label> labels_;
-  std::vector<form> label_forms_;
+  std::vector<value_state> label_values_;
   std::vector<std::uint64_t> label_bits_;
   static constexpr std::size_t smallest = 64;  // a power of two
   std::size_t used_ = smallest;                // how many slots are in use
-  std::vector<std::uint32_t> slots_;           // labels by place, forms and bits
+  std::vector<std::uint32_t> slots_;           // labels by place, values and bits
   std::size_t bit_words_ = 0;
   std::int64_t slack_ = 0;  // 1 where ties need not be decided
   std::vector<std::uint32_t> ours_, theirs_;

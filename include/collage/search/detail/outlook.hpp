@@ -1,9 +1,9 @@
 // What the rest of a plan costs at least.
 #pragma once
 
-#include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/relaxation.hpp>
 #include <collage/search/detail/space.hpp>
+#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <bit>
@@ -16,15 +16,15 @@
 
 namespace collage::inline v0::search::detail {
 
-/// The bound of the search: each node's cheapest share; where layouts matter, the cheapest cover of the rest at prices, with
+/// The bound of the search: each node's cheapest share; where forms matter, the cheapest cover of the rest at prices, with
 /// the least that each value can still cost, prices taken off; and by how much that is known to be too low.
 class outlook {
  public:
-  outlook(const problem& p, const space& s, const forms& f)
-      : space_(s), relaxed_(p, s, f), layouts_(p.layouts), shares_before_(s.nodes + 1) {
+  outlook(const problem& p, const space& s, const tracked_values& tracked)
+      : space_(s), relaxed_(p, s, tracked), shares_before_(s.nodes + 1) {
     for (std::uint32_t n = 0; n < s.nodes; ++n) shares_before_[n + 1] = shares_before_[n] + s.shares[n];
-    first_of_.assign(f.values().size(), nothing);
-    untouched_.assign(f.values().size(), 0);
+    first_of_.assign(tracked.list().size(), nothing);
+    untouched_.assign(tracked.list().size(), 0);
     gains_.assign(s.nodes + 1, 0);
   }
 
@@ -66,18 +66,18 @@ class outlook {
     views_.push_back({at.open, at.written,
                       std::exchange(first_of_[at.value], static_cast<std::uint32_t>(views_.size())),
                       static_cast<std::uint32_t>(least_.size())});
-    if (layouts_ <= most_kept)
-      least_.resize(least_.size() + (at.written ? std::size_t{layouts_} << layouts_ : std::size_t{1} << layouts_),
-                    unknown);
+    const std::uint32_t forms = relaxed_.prices().forms(at.value);
+    if (forms <= most_forms_in_sets) least_.resize(least_.size() + ((at.written ? forms : 1U) << forms), unknown);
     return first_of_[at.value];
   }
-  /// The least that a value of that form can still cost, prices taken off.
-  std::int64_t least(const live_value& at, const form& f) {
+  /// The least that a value in that state can still cost, prices taken off.
+  std::int64_t least(const live_value& at, const value_state& s) {
     if (at.outlook == nothing) return 0;
-    const view& v = views_[at.outlook];
-    if (layouts_ > most_kept) return relaxed_.prices().least_from(at.value, f, at.written, at.open);
-    std::int64_t& known = least_[v.first + ((at.written ? std::size_t{f.layout} << layouts_ : 0) | f.layouts)];
-    if (known == unknown) known = relaxed_.prices().least_from(at.value, f, at.written, at.open);
+    const potentials& prices = relaxed_.prices();
+    const std::uint32_t forms = prices.forms(at.value);
+    if (forms > most_forms_in_sets) return prices.least_from(at.value, s, at.written, at.open);
+    std::int64_t& known = least_[views_[at.outlook].first + (at.written ? std::size_t{s.form} << forms : 0) + s.forms];
+    if (known == unknown) known = prices.least_from(at.value, s, at.written, at.open);
     return known;
   }
   /// Whether what is ahead is known with values, and not only from each node's cheapest share.
@@ -95,7 +95,6 @@ class outlook {
   }
 
   static constexpr std::uint32_t nothing = 0xffff'ffffu;
-  static constexpr std::uint32_t most_kept = 5;  // layouts: answers are kept for all sets of them
   static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
   /// Of a value: which readers are left, and whether its producer is.
   struct view {
@@ -105,7 +104,6 @@ class outlook {
   };
   const space& space_;
   relaxation relaxed_;
-  std::uint32_t layouts_;
   std::uint32_t end_ = 0;
   std::vector<std::int64_t> shares_before_;
   std::vector<std::int64_t> untouched_, gains_;

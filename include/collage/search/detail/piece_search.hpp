@@ -4,11 +4,11 @@
 #include <collage/search/detail/allowance.hpp>
 #include <collage/search/detail/cycles.hpp>
 #include <collage/search/detail/first_fit.hpp>
-#include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/labels.hpp>
 #include <collage/search/detail/outlook.hpp>
 #include <collage/search/detail/space.hpp>
 #include <collage/search/detail/state_table.hpp>
+#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -23,12 +23,12 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Where a plan begins, or one that is looked at: the values that live there with their forms.
+/// Where a plan begins, or one that is looked at: the values that live there with their states.
 struct beginning {
   std::vector<live_value> live;
-  std::vector<std::vector<form>> forms;  ///< any of these
-  std::int64_t untouched = 0;            ///< what the values cost at least that nothing has touched yet
-  bool is_known = true;                  ///< otherwise ways count from what the estimate is there
+  std::vector<std::vector<value_state>> values;  ///< any of these, by live value
+  std::int64_t untouched = 0;                    ///< what the values cost at least that nothing has touched yet
+  bool is_known = true;                          ///< otherwise ways count from what the estimate is there
 };
 
 /// Searches for the best way over the nodes between two cuts.
@@ -37,13 +37,14 @@ class piece_search {
   enum class outcome : std::uint8_t { found, impossible, stopped };
 
   /// `consumers` is looked at only where entries may be part of cycles.
-  piece_search(const problem& p, const space& s, const forms& f, const neighbour_lists& consumers, outlook& ahead)
+  piece_search(const problem& p, const space& s, const tracked_values& tracked, const neighbour_lists& consumers,
+               outlook& ahead)
       : problem_(p),
         space_(s),
-        forms_(f),
+        tracked_(tracked),
         consumers_(consumers),
         ahead_(ahead),
-        labels_(s, f, ahead),
+        labels_(s, tracked, ahead),
         covered_(s.words) {
     next_.covered.resize(s.words);
   }
@@ -199,8 +200,8 @@ class piece_search {
     next_.by = {};
     next_.live = from_->live;
     next_.untouched = from_->untouched;
-    for (const std::vector<form>& f : from_->forms) {
-      next_.forms = f;
+    for (const std::vector<value_state>& values : from_->values) {
+      next_.values = values;
       next_.cost = from_->is_known ? 0 : -labels_.estimate(next_);
       note();
     }
@@ -239,7 +240,7 @@ class piece_search {
       ++transitions_;
       next_.cost = cost + space_.entries[e].cost;
       next_.by = {from, e};
-      if (!forms_.empty()) pass_values(from, e);
+      if (!tracked_.empty()) pass_values(from, e);
       note();
     }
   }
@@ -250,36 +251,36 @@ class piece_search {
     return bit / 64 < mask.size() && (mask[bit / 64] >> bit % 64 & 1U) != 0;
   }
 
-  /// The values that live behind an entry, and their forms; adds what they cost.
+  /// The values that live behind an entry, and their states; adds what they cost.
   void pass_values(std::uint32_t from, std::uint32_t e) {
     next_.live.clear();
-    next_.forms.clear();
+    next_.values.clear();
     next_.untouched = labels_.place_of(from).untouched;
     const std::span<const live_value> live = labels_.live(from);
-    const std::span<const form> known_forms = labels_.forms_of(from);
+    const std::span<const value_state> states = labels_.values_of(from);
     const auto runtime = static_cast<std::uint8_t>(problem_.candidates[space_.entries[e].index].runtime);
-    const std::span<const touch> touches = forms_.touches(e);
+    const std::span<const touch> touches = tracked_.touches(e);
     std::size_t t = 0;
     for (std::size_t i = 0; i < live.size() || t < touches.size();) {
       if (i < live.size() && (t == touches.size() || live[i].value < touches[t].value)) {
         next_.live.push_back(live[i]);
-        next_.forms.push_back(known_forms[i++]);
+        next_.values.push_back(states[i++]);
         continue;
       }
       const touch& by = touches[t++];
-      const forms::tracked& v = forms_.values()[by.value];
+      const tracked_value& v = tracked_.list()[by.value];
       const bool known = i < live.size() && live[i].value == by.value;
       live_value now{.value = by.value, .written = known ? live[i].written : v.producer == node_set::none};
       if (!known) next_.untouched -= ahead_.untouched(by.value);
-      const form before = known ? known_forms[i++] : forms_.untouched(v);
-      const form after = forms_.after(by, runtime, before, now.written, next_.cost);
+      const value_state before = known ? states[i++] : tracked_.untouched(v);
+      const value_state after = tracked_.after(by, runtime, before, now.written, next_.cost);
       now.written = now.written || by.writes;
       for (std::uint32_t r = 0; r < v.readers.size(); ++r) {
-        if (!is_covered(v.readers[r], next_.position, next_.covered)) forms_.add_reader(now, r);
+        if (!is_covered(v.readers[r], next_.position, next_.covered)) tracked_.add_reader(now, r);
       }
       if (now.written && now.readers == 0) continue;
       next_.live.push_back(now);
-      next_.forms.push_back(forms_.normal(after, now));
+      next_.values.push_back(tracked_.normal(after, now));
     }
   }
 
@@ -307,7 +308,7 @@ class piece_search {
 
   const problem& problem_;
   const space& space_;
-  const forms& forms_;
+  const tracked_values& tracked_;
   const neighbour_lists& consumers_;
   outlook& ahead_;
   std::uint32_t begin_ = 0, end_ = 0;

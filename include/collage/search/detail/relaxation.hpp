@@ -2,9 +2,9 @@
 #pragma once
 
 #include <collage/search/detail/covers.hpp>
-#include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/potentials.hpp>
 #include <collage/search/detail/space.hpp>
+#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -15,22 +15,22 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Finds prices of layouts for which the cheapest cover, at prices, and what the values cost at least, less prices, are
+/// Finds prices of forms for which the cheapest cover, at prices, and what the values cost at least, less prices, are
 /// together as dear as can be. Goes over the nodes forwards and backwards; at each it takes from the values what they know of
-/// that node's layouts and hands on what covers through the node cost by layout, in equal parts to the values that it goes on
+/// that node's forms and hands on what covers through the node cost by form, in equal parts to the values that it goes on
 /// to and to the nodes next to it (sequential reweighted message passing; Kolmogorov 2015). No step makes the bound lower.
 class relaxation {
  public:
-  relaxation(const problem& p, const space& s, const forms& f)
-      : space_(s), forms_(f), prices_(p, s, f), covers_(s), costs_(s.entries.size()) {
-    if (f.empty() || !has_room(p)) return;
+  relaxation(const problem& p, const space& s, const tracked_values& tracked)
+      : space_(s), tracked_(tracked), prices_(p, s, tracked), covers_(s), costs_(s.entries.size()) {
+    if (tracked.empty() || !has_room(p)) return;
     at_begin_.assign(s.nodes + 1, 0);
     values_before_.assign(s.nodes + 1, 0);
-    for (const forms::tracked& v : f.values()) ++values_before_[v.first + 1];
+    for (const tracked_value& v : tracked.list()) ++values_before_[v.first + 1];
     const auto for_each_touch = [&](auto visit) {
-      for (std::uint32_t v = 0; v < f.values().size(); ++v) {
+      for (std::uint32_t v = 0; v < tracked.list().size(); ++v) {
         if (!prices_.has_prices(v)) continue;
-        const forms::tracked& t = f.values()[v];
+        const tracked_value& t = tracked.list()[v];
         if (t.producer != node_set::none) visit(t.producer, node_touch{v, 0});
         for (std::uint32_t r = 0; r < t.readers.size(); ++r) visit(t.readers[r], node_touch{v, r + 1});
       }
@@ -79,7 +79,8 @@ class relaxation {
     for (std::uint32_t i = at_begin_[begin_]; i < at_begin_[end_]; ++i) {
       const node_touch& t = at_[i];
       if (t.number != (prices_.is_given(t.value) ? 1U : 0U)) continue;
-      const std::int64_t least = std::ranges::min(prices_.least(t.value, 0));
+      by_form costs;
+      const std::int64_t least = std::ranges::min(prices_.find_least(t.value, 0, costs));
       visit(t.value, least);
       sum += least;
     }
@@ -99,7 +100,7 @@ class relaxation {
       for (std::uint32_t e = space_.begin[node]; e < space_.end_of(node); ++e)
         dearest[node] = std::max(dearest[node], space_.entries[e].cost);
     for (const std::int64_t cost : dearest) sum += static_cast<double>(cost);
-    for (const forms::tracked& v : forms_.values())
+    for (const tracked_value& v : tracked_.list())
       for (const std::int64_t cost : v.dearest) sum += static_cast<double>(cost);
     return sum < static_cast<double>(unreachable) / 1024;
   }
@@ -124,7 +125,7 @@ class relaxation {
     }
   }
 
-  /// The groups that hold each node, and for each of their entries in which layout it has each touch of the node.
+  /// The groups that hold each node, and for each of their entries in which form it has each touch of the node.
   void list_members() {
     group_begin_.assign(end_ - begin_ + 1, 0);
     const auto for_each_member = [&](auto visit) {
@@ -137,14 +138,14 @@ class relaxation {
     groups_.resize(group_begin_.back());
     std::vector<std::uint32_t> next(group_begin_.begin(), group_begin_.end() - 1);
     for_each_member([&](std::uint32_t at, std::uint32_t g) { groups_[next[at]++] = g; });
-    layout_begin_.clear();
-    layouts_.clear();
+    form_begin_.clear();
+    forms_.clear();
     for (std::uint32_t n = begin_; n < end_; ++n) {
-      layout_begin_.push_back(layouts_.size());
+      form_begin_.push_back(forms_.size());
       for (const std::uint32_t g : groups_at(n))
         for (const std::uint32_t e : covers_.entries_of(g))
           for (std::uint32_t i = at_begin_[n]; i < at_begin_[n + 1]; ++i)
-            layouts_.push_back(std::ranges::lower_bound(forms_.touches(e), at_[i].value, {}, &touch::value)->layout);
+            forms_.push_back(std::ranges::lower_bound(tracked_.touches(e), at_[i].value, {}, &touch::value)->form);
     }
     through_.assign(covers_.groups(), unreachable);
   }
@@ -187,20 +188,20 @@ class relaxation {
       return forwards ? t.number != prices_.readers(t.value)
                       : t.number > 1 || (t.number == 1 && !prices_.is_given(t.value));
     };
-    // What values know of the node's layouts: into the prices of its entries.
+    // What values know of the node's forms: into the prices of its entries.
     std::int64_t parts = 1;
     more_.resize(touches);
     for (std::uint32_t i = 0; i < touches; ++i) {
       const node_touch& t = at_[at_begin_[n] + i];
       parts += goes_on(t);
-      more_[i] = prices_.least(t.value, t.number);
-      const std::int64_t least = std::ranges::min(more_[i]);
-      for (std::int64_t& m : more_[i]) m = m >= unreachable / 2 ? 0 : m - least;
+      const std::span<std::int64_t> more = prices_.find_least(t.value, t.number, more_[i]);
+      const std::int64_t least = std::ranges::min(more);
+      for (std::int64_t& m : more) m = m >= unreachable / 2 ? 0 : m - least;
       prices_.add(t.value, t.number, more_[i]);
     }
-    const std::uint8_t* const layouts = layouts_.data() + layout_begin_[n - begin_];
+    const std::uint8_t* const forms = forms_.data() + form_begin_[n - begin_];
     totals_.clear();
-    const std::uint8_t* at = layouts;
+    const std::uint8_t* at = forms;
     for (const std::uint32_t g : groups)
       for (const std::uint32_t e : covers_.entries_of(g)) {
         std::int64_t total = through_[g] + costs_[e];
@@ -211,15 +212,16 @@ class relaxation {
     for (std::uint32_t i = 0; i < touches; ++i) {
       const node_touch& t = at_[at_begin_[n] + i];
       if (!goes_on(t)) continue;
-      by_layout less;
-      less.fill(unreachable);
-      at = layouts + i;
+      by_form less;
+      const std::span<std::int64_t> of_value = std::span(less).first(prices_.forms(t.value));
+      std::ranges::fill(of_value, unreachable);
+      at = forms + i;
       for (std::size_t k = 0; k < totals_.size(); ++k, at += touches) less[*at] = std::min(less[*at], totals_[k]);
-      const std::int64_t least = std::ranges::min(less);
-      for (std::int64_t& l : less) l = l >= unreachable / 2 ? 0 : (least - l) / parts;
+      const std::int64_t least = std::ranges::min(of_value);
+      for (std::int64_t& l : of_value) l = l >= unreachable / 2 ? 0 : (least - l) / parts;
       --parts;
       prices_.add(t.value, t.number, less);
-      at = layouts + i;
+      at = forms + i;
       for (std::size_t k = 0; k < totals_.size(); ++k, at += touches) totals_[k] += less[*at];
     }
     const std::int64_t* total = totals_.data();
@@ -234,17 +236,17 @@ class relaxation {
   }
 
   const space& space_;
-  const forms& forms_;
+  const tracked_values& tracked_;
   potentials prices_;
   covers covers_;
   std::vector<std::int64_t> costs_;                      // by entry, at prices
   std::vector<std::uint32_t> at_begin_, values_before_;  // by node
   std::vector<node_touch> at_;
   std::vector<std::uint32_t> group_begin_, groups_;  // by node
-  std::vector<std::size_t> layout_begin_;            // by node
-  std::vector<std::uint8_t> layouts_;                // by group at the node, its entries, and touches
+  std::vector<std::size_t> form_begin_;              // by node
+  std::vector<std::uint8_t> forms_;                  // by group at the node, its entries, and touches
   std::vector<std::int64_t> through_;                // by group: what a cover with it costs at least, but for itself
-  std::vector<by_layout> more_;                      // of one node, by touch
+  std::vector<by_form> more_;                        // of one node, by touch
   std::vector<std::int64_t> totals_;                 // of one node, by group and entry
   std::uint32_t begin_ = 0, end_ = 0;
   bool ready_ = false;

@@ -1,8 +1,8 @@
 // Parts of a problem that are equal, so that one of them is solved: the cells of a network are repeated.
 #pragma once
 
-#include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/space.hpp>
+#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -25,8 +25,8 @@ struct part_solution {
 /// candidates, so that their ranks are in it.
 class part_writer {
  public:
-  part_writer(const problem& p, const space& s, const forms& f, const neighbour_lists& consumers)
-      : problem_(p), space_(s), forms_(f), consumers_(consumers) {}
+  part_writer(const problem& p, const space& s, const tracked_values& tracked, const neighbour_lists& consumers)
+      : problem_(p), space_(s), tracked_(tracked), consumers_(consumers) {}
 
   /// The nodes between cuts[first] and cuts[last], across which no value lives whose form matters.
   std::vector<std::uint64_t> write(std::size_t first, std::size_t last) {
@@ -57,14 +57,14 @@ class part_writer {
     put(static_cast<std::uint64_t>(at.cost));
     put(static_cast<std::uint64_t>(at.size) << 1 | static_cast<std::uint64_t>(at.may_cycle));
     words_.insert(words_.end(), space_.mask(e), space_.mask(e) + space_.words);
-    if (forms_.empty()) return;
+    if (tracked_.empty()) return;
     put(problem_.candidates[at.index].runtime);
-    const auto touches = forms_.touches(e);
+    const auto touches = tracked_.touches(e);
     put(touches.size());
     for (const touch& t : touches) {
       const auto known = number_of_.try_emplace(t.value, static_cast<std::uint32_t>(touched_.size()));
       if (known.second) touched_.push_back(t.value);
-      put(static_cast<std::uint64_t>(known.first->second) << 16 | static_cast<std::uint64_t>(t.layout) << 1 |
+      put(static_cast<std::uint64_t>(known.first->second) << 16 | static_cast<std::uint64_t>(t.form) << 1 |
           static_cast<std::uint64_t>(t.writes));
     }
   }
@@ -80,9 +80,10 @@ class part_writer {
   }
   void put_values() {
     for (const std::uint32_t v : touched_) {
-      const forms::tracked& at = forms_.values()[v];
+      const tracked_value& at = tracked_.list()[v];
       put(at.producer == node_set::none ? node_set::none : at.producer - begin_);
-      put(static_cast<std::uint64_t>(at.is_output) << 1 | static_cast<std::uint64_t>(at.convert.empty()));
+      put(std::uint64_t{at.forms} << 2 | static_cast<std::uint64_t>(at.is_output) << 1 |
+          static_cast<std::uint64_t>(at.has_forms));
       put(at.readers.size());
       for (const std::uint32_t reader : at.readers) put(reader - begin_);
       for (const std::int64_t cost : at.convert) put(static_cast<std::uint64_t>(cost));
@@ -101,7 +102,7 @@ class part_writer {
 
   const problem& problem_;
   const space& space_;
-  const forms& forms_;
+  const tracked_values& tracked_;
   const neighbour_lists& consumers_;
   std::uint32_t begin_ = 0, end_ = 0;
   std::vector<std::uint64_t> words_;

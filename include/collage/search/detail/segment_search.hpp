@@ -2,10 +2,10 @@
 #pragma once
 
 #include <collage/search/detail/allowance.hpp>
-#include <collage/search/detail/forms.hpp>
 #include <collage/search/detail/outlook.hpp>
 #include <collage/search/detail/piece_search.hpp>
 #include <collage/search/detail/space.hpp>
+#include <collage/search/detail/tracked_values.hpp>
 #include <collage/search/problem.hpp>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ namespace collage::inline v0::search::detail {
 
 /// How a search over many nodes goes about it. The answer does not depend on it.
 struct pace {
-  std::uint32_t apart = 128;      ///< nodes between positions where it is learnt by how much the bound is too low
-  std::uint32_t parts = 8;        ///< into how many a stretch is divided
-  std::size_t states = 2;         ///< for each node, before that
-  std::size_t most_forms = 1024;  ///< with which a stretch may begin
+  std::uint32_t apart = 128;           ///< nodes between positions where it is learnt by how much the bound is too low
+  std::uint32_t parts = 8;             ///< into how many a stretch is divided
+  std::size_t states = 2;              ///< for each node, before that
+  std::size_t most_beginnings = 1024;  ///< states of values with which a stretch may begin
 };
 
 /// Consecutive pieces that pass on values whose form matters. Those between them are independent.
@@ -37,22 +37,28 @@ struct segment {
 ///
 /// What the relaxation lacks adds up over many nodes, and best-first search then goes through all that is not dearer by as
 /// much. So where few states do not suffice, it is learnt for stretches of the segment by how much every way across them,
-/// begun in whatever forms, is above the estimate: by the same search, over stretches of stretches where needed. States
+/// begun in whatever states, is above the estimate: by the same search, over stretches of stretches where needed. States
 /// before a stretch know of it then.
 class segment_search {
  public:
   using outcome = piece_search::outcome;
 
-  segment_search(const problem& p, const space& s, const forms& f, const neighbour_lists& consumers, const pace& how)
-      : pace_(how), space_(s), forms_(f), ahead_(p, s, f), search_(p, s, f, consumers, ahead_), across_(s.nodes + 1) {
-    for (const forms::tracked& v : f.values()) {
+  segment_search(const problem& p, const space& s, const tracked_values& tracked, const neighbour_lists& consumers,
+                 const pace& how)
+      : pace_(how),
+        space_(s),
+        tracked_(tracked),
+        ahead_(p, s, tracked),
+        search_(p, s, tracked, consumers, ahead_),
+        across_(s.nodes + 1) {
+    for (const tracked_value& v : tracked.list()) {
       ++across_[v.first + 1];
       --across_[v.last + 1];
     }
     for (std::size_t i = 1; i < across_.size(); ++i) across_[i] += across_[i - 1];
-    by_first_.resize(f.values().size());
+    by_first_.resize(tracked.list().size());
     std::iota(by_first_.begin(), by_first_.end(), 0U);
-    std::ranges::sort(by_first_, {}, [&](std::uint32_t v) { return std::pair(f.values()[v].first, v); });
+    std::ranges::sort(by_first_, {}, [&](std::uint32_t v) { return std::pair(tracked.list()[v].first, v); });
   }
 
   /// How many values are touched on both sides of a position.
@@ -125,13 +131,13 @@ class segment_search {
   void list_values() {
     live_.assign(stops_.size(), {});
     untouched_.assign(stops_.size(), whole_.untouched);
-    const auto first_of = [this](std::uint32_t v) { return forms_.values()[v].first; };
+    const auto first_of = [this](std::uint32_t v) { return tracked_.list()[v].first; };
     auto at = std::ranges::lower_bound(by_first_, begin_, {}, first_of);
     for (std::size_t i = 1; i < stops_.size(); ++i) {
       untouched_[i] = untouched_[i - 1];
       for (; at != by_first_.end() && first_of(*at) < stops_[i]; ++at) {
         untouched_[i] -= ahead_.untouched(*at);
-        for (std::size_t k = i; k < stops_.size() && stops_[k] <= forms_.values()[*at].last; ++k)
+        for (std::size_t k = i; k < stops_.size() && stops_[k] <= tracked_.list()[*at].last; ++k)
           live_[k].push_back(*at);
       }
       std::ranges::sort(live_[i]);
@@ -143,12 +149,12 @@ class segment_search {
   bool learn(std::size_t first, std::size_t last, allowance& left) {
     const std::uint32_t begin = stops_[first], end = stops_[last];
     const beginning from = first == 0 ? whole_ : anywhere(first);
-    if (from.forms.empty()) return true;
+    if (from.values.empty()) return true;
     const bool is_short = last - first == 1;
     for (const bool knows_parts : {false, true}) {
       learn(begin, end);
       search_.start(begin, end, from, false);
-      const std::size_t few = pace_.states * (end - begin) + from.forms.size();
+      const std::size_t few = pace_.states * (end - begin) + from.values.size();
       if (search_.run(left, bytes(), is_short || knows_parts ? no_limit : few) == outcome::found) {
         if (first != 0) stretches_[begin].emplace_back(end, search_.estimate());
         return true;
@@ -177,32 +183,32 @@ class segment_search {
     }
   }
 
-  /// All forms that values may have at a stop, whatever was before, but for those that are never better than others. By which
-  /// runtime they were written counts as costing nothing. No forms where there are too many.
+  /// All states that values may have at a stop, whatever was before, but for those that are never better than others. By which
+  /// runtime they were written counts as costing nothing. None where there are too many.
   beginning anywhere(std::size_t stop) {
-    beginning from{.live = {}, .forms = {{}}, .untouched = untouched_[stop], .is_known = false};
+    beginning from{.live = {}, .values = {{}}, .untouched = untouched_[stop], .is_known = false};
     for (const std::uint32_t v : live_[stop]) {
-      live_value at = forms_.live_at(v, stops_[stop]);
+      live_value at = tracked_.live_at(v, stops_[stop]);
       at.outlook = ahead_.find(at);
-      const std::vector<form> choices = forms_of(at, stops_[stop]);
-      if (from.forms.size() * choices.size() > pace_.most_forms) return {};
-      std::vector<std::vector<form>> all;
-      for (const std::vector<form>& some : from.forms)
-        for (const form& f : choices) {
+      const std::vector<value_state> choices = states_of(at, stops_[stop]);
+      if (from.values.size() * choices.size() > pace_.most_beginnings) return {};
+      std::vector<std::vector<value_state>> all;
+      for (const std::vector<value_state>& some : from.values)
+        for (const value_state& s : choices) {
           all.push_back(some);
-          all.back().push_back(f);
+          all.back().push_back(s);
         }
-      from.forms = std::move(all);
+      from.values = std::move(all);
       from.live.push_back(at);
     }
     return from;
   }
-  std::vector<form> forms_of(const live_value& at, std::uint32_t cut) {
-    std::vector<form> list = forms_.possible(at, cut);
+  std::vector<value_state> states_of(const live_value& at, std::uint32_t cut) {
+    std::vector<value_state> list = tracked_.possible(at, cut);
     for (std::size_t i = 0; i < list.size();) {
-      const bool is_needless = std::ranges::any_of(list, [&](const form& other) {
+      const bool is_needless = std::ranges::any_of(list, [&](const value_state& other) {
         return &other != &list[i] &&
-               forms_.handicap(other, list[i], at) <= ahead_.least(at, other) - ahead_.least(at, list[i]);
+               tracked_.handicap(other, list[i], at) <= ahead_.least(at, other) - ahead_.least(at, list[i]);
       });
       if (is_needless) list.erase(list.begin() + static_cast<std::ptrdiff_t>(i));
       else ++i;
@@ -212,12 +218,12 @@ class segment_search {
 
   const pace pace_;
   const space& space_;
-  const forms& forms_;
+  const tracked_values& tracked_;
   outlook ahead_;
   piece_search search_;
   std::vector<std::int32_t> across_;
   std::uint32_t begin_ = 0, end_ = 0;
-  beginning whole_{.live = {}, .forms = {{}}};
+  beginning whole_{.live = {}, .values = {{}}};
   std::vector<std::uint32_t> by_first_;           // values
   std::vector<std::uint32_t> stops_;              // positions
   std::vector<std::vector<std::uint32_t>> live_;  // by stop: values
