@@ -68,8 +68,9 @@ inline std::string describe(const search::problem& p) {
 /// Of what kind a random problem with borders is.
 struct random_shape {
   std::uint32_t least_nodes = 1, most_nodes = 9;
-  std::uint32_t forms = 1, runtimes = 1;
-  std::uint32_t least_forms = 0;                  ///< 0: each value has `forms`, otherwise so many at least
+  std::uint32_t forms = 1;
+  std::uint32_t least_forms = 0;  ///< 0: each value has `forms`, otherwise so many at least
+  std::uint32_t runtimes = 1;
   bool ties = false;                              ///< costs are small whole numbers
   std::uint32_t window = search::node_set::none;  ///< how far apart a producer and its reader, or two members, may be
   double most_density = 0.5;                      ///< of edges within the window

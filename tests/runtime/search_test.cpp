@@ -383,11 +383,45 @@ TEST(search_long, exact_equals_brute_force) { compare_with_brute_force(6000, 12)
 TEST(search_exact, equals_all_executable_orders) { compare_with_executable_orders(2000, 14); }
 TEST(search_long, exact_equals_all_executable_orders) { compare_with_executable_orders(20'000, 14); }
 
+struct border_counts {
+  std::size_t with_borders = 0;  ///< problems whose best plan pays at borders
+  std::size_t stopped = 0;       ///< searches that ended without a proof
+};
+
+/// The search finds what trying all orders finds. It runs as it is, as if the graph were long, and with too few states.
+void compare_with_all_orders(random_source& random, const problem& p, border_counts& counts) {
+  const auto truth = executable_orders(p).best();
+  ASSERT_TRUE(truth);
+  const std::vector<std::int64_t> costs = search::detail::costs_of(p);
+  const std::vector<bool> may_cycle = search::check(p);
+  for (const bool as_if_long : {false, true}) {
+    search::detail::pace how;
+    if (as_if_long)
+      how = {.apart = random.number(1, 4),
+             .parts = random.number(2, 4),
+             .states = random.number(0, 1),
+             .most_beginnings = random.chance(0.2) ? std::size_t{4} : std::size_t{4096}};
+    const placement plan = search::detail::solve(p, costs, may_cycle, {}, how);
+    ASSERT_TRUE(legal(p, plan));
+    ASSERT_TRUE(plan.optimal) << describe(p);
+    judged ours = judge(p, plan.chosen);
+    const std::int64_t cost = search::picoseconds(plan.cost_ms);
+    counts.with_borders += std::exchange(std::get<0>(ours), cost) != cost && !as_if_long;
+    ASSERT_EQ(ours, *truth) << describe(p);
+    const placement some = search::detail::solve(p, costs, may_cycle, {.states = random.number(0, 12)}, how);
+    ASSERT_TRUE(legal(p, some));
+    ASSERT_GE(some.cost_ms, plan.cost_ms) << describe(p);
+    ASSERT_LE(some.lower_bound_ms, plan.cost_ms) << describe(p);
+    ASSERT_TRUE(!some.optimal || some.cost_ms == plan.cost_ms) << describe(p);
+    counts.stopped += !some.optimal;
+  }
+}
+
 /// Graphs through which values in several forms live for long: few groups, and edges that are near. A conversion costs from
-/// a tenth to three times what a node does. Each is also searched as if it were long, and with too few states.
+/// a tenth to three times what a node does.
 void compare_dear_conversions(std::uint32_t problems) {
   random_source random;
-  std::size_t with_borders = 0, stopped = 0;
+  border_counts counts;
   for (std::uint32_t i = 0; i < problems; ++i) {
     problem p = random_bordered_problem(random, {.least_nodes = 4,
                                                  .most_nodes = 13,
@@ -401,40 +435,87 @@ void compare_dear_conversions(std::uint32_t problems) {
     const double conversions = std::array{0.1, 0.3, 1.0, 3.0}[i / 4 % 4];
     for (search::value& v : p.values)  // 0.3 on average, where a node costs about 0.5; or small whole numbers
       for (double& cost : v.convert_ms) cost *= i % 3 == 0 ? 1 : conversions / 0.6;
-    const auto truth = executable_orders(p).best();
-    ASSERT_TRUE(truth);
-    const std::vector<std::int64_t> costs = search::detail::costs_of(p);
-    const std::vector<bool> may_cycle = search::check(p);
-    for (const bool as_if_long : {false, true}) {
-      search::detail::pace how;
-      if (as_if_long)
-        how = {.apart = random.number(1, 4),
-               .parts = random.number(2, 4),
-               .states = random.number(0, 1),
-               .most_beginnings = random.chance(0.2) ? std::size_t{4} : std::size_t{4096}};
-      const placement plan = search::detail::solve(p, costs, may_cycle, {}, how);
-      ASSERT_TRUE(legal(p, plan));
-      ASSERT_TRUE(plan.optimal) << describe(p);
-      judged ours = judge(p, plan.chosen);
-      const std::int64_t cost = search::picoseconds(plan.cost_ms);
-      with_borders += std::exchange(std::get<0>(ours), cost) != cost && !as_if_long;
-      ASSERT_EQ(ours, *truth) << describe(p);
-      const placement some = search::detail::solve(p, costs, may_cycle, {.states = random.number(0, 12)}, how);
-      ASSERT_TRUE(legal(p, some));
-      ASSERT_GE(some.cost_ms, plan.cost_ms) << describe(p);
-      ASSERT_LE(some.lower_bound_ms, plan.cost_ms) << describe(p);
-      ASSERT_TRUE(!some.optimal || some.cost_ms == plan.cost_ms) << describe(p);
-      stopped += !some.optimal;
-    }
+    compare_with_all_orders(random, p, counts);
+    if (::testing::Test::HasFatalFailure()) return;
   }
-  std::cout << problems << " problems, " << with_borders << " whose best plan pays at borders; stopped " << stopped
-            << " times without a proof\n";
-  EXPECT_GT(with_borders, problems / 2);
-  EXPECT_GT(stopped, problems / 20);
+  std::cout << problems << " problems, " << counts.with_borders << " whose best plan pays at borders; stopped "
+            << counts.stopped << " times without a proof\n";
+  EXPECT_GT(counts.with_borders, problems / 2);
+  EXPECT_GT(counts.stopped, problems / 20);
 }
 
 TEST(search_exact, equals_all_executable_orders_with_dear_conversions) { compare_dear_conversions(500); }
 TEST(search_long, exact_equals_all_executable_orders_with_dear_conversions) { compare_dear_conversions(5000); }
+
+/// Graphs whose values have their own numbers of forms, from `least` to `most`.
+void compare_own_forms(std::uint32_t problems, std::uint32_t least, std::uint32_t most, std::uint32_t most_nodes) {
+  random_source random;
+  border_counts counts;
+  for (std::uint32_t i = 0; i < problems; ++i) {
+    const problem p = random_bordered_problem(random, {.least_nodes = 3,
+                                                       .most_nodes = most_nodes,
+                                                       .forms = most,
+                                                       .least_forms = least,
+                                                       .runtimes = i % 4 == 3 ? 2U : 1U,
+                                                       .ties = i % 3 == 0,
+                                                       .window = random.number(2, 5),
+                                                       .listed_borders = 0.8,
+                                                       .groups_per_node = 1.5});
+    compare_with_all_orders(random, p, counts);
+    if (::testing::Test::HasFatalFailure()) return;
+  }
+  EXPECT_GT(counts.with_borders, problems / 2);
+  EXPECT_GT(counts.stopped, problems / 20);
+}
+
+TEST(search_exact, equals_all_executable_orders_with_own_forms) { compare_own_forms(500, 1, 6, 11); }
+TEST(search_exact, equals_all_executable_orders_with_many_forms) { compare_own_forms(300, 9, 12, 8); }
+TEST(search_long, exact_equals_all_executable_orders_with_own_forms) { compare_own_forms(5000, 1, 6, 12); }
+
+TEST(search_exact, forms_that_nothing_names_do_not_count) {
+  random_source random;
+  for (int i = 0; i < 200; ++i) {
+    const problem few = random_bordered_problem(
+        random, {.most_nodes = 12, .forms = 5, .least_forms = 1, .ties = i % 2 == 0, .window = 4});
+    problem many = few;
+    constexpr std::uint32_t apart = 11;
+    for (search::value& v : many.values) {
+      v.forms *= apart;
+      std::vector<double> costs(v.convert_ms.empty() ? 0 : v.forms * v.forms);
+      for (double& cost : costs) cost = random.real(0, 2);
+      for (std::size_t k = 0; k < v.convert_ms.size(); ++k) {
+        const std::size_t forms = v.forms / apart;
+        costs[k / forms * apart * v.forms + k % forms * apart] = v.convert_ms[k];
+      }
+      v.convert_ms = std::move(costs);
+    }
+    for (candidate& c : many.candidates)
+      for (search::border& b : c.borders) b.form *= apart;
+    const placement ours = search::exact(many), same = search::exact(few);
+    ASSERT_TRUE(legal(many, ours));
+    ASSERT_EQ(ours.chosen, same.chosen);
+    ASSERT_EQ(ours.cost_ms, same.cost_ms);
+    ASSERT_EQ(ours.lower_bound_ms, same.lower_bound_ms);
+  }
+}
+
+TEST(search_exact, as_many_forms_as_there_may_be) {
+  // Node 0 writes each of 32 forms, the dearer the higher; node 1 reads the last. One step further is for nothing.
+  constexpr std::uint32_t forms = problem::most_forms;
+  problem p{.nodes = 2, .edges = {{0, 1}}, .candidates = {}, .outputs = {}};
+  p.values = {{.producer = 0, .readers = {1}, .forms = forms, .convert_ms = std::vector<double>(forms * forms, 50)}};
+  for (std::uint32_t form = 0; form < forms; ++form) {
+    if (form + 1 < forms) p.candidates.push_back({.nodes = {0}, .cost_ms = 1.0 + form, .borders = {{0, form}}});
+    if (form + 1 < forms) p.values[0].convert_ms[form * forms + form + 1] = 0;
+  }
+  p.candidates.push_back({.nodes = {1}, .cost_ms = 1, .borders = {{0, forms - 1}}});
+  const placement plan = search::exact(p);
+  EXPECT_TRUE(legal(p, plan));
+  EXPECT_TRUE(plan.optimal);
+  EXPECT_EQ(plan.chosen, (index_list{forms - 2, forms - 1}));
+  p.values[0].convert_ms[forms - 1] = 0;
+  EXPECT_EQ(search::exact(p).chosen, (index_list{0, forms - 1}));
+}
 
 TEST(search_exact, empty_graph) {
   const placement plan = search::exact({});
@@ -501,7 +582,7 @@ TEST(search_exact, a_reader_takes_a_value_in_one_form) {
   EXPECT_EQ(one.states, 2U);
 }
 
-TEST(search_exact, forms_that_nobody_meets) {
+TEST(search_exact, forms_that_nothing_meets) {
   // What is written in form 1 is form 2 for nothing, so that its form does not matter; nothing meets it in form 0.
   search::problem p{.nodes = 3, .edges = {{0, 1}, {0, 2}}, .candidates = {}, .outputs = {}};
   p.candidates = {{.nodes = {0}, .cost_ms = 1, .borders = {{0, 1}}},
@@ -1210,6 +1291,22 @@ TEST(search_errors, candidates) {
             "value 0: its reader 0 is not there, before its producer or out of order");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].convert_ms = {0, 1}; }),
             "value 0: the table of costs has 2 entries for 2 x 2");
+  EXPECT_EQ(
+      spoiled([](problem& q) {
+        q.values[0].forms = 40;
+        q.values[0].convert_ms.assign(1600, 1);
+        for (std::uint32_t form = 1; form <= 32; ++form)
+          q.candidates.push_back({.nodes = {0}, .cost_ms = 1, .borders = {{0, form}}});
+      }),
+      "value 0: candidates read and write it in 33 forms, form 0 included, and the search tells at most 32 apart; "
+      "leave out candidates");
+  EXPECT_EQ(spoiled([](problem& q) {
+              q.values[0].forms = 40;  // and making it over costs nothing
+              q.values[0].convert_ms.clear();
+              for (std::uint32_t form = 1; form < 40; ++form)
+                q.candidates.push_back({.nodes = {0}, .cost_ms = 1, .borders = {{0, form}}});
+            }),
+            "no error");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].convert_ms[1] = -1; }),
             "value 0: the cost from 0 to 1 is negative; leave out candidates that would need what cannot be done");
 }
