@@ -63,21 +63,19 @@ class outlook {
     if (i == nothing) known_.push_back(at.value);
     for (; i != nothing; i = views_[i].next)
       if (views_[i].open == at.open && views_[i].written == at.written) return i;
-    views_.push_back({at.open, at.written,
-                      std::exchange(first_of_[at.value], static_cast<std::uint32_t>(views_.size())),
-                      static_cast<std::uint32_t>(least_.size())});
     const std::uint32_t forms = relaxed_.prices().forms(at.value);
+    views_.push_back({at.open, std::exchange(first_of_[at.value], static_cast<std::uint32_t>(views_.size())),
+                      static_cast<std::uint32_t>(least_.size()), static_cast<std::uint8_t>(forms), at.written});
     if (forms <= most_forms_in_sets) least_.resize(least_.size() + ((at.written ? forms : 1U) << forms), unknown);
     return first_of_[at.value];
   }
   /// The least that a value in that state can still cost, prices taken off.
   std::int64_t least(const live_value& at, const value_state& s) {
     if (at.outlook == nothing) return 0;
-    const potentials& prices = relaxed_.prices();
-    const std::uint32_t forms = prices.forms(at.value);
-    if (forms > most_forms_in_sets) return prices.least_from(at.value, s, at.written, at.open);
-    std::int64_t& known = least_[views_[at.outlook].first + (at.written ? std::size_t{s.form} << forms : 0) + s.forms];
-    if (known == unknown) known = prices.least_from(at.value, s, at.written, at.open);
+    const view& v = views_[at.outlook];
+    if (v.forms > most_forms_in_sets) return relaxed_.prices().least_from(at.value, s, at.written, at.open);
+    std::int64_t& known = least_[v.first + (at.written ? std::size_t{s.form} << v.forms : 0) + s.forms];
+    if (known == unknown) known = relaxed_.prices().least_from(at.value, s, at.written, at.open);
     return known;
   }
   /// Whether what is ahead is known with values, and not only from each node's cheapest share.
@@ -99,8 +97,9 @@ class outlook {
   /// Of a value: which readers are left, and whether its producer is.
   struct view {
     std::uint64_t open;
-    bool written;
     std::uint32_t next, first;
+    std::uint8_t forms;  ///< how many
+    bool written;
   };
   const space& space_;
   relaxation relaxed_;

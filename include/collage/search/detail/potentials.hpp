@@ -77,8 +77,9 @@ class potentials {
     std::int64_t* const prices = prices_.data() + values_[v].first_price + std::size_t{number} * forms(v);
     for (std::uint32_t form = 0; form < forms(v); ++form) prices[form] += more[form];
   }
-  std::int64_t price(std::uint32_t v, std::uint32_t number, unsigned form) const {
-    return prices_[values_[v].first_price + std::size_t{number} * forms(v) + form];
+  /// By form.
+  const std::int64_t* prices(std::uint32_t v, std::uint32_t number) const {
+    return prices_.data() + values_[v].first_price + std::size_t{number} * forms(v);
   }
   /// The forms in which any candidate has the touch.
   bit_set met(std::uint32_t v, std::uint32_t number) const { return met_[values_[v].first + number]; }
@@ -89,27 +90,22 @@ class potentials {
     const std::span<std::int64_t> found = std::span(least).first(forms(v));
     std::ranges::fill(found, unreachable);
     if (values_[v].is_simple) {
-      for_each_bit(met(v, 0), [&](unsigned a) {
-        for_each_bit(met(v, 1), [&](unsigned b) {
-          const std::int64_t cost = tracked_[v].converting(a)[b] - price(v, 0, a) - price(v, 1, b);
-          std::int64_t& known = least[number == 0 ? a : b];
-          known = std::min(known, cost);
-        });
-      });
+      find_least_of_pairs(v, number == 0, least);
       return found;
     }
+    const tracked_value& at = tracked_[v];
+    const std::int64_t *const written = prices(v, 0), *const read = prices(v, number);
     by_set others, paid;
     take_best(v, others, [&](std::uint32_t r) { return r + 1 != number; });
     const bit_set all = all_forms(v);
     if (number != 0) paid.fill(unreachable);
     for_each_bit(met(v, 0), [&](unsigned a) {
       by_set sums;  // what making a set of forms costs
-      const bool is_output = tracked_[v].is_output;
-      const std::int64_t* const convert = tracked_[v].converting(a);
-      sums[0] = (is_output ? convert[0] : 0) - price(v, 0, a);
+      const std::int64_t* const convert = at.converting(a);
+      sums[0] = (at.is_output ? convert[0] : 0) - written[a];
       for (bit_set set = 1; set <= all; ++set) {
         const auto low = static_cast<unsigned>(std::countr_zero(set));
-        sums[set] = sums[set & (set - 1)] + (low == 0 && is_output ? 0 : convert[low]);
+        sums[set] = sums[set & (set - 1)] + (low == 0 && at.is_output ? 0 : convert[low]);
         if (!has_bit(set, a)) continue;
         if (number == 0) least[a] = std::min(least[a], sums[set] - others[set]);
         else paid[set] = std::min(paid[set], sums[set]);
@@ -117,7 +113,7 @@ class potentials {
     });
     for (bit_set set = all; set != 0 && number != 0; --set)
       for_each_bit(set & met(v, number),
-                   [&](unsigned b) { least[b] = std::min(least[b], paid[set] - others[set] - price(v, number, b)); });
+                   [&](unsigned b) { least[b] = std::min(least[b], paid[set] - others[set] - read[b]); });
     return found;
   }
 
@@ -130,7 +126,7 @@ class potentials {
     if (written) return least_of_readers(v, s.form, s.forms, open, best);
     std::int64_t least = unreachable;
     for_each_bit(met(v, 0), [&](unsigned a) {
-      std::int64_t paid = -price(v, 0, a);
+      std::int64_t paid = -prices(v, 0)[a];
       for_each_bit(s.forms & ~(bit_set{1} << a), [&](unsigned to) { paid += tracked_[v].converting(a)[to]; });
       least = std::min(least, open == 0 ? paid : paid + least_of_readers(v, a, s.forms, open, best));
     });
@@ -138,6 +134,18 @@ class potentials {
   }
 
  private:
+  /// The same of a value with one reader: each pair of forms is looked at.
+  void find_least_of_pairs(std::uint32_t v, bool of_producer, by_form& least) const {
+    const std::int64_t *const written = prices(v, 0), *const read = prices(v, 1);
+    const bit_set can_read = met(v, 1);
+    for_each_bit(met(v, 0), [&](unsigned a) {
+      const std::int64_t* const convert = tracked_[v].converting(a);
+      for_each_bit(can_read, [&](unsigned b) {
+        std::int64_t& known = least[of_producer ? a : b];
+        known = std::min(known, convert[b] - written[a] - read[b]);
+      });
+    });
+  }
   /// What the readers in `open` cost at least when the value is written in form `a`, and `paid` forms cost nothing more.
   std::int64_t least_of_readers(std::uint32_t v, unsigned a, bit_set paid, std::uint64_t open,
                                 const by_set& best) const {
@@ -146,9 +154,9 @@ class potentials {
     paid |= bit_set{1} << a;
     if (std::has_single_bit(open)) {
       const auto number = static_cast<std::uint32_t>(1 + std::countr_zero(open));
-      for_each_bit(met(v, number), [&](unsigned b) {
-        least = std::min(least, (has_bit(paid, b) ? 0 : convert[b]) - price(v, number, b));
-      });
+      const std::int64_t* const read = prices(v, number);
+      for_each_bit(met(v, number),
+                   [&](unsigned b) { least = std::min(least, (has_bit(paid, b) ? 0 : convert[b]) - read[b]); });
       return least;
     }
     for (bit_set set = all_forms(v); set != 0; --set) {
@@ -176,11 +184,14 @@ class potentials {
     best[0] = -unreachable;
     by_set most;
     most[0] = -unreachable;
-    for (std::uint32_t r = 0; r < readers(v); ++r) {
+    const auto count = static_cast<std::uint32_t>(readers(v));
+    for (std::uint32_t r = 0; r < count; ++r) {
       if (!counts(r)) continue;
+      const bit_set can_read = met(v, 1 + r);
+      const std::int64_t* const read = prices(v, 1 + r);
       for (bit_set set = 1; set <= all; ++set) {
         const auto low = static_cast<unsigned>(std::countr_zero(set));
-        most[set] = std::max(most[set & (set - 1)], has_bit(met(v, 1 + r), low) ? price(v, 1 + r, low) : -unreachable);
+        most[set] = std::max(most[set & (set - 1)], has_bit(can_read, low) ? read[low] : -unreachable);
         best[set] = most[set] == -unreachable || best[set] == -unreachable ? -unreachable : best[set] + most[set];
       }
     }
