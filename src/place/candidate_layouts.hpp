@@ -115,7 +115,7 @@ class candidate_layouts {
         add(all, order);
       }
       if (all.size() > search::problem::most_forms)
-        return "the search counts with 32 layouts at most, and there are others";
+        return "the search counts with 16 layouts at most, and there are others";
       counted = std::move(all);
       for (const auto& [v, order] : borders.list()) add(met_[v], order);
       return nullptr;

@@ -500,7 +500,7 @@ TEST(search_exact, forms_that_nothing_names_do_not_count) {
 }
 
 TEST(search_exact, as_many_forms_as_there_may_be) {
-  // Node 0 writes each of 32 forms, the dearer the higher; node 1 reads the last. One step further is for nothing.
+  // Node 0 writes each form, the dearer the higher; node 1 reads the last. One step further is for nothing.
   constexpr std::uint32_t forms = problem::most_forms;
   problem p{.nodes = 2, .edges = {{0, 1}}, .candidates = {}, .outputs = {}};
   p.values = {{.producer = 0, .readers = {1}, .forms = forms, .convert_ms = std::vector<double>(forms * forms, 50)}};
@@ -1295,10 +1295,10 @@ TEST(search_errors, candidates) {
       spoiled([](problem& q) {
         q.values[0].forms = 40;
         q.values[0].convert_ms.assign(1600, 1);
-        for (std::uint32_t form = 1; form <= 32; ++form)
+        for (std::uint32_t form = 1; form <= 16; ++form)
           q.candidates.push_back({.nodes = {0}, .cost_ms = 1, .borders = {{0, form}}});
       }),
-      "value 0: candidates read and write it in 33 forms, form 0 included, and the search tells at most 32 apart; "
+      "value 0: candidates read and write it in 17 forms, form 0 included, and the search tells at most 16 apart; "
       "leave out candidates");
   EXPECT_EQ(spoiled([](problem& q) {
               q.values[0].forms = 40;  // and making it over costs nothing

@@ -59,7 +59,7 @@ struct value {
 /// other than its producer's that reads it, one switch. Nothing depends on the order of execution.
 struct problem {
   /// `most_forms` is for each value: in so many forms candidates may read and write it, form 0 included.
-  static constexpr std::uint32_t most_forms = 32, most_runtimes = 8;
+  static constexpr std::uint32_t most_forms = 16, most_runtimes = 8;
 
   /// Nodes are 0 .. nodes - 1, numbered in a topological order. A good order keeps what is fused together near each
   /// other (depth first rather than level by level): the number of states grows with the number of open groups.

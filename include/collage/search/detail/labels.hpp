@@ -177,7 +177,7 @@ class label_table {
       h = (h ^ word) * 0xff51'afd7'ed55'8ccdu;
       h ^= h >> 32u;
     };
-    for (const value_state& s : values) mix(std::bit_cast<std::uint64_t>(s));
+    for (const value_state& s : values) mix(std::bit_cast<std::uint32_t>(s));
     for (const std::uint64_t word : bits) mix(word);
     return h;
   }
