@@ -59,10 +59,11 @@ class candidate_layouts {
                                [&](const auto& border) { return can_be_converted(border.first, border.second); });
   }
 
-  /// The layouts that the search counts with, by their numbers.
-  const std::vector<form>& list() const { return layouts_; }
-  std::size_t number_of(const form& order) const {
-    return static_cast<std::size_t>(std::ranges::find(layouts_, order) - layouts_.begin());
+  /// The forms in which a value of numbers() may lie, by their numbers in the search: the plain one on the host first.
+  const std::vector<form>& forms_of_value(std::uint32_t value) const { return forms_.at(value); }
+  std::size_t number_of(std::uint32_t value, const form& stored) const {
+    const std::vector<form>& list = forms_of_value(value);
+    return static_cast<std::size_t>(std::ranges::find(list, stored) - list.begin());
   }
   /// The values that may lie otherwise than plain, with their numbers in the search.
   const std::map<std::uint32_t, std::uint32_t>& numbers() const { return numbers_; }
@@ -105,18 +106,16 @@ class candidate_layouts {
     }
     if (met.empty()) return;
     conversions_.emplace(network_, task.backends, may_convert, met, task.threads, task.may_part());
-    std::vector<form> counted{plain};                                    // of candidates that fit
     const auto why_not = [&](const place_candidate& c) -> const char* {  // null: it fits
       const value_forms borders = forms_of(network_, task.backends, candidates, c);
-      std::vector<form> all = counted;
       for (const auto& [v, order] : borders.list()) {
         if (network_.at(v).role == value_role::constant || !can_be_converted(v, order))
           return "nobody converts the layouts that it reads or writes";
-        add(all, order);
+        const std::vector<form>& known = met_[v];
+        const bool is_new = std::ranges::find(known, order) == known.end();
+        if (known.size() + (is_new ? 2 : 1) > search::problem::most_forms)  // one more is the plain form
+          return "the search counts with 16 forms of a value at most, and it has others";
       }
-      if (all.size() > search::problem::most_forms)
-        return "the search counts with 16 layouts at most, and there are others";
-      counted = std::move(all);
       for (const auto& [v, order] : borders.list()) add(met_[v], order);
       return nullptr;
     };
@@ -132,8 +131,13 @@ class candidate_layouts {
     for (const place_candidate& c : candidates.list)
       borders_.push_back(forms_of(network_, task.backends, candidates, c));
     for (const auto& [v, list] : met_) {
+      if (list.empty()) continue;
       numbers_.emplace(v, static_cast<std::uint32_t>(numbers_.size()));
-      for (const form& order : list) add(layouts_, order);
+      std::vector<form>& mine = forms_[v] = {form()};
+      for (const form& stored : list) {
+        add(mine, stored);
+        add(used_, stored);
+      }
     }
   }
 
@@ -144,11 +148,18 @@ class candidate_layouts {
     for (const value_view& v : views_of(network_, node, known_[order]))
       for (const std::uint32_t end : {v.value, v.of}) borders.set(end, known_[order]);
     for (const auto& [v, its] : borders.list())
-      if (network_.at(v).role == value_role::constant || !numbers_.contains(v) ||
-          std::ranges::find(layouts_, its) == layouts_.end() || !can_be_converted(v, its))
+      if (network_.at(v).role == value_role::constant || !numbers_.contains(v) || !is_used(its) ||
+          !can_be_converted(v, its) || !has_room_for(v, its))
         return false;
+    for (const auto& [v, its] : borders.list())
+      if (number_of(v, its) == forms_of_value(v).size()) forms_[v].push_back(its);
     view_borders_.emplace(std::pair(node, order), std::move(borders));
     return true;
+  }
+  bool is_used(const form& stored) const { return std::ranges::find(used_, stored) != used_.end(); }
+  bool has_room_for(std::uint32_t value, const form& stored) const {
+    const std::size_t count = forms_of_value(value).size();
+    return number_of(value, stored) < count || count < search::problem::most_forms;
   }
   /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it. Of those in another
   /// memory that holds for the plain ones alone: a conversion changes the memory or the arrangement.
@@ -168,9 +179,10 @@ class candidate_layouts {
   const graph& network_;
   const std::vector<form>& known_;  // by the numbers of views
   std::optional<conversion_book> conversions_;
-  std::map<std::uint32_t, std::vector<form>> met_;  // values that may lie otherwise than plain, and how
-  std::vector<form> layouts_{plain};                // those of the search, by number
-  std::vector<value_forms> borders_;                // by candidate
+  std::map<std::uint32_t, std::vector<form>> met_;    // values that may lie otherwise than plain, and how
+  std::vector<form> used_{form()};                    // in which some kernel has some value
+  std::map<std::uint32_t, std::vector<form>> forms_;  // by value: those of the search, by number
+  std::vector<value_forms> borders_;                  // by candidate
   std::map<std::pair<std::uint32_t, std::uint32_t>, value_forms> view_borders_;  // by node and layout, other than plain
   std::map<std::uint32_t, std::uint32_t> numbers_;                               // of values in the search
 };

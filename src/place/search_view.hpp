@@ -87,7 +87,7 @@ class search_view {
       std::vector<search::border>& borders = p.candidates.back().borders;
       for (const auto& [v, order] : its->list())
         borders.push_back(
-            {known_.layouts.numbers().at(v), static_cast<std::uint32_t>(known_.layouts.number_of(order))});
+            {known_.layouts.numbers().at(v), static_cast<std::uint32_t>(known_.layouts.number_of(v, order))});
       std::ranges::sort(borders, {}, &search::border::value);
     };
     add_values(p, shown.costs);
@@ -178,14 +178,14 @@ class search_view {
 
   /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
   void add_values(search::problem& p, outlook costs) const {
-    const std::vector<form>& layouts = known_.layouts.list();
     if (known_.layouts.numbers().empty()) return;
     const conversion_book& conversions = *known_.layouts.conversions();
     for (const auto& [v, number] : known_.layouts.numbers()) {
       search::value at = to_search_value(v);
-      at.forms = static_cast<std::uint32_t>(layouts.size());
-      for (const form& from : layouts)
-        for (const form& to : layouts) {
+      const std::vector<form>& forms = known_.layouts.forms_of_value(v);
+      at.forms = static_cast<std::uint32_t>(forms.size());
+      for (const form& from : forms)
+        for (const form& to : forms) {
           double ms = 0;
           const std::vector<std::uint32_t> path = conversions.path(v, from, to, costs);
           for (const std::uint32_t one : path) ms += conversions.price_of(one, costs);
