@@ -26,7 +26,7 @@ void for_each_bit(bit_set set, Visit visit) {
 }
 inline bool has_bit(bit_set set, unsigned bit) { return (set >> bit & 1U) != 0; }
 
-/// What is known of one value when some of the nodes that touch it are covered. Searches keep millions of them: four bytes
+/// The state of one value when some of the nodes that touch it are covered. Searches keep millions of them: four bytes
 /// instead of eight make a long search some per cent faster.
 struct value_state {
   std::uint16_t forms = 0;            ///< in which it is needed, and paid for where it is written already
@@ -39,7 +39,7 @@ struct value_state {
 };
 static_assert(problem::most_forms <= 16 && problem::most_runtimes <= 8 && sizeof(value_state) == 4);
 
-/// What the uncovered nodes can still want of a value.
+/// The needs that uncovered nodes can still have of a value.
 struct live_value {
   std::uint32_t value = 0;  ///< into `tracked_values::list`
   std::uint16_t forms = 0;
@@ -324,7 +324,7 @@ class tracked_values {
       }
   }
 
-  /// What candidates write, and what those of each reader want.
+  /// Lists the forms that candidates write, and those that the candidates of each reader want.
   void list_wanted(const problem& p, const space& s) {
     for (std::uint32_t e = 0; e < s.entries.size(); ++e) {
       const candidate& c = p.candidates[s.entries[e].index];
