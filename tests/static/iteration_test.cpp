@@ -3,20 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rows.hpp"
+
 namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
 using c::any, c::constant, c::previous, c::either, c::repeat, c::optional;
+using collage_test::match_record_of, collage_test::rows_match;
 
 constexpr std::uint32_t nothing = c::match_record::nothing;
-
-template <class P>
-constexpr c::match_record match_record_of(const c::graph_view& graph, std::uint32_t node) {
-  c::match_record record;
-  if (!c::match_at(graph, c::nodes_of<P>, node, record)) throw "no match";
-  return record;
-}
 
 // A chain of steps that differ --------------------------------------------------------------------------------------------
 
@@ -78,23 +74,6 @@ static_assert(visited() == 3012);
 
 // One repetition within another -------------------------------------------------------------------------------------------
 
-struct rows : c::pattern<"rows"> {
-  static constexpr auto row = repeat<1, 3>(op::sub(previous, constant.as<"w">()), op::relu(previous).as<"start">());
-  static constexpr auto expr = op::exp(repeat<1, 3>(row, any.as<"x">()));
-};
-struct two_rows {
-  static constexpr auto graph = c::define([](auto& g) {
-    auto x = g.input("x", {4});
-    int number = 0;
-    for (int count : {1, 3}) {
-      x = g(op::relu, x);
-      for (int i = 0; i < count; ++i) x = g(op::sub, x, g.constant(c::label("w") + number++, {4}));
-    }
-    g.output(g(op::exp, x));
-  });
-};
-constexpr c::match_record rows_found = match_record_of<rows>(two_rows::graph.view(), 6);
-constexpr c::match<rows> rows_match(two_rows::graph.view(), rows_found);
 static_assert(rows_match.iterations<"start">().size() == 2 && rows_match.iterations<"w">(0).size() == 1);
 static_assert(rows_match.iterations<"w">(1).size() == 3 && rows_match.iterations<"w">(2).size() == 0);
 static_assert(rows_match.iterations<"w">(9).size() == 0);

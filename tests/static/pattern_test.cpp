@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "../pattern_kinds.hpp"
+#include "rows.hpp"
 
 namespace {
 
@@ -13,6 +14,7 @@ namespace c = collage;
 namespace op = collage::ops;
 using c::any, c::constant, c::variable, c::previous, c::same, c::either, c::repeat, c::optional, c::outputs;
 using collage_test::fan, collage_test::split, collage_test::sum;
+using collage_test::match_record_of, collage_test::two_rows, collage_test::rows_found, collage_test::rows_match;
 
 // What an expression is -----------------------------------------------------------------------------------------------
 
@@ -174,13 +176,6 @@ struct network {
 };
 constexpr c::graph_view view = network::graph.view();
 
-template <class P>
-constexpr c::match_record match_record_of(const c::graph_view& graph, std::uint32_t node) {
-  c::match_record record;
-  if (!c::match_at(graph, c::nodes_of<P>, node, record)) throw "no match";
-  return record;
-}
-
 constexpr c::match_record found = match_record_of<conv_bias_relu>(view, 2);
 static_assert(found.nodes == 3 && found.node[0] == 0 && found.node[1] == 1 && found.node[2] == 2);
 static_assert(found.arguments == 3 && found.argument[0] == 0 && found.argument[1] == 1 && found.argument[2] == 2);
@@ -215,24 +210,7 @@ static_assert(elu_match[op::conv].groups == 2 && elu_match[op::elu].alpha == 0.5
 static_assert(elu_match.get<"a">().kind->id == c::kind_id<struct op::elu> && elu_match.get<"x">().value == 0);
 static_assert(elu_match[op::leaky_relu].alpha == op::alpha_attributes{}.alpha, "it is not there");
 
-/// Names in repetitions, one within another: rows of cells.
-struct rows : c::pattern<"rows"> {
-  static constexpr auto row = repeat<1, 3>(op::sub(previous, constant.as<"w">()), op::relu(previous).as<"start">());
-  static constexpr auto expr = op::exp(repeat<1, 3>(row, any.as<"x">()));
-};
-struct two_rows {
-  static constexpr auto graph = c::define([](auto& g) {
-    auto x = g.input("x", {4});
-    int number = 0;
-    for (int count : {1, 3}) {
-      x = g(op::relu, x);
-      for (int i = 0; i < count; ++i) x = g(op::sub, x, g.constant(c::label("w") + number++, {4}));
-    }
-    g.output(g(op::exp, x));
-  });
-};
-constexpr c::match_record rows_found = match_record_of<rows>(two_rows::graph.view(), 6);
-constexpr c::match<rows> rows_match(two_rows::graph.view(), rows_found);
+// Names in repetitions, one within another.
 static_assert(rows_found.nodes == 7 && rows_match.get<"x">().value == 0);
 static_assert(rows_match.count<"start">() == 2 && rows_match.count<"w">(0) == 1 && rows_match.count<"w">(1) == 3 &&
               rows_match.count<"w">(2) == 0);
