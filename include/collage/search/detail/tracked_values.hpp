@@ -29,12 +29,12 @@ inline bool has_bit(bit_set set, unsigned bit) { return (set >> bit & 1U) != 0; 
 /// The state of one value when some of the nodes that touch it are covered. Searches keep millions of them: four bytes
 /// instead of eight make a long search some per cent faster.
 struct value_state {
-  std::uint16_t forms = 0;            ///< in which it is needed, and paid for where it is written already
-  std::uint8_t runtimes = 0;          ///< likewise
-  std::uint8_t form : 4 = 0;          ///< in which it was written
-  std::uint8_t runtime : 4 = nobody;  ///< by which; `nobody` where that can cost nothing any more
+  std::uint16_t forms = 0;                ///< in which it is needed, and paid for where it is written already
+  std::uint8_t runtimes = 0;              ///< likewise
+  std::uint8_t form : 4 = 0;              ///< in which it was written
+  std::uint8_t runtime : 4 = no_runtime;  ///< by which; `no_runtime` where it can cost nothing any more
 
-  static constexpr std::uint8_t nobody = 15;
+  static constexpr std::uint8_t no_runtime = 15;
   friend bool operator==(const value_state&, const value_state&) = default;
 };
 static_assert(problem::most_forms <= 16 && problem::most_runtimes <= 8 && sizeof(value_state) == 4);
@@ -115,7 +115,7 @@ class tracked_values {
     const tracked_value& v = values_[t.value];
     if (t.writes) {
       s.form = t.form & 15U;
-      s.runtime = (has_switches_ ? runtime : value_state::nobody) & 15U;
+      s.runtime = (has_switches_ ? runtime : value_state::no_runtime) & 15U;
       for_each_bit(s.forms, [&](unsigned to) { cost += conversion(v, s.form, to); });
       for_each_bit(s.runtimes, [&](unsigned to) { cost += exchange(s.runtime, to); });
       return s;
@@ -178,7 +178,7 @@ class tracked_values {
       s.forms = at.forms;
     }
     if (is_free(at.runtimes & ~bit_set{s.runtimes}, [&](unsigned to) { return exchange(s.runtime, to); })) {
-      s.runtime = value_state::nobody;
+      s.runtime = value_state::no_runtime;
       s.runtimes = 0;
     }
     return s;
@@ -217,7 +217,7 @@ class tracked_values {
   }
   static std::int64_t conversion(const tracked_value& v, unsigned from, unsigned to) { return v.converting(from)[to]; }
   std::int64_t exchange(unsigned from, unsigned to) const {
-    return from == value_state::nobody ? 0 : switches_[from * problem::most_runtimes + to];
+    return from == value_state::no_runtime ? 0 : switches_[from * problem::most_runtimes + to];
   }
   std::int64_t wants_runtime(const value_state& s, unsigned to) const {
     return has_bit(s.runtimes, to) ? 0 : exchange(s.runtime, to);
