@@ -395,7 +395,9 @@ TEST(label, is_put_together_and_cut) {
   EXPECT_STREQ((c::label("stages.") + 0 + ".sep." + 12 + ".weight").c_str(), "stages.0.sep.12.weight");
   EXPECT_STREQ((c::label() + std::int64_t{-9223372036854775807 - 1}).c_str(), "-9223372036854775808");
   const c::label whole = c::label(std::string(60, 'a').c_str()) + "bcdefg";
-  EXPECT_EQ(std::string(whole.c_str()), std::string(60, 'a') + "bcd");
+  std::string kept(60, 'a');
+  kept += "bcd";
+  EXPECT_EQ(std::string(whole.c_str()), kept);
 }
 
 }  // namespace
