@@ -25,6 +25,8 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
+#include <place/placement_race.hpp>
+#include <place/round_quota.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -173,7 +175,7 @@ class stepped_runs {
       std::ranges::shuffle(order, random);  // so that none always runs behind the same one
       for (runner* const next : order) {
         runner& one = *next;
-        (void)c::call_for(clock_, c::comparison_options{}.settling_ms,
+        (void)c::call_for(clock_, c::detail::race_options{}.settling_ms,
                           [&] { one.context.run(memory_.inputs, memory_.outputs); });
         one.times.emplace_back();
         (void)c::time_call(clock_, 3, [&] {
@@ -335,7 +337,7 @@ std::size_t rounds_for(const std::vector<c::plan>& plans, const settings& given)
   double ms = 0;
   for (const c::plan& p : plans)
     if (!p.runs.empty())
-      ms += calls * p.runs[0].median_ms + std::max(c::comparison_options{}.settling_ms, p.runs[0].median_ms);
+      ms += calls * p.runs[0].median_ms + std::max(c::detail::race_options{}.settling_ms, p.runs[0].median_ms);
   return static_cast<std::size_t>(std::clamp(ms > 0 ? two_minutes_ms / ms : 30.0, 30.0, 300.0));
 }
 
@@ -390,45 +392,45 @@ void compare_groups(const c::graph& network, const std::vector<c::plan>& plans, 
 
 void compare_times(const c::graph& network, const std::vector<c::plan>& plans, const settings& given,
                    c::drift_monitor& monitor, network_figures& out) {
-  c::end_to_end arena(network, c::table_of<all_backends>, given.threads, 1, std::make_shared<c::packed_weights>(),
-                      &monitor);
+  c::detail::placement_race race(network, c::table_of<all_backends>, given.threads, 1,
+                                 std::make_shared<c::packed_weights>(), &monitor);
   std::vector<std::size_t> number;
-  for (const c::plan& p : plans) number.push_back(arena.add(p.chosen));
-  out.distinct = arena.size();
+  for (const c::plan& p : plans) number.push_back(race.add(p.chosen));
+  out.distinct = race.size();
   std::vector<std::size_t> twins{number[0]};
-  for (int i = 0; i < 4; ++i) twins.push_back(arena.add(plans[0].chosen, false, true));
+  for (int i = 0; i < 4; ++i) twins.push_back(race.add(plans[0].chosen, c::detail::race_role::replica));
   std::vector<std::pair<std::string, std::size_t>> singles;
-  for (const c::placement& s : plans[0].singles) singles.emplace_back(s.name, arena.add(s));
-  c::comparison_options how;
+  for (const c::placement& s : plans[0].singles) singles.emplace_back(s.name, race.add(s));
+  c::detail::race_options how;
   how.least_rounds = how.most_rounds = rounds_for(plans, given);
   how.seconds = 240;  // for rounds that are taken again; the others are counted
   how.behind = 1e9;   // what is a little slower is what this is about
   constexpr int most_tries = 5;
   for (int tries = 1;; ++tries) {
-    arena.run(how);
+    race.run(how);
     // Against what each plan took when it was made.
     std::vector<double> slowness;
     for (std::size_t k = 0; k < plans.size(); ++k)
-      if (!plans[k].runs.empty()) slowness.push_back(arena.time_of(number[k]).median_ms / plans[k].runs[0].median_ms);
+      if (!plans[k].runs.empty()) slowness.push_back(race.time_of(number[k]).median_ms / plans[k].runs[0].median_ms);
     out.compared_slowness = slowness.empty() ? 1 : median_of(slowness);
     if (out.compared_slowness <= slow || tries == most_tries) break;
     std::fprintf(stderr, "%s: all take %.2f times as long as when they were made; once more in a minute\n",
                  out.name.c_str(), out.compared_slowness);
-    arena.forget_rounds();
+    race.forget_rounds();
     c::time_source{}.sleep_ms(60e3);
   }
-  out.is_calm = arena.is_calm() && out.compared_slowness <= slow;
+  out.is_calm = race.log().is_undisturbed() && out.compared_slowness <= slow;
   out.plans = plans.size();
   out.slowness = slowness_of(plans);
   std::vector<double>& medians = out.medians_ms;
   std::vector<double> ratios, calm_ratios;
   for (std::size_t k = 0; k < plans.size(); ++k) {
-    medians.push_back(arena.time_of(number[k]).median_ms);
-    ratios.push_back(arena.ratio(number[k], number[0]).median);
+    medians.push_back(race.time_of(number[k]).median_ms);
+    ratios.push_back(race.ratio(number[k], number[0]).median);
     if (out.slowness[k] <= slow) calm_ratios.push_back(ratios.back());
   }
   std::vector<double> of_twins;
-  for (const std::size_t n : twins) of_twins.push_back(arena.ratio(n, number[0]).median);
+  for (const std::size_t n : twins) of_twins.push_back(race.ratio(n, number[0]).median);
   out.twin_spread = *std::ranges::max_element(of_twins) / *std::ranges::min_element(of_twins) - 1;
   out.least_ms = *std::ranges::min_element(medians);
   out.most_ms = *std::ranges::max_element(medians);
@@ -437,10 +439,10 @@ void compare_times(const c::graph& network, const std::vector<c::plan>& plans, c
   if (!calm_ratios.empty())
     out.calm_spread = *std::ranges::max_element(calm_ratios) / *std::ranges::min_element(calm_ratios) - 1;
   for (const auto& [name, n] : singles) {
-    single_figure figure{name, arena.time_of(n).median_ms};
+    single_figure figure{name, race.time_of(n).median_ms};
     std::vector<double> medians_of_ratios;
     for (const std::size_t plan : number) {
-      const c::plan_run r = c::run_of(arena, n, plan, name);
+      const c::plan_run r = c::detail::run_of(race, n, plan, name);
       medians_of_ratios.push_back(r.ratio);
       figure.least = std::min(figure.least, r.ratio);
       figure.least_low = std::min(figure.least_low, r.ratio_low);

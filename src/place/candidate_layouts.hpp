@@ -105,7 +105,7 @@ class candidate_layouts {
       }
     }
     if (met.empty()) return;
-    conversions_.emplace(network_, task.backends, may_convert, met, task.threads, task.may_part());
+    conversions_.emplace(network_, task.backends, may_convert, met, task.threads, task.may_split());
     const auto why_not = [&](const place_candidate& c) -> const char* {  // null: it fits
       const value_forms borders = forms_of(network_, task.backends, candidates, c);
       for (const auto& [v, order] : borders.list()) {

@@ -15,12 +15,15 @@
 #include <vector>
 #include "cost_measurer.hpp"
 #include "kernel_trials.hpp"
+#include "placement_race.hpp"
 #include "placement_search.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
 #include "progress.hpp"
 #include "region_candidates.hpp"
 #include "region_trials.hpp"
+#include "round_log.hpp"
+#include "round_quota.hpp"
 #include "run_learner.hpp"
 #include "search_view.hpp"
 #include "whole_runs.hpp"
@@ -48,57 +51,56 @@ class comparison {
 
   /// Compares a plan's placement and its single backends, and makes it the fastest of all that ran. Answers the last search.
   search_result run(plan& made) {
-    end_to_end& arena = runs_.arena();
-    runs_.set_incumbent(arena.add(made.chosen));
-    for (const placement& s : made.singles) singles_.push_back(arena.add(s, true));
+    placement_race& race = runs_.race();
+    runs_.set_incumbent(race.add(made.chosen));
+    for (const placement& s : made.singles) singles_.push_back(race.add(s, race_role::baseline));
     const place_options& options = known_.task.options;
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);
-    const bool may_part = known_.task.may_part();
-    run_for(options.compare_s, "the plan with every single backend, end to end", may_part ? options.compare_s : 0);
+    const bool may_split = known_.task.may_split();
+    run_for(options.compare_s, "the plan with every single backend, end to end", may_split ? options.compare_s : 0);
     kernels_.run(search_);
-    bool knows_apart = (may_part || arena.met_apart()) && kernels_.run_apart(search_);
+    bool knows_split = (may_split || race.met_split()) && kernels_.run_split(search_);
     search_on();
     trials_.run(search_);
-    // They come apart at some times and not at others: what was not met before may be met now.
-    if (may_part && !knows_apart && kernels_.run_apart(search_)) search_on();
+    // Caches are split at some times and not at others: split caches that were not met before may be met now.
+    if (may_split && !knows_split && kernels_.run_split(search_)) search_on();
     return decide(made);
   }
 
   /// What the search over regions did.
   const region_report& regions() const { return report_; }
-  /// By round, whether processors were apart.
-  const std::vector<bool>& apart() const { return runs_.arena().apart(); }
+  /// The rounds of the race.
+  const round_log& log() const { return runs_.race().log(); }
 
  private:
   /// Searches and runs what is found, until that is nothing new.
   void search_on() {
-    end_to_end& arena = runs_.arena();
+    placement_race& race = runs_.race();
     const double compare_s = known_.task.options.compare_s;
     constexpr int most_searches = 4;
     for (int turn = 0; turn < most_searches && !known_.task.until.is_over(); ++turn) {
       runs_.find_fastest();
-      learner_.learn(arena, runs_.incumbent());
+      learner_.learn(race, runs_.incumbent());
       const search_result last = search_.best();
       // What would gain less than runs can tell is not run.
       constexpr double telling = 0.995;
-      const placement& fastest = arena.which(runs_.incumbent());
+      const placement& fastest = race.which(runs_.incumbent());
       const auto& conversions = known_.layouts.conversions();
       const double to_beat = writer_.refreshed(fastest).cost_ms + (conversions ? conversions->presumed_ms(fastest) : 0);
       if (last.found.cost_ms > telling * to_beat) break;
-      const std::size_t before = arena.size();
+      const std::size_t before = race.size();
       // One that ran does not run again, unless what it showed was forgotten since.
-      if (const std::size_t number = arena.add(writer_.write("plan", last));
-          number < before && arena.rounds(number) != 0)
+      if (const std::size_t number = race.add(writer_.write("plan", last)); number < before && race.rounds(number) != 0)
         break;
       run_for(compare_s / 2, "a placement that counts what kernels take within the network",
-              arena.met_apart() ? compare_s : 0);
+              race.met_split() ? compare_s : 0);
     }
   }
 
-  void run_for(double seconds, const std::string& what, double parting_s) {
-    comparison_options how = runs_.options();
+  void run_for(double seconds, const std::string& what, double splitting_s) {
+    race_options how = runs_.options();
     how.seconds = std::min(seconds, std::max(0.0, known_.task.until.left_s()));
-    how.parting_s = parting_s;
+    how.splitting_s = splitting_s;
     place_progress now;
     now.stage = "comparing";
     now.what = what;
@@ -118,7 +120,7 @@ class comparison {
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });
     for (const auto& who : known_.candidates.in(previous.chosen))
       if (who && !measurer_.has_kernel(*who)) return {};  // what was right then is wrong now
-    return runs_.add_if_possible(previous.chosen, true);
+    return runs_.add_if_possible(previous.chosen, race_role::baseline);
   }
 
   /// Whether all that a placement runs is on backends that may be used now.
@@ -140,25 +142,25 @@ class comparison {
 
   /// Makes the plan the fastest of what ran, with costs, runners-up and the certificate as they are known now.
   search_result decide(plan& made) {
-    end_to_end& arena = runs_.arena();
-    runs_.find_handed_out();
+    placement_race& race = runs_.race();
+    runs_.find_selected();
     const std::size_t winner = runs_.incumbent();
     report_ = trials_.report();
     if (trials_.before() && winner != *trials_.before())
-      if (const paired_ratio r = arena.ratio(winner, *trials_.before()); r.rounds != 0) report_.ratio = r.median;
+      if (const paired_ratio r = race.ratio(winner, *trials_.before()); r.rounds != 0) report_.ratio = r.median;
     hide_regions_that_lost();
-    learner_.learn(arena, winner);
+    learner_.learn(race, winner);
     search_result last = search_.best();
     placement found = writer_.write("plan", last);
     std::vector<placement> ran;
-    for (std::size_t i = 0; i < arena.size(); ++i) ran.push_back(writer_.refreshed(arena.which(i)));
+    for (std::size_t i = 0; i < race.size(); ++i) ran.push_back(writer_.refreshed(race.which(i)));
     for (std::size_t s = 0; s < singles_.size(); ++s) {
       placement& single = made.singles[s];
       single.groups = ran[singles_[s]].groups;
       single.conversions = ran[singles_[s]].conversions;
       single.cost_ms = ran[singles_[s]].cost_ms;
     }
-    if (same_steps(found, arena.which(winner))) {
+    if (same_steps(found, race.which(winner))) {
       made.origin = "search";
       made.chosen = std::move(found);
     } else {
@@ -172,11 +174,11 @@ class comparison {
   }
   /// Of the regions that were tried, the last searches look at those that still run.
   void hide_regions_that_lost() {
-    const end_to_end& arena = runs_.arena();
+    const placement_race& race = runs_.race();
     std::vector<bool> runs(known_.candidates.size(), false);
-    for (std::size_t r = 0; r < arena.size(); ++r)
-      if (arena.can_run(r) || r == runs_.incumbent())
-        for (const auto& who : known_.candidates.in(arena.which(r)))
+    for (std::size_t r = 0; r < race.size(); ++r)
+      if (race.can_run(r) || r == runs_.incumbent())
+        for (const auto& who : known_.candidates.in(race.which(r)))
           if (who) runs[*who] = true;
     view_.hide_regions(regions_.first_tried(), runs);
   }
@@ -186,13 +188,13 @@ class comparison {
     if (single != singles_.end()) return made.singles[static_cast<std::size_t>(single - singles_.begin())].name;
     if (previous_ == winner) return previous_run;
     if (trials_.operators() == winner) return operators_run;
-    return runs_.arena().which(winner).name == regions_run ? regions_run : "search";
+    return runs_.race().which(winner).name == regions_run ? regions_run : "search";
   }
   void list_runs(plan& made) const {
-    const end_to_end& arena = runs_.arena();
+    const placement_race& race = runs_.race();
     const std::size_t winner = runs_.incumbent();
     const auto add = [&](std::size_t i, const std::string& name) {
-      made.runs.push_back(run_of(arena, i, winner, name));
+      made.runs.push_back(run_of(race, i, winner, name));
     };
     made.runs.clear();
     add(winner, "plan");

@@ -33,10 +33,10 @@ namespace {
 class conversion_book {
  public:
   /// `met` are the layouts in which each value may lie. Of arrangements that are no backend's in common nothing is known here,
-  /// nor of others than the plain one of tensors without channels. `may_part`: place_task::may_part.
+  /// nor of others than the plain one of tensors without channels. `may_split`: place_task::may_split.
   conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
-                  const std::map<std::uint32_t, std::vector<form>>& met, int threads, bool may_part)
-      : backends_(backends), threads_(threads), may_part_(may_part) {
+                  const std::map<std::uint32_t, std::vector<form>>& met, int threads, bool may_split)
+      : backends_(backends), threads_(threads), may_split_(may_split) {
     graph_builder g;
     std::map<std::string, std::size_t> node_of_type;
     std::vector<std::vector<form>> met_at;  // by node
@@ -125,17 +125,17 @@ class conversion_book {
   }
   const std::pair<form, form>& ends_of(std::uint32_t candidate) const { return ends_[candidate]; }
 
-  /// What the search is to count for it. Where processors may be apart at times, conversions take about four times as long then
+  /// What the search is to count for it. Where caches may be split at times, conversions take about four times as long then
   /// (docs/measuring.md): as long as such times have not shown it, that is presumed of half of all times, but for what is to be
   /// tried. Otherwise kernels that need a dear conversion would never run within the network, where it turns out what they gain.
   double price_of(std::uint32_t candidate, outlook how = outlook::doubtful) const {
     constexpr double presumed = 2;
-    if (how == outlook::hopeful || how == outlook::hopeful_apart) return cost_of(candidate);
+    if (how == outlook::hopeful || how == outlook::hopeful_split) return cost_of(candidate);
     const place_candidate& c = candidates_.list[candidate];
     // What is expected of those that never ran within the network rests on those of the backend that did.
     const bool is_known =
-        book_->cost_of(c).state == cost_state::within ? book_->is_known_apart(c) : book_->knows_apart(c.backend);
-    return cost_of(candidate) * (may_part_ && !is_known ? presumed : 1);
+        book_->cost_of(c).state == cost_state::within ? book_->is_known_split(c) : book_->knows_split(c.backend);
+    return cost_of(candidate) * (may_split_ && !is_known ? presumed : 1);
   }
   /// What the search counts for the conversions of a placement beyond what they are known to cost.
   double presumed_ms(const placement& p) const {
@@ -182,7 +182,7 @@ class conversion_book {
 
   backend_table backends_;
   int threads_;
-  bool may_part_;  // processors, from each other
+  bool may_split_;  // processors, from each other
   std::optional<graph> graph_;
   place_candidates candidates_;
   std::optional<cost_book> book_;

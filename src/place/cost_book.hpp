@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#include "round_log.hpp"
 
 namespace collage::inline v0 {
 
@@ -50,8 +51,8 @@ enum class outlook : std::uint8_t {
   /// Less than is known where it never ran within the network, and a little less where it did in few placements: what
   /// such a search finds is worth a run, until there is nothing more to be learnt of it.
   hopeful,
-  /// The same of what is known of times in which processors are apart (place/compare.hpp).
-  hopeful_apart,
+  /// The same for what kernels take in split caches (round_log.hpp).
+  hopeful_split,
 };
 
 class cost_book {
@@ -93,29 +94,29 @@ class cost_book {
     if (price.state == cost_state::alone) price.ms *= is_doubtful ? 1.02 : hope_;
     if (price.state != cost_state::within || is_favoured(c)) return price;
     if (is_doubtful) price.ms *= 1.01;
-    else if (how == outlook::hopeful_apart && !is_known_apart(c)) price.ms *= 0.94;
+    else if (how == outlook::hopeful_split && !is_known_split(c)) price.ms *= 0.94;
     else if (!is_well_known(c, how)) price.ms *= 0.98;
     return price;
   }
   /// Whether another run within the network would tell little: it is part of the fastest placement, or ran in several.
   bool is_well_known(const place_candidate& c, outlook how) const {
-    constexpr std::size_t enough_apart = 2;
+    constexpr std::size_t enough_split = 2;
     const auto found = seen_.find(key_of(candidates_, c));
     if (is_favoured(c) || found == seen_.end()) return is_favoured(c);
     const sightings& seen = found->second;
-    return how == outlook::hopeful_apart
-               ? seen.apart.size() >= enough_apart
-               : std::max({seen.shared.size(), seen.apart.size(), seen.far_off.size()}) >= enough_sightings;
+    return how == outlook::hopeful_split
+               ? seen.split.size() >= enough_split
+               : std::max({seen.shared.size(), seen.split.size(), seen.far_off.size()}) >= enough_sightings;
   }
-  /// Whether it ran within the network while processors were apart.
-  bool is_known_apart(const place_candidate& c) const {
+  /// Whether it ran within the network in split caches.
+  bool is_known_split(const place_candidate& c) const {
     const auto seen = seen_.find(key_of(candidates_, c));
-    return seen != seen_.end() && !seen->second.apart.empty();
+    return seen != seen_.end() && !seen->second.split.empty();
   }
   /// Whether anything of its backend did.
-  bool knows_apart(std::uint32_t backend) const {
+  bool knows_split(std::uint32_t backend) const {
     return std::ranges::any_of(seen_, [backend](const auto& seen) {
-      return std::get<1>(seen.first) == backend && !seen.second.apart.empty();
+      return std::get<1>(seen.first) == backend && !seen.second.split.empty();
     });
   }
   /// Says which placement is the fastest so far, by its candidates.
@@ -167,10 +168,9 @@ class cost_book {
     any_within_ = false;
   }
   /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
-  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow. `apart`:
-  /// while processors were apart. `far_off`: much slower than the fastest, as single backends may be. It counts from
-  /// `finish_learning` on.
-  void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps, bool apart,
+  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow. `far_off`:
+  /// much slower than the fastest, as single backends may be. It counts from `finish_learning` on.
+  void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps, cache_regime regime,
              bool far_off = false) {
     // A kernel that runs at several places of a placement: their mean, so that the sum over the network holds.
     std::map<cost_key, std::vector<timing>> places;
@@ -179,7 +179,7 @@ class cost_book {
         places[key_of(candidates_, candidates_.list[*who[i]])].push_back(steps[i]);
     for (const auto& [key, times] : places) {
       sightings& seen = seen_[key];
-      std::vector<timing>& list = far_off ? seen.far_off : apart ? seen.apart : seen.shared;
+      std::vector<timing>& list = far_off ? seen.far_off : regime == cache_regime::split ? seen.split : seen.shared;
       list.push_back(combined(times, [](const std::vector<double>& ms) {
         return std::accumulate(ms.begin(), ms.end(), 0.0) / static_cast<double>(ms.size());
       }));
@@ -192,8 +192,8 @@ class cost_book {
     const auto median = [](std::vector<double> list) { return summarise(std::move(list)).median_ms; };
     for (const auto& [key, seen] : seen_) {
       measured_cost& cost = table_.at(key);
-      const timing shared = combined(seen.shared, median), apart = combined(seen.apart, median);
-      cost.within = shared.samples == 0 ? apart : apart.samples == 0 ? shared : mean_of(shared, apart);
+      const timing shared = combined(seen.shared, median), split = combined(seen.split, median);
+      cost.within = shared.samples == 0 ? split : split.samples == 0 ? shared : mean_of(shared, split);
       if (seen.is_far_off()) cost.within = combined(seen.far_off, median);
       within[std::get<1>(key)] += cost.within.median_ms;
       alone[std::get<1>(key)] += cost.alone_ms;
@@ -214,11 +214,10 @@ class cost_book {
   /// In so many placements a kernel is well known.
   static constexpr std::size_t enough_sightings = 3;
 
-  /// What a kernel took within the network, by placement: while processors shared a cache, and while they did not; and in
-  /// placements that are far off.
+  /// What a kernel took within the network, by placement: in each cache regime, and in placements that are far off.
   struct sightings {
-    std::vector<timing> shared, apart, far_off;
-    bool is_far_off() const { return shared.empty() && apart.empty() && !far_off.empty(); }
+    std::vector<timing> shared, split, far_off;
+    bool is_far_off() const { return shared.empty() && split.empty() && !far_off.empty(); }
   };
   /// Whether it ran in few placements, all of them far off.
   bool ran_far_off(const place_candidate& c) const {

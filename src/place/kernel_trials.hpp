@@ -3,17 +3,19 @@
 
 #include <algorithm>
 #include <collage/place.hpp>
-#include <collage/place/compare.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 #include "cost_book.hpp"
+#include "placement_race.hpp"
 #include "placement_search.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
 #include "progress.hpp"
+#include "round_log.hpp"
+#include "round_quota.hpp"
 #include "run_learner.hpp"
 #include "search_view.hpp"
 #include "whole_runs.hpp"
@@ -33,7 +35,7 @@ class kernel_trials {
       : known_(known), learner_(learner), runs_(runs), progress_(listener), writer_(known) {}
 
   void run(placement_search& search) {
-    comparison_options how = runs_.options();
+    race_options how = runs_.options();
     how.seconds /= 6;
     runs_.find_fastest();
     fastest_ = {runs_.incumbent()};
@@ -44,25 +46,25 @@ class kernel_trials {
       if (!number) return;
       runs_.run(how);
       // One that was ended before its time would win by chance, if it did.
-      if (runs_.arena().rounds(*number) < how.least_rounds) return runs_.arena().release(*number);
+      if (runs_.race().rounds(*number) < how.least_rounds) return runs_.race().release(*number);
       runs_.find_fastest();
       if (runs_.incumbent() == *number) keep(*number);
-      else runs_.arena().release(*number);
+      else runs_.race().release(*number);
     }
   }
 
-  /// The same while processors are apart, as far as they can be brought there: answers whether something ran then. What is found
+  /// The same in split caches, if the processors come to that. Returns whether something ran then. What is found
   /// takes part in no comparison, as it is known of one kind of times alone; the next search knows both.
-  bool run_apart(placement_search& search) {
-    end_to_end& arena = runs_.arena();
-    comparison_options how = runs_.options();
-    double parting_s = 2 * how.seconds;
+  bool run_split(placement_search& search) {
+    placement_race& race = runs_.race();
+    race_options how = runs_.options();
+    double splitting_s = 2 * how.seconds;
     tell("whether processors come to share no cache under load", 0, 1, how);
-    if (!arena.part(parting_s, [this] { return known_.task.until.is_over(); })) return false;
-    how.apart_alone = true;
-    how.parting_s = how.seconds;
+    if (!race.split_caches(splitting_s, [this] { return known_.task.until.is_over(); })) return false;
+    how.is_split_alone = true;
+    how.splitting_s = how.seconds;
     how.seconds /= 6;
-    const auto rounds = [&arena] { return std::count(arena.apart().begin(), arena.apart().end(), true); };
+    const auto rounds = [&race] { return race.log().count(cache_regime::split); };
     const auto before = rounds();
     runs_.run(how);  // so that it is known of the fastest first
     if (rounds() == before) return false;
@@ -70,12 +72,12 @@ class kernel_trials {
     const std::size_t most = most_turns(how);
     for (std::size_t turn = 0; turn < most && !known_.task.until.is_over(); ++turn) {
       tell("kernels that may be faster while processors share no cache", turn, most, how);
-      const std::optional<std::size_t> number = add_next(search, outlook::hopeful_apart);
+      const std::optional<std::size_t> number = add_next(search, outlook::hopeful_split);
       if (!number) break;
       runs_.run(how);
-      const bool ran = arena.rounds(*number) >= how.least_rounds;
-      arena.release(*number);
-      if (!ran) break;  // they are apart no more
+      const bool ran = race.rounds(*number) >= how.least_rounds;
+      race.release(*number);
+      if (!ran) break;  // the caches are no longer split
     }
     return true;
   }
@@ -83,32 +85,32 @@ class kernel_trials {
  private:
   /// Adds what is found by a search with so much hope; nothing where all of it is well known.
   std::optional<std::size_t> add_next(placement_search& search, outlook hope) {
-    learner_.learn(runs_.arena(), runs_.incumbent());
+    learner_.learn(runs_.race(), runs_.incumbent());
     const search_result next = search.best_of_operators(hope);
     if (are_well_known(next, hope) || known_.task.until.is_over()) return {};  // searching may have taken what was left
     // As a twin where it ran before: another engine, whose memory lies elsewhere.
-    return runs_.add_if_possible(writer_.write("plan", next), false, true);
+    return runs_.add_if_possible(writer_.write("plan", next), race_role::replica);
   }
   /// The last two that were the fastest go on running, so that chance does not decide between them; others of those that
   /// were would take memory and time.
   void keep(std::size_t number) {
     fastest_.push_back(number);
     if (fastest_.size() <= 2) return;
-    if (!runs_.arena().stays(fastest_.front())) runs_.arena().release(fastest_.front());
+    if (!runs_.race().is_baseline(fastest_.front())) runs_.race().release(fastest_.front());
     fastest_.erase(fastest_.begin());
   }
   /// How many placements may run: one, or all of them together for about four times as long as the comparison with
   /// single backends. By what the fastest takes, not by the clock, so that what else happens on the machine decides less
   /// of what is tried.
-  std::size_t most_turns(const comparison_options& how) const {
+  std::size_t most_turns(const race_options& how) const {
     constexpr double most = 24;
     const double all_ms = known_.task.options.compare_s * 4e3, one_ms = turn_ms(how);
     return static_cast<std::size_t>(one_ms > 0 ? std::clamp(all_ms / one_ms, 1.0, most) : most);
   }
   /// What running one placement takes, about.
-  double turn_ms(const comparison_options& how) const {
+  double turn_ms(const race_options& how) const {
     constexpr double engines = 3;  // the new one and those that are about as fast
-    const double round_ms = engines * runs_.arena().turn_ms(runs_.incumbent(), how);
+    const double round_ms = engines * runs_.race().turn_ms(runs_.incumbent(), how);
     return std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
   }
   bool are_well_known(const search_result& found, outlook how) const {
@@ -117,7 +119,7 @@ class kernel_trials {
       return !what.is_candidate() || known_.costs.is_well_known(known_.candidates[what.number], how);
     });
   }
-  void tell(const char* what, std::size_t turn, std::size_t most, const comparison_options& how) const {
+  void tell(const char* what, std::size_t turn, std::size_t most, const race_options& how) const {
     place_progress now;
     now.stage = "comparing";
     now.what = what;

@@ -80,7 +80,7 @@ struct place_task {
     return static_cast<std::uint32_t>(at - forms.begin());
   }
   /// Whether processors may part from each other and meet again, so that threads share a cache at times alone.
-  bool may_part() const { return threads > 1 && options.parts_processors.value_or(is_virtual_machine()); }
+  bool may_split() const { return threads > 1 && options.parts_processors.value_or(is_virtual_machine()); }
 
  private:
   void choose_backends() {

@@ -157,8 +157,8 @@ class placer {
         comparison runs(known_, regions_, view_, measurer, search, progress_);
         last = runs.run(made);
         report_.regions = runs.regions();
-        report_.rounds = runs.apart().size();
-        report_.rounds_apart = static_cast<std::size_t>(std::ranges::count(runs.apart(), true));
+        report_.rounds = runs.log().size();
+        report_.rounds_apart = runs.log().count(cache_regime::split);
         describe(made, last);
         if (kept && !task_.until.is_over()) kept->put(begun, known_.views, made);
       });

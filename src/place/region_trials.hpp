@@ -7,7 +7,6 @@
 #include <collage/measure/statistics.hpp>
 #include <collage/measure/time_source.hpp>
 #include <collage/place.hpp>
-#include <collage/place/compare.hpp>
 #include <collage/place/region_search.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
@@ -19,10 +18,12 @@
 #include <utility>
 #include <vector>
 #include "cost_measurer.hpp"
+#include "placement_race.hpp"
 #include "placement_search.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
 #include "region_candidates.hpp"
+#include "round_quota.hpp"
 #include "whole_runs.hpp"
 
 namespace collage::inline v0 {
@@ -42,8 +43,8 @@ class region_trials {
     for (std::uint32_t b = 0; b < known_.task.backends.size() && !known_.task.until.is_over(); ++b) {
       if (!regions_.takes_regions(b)) continue;
       if (!operators_) {
-        operators_ = runs_.arena().add(writer_.write(operators_run, search.best_of_operators()), true);
-        comparison_options how = runs_.options();
+        operators_ = runs_.race().add(writer_.write(operators_run, search.best_of_operators()), race_role::baseline);
+        race_options how = runs_.options();
         how.seconds = std::min(options.compare_s / 2, std::max(0.0, known_.task.until.left_s()));
         runs_.run(how);
         runs_.find_fastest();
@@ -62,8 +63,8 @@ class region_trials {
 
  private:
   void divide(std::size_t operators, std::uint32_t backend) {
-    end_to_end& arena = runs_.arena();
-    const placement base = arena.which(operators);
+    placement_race& race = runs_.race();
+    const placement base = race.which(operators);
     const double start = now_ms();
     const auto is_over = [&] {
       return known_.task.until.is_over() || now_ms() - start > known_.task.options.regions_s * 1e3;
@@ -82,23 +83,23 @@ class region_trials {
           if (const auto added = add(base, fresh[i], backend)) joined.emplace_back(i, *added);
         }
         if (joined.empty()) continue;
-        comparison_options how = runs_.options();
+        race_options how = runs_.options();
         how.seconds = known_.task.options.compare_s / 3;
         how.least_rounds = 3;
         runs_.run(how);
         // Against who was the fastest, and so ran in every round.
         const std::size_t before = runs_.incumbent();
         for (const auto& [i, ran] : joined) {
-          const paired_ratio r = arena.ratio(ran, before);
+          const paired_ratio r = race.ratio(ran, before);
           if (ran == before) times[i] = level;
           else if (r.rounds != 0) times[i] = level * r.median;
         }
         runs_.find_fastest();
         const std::size_t now = runs_.incumbent();
-        if (const paired_ratio r = arena.ratio(now, before); now != before && r.rounds != 0) level *= r.median;
+        if (const paired_ratio r = race.ratio(now, before); now != before && r.rounds != 0) level *= r.median;
         joined.emplace_back(fresh.size(), before);
         for (const auto& [i, ran] : joined)
-          if (ran != now && !arena.stays(ran)) arena.release(ran);
+          if (ran != now && !race.is_baseline(ran)) race.release(ran);
       }
       return times;
     };
@@ -150,7 +151,7 @@ class region_trials {
     now.what = "division " + std::to_string(number) + " of the network";
     now.remaining = 1;
     now.remaining_s = std::max(0.0, options.regions_s - (now_ms() - start) / 1e3);
-    now.best_ms = runs_.arena().time_of(runs_.incumbent()).median_ms;
+    now.best_ms = runs_.race().time_of(runs_.incumbent()).median_ms;
     options.progress(now);
   }
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <collage/measure/statistics.hpp>
-#include <collage/place/compare.hpp>
 #include <collage/place/costs.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -14,8 +13,10 @@
 #include "conversions.hpp"
 #include "group_order.hpp"
 #include "neighbours.hpp"
+#include "placement_race.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
+#include "round_log.hpp"
 
 namespace collage::inline v0 {
 
@@ -28,23 +29,23 @@ class run_learner {
 
   /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`; what their neighbours add only
   /// where the sum of costs is off without.
-  void learn(const end_to_end& arena, std::size_t incumbent) {
-    learn_kernels(arena, incumbent);
-    const double took = arena.time_of(incumbent).median_ms;
+  void learn(const placement_race& race, std::size_t incumbent) {
+    learn_kernels(race, incumbent);
+    const double took = race.time_of(incumbent).median_ms;
     if (!neighbours_count_ && took > 0 &&
-        std::abs(placement_writer(known_).refreshed(arena.which(incumbent)).cost_ms / took - 1) > most_off)
+        std::abs(placement_writer(known_).refreshed(race.which(incumbent)).cost_ms / took - 1) > most_off)
       neighbours_count_ = true;
     if (neighbours_count_) {
       std::vector<observed_step> all;
-      for (std::size_t i = 0; i < arena.size(); ++i) {
-        const std::vector<observed_step> steps = observed(arena, i, incumbent);
+      for (std::size_t i = 0; i < race.size(); ++i) {
+        const std::vector<observed_step> steps = observed(race, i, incumbent);
         all.insert(all.end(), steps.begin(), steps.end());
       }
       known_.neighbours.learn(all);
-      learn_kernels(arena, incumbent);
+      learn_kernels(race, incumbent);
     }
-    known_.costs.favour(known_.candidates.in(arena.which(incumbent)));
-    learn_conversions(arena, incumbent);
+    known_.costs.favour(known_.candidates.in(race.which(incumbent)));
+    learn_conversions(race, incumbent);
   }
 
  private:
@@ -57,26 +58,26 @@ class run_learner {
   static constexpr double much_slower = 1.5;
 
   /// The steps of a placement's runs whose kernels are candidates.
-  std::vector<observed_step> observed(const end_to_end& arena, std::size_t i, std::size_t incumbent) const {
+  std::vector<observed_step> observed(const placement_race& race, std::size_t i, std::size_t incumbent) const {
     std::vector<observed_step> list;
-    const auto who = known_.candidates.in(arena.which(i));
-    const auto writers = other_writers(known_.task.network, known_.task.backends, arena.which(i));
-    const std::vector<timing> steps = arena.steps_of(i, incumbent, arena.counts_apart(i));
+    const auto who = known_.candidates.in(race.which(i));
+    const auto writers = other_writers(known_.task.network, known_.task.backends, race.which(i));
+    const std::vector<timing> steps = race.steps_of(i, incumbent, race.main_regime(i));
     for (std::size_t s = 0; s < who.size(); ++s)
       if (who[s] && steps[s].samples != 0)
         list.push_back({key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
     return list;
   }
   /// What steps took, without what their neighbours add.
-  void learn_kernels(const end_to_end& arena, std::size_t incumbent) {
+  void learn_kernels(const placement_race& race, std::size_t incumbent) {
     known_.costs.learn_anew();
-    for (std::size_t i = 0; i < arena.size(); ++i) {
-      const auto who = known_.candidates.in(arena.which(i));
-      const bool far_off = arena.time_of(i).median_ms > much_slower * arena.time_of(incumbent).median_ms;
-      for (const bool apart : {false, true}) {
-        std::vector<timing> steps = arena.steps_of(i, incumbent, apart);
-        take_off_switches(arena.which(i), who, steps);
-        known_.costs.learn(who, steps, apart, far_off);
+    for (std::size_t i = 0; i < race.size(); ++i) {
+      const auto who = known_.candidates.in(race.which(i));
+      const bool far_off = race.time_of(i).median_ms > much_slower * race.time_of(incumbent).median_ms;
+      for (const cache_regime regime : cache_regimes) {
+        std::vector<timing> steps = race.steps_of(i, incumbent, regime);
+        take_off_switches(race.which(i), who, steps);
+        known_.costs.learn(who, steps, regime, far_off);
       }
     }
     known_.costs.finish_learning();
@@ -95,16 +96,15 @@ class run_learner {
         *part *= left;
     }
   }
-  void learn_conversions(const end_to_end& arena, std::size_t incumbent) {
+  void learn_conversions(const placement_race& race, std::size_t incumbent) {
     std::optional<conversion_book>& conversions = known_.layouts.conversions();
     if (!conversions) return;
     conversions->book().learn_anew();
-    for (std::size_t i = 0; i < arena.size(); ++i) {
+    for (std::size_t i = 0; i < race.size(); ++i) {
       std::vector<std::optional<std::uint32_t>> who;
-      for (const std::size_t c : arena.conversions_in(i))
-        who.push_back(conversions->find(arena.which(i).conversions[c]));
-      for (const bool apart : {false, true})
-        conversions->book().learn(who, arena.conversion_steps_of(i, incumbent, apart), apart);
+      for (const std::size_t c : race.conversions_in(i)) who.push_back(conversions->find(race.which(i).conversions[c]));
+      for (const cache_regime regime : cache_regimes)
+        conversions->book().learn(who, race.conversion_steps_of(i, incumbent, regime), regime);
     }
     conversions->book().finish_learning();
   }

@@ -1,4 +1,4 @@
-// Who is handed out, by what paired rounds have shown.
+// Which placement is selected by paired rounds.
 #include <collage/measure/statistics.hpp>
 #include <place/fastest.hpp>
 
@@ -25,23 +25,23 @@ struct table {
   }
   std::size_t size() const { return running.size(); }
   bool can_run(std::size_t i) const { return running[i]; }
-  bool stays(std::size_t i) const { return staying[i]; }
-  static bool counts_apart(std::size_t) { return false; }
+  bool is_baseline(std::size_t i) const { return staying[i]; }
+  static c::detail::cache_regime main_regime(std::size_t) { return c::detail::cache_regime::shared; }
   c::paired_ratio ratio(std::size_t i, std::size_t j) const {
     const auto at = pairs.find({i, j});
     return at == pairs.end() ? c::paired_ratio{} : at->second;
   }
   std::size_t found(std::size_t incumbent = 0) const { return c::detail::fastest_of(*this).find(incumbent); }
-  std::size_t handed_out(std::size_t of) const { return c::detail::fastest_of(*this).handed_out(of); }
+  std::size_t selected(std::size_t of) const { return c::detail::fastest_of(*this).selected(of); }
 };
 
-TEST(fastest, loses_least) {
+TEST(fastest, has_the_smallest_worst_ratio) {
   table runs(3);
   runs.set(0, 1, 1.1);
   runs.set(0, 2, 1.2);
   runs.set(1, 2, 1.1);
   EXPECT_EQ(runs.found(), 2U);
-  runs.running[2] = false;  // it counts, and cannot be it
+  runs.running[2] = false;  // its ratios count, but it cannot be selected
   EXPECT_EQ(runs.found(), 1U);
 }
 
@@ -53,17 +53,16 @@ TEST(fastest, incumbent_stays_where_nothing_is_known) {
   EXPECT_EQ(runs.found(1), 1U);
 }
 
-TEST(fastest, nobody_who_surely_lost_to_another) {
+TEST(fastest, finds_none_that_is_significantly_slower) {
   table runs(3);
-  runs.set(0, 1, 1.01, 0.005);  // surely slower, by little
+  runs.set(0, 1, 1.01, 0.005);  // significantly slower, by little
   runs.set(0, 2, 0.985, 0.04);
-  runs.set(1, 2, 1.015, 0.04);  // slower by more, but that is not sure
+  runs.set(1, 2, 1.015, 0.04);  // slower by more, but not significantly
   EXPECT_EQ(runs.found(), 1U);
 }
 
-/// Three that are as good as each other have beaten each other in a circle, and a fourth stopped after three rounds, which are
-/// too few to be sure of anything.
-TEST(fastest, nobody_who_is_far_behind) {
+/// Three equal placements have beaten each other in a cycle. A fourth stopped after three rounds, too few for significance.
+TEST(fastest, finds_none_that_is_far_behind) {
   table runs(4);
   runs.set(0, 1, 1.01, 0.005);
   runs.set(1, 2, 1.011, 0.005);
@@ -73,22 +72,22 @@ TEST(fastest, nobody_who_is_far_behind) {
   EXPECT_EQ(runs.found(3), 0U);
 }
 
-TEST(fastest, nobody_is_handed_out_who_is_behind_what_ran_all_the_time) {
+TEST(fastest, selects_no_placement_that_is_slower_than_a_baseline) {
   table runs(3);
   runs.set(0, 1, 1.0075, 0.01);  // a single backend
-  runs.set(1, 2, 1.02, 0.005);   // which surely lost to a third
+  runs.set(1, 2, 1.02, 0.005);   // which is significantly slower than a third
   runs.set(2, 0, 1.015, 0.005);
   runs.staying[1] = true;
   EXPECT_EQ(runs.found(), 0U);
-  EXPECT_EQ(runs.handed_out(0), 1U);
-  EXPECT_EQ(runs.handed_out(1), 1U);
-  runs.set(0, 1, 1.002, 0.01);  // so little is chance
-  EXPECT_EQ(runs.handed_out(0), 0U);
-  runs.set(0, 1, 1.2, 0.01, 4);  // and so few rounds say nothing
-  EXPECT_EQ(runs.handed_out(0), 0U);
+  EXPECT_EQ(runs.selected(0), 1U);
+  EXPECT_EQ(runs.selected(1), 1U);
+  runs.set(0, 1, 1.002, 0.01);  // a difference this small is chance
+  EXPECT_EQ(runs.selected(0), 0U);
+  runs.set(0, 1, 1.2, 0.01, 4);  // and four rounds show nothing
+  EXPECT_EQ(runs.selected(0), 0U);
   runs.set(0, 1, 1.0075, 0.01);
   runs.running[1] = false;
-  EXPECT_EQ(runs.handed_out(0), 0U);
+  EXPECT_EQ(runs.selected(0), 0U);
 }
 
 }  // namespace

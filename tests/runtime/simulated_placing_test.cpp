@@ -15,6 +15,9 @@
 #include <collage/place/compare.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
+#include <place/placement_race.hpp>
+#include <place/round_log.hpp>
+#include <place/round_quota.hpp>
 
 #include <gtest/gtest.h>
 
@@ -240,18 +243,18 @@ TEST(simulated_comparison, what_ran_before_does_not_count) {
       c::place<c::backend_set<collage_test::beta, collage_test::gamma>>(network, machine.options());
   ASSERT_TRUE(std::ranges::any_of(disturbing.chosen.groups, [](const auto& g) { return g.backend() == "beta"; }));
   const auto compared = [&](double settling_ms) {
-    c::end_to_end arena(network, c::table_of<simulated_set>, 1, 1, std::make_shared<c::packed_weights>(), nullptr,
-                        machine.clock());
-    (void)arena.add(calm.chosen);
-    (void)arena.add(calm.chosen, false, true);
-    (void)arena.add(disturbing.chosen);
-    c::comparison_options how;
+    c::detail::placement_race race(network, c::table_of<simulated_set>, 1, 1, std::make_shared<c::packed_weights>(),
+                                   nullptr, machine.clock());
+    (void)race.add(calm.chosen);
+    (void)race.add(calm.chosen, c::detail::race_role::replica);
+    (void)race.add(disturbing.chosen);
+    c::detail::race_options how;
     how.settling_ms = settling_ms;
     how.least_rounds = how.most_rounds = 12;
     how.beaten = how.behind = 1e9;
-    arena.run(how);
-    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(arena.rounds(i), 12U);
-    return std::pair{arena.samples(0), arena.samples(1)};
+    race.run(how);
+    for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(race.rounds(i), 12U);
+    return std::pair{race.log().times(0), race.log().times(1)};
   };
   const double alone_ms = calm.runs[0].median_ms;
   const auto [first, twin] = compared(aftermath_ms);
@@ -283,16 +286,17 @@ TEST(simulated_comparison, turns_that_were_disturbed_are_taken_again) {
   const c::plan made = c::place<c::backend_set<collage_test::alpha>>(network, how_placed);
   const double alone_ms = undisturbed_ms(network, made.chosen, machine);
   const auto slowest = [&](c::drift_monitor* monitor) {
-    c::end_to_end arena(network, c::table_of<simulated_set>, 1, 1, std::make_shared<c::packed_weights>(), monitor,
-                        machine.clock());
-    for (int i = 0; i < 3; ++i) (void)arena.add(made.chosen, false, true);
-    c::comparison_options how;
+    c::detail::placement_race race(network, c::table_of<simulated_set>, 1, 1, std::make_shared<c::packed_weights>(),
+                                   monitor, machine.clock());
+    for (int i = 0; i < 3; ++i) (void)race.add(made.chosen, c::detail::race_role::replica);
+    c::detail::race_options how;
     how.least_rounds = how.most_rounds = 30;
-    arena.run(how);
+    race.run(how);
     double most = 0;
     for (std::size_t i = 0; i < 3; ++i) {
-      EXPECT_EQ(arena.rounds(i), 30U);
-      most = std::max(most, *std::ranges::max_element(arena.samples(i)));
+      EXPECT_EQ(race.rounds(i), 30U);
+      const std::vector<double> times = race.log().times(i);
+      most = std::max(most, *std::ranges::max_element(times));
     }
     return most / alone_ms;
   };
@@ -330,42 +334,45 @@ TEST(simulated_comparison, rounds_in_which_processors_are_apart_are_of_a_kind_of
     ASSERT_GT(apart[i], 1.05 * shared[i]);
   }
   c::drift_monitor monitor({machine.exchange(), c::drift_work()}, {.usual_ms = {0.01, 0}}, machine.clock());
-  c::end_to_end arena(network, c::table_of<simulated_set>, 2, 1, std::make_shared<c::packed_weights>(), &monitor,
-                      machine.clock());
-  for (const c::placement& p : placed) (void)arena.add(p);
-  c::comparison_options how;
+  c::detail::placement_race race(network, c::table_of<simulated_set>, 2, 1, std::make_shared<c::packed_weights>(),
+                                 &monitor, machine.clock());
+  for (const c::placement& p : placed) (void)race.add(p);
+  c::detail::race_options how;
   how.seconds = 0.5;
   how.settling_ms = 1;
   how.beaten = how.behind = 1e9;
-  how.parting_s = 2;
-  arena.run(how);
-  EXPECT_TRUE(arena.met_apart());
+  how.splitting_s = 2;
+  race.run(how);
+  EXPECT_TRUE(race.met_split());
   std::size_t rounds_apart = 0;
-  for (std::size_t k = 0; k < arena.apart().size(); ++k) {
-    rounds_apart += arena.apart()[k];
+  for (std::size_t k = 0; k < race.log().size(); ++k) {
+    const bool is_split = race.log().rounds()[k].regime == c::detail::cache_regime::split;
+    rounds_apart += is_split;
     for (std::size_t i = 0; i < 2; ++i)
-      EXPECT_NEAR(arena.samples(i)[k], arena.apart()[k] ? apart[i] : shared[i], rounding) << k;
+      EXPECT_NEAR(race.log().times(i)[k], is_split ? apart[i] : shared[i], rounding) << k;
   }
   EXPECT_GE(rounds_apart, how.least_rounds);
-  EXPECT_GE(arena.apart().size() - rounds_apart, how.least_rounds);
-  for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(arena.time_of(i).median_ms, shared[i], rounding);
-  EXPECT_NEAR(arena.ratio(1, 0).median, std::sqrt(shared[1] / shared[0] * (apart[1] / apart[0])), 1e-6);
-  EXPECT_NEAR(arena.ratio(0, 1).median * arena.ratio(1, 0).median, 1, 1e-6);
+  EXPECT_GE(race.log().size() - rounds_apart, how.least_rounds);
+  for (std::size_t i = 0; i < 2; ++i) EXPECT_NEAR(race.time_of(i).median_ms, shared[i], rounding);
+  EXPECT_NEAR(race.ratio(1, 0).median, std::sqrt(shared[1] / shared[0] * (apart[1] / apart[0])), 1e-6);
+  EXPECT_NEAR(race.ratio(0, 1).median * race.ratio(1, 0).median, 1, 1e-6);
   // Steps of the other kind count as if the placement beside took as long as otherwise.
-  for (const bool kind : {false, true}) {
+  for (const c::detail::cache_regime regime : c::detail::cache_regimes) {
     double sum = 0;
-    for (const c::timing& step : arena.steps_of(1, 0, kind)) {
+    for (const c::timing& step : race.steps_of(1, 0, regime)) {
       EXPECT_GT(step.samples, 0U);
       sum += step.median_ms;
     }
-    EXPECT_NEAR(sum, kind ? apart[1] * shared[0] / apart[0] : shared[1], 0.01 * sum);
+    EXPECT_NEAR(sum, regime == c::detail::cache_regime::split ? apart[1] * shared[0] / apart[0] : shared[1],
+                0.01 * sum);
   }
   // Alone they can be had, too.
-  const std::size_t before = arena.apart().size();
-  how.apart_alone = true;
-  arena.run(how);
-  ASSERT_GE(arena.apart().size(), before + how.least_rounds);
-  for (std::size_t k = before; k < arena.apart().size(); ++k) EXPECT_TRUE(arena.apart()[k]);
+  const std::size_t before = race.log().size();
+  how.is_split_alone = true;
+  race.run(how);
+  ASSERT_GE(race.log().size(), before + how.least_rounds);
+  for (std::size_t k = before; k < race.log().size(); ++k)
+    EXPECT_EQ(race.log().rounds()[k].regime, c::detail::cache_regime::split);
 }
 
 /// Nobody waits for ever for processors to come apart.
@@ -376,53 +383,53 @@ TEST(simulated_comparison, parting_ends_where_it_is_in_vain) {
   const c::graph network = simulated_network(1, 16);
   const c::plan made = c::place<c::backend_set<collage_test::alpha>>(network, machine.options());
   c::drift_monitor monitor({machine.exchange(), c::drift_work()}, {.usual_ms = {0.01, 0}}, machine.clock());
-  const auto arena_of = [&](int threads, c::drift_monitor* watched_by) {
-    return c::end_to_end(network, c::table_of<simulated_set>, threads, 1, std::make_shared<c::packed_weights>(),
-                         watched_by, machine.clock());
+  const auto race_of = [&](int threads, c::drift_monitor* watched_by) {
+    return c::detail::placement_race(network, c::table_of<simulated_set>, threads, 1,
+                                     std::make_shared<c::packed_weights>(), watched_by, machine.clock());
   };
-  c::end_to_end arena = arena_of(2, &monitor);
+  c::detail::placement_race race = race_of(2, &monitor);
   double most_s = 1;
-  EXPECT_FALSE(arena.part(most_s));  // nothing keeps them at work
+  EXPECT_FALSE(race.split_caches(most_s));  // nothing keeps them at work
   EXPECT_EQ(most_s, 1);
-  (void)arena.add(made.chosen);
-  c::comparison_options how;
+  (void)race.add(made.chosen);
+  c::detail::race_options how;
   how.seconds = 0.2;
   how.settling_ms = 1;
-  how.parting_s = 1.5;
+  how.splitting_s = 1.5;
   double start_ms = machine.now_ms();
-  arena.run(how);
+  race.run(how);
   const double took_ms = machine.now_ms() - start_ms;
-  EXPECT_GE(took_ms, 1e3 * how.parting_s);
-  EXPECT_LT(took_ms, 1e3 * (how.parting_s + 5 * how.seconds));
-  EXPECT_FALSE(arena.met_apart());
-  EXPECT_EQ(arena.rounds(0, true), 0U);
-  EXPECT_GE(arena.rounds(0, false), how.least_rounds);
+  EXPECT_GE(took_ms, 1e3 * how.splitting_s);
+  EXPECT_LT(took_ms, 1e3 * (how.splitting_s + 5 * how.seconds));
+  EXPECT_FALSE(race.met_split());
+  EXPECT_EQ(race.log().turns(0, c::detail::cache_regime::split), 0U);
+  EXPECT_GE(race.log().turns(0, c::detail::cache_regime::shared), how.least_rounds);
 
   most_s = 0.5;
-  EXPECT_FALSE(arena.part(most_s));
+  EXPECT_FALSE(race.split_caches(most_s));
   EXPECT_LE(most_s, 0);
   start_ms = machine.now_ms();
-  EXPECT_FALSE(arena.part(most_s));  // nothing of it is left
+  EXPECT_FALSE(race.split_caches(most_s));  // nothing of it is left
   EXPECT_EQ(machine.now_ms(), start_ms);
 
   int asked = 0;
   const auto stop = [&asked] { return ++asked == 50; };
   most_s = 1e9;
-  EXPECT_FALSE(arena.part(most_s, stop));
+  EXPECT_FALSE(race.split_caches(most_s, stop));
   EXPECT_EQ(asked, 50);
   EXPECT_GT(most_s, 0.9e9);
-  const std::size_t before = arena.rounds(0);
-  how.parting_s = 1e9;
+  const std::size_t before = race.rounds(0);
+  how.splitting_s = 1e9;
   asked = -200;  // more than it has rounds
-  arena.run(how, stop);
+  race.run(how, stop);
   EXPECT_EQ(asked, 50);
-  EXPECT_GE(arena.rounds(0), before + how.least_rounds);
+  EXPECT_GE(race.rounds(0), before + how.least_rounds);
 
   most_s = 1;
-  c::end_to_end alone = arena_of(1, &monitor), unwatched = arena_of(2, nullptr);
-  for (c::end_to_end* other : {&alone, &unwatched}) {
+  c::detail::placement_race alone = race_of(1, &monitor), unwatched = race_of(2, nullptr);
+  for (c::detail::placement_race* other : {&alone, &unwatched}) {
     (void)other->add(made.chosen);
-    EXPECT_FALSE(other->part(most_s));
+    EXPECT_FALSE(other->split_caches(most_s));
     EXPECT_EQ(most_s, 1);
   }
 }

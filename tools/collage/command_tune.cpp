@@ -73,7 +73,7 @@ int tune(const options& given) {
       0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
-  if (r.rounds_apart >= c::end_to_end::enough_of_a_kind && r.rounds_apart < r.rounds)
+  if (r.rounds_apart >= c::enough_of_a_regime && r.rounds_apart < r.rounds)
     page += wrap("In " + std::to_string(r.rounds_apart) + " of " + std::to_string(r.rounds) +
                      " rounds the processors shared no cache, as they do otherwise: such times count for half.",
                  0);

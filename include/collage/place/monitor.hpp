@@ -5,8 +5,8 @@
 
 namespace collage::inline v0 {
 
-/// A drift monitor whose work tells what disturbs networks on that many threads: that their processors share no cache for a
-/// while, or somebody else uses them (docs/measuring.md). For `end_to_end` and `compare_placements`. Compiled with `place`.
+/// A drift monitor that detects what disturbs networks on that many threads: split caches, and other programs on the same cores
+/// (docs/measuring.md). For `compare_placements`. Compiled with `place`.
 drift_monitor watch_machine(int threads, const drift_options& options = {});
 
 }  // namespace collage::inline v0
