@@ -1,4 +1,4 @@
-// A match of whichever pattern, for backends that treat all their patterns alike.
+// A match of any pattern, for backends that treat all their patterns alike.
 #pragma once
 
 #include <collage/list_view.hpp>
@@ -9,13 +9,13 @@
 
 namespace collage::inline v0 {
 
-/// What all matches have in common. Every match<P> turns into it, so that a backend can have one `accepts` and one
-/// `build` that are no templates:
+/// The part of a match that does not depend on its pattern. Every match<P> converts to it, so that a backend can declare one
+/// `accepts` and one `build` that are not templates:
 ///
 ///   static constexpr verdict accepts(const any_match& m);
 ///   static kernel build(const any_match& m, build_context& context);
 ///
-/// Refers to the graph and the record that the match refers to.
+/// Refers to the graph and the record of the match.
 class any_match {
  public:
   template <class P>
@@ -24,15 +24,14 @@ class any_match {
   /// The name of the pattern.
   constexpr const char* pattern() const { return pattern_; }
   constexpr const graph_view& graph() const { return *graph_; }
-  /// The operators in an order in which they can be computed: indices of graph nodes. The root is the last, unless the
-  /// pattern has several outputs.
+  /// Indices of the graph's nodes, in topological order. The root is last, unless the pattern has several outputs.
   constexpr list_view<const std::uint32_t> nodes() const { return record_->node_list(); }
   constexpr bool contains(std::uint32_t node) const { return record_->contains(node); }
   /// The values that a kernel reads, in the order of its arguments.
   constexpr list_view<const std::uint32_t> arguments() const { return record_->argument_list(); }
-  /// Which argument of the kernel a value is; match_record::nothing for others.
+  /// The position of a value among the kernel's arguments; match_record::nothing for a value that the kernel does not read.
   constexpr std::size_t index_of(std::uint32_t value) const { return record_->index_of(value); }
-  /// What a kernel reads of a value, and where it writes one of `outputs`, with the element type; see match::in.
+  /// The kernel's operands with their element type: `in` for a value that it reads, `out` for one of `outputs`. See match::in.
   template <class T>
   constexpr kernel_input<T> in(std::uint32_t value) const {
     return detail::input_of<T>(pattern_, "an operand", *graph_, *record_, value);
@@ -41,7 +40,7 @@ class any_match {
   constexpr kernel_output<T> out(std::size_t index = 0) const {
     return detail::output_of<T>(pattern_, *graph_, *record_, record_->output[index]);
   }
-  /// The value that the kernel writes: the root's. `outputs` are all values that are read outside, the root's first.
+  /// The value that the root computes. `outputs` lists all values that are read outside the match, the root's first.
   constexpr std::uint32_t output() const { return record_->output[0]; }
   constexpr list_view<const std::uint32_t> outputs() const { return record_->output_list(); }
 

@@ -1,8 +1,8 @@
-// cuBLAS: matrix products on a CUDA device, with bias, relu and GELU applied where the result is made.
+// cuBLAS: matrix products on a CUDA device, with bias, relu and GELU fused into the product.
 //
 // Declarations. The definitions are in collage/backends/impl/cublas.hpp, compiled in exactly one file (by default the target
-// collage::cublas), which opens the library while the program runs. Its values lie in cuda_space: a set that has it needs
-// `cuda` as well, which copies them there and back.
+// collage::cublas), which opens the library at run time. Values lie in cuda_space: a backend set with `cublas` needs `cuda` as
+// well, which copies values to the device and back.
 #pragma once
 
 #include <collage/backend.hpp>
@@ -28,7 +28,7 @@ struct matmul_relu : pattern<"matmul_relu"> {
 struct matmul_add_relu : pattern<"matmul_add_relu"> {
   static constexpr auto expr = ops::relu(ops::add(ops::matmul(any, any), any));
 };
-/// The library's GELU is the one with tanh; that with erf is not within what tests allow of it.
+/// The library's GELU is the approximation by tanh. It differs from the exact GELU, by erf, by more than tests allow.
 struct matmul_gelu_tanh : pattern<"matmul_gelu_tanh"> {
   static constexpr auto expr = ops::gelu_tanh(ops::matmul(any, any));
 };
@@ -38,16 +38,16 @@ struct matmul_add_gelu_tanh : pattern<"matmul_add_gelu_tanh"> {
 
 }  // namespace cublas_patterns
 
-/// Looks for libcublasLt and libcublas of CUDA 12 or 13, not newer than the driver, in the folder that the environment variable
-/// COLLAGE_CUDA_LIBRARIES names, or else in that of the toolkit which was found when this was built and then where the loader
-/// looks. Computes in float32 throughout, not in TF32.
+/// Opens libcublasLt and libcublas of CUDA 12 or 13, in a version that is not newer than the driver's. If the environment
+/// variable COLLAGE_CUDA_LIBRARIES names a folder, that folder alone is searched. Otherwise the folder of the toolkit that the
+/// build found is searched first, then the loader's folders. Computes in float32 throughout, not in TF32.
 struct cublas : backend<"cublas"> {
   using patterns = collage::patterns<single<ops::matmul>, cublas_patterns::matmul_add, cublas_patterns::matmul_relu,
                                      cublas_patterns::matmul_add_relu, cublas_patterns::matmul_gelu_tanh,
                                      cublas_patterns::matmul_add_gelu_tanh>;
   static constexpr const memory_space* space = &cuda_space;
 
-  /// So many of the algorithms that cuBLASLt finds promising are offered, best first.
+  /// The most algorithms of cuBLASLt that are offered, in the order in which its heuristics rank them.
   static constexpr std::size_t most_algorithms = 4;
 
   static constexpr verdict accepts(const any_match& m) {
@@ -75,7 +75,7 @@ struct cublas : backend<"cublas"> {
     }
     return {};
   }
-  /// The algorithms of cuBLASLt; of a product alone then the classic cuBLAS.
+  /// The algorithms of cuBLASLt. A product without fused operators has one more choice, the classic cuBLAS.
   static constexpr std::size_t choices(const any_match& m) { return most_algorithms + (m.nodes().size() == 1 ? 1 : 0); }
   static kernel build(const any_match& m, build_context& context);
   static probe_result probe();
@@ -83,7 +83,7 @@ struct cublas : backend<"cublas"> {
   static void leave(int token);
 
   static constexpr std::uint32_t none = match_record::nothing;
-  /// What is added to the product; `none` where nothing is.
+  /// The value that is added to the product, or `none`.
   static constexpr std::uint32_t bias_of(const any_match& m) {
     const std::uint32_t product = m.output_of(m.nodes()[0]);
     for (const std::uint32_t node : m.nodes())
@@ -93,7 +93,7 @@ struct cublas : backend<"cublas"> {
 
  private:
   static constexpr std::int64_t limit = 0x7FFFFFFF;
-  /// Whether the operands of all products lie at equal distances: each has its own, or all have one.
+  /// Whether the operands of a batch have a constant stride: each product has its own operand, or all share one.
   static constexpr bool is_strided(std::int64_t operands, std::int64_t products) {
     return operands == 1 || operands == products;
   }

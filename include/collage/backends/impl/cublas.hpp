@@ -1,5 +1,5 @@
-// The definitions of collage/backends/cublas.hpp. Included by exactly one file of a program: src/cublas.cpp, which is the
-// target collage::cublas, or one of the user's own. Needs the headers of CUDA, and links the dynamic loader alone.
+// The definitions of collage/backends/cublas.hpp. Exactly one file of a program includes them: src/cublas.cpp, which is the
+// target collage::cublas, or a file of the user. Needs the headers of CUDA, and links the dynamic loader alone.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Owns what the library makes.
+/// Releases an object that the library created.
 template <class T, cublasStatus_t (*cublas_library::*Destroy)(T)>
 struct cublas_deleter {
   using pointer = T;
@@ -30,8 +30,8 @@ using lt_matrix = std::unique_ptr<std::remove_pointer_t<cublasLtMatrixLayout_t>,
 using lt_preference = std::unique_ptr<std::remove_pointer_t<cublasLtMatmulPreference_t>,
                                       cublas_deleter<cublasLtMatmulPreference_t, &cublas_library::destroy_preference>>;
 
-/// The library's matrices lie by columns, so that ours are transposed in its eyes: it computes c' = b' a', where b' has n rows.
-/// `step`: elements from one product's operand to the next one's.
+/// Describes a matrix. The library stores matrices by columns and therefore sees ours transposed: it computes c' = b' a', where
+/// b' has n rows. `step` is the distance in elements from one product's operand to the next.
 inline lt_matrix make_matrix(std::int64_t rows, std::int64_t columns, std::int64_t products, std::int64_t step) {
   cublasLtMatrixLayout_t made = nullptr;
   check_cublas(the_cublas().create_matrix(&made, CUDA_R_32F, static_cast<std::uint64_t>(rows),
@@ -59,7 +59,7 @@ struct lt_matmul {
   std::shared_ptr<const std::byte> bias;                     // on the device; may be null
   cublasLtMatmulAlgo_t algorithm{};
   std::size_t workspace = 0;
-  std::size_t a = 0, b = 1;  // which arguments
+  std::size_t a = 0, b = 1;  // positions among the kernel's arguments
 
   void operator()(const kernel_call& call) const {
     const float one = 1, nothing = 0;
@@ -95,7 +95,7 @@ inline cublasLtEpilogue_t epilogue_of(const any_match& m, bool has_bias) {
   return has_bias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-/// What the library's heuristics find promising, best first; as many as it knows, at most so many as are asked for.
+/// The algorithms that the library's heuristics propose, best first. There may be fewer than cublas::most_algorithms.
 inline std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const lt_matmul& run) {
   cublasLtMatmulPreference_t made = nullptr;
   check_cublas(the_cublas().create_preference(&made), "describing what is preferred");
@@ -104,7 +104,7 @@ inline std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const lt_matm
   check_cublas(the_cublas().set_preference(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most_workspace,
                                            sizeof most_workspace),
                "describing what is preferred");
-  // Values lie at multiples of 64 in the arena, and views at such multiples behind where they begin.
+  // In the arena values begin at multiples of 64 bytes, and views at multiples of 64 bytes within a value.
   const std::uint32_t alignment = 64;
   for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
@@ -153,7 +153,8 @@ inline kernel make_lt_matmul(const any_match& m, const matmul_shape& s, lt_matmu
   run.workspace = found[context.choice()].workspaceSize;
   const std::size_t workspace = run.workspace, a = run.a, b = run.b;
   kernel built("cublasLt algorithm " + std::to_string(context.choice()), std::move(run), workspace);
-  const bool is_operand = has_bias && (m.index_of(bias) == a || m.index_of(bias) == b);  // one value, one argument
+  // A value has one position among the arguments, even where it is both the bias and an operand.
+  const bool is_operand = has_bias && (m.index_of(bias) == a || m.index_of(bias) == b);
   if (has_bias && !is_operand) built.does_not_read(m.index_of(bias));
   return built;
 }

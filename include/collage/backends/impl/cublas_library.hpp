@@ -1,4 +1,4 @@
-// The libraries of cuBLAS, opened while the program runs.
+// The two libraries of cuBLAS, opened at run time.
 #pragma once
 
 #include <cublasLt.h>
@@ -16,7 +16,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// What this adapter calls. The names under which functions are found are those of the versions that the headers mean.
+/// The functions that this adapter calls. Each is looked up by the versioned name that the headers give it, as in cublasCreate_v2.
 struct cublas_library {
   // cuBLASLt
   decltype(&cublasLtCreate) create_lt = nullptr;
@@ -39,10 +39,10 @@ struct cublas_library {
   decltype(&cublasSgemmStridedBatched) sgemm = nullptr;
 
   std::string version, details;
-  std::string reason;  ///< empty where it is available
+  std::string reason;  ///< why the library is not available; empty if it is
 };
 
-/// The folders in which both are looked for; the last, an empty one, means where the loader looks.
+/// The folders that are searched for both libraries. An empty name stands for the loader's own search, and is last.
 inline std::vector<std::string> cuda_folders() {
   std::vector<std::string> list;
   if (const char* asked = std::getenv("COLLAGE_CUDA_LIBRARIES"); asked != nullptr && *asked != '\0')
@@ -59,7 +59,7 @@ struct cublas_files {
   std::string lt_file, file;
 };
 
-/// Opens both libraries in one version of CUDA, the newest first, but none that is newer than what the driver is for.
+/// Opens both libraries in one version of CUDA, the newest first, but none that is newer than the driver's.
 inline cublas_files open_cublas_files(int driver_cuda) {
   cublas_files found;
   for (const std::string& folder : cuda_folders())
@@ -125,7 +125,7 @@ inline cublas_library open_cublas() {
   return library;
 }
 
-/// Opened when first asked for, and never closed, as the driver.
+/// Opened at the first call and never closed, like the driver.
 inline const cublas_library& the_cublas() {
   static const cublas_library& library = *new cublas_library(open_cublas());
   return library;
@@ -138,7 +138,7 @@ inline void check_cublas(cublasStatus_t code, const char* what) {
               std::string(what) + " failed (" + library.status_name(code) + ")", "cublas");
 }
 
-/// One handle for all threads, as the library allows.
+/// One handle, which the library lets all threads share.
 inline cublasLtHandle_t lt_handle() {
   static const cublasLtHandle_t handle = [] {
     const cuda_scope scope(use_cuda());
@@ -149,7 +149,7 @@ inline cublasLtHandle_t lt_handle() {
   return handle;
 }
 
-/// The calling thread's handle of the classic library, on its stream.
+/// The calling thread's handle of the classic library, which works on the thread's stream.
 class cublas_handle {
  public:
   cublas_handle() {

@@ -1,4 +1,4 @@
-// The driver of CUDA, opened while the program runs: a program with this backend starts on machines without it.
+// The CUDA driver, opened at run time, so that a program with this backend also starts on machines without the driver.
 #pragma once
 
 #include <cuda.h>
@@ -14,8 +14,8 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// What this adapter calls, the first device's context, and what the driver says of itself. Types are those of cuda.h; the
-/// names under which functions are found are those of the versions that the header means.
+/// The functions that this adapter calls, the first device's context, and the driver's description of itself. Types are those of
+/// cuda.h. Each function is looked up by the versioned name that cuda.h gives it, such as cuMemAlloc_v2.
 struct cuda_driver {
   decltype(&cuMemAlloc) allocate = nullptr;
   decltype(&cuMemFree) release = nullptr;
@@ -32,11 +32,11 @@ struct cuda_driver {
   decltype(&cuGetErrorName) error_name = nullptr;
   decltype(&cuGetErrorString) error_text = nullptr;
 
-  CUcontext context = nullptr;  ///< the device's primary one, which the runtime's interface has as well
-  int capability = 0;           ///< 90 for 9.0
-  int cuda = 0;                 ///< the version of CUDA that it is for: 12040 for 12.4
+  CUcontext context = nullptr;  ///< the device's primary context, which the CUDA runtime API uses as well
+  int capability = 0;           ///< compute capability: 90 for 9.0
+  int cuda = 0;                 ///< the version of CUDA that the driver is for: 12040 for 12.4
   std::string version, details;
-  std::string reason;  ///< empty where it is available
+  std::string reason;  ///< why the driver is not available; empty if it is
 };
 
 inline std::string text_of(const cuda_driver& driver, CUresult code) {
@@ -134,20 +134,20 @@ inline cuda_driver open_cuda_driver() {
   return driver;
 }
 
-/// Opened when first asked for, and never closed: a program may release device memory as the last thing it does.
+/// Opened at the first call and never closed: a program may release device memory as the last thing that it does.
 inline const cuda_driver& the_cuda_driver() {
   static const cuda_driver& driver = *new cuda_driver(open_cuda_driver());
   return driver;
 }
 
-/// The same where it has to be there. Errors: why it is not.
+/// The driver, for callers that cannot do without it. Errors: `environment`, with the reason why it is not available.
 inline const cuda_driver& use_cuda() {
   const cuda_driver& driver = the_cuda_driver();
   if (!driver.reason.empty()) throw error(error_kind::environment, driver.reason, "cuda");
   return driver;
 }
 
-/// Throws where the driver says no. An error of a kernel comes out at some later call: "before" is all that can be said.
+/// Throws if the driver reports an error. A kernel's error may show in a later call, so the message names earlier work too.
 inline void check_cuda(const cuda_driver& driver, CUresult code, const char* what) {
   if (code == CUDA_SUCCESS) return;
   throw error(error_kind::failure,
@@ -155,7 +155,7 @@ inline void check_cuda(const cuda_driver& driver, CUresult code, const char* wha
               "cuda", "where the device itself failed, start the program again");
 }
 
-/// While it lives, calls of this thread mean the device; whatever context the caller had stays below.
+/// Makes the device's context the current one of this thread, until the scope ends. The caller's context stays below it.
 class cuda_scope {
  public:
   explicit cuda_scope(const cuda_driver& driver) : driver_(driver) {
@@ -172,7 +172,7 @@ class cuda_scope {
   const cuda_driver& driver_;
 };
 
-/// Gives something of the device back, for destructors: nothing where the driver has gone before.
+/// Releases something on the device, for destructors. Does nothing if the driver has shut down already.
 template <class Release>
 void release_on_device(const cuda_driver& driver, Release release) {
   if (driver.push_context(driver.context) != CUDA_SUCCESS) return;
@@ -181,7 +181,7 @@ void release_on_device(const cuda_driver& driver, Release release) {
   (void)driver.pop_context(&old);
 }
 
-/// The calling thread's stream, made when first asked for. It does not wait for the default stream, which others may use.
+/// A stream of one thread. It does not wait for the default stream, which other code may use.
 class cuda_stream {
  public:
   explicit cuda_stream(const cuda_driver& driver) : driver_(driver) {
@@ -205,8 +205,8 @@ class cuda_stream {
 
 namespace collage::inline v0::detail {
 
-/// The stream in which the calling thread asks for everything: the same for all adapters of CUDA, whichever file they are
-/// compiled in (backends/impl/cuda.hpp).
+/// The stream that takes all work of the calling thread, made at the thread's first call. All adapters of CUDA share it, whichever
+/// files they are compiled in (backends/impl/cuda.hpp).
 CUstream stream_of_this_thread();
 
 }  // namespace collage::inline v0::detail
