@@ -1,5 +1,5 @@
-// Eigen: the operators that most networks are made of, so that those can run on it alone, and chains of elementwise
-// operators fused with each other and with what they follow.
+// Eigen: enough operators to run most networks on it alone. Elementwise operators are fused with each other, and with the operator
+// that they follow.
 //
 // Declarations. The definitions are in collage/backends/impl/eigen.hpp, compiled in exactly one file (by default the
 // target collage::eigen).
@@ -14,7 +14,7 @@ namespace collage::inline v0 {
 
 namespace eigen_patterns {
 
-/// x / sqrt(2) is how exporters spell GELU: 0.5 * (1 + erf(x / sqrt(2))) * x.
+/// GELU as exporters spell it, with a division by sqrt(2): 0.5 * (1 + erf(x / sqrt(2))) * x.
 template <std::size_t N>
 constexpr auto gelu_of(const expression<N>& x) {
   return ops::mul(
@@ -65,8 +65,8 @@ struct add_layer_norm : pattern<"add_layer_norm"> {
 
 }  // namespace eigen_patterns
 
-/// The library is headers alone and always there; only the processor may lack what this was compiled for. Products and
-/// windows are tiles of Eigen's packets, elementwise functions its array expressions.
+/// Eigen is header-only, so it is available unless the processor lacks what this was compiled for. Products and windows are
+/// computed in tiles of Eigen's packets, elementwise functions by its array expressions.
 struct eigen : backend<"eigen"> {
   using patterns = collage::patterns<
       single<ops::conv>, single<ops::max_pool>, single<ops::average_pool>, single<ops::matmul>, single<ops::softmax>,
@@ -93,7 +93,7 @@ struct eigen : backend<"eigen"> {
 
 namespace detail {
 
-/// Instructions with a meaning for int64 here: arithmetic, without attributes, which are real numbers.
+/// Whether a body can be computed in int64: it is arithmetic alone. Attributes are excluded, because they are real numbers.
 constexpr bool is_integer_body(const traced_body& body) {
   for (std::uint32_t i = 0; i < body.size; ++i) {
     const opcode code = body.code[i].code;
@@ -105,7 +105,7 @@ constexpr bool is_integer_body(const traced_body& body) {
   return true;
 }
 
-/// Whether `eigen` takes one operator of a match.
+/// Whether `eigen` accepts one operator of a match.
 constexpr verdict eigen_accepts_node(const any_match& m, std::uint32_t node) {
   const kind_info& kind = m.kind_of(node);
   const tensor_type& x = m.type_of(m.inputs_of(node)[0]);

@@ -1,4 +1,4 @@
-// What an adapter was compiled for, and whether this processor has it.
+// The instruction sets that an adapter was compiled for, and whether this processor has them.
 #pragma once
 
 #ifndef COLLAGE_COMPILED_FOR
@@ -10,8 +10,8 @@ namespace {
 
 inline constexpr const char* compiled_for = "compiled for " COLLAGE_COMPILED_FOR;
 
-/// One sentence where the processor lacks what this file was compiled with, else an empty one. All literals: the
-/// compiler may use the missing instructions anywhere, even to put texts together.
+/// Returns a sentence if the processor lacks an instruction set that this file was compiled for, else an empty string. All
+/// sentences are literals, because the compiler may use the missing instructions anywhere, even to build a string.
 inline const char* why_not_here() {
 #if defined(__x86_64__) && defined(__GNUC__)
 #define COLLAGE_LACKS(set)                                                                \

@@ -1,8 +1,8 @@
-// The definitions of collage/backends/eigen.hpp. Included by exactly one file of a program, compiled with OpenMP:
-// src/eigen.cpp, which is the target collage::eigen, or one of the user's own that includes nothing else of Eigen.
+// The definitions of collage/backends/eigen.hpp. Exactly one file of a program includes them, and is compiled with OpenMP. It is
+// src/eigen.cpp, which is the target collage::eigen, or a file of the user that includes nothing else of Eigen.
 #pragma once
 
-#include <collage/backends/impl/eigen_math.hpp>  // first: it names Eigen
+#include <collage/backends/impl/eigen_math.hpp>  // first: it renames Eigen's namespace
 
 #include <collage/backends/eigen.hpp>
 #include <collage/backends/impl/compiled_for.hpp>
@@ -25,7 +25,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// A chain of elementwise operators alone.
+/// A chain of elementwise operators, without any other operator.
 template <class T>
 struct eigen_elementwise {
   elementwise_program program;
@@ -35,7 +35,7 @@ struct eigen_elementwise {
   }
 };
 
-/// A match as what is computed first element by element, one operator that is not elementwise, and what follows it.
+/// The parts of a match: elementwise operators, then one operator that is not elementwise, then elementwise operators.
 struct match_parts {
   std::vector<std::uint32_t> before, after;
   std::uint32_t core = match_record::nothing;
@@ -73,7 +73,7 @@ inline kernel build_conv(const any_match& m, std::uint32_t node, int threads, co
 inline kernel build_core(const any_match& m, const match_parts& parts, build_context& context,
                          const elementwise_program& before, const elementwise_program& after) {
   const std::uint32_t node = parts.core;
-  const std::size_t x = m.index_of(m.inputs_of(node)[0]);  // `nothing` where an operator before computes it
+  const std::size_t x = m.index_of(m.inputs_of(node)[0]);  // `nothing` if an operator of `before` computes it
   const int threads = context.threads();
   const dtype type = m.type_of(m.output()).type;
   if (m.is(node, ops::conv)) return build_conv(m, node, threads, after);
@@ -112,7 +112,7 @@ kernel eigen::build(const any_match& m, build_context& context) {
   const elementwise_program before = make_program(m, parts.before);
   const elementwise_program after = make_program(m, parts.after, m.output_of(parts.core));
   kernel made = build_core(m, parts, context, before, after);
-  std::vector<std::size_t> read;  // by the operator itself
+  std::vector<std::size_t> read;  // arguments that the core operator reads
   for (const std::uint32_t v : m.inputs_of(parts.core)) read.push_back(m.index_of(v));
   drop_constants(made, before, read);
   drop_constants(made, after, read);

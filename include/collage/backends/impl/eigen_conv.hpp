@@ -19,13 +19,13 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Which arguments a convolution reads.
+/// The positions of a convolution's operands among the kernel's arguments.
 struct conv_arguments {
   std::size_t x = 0, w = 1, bias = match_record::nothing;
 };
 
-/// Up to three spatial dimensions, any groups. A task is a band of places of one image and some groups, or of some of
-/// the filters of one group.
+/// A convolution with up to three spatial dimensions and any number of groups. A task computes a band of places of one image, for
+/// several groups or for some filters of one group.
 class eigen_conv {
  public:
   eigen_conv(const conv_shape& s, const conv_arguments& arguments, int threads, elementwise_program program)
@@ -62,7 +62,7 @@ class eigen_conv {
   std::int64_t tasks() const {
     return s_.images * group_pieces_ * planes_.slices().places * planes_.bands() * filter_pieces_;
   }
-  /// The tiles read up to the next multiple of `lanes`.
+  /// Scratch floats of the planes, padded so that tiles can read whole packets.
   std::int64_t planes_size() const {
     return in_place_ ? s_.in_channels * lanes : round_up(s_.in_channels * planes_.channel_size() + lanes, 16);
   }
@@ -70,19 +70,18 @@ class eigen_conv {
   std::int64_t scratch() const { return planes_size() + (planes_.dense() ? 0 : max_outputs * line_size()); }
 
   void divide() {
-    if (s_.work() < 3e5) threads_ = 1;  // about 6 microseconds
-    // Lines that lie in the input as they are need not be copied; unless channels are whole pages apart: they would
-    // all fall into the same few sets of the cache.
+    if (s_.work() < 3e5) threads_ = 1;  // about 6 microseconds: too little to divide
+    // Lines of a pointwise convolution are contiguous in the input and need no copy. Channels a multiple of 2 KiB apart are
+    // copied all the same: they would fall into the same few sets of the cache.
     in_place_ = s_.pointwise() && planes_.extent() % 512 != 0;
-    // The planes of a band stay in the second-level cache while all filters pass over them.
+    // The planes of a band fit into the second-level cache, where they stay while all filters pass over them.
     constexpr std::int64_t most = 131072;
     const std::int64_t room = most / std::max<std::int64_t>(s_.in_channels * planes_.row_size(), 1);
     const std::int64_t reach = planes_.rows().dilation * (planes_.rows().window - 1) / planes_.rows().stride;
     const std::int64_t rows = std::max<std::int64_t>(planes_.rows().places, 1);
     if (in_place_ && s_.in_channels * planes_.extent() > 0x7FFFFFFF) in_place_ = false;
     std::int64_t bands = divide_up(rows, std::clamp<std::int64_t>(room - reach, 1, rows));
-    // Two tasks for each thread, so that one that is held up does not hold up all; bands of less than two tiles waste
-    // columns.
+    // Each thread gets two tasks, so that one delayed task does not delay the run. Bands of less than two tiles waste columns.
     const std::int64_t wanted = threads_ <= 1 ? 1 : 2 * threads_;
     const std::int64_t others = std::max<std::int64_t>(s_.images * s_.groups * planes_.slices().places, 1);
     const std::int64_t least_rows = divide_up(2 * max_packets * lanes, std::max<std::int64_t>(planes_.pitch(), 1));
@@ -98,7 +97,7 @@ class eigen_conv {
     } else {
       filters_ = s_.out_channels;
     }
-    // Groups may be so small that several make one task.
+    // Small groups share a task.
     const double group_work = s_.work() / static_cast<double>(std::max<std::int64_t>(all, 1));
     const auto together = static_cast<std::int64_t>(1e5 / (group_work + 1));
     groups_ = std::clamp<std::int64_t>(std::min(together, all / wanted), 1, std::max<std::int64_t>(s_.groups, 1));
@@ -106,7 +105,7 @@ class eigen_conv {
     together_ = groups_ > 1 && planes_.bands() == 1 && planes_.slices().places == 1 && filter_pieces_ == 1;
   }
 
-  /// The list of taps for a slice; slices that see the same part of the window share one.
+  /// Adds the list of taps of a slice. Slices that see the same part of the window share a list.
   void add_taps(place_range depth) {
     const auto same = [&](const place_range& r) { return r.first == depth.first && r.last == depth.last; };
     const auto found = std::find_if(depths_.begin(), depths_.end(), same);
@@ -118,8 +117,8 @@ class eigen_conv {
       planes_.append_taps(depth, c * planes_.channel_size(), c * planes_.taps(), list);
   }
 
-  /// The list for lines in the input, and behind it the one for what is left of a line beyond its last whole packet:
-  /// that is copied, since a whole packet of the last channel would reach beyond the input.
+  /// Adds two lists: for lines in the input, and for the rest of a line after its last whole packet. The rest is copied, because
+  /// a whole packet of the last channel would reach beyond the input.
   void add_taps_in_place() {
     list_of_slice_ = {0};
     lists_.resize(2);
@@ -151,12 +150,12 @@ class eigen_conv {
     }
   }
 
-  /// `source` counts groups of all images.
+  /// `source` counts the groups of all images.
   void run_group(const kernel_call& call, std::int64_t source, std::int64_t group, const place_band& band,
                  std::int64_t filter, float* memory) const {
     const float* const x =
         static_cast<const float*>(call.in[arguments_.x]) + source * s_.in_channels * planes_.extent();
-    const std::int64_t whole = in_place_ ? band.rows / lanes * lanes : 0;  // columns that are read where they lie
+    const std::int64_t whole = in_place_ ? band.rows / lanes * lanes : 0;  // columns that are read in the input
     if (in_place_)
       for (std::int64_t c = 0; c < s_.in_channels; ++c)
         copy_run(x + c * planes_.extent() + band.row + whole, band.rows - whole, memory + c * lanes);
@@ -207,15 +206,15 @@ class eigen_conv {
   int threads_;
   window_planes planes_;
   bool in_place_ = false;
-  std::int64_t groups_ = 1, group_pieces_ = 1;    ///< groups of a task
-  std::int64_t filters_ = 1, filter_pieces_ = 1;  ///< filters of a task
-  bool together_ = false;  ///< a task's output is in one piece, and what follows runs over it once
+  std::int64_t groups_ = 1, group_pieces_ = 1;    ///< groups of a task, and into how many tasks they are divided
+  std::int64_t filters_ = 1, filter_pieces_ = 1;  ///< filters of a task, and into how many tasks they are divided
+  bool together_ = false;  ///< a task's output is contiguous, and the fused operators run over it once
   std::vector<place_range> depths_;
   std::vector<std::vector<tap>> lists_;
   std::vector<std::size_t> list_of_slice_;
 };
 
-/// Any number of spatial dimensions: the matrix of windows, a tile of places at a time.
+/// A convolution with any number of spatial dimensions: im2col, one tile of places at a time.
 class eigen_conv_columns {
  public:
   eigen_conv_columns(const conv_shape& s, const conv_arguments& arguments, int threads, elementwise_program program)

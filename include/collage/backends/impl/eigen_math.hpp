@@ -1,4 +1,4 @@
-// Eigen under a name of its own, and the elementwise functions that it has vectors for.
+// Eigen in a namespace of its own, and the elementwise functions that it vectorizes.
 #pragma once
 
 #include <algorithm>
@@ -6,15 +6,15 @@
 #include <collage/backends/impl/elementwise_run.hpp>
 #include <cstdint>
 
-// Eigen is compiled here for one particular processor. Its functions have the same names in a program that uses Eigen
-// itself, compiled for another, and the linker would keep one of the two. So this copy gets a namespace of its own.
+// This copy of Eigen is compiled for one particular processor. A program that uses Eigen itself has functions of the same names,
+// compiled for another processor, and the linker would keep only one of each. So this copy gets a namespace of its own.
 #ifdef EIGEN_WORLD_VERSION
 #error "include this file before Eigen, or better in a file of its own: it includes Eigen under another name"
 #endif
 #define Eigen collage_eigen
-#define EIGEN_DONT_PARALLELIZE  // our team is entered in one place alone
+#define EIGEN_DONT_PARALLELIZE  // only team.hpp starts threads
 #define EIGEN_NO_MALLOC         // kernels never allocate
-// g++ 12 takes the undefined vectors that its own AVX-512 header starts from for mistakes (its bug 105593).
+// g++ 12 warns of the vectors that its own AVX-512 header leaves uninitialized on purpose (its bug 105593).
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wuninitialized"
 #ifndef __clang__
@@ -31,11 +31,11 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Elements of someone else's memory as an array expression, at any alignment.
+/// An array expression over floats that Eigen does not own, at any alignment.
 using array_map = Eigen::Map<Eigen::Array<float, Eigen::Dynamic, 1>>;
 using const_array_map = Eigen::Map<const Eigen::Array<float, Eigen::Dynamic, 1>>;
 
-/// The functions beyond arithmetic, by Eigen. All pass NaN on.
+/// Functions beyond arithmetic, by Eigen. All propagate NaN.
 struct eigen_math {
   static constexpr bool has_functions = true;
 
@@ -45,7 +45,7 @@ struct eigen_math {
   }
   static void run(opcode code, std::int64_t n, float* to, const block_operand<float>& a,
                   const block_operand<float>& b) {
-    if (a.data == nullptr && (code != opcode::power || b.data == nullptr)) {  // the same for all
+    if (a.data == nullptr && (code != opcode::power || b.data == nullptr)) {  // one result for all elements
       float once = 0;
       run(code, 1, &once, {&a.number, 0}, b.data == nullptr ? b : block_operand<float>{b.data, 0});
       std::fill_n(to, n, once);
@@ -69,7 +69,7 @@ struct eigen_math {
   }
 
  private:
-  /// One element after the other: Eigen 3.4's power is no faster, and takes -0 for 0.
+  /// Computes element by element: Eigen 3.4's power is no faster, and treats -0 as 0.
   static void power(std::int64_t n, float* to, const block_operand<float>& a, const block_operand<float>& b) {
     if (b.data == nullptr && b.number == 2.0F) return void(array_map(to, n) = const_array_map(a.data, n).square());
     for (std::int64_t i = 0; i < n; ++i)

@@ -18,15 +18,15 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// c[i] = a[i] b[i], followed by a program over c. The columns of b are taken in panels, each copied to where its rows
-/// lie one behind the other: when the kernel is built if b is constant, else by the thread that uses it.
+/// Computes c[i] = a[i] b[i] for each product i, then runs a program over c. The columns of b are divided into panels, each copied
+/// so that its rows follow each other. A constant b is copied when the kernel is built, another by the thread that uses it.
 class eigen_matmul {
  public:
   eigen_matmul(const any_match& m, std::uint32_t node, build_context& context, elementwise_program program)
       : s_(matmul_shape_of(m, node)), then_(std::move(program)), threads_(context.threads()) {
     std::uint32_t a_value = m.inputs_of(node)[0];
     std::uint32_t b_value = m.inputs_of(node)[1];
-    if (s_.n == 1 && s_.m != 1) {  // (a b)' = b' a': the many rows become columns, which packets go along
+    if (s_.n == 1 && s_.m != 1) {  // (a b)' = b' a': the many rows become columns, along which packets lie
       std::swap(a_value, b_value);
       std::swap(s_.a, s_.b);
       std::swap(s_.m, s_.n);
@@ -68,15 +68,15 @@ class eigen_matmul {
   void divide() {
     const double work =
         static_cast<double>(s_.products()) * static_cast<double>(s_.m * s_.n) * static_cast<double>(s_.k);
-    if (work < 3e5) threads_ = 1;  // about 6 microseconds on one thread
+    if (work < 3e5) threads_ = 1;  // about 6 microseconds on one thread: too little to divide
     width_ = tile_columns(s_.n);
     panels_ = std::max<std::int64_t>(divide_up(s_.n, width_), 1);
-    // Two tasks for each thread, so that one that is held up does not hold up all.
+    // Each thread gets two tasks, so that one delayed task does not delay the run.
     const std::int64_t tasks = s_.products() * panels_;
     const std::int64_t pieces = threads_ <= 1 || tasks == 0 ? 1 : divide_up(2 * threads_, tasks);
     rows_ = std::max<std::int64_t>(round_up(divide_up(s_.m, pieces), max_outputs), max_outputs);
     row_pieces_ = std::max<std::int64_t>(divide_up(s_.m, rows_), 1);
-    // A panel's block stays in the second-level cache while all rows of a pass over it.
+    // A block of a panel stays in the second-level cache while all rows of `a` pass over it.
     constexpr std::int64_t most = 1024;
     depth_ = std::max<std::int64_t>(divide_up(s_.k, std::max<std::int64_t>(divide_up(s_.k, most), 1)), 1);
     in_place_ = !s_.b_transposed && s_.n % lanes == 0 && (rows_ <= 16 || s_.k * s_.n <= 65536);
@@ -108,7 +108,7 @@ class eigen_matmul {
     (void)m;
   }
 
-  /// Rows [first, last) of a panel of b, `width_` apart, zero beyond the last column.
+  /// Copies rows [first, last) of a panel of b to rows `width_` apart, and fills them with zeros after the last column of b.
   void copy_panel(const float* b, std::int64_t panel, std::int64_t first, std::int64_t last, float* to) const {
     const std::int64_t column = panel * width_;
     const std::int64_t columns = std::min(width_, s_.n - column);
@@ -130,7 +130,7 @@ class eigen_matmul {
     const float* const a = static_cast<const float*>(call.in[a_]) + s_.a[static_cast<std::size_t>(product)];
     float* const out = static_cast<float*>(call.out[0]);
     const std::int64_t start = (product * s_.m + row) * s_.n + column;
-    const float* b = nullptr;  // not read, and perhaps not there, where it was packed
+    const float* b = nullptr;  // stays null if b is packed: the argument is not read then, and may be absent
     if (packed_ == nullptr) b = static_cast<const float*>(call.in[b_]) + s_.b[static_cast<std::size_t>(product)];
     if (single()) {
       out[start] = s_.k == 0 ? 0.0F : (const_array_map(a, s_.k) * const_array_map(b, s_.k)).sum();
@@ -163,12 +163,12 @@ class eigen_matmul {
   matmul_shape s_;
   elementwise_program then_;
   int threads_;
-  std::size_t a_ = 0, b_ = 1;               ///< which arguments
-  std::int64_t width_ = 1, panels_ = 1;     ///< columns of a panel
-  std::int64_t rows_ = 1, row_pieces_ = 1;  ///< rows of a task
+  std::size_t a_ = 0, b_ = 1;               ///< positions among the kernel's arguments
+  std::int64_t width_ = 1, panels_ = 1;     ///< columns of a panel, and how many panels there are
+  std::int64_t rows_ = 1, row_pieces_ = 1;  ///< rows of a task, and into how many tasks they are divided
   std::int64_t depth_ = 1;                  ///< rows of a panel's block
-  bool in_place_ = false;                   ///< b is read where it lies
-  std::vector<tap> taps_;                   ///< of one block
+  bool in_place_ = false;                   ///< b is read without a copy
+  std::vector<tap> taps_;                   ///< taps of one block
   std::shared_ptr<const std::byte> packed_;
 };
 

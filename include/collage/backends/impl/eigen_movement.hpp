@@ -1,4 +1,4 @@
-// What moves elements: transpose and concat.
+// Operators that move elements: transpose and concat.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Calls body with an unsigned zero of the size of an element: what moves elements need not know their type.
+/// Calls body with an unsigned zero of the size of an element: the type does not matter for moving elements.
 template <class Body>
 auto with_element_size(dtype type, const Body& body) {
   switch (size_of(type)) {
@@ -30,7 +30,8 @@ auto with_element_size(dtype type, const Body& body) {
   }
 }
 
-/// Two walks in step, each over its own tensor. They count up, since dividing costs more than copying a short row.
+/// A position in two tensors, each with its own strides. It moves by counting, since a division costs more than copying a short
+/// row.
 class paired_walk {
  public:
   paired_walk(const strided_dims& a, const strided_dims& b, std::int64_t index)
@@ -57,8 +58,8 @@ class paired_walk {
   std::int64_t at_[shape::max_rank] = {};
 };
 
-/// Two cases: the innermost dimension stays, and rows are copied; or it changes places, and blocks are transposed
-/// between it and the one that was innermost.
+/// Two cases. If the innermost dimension stays innermost, rows are copied. If it moves, blocks are transposed between the
+/// innermost dimensions of the input and of the output.
 template <class Element>
 class eigen_transpose {
  public:
@@ -69,7 +70,7 @@ class eigen_transpose {
     shape in_steps = x;
     std::int64_t step = 1;
     for (std::size_t i = x.size(); i-- > 0; step *= x[i]) in_steps[i] = step;
-    strided_dims walk;  // the output's dimensions, with steps in the input
+    strided_dims walk;  // the output's dimensions, with strides in the input
     for (const std::int64_t from : a.permutation)
       walk.append(x[static_cast<std::size_t>(from)], in_steps[static_cast<std::size_t>(from)]);
     if (walk.dims.empty()) walk = {{x.elements()}, {1}};
@@ -105,7 +106,7 @@ class eigen_transpose {
                               for (std::int64_t i = first; i < last; ++i, walk.next())
                                 copy_elements(in + walk.a(), columns_, out + walk.b());
                             });
-    // Stripes of the block, as many columns as share a cache line of the output.
+    // The block is divided into stripes of columns, which fill whole cache lines of the output.
     const std::int64_t stripes = divide_up(columns_, stripe);
     parallel_parts(threads_, outer_in_.size() * stripes, 1,
                    2.0 * static_cast<double>(rows_ * std::min(stripe, columns_)),
@@ -127,10 +128,10 @@ class eigen_transpose {
     else std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(Element));
   }
 
-  /// to[r][c] = from[c][r]: `columns` of the output, all rows.
+  /// Sets to[r][c] = from[c][r], for all rows and `columns` columns of the output.
   void block(const Element* from, std::int64_t columns, Element* to) const {
     if constexpr (sizeof(Element) == sizeof(float))
-      // Bits are moved as they are, whatever they mean as floats.
+      // The bits are moved as they are, whatever they mean as floats.
       transpose_block(reinterpret_cast<const float*>(from), column_step_, columns, rows_, reinterpret_cast<float*>(to),
                       row_step_);
     else
@@ -141,11 +142,11 @@ class eigen_transpose {
   std::size_t argument_;
   int threads_;
   strided_dims outer_in_, outer_out_;
-  std::int64_t columns_ = 0, column_step_ = 1;  ///< the output's innermost dimension, and its step in the input
-  std::int64_t rows_ = 1, row_step_ = 0;        ///< the input's innermost dimension, and its step in the output
+  std::int64_t columns_ = 0, column_step_ = 1;  ///< the output's innermost dimension, and its stride in the input
+  std::int64_t rows_ = 1, row_step_ = 0;        ///< the input's innermost dimension, and its stride in the output
 };
 
-/// Operands one behind the other; only bytes are moved.
+/// Copies the operands one after the other, as bytes.
 class eigen_concat {
  public:
   eigen_concat(const any_match& m, std::uint32_t node, int threads) : threads_(threads) {
@@ -163,7 +164,7 @@ class eigen_concat {
   kernel make() && { return kernel("concat by copies", std::move(*this)); }
 
   void operator()(const kernel_call& call) const {
-    // Every thread writes a range of the output's bytes, whatever operands they come from.
+    // Each thread writes a range of the output's bytes, which may come from several operands.
     parallel_parts(threads_, bytes_, 64, 0.5, [&](std::int64_t first, std::int64_t last) {
       std::int64_t row = first / row_;
       std::int64_t at = first % row_;

@@ -17,7 +17,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Folds a window's taps along a line: out[j] = fold over taps of x[tap.x + j].
+/// Folds a window's taps along a line by maximum or sum: out[j] = fold over taps of x[tap.x + j].
 template <bool Largest, int Packets>
 void fold_taps(const float* x, const std::vector<tap>& taps, float* out) {
   using namespace Eigen::internal;
@@ -32,7 +32,7 @@ void fold_taps(const float* x, const std::vector<tap>& taps, float* out) {
   for (int p = 0; p < Packets; ++p) pstoreu(out + p * lanes, fold[p]);
 }
 
-/// Up to three spatial dimensions. A task is a band of places of some channels.
+/// Pooling with up to three spatial dimensions. The work is divided by channels and by bands of places.
 class eigen_pool {
  public:
   eigen_pool(const any_match& m, std::uint32_t node, bool largest, std::size_t argument, int threads,
@@ -69,7 +69,7 @@ class eigen_pool {
         static_cast<double>(planes_.taps() + 4) * static_cast<double>(planes_.places()) / static_cast<double>(pieces);
     const double all = work * static_cast<double>(channels_ * pieces);
     const std::int64_t tasks = std::clamp<std::int64_t>(static_cast<std::int64_t>(all / 65536), 1, 4 * threads_);
-    // Parts of all (channel, slice, band), in this order.
+    // A task is a range of all (channel, slice, band), in this order.
     parallel(threads_, threads_ == 1 ? 1 : tasks, [&](std::int64_t part, int thread) {
       const std::int64_t parts = threads_ == 1 ? 1 : tasks;
       float* const memory = static_cast<float*>(call.workspace) + thread * scratch();
@@ -83,8 +83,8 @@ class eigen_pool {
   std::int64_t planes_size() const { return round_up(planes_.channel_size() + max_packets * lanes, 16); }
   std::int64_t scratch() const { return planes_size() + round_up(planes_.line(planes_.band()), lanes * max_packets); }
 
-  /// What each place's mean divides by: with `count_padding` the pads count, but not what a last, partial window covers
-  /// beyond.
+  /// Computes the factor of each place's mean. With `count_padding` the divisor counts the pads, but not the elements beyond them
+  /// that a last, partial window covers.
   void count_elements(const ops::pool_attributes& a, const shape& extent) {
     std::vector<std::int64_t> counts = {1};
     for (std::size_t d = 0; d < extent.size(); ++d) {
@@ -138,8 +138,8 @@ class eigen_pool {
   int threads_;
   window_planes planes_;
   std::int64_t channels_ = 0;
-  std::vector<std::vector<tap>> taps_;  ///< by slice
-  std::vector<float> factors_;          ///< by place
+  std::vector<std::vector<tap>> taps_;  ///< for each slice
+  std::vector<float> factors_;          ///< for each place
 };
 
 }  // namespace

@@ -1,8 +1,7 @@
-// The tile that products and windows are made of: a few outputs by a few packets, held in registers.
+// The tile in which products and windows are computed: a few outputs by a few packets, held in registers.
 //
-// Eigen's own product of matrices reaches about 70 % of the peak with AVX-512 and wants its operands copied into its
-// order; this loop over Eigen's packets reaches nearly all of it, and reads its operands from wherever a table of
-// offsets says.
+// Eigen's own matrix product reaches about 70 % of the peak with AVX-512, and needs its operands copied into its order. This loop
+// over Eigen's packets reaches nearly the peak, and reads its operands at the offsets that a table lists.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +28,16 @@ struct tap {
   std::int32_t w = 0;
 };
 
-/// out[o][j] = start + sum over taps of w[o * w_row + tap.w] * x[tap.x + j], for `outputs` <= max_outputs and `columns`
-/// <= max_packets * lanes. x is read up to the next multiple of `lanes` columns; out is written at `columns` alone.
+/// Computes out[o][j] = start + sum over taps of w[o * w_row + tap.w] * x[tap.x + j], for `outputs` <= max_outputs and `columns`
+/// <= max_packets * lanes. Reads x up to the next multiple of `lanes` columns, but writes only `columns` columns of out.
 struct tile {
   const float* x = nullptr;
   const float* w = nullptr;
   const tap* taps = nullptr;
   std::int64_t depth = 0;
   std::int64_t w_row = 0;
-  const float* bias = nullptr;  ///< one for each output: where to start; null: from 0
-  bool accumulate = false;      ///< start from what `out` holds
+  const float* bias = nullptr;  ///< the start of each output; null for 0
+  bool accumulate = false;      ///< start with the contents of `out`
   float* out = nullptr;
   std::int64_t out_row = 0;
   std::int64_t columns = 0;
@@ -84,7 +83,7 @@ void run_tile(const tile& t) {
   }
 }
 
-/// The tile for a number of outputs; the number of packets follows from the columns.
+/// Runs the tile for a number of outputs. The number of packets follows from the columns.
 inline void run_tile(int outputs, const tile& t) {
   using function = void (*)(const tile&);
   static constexpr auto functions = []<std::size_t... I>(std::index_sequence<I...>) {
@@ -95,13 +94,13 @@ inline void run_tile(int outputs, const tile& t) {
   functions[static_cast<std::size_t>((outputs - 1) * max_packets + packets - 1)](t);
 }
 
-/// How `columns` are divided among tiles: evenly, since wide tiles need fewer loads for each product.
+/// The columns of each tile. `columns` are divided evenly, since wide tiles need fewer loads for each product.
 inline std::int64_t tile_columns(std::int64_t columns) {
   const std::int64_t packets = std::max<std::int64_t>(divide_up(columns, lanes), 1);
   return divide_up(packets, divide_up(packets, max_packets)) * lanes;
 }
 
-/// Any number of outputs and columns: tiles one after the other, those that share w first.
+/// Runs tiles over any number of outputs and columns. Tiles that share w run one after the other.
 inline void run_tiles(tile t, std::int64_t outputs) {
   const float* const x = t.x;
   const std::int64_t columns = t.columns;
@@ -121,16 +120,16 @@ inline void run_tiles(tile t, std::int64_t outputs) {
   }
 }
 
-// g++ warns that a packet is more aligned than its type says as a template argument; Eigen loads it all the same.
+// g++ warns that a template argument drops the alignment of a packet. Eigen loads the packet correctly all the same.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wignored-attributes"
-/// As many packets as one has lanes.
+/// As many packets as a packet has lanes.
 struct packet_square {
   Eigen::internal::PacketBlock<packet, static_cast<int>(lanes)> rows;
 };
 #pragma GCC diagnostic pop
 
-/// to[c][r] = from[r][c] for `rows` x `columns` elements.
+/// Transposes: to[c][r] = from[r][c] for `rows` x `columns` elements.
 inline void transpose_block(const float* from, std::int64_t from_row, std::int64_t rows, std::int64_t columns,
                             float* to, std::int64_t to_row) {
   using namespace Eigen::internal;

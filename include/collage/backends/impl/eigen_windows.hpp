@@ -1,9 +1,8 @@
-// Sliding windows as contiguous reads: what convolution and pooling share.
+// Sliding windows as contiguous reads, for convolution and pooling.
 //
-// Channels are copied with their padding into planes, a band of rows at a time. An input with a stride s is split into
-// s x s planes of every s-th row and column, so that whatever tap of the window is looked at, the elements that
-// neighbouring places read through it lie side by side. A tap is then one offset, and a whole band of places one long
-// line.
+// A place is one position of the window: one element of the output. Channels are copied with their padding into planes, a band of
+// rows at a time. With a stride of s the input is split into s x s planes, each with every s-th row and column. For each tap,
+// neighbouring places then read neighbouring elements. A tap is one offset, and a whole band of places is one long line.
 #pragma once
 
 #include <algorithm>
@@ -18,19 +17,19 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// The spatial dimensions as depth, rows, columns; those that a tensor lacks are 1.
+/// One spatial dimension. There are always three: depth, rows, columns. Those that a tensor lacks have extent 1.
 struct window_axis {
   std::int64_t extent = 1, places = 1, window = 1, stride = 1, dilation = 1, pad = 0;
   /// Where tap k of place 0 reads.
   std::int64_t offset(std::int64_t k) const { return k * dilation - pad; }
 };
 
-/// A band of rows of places of one slice in depth.
+/// A band: some rows of places, in one slice of the depth.
 struct place_band {
   std::int64_t slice = 0, row = 0, rows = 0;
 };
 
-/// How one channel's planes lie in scratch memory, and where its taps are in them.
+/// The arrangement of one channel's planes in scratch memory, and the offsets of the taps in it.
 class window_planes {
  public:
   /// At most three spatial dimensions.
@@ -44,7 +43,7 @@ class window_planes {
     const bool one_line = std::all_of(axis_.begin(), axis_.end(), [](const window_axis& a) {
       return a.window == 1 && a.stride == 1 && a.pad == 0 && a.places == a.extent;
     });
-    if (one_line) {  // every place reads its own element: columns can be divided as well as rows
+    if (one_line) {  // every place reads its own element: with all places as rows, bands can divide them anywhere
       axis_[1].extent = axis_[1].places = extent.elements();
       axis_[0] = axis_[2] = window_axis{};
     }
@@ -62,26 +61,26 @@ class window_planes {
   std::int64_t places() const { return slices().places * rows().places * columns().places; }
   std::int64_t taps() const { return slices().window * rows().window * columns().window; }
 
-  /// From one row of places to the next in a line.
+  /// The distance in a line from one row of places to the next.
   std::int64_t pitch() const { return pitch_; }
-  /// Whether lines hold places alone, so that they can go where they belong at once.
+  /// Whether lines hold places alone, so that they can be written to the output directly.
   bool dense() const { return pitch_ == columns().places; }
-  /// The length of a band's line, what lies between its rows of places included.
+  /// The length of a band's line, including the gaps between its rows of places.
   std::int64_t line(std::int64_t band_rows) const { return (band_rows - 1) * pitch_ + columns().places; }
 
-  /// Sets how many rows of places a band has at most, and with them the planes' extent.
+  /// Sets the largest number of rows of places in a band, and with it the size of the planes.
   void set_band(std::int64_t band_rows) {
     band_ = band_rows;
     plane_ = (band_rows + reach_) * pitch_;
   }
   std::int64_t band() const { return band_; }
   std::int64_t bands() const { return std::max<std::int64_t>(divide_up(rows().places, band_), 1); }
-  /// Floats that one more row of places takes in each channel.
+  /// Floats that each row of places adds to a channel's planes.
   std::int64_t row_size() const { return plane_count() * pitch_; }
   /// Floats of one channel's planes.
   std::int64_t channel_size() const { return plane_count() * plane_; }
 
-  /// The taps in depth that are inside the input for a slice of places: [first, last).
+  /// The taps in depth that read inside the input, for a slice of places: [first, last).
   place_range taps_in_depth(std::int64_t slice) const {
     place_range r{slices().window, 0};
     for (std::int64_t k = 0; k < slices().window; ++k) {
@@ -94,8 +93,8 @@ class window_planes {
     return r;
   }
 
-  /// Appends the offsets of one channel's taps in the order of the window; those in depth that are not in `depth` are
-  /// left out. `tap.w` counts all taps of the window.
+  /// Appends the offsets of one channel's taps, in the order of the window, without taps outside of `depth`. `tap.w` counts all
+  /// taps of the window.
   void append_taps(place_range depth, std::int64_t x_offset, std::int64_t w_offset, std::vector<tap>& to) const {
     for (std::int64_t d = depth.first; d < depth.last; ++d)
       for (std::int64_t r = 0; r < rows().window; ++r)
@@ -111,7 +110,8 @@ class window_planes {
         }
   }
 
-  /// Copies what a band reads of one channel, which begins at `from`. What is outside of the input becomes `padding`.
+  /// Copies the elements of one channel that a band reads. The channel begins at `from`. Elements outside of the input become
+  /// `padding`.
   void fill(const float* from, const place_band& band, float padding, float* to) const {
     const place_range depth = taps_in_depth(band.slice);
     for (std::int64_t d = depth.first; d < depth.last; ++d) {
@@ -147,7 +147,7 @@ class window_planes {
     const place_range inside = places_inside(lines, r.stride, first_row, r.extent);
     const std::int64_t first_column = column_phase - c.pad;
     const place_range columns_inside = places_inside(pitch_, c.stride, first_column, c.extent);
-    const bool small = lines * pitch_ <= 1024;  // one fill costs less than finding out where the padding is
+    const bool small = lines * pitch_ <= 1024;  // one fill costs less than finding the padding
     if (small) {
       std::fill_n(to, lines * pitch_, padding);
     } else {
@@ -155,7 +155,7 @@ class window_planes {
       std::fill(to + inside.last * pitch_, to + lines * pitch_, padding);
     }
     if (inside.first == inside.last) return;
-    if (r.stride == 1 && c.stride == 1 && pitch_ == c.extent && c.pad == 0) {  // the rows follow each other there too
+    if (r.stride == 1 && c.stride == 1 && pitch_ == c.extent && c.pad == 0) {  // input rows are contiguous
       std::copy_n(image + (first_row + inside.first) * c.extent, (inside.last - inside.first) * pitch_,
                   to + inside.first * pitch_);
       return;
@@ -174,12 +174,12 @@ class window_planes {
 
   std::array<window_axis, 3> axis_{};
   phases row_phases_, column_phases_;
-  std::int64_t reach_ = 0;  ///< rows of a plane beyond those of places
+  std::int64_t reach_ = 0;  ///< rows of a plane beyond the rows of places
   std::int64_t pitch_ = 1;
   std::int64_t band_ = 1, plane_ = 1;
 };
 
-/// Copies the rows of places out of a line.
+/// Copies the rows of places out of a line, without the gaps.
 inline void copy_line(const window_planes& planes, const float* line, std::int64_t rows, float* to) {
   for (std::int64_t r = 0; r < rows; ++r)
     copy_run(line + r * planes.pitch(), planes.columns().places, to + r * planes.columns().places);

@@ -1,4 +1,4 @@
-// The matrix of windows of a convolution, a tile at a time.
+// The matrix of windows of a convolution (im2col), one tile at a time.
 #pragma once
 
 #include <algorithm>
@@ -11,8 +11,8 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Copies a short run of floats: a call of memcpy costs more than most of them. What is left over at the end is copied
-/// together with some of what came before.
+/// Copies a short run of floats: calling memcpy costs more than most of these copies. The last move overlaps the move before it,
+/// so that nothing is left over.
 inline void copy_run(const float* from, std::int64_t count, float* to) {
   const auto copy = [&](std::int64_t at, auto size) { std::memcpy(to + at, from + at, size.value * sizeof(float)); };
   const auto ends = [&](auto size) {
@@ -33,7 +33,7 @@ inline void copy_run(const float* from, std::int64_t count, float* to) {
   }
 }
 
-/// The same where the source's elements are `step` apart.
+/// The same for source elements that are `step` apart.
 inline void copy_run(const float* from, std::int64_t step, std::int64_t count, float* to) {
   if (step == 1) return copy_run(from, count, to);
   if (step == 2) {  // a constant lets the compiler shuffle vectors
@@ -43,7 +43,7 @@ inline void copy_run(const float* from, std::int64_t step, std::int64_t count, f
   for (std::int64_t i = 0; i < count; ++i) to[i] = from[i * step];
 }
 
-/// The places p of [0, places) for which 0 <= p * stride + offset < extent: [first, last).
+/// The places p of [0, places) with 0 <= p * stride + offset < extent, as a range [first, last).
 struct place_range {
   std::int64_t first = 0, last = 0;
 };
@@ -63,8 +63,8 @@ inline shape unravel(std::int64_t linear, const shape& dims) {
   return index;
 }
 
-/// Rows [0, depth) (channel, tap) and columns [first, last) (place) of the matrix of windows of one group of one image,
-/// whose first channel is `x`, to `to`, rows `row_step` apart. Taps in the padding read zero.
+/// Writes a part of the matrix of windows of one group of one image, whose first channel is `x`. Its rows are all pairs of channel
+/// and tap, its columns the places [first, last). In `to` rows are `row_step` apart. Taps in the padding read zero.
 inline void im2col(const conv_shape& s, const float* x, std::int64_t first, std::int64_t last, float* to,
                    std::int64_t row_step) {
   const std::size_t inner = s.rank() - 1;
@@ -75,7 +75,7 @@ inline void im2col(const conv_shape& s, const float* x, std::int64_t first, std:
     const shape tap = unravel(t, s.window);
     const auto offset = [&](std::size_t d) { return tap[d] * s.dilations[d] - s.pads[d]; };
     shape place = unravel(first, s.places);
-    // Places that differ in the last dimension alone read elements at one distance.
+    // Places that differ in the last dimension alone read elements at a constant stride.
     for (std::int64_t at = first; at < last;) {
       const std::int64_t count = std::min(last - at, s.places[inner] - place[inner]);
       std::int64_t row = 0;
@@ -92,7 +92,7 @@ inline void im2col(const conv_shape& s, const float* x, std::int64_t first, std:
       float* line = to + t * row_step + (at - first);
       for (std::int64_t c = 0; c < s.in_channels; ++c, line += taps * row_step) {
         std::fill_n(line, range.first, 0.0F);
-        // Where nothing is inside, `source` may lie outside of the tensor and is not looked at.
+        // If nothing is inside, `source` may lie outside of the tensor, and is not used.
         if (range.last > range.first)
           copy_run(x + c * channel_size + source, stride, range.last - range.first, line + range.first);
         std::fill(line + range.last, line + count, 0.0F);
