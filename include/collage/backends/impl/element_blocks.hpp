@@ -1,4 +1,4 @@
-// Elements of every type as blocks of the type that they are computed in, and back.
+// Converts elements of every type to blocks of the type that they are computed in, and back.
 #pragma once
 
 #include <bit>
@@ -12,8 +12,8 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Calls f with a zero of the C++ type that elements of a type are computed in: float for the 16-bit floating-point
-/// types, for all others the type itself.
+/// Calls f with a zero of the C++ type in which elements of a type are computed. The 16-bit floating-point types are computed as
+/// float, all others as themselves.
 template <class F>
 decltype(auto) with_computed_type(dtype type, const F& f) {
   switch (type) {
@@ -31,26 +31,26 @@ decltype(auto) with_computed_type(dtype type, const F& f) {
   }
 }
 
-/// Whether elements in memory are what T is. Booleans are not: any byte but 0 is true, and a bool is 0 or 1.
+/// Whether an element in memory is a T. Booleans never are: any byte but 0 is true in memory, but a bool is 0 or 1.
 template <class T>
 constexpr bool is_stored_as(dtype type) {
   return type == dtype_of<T> && type != dtype::boolean;
 }
 
-// The 16-bit formats, without branches, so that loops become vectors. Both conversions rely on denormals being computed.
+// The 16-bit formats, without branches, so that loops vectorize. Both conversions need denormals that are not flushed to zero.
 
 inline float from_half(std::uint16_t bits) {
   const std::uint32_t magnitude = bits & 0x7FFFU;
   const std::uint32_t sign = (bits & 0x8000U) << 16U;
-  // Read as float32 the number is 2^112 times too small, as its exponent counts from another zero.
+  // Read as float32, the number is 2^112 times too small, because the exponent has another bias.
   const auto scaled = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude << 13U) * 0x1p112F);
   return std::bit_cast<float>(sign | (magnitude < 0x7C00U ? scaled : magnitude << 13U | 0x7F800000U));
 }
-/// To the nearest, ties to even.
+/// Rounds to nearest, ties to even.
 inline std::uint16_t to_half(float x) {
   const auto bits = std::bit_cast<std::uint32_t>(x);
   const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
-  // The neighbours of 1/2 are as far apart as half precision's denormals: the addition rounds as they need it.
+  // Floats from 1/2 to 1 are as far apart as half precision's denormals, so the addition rounds to a denormal.
   const std::uint32_t denormal =
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - std::bit_cast<std::uint32_t>(0.5F);
   const std::uint32_t normal = (magnitude - (112U << 23U) + 0xFFFU + (magnitude >> 13U & 1U)) >> 13U;
@@ -65,8 +65,8 @@ inline std::uint16_t to_brain_float(float x) {
   return static_cast<std::uint16_t>((bits & 0x7FFFFFFFU) > 0x7F800000U ? bits >> 16U | 0x40U : rounded >> 16U);
 }
 
-/// A float32 that rounds to 16 bits as the double itself would: where it is inexact, its last digit is odd ("round to
-/// odd"; Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008).
+/// Rounds to odd: the last bit of an inexact result is 1. Rounding it to 16 bits then equals rounding the double itself. See
+/// Boldo and Melquiond, "Emulation of FMA and correctly rounded sums", 2008.
 inline float to_float_before_rounding(double x) {
   const auto nearest = static_cast<float>(x);
   const auto bits = std::bit_cast<std::uint32_t>(nearest);
@@ -76,13 +76,13 @@ inline float to_float_before_rounding(double x) {
 }
 inline float to_float_before_rounding(float x) { return x; }
 
-/// A double as a T: an integer loses its fraction, is the nearest one where that does not fit, and 0 for NaN.
+/// A double as a T. Integers drop the fraction. Out of range they are the nearest T, and 0 for NaN.
 template <class T>
 T from_real(double x) {
   if constexpr (std::is_floating_point_v<T>) return static_cast<T>(x);
   else {
     using limits = std::numeric_limits<T>;
-    // The largest value itself may not be a double; the power of two after it is.
+    // The largest T may not be a double; the power of two after it is.
     constexpr double end = 2.0 * static_cast<double>(T{1} << (limits::digits - 1));
     return x != x                                    ? T{}
            : x >= end                                ? limits::max()
@@ -91,7 +91,7 @@ T from_real(double x) {
   }
 }
 
-/// One element as `cast` converts it.
+/// Converts one element as `cast` does.
 template <class To, class From>
 To convert(From x) {
   if constexpr (std::is_same_v<To, From>) return x;
@@ -100,7 +100,7 @@ To convert(From x) {
   else return static_cast<To>(x);
 }
 
-/// Reads elements in memory as T: those of T's own type, booleans, and for float the 16-bit floating-point types.
+/// Reads elements in memory as T. Their type is T, boolean, or for a float T a 16-bit floating-point type.
 template <class T>
 void load_block(dtype type, const void* memory, std::int64_t count, T* to) {
   const auto read = [&]<class From>(const From* from, const auto& f) {
@@ -117,7 +117,7 @@ void load_block(dtype type, const void* memory, std::int64_t count, T* to) {
   std::memcpy(to, memory, static_cast<std::size_t>(count) * sizeof(T));
 }
 
-/// Writes elements as any type, as `cast` converts them.
+/// Writes elements as any type, converted as `cast` does.
 template <class T>
 void store_block(dtype type, const T* from, std::int64_t count, void* memory) {
   const auto write = [&]<class To>(To* to, const auto& f) {

@@ -1,4 +1,4 @@
-// Instructions of elementwise bodies over blocks of elements, in the type of the elements.
+// Runs instructions of elementwise bodies over blocks of elements, in the type of the elements.
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,9 @@ struct block_operand {
   T number{};
 };
 
-// Loops over blocks. Results may lie exactly on an operand, never elsewhere over it: `omp simd` says so to the compiler,
-// which would otherwise check for overlap and give up on vectors. f is a function object, of a type of its own: a loop
-// shared by several functions would call them one element at a time.
+// Loops over blocks. A result may lie exactly on an operand, but may not overlap it otherwise. `omp simd` promises that to the
+// compiler, which would otherwise check for overlap and not vectorize. Each f is a function object with a type of its own. A
+// loop shared by several functions would call them one element at a time.
 template <class T, class F>
 void for_block(std::int64_t count, T* to, const block_operand<T>& a, const F& f) {
   if (a.data == nullptr) return void(std::fill_n(to, count, f(a.number)));
@@ -46,14 +46,14 @@ void for_block(std::int64_t count, T* to, const block_operand<T>& a, const block
   }
 }
 
-/// One element after the other, for what no processor has vectors for.
+/// Computes element by element, for operations without vector instructions.
 template <class T, class F>
 void for_each_element(std::int64_t count, T* to, const block_operand<T>& a, const block_operand<T>& b, const F& f) {
   for (std::int64_t i = 0; i < count; ++i)
     to[i] = f(a.data != nullptr ? a.data[i] : a.number, b.data != nullptr ? b.data[i] : b.number);
 }
 
-/// What the operators mean for one element: IEEE 754, minimum and maximum of NaN being NaN.
+/// The operators on one element, by IEEE 754. Minimum and maximum return NaN if an operand is NaN.
 template <class T>
 struct element_operators {
   static T add(T x, T y) { return x + y; }
@@ -68,7 +68,7 @@ struct element_operators {
   static T minimum(T x, T y) { return x < y || x != x ? x : y; }
 };
 
-/// Integers and booleans wrap around after every operation, divide toward zero, and by zero to 0.
+/// Integers and booleans wrap around after every operation. Division truncates toward zero; division by zero is 0.
 template <class T>
   requires std::is_integral_v<T>
 struct element_operators<T> {
@@ -91,7 +91,7 @@ struct element_operators<T> {
       if (y == -1) return T{};
     return static_cast<T>(x % y);
   }
-  /// By repeated squaring; a negative exponent gives the power truncated toward zero (of 0: 0).
+  /// By repeated squaring. For a negative exponent the power is truncated toward zero; for the base 0 it is 0.
   static T power(T x, T y) {
     if constexpr (is_signed)
       if (y < 0) return x == 1 ? T{1} : x == -1 ? static_cast<T>(y % 2 == 0 ? 1 : -1) : T{};
@@ -114,7 +114,7 @@ struct element_operators<T> {
   }
 };
 
-/// Calls f with the function of one number that an instruction stands for; not at all for other instructions.
+/// Calls f with the function of one argument for which an instruction stands. Does nothing for other instructions.
 template <class F>
 void with_function(opcode code, const F& f) {
   switch (code) {
@@ -141,12 +141,12 @@ void with_function(opcode code, const F& f) {
   }
 }
 
-/// For kernels that are never given a function beyond arithmetic.
+/// For kernels that never run a function beyond arithmetic.
 struct plain_math {
   static constexpr bool has_functions = false;
 };
 
-/// The functions of the C++ library: of floating-point numbers in their type, of integers in double.
+/// The functions of the C++ library. Floating-point numbers are computed in their type, integers in double.
 struct standard_math {
   static constexpr bool has_functions = true;
 
@@ -157,7 +157,7 @@ struct standard_math {
     if (code == opcode::remainder) return for_each_element(n, to, a, b, [](T x, T y) { return op::remainder(x, y); });
     const bool rounds = code == opcode::floor || code == opcode::ceiling || code == opcode::round_to_even;
     if (std::is_integral_v<T> && rounds)
-      return for_block(n, to, a, [](T x) { return x; });  // large ones are no doubles
+      return for_block(n, to, a, [](T x) { return x; });  // a large integer is not exact as a double
     with_function(code, [&](const auto& function) {
       if constexpr (std::is_floating_point_v<T>) for_block(n, to, a, function);
       else for_each_element(n, to, a, a, [&](T x, T) { return from_real<T>(function(static_cast<double>(x))); });
@@ -165,7 +165,7 @@ struct standard_math {
   }
 };
 
-/// Instructions on the bits of integers.
+/// Bitwise instructions on integers.
 template <class T>
 void run_bits(opcode code, std::int64_t n, T* to, const block_operand<T>& a, const block_operand<T>& b) {
   using op = element_operators<T>;
@@ -180,7 +180,7 @@ void run_bits(opcode code, std::int64_t n, T* to, const block_operand<T>& a, con
   }
 }
 
-/// One instruction over one block. `Math` says whether and how functions are computed.
+/// Runs one instruction over one block. `Math` says whether and how functions are computed.
 template <class Math, class T>
 void run_instruction(opcode code, std::int64_t n, T* to, const block_operand<T>& a, const block_operand<T>& b,
                      const block_operand<T>& c) {

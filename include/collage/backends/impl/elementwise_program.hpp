@@ -1,7 +1,7 @@
 // Chains of elementwise operators as one program: the bodies of all their nodes, one after the other.
 //
-// A program is made once, when a kernel is built, and evaluated block by block. Its result may be written over one of
-// its operands (the output of a convolution that it follows): element i depends on elements i alone.
+// A program is made once, when a kernel is built, and is evaluated block by block. Its result may overwrite one of its operands,
+// such as the output of the convolution that it follows: element i depends on elements i alone.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Steps by which a dense tensor is read while `to`, to which it broadcasts, is walked: 0 where it is repeated.
+/// Strides for reading the dense tensor `from` while walking over `to`, to which it broadcasts. They are 0 where `from` repeats.
 inline shape broadcast_steps(const shape& from, const shape& to) {
   shape steps = shape::filled(to.size(), 0);
   std::int64_t step = 1;
@@ -32,7 +32,7 @@ inline shape broadcast_steps(const shape& from, const shape& to) {
   return steps;
 }
 
-/// What an instruction reads: an earlier step's result, a tensor, or a number.
+/// An operand of an instruction: an earlier step's result, a tensor, or a number.
 struct program_operand {
   enum class source : std::uint8_t { slot, leaf, number };
   source from = source::number;
@@ -43,11 +43,11 @@ struct program_operand {
 /// A tensor that a program reads.
 struct program_leaf {
   static constexpr std::uint32_t target = 0xFFFFFFFF;
-  std::uint32_t argument = target;  ///< of the kernel; `target` is what the program writes over
+  std::uint32_t argument = target;  ///< of the kernel; `target` is the tensor that the program overwrites
   dtype type = dtype::f32;
-  shape steps{};        ///< by the program's dimensions
-  bool linear = false;  ///< element i of it belongs to element i of the result
-  bool single = false;  ///< one element for all
+  shape steps{};        ///< strides, one for each of the program's dimensions
+  bool linear = false;  ///< its element i belongs to element i of the result
+  bool single = false;  ///< it has one element, for all elements of the result
 };
 
 struct program_step {
@@ -57,36 +57,35 @@ struct program_step {
 };
 
 struct elementwise_program {
-  static constexpr std::uint32_t result = 0xFFFFFFFF;  ///< the slot that is the result's memory
+  static constexpr std::uint32_t result = 0xFFFFFFFF;  ///< the slot that stands for the result's memory
   static constexpr std::size_t max_slots = 8;
   static constexpr std::size_t max_leaves = 8;
 
-  shape dims;  ///< of the result, neighbouring dimensions joined where every leaf passes through both at one step
+  shape dims;  ///< of the result, with adjacent dimensions merged where every leaf has one stride for both
   std::vector<program_leaf> leaves;
-  std::vector<program_step> steps;  ///< none: nothing to do
-  dtype type = dtype::f32;          ///< in which it is computed
+  std::vector<program_step> steps;  ///< empty if there is nothing to do
+  dtype type = dtype::f32;          ///< the type in which it is computed
   dtype result_type = dtype::f32;
-  std::vector<std::size_t> constants;  ///< arguments whose number is in the steps, so that they are not read
+  std::vector<std::size_t> constants;  ///< arguments that are not read, because the steps hold their number
 
   bool empty() const { return steps.empty(); }
 };
 
-/// Puts a program together.
+/// Builds a program.
 class program_maker {
  public:
-  /// `dims` are the result's. `target` is a value of that shape that lies where the result goes, or
-  /// match_record::nothing.
+  /// `dims` are the result's. `target` is a value of the same shape in the result's memory, or match_record::nothing.
   program_maker(const any_match& m, const shape& dims, std::uint32_t target) : match_(m), target_(target) {
     program_.dims = dims;
   }
 
-  /// A value: what an added node computes, or a tensor that the kernel reads.
+  /// The operand for a value: the result of a node added before, or a tensor that the kernel reads.
   program_operand read(std::uint32_t value) {
     const auto found = computed_.find(value);
     if (found != computed_.end()) return found->second;
     const value_record& record = match_.at(value);
     program_operand operand;
-    // The double of a large int64 is not exact.
+    // A large int64 is not exact as a double.
     if (value != target_ && record.has_scalar && std::abs(record.scalar) < 0x1p52) {
       operand = {source::number, 0, record.scalar};
       program_.constants.push_back(match_.index_of(value));
@@ -113,7 +112,7 @@ class program_maker {
     return {source::slot, static_cast<std::uint32_t>(program_.steps.size() - 1), 0};
   }
 
-  /// The body of an elementwise node, whose operands are read or were computed before.
+  /// Appends the body of an elementwise node. Its operands are tensors or results of nodes added before.
   program_operand add_node(std::uint32_t node) {
     const traced_body& body = *match_.kind_of(node).body;
     const std::span<const std::uint64_t> words = match_.graph().words_of(node);
@@ -133,7 +132,7 @@ class program_maker {
   }
 
   elementwise_program take(program_operand whole) {
-    // A body may pass its operand on, or be a number: maximum(x, x) copies either.
+    // A body may return its operand unchanged, or be a number: maximum(x, x) copies either.
     if (whole.from != source::slot || whole.index + 1 != program_.steps.size())
       whole = step(opcode::maximum, whole, whole);
     join_dimensions();
@@ -144,20 +143,20 @@ class program_maker {
  private:
   using source = program_operand::source;
 
-  /// Gives each step's result a place.
+  /// Assigns a slot to each step's result.
   void choose_slots() {
     std::vector<std::size_t> last_use(program_.steps.size(), 0);
     for (std::size_t i = 0; i < program_.steps.size(); ++i)
       for (const program_operand& o : {program_.steps[i].a, program_.steps[i].b, program_.steps[i].c})
         if (o.from == source::slot) last_use[o.index] = i;
-    std::array<std::size_t, elementwise_program::max_slots> free_from{};  // the step from which on a slot is free
+    std::array<std::size_t, elementwise_program::max_slots> free_from{};  // the first step that may write to the slot
     for (std::size_t i = 0; i < program_.steps.size(); ++i) {
       program_step& step = program_.steps[i];
       for (program_operand* o : {&step.a, &step.b, &step.c})
         if (o->from == source::slot) o->index = program_.steps[o->index].slot;
       step.slot = elementwise_program::result;
       if (i + 1 == program_.steps.size()) break;
-      // A slot may be written by the step that reads it last: each instruction reads element i before it writes it.
+      // The step that reads a slot last may write to it: each instruction reads element i before it writes it.
       for (std::uint32_t s = 0; s < free_from.size() && step.slot == elementwise_program::result; ++s)
         if (free_from[s] <= i) {
           step.slot = s;
@@ -198,8 +197,8 @@ class program_maker {
   std::map<std::uint32_t, program_operand> computed_;
 };
 
-/// The program of some nodes of a match, given in an order in which they can be computed; the last one's output is the
-/// result. Empty where there are none. All bodies are computed in the type of the first one's last operand.
+/// The program of some nodes of a match, which are given in topological order. The last node's output is the result. The program
+/// is empty if there are no nodes. All bodies are computed in the type of the first node's last operand.
 inline elementwise_program make_program(const any_match& m, std::span<const std::uint32_t> nodes,
                                         std::uint32_t target = match_record::nothing) {
   if (nodes.empty()) return {};
@@ -213,16 +212,16 @@ inline elementwise_program make_program(const any_match& m, std::span<const std:
   return program;
 }
 
-/// Tells a kernel that is a program alone where its result may lie: each block of a tensor that is walked like the result is
-/// read before that block of the result is written, and no other block is read with it.
+/// Lets a kernel that is a program alone write its result over operands that are walked like the result. Each block of such an
+/// operand is read before the same block of the result is written, and is read with no other block.
 inline void allow_in_place(kernel& k, const elementwise_program& program) {
   for (const program_leaf& leaf : program.leaves)
     if (leaf.argument != program_leaf::target && leaf.linear && size_of(leaf.type) == size_of(program.result_type))
       k.may_write_over(leaf.argument);
 }
 
-/// Tells a kernel which constants are part of its program alone. `read_elsewhere` are arguments that something else
-/// reads.
+/// Declares the constants that a kernel does not read because its program holds their numbers. `read_elsewhere` lists arguments
+/// that other parts of the kernel read.
 inline void drop_constants(kernel& k, const elementwise_program& program,
                            std::span<const std::size_t> read_elsewhere = {}) {
   for (const std::size_t argument : program.constants)

@@ -13,7 +13,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Walks over a program's dimensions but the innermost, keeping every leaf's offset.
+/// A position in a program's result, with every leaf's offset there.
 class leaf_walk {
  public:
   leaf_walk(const elementwise_program& p, std::int64_t element) : program_(p), inner_(p.dims.size() - 1) {
@@ -26,7 +26,7 @@ class leaf_walk {
   /// Elements until the end of the innermost dimension.
   std::int64_t rest() const { return program_.dims[inner_] - at_[inner_]; }
   std::int64_t offset(std::size_t leaf) const { return offset_[leaf]; }
-  /// By any number of elements.
+  /// Moves on by any number of elements.
   void advance(std::int64_t count) {
     for (std::size_t i = inner_ + 1; i-- > 0;) {
       const std::int64_t before = at_[i];
@@ -49,9 +49,9 @@ class leaf_walk {
   std::int64_t offset_[elementwise_program::max_leaves] = {};
 };
 
-/// Evaluates rows of elements of a program's result, which begins at `result`: `rows` rows of `columns` elements, the
-/// first at element `first`, the others `row_step` further each. `in` are the kernel's arguments. T is the type that the
-/// program is computed in; where the result has another, `result` points to that in truth.
+/// Evaluates `rows` rows of `columns` elements of a program's result, which begins at `result`. The first row begins at element
+/// `first`, each further row `row_step` elements after the row before. `in` holds the kernel's arguments. T is the type in which
+/// the program is computed. If the result has another type, `result` really points to elements of that type.
 template <class Math, class T>
 void run_program(const elementwise_program& p, const void* const* in, T* result, std::int64_t first, std::int64_t rows,
                  std::int64_t columns, std::int64_t row_step) {
@@ -61,14 +61,14 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
     rows = 1;
   }
   constexpr std::int64_t block = 4096 / sizeof(T);
-  constexpr std::int64_t short_run = 96;  // below, broadcast operands are spread out first
+  constexpr std::int64_t short_run = 96;  // if rows are shorter, broadcast operands are repeated in memory first
   alignas(64) T slot[elementwise_program::max_slots][block];
   alignas(64) T spread[elementwise_program::max_leaves][block];
-  alignas(64) T unconverted[block];  // results of another type
+  alignas(64) T unconverted[block];  // results, if the result has another type
   const bool converts = !is_stored_as<T>(p.result_type);
   const void* base[elementwise_program::max_leaves];
   block_operand<T> leaf[elementwise_program::max_leaves];
-  // Elements from one offset on: where they lie, or converted into `to`.
+  // Returns elements from an offset on: in place, or converted into `to`.
   const auto read = [&](std::size_t k, std::int64_t offset, std::int64_t count, T* to) -> const T* {
     const dtype type = p.leaves[k].type;
     if (is_stored_as<T>(type)) return static_cast<const T*>(base[k]) + offset;
@@ -134,14 +134,14 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
   }
 }
 
-/// Elements [first, last).
+/// Evaluates elements [first, last).
 template <class Math, class T>
 void run_program(const elementwise_program& p, const void* const* in, T* result, std::int64_t first,
                  std::int64_t last) {
   run_program<Math>(p, in, result, first, 1, last - first, last - first);
 }
 
-/// The same for a whole result, on all threads.
+/// Evaluates the whole result, on all threads.
 template <class Math, class T>
 void run_program(const elementwise_program& p, int threads, const void* const* in, T* result) {
   const double cost = static_cast<double>(p.leaves.size() + 2 * p.steps.size());
