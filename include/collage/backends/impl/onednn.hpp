@@ -1,6 +1,5 @@
-// The definitions of collage/backends/onednn.hpp. Included by exactly one file of a program, compiled with OpenMP and
-// linked with oneDNN (its build for OpenMP): src/onednn.cpp, which is the target collage::onednn, or one of the user's
-// own.
+// The definitions of collage/backends/onednn.hpp. Exactly one file of a program includes them, is compiled with OpenMP and is
+// linked with oneDNN's build for OpenMP. It is src/onednn.cpp, which is the target collage::onednn, or a file of the user.
 #pragma once
 
 #include <collage/backends/impl/compiled_for.hpp>
@@ -44,7 +43,7 @@ inline kernel build_any(const chain& m, build_context& context) {
   return m.is_convolution(m.anchor) ? build_conv(m, context) : build_matmul(m, context);
 }
 
-/// The instruction set that the library compiles its kernels for, by its own name.
+/// The instruction set for which the library compiles its kernels, by the library's own name.
 inline const char* instruction_set() {
   switch (dnnl_get_effective_cpu_isa()) {
     case dnnl_cpu_isa_sse41: return "sse41";

@@ -1,24 +1,13 @@
 // Convolutions on oneDNN. Four ways compete:
 //
 //  - product: a window of one element is a product of the filters with the plain image (nchw).
-//  - blocked: activations have their channels in blocks of a vector's width before and behind; those of few channels, as an
-//    image's colours, are plain. The library's older kernels, mostly as fast as its newer ones.
-//  - library: plain before and behind, and inside the layout that the library prefers, mostly channels last; best for few
-//    channels and some of few places. The reorders take up to a third of the time.
-//  - channels last, before and behind: the library's newer kernels.
+//  - blocked: input and output have their channels in blocks of a vector's width. Tensors of few channels, such as the colours of
+//    an image, stay plain. These are the library's older kernels, mostly as fast as its newer ones.
+//  - library: input and output are plain, and are reordered into the layout that the library prefers, mostly channels last. This
+//    is best for few channels and for some convolutions of few places. The reorders take up to a third of the time.
+//  - channels last, for input and output: the library's newer kernels.
 //
-// GFLOP/s for product, blocked, library, with reorders, on one core of a Zen 4 at 3.7 GHz (peak 117): 64 to 256
-// channels of 56x56, 1x1: 114, 103, 88; 1024 to 256 of 14x14, 1x1: 100, 112, 98; 512 to 2048 of 7x7, 1x1: 81, 113,
-// 109; 128 to 128 of 28x28, 3x3: -, 119, 118; 512 to 512 of 7x7, 3x3: -, 139, 141; 144 of 56x56, depthwise: -, 39, 16.
-// (Products with pads are counted and not computed.)
-//
-// Time with channels last over time in blocks, on one core of an Intel Xeon with AVX-512: 24 to 144 channels of 56x56, 1x1:
-// 0.82; 160 to 960 of 7x7, 1x1: 0.84; 512 to 512 of 7x7, 3x3: 0.90; 384 to 64 of 14x14, 1x1: 0.95; 128 to 128 of 28x28, 3x3:
-// 0.98; 64 to 256 of 56x56, 1x1: 1.06; 144 of 56x56, depthwise: 1.11; 512 to 2048 of 7x7, 1x1: 1.16.
-//
-// Not kept: plain layout, the library's im2col (86, 102, 75, 88, 74, 3 GFLOP/s on the first machine); of each layout, all but
-// the library's first implementation: at 22 shapes, one core of the second machine, none of them was the fastest by more than
-// 3 %. Version 3.2 has no Winograd kernels in float32.
+// docs/decisions/onednn-kernels.md has the figures, and the ways that were not kept.
 #pragma once
 
 #include <algorithm>
@@ -43,18 +32,18 @@ enum class conv_way : std::uint8_t { product, blocked, library, channels_last };
 struct conv_problem {
   std::uint32_t x_value = 0, w_value = 0;
   std::uint32_t bias = match_record::nothing;  ///< a value of M elements
-  dims x, w, y;                                ///< w has the groups in front where there are several
+  dims x, w, y;                                ///< with several groups, the first dimension of w is the groups
   dims strides, dilations, pads_begin, pads_end;
   std::int64_t groups = 1;
   bool pointwise = true;  ///< a window of one element and no pads
   bool strided = false;
-  bool thinned = false;  ///< pointwise and strided: what is never touched can be left out in front
+  bool thinned = false;  ///< pointwise and strided, and strides in memory can skip what no window touches
 
   std::int64_t inputs_per_group() const { return x[1] / groups; }
   std::int64_t outputs_per_group() const { return y[1] / groups; }
 };
 
-/// What convolutions and transposed ones have in common; w as the operator has it.
+/// The operands that convolutions and transposed convolutions have in common. w has the operator's shape.
 inline conv_problem conv_operands(const any_match& m, std::uint32_t node) {
   const std::span<const std::uint32_t> in = m.inputs_of(node);
   conv_problem p;
@@ -73,14 +62,14 @@ inline conv_problem conv_problem_of(const any_match& m, std::uint32_t node) {
   p.groups = a.groups;
   for (std::size_t i = 0; i + 2 < p.x.size(); ++i) {
     p.strides.push_back(a.strides[i]);
-    p.dilations.push_back(a.dilations[i] - 1);  // the library counts what is left out
+    p.dilations.push_back(a.dilations[i] - 1);  // the library counts the elements between taps
     p.pads_begin.push_back(a.pads_begin[i]);
     p.pads_end.push_back(a.pads_end[i]);
     p.pointwise = p.pointwise && p.w[i + 2] == 1 && a.pads_begin[i] == 0 && a.pads_end[i] == 0;
     p.strided = p.strided || a.strides[i] != 1;
   }
   p.thinned = p.pointwise && p.strided;
-  // The library describes no steps of which the last one would end beyond the tensor.
+  // The library cannot describe strides if the last one would end beyond the tensor.
   for (std::size_t i = 0; i < p.strides.size(); ++i)
     p.thinned = p.thinned && (p.y[i + 2] == 1 || p.y[i + 2] * p.strides[i] <= p.x[i + 2]);
   if (p.groups > 1) {
@@ -101,16 +90,15 @@ inline std::vector<conv_way> conv_ways(const conv_problem& p) {
   const bool fills_blocks = p.x[1] >= block || p.y[1] >= block;
   const bool takes_blocks = block != 0 && (p.groups == 1 || depthwise ? fills_blocks : whole_blocks);
   if (takes_blocks) ways.push_back(conv_way::blocked);
-  // Groups in blocks of 16 are quicker by far or what the library chooses too: measuring both would be a waste.
+  // Groups in blocks of 16 are far faster than the library's choice, or equal to it: measuring both would be a waste.
   if (ways.empty() || (ways.front() == conv_way::blocked && (p.groups == 1 || block == 8)) || block == 0)
     ways.push_back(library);
-  // With fewer channels than a vector holds, the library's kernels for channels last are none of its best; nor are those for
-  // groups that are not depthwise.
+  // Channels last is not among the library's best for fewer channels than a vector holds, nor for groups that are not depthwise.
   if (takes_blocks && (p.groups == 1 || depthwise) && p.x[1] >= block && p.y[1] >= block) ways.push_back(channels_last);
   return ways;
 }
 
-/// How the values at a convolution's border lie when it is computed in a certain way.
+/// The layouts of the values at a convolution's border if it is computed in a certain way.
 inline value_forms conv_layouts(const chain& m, const conv_problem& p, conv_way way) {
   value_forms list;
   if (way != conv_way::blocked && way != conv_way::channels_last) return list;
@@ -127,7 +115,7 @@ inline value_forms conv_layouts(const chain& m, const conv_problem& p, conv_way 
   return list;
 }
 
-/// The elements of the input that a window of one element touches where it moves by more than one.
+/// The elements of the input that a strided window of one element touches.
 inline desc touched(const conv_problem& p) {
   dims steps = dense_steps(p.x);
   for (std::size_t i = 0; i < p.strides.size(); ++i)
@@ -137,14 +125,14 @@ inline desc touched(const conv_problem& p) {
   return {extents, f32, steps};
 }
 
-/// A per-channel addition right behind the convolution is its bias.
+/// Makes an addition per channel right after the convolution its bias. Returns how many steps that consumes: 1 or 0.
 inline std::size_t take_bias(const chain& m, conv_problem& p) {
   if (p.bias != match_record::nothing || !m.begins_with_bias()) return 0;
   p.bias = m.step[0].operand;
   return 1;
 }
 
-/// filters [1, M, C] times image [N, C, places].
+/// Multiplies filters [1, M, C] by the image [N, C, places].
 inline kernel build_conv_product(const chain& m, build_context& context, const conv_problem& p) {
   const std::int64_t places = product({p.y.begin() + 2, p.y.end()});
   const dims image{p.x[0], p.x[1], places};
@@ -178,20 +166,20 @@ inline kernel build_conv_product(const chain& m, build_context& context, const c
   return program.finish(std::string(d.impl_info_str()) + (p.thinned ? " 1x1, every other place" : " 1x1"));
 }
 
-/// Nothing where there is no bias.
+/// Empty if there is no bias.
 inline desc bias_of(const conv_problem& p) { return p.bias == match_record::nothing ? desc() : dense({p.y[1]}); }
 
 using conv_descriptor = dnnl::convolution_forward::primitive_desc;
 
-/// Asks for a convolution with the given layouts of input and output.
+/// Describes a convolution with the given layouts of input and output.
 inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const desc& y, const epilogue& then) {
   return conv_descriptor(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x,
                          free_layout(p.w), bias_of(p), y, p.strides, p.dilations, p.pads_begin, p.pads_end,
                          attributes(then.ops()));
 }
 
-/// The first of some layouts for which the library has a real implementation. Channels last inside a kernel are what the
-/// library would choose by itself, so that there is nothing else to try for them. `describe` asks the library.
+/// Returns the first of some layouts for which the library has an implementation that is not a plain loop. For channels last
+/// no other layout is tried, since it is what the library itself prefers inside a kernel. `describe` calls the library.
 template <class Describe>
 auto choose_conv(const chain& m, std::size_t first, const conv_problem& p, conv_way way, const value_forms& borders,
                  const Describe& describe) {
@@ -221,8 +209,8 @@ auto choose_conv(const chain& m, std::size_t first, const conv_problem& p, conv_
   throw error(*refused);
 }
 
-/// The kernel of a convolution that the library has described: reads `x`, weights that are in the program already, and what
-/// stands behind; reorders where the result lies otherwise.
+/// Finishes the kernel of a convolution that the library has described. The kernel reads `x`, weights that are in the program
+/// already, and the operands of the steps after the convolution. The result is reordered if it lies in another layout.
 template <class Primitive, class Descriptor>
 kernel finish_conv(program_builder& program, const conv_problem& p, const Descriptor& d, const epilogue& then,
                    const desc& x, std::size_t weights, const value_forms& borders) {

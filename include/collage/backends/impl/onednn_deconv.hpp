@@ -1,11 +1,10 @@
-// Transposed convolutions on oneDNN, and convolutions of images that a resize made larger by repeating elements, which are
-// transposed convolutions of the small images: where f neighbours are equal, their weights can be added before anything is
-// multiplied. With a window of k and a factor of f each result takes (k + f - 1) / f products instead of k, in each dimension;
-// for 3x3 and 2 that is 4 instead of 9.
+// Transposed convolutions on oneDNN, and convolutions of images that a resize made larger by repeating elements.
 //
-// Time over that of the convolution alone, without the resize (two threads, Intel Xeon with AVX-512, 3x3 and 2): 128 to 128
-// channels of 64x64: 0.45; 128 to 64 of 128x128: 0.48; 512 to 256 of 16x16: 0.47. All of that with channels last: what the
-// library has for blocks and plain layouts took 0.6 to 0.9, and with post-ops ten times as long, in plain loops.
+// The latter are transposed convolutions of the small images: where f neighbours are equal, their weights can be added before they
+// are multiplied. With a window of k and a factor of f, each result takes (k + f - 1) / f products instead of k, in each dimension.
+// For 3x3 and 2 that is 4 products instead of 9.
+//
+// docs/decisions/onednn-kernels.md has the figures.
 #pragma once
 
 #include <algorithm>
@@ -26,12 +25,13 @@ inline bool is_deconv(const chain& m) {
 
 struct deconv_problem {
   conv_problem terms;  ///< in the library's terms
-  desc filters;        ///< how the weights lie in memory
-  dims factors;        ///< behind a resize: by how much it makes the image larger; else empty
+  desc filters;        ///< the layout of the weights in memory
+  dims factors;        ///< by which a resize before it makes the image larger; empty without a resize
   bool is_upsampled() const { return !factors.empty(); }
 };
 
-/// The weights of ops::conv_transpose, [C, M / groups, window...], in the library's order: groups, M / groups, C / groups.
+/// Describes the weights of ops::conv_transpose, [C, M / groups, window...], in the library's order of dimensions: groups,
+/// M / groups, C / groups, window.
 inline desc transposed_filters(const dims& w, std::int64_t groups) {
   const dims steps = dense_steps(w);
   dims extents{w[1], w[0] / groups}, strides{steps[1], steps[0]};
@@ -85,7 +85,7 @@ inline std::vector<conv_way> deconv_ways(const conv_problem& p) {
   return ways;
 }
 
-/// A convolution of any kind in the library's terms, and the ways in which that can be computed.
+/// A convolution of either kind in the library's terms, and the ways to compute it.
 inline conv_problem terms_of(const chain& m) {
   return is_deconv(m) ? deconv_problem_of(m).terms : conv_problem_of(m, m.anchor);
 }
@@ -95,7 +95,7 @@ inline std::vector<conv_way> ways_of(const chain& m, const conv_problem& p) {
 
 using deconv_descriptor = dnnl::deconvolution_forward::primitive_desc;
 
-/// Errors: `unsupported` where the library would compute what stands behind in plain loops.
+/// Errors: `unsupported` if the library would compute the steps after it in plain loops.
 inline deconv_descriptor describe_deconv(const conv_problem& p, const desc& x, const desc& y, const epilogue& then) {
   const deconv_descriptor d(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, x,
                             free_layout(p.w), bias_of(p), y, p.strides, p.dilations, p.pads_begin, p.pads_end,
@@ -105,8 +105,9 @@ inline deconv_descriptor describe_deconv(const conv_problem& p, const desc& x, c
   return d;
 }
 
-/// The filters of a transposed convolution by `factors` that does what these do behind a resize. Along each dimension, with a
-/// window of k and a factor of f, weight j is the sum of the weights k - 1 - j to k - 1 - j + f - 1, as far as there are.
+/// The filters of a transposed convolution by `factors` that equals a resize and then a convolution with `filters`. Along each
+/// dimension, with a window of k and a factor of f, weight j is the sum of weights `k - 1 - j` to `k - 1 - j + f - 1`. Those out
+/// of range count as 0.
 inline std::vector<float> add_equal(const float* filters, dims extents, const dims& factors) {
   std::vector<double> values(filters, filters + product(extents));
   const std::size_t front = extents.size() - factors.size();

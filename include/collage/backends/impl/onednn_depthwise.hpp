@@ -1,9 +1,9 @@
-// A convolution of one element's window and the depthwise one behind it as one kernel on oneDNN: the second is a post-op of the
-// first, computed while rows of the first are in the cache.
+// A pointwise convolution (window of one element) and the depthwise convolution after it, as one kernel on oneDNN. The second is a
+// post-op of the first, computed while rows of the first are in the cache.
 //
-// The library (3.2, AVX-512) has such kernels for steps of 2 behind tensors of twice the second-level cache; what it offers
-// elsewhere keeps the whole tensor in scratch memory, calls itself "ref" and is refused. Time over that of two kernels, one core
-// of an Intel Xeon, in blocks: 16 to 96 channels of 112x112: 0.73; 32 to 128 of 112x112: 0.39; 96 to 384 of 56x56: 0.91.
+// The library (3.2, AVX-512) has such kernels for depthwise strides of 2, if the tensor between the two exceeds twice the
+// second-level cache. Elsewhere an implementation called "ref" keeps the whole tensor in scratch memory, and is refused.
+// docs/decisions/onednn-kernels.md has the figures.
 #pragma once
 
 #include <collage/backends/impl/onednn_conv.hpp>
@@ -15,7 +15,7 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// The layouts that compete.
+/// The layout of each choice.
 inline const layout& pair_layout(std::size_t choice) { return choice == 0 ? blocked() : channels_last; }
 
 inline value_forms pair_layouts(const chain& m, std::size_t choice) {

@@ -1,4 +1,4 @@
-// What the oneDNN adapter's files share: the engine, memory descriptors, errors.
+// Definitions that the oneDNN adapter's files share: the engine, memory descriptors, errors.
 #pragma once
 
 #include <algorithm>
@@ -22,13 +22,13 @@ using desc = dnnl::memory::desc;
 using tag = dnnl::memory::format_tag;
 inline constexpr auto f32 = dnnl::memory::data_type::f32;
 
-/// The one CPU engine. It has no state that could be seen.
+/// The only CPU engine. It has no visible state.
 inline const dnnl::engine& cpu() {
   static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
   return engine;
 }
 
-/// Calls f; the library's exceptions become ours. `what` says what was tried.
+/// Calls f and turns the library's exceptions into ours. `what` names the operation for the message.
 template <class F>
 auto translated(const char* what, const F& f) {
   try {
@@ -42,7 +42,7 @@ auto translated(const char* what, const F& f) {
   }
 }
 
-/// The library's reference implementations are plain loops, up to a thousand times slower than others.
+/// Whether an implementation is one of the library's references: plain loops, up to a thousand times slower than the others.
 template <class Descriptor>
 bool is_plain_loop(const Descriptor& d) {
   return std::string(d.impl_info_str()).starts_with("ref");
@@ -53,9 +53,9 @@ Descriptor fast(Descriptor d) {
   return d;
 }
 
-/// One of the library's implementations that are no plain loops, counted from 0 in the library's own order, which depends on
-/// its version, the processor and the problem alone. Told apart by name: version 3.2 lists again what its cache of
-/// primitives holds. Asking for the next one takes some tens of microseconds.
+/// One of the library's implementations that are not plain loops, counted from 0 in the library's own order. That order depends on
+/// its version, the processor and the problem alone. Implementations are distinguished by name, because version 3.2 lists again
+/// those that are in its cache of primitives. Advancing to the next one takes some tens of microseconds.
 template <class Descriptor>
 Descriptor implementation(Descriptor d, std::size_t which) {
   d = fast(std::move(d));
@@ -68,8 +68,7 @@ Descriptor implementation(Descriptor d, std::size_t which) {
   return d;
 }
 
-/// Attributes that every primitive has: scratch memory is ours, and nothing, not even the environment, lowers
-/// precision.
+/// The attributes of every primitive. Scratch memory is ours, and nothing lowers the precision, not even the environment.
 inline dnnl::primitive_attr attributes(const dnnl::post_ops& then = {}) {
   dnnl::primitive_attr a;
   a.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -86,7 +85,7 @@ inline std::int64_t product(const dims& d) {
   return p;
 }
 
-/// Steps, in elements, of a dense row-major tensor.
+/// Strides, in elements, of a dense row-major tensor.
 inline dims dense_steps(const dims& extents) {
   dims steps(extents.size(), 1);
   for (std::size_t i = extents.size(); i-- > 1;) steps[i - 1] = steps[i] * extents[i];
@@ -100,14 +99,14 @@ inline desc dense(const dims& extents) {
 }
 inline desc dense_of(const shape& s) { return dense(to_dims(s)); }
 
-/// The channels that a block of the library's own holds; 0 where it has no kernels for blocks.
+/// The number of channels in a block of the library's blocked layouts; 0 if it has no kernels for blocks.
 inline std::int64_t block_size() {
   const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
   return isa >= dnnl_cpu_isa_avx512_core ? 16 : isa >= dnnl_cpu_isa_avx2 ? 8 : 0;
 }
 inline const layout& blocked() { return block_size() == 16 ? blocked_16 : blocked_8; }
 
-/// A tensor in one of the layouts that backends share. Others than the plain one are for ranks 3 to 5.
+/// A tensor in one of the layouts that backends share. Layouts other than the plain one are for ranks 3 to 5.
 inline desc desc_in(const form& stored, const dims& extents) {
   const layout& order = stored.order;
   if (order == plain) return dense(extents);
@@ -118,10 +117,10 @@ inline desc desc_in(const form& stored, const dims& extents) {
   return {extents, f32, tags[which][extents.size() - 3]};
 }
 
-/// The layout is left to the library.
+/// A tensor whose layout the library may choose.
 inline desc free_layout(const dims& extents) { return {extents, f32, tag::any}; }
 
-/// All that tells two layouts apart, as text.
+/// All properties that distinguish two layouts, as text.
 inline std::string text_of(const desc& d) {
   std::string text;
   const auto list = [&](const char* name, const dims& values) {
@@ -136,7 +135,7 @@ inline std::string text_of(const desc& d) {
   return text;
 }
 
-/// The library's name of an activation's layout, as in "nChw16c"; only for images with channels.
+/// The library's name of an activation's layout, such as "nChw16c". Only for images with channels.
 inline std::string name_of(const desc& d) {
   const auto rank = static_cast<std::size_t>(d.get_ndims());
   const char* const spatial[] = {"", "w", "hw", "dhw"};

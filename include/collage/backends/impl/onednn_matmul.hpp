@@ -1,5 +1,5 @@
-// Products on oneDNN. Constant second operands are packed once in the library's layout; transposes, those of the
-// operator and those fused around it, are steps in memory.
+// Matrix products on oneDNN. A constant second operand is packed once, in the library's layout. Transposes, the operator's own and
+// those fused with it, become strides in memory.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// A tensor in memory: extents and steps.
+/// A tensor in memory: extents and strides.
 struct strided {
   dims extents, steps;
   desc layout() const { return {extents, f32, steps}; }
 };
 
-/// How an operand of a product lies in memory: the source of a fused transpose is read where it is, and the operator's
-/// own transpose swaps the last two steps. Rank 1 becomes a row or a column.
+/// How a product's operand lies in memory. If a transpose of it is fused, `source` is set to the transpose's operand, which is read
+/// in place. The operator's own transpose swaps the last two strides. Rank 1 becomes a row or a column.
 inline strided matmul_operand(const any_match& m, std::uint32_t value, bool transposed, bool second,
                               std::uint32_t& source) {
   shape permutation;
@@ -51,14 +51,14 @@ inline strided matmul_operand(const any_match& m, std::uint32_t value, bool tran
   return s;
 }
 
-/// A product of batches in the library's terms: a, b, c with the same rank.
+/// A batched product in the library's terms. a, b and c have the same rank.
 struct matmul_problem {
   std::uint32_t a_value = 0, b_value = 0;
   strided a, b, c;
   std::size_t batches() const { return c.extents.size() - 2; }
 };
 
-/// Puts two neighbouring batch dimensions together where all three tensors allow it: the library is quickest with few.
+/// Merges two adjacent batch dimensions if all three tensors allow it: the library is fastest with few.
 inline bool merge_batches(matmul_problem& p, std::size_t i) {
   const auto merges = [i](const strided& s, bool whole) {
     if (s.extents[i] == 1 && s.extents[i + 1] == 1) return !whole;
@@ -77,7 +77,7 @@ inline bool merge_batches(matmul_problem& p, std::size_t i) {
   return true;
 }
 
-/// Batches of rows that all meet the same b are one matrix of many rows.
+/// Merges batches of rows that all meet the same b into one matrix of many rows.
 inline bool merge_rows(matmul_problem& p) {
   const std::size_t last = p.batches();  // the dimension of the rows
   if (last == 0 || p.b.extents[last - 1] != 1) return false;
@@ -102,8 +102,8 @@ inline bool drop_batch(matmul_problem& p, std::size_t i) {
   return true;
 }
 
-/// Gives rows and columns of one element the steps of a dense matrix. Nothing ever takes those steps, but the library
-/// reads from them how far rows are apart, and version 3.2 computes nothing at all where that seems too little.
+/// Gives dimensions of one row or one column the strides of a dense matrix. No element is ever addressed by these strides. But
+/// the library reads the distance between rows from them, and version 3.2 computes nothing if it seems too small.
 inline void settle(strided& s) {
   const std::size_t column = s.extents.size() - 1;
   const std::size_t row = column - 1;
@@ -129,7 +129,7 @@ inline matmul_problem matmul_problem_of(const chain& m) {
   p.c.extents[rank - 1] = p.b.extents[rank - 1];
   p.c.steps = dense_steps(p.c.extents);
   if (m.ends_in_transpose()) {
-    // Dimension i of what is written is dimension permutation[i] of the product.
+    // Dimension i of the output is dimension permutation[i] of the product.
     const shape permutation = m.attributes(m.step[m.steps - 1].node, ops::transpose).permutation;
     const dims steps = dense_steps(to_dims(m.type_of(m.output()).dims));
     for (std::size_t i = 0; i < rank; ++i) p.c.steps[static_cast<std::size_t>(permutation[i])] = steps[i];
@@ -141,7 +141,7 @@ inline matmul_problem matmul_problem_of(const chain& m) {
     if (!merge_batches(p, i)) ++i;
   while (merge_rows(p)) {}
   for (strided* s : {&p.a, &p.b, &p.c}) settle(*s);
-  // Heads side by side in the rows: the library's fast kernels know that layout with two batch dimensions alone.
+  // Attention heads may lie side by side in the rows. The library's fast kernels know that layout with two batch dimensions alone.
   if (p.batches() == 1)
     for (strided* s : {&p.a, &p.b, &p.c}) {
       s->steps.insert(s->steps.begin(), product(s->extents));
@@ -156,7 +156,7 @@ inline kernel build_matmul(const chain& m, build_context& context) {
   dims columns(result.size(), 1);
   columns.back() = result.back();
 
-  // One number per column right behind the product is its bias.
+  // One number per column, added right after the product, is its bias.
   const std::size_t biases = m.begins_with_bias() ? 1 : 0;
   epilogue then;
   append_steps(then, m, biases, [&](const chain_step&, spread lies) {

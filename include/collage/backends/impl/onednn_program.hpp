@@ -1,4 +1,4 @@
-// A kernel on oneDNN: primitives run one after the other, and the memory they read and write.
+// A kernel on oneDNN: primitives that run one after the other, and the memory that they read and write.
 #pragma once
 
 #include <algorithm>
@@ -21,12 +21,12 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// Where the memory of an operand is.
+/// The place of an operand's memory.
 struct place {
   enum class source : std::uint8_t { argument, output, workspace, constant };
   source from = source::argument;
-  std::size_t index = 0;                        ///< which argument or output, or the offset in the workspace
-  std::size_t spare = 0;                        ///< of an output that may not be wanted: the offset of memory instead
+  std::size_t index = 0;                        ///< of the argument or output, or the offset in the workspace
+  std::size_t spare = 0;                        ///< for an output that may be absent: the offset of memory instead
   std::shared_ptr<const std::byte> contents{};  ///< of a constant, kept alive
   desc layout{};
 };
@@ -37,20 +37,19 @@ struct program_step {
   std::vector<std::pair<int, std::size_t>> operands;
 };
 
-/// What one call needs for itself. The library's memory objects hold the pointer that a primitive reads, so that two
-/// calls at one time may not share them.
+/// The state of one call. The library's memory objects hold the pointers that a primitive reads, so calls that run at the same
+/// time cannot share them.
 struct call_frame {
   std::vector<dnnl::memory> memories;
-  std::vector<dnnl_exec_arg_t> operands;  ///< of all steps, one behind the other
+  std::vector<dnnl_exec_arg_t> operands;  ///< of all steps, one after the other
   dnnl::stream stream;
 };
 
-/// A finished program. A call sets the pointers of a frame, 5 nanoseconds each; creating memory objects instead would
-/// take 200 each. The library itself takes some 300 per primitive and allocates a handful of small blocks: its
-/// argument list.
+/// A finished program. A call sets the pointers of a frame, at 5 nanoseconds each; creating memory objects would take 200 each.
+/// The library itself takes about 300 per primitive, and allocates a few small blocks for its list of arguments.
 class program {
  public:
-  /// `output_bytes`: of each output.
+  /// `output_bytes` is the size of each output.
   program(std::vector<place> places, std::vector<program_step> steps, std::vector<std::size_t> output_bytes)
       : places_(std::move(places)), steps_(std::move(steps)), output_bytes_(std::move(output_bytes)) {
     for (std::size_t i = 0; i < places_.size(); ++i)
@@ -67,7 +66,7 @@ class program {
     call_frame* const frame = take();
     for (const std::size_t i : variable_)
       dnnl_memory_set_data_handle(frame->memories[i].get(), pointer(places_[i], call));
-    // Out of memory is all that can go wrong. Kernels do not throw, and a result of NaN is not overlooked.
+    // The only possible error is a lack of memory. Kernels do not throw, and a result of NaN is not overlooked.
     if (!execute(*frame))
       for (std::size_t i = 0; i < output_bytes_.size(); ++i)
         if (call.out[i] != nullptr) std::memset(call.out[i], 0xFF, output_bytes_[i]);
@@ -108,7 +107,7 @@ class program {
     return frame.release();
   }
 
-  /// An idle frame; a new one where more calls run at one time than ever before.
+  /// Returns an idle frame, or a new one if more calls run at the same time than ever before.
   call_frame* take() const {
     for (;;) {
       for (std::atomic<call_frame*>& slot : idle_)
@@ -118,7 +117,7 @@ class program {
       try {
         return make_frame();
       } catch (...) {
-        std::this_thread::yield();  // no memory: another call's frame will do
+        std::this_thread::yield();  // no memory: wait for another call's frame
       }
     }
   }
@@ -137,13 +136,13 @@ class program {
   mutable std::array<std::atomic<call_frame*>, 16> idle_{};
 };
 
-/// A program as a kernel, for what needs nothing around it.
+/// A program as a kernel that does nothing else.
 struct run_program {
   std::shared_ptr<const program> steps;
   void operator()(const kernel_call& call) const { steps->run(call); }
 };
 
-/// Puts a program together. Operands are numbers that its functions hand out.
+/// Builds a program. Its functions return operands as numbers.
 class program_builder {
  public:
   using operand = std::size_t;
@@ -154,30 +153,30 @@ class program_builder {
   const build_context& context() const { return *context_; }
   const desc& layout_of(operand o) const { return places_[o].layout; }
 
-  /// A value of the graph, read as `layout` says.
+  /// A value of the graph, read in the given layout.
   operand read(std::uint32_t value, const desc& layout) {
     places_.push_back({.from = place::source::argument, .index = match_->index_of(value), .layout = layout});
     return places_.size() - 1;
   }
-  /// What the kernel writes.
+  /// The output of the kernel.
   operand output(const desc& layout) {
     places_.push_back({.from = place::source::output, .layout = layout});
     return places_.size() - 1;
   }
-  /// One of several outputs of the operator; what nobody reads is written to scratch memory.
+  /// One of several outputs of the operator. An output that is not wanted is written to scratch memory.
   operand output(std::size_t which, const desc& layout) {
     places_.push_back({.from = place::source::output, .index = which, .spare = workspace_, .layout = layout});
     workspace_ += aligned(layout.get_size());
     return places_.size() - 1;
   }
-  /// Memory between two steps.
+  /// Scratch memory between two steps.
   operand scratch(const desc& layout) {
     places_.push_back({.from = place::source::workspace, .index = workspace_, .layout = layout});
     workspace_ += aligned(layout.get_size());
     return places_.size() - 1;
   }
 
-  /// The same memory, seen in another way.
+  /// The same memory in another layout.
   operand seen_as(operand o, const desc& layout) {
     place copy = places_[o];
     copy.layout = layout;
@@ -185,8 +184,8 @@ class program_builder {
     return places_.size() - 1;
   }
 
-  /// A value that lies as `from` says, in the layout `to`: as it is, packed now where it is constant, or reordered in
-  /// every call.
+  /// A value in memory of layout `from`, read in layout `to`. A constant is packed now; another value is reordered in every call,
+  /// unless the layouts are equal.
   operand read(std::uint32_t value, const desc& from, const desc& to) {
     if (from == to) return read(value, from);
     if (!match_->graph().is_constant(value)) {
@@ -198,14 +197,14 @@ class program_builder {
     return pack(value, "", from, to, [&](std::byte* bytes) { repack(from, contents, to, bytes); });
   }
 
-  /// What `fill` makes of a constant that lies as `from` says, in the layout `to`: made now, and shared with all kernels that
-  /// ask for the same. `how` says what else `fill` does.
+  /// A constant that `fill` writes in layout `to`, from memory of layout `from`. It is made now, and shared with all kernels that
+  /// request the same. `how` describes what else `fill` does.
   operand pack(std::uint32_t value, const std::string& how, const desc& from, const desc& to,
                const std::function<void(std::byte*)>& fill) {
     std::shared_ptr<const std::byte> packed;
     if (to.get_format_kind() == dnnl::memory::format_kind::blocked) {
       packed = context_->packed(value, "onednn " + how + text_of(from) + " to " + text_of(to), to.get_size(), fill);
-    } else {  // nothing that can be read tells this layout from others
+    } else {  // an opaque layout: no readable property distinguishes it from others
       const std::shared_ptr<std::byte> own = allocate_bytes(to.get_size());
       fill(own.get());
       packed = own;
@@ -213,7 +212,7 @@ class program_builder {
     places_.push_back({.from = place::source::constant, .contents = std::move(packed), .layout = to});
     return places_.size() - 1;
   }
-  /// Writes what lies in memory as `from` says as `to` says.
+  /// Copies memory of layout `from` into memory of layout `to`.
   static void repack(const desc& from, const std::byte* contents, const desc& to, std::byte* bytes) {
     dnnl::memory source(from, cpu(), const_cast<std::byte*>(contents));
     dnnl::memory packed(to, cpu(), bytes);
@@ -222,11 +221,11 @@ class program_builder {
     stream.wait();
   }
 
-  /// Appends a primitive made from its description.
+  /// Appends a primitive made from its descriptor.
   template <class Descriptor>
   void run(const Descriptor& d, const dnnl::primitive& what, std::vector<std::pair<int, operand>> operands) {
     if (const desc needed = d.scratchpad_desc(); needed.get_size() > 0) {
-      // One region serves the scratch memory of all steps; its place is known when all are there.
+      // All steps share one region for scratch memory. Its offset is known when all steps are there.
       scratchpads_.push_back(places_.size());
       scratchpad_size_ = std::max(scratchpad_size_, aligned(needed.get_size()));
       places_.push_back({.from = place::source::workspace, .layout = needed});
@@ -273,7 +272,7 @@ class program_builder {
   std::size_t scratchpad_size_ = 0;
 };
 
-/// A kernel's name: the library's implementation, and the layout at its border where that is not the plain one.
+/// A kernel's name: the library's implementation, and the layout at its border unless that is plain.
 template <class Descriptor>
 std::string named(const Descriptor& d, const layout& order) {
   return std::string(d.impl_info_str()) + (order == plain ? "" : std::string(" ") + order.name);
@@ -282,7 +281,7 @@ std::string named(const Descriptor& d, const layout& order) {
 /// The post-ops of a primitive and the tensors they read.
 class epilogue {
  public:
-  /// `layout` is that of `value` as the post-op wants it, perhaps free; `from` how it lies in memory.
+  /// `layout` is the layout in which the post-op reads `value`; the library may choose it. `from` is its layout in memory.
   void combine(dnnl::algorithm how, std::uint32_t value, const desc& from, const desc& layout) {
     added_.push_back({DNNL_ARG_ATTR_MULTIPLE_POST_OP(ops_.len()) | DNNL_ARG_SRC_1, value, from});
     ops_.append_binary(how, layout);
@@ -290,13 +289,13 @@ class epilogue {
   void apply(dnnl::algorithm what, double alpha, double beta) {
     ops_.append_eltwise(what, static_cast<float>(alpha), static_cast<float>(beta));
   }
-  /// A depthwise convolution with a square window; `bias` is the type of its bias, undefined where it has none.
+  /// A depthwise convolution with a square window. `bias` is the type of its bias, undefined if it has none.
   void convolve(dnnl::memory::data_type bias, std::int64_t window, std::int64_t stride, std::int64_t pad) {
     ops_.append_dw(f32, bias, f32, window, stride, pad);
   }
   const dnnl::post_ops& ops() const { return ops_; }
 
-  /// Reads the tensors in the layouts that the primitive decided on.
+  /// Reads the tensors in the layouts that the primitive chose.
   template <class Descriptor>
   void read(program_builder& p, const Descriptor& d, std::vector<std::pair<int, std::size_t>>& operands) const {
     for (const tensor& t : added_)

@@ -1,9 +1,7 @@
-// LSTM and GRU on oneDNN. Weights are packed once, the gates in the library's order; what nobody reads of the outputs goes to
-// scratch memory. The library's own name for its GRU is "ref", yet it is made of products and compiled loops.
+// LSTM and GRU on oneDNN. Weights are packed once, with the gates in the library's order. Outputs that are not wanted go to scratch
+// memory. The library calls its GRU "ref", yet it consists of matrix products and compiled loops.
 //
-// Time over that of portable's cells, on one core of an Intel Xeon with AVX-512, LSTM and GRU: one sequence of 32 steps, 64
-// units: 1.37, 1.87; 512 units: 1.01, 1.13; 16 sequences, 256 units: 1.04, 0.96; 64 sequences of 10 steps, 512 units: 0.91,
-// 0.88. Not kept: the cell without gates, which takes 1.06 to 3.6 times as long everywhere.
+// docs/decisions/onednn-kernels.md has the figures, and why the cell without gates was not kept.
 #pragma once
 
 #include <collage/backends/impl/onednn_program.hpp>
@@ -19,13 +17,13 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// A cell and its sequences.
+/// The dimensions of a cell and its sequences.
 struct cell_problem {
   std::int64_t steps, batch, inputs, hidden, directions, gates;
   dnnl::rnn_direction direction;
-  std::vector<std::int64_t> order;  ///< which of the operator's gates is the library's first, second, ...
+  std::vector<std::int64_t> order;  ///< the operator's gates in the library's order
 
-  /// [layers, directions, depth, gates, hidden] as the operator's weights lie.
+  /// Describes the operator's weights as [layers, directions, depth, gates, hidden].
   desc weights(std::int64_t depth) const {
     const dims steps_of{directions * gates * hidden * depth, gates * hidden * depth, 1, hidden * depth, depth};
     return {{1, directions, depth, gates, hidden}, f32, steps_of};
@@ -55,7 +53,7 @@ cell_problem cell_problem_of(const any_match& m, std::uint32_t node, const Kind&
   return p;
 }
 
-/// Copies lists of `size` floats for each gate in the library's order.
+/// Copies `size` floats for each gate, in the library's order of gates.
 inline void order_gates(const cell_problem& p, const float* from, std::int64_t size, float* to) {
   for (std::int64_t d = 0; d < p.directions; ++d)
     for (std::int64_t gate = 0; gate < p.gates; ++gate)
@@ -63,7 +61,7 @@ inline void order_gates(const cell_problem& p, const float* from, std::int64_t s
                   to + (d * p.gates + gate) * size);
 }
 
-/// The weights that operand `which` holds, packed as the library wants them.
+/// Packs weights in the layout `wanted`, with the gates in the library's order.
 inline std::size_t read_weights(program_builder& program, const cell_problem& p, std::uint32_t value,
                                 std::int64_t depth, const desc& wanted) {
   const desc from = p.weights(depth);
@@ -74,7 +72,8 @@ inline std::size_t read_weights(program_builder& program, const cell_problem& p,
   });
 }
 
-/// Sums of both biases. With `apart` the last gate's own, as its recurrent one is added later, in a gate of its own.
+/// Packs the sums of both biases. With `apart` the last gate has its input bias alone. Its recurrent bias is added later, and
+/// is packed as one more gate.
 inline std::size_t read_bias(program_builder& program, const cell_problem& p, std::uint32_t value, bool apart) {
   const desc wanted = dense({1, p.directions, p.gates + (apart ? 1 : 0), p.hidden});
   return program.pack(value, apart ? "bias of one more gate, " : "sums of biases, ",
@@ -92,7 +91,7 @@ inline std::size_t read_bias(program_builder& program, const cell_problem& p, st
                       });
 }
 
-/// Appends the cell that `d` describes and finishes the kernel.
+/// Appends the cell that `d` describes, and finishes the kernel.
 template <class Cell, class Descriptor>
 kernel finish_cell(const any_match& m, build_context& context, std::uint32_t node, const cell_problem& p,
                    const Descriptor& d, bool bias_apart) {
@@ -101,7 +100,7 @@ kernel finish_cell(const any_match& m, build_context& context, std::uint32_t nod
   program_builder program(m, context);
   const desc y = dense({p.steps, p.batch, p.directions * p.hidden});
   const std::size_t result = program.output(0, y);
-  // The library puts both directions of a step side by side; the operator wants one behind the other.
+  // The library puts both directions of a step side by side; the operator wants them one after the other.
   const std::size_t inner = p.directions == 2 ? program.scratch(y) : result;
   std::vector<std::pair<int, std::size_t>> operands{
       {DNNL_ARG_SRC_LAYER, program.read(in[0], dense({p.steps, p.batch, p.inputs}))},

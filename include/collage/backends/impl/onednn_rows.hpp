@@ -1,5 +1,5 @@
-// What oneDNN does row by row or element by element: softmax, layer norm, reductions, elementwise operators; and what
-// moves elements: concat, transpose.
+// Operators that oneDNN computes row by row or element by element: softmax, layer norm, reductions, elementwise operators. Also
+// operators that move elements: concat, transpose.
 #pragma once
 
 #include <algorithm>
@@ -22,10 +22,10 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// [rows, elements of a row], where rows end before dimension `axis`.
+/// A shape as [rows, elements of a row]. Dimension `axis` and those after it are within a row.
 inline dims as_rows(const shape& s, std::size_t axis) { return {s.first(axis).elements(), s.from(axis).elements()}; }
 
-/// Where a row holds a NaN or infinity, all of its result is NaN; the library says so in single elements.
+/// If a row holds a NaN or infinity, the library may write NaN to single elements alone. The whole row becomes NaN then.
 struct run_softmax {
   std::shared_ptr<const program> steps;
   std::int64_t rows, length;
@@ -58,7 +58,7 @@ inline kernel build_softmax(const any_match& m, build_context& context, std::uin
   });
 }
 
-/// The extents of a whole tensor and of one that is broadcast to it; dimensions that are treated alike become one.
+/// The extents of a whole tensor and of a tensor that broadcasts to it. Adjacent dimensions that broadcast alike are merged.
 inline std::pair<dims, dims> merged(const shape& whole, const shape& part) {
   dims large, small;
   bool last_shared = false;
@@ -78,8 +78,8 @@ inline std::pair<dims, dims> merged(const shape& whole, const shape& part) {
   return {large, small};
 }
 
-/// Where scale and bias are not one for each element of a row, as in norms of instances and groups of channels, they are applied
-/// in a second pass. (The library's batch_normalization of plain images takes a hundred times as long in version 3.2.)
+/// Unless scale and bias have one number for each element of a row, they are applied in a second pass. Norms of instances and of
+/// groups of channels need that. The library's batch_normalization of plain images takes a hundred times as long in version 3.2.
 inline kernel build_layer_norm(const any_match& m, build_context& context, std::uint32_t node) {
   const auto a = m.attributes(node, ops::layer_norm);
   const std::span<const std::uint32_t> in = m.inputs_of(node);
@@ -105,8 +105,7 @@ inline kernel build_layer_norm(const any_match& m, build_context& context, std::
   if (at_once) return program.finish(d.impl_info_str());
 
   auto [large, small] = merged(whole, m.type_of(in[1]).dims);
-  if (large.size() == 2 &&
-      small[1] == 1) {  // the library knows post-ops of one number for each channel, not for each row
+  if (large.size() == 2 && small[1] == 1) {  // the library's post-ops can have one number per channel, not per row
     large.insert(large.begin(), 1);
     small.insert(small.begin(), 1);
   }
@@ -140,8 +139,8 @@ inline kernel build_reduction(const any_match& m, build_context& context, std::u
   return program.finish(d.impl_info_str());
 }
 
-/// The elementwise operators whose results are the reference's for NaN and infinity too. A relu that keeps NaN is an
-/// elu of slope 0.
+/// The elementwise operators whose results equal the reference for NaN and infinity too. A relu that keeps NaN is an elu of
+/// slope 0.
 inline eltwise exact_eltwise(const any_match& m, std::uint32_t node) {
   using enum dnnl::algorithm;
   if (m.is(node, ops::relu)) return {eltwise_elu};
@@ -179,7 +178,7 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
   const shape& whole = m.type_of(m.output()).dims;
   std::uint32_t a = m.inputs_of(node)[0];
   std::uint32_t b = m.inputs_of(node)[1];
-  if (m.type_of(a).dims.elements() != whole.elements()) std::swap(a, b);  // it commutes, or was refused
+  if (m.type_of(a).dims.elements() != whole.elements()) std::swap(a, b);  // the operator commutes, or was refused
   const auto [large, small] = merged(whole, m.type_of(b).dims);
   const desc x = order == plain ? dense(large) : desc_in(order, to_dims(whole));
   const desc y = order == plain ? dense(small) : x;
@@ -190,7 +189,7 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
       d, dnnl::binary(d),
       {{DNNL_ARG_SRC_0, program.read(a, x)}, {DNNL_ARG_SRC_1, program.read(b, y)}, {DNNL_ARG_DST, program.output(x)}});
   kernel made = program.finish(named(d, order));
-  if (a != b) made.may_write_over(m.index_of(a));  // the library knows no other operand in place than its first
+  if (a != b) made.may_write_over(m.index_of(a));  // the library can overwrite its first operand alone
   return made;
 }
 
@@ -212,7 +211,7 @@ inline kernel build_concat(const any_match& m, build_context& context, std::uint
   return program.finish(named(d, order));
 }
 
-/// Which layouts the choices of a conversion read and write.
+/// The layouts that the choices of a conversion read and write.
 inline std::vector<std::pair<layout, layout>> conversions() {
   std::vector<layout> known{plain, channels_last};
   if (block_size() != 0) known.push_back(blocked());
@@ -230,12 +229,12 @@ inline kernel build_conversion(const any_match& m, build_context& context, std::
   return program.finish(std::string("reorder ") + from.name + " to " + to.name);
 }
 
-/// Whether a value is an image whose channels may lie otherwise than plain. With fewer dimensions it is a sequence or a matrix.
+/// Whether a value is an image whose layout may be other than plain. With fewer dimensions it is a sequence or a matrix.
 inline bool has_channels(const any_match& m, std::uint32_t value) {
   const shape& s = m.type_of(value).dims;
   return s.rank >= 4 && s.rank <= 5 && block_size() != 0 && s[1] >= block_size() && !m.graph().is_constant(value);
 }
-/// Whether a single operator can read and write all its values with channels last, or in blocks of channels.
+/// Whether a single operator can read and write all its values in layout `order`: channels last, or blocks of channels.
 inline bool works_in(const any_match& m, std::uint32_t node, const layout& order) {
   const auto in = m.inputs_of(node);
   if (!has_channels(m, m.output()) || !std::ranges::all_of(in, [&](std::uint32_t v) { return has_channels(m, v); }))
@@ -245,14 +244,14 @@ inline bool works_in(const any_match& m, std::uint32_t node, const layout& order
     const auto is_whole = [&](std::uint32_t v) { return m.type_of(v).dims[1] % block_size() == 0; };
     return m.attributes(node, ops::concat).axis == 1 && (order == channels_last || std::ranges::all_of(in, is_whole));
   }
-  // It makes -0 of what fills up blocks.
+  // A negative slope would turn the zeros that fill up blocks into -0.
   if (m.is(node, ops::leaky_relu) && m.attributes(node, ops::leaky_relu).alpha < 0 && order != channels_last)
     return false;
   const shape& whole = m.type_of(m.output()).dims;
   return m.kind_of(node).has_body && !m.is(node, ops::convert_layout) &&
          std::ranges::all_of(in, [&](std::uint32_t v) { return m.type_of(v).dims == whole; });
 }
-/// In which layouts a single operator's values can all lie, the plain one first: its choices.
+/// The layouts in which all values of a single operator can lie, the plain one first. They are its choices.
 inline std::vector<layout> layouts_of_single(const any_match& m, std::uint32_t node) {
   std::vector<layout> list{plain};
   for (const layout& order : {blocked(), channels_last})

@@ -1,4 +1,4 @@
-// The steps behind an anchor as oneDNN's post-ops.
+// The steps after an anchor, as oneDNN's post-ops.
 #pragma once
 
 #include <collage/backends/impl/onednn_program.hpp>
@@ -17,7 +17,7 @@ struct eltwise {
   double beta = 0;
 };
 
-/// Behind a convolution or product, where relu is the library's own.
+/// An activation after a convolution or product. Relu is the library's own here, unlike in exact_eltwise (onednn_rows.hpp).
 inline eltwise fused_activation(const chain_step& s) {
   using enum dnnl::algorithm;
   if (s.kind == kind_id<struct ops::relu>) return {eltwise_relu};
@@ -27,7 +27,7 @@ inline eltwise fused_activation(const chain_step& s) {
   return {eltwise_tanh};
 }
 
-/// What a step does with its operand.
+/// The library's algorithm for a step with an operand.
 inline dnnl::algorithm combination(const chain_step& s) {
   using enum dnnl::algorithm;
   if (s.kind == kind_id<struct ops::add>) return binary_add;
@@ -47,12 +47,12 @@ inline void append_pointwise(epilogue& e, const chain_step& s) {
       return e.apply(f.what, f.alpha, f.beta);
     }
     case chain_step::action::binary:
-    case chain_step::action::transpose: break;  // need a tensor or a layout: the anchor's own business
+    case chain_step::action::transpose: break;  // need a tensor or a layout, which the caller provides
   }
 }
 
-/// The steps from `first` on. `lay` says of a step with an operand that lies so over the result in which layout that is in
-/// memory, and in which the library reads it.
+/// Appends the steps from `first` on. `lay` takes a step with an operand, and how the operand lies over the result. It returns the
+/// operand's layout in memory, and the layout in which the library reads it.
 template <class Lay>
 void append_steps(epilogue& e, const chain& m, std::size_t first, const Lay& lay) {
   for (std::size_t i = first; i < m.steps; ++i) {
