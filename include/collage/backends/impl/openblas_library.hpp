@@ -1,8 +1,8 @@
-// The OpenBLAS library, opened while the program runs.
+// The OpenBLAS library, opened at run time.
 //
-// It is not linked, for two reasons: it chooses its kernels while it loads, and 0.3.21 takes those of Haswell on
-// processors of other makers that it does not know; and its builds on plain threads and on OpenMP have the same soname,
-// of which the loader would take the first it finds.
+// There are two reasons not to link it. It chooses its kernels while it loads, and version 0.3.21 takes Haswell's on processors of
+// other makers than Intel that it does not know. And its builds for plain threads and for OpenMP have the same soname, of which
+// the loader would take the first that it finds.
 #pragma once
 
 #include <dlfcn.h>
@@ -19,8 +19,8 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// What this adapter calls, and what it says of itself. Enumerators of CBLAS are plain ints: the header of another
-/// version, or none, may be installed.
+/// The functions that this adapter calls, and the library's description of itself. Enumerators of CBLAS are plain ints, because
+/// the header that is installed may be of another version, or none.
 struct openblas_library {
   static constexpr int row_major = 101;
   static constexpr int as_is = 111;
@@ -30,13 +30,13 @@ struct openblas_library {
                       const float* b, int b_step, float beta, float* c, int c_step) = nullptr;
   void (*cblas_sgemv)(int order, int a_form, int m, int n, float alpha, const float* a, int a_step, const float* x,
                       int x_step, float beta, float* y, int y_step) = nullptr;
-  int most_threads = 64;  ///< that may be in it at one time
+  int most_threads = 64;  ///< that may call it at the same time
   std::string version, details;
-  std::string reason;  ///< empty where it is available
+  std::string reason;  ///< why the library is not available; empty if it is
 
-  /// Products on the calling thread alone: they are divided among our threads, by us. Outside of a parallel region the library
-  /// would take as many as OpenMP's setting says; where these are not as many as the last time, it gives away buffers that
-  /// are in use in other threads of the process, and their results are wrong.
+  /// Products on the calling thread alone: the adapter divides them among our threads. Outside of a parallel region the library
+  /// would take as many threads as OpenMP's setting says. If that number differs from the last time, it gives away buffers that
+  /// other threads of the process use, and their results are wrong.
   template <class... Arguments>
   void sgemm(Arguments... arguments) const {
     const team_scope alone(1);
@@ -49,12 +49,12 @@ struct openblas_library {
   }
 };
 
-/// The environment variable that says which kernels to take, set while the library loads.
+/// Sets the environment variable that selects kernels, while the library loads.
 class chosen_core_type {
  public:
   chosen_core_type() {
 #if defined(__x86_64__)
-    // Intel's processors it knows by name; for the others AVX-512 has to be asked for.
+    // The library knows Intel's processors by name. For others AVX-512 has to be requested.
     if (std::getenv(variable) != nullptr || __builtin_cpu_is("intel")) return;
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw") &&
         __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd"))
@@ -85,7 +85,7 @@ inline std::vector<std::string> openblas_files() {
   };
 }
 
-/// Opens one file; answers an empty reason on success. The library then stays open until the program ends.
+/// Opens one file. On success `reason` is empty, and the library stays open until the program ends.
 inline openblas_library open_openblas(const std::string& file) {
   openblas_library library;
   void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
@@ -138,7 +138,7 @@ inline openblas_library load_openblas() {
   return first_failure;
 }
 
-/// Loaded when first asked for.
+/// Loaded at the first call.
 inline const openblas_library& openblas() {
   static const openblas_library library = load_openblas();
   return library;

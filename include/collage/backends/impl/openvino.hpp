@@ -1,5 +1,5 @@
-// The definitions of collage/backends/openvino.hpp. Included by exactly one file of a program, linked with OpenVINO's
-// runtime: src/openvino.cpp, which is the target collage::openvino, or one of the user's own.
+// The definitions of collage/backends/openvino.hpp. Exactly one file of a program includes them and is linked with OpenVINO's
+// runtime. It is src/openvino.cpp, which is the target collage::openvino, or a file of the user.
 #pragma once
 
 #include <algorithm>
@@ -22,18 +22,18 @@
 namespace collage::inline v0::detail::openvino {
 namespace {
 
-/// The library's entry: opens its plugin once for the process.
+/// The library's entry point. It opens its plugin once for the process.
 inline ov::Core& library() {
   static ov::Core core;
   return core;
 }
 
-/// A compiled region. Each thread that calls it takes a request of its own; a request remembers which memory it was last
-/// given, because telling it takes longer than asking.
+/// A compiled region. Each thread that calls it takes a request of its own. A request remembers the memory that was set last,
+/// because setting memory takes longer than comparing pointers.
 class region {
  public:
   struct port {
-    std::size_t position = 0;  ///< in the call
+    std::size_t position = 0;  ///< in the list of the call
     ov::element::Type type;
     ov::Shape dims;
   };
@@ -46,7 +46,7 @@ class region {
   void run(const kernel_call& call) {
     std::unique_ptr<request> r = take();
     for (std::size_t i = 0; i < in_.size(); ++i) {
-      void* const memory = const_cast<void*>(call.in[in_[i].position]);  // the library reads inputs alone
+      void* const memory = const_cast<void*>(call.in[in_[i].position]);  // the library does not write to inputs
       if (std::exchange(r->in[i], memory) != memory)
         r->infer.set_input_tensor(i, ov::Tensor(in_[i].type, in_[i].dims, memory));
     }
@@ -87,7 +87,7 @@ class region {
   std::vector<std::unique_ptr<request>> free_;
 };
 
-/// What the library says went wrong, in one line.
+/// The library's error message, in one line.
 inline std::string first_line(const std::exception& e) {
   std::string text = e.what();
   std::ranges::replace(text, '\n', ' ');

@@ -1,4 +1,4 @@
-// A region of a network as a model of OpenVINO, operator by operator.
+// Translates a region of a network into a model of OpenVINO, operator by operator.
 #pragma once
 
 #include <collage/dtype.hpp>
@@ -47,7 +47,7 @@ inline ov_value integers(const shape& list) { return integers(std::vector<std::i
 inline ov_value integer(std::int64_t number) { return op::Constant::create(ov::element::i64, {}, {number}); }
 inline ov_value number(double value) { return op::Constant::create(ov::element::f32, {}, {static_cast<float>(value)}); }
 
-/// One node of a network, as those who convert it see it.
+/// One node of a network, as the converters see it.
 struct ov_node {
   const graph& network;
   std::uint32_t node;
@@ -144,7 +144,7 @@ inline ov_value convert_layer_norm(const ov_node& n) {
 
 inline ov_value convert_clip(const ov_node& n) {
   const value_record &low = n.network.at(n.operand(1)), &high = n.network.at(n.operand(2));
-  // The library's attributes are finite.
+  // The library's Clamp has finite bounds alone.
   const auto is_bound = [](const value_record& v) {
     constexpr double most = std::numeric_limits<float>::max();
     return v.has_scalar && v.scalar >= -most && v.scalar <= most;
@@ -160,7 +160,7 @@ ov_value reduction(const ov_node& n) {
   return make<Op>(n.in[0], integers(a.axes), a.keep_dims);
 }
 
-/// What lies outside is the nearest element inside, as for all kernels; the library would answer 0.
+/// An index out of range picks the nearest element inside, as in all kernels; the library would return 0.
 inline ov_value convert_gather(const ov_node& n) {
   const std::int64_t axis = n.attributes(ops::gather).axis;
   const std::int64_t extent = n.dims(0)[static_cast<std::size_t>(axis)];
@@ -177,8 +177,8 @@ inline ov_value convert_concat(const ov_node& n) {
 inline ov_value convert_slice(const ov_node& n) {
   const auto a = n.attributes(ops::slice);
   std::vector<std::int64_t> stops;
-  // Behind the last element that is taken; where going backwards ends before the first element, no number says so but one
-  // that is below any.
+  // A slice stops after the last element that is taken. Going backwards, it may have to stop before the first element. Only a
+  // number below all others says so, since other negative numbers count from the end.
   for (std::size_t i = 0; i < a.starts.size(); ++i) {
     const std::int64_t stop = a.starts[i] + a.steps[i] * a.extents[i];
     stops.push_back(stop < 0 ? std::numeric_limits<std::int64_t>::min() : stop);
@@ -229,8 +229,8 @@ inline ov_value convert_resize(const ov_node& n) {
   return make<op::Interpolate>(n.in[0], integers(sizes), integers(axes), to);
 }
 
-/// An operator that the library computes, and how it is written as one of its own. `accepts` asks beyond the types; null
-/// where there is nothing to ask.
+/// An operator that the library computes, and the function that translates it. `accepts` checks a node beyond its types; null if
+/// there is nothing to check.
 struct converter {
   std::uint64_t kind = 0;
   ov_value (*convert)(const ov_node& n) = nullptr;
@@ -244,7 +244,7 @@ typename Kind::attributes attributes_of(const graph& network, std::uint32_t node
 inline const shape& first_dims(const graph& network, std::uint32_t node) {
   return network.type_of(network.view().inputs_of(node)[0]).dims;
 }
-/// The library's plugin convolves and pools over at most three dimensions.
+/// Whether a node has at most three spatial dimensions, the most that the library's plugin convolves and pools over.
 inline bool has_three_dimensions(const graph& network, std::uint32_t node) {
   return first_dims(network, node).size() <= 5;
 }
@@ -262,8 +262,7 @@ inline bool accepts_pad(const graph& network, std::uint32_t node) {
       return false;
   return a.mode != ops::pad_mode::wrap;
 }
-/// Dilated means are not among its operators. Where rounding up leaves a window partly beyond the pads, the library counts
-/// what lies there.
+/// The library has no dilated means. If rounding up leaves a window partly beyond the pads, it counts the elements there.
 inline bool accepts_pool(const graph& network, std::uint32_t node) {
   const auto a = attributes_of(network, node, ops::max_pool);
   const shape& x = first_dims(network, node);
@@ -359,12 +358,12 @@ inline const converter* converter_of(std::uint64_t kind) {
   return found == by_kind.end() ? nullptr : found->second;
 }
 
-/// Whether a node's operands and result are what the library is given: float32 that holds something, and where it picks
-/// elements their places.
+/// Whether the library accepts a node's operands and result: float32 tensors that are not empty. The second operand of a gather
+/// has integers.
 inline bool accepts_types(const graph& network, std::uint32_t node) {
   const auto operands = network.view().inputs_of(node);
   const bool picks = network.node(node).kind->id == kind_id<struct ops::gather>;
-  // The second operand of a reshape says a shape that is known without it.
+  // The second operand of a reshape is a shape that is known without it.
   const bool shapes = network.node(node).kind->id == kind_id<struct ops::reshape>;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const tensor_type& type = network.type_of(operands[i]);
@@ -376,8 +375,8 @@ inline bool accepts_types(const graph& network, std::uint32_t node) {
   return network.node(node).outputs == 1 && result.type == dtype::f32 && result.dims.elements() > 0;
 }
 
-/// The model of a region: its parameters are those arguments of the group that are no constants, in their order, its
-/// results the group's outputs.
+/// The model of a region. Its parameters are the group's arguments that are not constants, in their order. Its results are the
+/// group's outputs.
 inline std::shared_ptr<ov::Model> model_of(const graph& network, const node_group& group) {
   const graph_view view = network.view();
   std::map<std::uint32_t, ov_value> made;  // by value
@@ -397,7 +396,7 @@ inline std::shared_ptr<ov::Model> model_of(const graph& network, const node_grou
   for (const std::uint32_t n : group.nodes) {
     operands.clear();
     for (const std::uint32_t v : view.inputs_of(n)) {
-      // A reshape's second operand may be of a type that the model does not have; it is not read.
+      // A reshape's second operand may have a type that the model lacks; it is not read.
       const auto found = made.find(v);
       operands.push_back(found != made.end() ? found->second : ov_value());
     }

@@ -1,5 +1,5 @@
-// The definitions of collage/backends/portable.hpp. Included by exactly one file of a program, compiled with OpenMP:
-// src/portable.cpp, which is the target collage::portable, or one of the user's own.
+// The definitions of collage/backends/portable.hpp. Exactly one file of a program includes them and is compiled with OpenMP. It is
+// src/portable.cpp, which is the target collage::portable, or a file of the user.
 #pragma once
 
 #include <collage/backends/impl/compiled_for.hpp>
@@ -24,20 +24,20 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// A node run by its kind's reference: operands are converted into the oracle's form, results back. Constants were
-/// converted when the kernel was built.
+/// Runs a node by its kind's reference. Operands are converted to the reference's double or int64, and results are converted
+/// back. Constants were converted when the kernel was built.
 struct reference_kernel {
   struct operand {
     tensor_type type;
     std::size_t argument = 0;                ///< of the kernel
-    std::size_t offset = 0;                  ///< of its converted copy, in the workspace
+    std::size_t offset = 0;                  ///< of its converted copy in the workspace
     std::shared_ptr<oracle_value> constant;  ///< or the constant itself
   };
   const kind_info* kind = nullptr;
   std::vector<std::uint64_t> words;
   std::vector<operand> in, out;
 
-  /// Memory of the workspace in the oracle's form.
+  /// The memory of an operand in the workspace, in the reference's form.
   static reference_tensor tensor_at(const operand& o, void* workspace) {
     const auto count = static_cast<std::size_t>(o.type.dims.elements());
     std::byte* const at = static_cast<std::byte*>(workspace) + o.offset;

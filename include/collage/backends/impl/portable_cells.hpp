@@ -1,4 +1,4 @@
-// What the cells of recurrent networks do with the sums of their gates, in float32, for a block of hidden units.
+// The cells of recurrent networks: they compute a block of hidden units from the sums of their gates, in float32.
 #pragma once
 
 #include <algorithm>
@@ -9,10 +9,10 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// One step of one block of units of one row: `q` holds the sums of the gates, of panel_width each.
+/// One step of one block of units in one row of the batch. `q` holds the sums of the gates, panel_width for each gate.
 struct unit_block {
   float* q;
-  const float* h;  ///< of the last step
+  const float* h;  ///< of the step before
   float* c;        ///< changed in place
   float* next;     ///< the new h
 };
@@ -67,19 +67,19 @@ struct lstm_cell {
   }
 };
 
-/// Without linear_before_reset a step has two phases: the reset hidden state must be whole before it is multiplied.
+/// Without linear_before_reset a step has two phases: the reset hidden state must be complete before it is multiplied.
 struct gru_cell {
   static constexpr std::int64_t gates = 3;
   static constexpr bool has_cell = false, two_phases = true;
   activation_function f, g;
-  const float* bias = nullptr;  ///< [padded]: of the recurrent weights of n, with linear_before_reset
+  const float* bias = nullptr;  ///< [padded]: of the recurrent weights of n, if linear_before_reset
 
   void reset(float* gate, const auto& clip, const float* h, float* to) const {
     clip(gate);
     f(gate, panel_width);
     for (std::int64_t i = 0; i < panel_width; ++i) to[i] = gate[i] * h[i];
   }
-  /// q: z, r and n's input; `recurrent`: n's recurrent sums.
+  /// q holds the sums of z and r, and the input sums of n. `recurrent` holds the recurrent sums of n.
   void finish_linear(const unit_block& u, const float* recurrent, const auto& clip, std::int64_t unit) const {
     float* const r = u.q + panel_width;
     float* const n = r + panel_width;

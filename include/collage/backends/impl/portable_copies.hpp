@@ -1,4 +1,4 @@
-// What copies elements to places known beforehand: transpose, concat, slice, expand, tile, pad, trilu; and
+// Operators that copy elements to places known when the kernel is built: transpose, concat, slice, expand, tile, pad, trilu. Also
 // reverse_sequence, whose lengths are an operand.
 #pragma once
 
@@ -19,12 +19,12 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// One operand, or several, each copied as a whole to where it belongs.
+/// Copies one or several operands, each as a whole, to their places in the output.
 template <class Element>
 struct portable_copies {
   struct part {
     std::size_t argument;
-    std::int64_t in_base, out_base;  ///< where it begins
+    std::int64_t in_base, out_base;  ///< the offsets of its first element
     strided_copy<Element> copy;
   };
   std::vector<part> parts;
@@ -36,7 +36,7 @@ struct portable_copies {
   }
 };
 
-/// Dimensions of a dense output that reads its only operand in the given steps.
+/// The dimensions of a copy to a dense output. The only operand is read with the given strides.
 inline std::vector<copied_dimension> read_in_steps(const shape& output, const shape& steps) {
   const shape out = steps_of_dense(output);
   std::vector<copied_dimension> dims;
@@ -44,7 +44,7 @@ inline std::vector<copied_dimension> read_in_steps(const shape& output, const sh
   return dims;
 }
 
-/// The one operand's dimensions in transpose, slice, expand and tile, and where its first element is.
+/// The dimensions of the copy that transpose, slice, expand or tile makes. Adds the offset of the first element read to `base`.
 inline std::vector<copied_dimension> copied_dimensions(const any_match& m, std::uint32_t node, std::int64_t& base) {
   const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
   const shape& y = m.type_of(m.output_of(node)).dims;
@@ -62,7 +62,7 @@ inline std::vector<copied_dimension> copied_dimensions(const any_match& m, std::
   } else if (m.is(node, ops::expand)) {
     for (std::size_t i = 0; i < x.size(); ++i)
       if (x[i] != 1) steps[y.size() - x.size() + i] = dense[i];
-  } else {  // tile: each dimension is two, the repeats and what is repeated
+  } else {  // tile: each dimension becomes two, the repeats and the repeated elements
     const shape repeats = m.attributes(node, ops::tile).repeats;
     const shape out = steps_of_dense(y);
     std::vector<copied_dimension> dims;
@@ -102,8 +102,8 @@ kernel make_concat(const any_match& m, std::uint32_t node, int threads) {
   return kernel("concat loops", std::move(k));
 }
 
-/// Rows of the output along the last dimension that has pads; what follows it is one block that is never divided. Where
-/// each place comes from was written down when the kernel was built.
+/// Writes the output row by row, along the last padded dimension. The dimensions after it form a block that is never divided. The
+/// source of each place is listed when the kernel is built.
 template <class Element>
 class portable_pad {
  public:
@@ -172,7 +172,7 @@ class portable_pad {
  private:
   static constexpr std::int64_t nothing = -1;
 
-  /// Which of `extent` elements stands at a place outside of them.
+  /// The index, below `extent`, of the element that is copied to a place; `nothing` if the place gets the padding value.
   static std::int64_t source(ops::pad_mode mode, std::int64_t place, std::int64_t extent) {
     if (place >= 0 && place < extent) return place;
     if (mode == ops::pad_mode::constant) return nothing;
@@ -205,9 +205,9 @@ class portable_pad {
   std::size_t argument_ = 0, value_ = 0;
   bool has_value_ = false;
   std::int64_t block_ = 1, rows_ = 1;
-  std::vector<std::vector<std::int64_t>> outer_;  ///< for each dimension and place, where it comes from, or `nothing`
+  std::vector<std::vector<std::int64_t>> outer_;  ///< for each dimension and place, the source's offset or `nothing`
   std::vector<std::int64_t> inner_;               ///< the same along a row
-  std::int64_t first_ = 0, last_ = 0;             ///< the places of a row that follow each other in the input
+  std::int64_t first_ = 0, last_ = 0;             ///< the places of a row that are contiguous in the input
 };
 
 template <class Element>
@@ -223,7 +223,7 @@ struct portable_trilu {
     parallel_parts(
         threads, matrices * rows, 1, static_cast<double>(columns + 16), [&](std::int64_t first, std::int64_t last) {
           for (std::int64_t row = first; row < last; ++row) {
-            // The first element of the triangle in this row, or the first behind it.
+            // The first column of an upper triangle in this row, or the first column after a lower triangle.
             const std::int64_t bound = std::clamp<std::int64_t>(row % rows + k + (upper ? 0 : 1), 0, columns);
             Element* const to = out + row * columns;
             const std::int64_t begin = upper ? bound : 0;
@@ -249,13 +249,13 @@ kernel make_trilu(const any_match& m, std::uint32_t node, int threads) {
   return kernel("trilu loops", std::move(k));
 }
 
-/// Blocks of what follows both axes; a length outside of the time axis counts as the nearest inside.
+/// Moves blocks of the dimensions after both axes. A length outside of the time axis counts as the nearest length inside.
 template <class Element, class Length>
 struct portable_reverse {
   std::size_t argument = 0, lengths = 0;
   int threads = 1;
   std::int64_t block = 1, blocks = 1;
-  std::int64_t times = 1, time_step = 1;  ///< steps in blocks
+  std::int64_t times = 1, time_step = 1;  ///< strides count blocks
   std::int64_t batches = 1, batch_step = 1;
 
   void operator()(const kernel_call& call) const {
