@@ -1,7 +1,7 @@
-// What reads or writes where an operand says, and what finds elements: gathers, scatters, top_k, arg_max, arg_min.
+// Loops for gathers and scatters: operators that read or write at indices that an operand gives.
 //
-// An index outside of its dimension counts as the nearest inside: kernels cannot throw. What is gathered from an empty
-// dimension is 0.
+// An index outside its dimension counts as the nearest index inside, since kernels cannot throw. Gathering from an
+// empty dimension gives 0.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// From [-extent, extent) to [0, extent).
+/// Maps an index in [-extent, extent) to [0, extent), and clamps any other index.
 template <class Index>
 std::int64_t place_of(Index index, std::int64_t extent) {
   const std::int64_t from_end = index < 0 ? static_cast<std::int64_t>(index) + extent : index;
@@ -34,16 +34,16 @@ inline std::int64_t product_of(const shape& dims, std::size_t first, std::size_t
   return product;
 }
 
-/// gather and gather_nd: runs of the data, each named by a row of indices.
+/// gather and gather_nd: copies a run of the data for each row of indices.
 template <class Element, class Index>
 struct portable_gather {
   std::size_t data = 0, indices = 1;
   int threads = 1;
   std::int64_t run = 1;                      ///< elements copied for each row of indices
-  std::int64_t rows = 1;                     ///< of indices, in each batch
-  std::int64_t batches = 1, batch_step = 0;  ///< of the data
+  std::int64_t rows = 1;                     ///< rows of indices in each batch
+  std::int64_t batches = 1, batch_step = 0;  ///< batches of the data, and the step between them
   bool shared_indices = false;               ///< every batch has the same indices
-  shape extents{}, steps{};                  ///< of the data where the indices lead
+  shape extents{}, steps{};                  ///< of the data's dimensions that the indices select
 
   void operator()(const kernel_call& call) const {
     const auto* const from = static_cast<const Element*>(call.in[data]);
@@ -93,17 +93,18 @@ kernel make_gather(const any_match& m, std::uint32_t node, int threads) {
   return kernel(std::string(m.kind_of(node).name) + " loops", std::move(k));
 }
 
-/// gather_elements and scatter_elements: indices are walked, and lead along one axis of the data. What lies at different
-/// places before the axis is never written twice, so that those are done in parallel.
+/// gather_elements and scatter_elements: walks the indices, each of which selects an element along one axis of the
+/// data. Positions that differ before the axis never write the same element, so they run in parallel.
 template <class Element, class Index>
 struct portable_elements {
   std::size_t data = 0, indices = 1, updates = 2;
   int threads = 1;
-  bool writes = false;                         ///< scatters
-  std::int64_t extent = 1, step = 1;           ///< of the data along the axis
-  std::vector<copied_dimension> outer, inner;  ///< of the indices: before the axis, and from it on; steps of the data
+  bool writes = false;                ///< whether this scatters
+  std::int64_t extent = 1, step = 1;  ///< of the data along the axis
+  std::vector<copied_dimension> outer,
+      inner;  ///< dimensions of the indices before the axis and from it on, with the data's steps
   std::int64_t outer_count = 1, inner_count = 1;
-  strided_copy<Element> whole;  ///< of the data to the output of a scatter
+  strided_copy<Element> whole;  ///< copies all data to the output of a scatter
 
   void operator()(const kernel_call& call) const {
     const auto* const from = static_cast<const Element*>(call.in[data]);
@@ -164,7 +165,7 @@ kernel make_elements(const any_match& m, std::uint32_t node, int threads) {
   return kernel(std::string(m.kind_of(node).name) + " loops", std::move(k));
 }
 
-/// scatter_nd without a reduction: one update after the other, since two may go to one place.
+/// scatter_nd without a reduction. Runs in sequence, since two updates may write the same elements.
 template <class Element, class Index>
 struct portable_scatter {
   std::size_t data = 0, indices = 1, updates = 2;

@@ -1,4 +1,4 @@
-// What goes along an axis: top_k, arg_max, arg_min and cumulative_sum, of float32 and int64.
+// Operators along an axis, for float32 and int64: top_k, arg_max, arg_min and cumulative_sum.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// A tensor as lines along one axis, `inner` of them side by side.
+/// A tensor seen as lines along one axis; `inner` lines lie side by side.
 struct ordered_lines {
   std::int64_t outer = 1, extent = 1, inner = 1;
   ordered_lines(const shape& dims, std::int64_t axis) : extent(dims[static_cast<std::size_t>(axis)]) {
@@ -30,7 +30,7 @@ bool is_unordered(T x) {
   return x != x;
 }
 
-/// Where the extreme element of each line is. Lines side by side are gone through together, as they lie.
+/// The index of the extreme element of each line. Lines side by side are scanned together, in memory order.
 template <class T, bool Largest>
 struct portable_extreme {
   std::size_t argument = 0;
@@ -78,8 +78,8 @@ kernel make_extreme(const any_match& m, std::uint32_t node, int threads) {
   return kernel(name, portable_extreme<T, false>{m.index_of(x), threads, a.select_last, lines});
 }
 
-/// The k first elements of each line in order. Each thread sorts places in its own part of the workspace. Either output
-/// may be left out.
+/// The first k elements of each line in sorted order. Each thread sorts indices in its own part of the workspace.
+/// Either output may be null.
 template <class T>
 struct portable_top_k {
   std::size_t argument = 0;
@@ -136,7 +136,7 @@ kernel make_top_k(const any_match& m, std::uint32_t node, int threads) {
   return kernel("top_k loops", std::move(k), workspace);
 }
 
-/// Running sums, of float32 in double precision. Lines side by side are gone through together, as they lie.
+/// Running sums; float32 is summed in double precision. Lines side by side are summed together, in memory order.
 template <class T>
 struct portable_running_sum {
   std::size_t argument = 0;

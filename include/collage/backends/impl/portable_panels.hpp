@@ -23,7 +23,7 @@ inline constexpr int panel_lanes = 4;
 inline constexpr int panel_vectors = 4;
 inline constexpr int panel_rows = 3;
 #endif
-/// How many columns a panel has: what one row's sums take is a few registers.
+/// The columns of a panel: the sums of one row fill `panel_vectors` registers.
 inline constexpr std::int64_t panel_width = panel_lanes * panel_vectors;
 
 typedef float panel_vector [[gnu::vector_size(panel_lanes * sizeof(float))]];
@@ -34,8 +34,8 @@ inline panel_vector load_vector(const float* from) {
   return v;
 }
 
-/// to[i] = start[i] + x[i] panel for `Rows` rows. A single row is summed in `Parts` interleaved parts, which hides how
-/// long one addition takes.
+/// Computes to[i] = start[i] + x[i] * panel for `Rows` rows. A single row has `Parts` interleaved sums, which hides the
+/// latency of additions.
 template <int Rows, int Parts>
 void multiply_panel(std::int64_t depth, const float* const* x, const float* panel, const float* start,
                     std::int64_t start_step, float* to, std::int64_t to_step) {
@@ -84,8 +84,8 @@ void multiply_rows(std::int64_t rows, std::int64_t depth, const float* const* x,
   multiply_panel<Rows, parts>(depth, x, panel, start, start_step, to, to_step);
 }
 
-/// Packs weights [directions, gates, hidden, depth] into panels [directions, block, gate, depth, panel_width], where a
-/// block is panel_width hidden units; columns beyond the last are 0.
+/// Packs weights [directions, gates, hidden, depth] into panels [directions, block, gate, depth, panel_width]. A block
+/// is panel_width hidden units; columns beyond the last unit are 0.
 inline void pack_gates(const float* from, std::int64_t directions, std::int64_t gates, std::int64_t hidden,
                        std::int64_t depth, float* to) {
   for (std::int64_t d = 0; d < directions; ++d)

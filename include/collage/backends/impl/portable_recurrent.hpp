@@ -1,6 +1,6 @@
-// Recurrent cells in float32. The products of the input are made for many steps at once; a step then multiplies the
-// hidden state with packed weights, block of hidden units by block, and finishes a block's units while its sums are in
-// the first-level cache.
+// Recurrent cells in float32. The products of the input are computed for many steps at once. A step then multiplies the
+// hidden state by packed weights, one block of hidden units at a time. It finishes a block's units while its sums are
+// in the first-level cache.
 #pragma once
 
 #include <algorithm>
@@ -21,16 +21,16 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// What the kernel of any cell knows. Hidden units are padded to whole blocks of panel_width.
+/// The sizes that every cell's kernel needs. Hidden units are padded to whole blocks of panel_width.
 struct recurrent_sizes {
   std::int64_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1, gates = 1;
   std::int64_t blocks = 0;  ///< of hidden units
-  bool reverse = false;     ///< the first direction
+  bool reverse = false;     ///< whether the first direction runs in reverse
   std::int64_t padded() const { return blocks * panel_width; }
   std::int64_t row() const { return gates * padded(); }  ///< one row of products: [block, gate, panel_width]
 };
 
-/// A kernel for a cell. Its tasks are a direction and a part of the batch each, which need nothing of one another.
+/// A kernel for a cell. Each task is one direction and one part of the batch; tasks are independent.
 template <class Cell>
 struct recurrent_kernel {
   recurrent_sizes n;
@@ -38,15 +38,15 @@ struct recurrent_kernel {
   float clip = 0;
   std::shared_ptr<const std::byte> w, r;              ///< panels
   std::shared_ptr<const std::vector<float>> bias;     ///< [directions, block, gate, panel_width]
-  std::shared_ptr<const std::vector<float>> further;  ///< what the cells' pointers refer to
+  std::shared_ptr<const std::vector<float>> further;  ///< memory that the cells' pointers refer to
   std::size_t x_at = 0, h_at = 0, c_at = 0, lengths_at = 0;
   bool has_lengths = false;
   std::int64_t parts = 1, part_rows = 1;  ///< of the batch
-  std::int64_t together = 1;              ///< steps whose input products are made at once
+  std::int64_t together = 1;              ///< steps whose input products are computed at once
   int task_threads = 1, product_threads = 1, step_threads = 1;
 
-  /// Floats of scratch memory of one task: products, two hidden states, and the cell state or the reset state and the
-  /// two gates that wait for it.
+  /// Floats of scratch memory of one task: products and two hidden states. Some cells add the cell state, others the
+  /// reset state and the two gates that wait for it.
   std::int64_t scratch() const {
     const std::int64_t states = Cell::two_phases ? 2 + 3 : Cell::has_cell ? 3 : 2;
     return part_rows * (together * n.row() + states * n.padded());
@@ -96,7 +96,7 @@ struct recurrent_kernel {
     if constexpr (Cell::has_cell) store_states(call, 2, direction, first, rows, state);
   }
 
-  /// Products of the inputs of the steps from `step` on, biases added: [step, row, block, gate, panel_width].
+  /// Input products of the steps from `step` on, with biases added: [step, row, block, gate, panel_width].
   void multiply_inputs(const kernel_call& call, std::int64_t direction, std::int64_t first, std::int64_t rows,
                        std::int64_t step, float* products) const {
     const auto* const x = static_cast<const float*>(call.in[x_at]);
@@ -124,7 +124,7 @@ struct recurrent_kernel {
                 std::int64_t step, float* products, const float* h, float* next, float* state) const {
     const Cell& cell = cells[static_cast<std::size_t>(direction)];
     const auto clipped = [this](float* q) { limit(q); };
-    /// Sums of some gates of a block for up to panel_rows rows, starting from `start`, to `to`.
+    /// Sums of one gate of a block for up to panel_rows rows: `to` is `start` plus the products of `from`.
     const auto recur = [&](std::int64_t block, std::int64_t gate, std::int64_t row, std::int64_t some,
                            const float* from, const float* start, std::int64_t start_step, float* to,
                            std::int64_t to_step) {
@@ -141,7 +141,7 @@ struct recurrent_kernel {
     const auto sums_of = [&](std::int64_t row, std::int64_t block) {
       return products + row * n.row() + block * n.gates * panel_width;
     };
-    /// The end of a step for one row of a block, unless its sequence has ended.
+    /// Finishes a step for one row of a block. A sequence that has ended keeps its state.
     const auto finish = [&](std::int64_t row, std::int64_t block, const auto& compute) {
       const std::int64_t unit = block * panel_width;
       const std::int64_t at = row * n.padded() + unit;
@@ -221,7 +221,7 @@ struct recurrent_kernel {
   }
 };
 
-/// Whether there are loops for a recurrent operator: float32 with constant weights.
+/// Whether these loops support a recurrent operator: float32 with constant weights.
 inline bool portable_recurs(const any_match& m, std::uint32_t node) {
   const bool is_lstm = m.is(node, ops::lstm);
   if (!is_lstm && !m.is(node, ops::gru) && !m.is(node, ops::rnn)) return false;
@@ -232,14 +232,15 @@ inline bool portable_recurs(const any_match& m, std::uint32_t node) {
   return true;
 }
 
-/// A list [directions, count, hidden] with the hidden units of each padded.
+/// A list [directions, count, hidden] with its hidden units padded to whole blocks.
 inline std::vector<float> pad_units(const float* from, std::int64_t lists, const recurrent_sizes& n) {
   std::vector<float> to(static_cast<std::size_t>(lists * n.padded()), 0.0F);
   for (std::int64_t i = 0; i < lists; ++i) std::copy_n(from + i * n.hidden, n.hidden, to.data() + i * n.padded());
   return to;
 }
 
-/// Packs what all cells have; `recurrent_bias` as many gates have that bias added beforehand.
+/// Prepares the parts that all cells share. For the first `recurrent_bias` gates, the recurrent bias is added in
+/// advance.
 template <class Cell, class Kind>
 recurrent_kernel<Cell> prepare_recurrent(const any_match& m, const Kind& kind, build_context& context,
                                          std::int64_t recurrent_bias) {
@@ -290,12 +291,12 @@ recurrent_kernel<Cell> prepare_recurrent(const any_match& m, const Kind& kind, b
   return k;
 }
 
-/// Divides the work and makes the kernel of `k`, whose cells are complete.
+/// Divides the work among threads and makes the kernel of `k`, whose cells are complete.
 template <class Cell>
 kernel finish_recurrent(recurrent_kernel<Cell> k, const any_match& m, build_context& context) {
   const recurrent_sizes& n = k.n;
   const int threads = context.threads();
-  // Below, in multiply-adds; entering the team costs about as much as 100000 of them.
+  // The sizes below are in multiply-adds; entering the team costs about as much as 100000 of them.
   constexpr double worth_a_team = 4e5;
   const double step = static_cast<double>(n.batch) * static_cast<double>(n.gates * n.hidden * n.hidden);
   const double input = static_cast<double>(n.batch) * static_cast<double>(n.gates * n.hidden * n.inputs);
@@ -304,7 +305,7 @@ kernel finish_recurrent(recurrent_kernel<Cell> k, const any_match& m, build_cont
   k.parts = divide ? std::clamp<std::int64_t>(threads / n.directions, 1, std::max<std::int64_t>(n.batch, 1)) : 1;
   const bool few = n.directions * k.parts * 2 <= threads;
   if (divide && few && step >= worth_a_team) {
-    // Too few independent tasks for the team, but steps that are worth dividing themselves.
+    // There are too few independent tasks for the team, but each step is large enough to divide.
     k.parts = 1;
     k.step_threads = k.product_threads = threads;
   } else if (divide && n.directions * k.parts > 1) {

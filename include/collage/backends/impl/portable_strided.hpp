@@ -1,4 +1,4 @@
-// Copies between tensors that are walked with steps of their own: what transposing, cutting, repeating and joining are.
+// Copies between tensors with arbitrary steps: the work of transposing, slicing, tiling and concatenating.
 #pragma once
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// One dimension of a copy: how often, and what each time is gone on by in both tensors, in elements.
+/// One dimension of a copy: its extent, and the step in either tensor, in elements.
 struct copied_dimension {
   std::int64_t extent = 1, in = 0, out = 0;
 };
 
-/// Stands at one place of both tensors and goes on by counting, since dividing costs more than copying a short run.
+/// A position in both tensors. It advances by counting, since dividing costs more than copying a short run.
 class copy_walk {
  public:
   copy_walk(std::span<const copied_dimension> dims, std::int64_t index) : dims_(dims) {
@@ -48,7 +48,7 @@ class copy_walk {
   std::int64_t in_ = 0, out_ = 0;
 };
 
-/// Calls a function of the library only where there is enough to copy.
+/// Calls memcpy only where there is enough to copy.
 template <class Element>
 void copy_elements(const Element* from, std::int64_t count, Element* to) {
   if (count * static_cast<std::int64_t>(sizeof(Element)) >= 64)
@@ -57,9 +57,9 @@ void copy_elements(const Element* from, std::int64_t count, Element* to) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
-/// Any such copy. Dimensions are given with falling steps of the output; those that both tensors pass through with one
-/// step become one. Then either runs of the innermost dimension are copied or, where the input has its neighbours in
-/// another dimension than the output, blocks of these two are transposed.
+/// Any copy with steps. Dimensions are given in order of falling steps of the output. Adjacent dimensions that both
+/// tensors traverse with one step are merged. The copy goes by runs of the innermost dimension. Where the input is
+/// contiguous along another dimension than the output, the copy transposes blocks of these two.
 template <class Element>
 class strided_copy {
  public:
@@ -95,7 +95,7 @@ class strided_copy {
 
  private:
   static constexpr std::int64_t longest_run = 16384 / static_cast<std::int64_t>(sizeof(Element));
-  /// A line of the cache, in either direction.
+  /// A cache line, in either direction.
   static constexpr std::int64_t tile = std::min<std::int64_t>(64 / static_cast<std::int64_t>(sizeof(Element)), 32);
   static constexpr std::int64_t rows_at_once = 16 * tile;
 
@@ -155,7 +155,7 @@ class strided_copy {
     });
   }
 
-  /// Whole lines of the cache are read into a block at hand and written from there.
+  /// Reads whole cache lines into a local block, and writes whole lines from there.
   void transpose_tile(const Element* from, Element* to) const {
     Element block[tile][tile];
     for (std::int64_t c = 0; c < tile; ++c) std::memcpy(block[c], from + c * columns_.in, sizeof(block[c]));
@@ -165,9 +165,9 @@ class strided_copy {
 
   int threads_;
   std::vector<copied_dimension> outer_;
-  std::int64_t count_ = 1;    ///< of all outer dimensions together
+  std::int64_t count_ = 1;    ///< elements of all outer dimensions together
   copied_dimension columns_;  ///< the output's innermost dimension
-  copied_dimension rows_;     ///< the one along which the input has neighbours, where blocks are transposed
+  copied_dimension rows_;     ///< the dimension along which the input is contiguous, where blocks are transposed
 };
 
 /// The steps of a dense tensor.
@@ -177,7 +177,7 @@ inline shape steps_of_dense(const shape& dims) {
   return steps;
 }
 
-/// Calls body with an unsigned zero of the size of an element: what moves elements need not know their type.
+/// Calls body with an unsigned zero of the element's size: code that only moves elements need not know their type.
 template <class Body>
 auto with_moved_type(dtype type, const Body& body) {
   switch (size_of(type)) {

@@ -1,4 +1,4 @@
-// Control flow in the reference: the sub-graphs run by the evaluation that owns the node.
+// Control flow in the reference: the evaluation that owns a node runs the node's subgraphs.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@ void branch::reference(const attributes&, const reference_call& call) {
 void loop::reference(const attributes& a, const reference_call& call) {
   const auto carried = static_cast<std::size_t>(a.carried);
   const body_signature& body = call.signatures[0];
-  // What goes in and what comes out change places from round to round; stacked values are written where they stay.
+  // Arguments and results swap places after each iteration. Stacked values are copied to their final place at once.
   std::vector<oracle_value> in, out;
   for (std::size_t i = 0; i < 2 + carried; ++i) {
     in.emplace_back(body.in[i]);

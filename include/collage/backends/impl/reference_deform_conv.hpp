@@ -1,4 +1,4 @@
-// Convolution whose windows are pulled out of shape.
+// Deformable convolution: each tap of a window has an offset of its own.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 
 namespace collage::inline v0::detail {
 
-/// One channel between its elements; zeros outside.
+/// Bilinear interpolation in one channel; zeros outside.
 inline double linear_sample(const double* channel, std::int64_t height, std::int64_t width, double h, double w) {
   if (!(h > -1 && h < static_cast<double>(height) && w > -1 && w < static_cast<double>(width))) return 0;
   const auto top = static_cast<std::int64_t>(std::floor(h)), left = static_cast<std::int64_t>(std::floor(w));
@@ -28,7 +28,7 @@ inline double linear_sample(const double* channel, std::int64_t height, std::int
   return sum;
 }
 
-/// What the taps of one channel of one image read at all places: a matrix [taps, places].
+/// Reads one channel of one image with all taps at all places: a matrix [taps, places].
 inline void read_taps(const ops::deform_conv_attributes& a, const reference_call& call, std::int64_t image,
                       std::int64_t channel, double* to) {
   const shape& x = call.in[0].type.dims;

@@ -1,6 +1,6 @@
 // A blocked matrix product in double precision. Both operands are packed into panels that the inner loop reads in order
-// (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008); the packing of b is a parameter,
-// so that convolutions read their input directly and no matrix of windows is ever stored.
+// (Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication", 2008). The packing of b is a parameter,
+// so that convolutions read their input directly and never store a matrix of windows.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 
 namespace collage::inline v0::detail {
 
-/// An inner loop with the sizes of its tile: multiplies two panels, of which `a` holds `rows` and `b` holds `columns`
-/// elements for each step of the depth, into c, adding to what is there if `accumulate`.
+/// An inner loop and the size of its tile. It multiplies two panels: for each step of the depth, `a` holds `rows`
+/// elements and `b` holds `columns`. It writes the product to c, or adds it to c if `accumulate`.
 struct gemm_kernel {
   using function = void(std::int64_t depth, const double* a, const double* b, double* c, std::int64_t c_row_step,
                         bool accumulate);
@@ -26,7 +26,7 @@ struct gemm_kernel {
   const char* instruction_set = "";
 };
 
-/// The inner loop: Rows x (Vectors * Lanes) sums in registers. Inlined into functions for each instruction set.
+/// The inner loop: Rows x (Vectors * Lanes) sums in registers. Inlined into one function for each instruction set.
 template <int Rows, int Vectors, int Lanes>
 [[gnu::always_inline]] inline void multiply_panels(std::int64_t depth, const double* a, const double* b, double* c,
                                                    std::int64_t c_row_step, bool accumulate) {
@@ -88,13 +88,13 @@ inline std::vector<gemm_kernel> gemm_kernels() {
   return list;
 }
 
-/// Blocks of the product: one packed block of a (256 KB) and of b (480 KB) together fit a second-level cache.
+/// Block sizes of the product: one packed block of a (256 KB) and one of b (480 KB) together fit a second-level cache.
 inline constexpr std::int64_t gemm_rows = 128;
 inline constexpr std::int64_t gemm_columns = 240;
 inline constexpr std::int64_t gemm_depth = 256;
 
-/// Memory for one block's packed panels and for a tile at the border. One per thread, and no larger than the product
-/// needs: fresh pages cost more than a small product.
+/// Memory for the packed panels of one block and for a tile at the border. Each thread has its own. It is no larger
+/// than the product needs, since fresh pages cost more than a small product.
 class gemm_scratch {
  public:
   gemm_scratch(const gemm_kernel& kernel, std::int64_t rows, std::int64_t columns, std::int64_t depth)
@@ -118,8 +118,8 @@ class gemm_scratch {
   std::unique_ptr<double, release> memory_;
 };
 
-/// Copies `depth x across` elements into panels of `width`: element (k, j) to to[j / width][k][j % width]; a last,
-/// partial panel is filled up with zeros.
+/// Copies `depth x across` elements into panels of `width`: element (k, j) goes to to[j / width][k][j % width]. A
+/// partial last panel is padded with zeros.
 inline void pack_panels(const double* from, std::int64_t depth_step, std::int64_t across_step, std::int64_t depth,
                         std::int64_t across, std::int64_t width, double* to) {
   for (std::int64_t first = 0; first < across; first += width) {
@@ -139,7 +139,7 @@ inline void pack_panels(const double* from, std::int64_t depth_step, std::int64_
   }
 }
 
-/// b as a plain matrix.
+/// The columns of b, where b is a plain matrix.
 struct matrix_columns {
   matrix_view b;
   void pack(std::int64_t depth_first, std::int64_t depth, std::int64_t column_first, std::int64_t columns,
@@ -149,8 +149,8 @@ struct matrix_columns {
   }
 };
 
-/// c += a b on one block of at most gemm_rows x gemm_columns elements. `a` and `c` point at the block's first row and,
-/// c, column; `columns_of.pack` gives b's columns from `column_first` on.
+/// Computes c += a b on one block of at most gemm_rows x gemm_columns elements. `a` points at the block's first row,
+/// `c` at its first row and column. `columns_of.pack` packs b's columns from `column_first` on.
 template <class Columns>
 void multiply_block(const gemm_kernel& kernel, std::int64_t rows, std::int64_t column_first, std::int64_t columns,
                     std::int64_t depth, matrix_view a, const Columns& columns_of, double* c, std::int64_t c_row_step,
@@ -187,7 +187,7 @@ struct gemm_problem {
   double* c = nullptr;
 };
 
-/// Computes `count` products c += a b of the same extents, in parallel over their blocks; problem(i) makes the i-th.
+/// Computes `count` products c += a b of the same extents, in parallel over their blocks; problem(i) returns the i-th.
 template <class Problem>
 void multiply_all(std::int64_t count, std::int64_t rows, std::int64_t columns, std::int64_t depth,
                   std::int64_t c_row_step, const Problem& problem, const gemm_kernel& kernel) {

@@ -17,7 +17,7 @@
 
 namespace collage::inline v0::detail {
 
-/// Runs the sub-graphs of one node: each call is an evaluation of its own.
+/// Runs the subgraphs of one node; each call is a separate evaluation.
 struct body_evaluation {
   std::span<const std::shared_ptr<const graph>> bodies;
 
@@ -35,12 +35,12 @@ void run_kind(const kind_info& kind, std::span<const std::uint64_t> words, const
                 "declare static void reference(const attributes&, const reference_call&) in the kind");
 }
 
-/// One evaluation: which nodes, the values alive, and how often each is still going to be read.
+/// One evaluation: the nodes to run, the values alive, and the number of reads left of each.
 class evaluation {
  public:
   explicit evaluation(const graph& network) : network_(&network) {}
 
-  /// A value in the oracle's own form.
+  /// Sets a value to elements in the reference's own form.
   void know(std::uint32_t value, const reference_tensor& elements) {
     if (!(elements.type == network_->type_of(value)))
       throw error(error_kind::invalid_argument, "the elements given for it have another type or shape",
@@ -59,7 +59,7 @@ class evaluation {
     known_[value] = elements;
   }
 
-  /// Finds what has to run for the wanted values, among the nodes for which may_run(node) holds.
+  /// Finds the nodes to run for the wanted values. Only nodes for which may_run(node) holds may run.
   template <class MayRun>
   void plan(std::span<const std::uint32_t> wanted, const MayRun& may_run) {
     std::vector<std::uint32_t> open;
@@ -84,7 +84,7 @@ class evaluation {
       nodes_.push_back(node);
       for (const std::uint32_t operand : network_->view().inputs_of(node)) read(operand);
     }
-    std::sort(nodes_.begin(), nodes_.end());  // nodes stand in a topological order
+    std::sort(nodes_.begin(), nodes_.end());  // nodes are numbered in a topological order
   }
 
   std::vector<oracle_value> run(std::span<const std::uint32_t> wanted, const value_observer& observer) {
@@ -101,7 +101,7 @@ class evaluation {
  private:
   std::string describe(std::uint32_t value) const { return "value " + network_->value_name(value); }
 
-  /// A value that is alive; one that is known or constant comes to life when it is first read.
+  /// Returns a value that is alive. A known value or a constant comes alive at its first read.
   oracle_value& get(std::uint32_t value) {
     const auto found = alive_.find(value);
     if (found != alive_.end()) return found->second;
@@ -134,7 +134,7 @@ class evaluation {
     for (std::uint32_t i = 0; i < record.outputs; ++i) {
       const std::uint32_t value = record.first_output + i;
       if (observer) observer(value, results[i]);
-      // A value that was given stays as it was given, even where its node runs for another output.
+      // A given value keeps its elements, even where its node runs for another output.
       if (readings_.count(value) != 0 && known_.count(value) == 0)
         alive_.insert_or_assign(value, std::move(results[i]));
     }

@@ -1,4 +1,4 @@
-// Transposed convolution, further poolings, local response normalisation, further reductions and softmax's logarithm.
+// Transposed convolution, further poolings, local response normalisation, further reductions and log_softmax.
 #pragma once
 
 #include <algorithm>
@@ -20,8 +20,8 @@
 
 namespace collage::inline v0::detail {
 
-/// A transposed convolution is the convolution of the same window read backwards: what there is a place is here an
-/// element of the input, and what there is an element is here one of the output.
+/// A transposed convolution as the convolution from its output to its input with the same window. The places of that
+/// convolution are the elements of this input; its elements are those of this output.
 struct transposed_conv {
   transposed_conv(const ops::conv_transpose_attributes& a, const reference_call& call)
       : images(call.in[0].type.dims[0]),
@@ -51,8 +51,8 @@ void fill_with_bias(const transposed_conv& c, const reference_call& call) {
         call.in.size() == 3 ? elements_of<Element>(call.in[2])[static_cast<std::size_t>(plane % planes)] : Element{});
 }
 
-/// All contributions of a few channels as one matrix product, row (channel, tap), column element; then each row is
-/// added where its tap reaches.
+/// Computes the contributions of a few channels as one matrix product, with a row for each (channel, tap) and a column
+/// for each input element. Then adds each row to the elements that its tap reaches.
 inline void convolve_transposed(const ops::conv_transpose_attributes& a, const reference_call& call) {
   const transposed_conv c(a, call);
   fill_with_bias<double>(c, call);
@@ -84,7 +84,7 @@ inline void convolve_transposed(const ops::conv_transpose_attributes& a, const r
     }
 }
 
-/// The same for an integer type, by the definition.
+/// The same for an integer type, directly from the definition.
 template <class Arithmetic>
 void convolve_transposed_integers(const ops::conv_transpose_attributes& a, const reference_call& call) {
   const transposed_conv c(a, call);
@@ -111,7 +111,7 @@ void convolve_transposed_integers(const ops::conv_transpose_attributes& a, const
   });
 }
 
-/// The largest elements and where they stand; `wins(x, y)` says whether x takes the place of y.
+/// The largest elements and their indices; `wins(x, y)` says whether x replaces y.
 template <class Element, class Wins>
 void pool_with_indices(const ops::max_pool_with_indices_attributes& a, const reference_call& call, Element lowest,
                        const Wins& wins) {
@@ -235,7 +235,7 @@ void ops::reduce_log_sum_exp::reference(const attributes& a, const reference_cal
   const auto combine = [](const state& s, double x) {
     if (x == s.largest) return state{x, s.sum + 1};  // also where both are infinite
     if (x < s.largest) return state{s.largest, s.sum + std::exp(x - s.largest)};
-    return state{x, s.sum * std::exp(s.largest - x) + 1};  // NaN comes here, and stays
+    return state{x, s.sum * std::exp(s.largest - x) + 1};  // NaN takes this path, and stays
   };
   detail::fold_axes(a, call, state{}, combine,
                     [](const state& s, std::int64_t) { return s.largest + std::log(s.sum); });

@@ -1,4 +1,4 @@
-// How the reference walks over tensors: in parallel, over several operands with their own strides at once.
+// The loops of the reference over tensors: in parallel, and over several operands with different steps at once.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@
 
 namespace collage::inline v0::detail {
 
-/// Calls body(first, last) on parts of [0, count), on all threads of the process's OpenMP team where there is enough to
-/// do: parts have at least `least` items. How the items are divided does not depend on the number of threads.
+/// Calls body(first, last) on parts of [0, count) that have at least `least` items. Where there is enough to do, it
+/// uses all threads of the process's OpenMP team. The division into parts does not depend on the number of threads.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t least, const Body& body) {
   if (count <= 0) return;
@@ -41,7 +41,7 @@ void parallel_for(std::int64_t count, std::int64_t least, const Body& body) {
   if (failure) std::rethrow_exception(failure);
 }
 
-/// Items that are worth a part of their own where each is a few operations on one element.
+/// The number of items that are worth a part, where each item is a few operations on one element.
 inline constexpr std::int64_t elements_per_part = 16384;
 
 /// The distance between neighbours in each dimension of a dense tensor, in elements.
@@ -51,7 +51,7 @@ inline shape dense_steps(const shape& dims) {
   return steps;
 }
 
-/// The steps of a dense tensor of shape `from` read while `to` is walked: 0 where it is repeated (numpy's
+/// The steps through a dense tensor of shape `from` while `to` is walked: 0 where the tensor is repeated (numpy's
 /// broadcasting).
 inline shape broadcast_steps(const shape& from, const shape& to) {
   const shape dense = dense_steps(from);
@@ -62,7 +62,7 @@ inline shape broadcast_steps(const shape& from, const shape& to) {
 }
 
 /// Visits all elements of a shape in order, as runs along the innermost dimension, with an offset into each of several
-/// operands. Neighbouring dimensions that all operands pass through with one step are walked as one.
+/// operands. Adjacent dimensions that all operands traverse with one step are merged.
 class walk {
  public:
   walk(const shape& dims, std::span<const shape> steps) : steps_(steps.size()), offsets_(steps.size(), 0) {
@@ -88,11 +88,12 @@ class walk {
   walk(const shape& dims, std::initializer_list<shape> steps) : walk(dims, std::span(steps.begin(), steps.size())) {}
 
   std::int64_t size() const { return dims_.elements(); }
-  /// What operand k's offset grows by along a run.
+  /// The step of operand k along a run.
   std::int64_t step(std::size_t k) const { return steps_[k][dims_.size() - 1]; }
 
-  /// Calls body(first, count, offsets) for each run within the elements [first, last): `first` counts elements in
-  /// order, offsets[k] is where operand k stands. Changes the object's position: each thread walks with a copy.
+  /// Calls body(first, count, offsets) for each run within the elements [first, last). `first` is the number of the
+  /// run's first element, offsets[k] the offset of operand k. Changes the position of this object: each thread needs a
+  /// copy.
   template <class Body>
   void visit(std::int64_t first, std::int64_t last, Body&& body) {
     if (first >= last) return;
@@ -142,7 +143,7 @@ inline std::int64_t product(const shape& dims, std::size_t first, std::size_t la
   return result;
 }
 
-/// The elements of a tensor by the type that the reference holds them in: double or int64.
+/// The elements of a tensor in the type in which the reference holds them: double or int64.
 template <class Element>
 std::span<Element> elements_of(const reference_tensor& t) {
   if constexpr (std::is_same_v<Element, double>) return t.real;
@@ -156,7 +157,7 @@ void with_elements(const reference_tensor& t, const Body& body) {
   else body(std::int64_t{});
 }
 
-/// For kinds whose definition makes no sense for integers.
+/// Throws unless the type is floating-point, for kinds that are not defined for integers.
 inline void require_floating(const reference_tensor& t, const char* kind) {
   if (!is_floating(t.type.type))
     throw error(error_kind::unsupported, "its operands must have a floating-point type", kind);
@@ -175,7 +176,7 @@ struct integer_arithmetic {
   static std::int64_t multiply(std::int64_t x, std::int64_t y) { return wrap(bits(x) * bits(y)); }
   static std::int64_t negate(std::int64_t x) { return wrap(0 - bits(x)); }
   static std::int64_t absolute(std::int64_t x) { return less(x, 0) ? negate(x) : x; }
-  /// Truncates toward zero; by zero it is 0.
+  /// Truncates toward zero; division by zero gives 0.
   static std::int64_t divide(std::int64_t x, std::int64_t y) {
     if (y == 0) return 0;
     if constexpr (std::is_unsigned_v<T>) return wrap(bits(x) / bits(y));
@@ -187,7 +188,7 @@ struct integer_arithmetic {
     else return y == -1 ? 0 : x % y;
   }
   static std::int64_t bitwise_not(std::int64_t x) { return wrap(~bits(x)); }
-  /// By a count outside [0, bits of the type) everything is shifted out.
+  /// A count outside [0, bits of the type) shifts everything out.
   static std::int64_t shift_left(std::int64_t x, std::int64_t count) {
     return bits(count) < 8 * sizeof(T) ? wrap(bits(x) << bits(count)) : 0;
   }
@@ -202,7 +203,7 @@ struct integer_arithmetic {
   }
   static std::int64_t minimum(std::int64_t x, std::int64_t y) { return less(y, x) ? y : x; }
   static std::int64_t maximum(std::int64_t x, std::int64_t y) { return less(x, y) ? y : x; }
-  /// By repeated squaring, wrapping around; a negative exponent gives the power truncated toward zero (of 0: 0).
+  /// By repeated squaring, wrapping around. A negative exponent gives the power truncated toward zero, and 0 for x = 0.
   static std::int64_t power(std::int64_t x, std::int64_t y) {
     if (std::is_signed_v<T> && y < 0) {
       if (x == 1) return 1;
@@ -217,11 +218,11 @@ struct integer_arithmetic {
     return result;
   }
   static double real(std::int64_t x) { return static_cast<double>(static_cast<T>(x)); }
-  /// From double: toward zero, at the ends of the range where it is beyond, NaN to 0.
+  /// From double: truncates toward zero, saturates at the ends of the range, and maps NaN to 0.
   static std::int64_t from_real(double x) {
     using limits = std::numeric_limits<T>;
     if (x != x) return 0;
-    // The largest value itself may not be a double; the power of two after it is.
+    // The largest value may not be a double; the power of two after it is.
     const double end = 2.0 * static_cast<double>(T{1} << (limits::digits - 1));
     if (x >= end) return static_cast<std::int64_t>(limits::max());
     if (x <= static_cast<double>(limits::min())) return static_cast<std::int64_t>(limits::min());

@@ -1,4 +1,4 @@
-// Recurrent cells.
+// Recurrent cells: rnn, gru and lstm.
 #pragma once
 
 #include <algorithm>
@@ -29,10 +29,10 @@ inline double activate(recurrent_activation f, double alpha, double beta, double
   return x;
 }
 
-/// One direction of a recurrence: sizes, states and the products that all steps begin with.
+/// One direction of a recurrence: sizes, states, and the input products of all steps.
 class recurrent_run {
  public:
-  /// `recurrent_bias`: to how many of the gates the bias of the recurrent weights is added beforehand.
+  /// `recurrent_bias` is the number of gates for which the bias of the recurrent weights is added in advance.
   template <class Attributes>
   recurrent_run(const Attributes& a, const reference_call& call, std::int64_t direction, std::int64_t gates,
                 std::size_t activations, bool has_cell, std::int64_t recurrent_bias)
@@ -72,11 +72,11 @@ class recurrent_run {
   std::vector<double> h, c;           ///< states, [batch, hidden]
 
   bool active(std::int64_t step, std::int64_t b) const { return step < lengths_[static_cast<std::size_t>(b)]; }
-  /// The products of the input of sequence b's next step.
+  /// The input products of a step of sequence b.
   const double* inputs_of(std::int64_t step, std::int64_t b) const {
     return inputs_.data() + (time(step, b) * batch + b) * gates_ * hidden;
   }
-  /// What an activation gives for a number, and, with the clip, for a gate.
+  /// Applies activation `which` to a number; `gate` clips the number first.
   double activation(std::size_t which, double x) const {
     const std::size_t i = first_ + which;
     return activate(static_cast<recurrent_activation>(attributes_.activations[i]), attributes_.alphas[i],
@@ -95,7 +95,7 @@ class recurrent_run {
     return products;
   }
 
-  /// Runs all steps, each by step(number), and writes the outputs.
+  /// Calls step(number) for each step, and writes the outputs.
   template <class Step>
   void run(const Step& step) {
     const std::int64_t directions = call_->out[0].type.dims[1];
@@ -116,7 +116,7 @@ class recurrent_run {
   std::int64_t time(std::int64_t step, std::int64_t b) const {
     return reverse_ ? lengths_[static_cast<std::size_t>(b)] - 1 - step : step;
   }
-  /// The last states; those of a sequence without steps are 0, as other libraries have them.
+  /// Writes the last states. States of a sequence without steps are 0, as in other libraries.
   void finish(const std::vector<double>& states, std::size_t output) const {
     double* const to = call_->out[output].real.data() + direction_ * batch * hidden;
     for (std::int64_t b = 0; b < batch; ++b)

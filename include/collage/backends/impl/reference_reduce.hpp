@@ -15,7 +15,7 @@
 
 namespace collage::inline v0::detail {
 
-/// Sum or mean. Integers are added in 64 bits, wrapping around, and only the result is brought back to the type.
+/// Sum or mean. Integers are summed in 64 bits, wrapping around; only the result is converted to the type.
 inline void fold_sum(const ops::reduce_attributes& a, const reference_call& call, bool mean) {
   if (is_floating(call.in[0].type.type))
     return fold_axes(
@@ -30,7 +30,8 @@ inline void fold_sum(const ops::reduce_attributes& a, const reference_call& call
   });
 }
 
-/// Largest or smallest; NaN where there is one. Of nothing: -infinity or infinity, for integers the end of the range.
+/// The largest or smallest element; NaN where there is one. Without elements it is -infinity or infinity, or for
+/// integers the end of the range.
 inline void fold_extreme(const ops::reduce_attributes& a, const reference_call& call, bool largest) {
   const auto as_it_is = [](auto x, std::int64_t) { return x; };
   if (is_floating(call.in[0].type.type)) {
@@ -62,7 +63,7 @@ void ops::reduce_min::reference(const attributes& a, const reference_call& call)
 void ops::softmax::reference(const attributes& a, const reference_call& call) {
   detail::require_floating(call.in[0], name);
   detail::for_lines(call, a.axis, [](const double* in, double* out, std::int64_t length, std::int64_t step) {
-    // NaN needs no care: one anywhere makes the sum NaN. An infinite maximum gives NaN too, as in the other libraries.
+    // NaN needs no special case: any NaN makes the sum NaN. An infinite maximum gives NaN too, as in other libraries.
     double largest = in[0];
     for (std::int64_t j = 1; j < length; ++j) largest = std::max(largest, in[j * step]);
     double sum = 0;

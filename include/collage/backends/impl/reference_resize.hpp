@@ -1,4 +1,4 @@
-// Resampling of the spatial dimensions, and the weights with which others read between elements.
+// Resampling of the spatial dimensions, and weights for all operators that interpolate between elements.
 #pragma once
 
 #include <algorithm>
@@ -11,13 +11,14 @@
 
 namespace collage::inline v0::detail {
 
-/// One element that takes part in a mixture. A negative index stands for none: what is read outside.
+/// One element of a weighted sum. A negative index means a read outside the input.
 struct sample_tap {
   std::int64_t index = 0;
   double weight = 0;
 };
 
-/// A place between elements: `below` is the element at or before it, `part` in [0, 1) the distance from there.
+/// A position between elements: `below` is the element at or before it, `part` in [0, 1) the distance from that
+/// element.
 struct sample_place {
   std::int64_t below = 0;
   double part = 0;
@@ -25,21 +26,21 @@ struct sample_place {
 
 inline double linear_weight(double distance) { return std::max(0.0, 1 - std::abs(distance)); }
 
-/// Keys' cubic convolution.
+/// Keys' cubic convolution kernel.
 inline double cubic_weight(double distance, double a) {
   const double x = std::abs(distance);
   if (x <= 1) return ((a + 2) * x - (a + 3)) * x * x + 1;
   return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0.0;
 }
 
-/// A point of the input, exactly: num / den, den > 0.
+/// An exact position in the input: num / den, den > 0.
 struct resize_point {
   std::int64_t num = 0;
   std::int64_t den = 1;
   std::int64_t below() const { return num >= 0 ? num / den : -((den - 1 - num) / den); }
 };
 
-/// Where output index `o` of `out` lies among `in` input elements, by the formulas of ONNX Resize, where the scale is
+/// The position of output index `o` of `out` among `in` input elements, by the formulas of ONNX Resize with the scale
 /// out / in.
 inline resize_point resize_source(ops::resize_coordinates how, std::int64_t o, std::int64_t in, std::int64_t out) {
   using enum ops::resize_coordinates;
@@ -49,8 +50,8 @@ inline resize_point resize_source(ops::resize_coordinates how, std::int64_t o, s
   return {(2 * o + 1) * in - out, 2 * out};
 }
 
-/// The same where the scale is a given number. It came as float32, perhaps as the nearest to a fraction: rounding the
-/// quotient to float32 makes it whole where that fraction's would be, as other runtimes' arithmetic does.
+/// The same for a given scale. The scale came as float32, perhaps as the nearest to a fraction. Rounding the quotient
+/// to float32 makes it whole where the fraction's quotient is whole, as the arithmetic of other runtimes does.
 inline double resize_source_scaled(ops::resize_coordinates how, std::int64_t o, std::int64_t in, std::int64_t out,
                                    double scale) {
   using enum ops::resize_coordinates;
@@ -59,19 +60,19 @@ inline double resize_source_scaled(ops::resize_coordinates how, std::int64_t o, 
   if (how == asymmetric) return quotient(index);
   if (how == pytorch_half_pixel && out == 1) return 0;
   if (how != half_pixel_symmetric) return quotient(index + 0.5) - 0.5;
-  // The middle of the output lies on the middle of the input, whatever rounding took from the output's extent.
+  // The centres of output and input coincide, whatever rounding took from the output's extent.
   const double extent = static_cast<double>(in);
   return extent / 2 * (1 - static_cast<double>(out) / (scale * extent)) + quotient(index + 0.5) - 0.5;
 }
 
-/// Where output index `o` lies within a region of the input.
+/// The position of output index `o` within a region of the input.
 inline double resize_source_cropped(std::int64_t o, std::int64_t in, std::int64_t out, double begin, double end) {
   const auto last = static_cast<double>(in - 1);
   if (out == 1) return 0.5 * (begin + end) * last;
   return begin * last + static_cast<double>(o) * (end - begin) * last / static_cast<double>(out - 1);
 }
 
-/// The neighbour that `nearest` takes, exactly, so that halves are halves.
+/// The neighbour that `nearest` takes, computed exactly, so that halves are halves.
 inline std::int64_t resize_nearest(ops::resize_rounding how, resize_point p) {
   using enum ops::resize_rounding;
   switch (how) {
@@ -91,13 +92,13 @@ inline std::int64_t resize_nearest(ops::resize_rounding how, sample_place p) {
   return p.below + (next ? 1 : 0);
 }
 
-/// The elements that are mixed at a place. `shrink` stretches the filter over as many elements.
+/// The elements of the weighted sum at a position. `shrink` is the factor by which the filter is widened.
 inline std::vector<sample_tap> resize_mixture(const ops::resize_attributes& a, sample_place p, std::int64_t in,
                                               double shrink) {
   const bool cubic = a.mode == ops::resize_mode::cubic;
   if (!cubic && !a.antialias && !a.exclude_outside) {
-    // Both neighbours take part, also with a weight of 0, as they do wherever linear mixtures are computed: NaN and
-    // infinity pass on. At the borders there is one.
+    // Both neighbours take part, even with a weight of 0, so that NaN and infinity pass on. All linear interpolation
+    // does this. At the borders there is one neighbour.
     const bool before = p.below < 0 || (p.below == 0 && p.part == 0);
     if (before || p.below >= in - 1) return {{before ? 0 : in - 1, 1.0}};
     return {{p.below, 1 - p.part}, {p.below + 1, p.part}};
@@ -124,7 +125,7 @@ inline std::vector<sample_tap> resize_mixture(const ops::resize_attributes& a, s
   return taps;
 }
 
-/// What output index `o` of dimension `d` is made of.
+/// The weighted sum for output index `o` of dimension `d`.
 inline std::vector<sample_tap> resize_taps(const ops::resize_attributes& a, std::int64_t o, std::int64_t in,
                                            std::int64_t out, std::size_t d) {
   using enum ops::resize_coordinates;
@@ -149,7 +150,7 @@ inline std::vector<sample_tap> resize_taps(const ops::resize_attributes& a, std:
   return resize_mixture(a, place, in, a.antialias ? std::max(1.0, 1 / scale) : 1.0);
 }
 
-/// Resamples dimension `d` of `from` to that of `to`; the shapes differ there alone.
+/// Resamples dimension `d` of `from` to the extent in `to`; the shapes differ in this dimension alone.
 template <class Element>
 void resize_dimension(const ops::resize_attributes& a, const shape& from, const shape& to, std::size_t d,
                       const Element* in, Element* out) {
@@ -180,7 +181,8 @@ void resize_dimension(const ops::resize_attributes& a, const shape& from, const 
                });
 }
 
-/// Whether a dimension is copied as it is, which every mode does where the extent stays and nothing else is asked for.
+/// Whether a dimension is copied unchanged. Every mode does so where the extent stays, the region is whole and the
+/// scale is 1.
 inline bool resize_keeps(const ops::resize_attributes& a, const shape& from, const shape& to, std::size_t d) {
   const bool whole =
       a.coordinates != ops::resize_coordinates::tf_crop_and_resize || (a.region_begin[d] == 0 && a.region_end[d] == 1);
@@ -194,7 +196,7 @@ void resize_all(const ops::resize_attributes& a, const reference_call& call) {
   if (y.elements() == 0) return;
   const auto x = elements_of<Element>(call.in[0]);
   std::vector<Element> current(x.begin(), x.end());
-  // A mixture in each dimension after the other is the mixture in all at once.
+  // The filter is separable: resampling one dimension after the other equals resampling all at once.
   for (std::size_t d = 0; d < y.size(); ++d) {
     if (resize_keeps(a, dims, y, d)) continue;
     shape next = dims;

@@ -1,4 +1,4 @@
-// Operators that read between elements: grid_sample, roi_align; and col2im.
+// Operators that interpolate between elements, grid_sample and roi_align, and col2im.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,8 @@ namespace collage::inline v0::detail {
 
 // grid_sample
 
-/// The place that a coordinate from -1 to 1 means. In `Real`, so that a place that is half-way in the grid's own
-/// precision is half-way.
+/// The position that a coordinate from -1 to 1 denotes. It is computed in `Real`, so that a position that is half-way
+/// in the grid's own precision stays half-way.
 template <class Real>
 double grid_place(double coordinate, std::int64_t extent, bool align_corners) {
   const auto n = static_cast<Real>(coordinate);
@@ -29,7 +29,7 @@ double grid_place(double coordinate, std::int64_t extent, bool align_corners) {
   return static_cast<double>((scaled - Real{1}) / Real{2});
 }
 
-/// Mirrors a place at both borders until it lies between them.
+/// Mirrors a position at both borders until it lies between them.
 inline double reflect(double p, double low, double high) {
   const double range = high - low;
   if (range <= 0) return low;
@@ -52,14 +52,14 @@ inline grid_line grid_taps(const ops::grid_sample_attributes& a, double coordina
   const auto last = static_cast<double>(extent - 1);
   const double low = a.align_corners ? 0.0 : -0.5;
   const double high = a.align_corners ? last : last + 0.5;
-  // What is no number at all, or beyond any image, lies far outside it.
+  // NaN and coordinates beyond any image count as far outside.
   const double far = 0x1p40;
   const bool nearest = a.mode == ops::resize_mode::nearest, cubic = a.mode == ops::resize_mode::cubic;
   double p = nearest && !doubles ? grid_place<float>(coordinate, extent, a.align_corners)
                                  : grid_place<double>(coordinate, extent, a.align_corners);
   p = p > -far ? std::min(p, far) : -far;
   if (nearest) p = std::nearbyint(p);
-  // A cubic mixture beyond the border is still one of four different places, each of which is brought inside below.
+  // Beyond the border, a cubic filter still has four different positions. Each is brought inside below.
   if (!cubic && a.padding == border) p = std::clamp(p, 0.0, last);
   if (!cubic && a.padding == reflection) p = reflect(p, low, high);
   grid_line line;
@@ -148,7 +148,7 @@ inline roi_side roi_side_of(const ops::roi_align_attributes& a, double from, dou
   return side;
 }
 
-/// The two elements that are mixed at sample `s` of output element `o`; none (count 0) outside the image.
+/// The two elements to interpolate at sample `s` of output element `o`; none (count 0) outside the image.
 inline grid_line roi_taps(const roi_side& side, std::int64_t o, std::int64_t s, std::int64_t extent) {
   double p = side.begin + static_cast<double>(o) * side.step +
              (static_cast<double>(s) + 0.5) * side.step / static_cast<double>(side.samples);
@@ -159,7 +159,7 @@ inline grid_line roi_taps(const roi_side& side, std::int64_t o, std::int64_t s, 
   return {{{below, 1 - part}, {std::min(below + 1, extent - 1), part}}, 2};
 }
 
-/// One region of one image's channels.
+/// One region in all channels of its image.
 inline void roi_align_one(const ops::roi_align_attributes& a, const reference_call& call, std::int64_t region) {
   const shape& x = call.in[0].type.dims;
   const double* const corner = call.in[1].real.data() + region * 4;
@@ -181,7 +181,7 @@ inline void roi_align_one(const ops::roi_align_attributes& a, const reference_ca
       for (std::int64_t s = 0; s < rows.samples * columns.samples; ++s) {
         const grid_line row = roi_taps(rows, o / a.width, s / columns.samples, x[2]);
         const grid_line column = roi_taps(columns, o % a.width, s % columns.samples, x[3]);
-        double sample = 0;  // also of a sample outside the image
+        double sample = 0;  // also for a sample outside the image
         for (std::size_t i = 0; i < row.count; ++i)
           for (std::size_t j = 0; j < column.count; ++j) {
             const double share =
@@ -198,7 +198,7 @@ inline void roi_align_one(const ops::roi_align_attributes& a, const reference_ca
 
 // col2im
 
-/// Adds every column's elements to where they came from.
+/// Adds each element of the columns to the element of the image from which it came.
 template <class Element, class Add>
 void col2im_all(const ops::col2im_attributes& a, const reference_call& call, const Add& add) {
   const shape& x = call.in[0].type.dims;

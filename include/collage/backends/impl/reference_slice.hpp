@@ -10,7 +10,7 @@
 
 namespace collage::inline v0::detail {
 
-/// The output's elements in order from the first operand's, which lie at `base` and in these steps.
+/// Copies the output's elements in order from the first operand, from `base` on, with these steps.
 inline void copy_strided(const reference_call& call, std::int64_t base, const shape& steps) {
   const walk source(call.out[0].type.dims, {steps});
   with_elements(call.in[0], [&](auto zero) {
@@ -26,8 +26,8 @@ inline void copy_strided(const reference_call& call, std::int64_t base, const sh
   });
 }
 
-/// The output's elements where source(d, o) says, for each dimension, which input index output index o has; negative
-/// where it has none and the element is the second operand's, or 0.
+/// Copies the output's elements by index: source(d, o) is the input index for output index o of dimension d. Where it
+/// is negative, the element is the second operand's, or 0.
 template <class Source>
 void copy_by_index(const reference_call& call, const Source& source) {
   const shape& x = call.in[0].type.dims;
@@ -66,7 +66,7 @@ void copy_by_index(const reference_call& call, const Source& source) {
   });
 }
 
-/// The input index that stands at `place` of a dimension of `extent` elements, which may be outside; negative: none.
+/// The input index at `place` of a dimension of `extent` elements; negative if there is none. `place` may lie outside.
 inline std::int64_t padded_index(ops::pad_mode mode, std::int64_t place, std::int64_t extent) {
   if (place >= 0 && place < extent) return place;
   switch (mode) {
@@ -90,7 +90,7 @@ void ops::slice::reference(const attributes& a, const reference_call& call) {
   std::int64_t base = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     base += a.starts[i] * steps[i];
-    // Where one element is taken the step may be anything.
+    // Where a single element is taken, the step may be anything.
     steps[i] = a.extents[i] > 1 ? steps[i] * a.steps[i] : 0;
   }
   detail::copy_strided(call, base, steps);
