@@ -1,5 +1,5 @@
-// Stacked: elementwise operators, broadcasts, movers and operators on rows, tile by tile in cache in one pass. Any group of
-// them may be one kernel, so that the backend is described by a fusion rule instead of patterns.
+// Stacked: elementwise operators, broadcasts, movers and operators on rows, tile by tile in cache in one pass. Any
+// group of them may be one kernel, so a fusion rule describes the backend instead of patterns.
 //
 // Declarations. The definitions are in collage/backends/impl/stacked.hpp, compiled in exactly one file (by default the
 // target collage::stacked).
@@ -27,13 +27,13 @@ namespace stacked_groups {
 
 inline constexpr fuse::kernel_limits most{.nodes = 64, .arguments = 32, .outputs = 8, .rows = true};
 
-/// What is in the dataflow after `stacked::takes` has left out the rest.
+/// Whether fusion may take a node of a dataflow. Nodes that `stacked::takes` rejects are already opaque there.
 inline bool accepts(const fuse::dataflow& flow, std::uint32_t node) {
   return flow.kind(node) <= fusion_kind::reduction || flow.node(node).row > 0;
 }
 
-/// The groups of a rule that are one kernel: growing to post-dominators sees one step at a time, and so may join rows of
-/// different lengths.
+/// The groups of a rule that can be one kernel. Growing to post-dominators sees one step at a time, and so may join
+/// rows of different lengths.
 template <fuse::candidate_rule Rule>
 struct one_kernel {
   Rule rule;
@@ -54,12 +54,12 @@ one_kernel(Rule, fuse::kernel_limits) -> one_kernel<Rule>;
 
 }  // namespace stacked_groups
 
-/// Own code on Highway, for the best of SSE4, AVX2 and AVX-512 that the processor has, or for none of them: chosen while
-/// the program runs, so that the backend is always there.
+/// collage's own code on Highway, for the best of SSE4, AVX2 and AVX-512 that the processor has, or for none of them.
+/// The target is chosen while the program runs, so the backend is always available.
 struct stacked : backend<"stacked"> {
   using patterns = collage::patterns<>;
 
-  /// Single operators; what grows to post-dominators; what forward, backward and sibling fusion propose.
+  /// Single operators; groups grown to post-dominators; groups that forward, backward and sibling fusion propose.
   static constexpr auto rule = fuse::either{
       fuse::by_fusion{stacked_groups::accepts, stacked_groups::most},
       stacked_groups::one_kernel{
@@ -67,12 +67,13 @@ struct stacked : backend<"stacked"> {
                                                               .arguments = stacked_groups::most.arguments}},
           stacked_groups::most}};
 
-  /// Whether it computes an operator at all: float32 and booleans of known shapes; elementwise; transpose, slice, expand,
-  /// concat, pad, tile and trilu; softmax over the last dimension, layer norm, and sums, means, maxima and minima. What it
-  /// does not take must be opaque in the dataflow that the rule is asked about.
+  /// Whether the backend computes an operator at all, for float32 and booleans of known shapes. It computes elementwise
+  /// operators, transpose, slice, expand, concat, pad, tile and trilu. It also computes softmax and log_softmax over
+  /// the last dimension, layer norm, and sums, means, maxima, minima and log-sum-exps. Other operators must be opaque
+  /// in the dataflow that the rule gets.
   static bool takes(const graph& network, std::uint32_t node);
 
-  /// An error (unsupported) where the group is none of the rule's, or would be computed many times over.
+  /// Error (unsupported): the rule does not list the group, or the kernel would compute values many times over.
   static kernel build(const node_group& group, build_context& context);
 
   static probe_result probe();

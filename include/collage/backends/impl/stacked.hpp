@@ -1,8 +1,9 @@
-// The definitions of collage/backends/stacked.hpp. Included by exactly one file of a program, compiled with OpenMP:
-// src/stacked.cpp, which is the target collage::stacked, or one of the user's own that includes nothing else of Highway.
+// The definitions of collage/backends/stacked.hpp. Exactly one file of a program includes this header, and is compiled
+// with OpenMP. By default this file is src/stacked.cpp, the target collage::stacked. A user's own file must include
+// nothing else of Highway.
 #pragma once
 
-#include <collage/backends/impl/stacked_targets.hpp>  // first: it names Highway
+#include <collage/backends/impl/stacked_targets.hpp>  // first: it configures Highway
 
 #include <algorithm>
 #include <collage/backends/impl/stacked_expression.hpp>
@@ -42,7 +43,8 @@ inline bool is_logical(opcode code) {
   return operands_of(code) == 0 || (code >= opcode::less && code <= opcode::logical_or) || code == opcode::select ||
          code == opcode::minimum || code == opcode::maximum;
 }
-/// Whether the functions of tiles have every instruction of a body, and these mean the same for its operands.
+/// Whether the tile functions have every instruction of a body. For boolean operands (`is_logic`), each instruction
+/// must also mean the same as for numbers.
 inline bool has_instructions(const traced_body& body, const tile_table& table, bool is_logic) {
   for (std::uint32_t i = 0; i < body.size; ++i) {
     const opcode code = body.code[i].code;
@@ -53,8 +55,8 @@ inline bool has_instructions(const traced_body& body, const tile_table& table, b
   return true;
 }
 
-/// Whether the only output of a group may lie where an argument lies: each tile of the argument is read where that tile of
-/// the output is written, and never after. The output is written in the last phase, which nothing is folded in.
+/// Whether the only output of a group may lie where an argument lies. Each tile of the argument must be read where the
+/// same tile of the output is written, and never later. The output is written in the last phase, which folds nothing.
 inline bool writes_over(const tile_program& program, std::uint32_t argument) {
   const tile_leaf& output = program.outputs[0];
   if (!output.varies()) return false;
@@ -73,7 +75,7 @@ inline bool writes_over(const tile_program& program, std::uint32_t argument) {
   return reads == 1;
 }
 
-/// "AVX3: add relu", of many operators the first ones.
+/// A name such as "AVX3: add relu"; it lists the first few of many operators.
 inline std::string kernel_name(const graph& network, const node_group& group, const tile_table& table) {
   constexpr std::size_t named = 8;
   std::string name = table.target + std::string(":");

@@ -1,5 +1,5 @@
-// Which elements of a value are read where: steps through it by the dimensions that a kernel walks over, and what operators
-// that move elements make of them.
+// Which elements of a value are read. An access has steps through the value by the dimensions that a kernel walks over.
+// Operators that move elements change these steps.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// The element of a value that belongs to an element of the walked shape: dimension i of the value is at offset[i] +
+/// Maps an element of the walked shape to an element of a value. Dimension i of the value has the index offset[i] +
 /// step[i] * (the walked index in dimension from[i]).
 struct element_access {
   static constexpr std::int64_t nowhere = -1;
@@ -36,7 +36,7 @@ struct element_access {
   std::size_t size() const { return offset.size(); }
 };
 
-/// Of an operand that broadcasts to what is accessed.
+/// The access to an operand that broadcasts to the accessed shape.
 inline element_access broadcast_access(const element_access& to, const shape& operand) {
   element_access a;
   const std::size_t more = to.size() - operand.size();
@@ -63,7 +63,7 @@ struct walked_box {
   }
 };
 
-/// Where a box must be cut so that all of a part reads from one place: `at` is the first index of the second part.
+/// Where to cut a box so that each part reads from one place; `at` is the first index of the second part.
 struct walked_cut {
   std::int64_t dimension = -1;
   std::int64_t at = 0;
@@ -77,7 +77,7 @@ struct walked_cut {
   }
 };
 
-/// Elements of an argument, walked over.
+/// The elements of an argument, as the kernel walks over them.
 struct walked_leaf {
   std::uint32_t argument = 0;
   std::int64_t offset = 0;
@@ -87,7 +87,7 @@ struct walked_leaf {
   friend bool operator==(const walked_leaf&, const walked_leaf&) = default;
 };
 
-/// Of a value that lies in one piece.
+/// The leaf of a value that lies in one piece.
 inline walked_leaf leaf_of(std::uint32_t argument, const tensor_type& type, const element_access& at,
                            std::size_t walked) {
   walked_leaf leaf{.argument = argument, .is_bytes = type.type == dtype::boolean};
@@ -100,8 +100,8 @@ inline walked_leaf leaf_of(std::uint32_t argument, const tensor_type& type, cons
   return leaf;
 }
 
-/// What an operator that moves elements reads in a box: elements of one operand, zeros, or, where `cut` says so, not the
-/// same throughout.
+/// The source of a box for an operator that moves elements: elements of one operand, or zeros. If `cut` is set, the box
+/// has several sources and must be cut there.
 struct moved_access {
   std::uint32_t value = 0;
   element_access at{};
@@ -109,7 +109,7 @@ struct moved_access {
   walked_cut cut{};
 };
 
-/// Operators that move elements, looked through.
+/// Finds the sources of operators that move elements.
 class movers {
  public:
   explicit movers(const graph& network) : network_(network), view_(network.view()) {}
@@ -119,7 +119,7 @@ class movers {
            is(n, ops::pad);
   }
 
-  /// What node n, one of them, reads for these elements of its result.
+  /// The source of elements `at` of the result of node n. The node must be one for which contain(n) holds.
   moved_access through(std::uint32_t n, const element_access& at, const walked_box& box) const {
     if (box.is_empty()) return {.is_zero = true};
     const list_view<const std::uint32_t> in = view_.inputs_of(n);
@@ -160,7 +160,8 @@ class movers {
   static std::int64_t first_index(const element_access& at, std::size_t d, const walked_box& box) {
     return at.step[d] == 0 ? at.offset[d] : at.offset[d] + at.step[d] * box.begin[static_cast<std::size_t>(at.from[d])];
   }
-  /// Where dimension d of what is accessed leaves [low, high), in which it begins; no cut where it stays inside.
+  /// The cut where dimension d of the access leaves [low, high), in which the access begins; no cut where it stays
+  /// inside.
   static walked_cut leaving(const element_access& at, std::size_t d, const walked_box& box, std::int64_t low,
                             std::int64_t high) {
     if (at.step[d] == 0) return {};
@@ -202,7 +203,7 @@ class movers {
     return read;
   }
 
-  /// The input may be cut at its ends; what stands around is made of what is left.
+  /// Negative pads cut the input; the padding is then made from the part that is left.
   moved_access pad(std::uint32_t n, const element_access& at, const walked_box& box) const {
     const ops::pad_attributes a = attributes(n, ops::pad);
     const list_view<const std::uint32_t> in = view_.inputs_of(n);
@@ -224,7 +225,7 @@ class movers {
         if (a.mode != ops::pad_mode::constant)
           read.at.set(d, place < 0 ? lost : lost + left - 1, 0, element_access::nowhere);
       } else {
-        // Periods of the input, or of it and its mirror image without the ends.
+        // wrap repeats the input; reflect alternates the input and its mirror image, which share their end elements.
         const std::int64_t period = a.mode == ops::pad_mode::wrap ? left : left - 1;
         const std::int64_t which = place >= 0 ? place / period : -((-place + period - 1) / period);
         low = which * period;

@@ -1,4 +1,5 @@
-// What a kernel computes, as expressions: each is one function of others, of elements or of a number; equal ones are one.
+// The work of a kernel as expressions. Each is a function of other expressions, of elements or of a number. Equal
+// expressions are stored once.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 [[noreturn]] inline void refuse_group(const std::string& why) { throw error(error_kind::unsupported, why, "stacked"); }
 
-/// One expression: elements of a tensor, a number, or what is computed of others, which have smaller indices.
+/// One expression: elements of a tensor, a number, or a function of expressions with smaller indices.
 struct expression_node {
   enum class what : std::uint8_t {
     leaf,
@@ -36,7 +37,7 @@ struct expression_node {
   fold_answer answer = fold_answer::all;
   std::uint32_t operands = 0;
   std::uint32_t operand[3] = {};
-  std::uint32_t leaf = 0;  ///< or which pieces; of a fold its partner, another one of the same operand
+  std::uint32_t leaf = 0;  ///< the leaf or the pieces; for a fold its partner, another fold of the same operand
   float number = 0;
   double epsilon = 0;
 };
@@ -84,7 +85,7 @@ class expression_list {
   std::uint32_t code(opcode of, std::uint32_t a) { return operation(of, {a}); }
   std::uint32_t code(opcode of, std::uint32_t a, std::uint32_t b) {
     if (of == opcode::divide && is_number(b) && !is_number(a)) {
-      // A division takes ten times as long. Only where the inverse is exact: floor and round see a last digit.
+      // A division takes ten times as long as a product. The inverse must be exact: floor and round see a last digit.
       const float by = std::abs(nodes_[b].number);
       int exponent = 0;
       if (by > 0x1p-60F && by < 0x1p60F && std::frexp(by, &exponent) <= 0.5F)
@@ -101,7 +102,7 @@ class expression_list {
   }
   std::uint32_t code(opcode of, std::uint32_t a, std::uint32_t b, std::uint32_t c) { return operation(of, {a, b, c}); }
 
-  /// 1 where it is not 0, NaN included; else 0.
+  /// 1 where the expression is not 0, NaN included; else 0.
   std::uint32_t truth(std::uint32_t e) {
     const expression_node& n = nodes_[e];
     const bool is_one = n.is == what::code && n.code >= opcode::less && n.code <= opcode::logical_or;

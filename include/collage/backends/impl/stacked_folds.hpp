@@ -1,4 +1,4 @@
-// Folds of rows, for the target that hwy/foreach_target.h has chosen: included once for each.
+// Folds of rows, for the current target of hwy/foreach_target.h, which includes this file once for each target.
 #if defined(COLLAGE_STACKED_FOLDS) == defined(HWY_TARGET_TOGGLE)
 #ifdef COLLAGE_STACKED_FOLDS
 #undef COLLAGE_STACKED_FOLDS
@@ -25,7 +25,7 @@ struct as_it_is {
 struct squared {
   static HWY_INLINE vector run(vector x) { return hn::Mul(x, x); }
 };
-/// Each of four sums takes sixteen vectors, then they are added in double: the error does not grow with the row.
+/// Each of four sums adds sixteen vectors; the four are then added in double. The error does not grow with the row.
 template <class F>
 struct sum_fold {
   static void rows(const tile_call& t) {
@@ -47,7 +47,7 @@ struct sum_fold {
       t.y[r * t.y_step] = static_cast<float>(total);
     }
   }
-  /// One row in each lane: sums of sixteen elements, added in double.
+  /// One row in each lane: sums of sixteen elements are added in double.
   static void columns(const tile_call& t) {
     for (std::int64_t i = 0; i < t.columns; i += lanes) {
       const std::int64_t count = t.columns - i < lanes ? t.columns - i : lanes;
@@ -87,8 +87,8 @@ struct smaller {
   static HWY_INLINE vector across(vector a) { return hn::MinOfLanes(tag, a); }
 };
 
-/// NaN where there is one. Which operand a maximum answers when one is NaN differs between processors, so that they are
-/// looked for apart.
+/// NaN where there is one. Processors differ in the operand that a maximum returns when one is NaN, so NaN is detected
+/// separately.
 template <class F>
 struct extreme_fold {
   static void rows(const tile_call& t) {

@@ -1,5 +1,5 @@
-// A group as expressions over the elements of one shape: who reads a value says at which of its elements, so that movers
-// and broadcasts leave nothing but other steps through what is read.
+// A group as expressions over the elements of one shape. The reader of a value says which elements it reads. Movers and
+// broadcasts therefore only change the steps through the values that are read.
 #pragma once
 
 #include <algorithm>
@@ -35,7 +35,7 @@ struct group_output {
   walked_leaf to{};
 };
 
-/// The shape that a group's kernel walks over, and which of its dimensions are a row's.
+/// The shape that a group's kernel walks over, and the dimensions that form a row.
 struct walked_space {
   shape dims{};
   std::uint32_t rows = 0;  ///< a bit for each dimension of a row; none where no operator works on rows
@@ -65,7 +65,8 @@ class group_reader {
     return is(n, ops::reduce_sum) || is(n, ops::reduce_mean) || is(n, ops::reduce_max) || is(n, ops::reduce_min) ||
            is(n, ops::reduce_log_sum_exp);
   }
-  /// The dimensions of the rows that an operator works on, a bit for each; 0 where it does not.
+  /// The dimensions of the rows that an operator works on, a bit for each; 0 for an operator that does not work on
+  /// rows.
   std::uint32_t rows_of(std::uint32_t n) const {
     std::uint32_t rows = 0;
     const std::size_t rank = dims_of(view_.inputs_of(n)[0]).size();
@@ -85,7 +86,7 @@ class group_reader {
   const node_group& group_;
 };
 
-/// All operators on rows must work on the same ones.
+/// Finds the walked shape. All operators on rows must work on the same rows.
 class space_finder : group_reader {
  public:
   space_finder(const graph& network, const node_group& group) : group_reader(network, group) {
@@ -104,7 +105,7 @@ class space_finder : group_reader {
 
 class expression_maker : group_reader {
  public:
-  /// For the elements of a box; where `cut` says so, what is made means nothing, and the box is to be cut.
+  /// Makes the expressions for the elements of a box. If `cut` is set, they mean nothing, and the box must be cut.
   expression_maker(const graph& network, const node_group& group, const walked_space& space, const walked_box& box)
       : group_reader(network, group), space_(space), box_(box), movers_(network) {
     for (std::uint32_t i = 0; i < group.outputs.size(); ++i) outputs_.push_back(output(i));
@@ -141,14 +142,15 @@ class expression_maker : group_reader {
     return made;
   }
 
-  /// The dimensions that are no row's.
+  /// The dimensions that belong to no row.
   std::vector<std::size_t> kept() const {
     std::vector<std::size_t> list;
     for (std::size_t i = 0; i < space_.dims.size(); ++i)
       if (!space_.is_row(i)) list.push_back(i);
     return list;
   }
-  /// Of a value that has the walked dimensions, or 1 in their places, or those alone that are no row's.
+  /// The access to a whole value. Its dimensions are all walked ones, perhaps with extent 1, or only those dimensions
+  /// that belong to no row.
   element_access whole(const shape& dims) const {
     element_access a;
     const std::vector<std::size_t> outer = kept();
@@ -220,7 +222,7 @@ class expression_maker : group_reader {
     return list_.number(0);
   }
 
-  /// A row of parts that come from different places: what lies there is copied together.
+  /// A row of parts from different sources: the parts are copied side by side.
   std::uint32_t side_by_side(std::uint32_t value, const element_access& at) {
     std::vector<walked_box> todo = {box_};
     std::vector<walked_part> parts;
@@ -260,7 +262,7 @@ class expression_maker : group_reader {
     return {};
   }
 
-  /// What a triangle keeps is read from a table: 0 or 1 for each diagonal.
+  /// A table of 0 or 1 for each diagonal says which elements a triangle keeps.
   std::uint32_t triangle(std::uint32_t n, const element_access& at) {
     const ops::trilu_attributes a = attributes(n, ops::trilu);
     const shape& dims = dims_of(view_.output_of(n));
@@ -280,7 +282,7 @@ class expression_maker : group_reader {
 
   // Operators on rows -----------------------------------------------------------------------------------------------------
 
-  /// An operator on rows can be read only where they are walked over.
+  /// The result of an operator on rows can be read only in the order in which the rows are walked.
   void check_rows(std::uint32_t n, const element_access& at) const {
     const shape& y = dims_of(view_.output_of(n));
     const element_access wanted = whole(y);
@@ -299,7 +301,7 @@ class expression_maker : group_reader {
     if (is(n, ops::reduce_min)) return fold(row_fold::smallest, x);
     if (is(n, ops::layer_norm)) {
       const std::uint32_t distance = list_.code(opcode::subtract, x, list_.fold(row_fold::sum, x, fold_answer::mean));
-      // The mean is rounded: what it is off by, the mean of the distances, counts where it is large beside them.
+      // The mean is rounded. Its error, the mean of the distances, matters where it is large beside the distances.
       const std::uint32_t off = list_.fold(row_fold::sum, distance, fold_answer::mean);
       const std::uint32_t inverse = list_.inverse_deviation(distance, off, attributes(n, ops::layer_norm).epsilon);
       std::uint32_t y = list_.code(opcode::multiply, list_.code(opcode::subtract, distance, off), inverse);
@@ -308,7 +310,8 @@ class expression_maker : group_reader {
     }
     const std::uint32_t largest = fold(row_fold::largest, x);
     if (is(n, ops::reduce_log_sum_exp)) {
-      // Infinite where all are -infinity or one is infinite: there is no distance to that.
+      // The largest is infinite where all elements are -infinity or one is infinite. There is no distance to infinity,
+      // so 0 takes its place.
       const std::uint32_t huge = list_.number(__builtin_huge_val());
       const std::uint32_t is_far = list_.code(opcode::equal, list_.code(opcode::absolute, largest), huge);
       const std::uint32_t middle = list_.code(opcode::select, is_far, list_.number(0), largest);
@@ -321,7 +324,7 @@ class expression_maker : group_reader {
       return list_.code(opcode::multiply, power, list_.code(opcode::divide, list_.number(1), sum));
     return list_.code(opcode::subtract, list_.code(opcode::subtract, x, largest), list_.code(opcode::logarithm, sum));
   }
-  /// A row of one element is folded to it.
+  /// Folds a row; a row of one element folds to this element.
   std::uint32_t fold(row_fold how, std::uint32_t x, fold_answer answer = fold_answer::all) {
     return elements_of_row() == 1 ? x : list_.fold(how, x, answer);
   }
@@ -352,7 +355,7 @@ class expression_maker : group_reader {
                                                             : list_.number(step.value));
       }
     }
-    // A cast to booleans: its body answers the number.
+    // The body of a cast to booleans returns the number itself.
     const bool becomes_boolean =
         is_boolean(view_.output_of(n)) && !std::ranges::all_of(in, [&](std::uint32_t v) { return is_boolean(v); });
     return becomes_boolean ? list_.truth(values.back()) : values.back();

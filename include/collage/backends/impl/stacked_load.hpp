@@ -1,4 +1,4 @@
-// Copies elements that do not lie as a tile does: to registers, and from them to outputs.
+// Copies elements that do not lie as a tile does: into registers, and from registers to outputs.
 #pragma once
 
 #include <algorithm>
@@ -16,8 +16,8 @@ inline float as_float(std::uint8_t x) { return x != 0 ? 1.0F : 0.0F; }
 inline void assign(float& to, float x) { to = x; }
 inline void assign(std::uint8_t& to, float x) { to = x != 0 ? 1 : 0; }
 
-/// visit(offset, count) for runs of a row of a leaf, together `count` elements from element `first` on, that lie in the
-/// steps of its last dimension.
+/// Calls visit(offset, count) for runs of a row of a leaf, which lie in the steps of the leaf's last dimension.
+/// Together the runs are `count` elements from element `first` on.
 template <class Visit>
 void for_runs(const tile_leaf& leaf, std::int64_t first, std::int64_t count, const Visit& visit) {
   const std::size_t rank = leaf.inner_dims.size();
@@ -56,13 +56,13 @@ void load_run(const T* from, std::int64_t step, std::int64_t count, float* to) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = as_float(from[i * step]);
 }
 
-/// Copies `count` elements of a row of a leaf from element `first` on; `row` points to the row's beginning.
+/// Copies `count` elements of a row of a leaf, from element `first` on; `row` points to the row's beginning.
 template <class T>
 void load_row(const tile_leaf& leaf, const T* row, std::int64_t first, std::int64_t count, float* to) {
   const std::size_t rank = leaf.inner_dims.size();
   const std::int64_t step = rank == 0 ? 0 : leaf.inner_steps[rank - 1];
   if (rank == 2 && step == 1 && leaf.inner_steps[0] == 0 && leaf.inner_dims[1] < count) {
-    // The same again and again (a bias for each of a few channels): what is there already is copied.
+    // The elements repeat (as a bias for each of a few channels): copies the part that is loaded already.
     const std::int64_t extent = leaf.inner_dims[1], at = first % extent;
     load_run(row + at, 1, extent - at, to);
     load_run(row, 1, at, to + (extent - at));
@@ -86,7 +86,7 @@ void store_row(const tile_leaf& leaf, T* row, std::int64_t first, std::int64_t c
   });
 }
 
-// The same where rows lie in lanes: element after element, each of `rows` rows.
+// The same where rows lie in lanes: one element of all `rows` rows, then the next element.
 
 template <class T>
 void load_lanes(const tile_leaf& leaf, const T* row, std::int64_t rows, std::int64_t first, std::int64_t count,
@@ -108,8 +108,8 @@ void store_lanes(const tile_leaf& leaf, T* row, std::int64_t rows, std::int64_t 
   });
 }
 
-/// The part of [first, first + count) elements of a row that a part of it covers. `row` points to where the part's leaf
-/// has the row's beginning.
+/// Loads the elements of [first, first + count) of a row that one part of the row covers. `row` points to the row's
+/// beginning in the part's leaf.
 template <class T>
 void load_part(const shape& dims, const tile_part& part, const T* row, std::int64_t first, std::int64_t count,
                float* to) {

@@ -1,4 +1,4 @@
-// Makes the steps of a program over tiles of a group's expressions.
+// Makes a program over tiles from a group's expressions.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +52,7 @@ class program_of_tiles {
 
   // Rows and phases -----------------------------------------------------------------------------------------------------
 
-  /// In which phase an expression can be computed, and whether it changes along a row.
+  /// Finds the phase in which each expression can be computed, and whether it changes along a row.
   void number_phases() {
     std::uint32_t last = 0;
     phase_.assign(nodes_.size(), 0);
@@ -66,7 +66,7 @@ class program_of_tiles {
         varies_[e] = varies_[e] || varies_[n.operand[i]];
       }
       if (n.is != what::fold) continue;
-      ++phase_[e];  // of its result
+      ++phase_[e];  // the result is there in the next phase
       varies_[e] = false;
     }
     for (const group_output& o : group_.outputs()) last = std::max(last, phase_[o.expression]);
@@ -82,14 +82,14 @@ class program_of_tiles {
     for (std::uint32_t i = 0; i < group_.outputs().size(); ++i)
       if (phase_[group_.outputs()[i].expression] == phase) make_output(i);
     if (program_.holds_rows()) return;
-    // Of a row that is too long to be held, what the next phase needs is computed once more.
+    // Too long a row is not held: the next phase computes once more the tiles that it needs.
     for (std::uint32_t& place : place_of_)
       if (place != nothing && program_.places[place].what == role::tile) place = nothing;
     for (std::uint32_t& place : spread_)
       if (place != nothing && program_.places[place].what == role::tile) place = nothing;
   }
 
-  /// How often each expression is read by what an output needs.
+  /// Counts how often each expression is read, by outputs and by expressions that outputs need.
   void count_uses() {
     uses_.assign(nodes_.size(), 0);
     for (const group_output& o : group_.outputs()) ++uses_[o.expression];
@@ -168,15 +168,15 @@ class program_of_tiles {
       emit(false, {.run = table_.of(is_uniform(from) ? tile_extra::spread : tile_extra::copy), .y = y, .a = from}, 1);
   }
 
-  /// Whether tiles read or write elements where they lie.
+  /// Whether tiles read or write elements in place.
   bool lies_in_place(const tile_leaf& l) const {
     if (l.is_bytes) return false;
     return program_.has_lanes ? l.inner_dims.size() == 1 && l.row_step() == 1 : l.is_dense();
   }
-  /// Whether numbers, one for each row, are written where they lie.
+  /// Whether numbers, one for each row, are written in place.
   bool lies_in_a_line(const tile_leaf& l) const { return !l.is_bytes && (program_.last() <= 1 || l.row_step() == 1); }
 
-  /// Where an expression lies once the steps before have run: makes those that are missing.
+  /// The place of an expression; makes the steps that compute it where they are missing.
   std::uint32_t computed(std::uint32_t e) {
     if (place_of_[e] != nothing) return place_of_[e];
     const expression_node& n = nodes_[e];
@@ -194,7 +194,7 @@ class program_of_tiles {
       default: break;
     }
     if (const std::uint32_t pair = computed_pair(e); pair != nothing) return place_of_[e] = pair;
-    // Operands first; each makes steps of its own.
+    // Operands first: each makes its own steps.
     std::uint32_t place[3] = {};
     const bool tiles = varies_[e];
     for (std::uint32_t i = 0; i < n.operands; ++i) {
@@ -228,18 +228,19 @@ class program_of_tiles {
     return place_of_[e] = y;
   }
 
-  /// Whether an expression is a tile that one other expression reads and nobody else, and not there yet.
+  /// Whether an expression is a tile that exactly one other expression reads, and is not computed yet.
   bool is_passing(std::uint32_t e, opcode code) const {
     return nodes_[e].is == what::code && nodes_[e].code == code && varies_[e] && uses_[e] == 1 &&
            output_of_[e] == nothing && place_of_[e] == nothing;
   }
-  /// Of a sum of two products neither may be rounded alone: x x - y y would be nonzero where x = y.
+  /// Whether an expression is a product, perhaps negated. In a sum of two products neither may be rounded alone: x x -
+  /// y y would be nonzero where x = y.
   bool is_product(std::uint32_t e) const {
     if (!varies_[e]) return false;
     while (nodes_[e].is == what::code && nodes_[e].code == opcode::negate) e = nodes_[e].operand[0];
     return nodes_[e].is == what::code && nodes_[e].code == opcode::multiply;
   }
-  /// a + b or a b + c, with max(_, 0) behind it or without, in one step; nothing where it is no such thing.
+  /// Computes a b + c, max(a b + c, 0) or max(a + b, 0) in one step; returns `nothing` for any other expression.
   std::uint32_t computed_pair(std::uint32_t e) {
     if (!varies_[e] || nodes_[e].is != what::code) return nothing;
     std::uint32_t sum = e;
@@ -272,7 +273,7 @@ class program_of_tiles {
     return y;
   }
 
-  /// exp(a - b) where neither is one number for each row.
+  /// Computes exp(a - b) where neither operand is one number for each row.
   std::uint32_t distance(std::uint32_t e, std::uint32_t a, std::uint32_t b, bool tiles) {
     const std::uint32_t between = add_register(tiles);
     emit(tiles, {.run = table_.of(opcode::subtract, tile_form::tiles), .y = between, .a = a, .b = b, .c = between}, 1);
@@ -303,7 +304,7 @@ class program_of_tiles {
     return y;
   }
 
-  /// An operand as a whole tile, in `numbers` steps as numbers one behind the other.
+  /// An operand as a whole tile, or with `tiles` false as numbers that lie one after the other.
   std::uint32_t spread(std::uint32_t e, bool tiles) {
     std::uint32_t& known = spread_[2 * e + (tiles ? 1 : 0)];
     if (known != nothing) return known;
@@ -321,13 +322,13 @@ class program_of_tiles {
     if (program_.has_lanes && is_scattered(place)) place = spread(e, false);
     return reads_as_tile(place) ? place : spread(e, true);
   }
-  /// Whether steps over tiles read a place as a whole one: where rows lie in lanes, so are their numbers.
+  /// Whether steps over tiles read a place as a whole tile. Where rows lie in lanes, their numbers are whole tiles too.
   bool reads_as_tile(std::uint32_t place) const {
     return program_.places[place].is_tile() || (program_.has_lanes && !is_uniform(place));
   }
 
   bool is_uniform(std::uint32_t place) const { return program_.is_uniform(place); }
-  /// Whether a place has a number for each row that do not lie one behind the other.
+  /// Whether a place has a number for each row, and these numbers do not lie one after the other.
   bool is_scattered(std::uint32_t place) const {
     const tile_place& p = program_.places[place];
     if (p.what != role::leaf_numbers) return false;
@@ -335,7 +336,7 @@ class program_of_tiles {
     return step != 0 && step != 1;
   }
 
-  /// Where a result goes: to an output, if it is one.
+  /// The place for a result: an output, if the result is one and is written in place.
   std::uint32_t result_place(std::uint32_t e, bool tiles) {
     const std::uint32_t output = output_of_[e];
     if (output != nothing && tiles == !group_.outputs()[output].is_numbers &&
@@ -377,13 +378,13 @@ class program_of_tiles {
   std::vector<std::uint32_t> phase_;
   std::vector<bool> varies_;
   std::vector<std::uint32_t> uses_;
-  std::vector<std::uint32_t> output_of_;  // of expressions: the first output that is one
+  std::vector<std::uint32_t> output_of_;  // by expression: the first output that it is
   std::vector<std::uint32_t> place_of_, spread_;
-  std::vector<std::uint32_t> fold_of_;  // of expressions
+  std::vector<std::uint32_t> fold_of_;  // by expression
   std::uint32_t tiles_made_ = 0;
 };
 
-/// A program for each part of the walked shape: as many as concatenations and the like cut it into.
+/// One program for each part of the walked shape. Concatenations and similar operators cut the shape into parts.
 inline std::vector<tile_program> programs_of(const graph& network, const node_group& group, const tile_table& table) {
   constexpr std::size_t most_parts = 64;
   const walked_space space = space_finder(network, group).found;

@@ -18,7 +18,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// One thread's run: places of operands as pointers, set anew for each tile.
+/// The run of one thread. The places of operands are pointers, set for each tile.
 class tile_runner {
  public:
   tile_runner(const tile_program& p, const kernel_call& call, std::byte* memory) : p_(p), call_(call) {
@@ -28,8 +28,8 @@ class tile_runner {
     set_places();
   }
 
-  /// Rows [row, row + rows) of the last outer dimension, `rest` being the index into those before it; of each the
-  /// elements [first, last).
+  /// Runs rows [row, row + rows) of the last outer dimension, and the elements [first, last) of each row. `rest` is the
+  /// index into the outer dimensions before the last.
   void run(std::int64_t rest, std::int64_t row, std::int64_t rows, std::int64_t first, std::int64_t last) {
     rows_ = rows;
     aim_at_rows(rest, row);
@@ -54,7 +54,7 @@ class tile_runner {
   }
   float* numbers(std::uint32_t index) const { return reinterpret_cast<float*>(numbers_ + index * p_.number_bytes()); }
 
-  /// What lies in memory of this thread or of the program stays where it is.
+  /// Sets the places that do not move: memory of this thread or of the program.
   void set_places() {
     for (std::uint32_t i = 0; i < p_.places.size(); ++i) {
       const tile_place& place = p_.places[i];
@@ -63,7 +63,7 @@ class tile_runner {
         case role::tile: at_[i] = tiles_ + place.index * (p_.tile_bytes() / sizeof(float)); break;
         case role::numbers: at_[i] = numbers(place.index); break;
         case role::constant:
-          // Never written: places hold what is read and what is written alike.
+          // Never written: places have one pointer type, for reading and for writing.
           at_[i] = const_cast<float*>(p_.constants.data()) + place.index;
           step_[i] = 0;
           break;
@@ -74,13 +74,13 @@ class tile_runner {
         case role::output_numbers:
         case role::output_beyond: break;
       }
-      // Steps over tiles find the numbers of all lanes in the same place.
+      // With rows in lanes, all elements of a row use the same vector of numbers.
       if (p_.has_lanes &&
           (place.what == role::numbers || place.what == role::leaf_numbers || place.what == role::output_numbers))
         step_[i] = 0;
     }
   }
-  /// From one row of a tile to the next; of a tile with lanes from one element of the rows to the next.
+  /// The step from one row of a tile to the next; in a tile with lanes, from one element of the rows to the next.
   std::int64_t step_of(const tile_leaf& l) const { return p_.has_lanes ? l.inner_steps[0] : l.row_step(); }
   void aim_at_rows(std::int64_t rest, std::int64_t row) {
     for (std::size_t i = p_.outer.size(); i-- > 0;) {
@@ -96,7 +96,7 @@ class tile_runner {
       at_[i] = reinterpret_cast<float*>(start_[i]);
     }
   }
-  /// Where the first of the rows begins. What has no elements may have no address; nothing is read there.
+  /// The beginning of the first row. A tensor without elements may have no address; nothing is read there.
   template <class Byte>
   Byte* start_of(Byte* data, const tile_leaf& l) const {
     if (data == nullptr) return data;
@@ -281,8 +281,8 @@ class tile_runner {
         else to[r] += is_trusted(f, answered[r]) ? more : sum_with_room(f, step.a, r);
       }
   }
-  /// A sum that overflows on the way may yet be small, or its mean: such a one is computed once more with room for it. So
-  /// are squares that are too small for a float and yet count.
+  /// Whether a sum need not be computed again, in double. A sum may overflow on the way although the sum, or its mean,
+  /// is small. A sum of squares may be too small for a float and still count.
   static bool is_trusted(const tile_fold& f, float sum) {
     constexpr float too_small = 0x1p-80F;
     return std::isfinite(sum) &&
@@ -290,7 +290,7 @@ class tile_runner {
   }
   bool are_trusted(const tile_fold& f, const float* sums) const {
     if (f.answer == fold_answer::inverse_deviation && f.epsilon < 0x1p-56) return false;
-    std::int32_t most = 0;  // of the bits of absolute values, which are ordered as these: a loop that becomes vectors
+    std::int32_t most = 0;  // absolute values are ordered as their bits are; this loop is vectorised
     for (std::int64_t r = 0; r < rows_; ++r)
       most = std::max(most, __builtin_bit_cast(std::int32_t, sums[r]) & 0x7FFFFFFF);
     return most < __builtin_bit_cast(std::int32_t, std::numeric_limits<float>::infinity());
@@ -301,7 +301,7 @@ class tile_runner {
     double sum = 0;
     for (std::int64_t i = 0; i < columns_; ++i) {
       const float x = from[i * step];
-      // A square that is an operator of its own is rounded to float: it has no right to more.
+      // A square that is an operator of its own is rounded to float, and so is rounded here as well.
       sum += f.how == row_fold::sum                       ? static_cast<double>(x)
              : f.answer == fold_answer::inverse_deviation ? static_cast<double>(x) * static_cast<double>(x)
                                                           : static_cast<double>(x * x);
@@ -330,13 +330,13 @@ class tile_runner {
   std::byte* gathered_;
   std::byte* numbers_;
   std::int64_t rows_ = 0, first_ = 0, columns_ = 0, tile_step_ = -1;
-  std::array<std::int64_t, shape::max_rank> outer_{};       // where the first of the rows is
-  std::array<std::byte*, tile_program::max_places> start_;  // of the rows
-  std::array<float*, tile_program::max_places> at_;         // in them
+  std::array<std::int64_t, shape::max_rank> outer_{};       // index of the first row
+  std::array<std::byte*, tile_program::max_places> start_;  // where the rows begin
+  std::array<float*, tile_program::max_places> at_;         // where the tile begins
   std::array<std::int64_t, tile_program::max_places> step_;
 };
 
-/// The kernel: programs for parts of what it writes.
+/// The kernel: programs for parts of its outputs.
 struct stacked_kernel {
   std::vector<tile_program> programs;
   int threads = 1;

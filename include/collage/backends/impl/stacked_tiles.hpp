@@ -1,5 +1,5 @@
-// The functions of stacked_table.hpp on Highway, for the target that hwy/foreach_target.h has chosen: included once for
-// each.
+// The functions of stacked_table.hpp on Highway, for the current target of hwy/foreach_target.h, which includes this
+// file once for each target.
 #if defined(COLLAGE_STACKED_TILES) == defined(HWY_TARGET_TOGGLE)
 #ifdef COLLAGE_STACKED_TILES
 #undef COLLAGE_STACKED_TILES
@@ -84,7 +84,7 @@ inline void spread(const tile_call& t) {
 // Operators ------------------------------------------------------------------------------------------------------------
 
 HWY_INLINE vector truth(hn::Mask<vector_tag> m) { return hn::IfThenElseZero(m, number(1.0F)); }
-/// NaN is true: it is not 0. Highway's own inequality is false of NaN with AVX-512.
+/// NaN is true: it is not 0. With AVX-512, Highway's own inequality is false for NaN.
 HWY_INLINE hn::Mask<vector_tag> is_true(vector x) { return hn::Not(hn::Eq(x, hn::Zero(tag))); }
 
 #define COLLAGE_TILE_UNARY(name, expression)                      \
@@ -121,13 +121,13 @@ COLLAGE_TILE_UNARY(logarithm, logarithm(a));
 COLLAGE_TILE_UNARY(square_root, hn::Sqrt(a));
 COLLAGE_TILE_UNARY(tangent_hyperbolic, tangent_hyperbolic(a));
 COLLAGE_TILE_UNARY(error_function, error_function(a));
-// Without instructions for it, Highway rounds to 0 where -0 is right.
+// Without an instruction for it, Highway rounds to 0 where -0 is right.
 COLLAGE_TILE_UNARY(floor, hn::CopySign(hn::Floor(a), a));
 COLLAGE_TILE_UNARY(ceiling, hn::CopySign(hn::Ceil(a), a));
 COLLAGE_TILE_UNARY(round_to_even, hn::CopySign(hn::Round(a), a));
 COLLAGE_TILE_UNARY(logical_not, truth(hn::Eq(a, hn::Zero(tag))));
 COLLAGE_TILE_UNARY(sigmoid, sigmoid(a));
-// Adding 0 turns -0 into 0, whose root is what pow answers; of -infinity pow answers infinity.
+// pow(-0, 0.5) is 0: adding 0 turns -0 into 0 before the root. pow(-infinity, 0.5) is infinity.
 COLLAGE_TILE_UNARY(root_of_power, hn::IfThenElse(hn::Eq(a, number(-std::numeric_limits<float>::infinity())), hn::Neg(a),
                                                  hn::Sqrt(hn::Add(a, hn::Zero(tag)))));
 
@@ -154,7 +154,7 @@ struct remainder_of {
   static HWY_INLINE vector run(vector a, vector b) { return each_number(remainder_of(), a, b); }
 };
 
-/// A maximum or minimum with a number: what a NaN is compared with is known before the loop.
+/// A maximum or minimum with a number: whether the number is NaN is known before the loop.
 struct the_number {
   static HWY_INLINE vector run(vector, vector b) { return b; }
 };

@@ -1,4 +1,4 @@
-// How a program walks over a group's elements: its rows, and the steps through what it reads and writes.
+// How a program walks over a group's elements: its rows, and the steps through the values that it reads and writes.
 #pragma once
 
 #include <algorithm>
@@ -15,8 +15,8 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Dimensions [first, last) without those of extent 1, neighbours joined where all lists of steps lead through both at
-/// one step.
+/// Dimensions [first, last) without dimensions of extent 1. Neighbours are joined where all lists of steps traverse
+/// both with one step.
 inline shape joined(const shape& dims, std::size_t first, std::size_t last, std::span<const shape> all,
                     std::vector<shape>& steps) {
   shape result;
@@ -49,8 +49,8 @@ class walk_of_group {
   tile_program take() { return std::move(program_); }
 
  private:
-  static constexpr std::int64_t short_row = 32;     // below, broadcast operands are spread out
-  static constexpr std::int64_t shortest_row = 16;  // rows of so few elements are treated side by side
+  static constexpr std::int64_t short_row = 32;     // broadcast operands of shorter rows are copied out
+  static constexpr std::int64_t shortest_row = 16;  // rows of at most so many elements are treated side by side
 
   void list_what_is_walked() {
     for (const walked_leaf& l : group_.leaves()) walked_.push_back(&l);
@@ -65,7 +65,7 @@ class walk_of_group {
 
   void choose_rows() {
     const walked_space& space = group_.space();
-    // Dimensions of rows last.
+    // Dimensions of rows come last.
     std::vector<std::size_t> order;
     for (const bool rows : {false, true})
       for (std::size_t i = 0; i < extents_.size(); ++i)
@@ -78,7 +78,7 @@ class walk_of_group {
     std::vector<shape> all;
     for (const walked_leaf* l : walked_)
       all.push_back(l->steps.empty() ? shape::filled(extents_.size(), 0) : ordered(l->steps));
-    // A step of its own keeps a dimension in which rows are put together apart from its neighbours.
+    // Marks keep a dimension in which rows are put together from being joined to its neighbours.
     for (std::size_t i = 0; i < extents_.size(); ++i)
       if ((cut_ >> i & 1U) != 0) {
         shape marks = shape::filled(extents_.size(), 0);
@@ -108,7 +108,7 @@ class walk_of_group {
     program_.row = row_.elements();
   }
 
-  /// What is walked over, in the order of the list.
+  /// Adds the walked leaves to the program, in the order of the list.
   void write_down() {
     std::size_t next = 0;
     for (; next < group_.leaves().size(); ++next) program_.leaves.push_back(leaf(next));
@@ -144,8 +144,8 @@ class walk_of_group {
     return made;
   }
 
-  /// Whether rows are better treated side by side, one in each lane of a vector: they are short, or their neighbours lie
-  /// side by side.
+  /// Whether rows are better treated side by side, one in each lane of a vector. This is so if they are short, or if
+  /// elements of neighbouring rows are adjacent in memory.
   bool gains_by_lanes() const {
     if (group_.space().rows == 0 || program_.last() < 8 || !program_.pieces.empty()) return false;
     if (program_.row <= shortest_row) return true;
@@ -162,7 +162,7 @@ class walk_of_group {
   std::vector<const walked_leaf*> walked_;  // leaves, outputs, parts of rows
   std::uint32_t cut_ = 0;                   // dimensions in which rows are put together, a bit for each
   shape row_{};
-  std::vector<shape> outer_, inner_;  // steps of what is walked; behind them marks of the dimensions that are cut
+  std::vector<shape> outer_, inner_;  // steps through `walked_`; then marks of the dimensions that are cut
   tile_program program_;
 };
 

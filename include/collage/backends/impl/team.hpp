@@ -1,4 +1,4 @@
-// The one door through which all own loops on the host enter the process's OpenMP team.
+// The only way for collage's own loops on the host to enter the process's OpenMP team.
 #pragma once
 
 #include <algorithm>
@@ -9,21 +9,21 @@
 #endif
 #include <omp.h>
 
-// Everything in impl/ stands in unnamed namespaces: these files are compiled for one particular processor, and the
-// linker must never give their copies of inline functions to code that is meant to run on any.
+// Everything in impl/ is in unnamed namespaces. These files are compiled for one particular processor. The linker must
+// never use their copies of inline functions in code that is meant to run on any processor.
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Calls f(index, thread) for each index of [0, count): whoever is free takes the next. thread < threads; no two calls
-/// have the same `thread` at one time. f must not throw.
+/// Calls f(index, thread) for each index of [0, count): a free thread takes the next index. thread < threads, and no
+/// two calls have the same `thread` at one time. f must not throw.
 template <class F>
 void parallel(int threads, std::int64_t count, const F& f) {
   if (threads <= 1 || count <= 1) {
     for (std::int64_t i = 0; i < count; ++i) f(i, 0);
     return;
   }
-  // Always the whole team, even where there are fewer tasks: libgomp ends threads that a smaller team leaves out, and
-  // would start them again for the next region.
+  // Always the whole team, even for fewer tasks: libgomp ends threads that a smaller team leaves out. It would start
+  // them again for the next region.
 #pragma omp parallel num_threads(threads)
   {
     const int thread = omp_get_thread_num();
@@ -32,9 +32,9 @@ void parallel(int threads, std::int64_t count, const F& f) {
   }
 }
 
-/// Calls f(first, last) for parts of [0, count) that begin at multiples of `grain`; on one thread where all of it costs
-/// less than entering the team. `cost` is that of one item in elements moved or instructions of one vector lane,
-/// roughly.
+/// Calls f(first, last) for parts of [0, count) that begin at multiples of `grain`. Runs on one thread where all of it
+/// costs less than entering the team. `cost` is the rough cost of one item, in elements moved or instructions of one
+/// vector lane.
 template <class F>
 void parallel_parts(int threads, std::int64_t count, std::int64_t grain, double cost, const F& f) {
   if (count <= 0) return;
@@ -50,9 +50,10 @@ void parallel_parts(int threads, std::int64_t count, std::int64_t grain, double 
   });
 }
 
-/// How a thread's own OpenMP settings are changed and put back: the `enter` and `leave` of backends. A library that divides
-/// its work among so many threads leaves parts undone where a region has fewer. So none is made smaller because the machine
-/// is busy (OMP_DYNAMIC), and where the environment allows fewer or none at all, that is the number.
+/// Change a thread's own OpenMP settings and put them back: the `enter` and `leave` of backends. A library that divides
+/// its work among `threads` threads leaves parts undone where a region has fewer. Regions must therefore not shrink
+/// because the machine is busy (OMP_DYNAMIC). Where the environment allows fewer threads, or no parallel regions at
+/// all, its number holds.
 inline int enter_team(int threads) {
   const int before = omp_get_max_threads();
   const bool was_dynamic = omp_get_dynamic() != 0;
@@ -65,7 +66,7 @@ inline void leave_team(int token) {
   omp_set_num_threads(token < 0 ? -token : token);
 }
 
-/// The same for as long as it lives.
+/// Holds these settings for as long as it lives.
 class team_scope {
  public:
   explicit team_scope(int threads) : token_(enter_team(threads)) {}
