@@ -1,18 +1,18 @@
-// oneDNN: convolutions, transposed ones and products with what follows them fused as post-ops, pooling, softmax, norms, LSTM and
-// GRU; with channels in blocks between kernels or channels last, and in layouts of its own inside a kernel.
+// oneDNN: convolutions, transposed convolutions and products with fused post-ops, pooling, softmax, norms, LSTM and
+// GRU. Between kernels, channels lie in blocks or last; inside a kernel, the library uses layouts of its own.
 //
 // Declarations. The definitions are in collage/backends/impl/onednn.hpp, compiled in exactly one file (by default the
-// target collage::onednn), which is the only one that sees the library's headers.
+// target collage::onednn). No other file sees the library's headers.
 //
-// Where values are finite, all that is accepted here agrees with the reference. NaN and infinity:
-//  - relu and clip fused behind a convolution or product turn NaN into 0 and into the lower bound, and fused GELU turns
-//    infinity into NaN: so the library computes them, and no cheap post-op computes anything else. A relu by itself,
-//    max_pool and softmax pass NaN on, which costs a look at the data.
-//  - convolutions of channels in blocks multiply what fills up a last block by zero: behind an infinity it is NaN, and so is
-//    what the next one computes there, where the reference may have an infinity.
-//  - behind a resize that repeats elements a convolution adds weights before it multiplies: behind an infinity that meets
-//    weights of both signs the reference has NaN, and it may be an infinity.
-//  - exp, log, hard_sigmoid, softplus, max, min, reduce_max and reduce_min lose NaN or digits and are not taken.
+// For finite values, every accepted match agrees with the reference. NaN and infinity may differ:
+// - relu and clip fused after a convolution or product turn NaN into 0 and into the lower bound, and fused GELU turns
+//   infinity into NaN. The library computes them so, and no cheap post-op computes anything else. A relu by itself,
+//   max_pool and softmax pass NaN on, which costs a look at the data.
+// - A convolution with channels in blocks multiplies the padding of a last block by zero. After an infinity the padding
+//   is NaN. The next convolution then computes NaN there, where the reference may have an infinity.
+// - After a resize that repeats elements, a convolution adds weights before it multiplies. Where an infinity meets
+//   weights of both signs, the reference has NaN, and the result may be an infinity.
+// - exp, log, hard_sigmoid, softplus, max, min, reduce_max and reduce_min lose NaN or digits and are not accepted.
 #pragma once
 
 #include <collage/backend.hpp>
@@ -43,11 +43,12 @@ struct onednn : backend<"onednn"> {
   static constexpr verdict accepts(const detail::onednn::chain& m) { return detail::onednn::accepts(m); }
   static kernel build(const detail::onednn::chain& m, build_context& context);
 
-  /// Convolutions have up to three: in which layout they compute, or whether as a product. The first is the better guess.
-  /// What works on images element by element, pools or concatenates has others in blocks of channels and with channels last.
-  /// With a depthwise one behind they have two: in blocks and with channels last. Transposed ones, and those behind a resize,
-  /// have two: with channels last, and plain.
-  /// Products have the library's first implementation and its second one, which `build` refuses where there is none.
+  /// The number of variants. Convolutions have up to three: the layout in which they compute, or computing as a
+  /// product. The first is the better guess. Elementwise operators on images, pooling and concatenation also have
+  /// variants in blocks of channels and with channels last. A convolution with a depthwise one after it has two: in
+  /// blocks, and with channels last. Transposed convolutions, and convolutions after a resize, have two: with channels
+  /// last, and plain. Products have the library's first implementation and its second, which `build` refuses where
+  /// there is none.
   static std::size_t choices(const detail::onednn::chain& m);
   static void layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to);
   static probe_result probe();

@@ -1,4 +1,4 @@
-// What a oneDNN kernel computes, read off a match: an anchor and the steps behind it.
+// The work of a oneDNN kernel, read from a match: an anchor and the steps after it.
 #pragma once
 
 #include <collage/backends/any_match.hpp>
@@ -9,16 +9,16 @@
 
 namespace collage::inline v0::detail::onednn {
 
-/// How an operand of a step lies over the result.
+/// How an operand of a step broadcasts to the result.
 enum class spread : std::uint8_t {
-  full,     ///< one element for each
-  channel,  ///< behind a convolution one for each channel, dimension 1; behind a product one for each column, the last one
-  single,  ///< one element
-  other,   ///< anything else
+  full,     ///< one element for each element of the result
+  channel,  ///< one for each channel (dimension 1) of a convolution, or each column (the last dimension) of a product
+  single,   ///< one element
+  other,    ///< anything else
 };
 
-/// Whether `dims`, counted from the last dimension, is 1 everywhere but in the dimensions where keep(d) says that it
-/// must be `whole`'s extent.
+/// Whether `dims`, aligned with `whole` at the last dimension, has `whole`'s extent in every dimension d where keep(d)
+/// holds, and 1 in all others.
 template <class Keep>
 constexpr bool lies_over(const shape& dims, const shape& whole, const Keep& keep) {
   if (dims.rank > whole.rank) return false;
@@ -30,7 +30,7 @@ constexpr bool lies_over(const shape& dims, const shape& whole, const Keep& keep
   return true;
 }
 
-/// What happens to the anchor's result.
+/// One operation on the anchor's result.
 struct chain_step {
   enum class action : std::uint8_t {
     binary,      ///< with operand, by the operator `kind`
@@ -42,8 +42,8 @@ struct chain_step {
     transpose,  ///< of the finished result
   };
   action what = action::binary;
-  std::uint32_t node = 0;     ///< the operator; of several, the last
-  std::uint32_t operand = 0;  ///< `binary`: which value
+  std::uint32_t node = 0;     ///< the operator, or the last of several
+  std::uint32_t operand = 0;  ///< for `binary`: the other operand
   std::uint64_t kind = 0;
   double alpha = 0;
   double beta = 0;
@@ -51,7 +51,7 @@ struct chain_step {
   constexpr bool adds() const { return what == action::binary && kind == kind_id<struct ops::add>; }
 };
 
-/// A factor that neither overflows nor vanishes when it is turned around.
+/// Whether neither a factor nor its inverse overflows or vanishes.
 constexpr bool is_sane_factor(double x) {
   const double size = x < 0 ? -x : x;
   return size >= 1e-30 && size <= 1e30;
@@ -64,14 +64,15 @@ constexpr verdict accepts_activation(const any_match& m, std::uint32_t node) {
           "onednn's elu wants an alpha that is not negative"};
 }
 
-/// A match with an anchor (convolution, also a transposed one, or product) and steps behind it, or of any other operator.
+/// A match with an anchor (a convolution, perhaps transposed, or a product) and the steps after it, or of any other
+/// operator.
 struct chain : any_match {
   using action = chain_step::action;
 
-  std::uint32_t anchor = match_record::nothing;     ///< the node; nothing where there is none
+  std::uint32_t anchor = match_record::nothing;     ///< the node, or `nothing`
   std::uint32_t resize = match_record::nothing;     ///< of upsampled_conv
   std::uint32_t depthwise = match_record::nothing;  ///< of conv_depthwise: the second convolution
-  std::size_t between = 0;                          ///< how many of the steps stand before that
+  std::size_t between = 0;                          ///< the number of steps before `depthwise`
   chain_step step[onednn_patterns::most_post_ops];
   std::size_t steps = 0;
   verdict why;  ///< why the library cannot compute the steps
@@ -97,11 +98,11 @@ struct chain : any_match {
   constexpr bool begins_with_bias() const {
     return steps > 0 && step[0].adds() && spread_of(step[0]) == spread::channel;
   }
-  /// Whether the last step moves the result.
+  /// Whether the last step transposes the result.
   constexpr bool ends_in_transpose() const { return steps > 0 && step[steps - 1].what == action::transpose; }
 
  private:
-  /// A match of one of onednn_patterns that have an anchor, by the names in them.
+  /// Reads a match of one of the onednn_patterns with an anchor, by the names in the pattern.
   template <class P>
   constexpr void read(const match<P>& m) {
     anchor = node_named<"anchor">(m);
@@ -117,14 +118,14 @@ struct chain : any_match {
     read_step(node_named<"behind">(m), output_of(depthwise != match_record::nothing ? depthwise : anchor));
     if constexpr (captures_name<P, "gelu">) append({.what = action::gelu, .node = nodes().back()});
   }
-  /// Nothing where the pattern has no such name, or it was optional and is missing.
+  /// The node, or `nothing` where the pattern has no such name, or where that part is optional and missing.
   template <fixed_string Name, class P>
   static constexpr std::uint32_t node_named(const match<P>& m) {
     if constexpr (captures_name<P, Name>) return m.node_of(m.template get<Name>());
     else return match_record::nothing;
   }
 
-  /// One operator, in which `before` is the value that it is a step of.
+  /// Reads one operator; `before` is the value to which the operator is applied.
   constexpr void read_step(std::uint32_t node, std::uint32_t before) {
     if (node == match_record::nothing) return;
     const auto in = inputs_of(node);

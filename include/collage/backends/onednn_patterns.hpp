@@ -1,8 +1,8 @@
-// What oneDNN can fuse, as patterns: a convolution or a product with any chain of what may follow it (post-ops), what repeats
-// elements before a convolution, and products of transposed operands, which are read where they lie.
+// The fusions of oneDNN, as patterns. A convolution or product can have any chain of post-ops after it, and a
+// convolution an operator before it that repeats elements. Transposed operands of products are read in place.
 //
-// onednn_chain.hpp reads all of them by the names that they share: the "anchor", each "post_op" behind it, the one step
-// "behind" it, and what else some have.
+// onednn_chain.hpp reads all patterns by the names that they share: the "anchor", each "post_op" after it, and the
+// single step "behind" it. Some patterns have further names.
 #pragma once
 
 #include <collage/ops.hpp>
@@ -24,7 +24,7 @@ constexpr auto product(const Operands&... operands) {
 }
 inline constexpr auto any_matmul = product(any, any);
 
-/// What can become a post-op, in any order. `accepts` looks at the operands.
+/// The operators that can become a post-op, in any order. `accepts` checks the operands.
 inline constexpr auto post_op =
     either(activation(previous), ops::mul(previous, ops::sigmoid(previous)).as<"swish">(),
            ops::clip(previous, constant, constant), one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, any))
@@ -37,7 +37,7 @@ struct conv_chain : pattern<"conv_chain"> {
 struct conv_transpose_chain : pattern<"conv_transpose_chain"> {
   static constexpr auto expr = repeat<1, most_post_ops>(post_op, any_transposed_conv);
 };
-/// The image is made larger by repeating its elements, then convolved: a transposed convolution of the small image.
+/// An image is enlarged by repeating its elements, then convolved. This is a transposed convolution of the small image.
 struct upsampled_conv : pattern<"upsampled_conv"> {
   static constexpr auto expr = repeat<0, most_post_ops>(
       post_op, ops::conv(ops::resize(any).as<"resize">(), constant, maybe(any)).as<"anchor">());
@@ -47,21 +47,21 @@ struct matmul_chain : pattern<"matmul_chain"> {
 };
 
 inline constexpr auto pointwise = either(activation(previous), ops::clip(previous, constant, constant));
-/// With nothing or an activation between and behind.
+/// Two convolutions, each followed by an activation or by nothing.
 struct conv_depthwise : pattern<"conv_depthwise"> {
   static constexpr auto first = optional(pointwise.as<"between">(), any_conv);
   static constexpr auto expr =
       optional(pointwise.as<"behind">(), ops::conv(first, constant, maybe(any)).as<"depthwise">());
 };
 
-/// y (1 + erf(y / sqrt(2))) / 2, as exporters spell GELU. Half of sqrt(2)'s digits are enough: weights are float32.
+/// y (1 + erf(y / sqrt(2))) / 2, the usual export of GELU. Half of sqrt(2)'s digits are enough: weights are float32.
 struct matmul_add_gelu : pattern<"matmul_add_gelu"> {
   static constexpr auto y = ops::add(any_matmul, any).as<"behind">();
   static constexpr auto erf = ops::erf(ops::div(same<"behind">(), scalar(1.4142135623730951)));
   static constexpr auto expr = ops::mul(y, ops::mul(scalar(0.5), ops::add(erf, scalar(1)))).as<"gelu">();
 };
 
-// Attention: heads are moved by transposes before and behind the products.
+// Attention: transposes before and after the products move the heads.
 struct matmul_of_transposed : pattern<"matmul_of_transposed"> {
   static constexpr auto expr = product(ops::transpose(any), any);
 };

@@ -1,5 +1,5 @@
-// What the oneDNN adapter takes. Where the library computes something else than the operator says, it is refused here
-// or guarded in impl/; what the library itself refuses, `build` says.
+// The matches that the oneDNN adapter accepts. A match that the library computes differently from the operator's
+// definition is refused here or guarded in impl/. Refusals by the library itself come from `build`.
 #pragma once
 
 #include <collage/backends/any_match.hpp>
@@ -11,7 +11,7 @@
 
 namespace collage::inline v0::detail::onednn {
 
-/// All tensors must be float32 and hold something.
+/// All tensors must be float32 and have elements.
 constexpr verdict accepts_types(const any_match& m) {
   for (const std::uint32_t v : m.arguments()) {
     if (m.type_of(v).type != dtype::f32) return {false, "onednn computes in float32 alone"};
@@ -20,7 +20,7 @@ constexpr verdict accepts_types(const any_match& m) {
   return {m.type_of(m.output()).dims.elements() > 0, "onednn wants shapes that are known and not empty"};
 }
 
-/// The steps behind a convolution or product.
+/// The steps after a convolution or product.
 constexpr verdict accepts_steps(const chain& m) {
   if (!m.why) return m.why;
   const shape& result = m.type_of(m.output_of(m.anchor)).dims;
@@ -31,7 +31,7 @@ constexpr verdict accepts_steps(const chain& m) {
       return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
     if (s.what != chain_step::action::binary) continue;
     const spread lies = m.spread_of(s);
-    // A matrix times a vector of rank 1 has its rows last.
+    // In a product of a matrix and a vector of rank 1, the last dimension is the rows.
     const bool of_rows = lies == spread::channel && m.type_of(m.inputs_of(m.anchor)[1]).dims.rank == 1;
     if (lies == spread::other || of_rows)
       return {false,
@@ -40,7 +40,7 @@ constexpr verdict accepts_steps(const chain& m) {
   return {};
 }
 
-/// A window of one element, then a depthwise one of 3x3 with a pad of 1 all around.
+/// A convolution with a window of one element, then a depthwise one of 3x3 with a pad of 1 all around.
 constexpr verdict accepts_pair(const chain& m) {
   if (!m.why) return m.why;
   const shape& x = m.type_of(m.inputs_of(m.anchor)[0]).dims;
@@ -66,7 +66,7 @@ constexpr verdict accepts_pool(const any_match& m, std::uint32_t node) {
   if (x.rank > 5) return {false, "onednn pools over at most 3 dimensions"};
   for (std::size_t i = 0; i < a.window.size(); ++i) {
     if (a.dilations[i] != 1) return {false, "onednn pools dilated windows in plain loops"};
-    // Where rounding up leaves a window partly beyond the pads, the library would count what lies there.
+    // Rounding up may leave a window partly beyond the pads; the library would count the elements there.
     const std::int64_t beyond =
         (y[i + 2] - 1) * a.strides[i] + a.window[i] - x[i + 2] - a.pads_begin[i] - a.pads_end[i];
     if (m.is(node, ops::average_pool) && a.count_padding && beyond > 0)
@@ -75,15 +75,15 @@ constexpr verdict accepts_pool(const any_match& m, std::uint32_t node) {
   return {};
 }
 
-/// The library picks round(x), halves away from zero, with half-pixel coordinates. Other rules pass where they pick the
-/// same elements, as when an image grows by a whole factor.
+/// The library picks round(x), with halves away from zero, by half-pixel coordinates. Other rules pass where they pick
+/// the same elements, as when an image grows by a whole factor.
 constexpr bool picks_the_same(const ops::resize_attributes& a, std::int64_t in, std::int64_t out) {
   using enum ops::resize_coordinates;
   using enum ops::resize_rounding;
   const auto below = [](std::int64_t n, std::int64_t d) { return n >= 0 ? n / d : -((d - 1 - n) / d); };
   const auto within = [in](std::int64_t i) { return i < 0 ? 0 : i >= in ? in - 1 : i; };
   for (std::int64_t o = 0; o < out; ++o) {
-    // The place in the input is n / d.
+    // The position in the input is n / d.
     std::int64_t n = (2 * o + 1) * in - out, d = 2 * out;
     const std::int64_t library = within(below(2 * n + d, 2 * d));
     if (a.coordinates == asymmetric) n = o * in, d = out;
@@ -119,8 +119,8 @@ constexpr verdict accepts_resize(const any_match& m, std::uint32_t node) {
   return {};
 }
 
-/// Behind a resize: a convolution that is a transposed one of the smaller image, where each element of it stands for a block of
-/// equal ones.
+/// A convolution after a resize, computed as a transposed convolution of the smaller image. Each element of that image
+/// stands for a block of equal elements.
 constexpr verdict accepts_upsampled(const chain& m) {
   const auto r = m.attributes(m.resize, ops::resize);
   const auto a = m.attributes(m.anchor, ops::conv);
@@ -134,7 +134,7 @@ constexpr verdict accepts_upsampled(const chain& m) {
   for (std::size_t d = 2; d < x.rank; ++d) {
     if (between[d] % x[d] != 0 || between[d] > (std::int64_t{1} << 16) || !picks_the_same(r, x[d], between[d]))
       return {false, "onednn fuses a resize that repeats each element as often as any other"};
-    gains = gains || (between[d] != x[d] && w[d] > 1);  // else as much is computed as before
+    gains = gains || (between[d] != x[d] && w[d] > 1);  // else fusing saves no work
     fits = fits && a.strides[d - 2] == 1 && a.dilations[d - 2] == 1 && a.pads_begin[d - 2] < w[d] &&
            a.pads_end[d - 2] < w[d];
   }
@@ -157,7 +157,8 @@ constexpr verdict accepts_softmax(const any_match& m, std::uint32_t node) {
   return {x.from(axis + 1).elements() == 1, "onednn has a fast softmax over the last dimension alone"};
 }
 
-/// Whether each operand of a layer_norm holds one number for each element of a row; then the library applies them itself.
+/// Whether each operand of a layer_norm holds one number for each element of a row. The library then applies the
+/// operands itself.
 constexpr bool scales_rows(const any_match& m, std::uint32_t node) {
   const shape& x = m.type_of(m.output()).dims;
   const auto axis = static_cast<std::size_t>(m.attributes(node, ops::layer_norm).axis);
@@ -187,7 +188,7 @@ constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {
   return {};
 }
 
-/// A cell over whole sequences.
+/// A recurrent cell over whole sequences.
 template <operator_kind Kind>
 constexpr verdict accepts_cell(const any_match& m, std::uint32_t node, const Kind& kind) {
   const auto in = m.inputs_of(node);

@@ -1,14 +1,14 @@
-// OpenVINO: the whole network, or any region of it, compiled by the library as a model of its own, with the fusions and
-// layouts that it chooses there.
+// OpenVINO: the library compiles the whole network, or any region of it, as a model of its own. It chooses the fusions
+// and layouts inside.
 //
 // Declarations. The definitions are in collage/backends/impl/openvino.hpp, compiled in exactly one file (by default the
-// target collage::openvino), which is the only one that sees the library's headers.
+// target collage::openvino). No other file sees the library's headers.
 //
-// NaN: relu, clip, max, min, exp, hard_sigmoid, softmax, max_pool, reduce_max and reduce_min may lose it, wherever in a region.
-// Infinity passes.
+// NaN: relu, clip, max, min, exp, hard_sigmoid, softmax, max_pool, reduce_max and reduce_min may lose it anywhere in a
+// region. Infinity passes.
 //
-// The library has a pool of threads of its own (TBB); all other backends share the team of OpenMP. Where a placement goes
-// from one to the other, each finds the other's threads still looking for work: docs/openvino.md.
+// The library has its own pool of threads (TBB); all other backends share the OpenMP team. Where a placement goes from
+// one to the other, the threads of the former are still looking for work: see docs/openvino.md.
 #pragma once
 
 #include <collage/backend.hpp>
@@ -24,11 +24,12 @@ struct openvino : backend<"openvino"> {
   using patterns = collage::patterns<>;
   static constexpr bool takes_regions = true;
 
-  /// Whether it computes an operator: float32 of known shapes that hold something, and for gather integers.
+  /// Whether it computes an operator: float32 of known shapes that are not empty, and integers for gather.
   static bool takes(const graph& network, std::uint32_t node);
 
-  /// Compiles the region: hint latency, one stream, float32 throughout. Reads and writes the caller's memory; weights are
-  /// shared where the library does not keep a packed form of its own. Errors: what the library refuses.
+  /// Compiles the region with the hint latency, one stream, and float32 throughout. The kernel reads and writes the
+  /// caller's memory. Weights are shared where the library does not keep a packed form of its own. Errors: the
+  /// library's refusals.
   static kernel build(const node_group& group, build_context& context);
 
   static probe_result probe();

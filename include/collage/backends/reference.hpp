@@ -1,4 +1,4 @@
-// The reference: every operator kind in double precision, the oracle that checks all other backends. Never placed.
+// The reference: every operator kind in double precision. All other backends are compared with it. Never placed.
 //
 // Declarations; the definitions are in collage/backends/impl/reference.hpp, compiled in exactly one file (by default
 // the target collage::reference).
@@ -16,7 +16,7 @@
 
 namespace collage::inline v0 {
 
-/// The reference as a backend: listed with the others, but without patterns, so that no plan can contain it.
+/// The reference as a backend. It is listed with the others, but has no patterns, so no plan can contain it.
 struct reference : backend<"reference"> {
   using patterns = collage::patterns<>;
   static probe_result probe();
@@ -28,39 +28,39 @@ struct known_value {
   const_tensor_view elements;
 };
 
-/// Called with each value as soon as it is computed, before it may be released: lets a caller compare every value of a
-/// network without holding them all.
+/// Called with each value as soon as it is computed, before it may be released. A caller can compare every value of a
+/// network without holding all of them.
 using value_observer = std::function<void(std::uint32_t value, const oracle_value& computed)>;
 
-/// Computes a network in double precision. `inputs` are the graph's, in its order; answers the graph's outputs in
-/// theirs. An error where an input has another type or shape, a constant is not loaded, an extent is not known, or a
-/// kind has no reference.
+/// Computes a network in double precision. `inputs` are the graph's inputs in its order; returns the graph's outputs in
+/// its order. Errors: an input of another type or shape, a constant that is not loaded, an unknown extent, a kind
+/// without a reference.
 std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs);
 
-/// The same for a list of `wanted` values of any role; nodes that none of them needs are not computed, and intermediate
+/// The same for a list of `wanted` values of any role. Nodes that no wanted value needs are not computed. Intermediate
 /// values are released after their last reader.
 std::vector<oracle_value> evaluate(const graph& network, std::span<const const_tensor_view> inputs,
                                    std::span<const std::uint32_t> wanted, const value_observer& observer = {});
 
 /// Computes a group of nodes (in any order, each once) from the values in `known`; constants come from the graph.
-/// Answers the `wanted` values, which the group must produce or know. A known value is taken as given even where the
-/// group computes it. An error where an operand is neither known, nor constant, nor computed by the group.
+/// Returns the `wanted` values, which the group must produce or know. A known value is taken as given even where the
+/// group computes it. Error: an operand that is neither known, nor constant, nor computed by the group.
 std::vector<oracle_value> evaluate_group(const graph& network, std::span<const std::uint32_t> nodes,
                                          std::span<const known_value> known, std::span<const std::uint32_t> wanted,
                                          const value_observer& observer = {});
 
-/// Computes one node of any kind; `in` are its operands. An error where the operands do not fit the kind's shape rule.
+/// Computes one node of any kind; `in` are its operands. Error: operands that do not fit the kind's shape rule.
 std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const std::uint64_t> words,
                                         std::span<oracle_value> in);
 
 namespace detail {
 
-/// Runs one kind on operands and allocated outputs, all of types that its shape rule has passed. `where` names the node in
-/// errors.
+/// Runs one kind on operands and allocated outputs, whose types have passed the kind's shape rule. `where` names the
+/// node in errors.
 void run_kind(const kind_info& kind, std::span<const std::uint64_t> words, const reference_call& call,
               const std::string& where);
 
-/// A matrix in memory, both steps in elements; a transposed matrix has its steps exchanged.
+/// A matrix in memory, with steps in elements. A transposed matrix has its steps exchanged.
 struct matrix_view {
   const double* data = nullptr;
   std::int64_t row_step = 0;
@@ -72,7 +72,7 @@ struct matrix_view {
 void gemm(std::int64_t rows, std::int64_t columns, std::int64_t depth, matrix_view a, matrix_view b, double* c,
           std::int64_t c_row_step);
 
-/// Which instruction set gemm uses on this machine: "avx512f", "avx2" or "portable".
+/// The instruction set that gemm uses on this machine: "avx512f", "avx2" or "portable".
 const char* gemm_instruction_set();
 
 }  // namespace detail
