@@ -1,8 +1,8 @@
-// Backward fusion: a group into its pre-dominator, with all that lies between, over a graph of groups.
+// Backward fusion: merges a group into its pre-dominator, with all groups between them, over a graph of groups.
 //
-// The mirror of forward fusion: all inside is reached through one entry, and there may be several exits, which takes
-// code that writes several values. A region holds every group on every path between the two, so it is convex, and no
-// other group feeds it but through its entry: regions never close a cycle among themselves.
+// The mirror of forward fusion. All nodes inside are reached through one entry. There may be several exits, which takes
+// code that writes several values. A region holds every group on every path between the two, so it is convex. Other
+// groups feed it through its entry alone, so regions never close a cycle among themselves.
 #pragma once
 
 #include <collage/fuse/dataflow.hpp>
@@ -37,8 +37,8 @@ inline dominator_tree pre_dominators(const quotient& groups, sources from = {}) 
   return tree;
 }
 
-/// The groups on all paths from `entry`, which dominates it, to `group`, both included. Empty if they have more than
-/// `most` nodes (0: no limit).
+/// The groups on all paths from `entry` to `group`, both included; `entry` dominates `group`. Empty if they have more
+/// than `most` nodes (0: no limit).
 inline std::vector<std::uint32_t> region(const quotient& groups, std::uint32_t entry, std::uint32_t group,
                                          std::size_t most, std::vector<std::uint32_t>& seen) {
   std::vector<std::uint32_t> found = {entry, group};
@@ -56,7 +56,7 @@ inline std::vector<std::uint32_t> region(const quotient& groups, std::uint32_t e
   return most != 0 && nodes > most ? std::vector<std::uint32_t>{} : found;
 }
 
-/// Merges groups with their pre-dominators while that saves bytes, the most first. `log`: see merging.
+/// Merges groups with their pre-dominators while this saves bytes, the largest savings first. `log`: see merging.
 inline merge_count fuse_backward(quotient& groups, const kernel_limits& most, sources from = {},
                                  std::vector<search::node_set>* log = nullptr) {
   merging merges(groups, most, log);

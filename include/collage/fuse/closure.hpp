@@ -1,8 +1,8 @@
-// The closure of groups under joins, complete, by semi-naive evaluation over indexes of entries and exits.
+// The complete closure of groups under joins, by semi-naive evaluation over indexes of entries and exits.
 //
-// Groups are taken one by one; each is joined with all that were taken before, as the upper and as the lower one, and
-// what is new waits for its turn. So every pair meets once. Who can be joined is found over the edge between them:
-// groups are listed under the nodes by which they are entered, and under those that leave them.
+// Groups are taken one by one. Each is joined with all groups taken before, as the upper and as the lower one; new
+// groups wait for their turn. So every pair meets once. Groups that can be joined are found over the edge between them:
+// each group is listed under its entry nodes and under its exit nodes.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +18,12 @@
 
 namespace collage::inline v0::fuse {
 
-/// What the closure keeps. A join never makes a group smaller, so what is beyond a limit is not joined on. 0 is no
-/// limit.
+/// The groups that the closure keeps. A join never makes a group smaller, so a group beyond a limit is not joined
+/// further. 0 is no limit.
 struct closure_limits {
   std::size_t depth = 0;  ///< nodes on the longest path from an entry to an exit
   std::size_t nodes = 0;
-  /// Groups in all; where this ends the closure, `complete` of the list is false.
+  /// All groups together; where this ends the closure, `complete` of the list is false.
   std::size_t groups = 1'000'000;
 };
 
@@ -34,11 +34,11 @@ class closure {
 
   const dataflow& flow() const { return *flow_; }
   const group_list& groups() const { return groups_; }
-  /// Groups taken so far that are entered by the node, or left by it.
+  /// The groups taken so far of which the node is an entry, or an exit.
   std::span<const std::size_t> entered_by(std::uint32_t node) const { return entered_[node]; }
   std::span<const std::size_t> left_by(std::uint32_t node) const { return left_[node]; }
 
-  /// A group to begin with; one that is not convex or too large is left out.
+  /// Adds a group to begin with; a group that is not convex or too large is left out.
   void seed(const group& g) {
     if (fits(g.nodes)) groups_.add(g);
   }
@@ -52,8 +52,8 @@ class closure {
     }
   }
 
-  /// The union of these groups, and of nodes that no group need hold, if they are disjoint and it is convex and within
-  /// the limits.
+  /// Adds the union of these groups and of `nodes`, if they are disjoint, and the union is convex and within the
+  /// limits. The nodes need not be in any group.
   void offer(std::span<const std::size_t> joined, node_set nodes = {}) {
     for (const std::size_t i : joined) {
       if (nodes.intersects(groups_[i].nodes)) return;
@@ -95,7 +95,7 @@ class closure {
 
 template <class Join> concept join_rule = requires(const Join& rule, closure& c) { rule.join(c, std::size_t{}); };
 
-/// A group of at most kind `up` and one of at most kind `down` that it feeds.
+/// Joins a group of at most kind `up` with a group of at most kind `down` that reads from it.
 struct join_kinds {
   fusion_kind up, down;
 
@@ -119,7 +119,7 @@ struct join_kinds {
   }
 };
 
-/// A group with the field of a tuple that reads its value; neither does more than move elements.
+/// Joins a group with the field of a tuple that reads its value; neither does more than move elements.
 struct join_projections {
   void join(closure& c, std::size_t index) const {
     if (c.groups()[index].kind > fusion_kind::injective) return;
@@ -133,7 +133,7 @@ struct join_projections {
   }
 };
 
-/// A group with all constants that it reads.
+/// Joins a group with all constants that it reads.
 struct join_constants {
   void join(closure& c, std::size_t index) const {
     node_set constants;
@@ -146,7 +146,7 @@ struct join_constants {
   }
 };
 
-/// A reader of a tuple, the tuple, and a group for each of its fields; none does more than move elements.
+/// Joins a reader of a tuple, the tuple, and a group for each of its fields; none does more than move elements.
 struct join_tuple_fields {
   void join(closure& c, std::size_t index) const {
     if (c.groups()[index].kind > fusion_kind::injective) return;
@@ -169,7 +169,7 @@ struct join_tuple_fields {
   static bool is_tuple(const closure& c, const node_set& nodes, std::uint32_t node) {
     return c.flow().node(node).role == node_role::tuple && !nodes.contains(node);
   }
-  /// All choices of a group for each field from `field` on. One group may hold several fields.
+  /// Offers every choice of a group for each field from `field` on. One group may hold several fields.
   static void choose(closure& c, std::uint32_t tuple, std::vector<std::size_t> chosen, std::size_t field) {
     const auto fields = c.flow().operands(tuple);
     if (field == fields.size()) return c.offer(chosen, node_set{tuple});

@@ -1,8 +1,9 @@
-// Rules for candidates, and combinators of them: each is a value of a literal type that lists groups of a graph.
+// Candidate rules and their combinators. Each is a value of a literal type that lists groups of a graph.
 //
-// The vocabulary is that of TVM's Collage (partition rules and combiner rules): groups by kind, found by a function,
-// grown to post-dominators; their union, closure under joins, under a name, those that are valid. `list` of a rule and
-// a graph is the answer. The closure is complete: every group that some sequence of joins makes is in it.
+// The vocabulary is that of TVM's Collage (partition rules and combiner rules). Basic rules find groups by kind, by a
+// function, or by growing to post-dominators. Combinators make a union, a closure under joins, named groups, or the
+// valid groups alone. `list` returns the groups of a rule in a graph. The closure is complete: every group that some
+// sequence of joins makes is in it.
 #pragma once
 
 #include <collage/fuse/closure.hpp>
@@ -23,7 +24,7 @@ namespace collage::inline v0::fuse {
 template <class Rule>
 concept candidate_rule = requires(const Rule& rule, const dataflow& flow, group_list& to) { rule.collect(flow, to); };
 
-/// A backend that says by `static constexpr auto rule` which groups it takes, beside or in place of patterns.
+/// A backend that declares by `static constexpr auto rule` which groups it takes, beside or in place of patterns.
 template <class Backend>
 concept declares_rule = requires { requires candidate_rule<std::remove_cvref_t<decltype(Backend::rule)>>; };
 
@@ -44,13 +45,13 @@ struct by_kind {
   }
 };
 
-/// What a function finds: the matches of patterns, say.
+/// The groups that a function finds, such as the matches of patterns.
 struct found_by {
   void (*find)(const dataflow& flow, group_list& to);
   void collect(const dataflow& flow, group_list& to) const { find(flow, to); }
 };
 
-/// What the generator grows by a fusion rule.
+/// The groups that the generator grows by a fusion rule.
 template <growth_rule Rule>
 struct grown {
   Rule rule;
@@ -62,7 +63,7 @@ grown(Rule) -> grown<Rule>;
 template <class Rule>
 grown(Rule, generate_limits) -> grown<Rule>;
 
-/// What is no operator and may stay with the host, at no cost: tuples, their fields, constants, calls.
+/// Nodes that are no operators and may stay with the host at no cost: tuples, their fields, constants, calls.
 struct host {
   void collect(const dataflow& flow, group_list& to) const {
     for (std::uint32_t n = 0; n < flow.size(); ++n)
@@ -80,7 +81,7 @@ struct either {
   }
 };
 
-/// The groups of a rule and all that joins make of them.
+/// The groups of a rule, and all groups that joins make of them.
 template <candidate_rule Rule, join_rule... Joins>
 struct combine {
   Rule rule;
@@ -98,7 +99,7 @@ struct combine {
   }
 };
 
-/// The groups of a rule under a name, which stays with them as a part when they are joined to others.
+/// The groups of a rule under a name. The name stays with a group as a part when the group is joined to others.
 template <candidate_rule Rule>
 struct composite {
   const char* name;

@@ -1,4 +1,5 @@
-// What fusion sees of a graph: kinds, bytes and iteration spaces, and who reads what. No operator, no library.
+// A graph as fusion sees it: kinds, bytes and iteration spaces, and which node reads which value. It knows no operators
+// and no libraries.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,10 @@
 
 namespace collage::inline v0::fuse {
 
-/// "There is no such node" or value, group.
+/// Means that there is no such node, value or group.
 inline constexpr std::uint32_t none = 0xffff'ffffu;
 
-/// What a node is beside its kind. Graphs of `collage::graph` have operations and views; the other roles are there for
+/// The role of a node, beside its kind. Graphs of `collage::graph` have operations and views. The other roles are for
 /// descriptions in which tuples, their fields and constants are nodes of their own.
 enum class node_role : std::uint8_t {
   operation,
@@ -27,16 +28,16 @@ enum class node_role : std::uint8_t {
   host,  ///< no kernel runs for it: a view, a call
 };
 
-/// What is known of a value.
+/// The facts about a value that fusion needs.
 struct value_facts {
   std::uint64_t bytes = 0;
-  /// Names its shape: values of one space have the same extents, so that an elementwise loop over one is one over the
-  /// other.
+  /// A number for its shape: values of one space have the same extents. An elementwise loop over one of them is also a
+  /// loop over the others.
   std::uint32_t space = 0;
 };
 
 struct flow_value : value_facts {
-  std::uint32_t producer = none;  ///< a node; none for what the graph is given
+  std::uint32_t producer = none;  ///< a node; `none` for a value that the graph is given
   bool is_weight = false;         ///< given, and the same at every run
   bool is_output = false;         ///< read by the graph's user
   std::uint32_t first_reader = 0, readers = 0;
@@ -45,14 +46,14 @@ struct flow_value : value_facts {
 struct flow_node {
   fusion_kind kind = fusion_kind::opaque;
   node_role role = node_role::operation;
-  /// Elements of the rows that it works on one by one (a softmax over the last axis, a sum over trailing axes), and
-  /// 0 where it does not.
+  /// Elements of each row of a node that works on rows one by one (a softmax over the last axis, a sum over trailing
+  /// axes). 0 for any other node.
   std::uint32_t row = 0;
   std::uint32_t first_operand = 0, operands = 0;
   std::uint32_t first_output = 0, outputs = 0;
 };
 
-/// Nodes in a topological order, which are read by index, and the values between them. Made by `flow_builder`.
+/// Nodes in a topological order, read by index, and the values between them. Made by `flow_builder`.
 class dataflow {
  public:
   std::uint32_t size() const { return static_cast<std::uint32_t>(nodes_.size()); }
@@ -62,7 +63,7 @@ class dataflow {
   const flow_value& at(std::uint32_t value) const { return values_[value]; }
   fusion_kind kind(std::uint32_t node) const { return nodes_[node].kind; }
 
-  /// The values that a node reads; one read twice is listed twice.
+  /// The values that a node reads; a value that it reads twice is listed twice.
   std::span<const std::uint32_t> operands(std::uint32_t node) const {
     return std::span(operands_).subspan(nodes_[node].first_operand, nodes_[node].operands);
   }
@@ -71,22 +72,22 @@ class dataflow {
     return std::span(readers_).subspan(values_[value].first_reader, values_[value].readers);
   }
 
-  /// The kind of the edge on which `reader` reads `value`: the reader's, but a broadcast that does not enlarge the
-  /// value is elementwise.
+  /// The kind of the edge on which `reader` reads `value`: the kind of the reader. A broadcast that does not enlarge
+  /// the value counts as elementwise.
   fusion_kind edge(std::uint32_t value, std::uint32_t reader) const {
     const flow_node& n = nodes_[reader];
     const bool same = n.outputs > 0 && values_[value].space == values_[n.first_output].space;
     return n.kind == fusion_kind::broadcast && same ? fusion_kind::elementwise : n.kind;
   }
 
-  /// visit(reader, value), for every value of the node and each of its readers.
+  /// Calls visit(reader, value) for every value of the node and each of its readers.
   template <class Visit>
   void successors(std::uint32_t node, Visit&& visit) const {
     const flow_node& n = nodes_[node];
     for (std::uint32_t v = n.first_output; v < n.first_output + n.outputs; ++v)
       for (const std::uint32_t reader : readers(v)) visit(reader, v);
   }
-  /// visit(producer, value), for every operand that a node computes.
+  /// Calls visit(producer, value) for every operand that a node computes.
   template <class Visit>
   void predecessors(std::uint32_t node, Visit&& visit) const {
     for (const std::uint32_t v : operands(node))
@@ -101,7 +102,7 @@ class dataflow {
     return false;
   }
 
-  /// The same graph, in which the nodes that `check` refuses are opaque: fusion leaves them alone.
+  /// The same graph, in which the nodes that `check` refuses are opaque, so that fusion leaves them alone.
   template <class Check>
   dataflow restricted(Check&& check) const {
     dataflow copy = *this;
@@ -113,7 +114,7 @@ class dataflow {
     return copy;
   }
 
-  /// (producer, reader), one for each value and reader, ascending: what Boost.Graph makes its graphs from.
+  /// Pairs (producer, reader), one for each value and reader, ascending. Boost.Graph makes its graphs from them.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges() const {
     std::vector<std::pair<std::uint32_t, std::uint32_t>> list;
     for (std::uint32_t n = 0; n < size(); ++n)
@@ -129,10 +130,10 @@ class dataflow {
   std::vector<std::uint32_t> operands_, readers_;
 };
 
-/// Writes a dataflow down, node by node; a node's operands come before it, so that no cycle can be written.
+/// Makes a dataflow, node by node. A node's operands come before it, so no cycle can be made.
 class flow_builder {
  public:
-  /// A value that the graph is given; answers its number.
+  /// Adds a value that the graph is given; returns its number.
   std::uint32_t given(const value_facts& facts, bool is_weight = false) {
     flow_value v{facts};
     v.is_weight = is_weight;
@@ -140,8 +141,8 @@ class flow_builder {
     return static_cast<std::uint32_t>(flow_.values_.size() - 1);
   }
 
-  /// Adds a node; answers the number of its first output, behind which the others follow. Errors: an operand that
-  /// does not exist yet; rows of nothing.
+  /// Adds a node; returns the number of its first output, after which the other outputs follow. Errors: an operand that
+  /// does not exist yet; a node that works on rows but has no operand.
   std::uint32_t node(fusion_kind kind, std::span<const std::uint32_t> operands, std::span<const value_facts> outputs,
                      node_role role = node_role::operation, std::uint32_t row = 0) {
     const auto first = static_cast<std::uint32_t>(flow_.values_.size());
@@ -174,7 +175,7 @@ class flow_builder {
     return node(kind, std::span(operands.begin(), operands.size()), std::span(&output, 1), role, row);
   }
 
-  /// The value is read by the graph's user. Error: there is no such value.
+  /// Says that the graph's user reads the value. Error: there is no such value.
   void output(std::uint32_t value) {
     if (value >= flow_.values_.size())
       throw error(error_kind::invalid_argument, "there is no value " + std::to_string(value) + " to be an output",
@@ -185,10 +186,10 @@ class flow_builder {
   const flow_value& at(std::uint32_t value) const { return flow_.values_[value]; }
   std::uint32_t node_count() const { return flow_.size(); }
 
-  /// The finished description; the builder is left empty.
+  /// Returns the finished description; the builder is then empty.
   dataflow finish() {
     dataflow& f = flow_;
-    std::vector<std::uint32_t> last(f.values_.size(), none);  // the reader counted last: one that reads twice is one
+    std::vector<std::uint32_t> last(f.values_.size(), none);  // the last reader counted, so each counts once
     const auto each_reading = [&](auto&& visit) {
       std::ranges::fill(last, none);
       for (std::uint32_t n = 0; n < f.size(); ++n) {

@@ -1,10 +1,9 @@
 // Dominator trees of acyclic graphs: where all paths from a node meet again, and where all paths to it have parted.
 //
-// In a graph without cycles the parent of a node is the lowest common ancestor of its neighbours, in the part of the
-// tree that is there when nodes are taken in a topological order; so one pass makes the tree, and the kinds of the
-// edges between a node and its parent are known on the way, which Lengauer and Tarjan's algorithm does not tell.
-// Ancestors are found over jump pointers (Myers, "An applicative random-access stack", 1983): a pass takes O(edges *
-// log depth).
+// In a graph without cycles, the nodes are taken in a topological order. The parent of a node is then the lowest common
+// ancestor of its neighbours in the tree made so far. One pass makes the tree. The pass also finds the kinds of the
+// edges between a node and its parent, which Lengauer and Tarjan's algorithm does not. Ancestors are found over jump
+// pointers (Myers, "An applicative random-access stack", 1983): a pass takes O(edges * log depth).
 #pragma once
 
 #include <algorithm>
@@ -15,10 +14,10 @@
 
 namespace collage::inline v0::fuse {
 
-/// What counts as a source of the graph when pre-dominators are computed. A node that reads a source is reached from
-/// outside, so that no other node dominates it. Where weights were sources, every node with a bias would be dominated
-/// by nothing (the switch is there to show it); what the graph is given has no producer, so that a group reading it
-/// late closes no cycle, and neither need be a source.
+/// The values that count as sources of the graph for pre-dominators. A node that reads a source is reached from
+/// outside, so no other node dominates it. If weights were sources, nothing would dominate a node with a bias; the
+/// switch is there to show it. A value that the graph is given has no producer, so a group that reads it late closes no
+/// cycle. Neither inputs nor weights need therefore be sources.
 struct sources {
   bool inputs = false;
   bool weights = false;
@@ -36,9 +35,9 @@ class dominator_tree {
         jump_kind_(nodes + 1, fusion_kind::elementwise) {}
 
   std::uint32_t size() const { return root_; }
-  /// The immediate dominator, `none` where that is the virtual root.
+  /// The immediate dominator; `none` where it is the virtual root.
   std::uint32_t parent(std::uint32_t node) const { return parent_[node] == root_ ? none : parent_[node]; }
-  /// Ancestors up to the virtual root, whose depth is 0.
+  /// The number of ancestors up to the virtual root, whose depth is 0.
   std::uint32_t depth(std::uint32_t node) const { return depth_[node]; }
   /// The largest kind of an edge on any path between the node and its parent. Meaningless under the root.
   fusion_kind kind(std::uint32_t node) const { return kind_[node]; }
@@ -48,7 +47,7 @@ class dominator_tree {
     return node == above;
   }
 
-  /// Takes nodes one by one, each behind its neighbours. `under_root`: a path ends here.
+  /// Adds nodes one by one, each after its neighbours. `under_root`: a path ends here.
   class adder {
    public:
     adder(dominator_tree& tree, std::uint32_t node) : tree_(tree), node_(node) {}
@@ -67,7 +66,7 @@ class dominator_tree {
   };
 
  private:
-  /// The lowest common ancestor; raises `kind` to the largest on the ways to it.
+  /// The lowest common ancestor; raises `kind` to the largest kind on the ways to it.
   std::uint32_t common(std::uint32_t a, std::uint32_t b, fusion_kind& kind) const {
     const auto up = [&](std::uint32_t& node) {
       kind = std::max(kind, kind_[node]);
@@ -100,8 +99,8 @@ class dominator_tree {
   std::vector<fusion_kind> kind_, jump_kind_;
 };
 
-/// Post-dominators: the parent of a node is the first node that every path from it to the graph's outputs runs through.
-/// A node that nobody reads is an end as well.
+/// Post-dominators: the parent of a node is the first node on every path from it to the graph's outputs. A node that is
+/// never read is an end as well.
 inline dominator_tree post_dominators(const dataflow& flow) {
   dominator_tree tree(flow.size());
   for (std::uint32_t n = flow.size(); n-- > 0;) {
@@ -113,7 +112,7 @@ inline dominator_tree post_dominators(const dataflow& flow) {
   return tree;
 }
 
-/// Pre-dominators: the parent of a node is the last node that every path from a source to it runs through.
+/// Pre-dominators: the parent of a node is the last node on every path from a source to it.
 inline dominator_tree pre_dominators(const dataflow& flow, sources from = {}) {
   dominator_tree tree(flow.size());
   for (std::uint32_t n = 0; n < flow.size(); ++n) {

@@ -13,11 +13,11 @@
 
 namespace collage::inline v0::fuse {
 
-/// What fusion is told of one node.
+/// The facts about one node that fusion needs.
 struct node_class {
   fusion_kind kind = fusion_kind::opaque;
   node_role role = node_role::operation;
-  std::uint32_t row = 0;  ///< elements of the rows on which it works one by one; 0: it does not
+  std::uint32_t row = 0;  ///< elements of the rows on which the node works one by one; 0 if it does not
 };
 
 namespace detail {
@@ -31,9 +31,9 @@ inline std::uint32_t elements_from(const shape& dims, std::int64_t first) {
 
 }  // namespace detail
 
-/// A node's kind is its operator's. Softmax over the last dimension, layer norm, and reductions over trailing
-/// dimensions work on rows. A reshape is a view: no kernel runs for it, and no group holds it; `views` false makes it a
-/// mover like others.
+/// The kind of a node is its operator's. Softmax over the last dimension, layer norm, and reductions over trailing
+/// dimensions work on rows. A reshape is a view: no kernel runs for it, and no group holds it. With `views` false, it
+/// is a mover like others.
 inline node_class class_of(const graph& g, std::uint32_t node, bool views = true) {
   const graph_view view = g.view();
   const std::uint64_t id = view.kind_id_of(node);
@@ -65,8 +65,8 @@ inline node_class class_of(const graph& g, std::uint32_t node, bool views = true
   return answer;
 }
 
-/// The graph as fusion sees it; nodes have the same numbers. Values of unknown extents count no bytes. `classify(graph,
-/// node)` answers a node_class.
+/// The graph as fusion sees it; nodes have the same numbers. Values of unknown extents count no bytes.
+/// `classify(graph, node)` returns a node_class.
 template <class Classify>
 dataflow dataflow_of(const graph& g, Classify&& classify) {
   const graph_view view = g.view();

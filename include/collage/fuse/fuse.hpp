@@ -1,4 +1,4 @@
-// Fusion of a whole graph: forward, backward, siblings, and the best of them.
+// Fusion of a whole graph: forward, backward, with siblings, and the best of these.
 #pragma once
 
 #include <collage/fuse/backward.hpp>
@@ -20,13 +20,13 @@
 
 namespace collage::inline v0::fuse {
 
-/// What a graph was fused to. The order of the groups is the certificate that they can be run: each reads only what
-/// those before it computed (`order_violation`).
+/// The result of fusing a graph. The order of the groups is the certificate that they can be run: each group reads only
+/// values that earlier groups compute (`order_violation`).
 struct fused {
   std::vector<search::node_set> groups;  ///< in a topological order
-  std::size_t kernels = 0;               ///< groups, without those of a view alone
+  std::size_t kernels = 0;               ///< groups, without groups of a single view
   std::uint64_t bytes = 0;               ///< activations read and written by all groups
-  std::size_t judged = 0;                ///< merges looked at, behind forward fusion
+  std::size_t judged = 0;                ///< merges examined after forward fusion
 };
 
 inline fused result_of(const quotient& groups, std::size_t judged = 0) {
@@ -44,20 +44,20 @@ inline fused result_of(const quotient& groups, std::size_t judged = 0) {
 /// Every node alone.
 inline fused unfused(const dataflow& flow) { return result_of(quotient(flow)); }
 
-/// Into post-dominators: groups of one exit.
+/// Fusion into post-dominators: groups with one exit.
 inline fused fuse_forward(const dataflow& flow, const kernel_limits& most = {}) {
   return result_of(quotient(flow, forward_fuser(flow, most).run()));
 }
 
-/// Into pre-dominators alone: groups of one entry.
+/// Fusion into pre-dominators alone: groups with one entry.
 inline fused fuse_backward(const dataflow& flow, const kernel_limits& most = {}, sources from = {}) {
   quotient groups(flow);
   const merge_count count = fuse_backward(groups, most, from);
   return result_of(groups, count.judged);
 }
 
-/// Backward and siblings in turn over groups that are there, while anything is gained. Answers how many merges were
-/// judged; `log`: see merging.
+/// Fuses existing groups backward and with siblings, in turn, while anything is gained. Returns the number of merges
+/// that were judged; `log`: see merging.
 inline std::size_t fuse_on(quotient& groups, const kernel_limits& most, sources from = {},
                            std::vector<search::node_set>* log = nullptr) {
   for (std::size_t judged = 0;;) {
@@ -68,8 +68,8 @@ inline std::size_t fuse_on(quotient& groups, const kernel_limits& most, sources 
   }
 }
 
-/// Forward first, then backward over the groups that gave, then siblings, again while anything is gained. What follows
-/// the forward fusion is taken only where it saves bytes; its result is kept where nothing beats it.
+/// Fuses forward first. Then fuses the resulting groups backward and with siblings, in turn, while anything is gained.
+/// Merges after the forward fusion must save bytes. Where they save nothing, the result of the forward fusion is kept.
 inline fused fuse_all(const dataflow& flow, const kernel_limits& most = {}, sources from = {}) {
   quotient groups(flow, forward_fuser(flow, most).run());
   fused forward = result_of(groups);
@@ -79,9 +79,9 @@ inline fused fuse_all(const dataflow& flow, const kernel_limits& most = {}, sour
   return forward;
 }
 
-/// A candidate rule (combine.hpp): operators that `accepts` allows, alone, and every group that fusing them forward,
-/// backward and with siblings makes on its way or could have made there. For backends that write several values;
-/// `most.outputs` of 1 is for those that do not.
+/// A candidate rule (combine.hpp). It lists single operators that `accepts` allows. It also lists every group that
+/// fusing them forward, backward and with siblings makes on its way, or could have made there. For backends that write
+/// several values; with `most.outputs` of 1, also for backends that write one.
 struct by_fusion {
   bool (*accepts)(const dataflow& flow, std::uint32_t node);
   kernel_limits most = {};
@@ -101,8 +101,8 @@ struct by_fusion {
   }
 };
 
-/// Checks a result by nothing but the graph: every node is in one group, and no group reads from one behind it. Answers
-/// what is wrong, empty where nothing is.
+/// Checks a result against the graph alone: every node is in one group, and no group reads from a later one. Returns
+/// the fault, or an empty string where there is none.
 inline std::string order_violation(const dataflow& flow, std::span<const search::node_set> groups) {
   std::vector<std::uint32_t> place(flow.size(), none);
   for (std::uint32_t i = 0; i < groups.size(); ++i) {

@@ -1,9 +1,9 @@
-// The generator: every node a rule accepts, and what it grows to, post-dominator by post-dominator.
+// The generator: every node that a rule accepts, and the groups to which it grows, post-dominator by post-dominator.
 //
-// The group that begins at a node and ends at its k-th post-dominator holds every node on every path between the two,
-// so it is convex and has one exit. All paths to the k-th run through those before it, therefore it is the group before
-// and what lies between the last two: a search that stops at the post-dominator, made once for each node. Paths are
-// never listed.
+// The group that begins at a node and ends at its k-th post-dominator holds every node on every path between the two.
+// It is therefore convex and has one exit. All paths to the k-th post-dominator run through the earlier ones. The group
+// is therefore the previous group and the nodes between the last two post-dominators. One search for each node finds
+// these nodes, and stops at the post-dominator. Paths are never listed.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,14 @@ struct generate_limits {
   std::size_t arguments = 0;  ///< distinct values read, weights included
 };
 
-/// What lies between each node and its post-dominator, found when first asked for.
+/// The nodes between each node and its post-dominator, found when first requested.
 class segments {
  public:
   segments(const dataflow& flow, const dominator_tree& tree, std::size_t most)
       : flow_(&flow), tree_(&tree), most_(most), found_(flow.size()), seen_(flow.size(), none) {}
 
-  /// The nodes strictly between, ascending. Null where there is no post-dominator or more nodes than allowed.
+  /// The nodes strictly between a node and its post-dominator, ascending. Null where there is no post-dominator, or
+  /// more nodes than allowed.
   const std::vector<std::uint32_t>* behind(std::uint32_t node) {
     segment& s = found_[node];
     if (!s.searched) search(node, s);
@@ -72,13 +73,13 @@ class segments {
   std::uint64_t steps_ = 0;
 };
 
-/// Adds to `to` every group that the rule grows; answers the number of edges and operands looked at.
+/// Adds to `to` every group that the rule grows; returns the number of edges and operands examined.
 template <growth_rule Rule>
 std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, const generate_limits& most = {}) {
   const dominator_tree tree = post_dominators(flow);
   segments between(flow, tree, most.nodes);
   std::uint64_t steps = 0;
-  std::vector<std::uint32_t> read(flow.values().size(), none);  // by which source
+  std::vector<std::uint32_t> read(flow.values().size(), none);  // the source whose group read a value last
   std::vector<std::uint32_t> way;
   for (std::uint32_t source = 0; source < flow.size(); ++source) {
     const node_role role = flow.node(source).role;
@@ -86,7 +87,7 @@ std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, c
     group g;
     std::size_t count = 0, arguments = 0;
     const auto take = [&](std::uint32_t node) {
-      // What is added lies behind what is there, so an argument stays one.
+      // Added nodes come after the nodes of the group, so an argument stays an argument.
       for (const std::uint32_t v : flow.operands(node)) {
         ++steps;
         const std::uint32_t producer = flow.at(v).producer;
@@ -100,7 +101,7 @@ std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, c
     };
     const auto fits = [&] { return most.arguments == 0 || arguments <= most.arguments; };
     take(source);
-    if (!fits()) continue;  // growing takes no argument away
+    if (!fits()) continue;  // growing removes no argument
     if (role == node_role::operation) to.add(g);
 
     std::uint32_t from = source;
@@ -112,10 +113,10 @@ std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, c
       const std::uint32_t sink = tree.parent(from);
       way.insert(way.end(), inner->begin(), inner->end());
       edge = std::max(edge, tree.kind(from));
-      // `way` begins with the last sink, which is in the group already, unless that is the source.
+      // `way` begins with the last sink, which is in the group already; after the source it begins empty.
       const std::size_t more = way.size() + (count > 1 ? 0 : 1);
       if (most.nodes != 0 && count + more > most.nodes) break;
-      if (flow.node(sink).role == node_role::tuple) {  // no end of a group, but perhaps on its way
+      if (flow.node(sink).role == node_role::tuple) {  // no group ends in a tuple, but one may pass through it
         way.push_back(sink);
         from = sink;
         continue;

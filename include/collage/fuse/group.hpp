@@ -25,7 +25,7 @@ struct named_part {
 
 struct group {
   node_set nodes;
-  fusion_kind kind = fusion_kind::elementwise;  ///< the largest of its members'
+  fusion_kind kind = fusion_kind::elementwise;  ///< the largest kind of its members
   std::vector<named_part> parts;
 };
 
@@ -57,7 +57,7 @@ inline bool is_exit(const dataflow& flow, const node_set& group, std::uint32_t n
   return found;
 }
 
-/// Whether no path leaves the group and comes back, by a search that stays below the group's last node.
+/// Whether the group is convex: no path leaves it and comes back. The search stays below the group's last node.
 inline bool is_convex(const dataflow& flow, const node_set& group) {
   if (group.empty()) return true;
   const std::uint32_t low = group.first(), high = group.last();
@@ -109,17 +109,17 @@ inline std::size_t argument_count(const dataflow& flow, const node_set& group) {
   return static_cast<std::size_t>(std::ranges::unique(read).begin() - read.begin());
 }
 
-/// What a backend allows. 0 is no limit.
+/// The limits of a backend. 0 is no limit.
 struct limits {
   std::size_t exits = 1;  ///< nodes whose values are read outside
   std::size_t depth = 0;  ///< nodes on the longest path from an entry to an exit
   std::size_t nodes = 0;
   std::size_t arguments = 0;  ///< distinct values read, weights included
-  bool taps = false;          ///< may a value that is read outside be read inside as well?
+  bool taps = false;          ///< whether a value that is read outside may also be read inside
 };
 
-/// Why the group is not allowed; empty where it is. Its named parts have to be parts, apart from each other, convex and
-/// without taps: a composite operator hands out one node's values at its end.
+/// Why the group is not allowed; empty where it is. Its named parts must lie inside it and be convex. Two parts must be
+/// disjoint, or one must hold the other.
 inline std::string why_invalid(const dataflow& flow, const group& g, const limits& allowed) {
   std::size_t exits = 0;
   bool tapped = false;
@@ -138,7 +138,7 @@ inline std::string why_invalid(const dataflow& flow, const group& g, const limit
   for (std::size_t i = 0; i < g.parts.size(); ++i) {
     if (!g.nodes.contains(g.parts[i].nodes)) return "does not hold its part " + g.parts[i].name;
     for (std::size_t j = 0; j < i; ++j) {
-      // One wrapped again holds the same nodes, or those of the inner one: only crossing parts are wrong.
+      // A part that is wrapped again has the same nodes, or holds the inner part: only crossing parts are wrong.
       const node_set &a = g.parts[i].nodes, &b = g.parts[j].nodes;
       if (a.intersects(b) && !a.contains(b) && !b.contains(a)) return "has parts that overlap";
     }
@@ -147,10 +147,10 @@ inline std::string why_invalid(const dataflow& flow, const group& g, const limit
   return "";
 }
 
-/// Groups in the order in which they were found. One of the same nodes as an earlier one is not added.
+/// Groups in the order in which they were found. A group with the same nodes as an earlier one is not added.
 class group_list {
  public:
-  /// Whether it is new. Computes the group's kind where `kind` is not said.
+  /// Adds a group; returns whether it is new. Computes the group's kind where none is given.
   bool add(const dataflow& flow, node_set nodes, std::vector<named_part> parts = {}) {
     const fusion_kind kind = kind_of_group(flow, nodes);
     return add({std::move(nodes), kind, std::move(parts)});

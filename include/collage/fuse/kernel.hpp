@@ -1,4 +1,4 @@
-// What one kernel may hold, and the bytes that it reads and writes.
+// The limits of one kernel, and the bytes that it reads and writes.
 #pragma once
 
 #include <algorithm>
@@ -10,24 +10,24 @@
 
 namespace collage::inline v0::fuse {
 
-/// What the code behind a kernel can do. 0 is no limit.
+/// The abilities of the code that a kernel runs. 0 is no limit.
 struct kernel_limits {
   std::size_t nodes = 256;
   std::size_t arguments = 256;  ///< distinct values read, weights included
   std::size_t outputs = 8;      ///< values written; 1 for code that writes one
-  /// Whether operators on rows (softmax, norms, reductions over trailing axes) may stand anywhere in a kernel, several
-  /// of them, as in code that holds a row in cache. Otherwise a reduction is the end of its kernel.
+  /// Whether operators on rows (softmax, norms, reductions over trailing axes) may be anywhere in a kernel, and several
+  /// of them. Code that holds a row in cache can do this. Otherwise a reduction is the end of its kernel.
   bool rows = false;
 };
 
-/// The traffic of a group. Bytes are of activations: weights are read either way.
+/// The traffic of a group. Bytes count activations alone: weights are read either way.
 struct kernel_facts {
   std::uint64_t read_bytes = 0, written_bytes = 0;
   std::size_t arguments = 0, outputs = 0;
   std::uint64_t bytes() const { return read_bytes + written_bytes; }
 };
 
-/// Looks at groups of nodes of one graph. Groups are ascending lists; all that follows is linear in their operands.
+/// Examines groups of nodes of one graph. Groups are ascending lists; every function is linear in their operands.
 class surveyor {
  public:
   explicit surveyor(const dataflow& flow)
@@ -54,12 +54,12 @@ class surveyor {
     return facts;
   }
 
-  /// Why these nodes are not one kernel; empty where they are. `facts` are theirs. A kernel
-  ///  - is a single operator, or holds no opaque one;
-  ///  - has at most one convolution, product or pooling; nothing inside feeds it, and behind it come elementwise
-  ///    operators and broadcasts that keep its shape;
-  ///  - has at most one reduction, whose value is its only one (for `rows`, see kernel_limits);
-  ///  - writes values of one iteration space, and moves no elements behind one that it writes.
+  /// Why these nodes are not one kernel; empty where they are. `facts` are those of the nodes. A kernel
+  /// - is a single operator, or holds no opaque operator;
+  /// - has at most one convolution, product or pooling; nothing inside feeds it, and after it come elementwise
+  ///   operators and broadcasts that keep its shape;
+  /// - has at most one reduction, whose value is the only one that it writes (for `rows`, see kernel_limits);
+  /// - writes values of one iteration space, and moves no elements after a node whose value it writes.
   const char* refusal(std::span<const std::uint32_t> nodes, const kernel_limits& most, const kernel_facts& facts) {
     if (nodes.size() <= 1) return "";
     const auto beyond = [](std::size_t count, std::size_t limit) { return limit != 0 && count > limit; };
@@ -76,9 +76,9 @@ class surveyor {
 
  private:
   struct node_state {
-    bool behind_anchor = false;  ///< it is one, or reads what comes from one
-    bool below_exit = false;     ///< it writes a value, or reads what comes from one that does
-    bool has_reader = false;     ///< inside
+    bool behind_anchor = false;  ///< it is an anchor, or depends on one
+    bool below_exit = false;     ///< it writes a value, or depends on a node that does
+    bool has_reader = false;     ///< inside the kernel
   };
 
   void mark(std::span<const std::uint32_t> nodes) {
@@ -145,7 +145,8 @@ class surveyor {
     return why;
   }
 
-  /// All that is written has one space: with rows, theirs, or that of what a row is reduced to.
+  /// All written values must have one space. With operators on rows, it is the space of the rows; values of reduced
+  /// rows may be written as well.
   const char* spaces(std::span<const std::uint32_t> nodes) const {
     std::uint32_t space = first_row_ == none ? none : space_read(first_row_);
     const char* why = "";
@@ -171,7 +172,7 @@ class surveyor {
   }
 
   const dataflow* flow_;
-  std::vector<std::uint64_t> inside_, read_;  // the round in which a node was inside, a value was counted
+  std::vector<std::uint64_t> inside_, read_;  // the round in which a node was inside, or a value was counted
   std::vector<node_state> state_;
   std::uint64_t round_ = 0;
   bool rows_ = false;

@@ -19,12 +19,12 @@ struct merge_count {
   std::size_t judged = 0;  ///< proposals looked at
 };
 
-/// Collects proposals about a quotient and commits the best. Of proposals that share a group only the best is taken;
-/// the others are made anew by who proposes, in the next round.
+/// Collects proposals to merge groups of a quotient, and commits the best. Among proposals that share a group, only the
+/// best is committed. The caller proposes the others again in the next round.
 class merging {
  public:
-  /// `log`, if there is one, gets the nodes of every kernel that is proposed and saves bytes. One of siblings may
-  /// depend on itself through other groups; that shows only when it is committed.
+  /// `log`, if there is one, gets the nodes of every proposed kernel that saves bytes. A kernel of siblings may depend
+  /// on itself through other groups; this shows only when it is committed.
   merging(quotient& groups, const kernel_limits& most, std::vector<search::node_set>* log = nullptr)
       : groups_(&groups),
         most_(most),
@@ -35,7 +35,7 @@ class merging {
     for (const std::uint32_t g : groups.groups()) bytes_[g] = survey_.measure(groups.members(g)).bytes();
   }
 
-  /// Proposes to make one of these groups, if that is a kernel and saves bytes.
+  /// Proposes to merge these groups into one, if the result is a kernel and saves bytes.
   void propose(std::vector<std::uint32_t> groups) {
     ++judged_;
     nodes_.clear();
@@ -54,7 +54,7 @@ class merging {
     proposals_.push_back({before - facts.bytes(), std::move(groups)});
   }
 
-  /// Commits what can be committed of the proposals: most bytes first, then the smallest names. Answers how many.
+  /// Commits the proposals that can be committed: most bytes first, then the smallest names. Returns their number.
   std::size_t commit() {
     std::ranges::sort(proposals_, [](const proposal& a, const proposal& b) {
       return a.gain != b.gain ? a.gain > b.gain : a.groups < b.groups;
@@ -76,7 +76,7 @@ class merging {
     return count;
   }
 
-  /// Whether the group was merged in the last round that committed, or no round was yet.
+  /// Whether the group was merged in the last round that committed, or no round has run yet.
   bool is_fresh(std::uint32_t group) const { return round_ == 0 || changed_[group] == round_; }
   std::size_t judged() const { return judged_; }
 

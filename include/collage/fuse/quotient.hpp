@@ -1,8 +1,8 @@
 // A graph whose nodes are groups of nodes, kept without cycles and in a topological order while groups are merged.
 //
-// A merge looks at the part of the order between the first and the last of the merged groups, and nowhere else: what
-// they reach there must not reach them, and goes behind them. (The bounded search of incremental topological orders; a
-// matrix of who reaches whom, kept up to date, is what made others' fusion take minutes.)
+// A merge examines only the part of the order between the first and the last of the merged groups. Groups that a merged
+// group reaches there must not reach a merged group, and are moved after it. This is the bounded search of incremental
+// topological orders. Fusion in other compilers keeps a matrix of reachability up to date instead, and takes minutes.
 #pragma once
 
 #include <algorithm>
@@ -23,15 +23,15 @@ namespace collage::inline v0::fuse {
 
 class quotient {
  public:
-  /// Every node a group of its own.
+  /// Makes every node a group of its own.
   explicit quotient(const dataflow& flow) : flow_(&flow), group_of_(flow.size()), members_(flow.size()) {
     std::iota(group_of_.begin(), group_of_.end(), 0u);
     for (std::uint32_t n = 0; n < flow.size(); ++n) members_[n] = {n};
     slot_ = at_ = group_of_;
     seen_.resize(flow.size(), 0);
   }
-  /// Nodes with the same number of `group_of` are a group. Errors: not one number for each node, below their count; the
-  /// groups depend on each other in a cycle.
+  /// Nodes with the same number in `group_of` are a group. Errors: not one number for each node, below the number of
+  /// nodes; groups that depend on each other in a cycle.
   quotient(const dataflow& flow, const std::vector<std::uint32_t>& group_of)
       : flow_(&flow), group_of_(flow.size()), members_(flow.size()), slot_(flow.size(), none), seen_(flow.size(), 0) {
     const bool fits = group_of.size() == flow.size() &&
@@ -39,7 +39,7 @@ class quotient {
     if (!fits)
       throw error(error_kind::invalid_argument, "groups need a number for each node, below the number of nodes",
                   "fusion");
-    std::vector<std::uint32_t> first(flow.size(), none);  // a group is called by its first node
+    std::vector<std::uint32_t> first(flow.size(), none);  // a group is named by its first node
     for (std::uint32_t n = 0; n < flow.size(); ++n) {
       std::uint32_t& name = first[group_of[n]];
       if (name == none) name = n;
@@ -51,18 +51,18 @@ class quotient {
 
   const dataflow& flow() const { return *flow_; }
   std::uint32_t group_of(std::uint32_t node) const { return group_of_[node]; }
-  /// Ascending.
+  /// The nodes of a group, ascending.
   std::span<const std::uint32_t> members(std::uint32_t group) const { return members_[group]; }
-  /// Where it stands in the order.
+  /// The position of a group in the order.
   std::uint32_t position(std::uint32_t group) const { return slot_[group]; }
-  /// In a topological order.
+  /// All groups, in a topological order.
   std::vector<std::uint32_t> groups() const {
     std::vector<std::uint32_t> list;
     std::ranges::copy_if(at_, std::back_inserter(list), [](std::uint32_t g) { return g != none; });
     return list;
   }
 
-  /// visit(group, value, reading node) of other groups that read from this one; one may come again.
+  /// Calls visit(group, value, reading node) for other groups that read from this group; a group may come again.
   template <class Visit>
   void successors(std::uint32_t group, Visit&& visit) const {
     for (const std::uint32_t n : members_[group])
@@ -70,7 +70,7 @@ class quotient {
         if (group_of_[reader] != group) visit(group_of_[reader], v, reader);
       });
   }
-  /// visit(group, value, reading node) of other groups that this one reads from; one may come again.
+  /// Calls visit(group, value, reading node) for other groups from which this group reads; a group may come again.
   template <class Visit>
   void predecessors(std::uint32_t group, Visit&& visit) const {
     for (const std::uint32_t n : members_[group])
@@ -79,8 +79,8 @@ class quotient {
       });
   }
 
-  /// Makes one of these groups, which is called by the smallest of their names. False, and nothing changed, where that
-  /// would close a cycle.
+  /// Merges these groups into one, which gets the smallest of their names. Returns false, and changes nothing, where
+  /// the merge would close a cycle.
   bool merge(std::span<const std::uint32_t> groups) {
     std::uint32_t low = none, high = 0, name = none;
     const std::uint64_t merged = ++round_, behind = ++round_;
@@ -130,7 +130,7 @@ class quotient {
   }
 
  private:
-  /// Kahn's algorithm; of the groups that are ready the one with the smallest name is next.
+  /// Kahn's algorithm; among the groups that are ready, the group with the smallest name is next.
   void sort() {
     std::vector<std::uint32_t> waits(flow_->size(), 0);
     std::priority_queue<std::uint32_t, std::vector<std::uint32_t>, std::greater<>> ready;
@@ -146,7 +146,7 @@ class quotient {
       ready.pop();
       slot_[g] = static_cast<std::uint32_t>(at_.size());
       at_.push_back(g);
-      // A reader of a value is listed once as successor, but once for each operand as predecessor.
+      // A reader of a value is listed once as a successor, but once for each operand as a predecessor.
       successors(g, [&](std::uint32_t to, std::uint32_t v, std::uint32_t reader) {
         waits[to] -= static_cast<std::uint32_t>(std::ranges::count(flow_->operands(reader), v));
         if (waits[to] == 0) ready.push(to);
@@ -158,7 +158,7 @@ class quotient {
   const dataflow* flow_;
   std::vector<std::uint32_t> group_of_;
   std::vector<std::vector<std::uint32_t>> members_;
-  std::vector<std::uint32_t> slot_, at_;  // of each group, and the group at each place of the order
+  std::vector<std::uint32_t> slot_, at_;  // the slot of each group, and the group in each slot of the order
   std::vector<std::uint64_t> seen_;       // the round in which a group was met
   std::uint64_t round_ = 0;
 };

@@ -1,6 +1,6 @@
 // Fusion rules: which operators a backend takes, and how far a group may grow towards its post-dominators.
 //
-// A rule is a value of a literal type with two members, so that a backend can declare one as a constant of its class:
+// A rule is a value of a literal type with two members. A backend can declare it as a constant of its class:
 //
 //     struct short_chains {
 //       bool accepts(const dataflow& flow, std::uint32_t node) const;    // the operator check
@@ -8,7 +8,7 @@
 //     };
 //
 // The form is that of the Collage paper's Listing 1 (Jeon and others, 2022): kind of the group so far, source, sink,
-// and a helper that looks at every node on every path between the two. `tvm_rule` is the rule of TVM's fuser.
+// and a helper. The helper looks at every node on every path between the two. `tvm_rule` is the rule of TVM's fuser.
 #pragma once
 
 #include <algorithm>
@@ -27,11 +27,11 @@ struct growth {
   std::uint32_t source;  ///< where the group began
   std::uint32_t sink;
   fusion_kind edge;  ///< the largest kind of an edge on a path from the last sink to this one
-  /// What lies between: the last sink, unless it is the source, and all nodes on paths from it to this sink. What lies
-  /// before was asked about before.
+  /// The nodes between: the last sink, unless it is the source, and all nodes on paths from it to this sink. Earlier
+  /// nodes were checked in earlier calls.
   std::span<const std::uint32_t> way;
 
-  /// The path helper: check(kind, is_sink) of every node but the source.
+  /// The path helper: whether check(kind, is_sink) holds for every node but the source.
   template <class Check>
   bool each(Check&& check) const {
     return std::ranges::all_of(way, [&](std::uint32_t n) { return check(flow.kind(n), false); }) &&
@@ -50,9 +50,9 @@ concept growth_rule = requires(const Rule& rule, const dataflow& flow, std::uint
   { rule.grows(g) } -> std::convertible_to<bool>;
 };
 
-/// What TVM's fuser allows (Chen and others, 2018; src/relay/transforms/fuse_ops.cc): behind a convolution or product
-/// broadcasts that do not enlarge its result; elementwise and broadcast operators into movers and one reduction; movers
-/// into movers. Tuples are passed through, but no group ends in one.
+/// The rule of TVM's fuser (Chen and others, 2018; src/relay/transforms/fuse_ops.cc). After a convolution or product it
+/// allows broadcasts that do not enlarge the result. It fuses elementwise and broadcast operators into movers and one
+/// reduction, and movers into movers. Tuples are passed through, but no group ends in one.
 struct tvm_rule {
   static constexpr bool moves(fusion_kind kind) { return kind <= fusion_kind::injective || kind == fusion_kind::tuple; }
 
@@ -74,8 +74,9 @@ struct tvm_rule {
   }
 };
 
-/// For backends that work row by row in cache: elementwise operators, broadcasts, movers if asked for, and operators
-/// that work on rows one by one (softmax, norms, sums over trailing axes), in any order.
+/// For backends that work row by row in cache: elementwise operators, broadcasts, movers if `movers` is set, and
+/// operators on rows, in any order. Operators on rows work on rows one by one (softmax, norms, sums over trailing
+/// axes).
 struct row_rule {
   bool movers = true;
 
@@ -89,13 +90,13 @@ struct row_rule {
   }
 };
 
-/// No fusion: every operator that the check allows, alone.
+/// No fusion: every operator, alone. `for_operators` adds a check of operators.
 struct single_rule {
   bool accepts(const dataflow&, std::uint32_t) const { return true; }
   bool grows(const growth&) const { return false; }
 };
 
-/// `rule`, for the operators that `check` allows: at the source, on the way and as sink.
+/// `rule`, for the operators that `check` allows: at the source, on the way and at the sink.
 template <growth_rule Rule>
 struct for_operators {
   bool (*check)(const dataflow& flow, std::uint32_t node);

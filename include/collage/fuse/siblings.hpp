@@ -1,7 +1,8 @@
-// Sibling fusion: groups that read the same value, and a reader with the one that computes it, into one group.
+// Sibling fusion: merges groups that read the same value, and a reader with the group that computes the value.
 //
-// Such a group may have several entries and several exits, so that two of them can close a cycle that neither closes
-// alone; the quotient refuses the second. It saves reading the shared value twice, and what one hands the other.
+// Such a group may have several entries and several exits. Two of them can close a cycle that neither closes alone; the
+// quotient refuses the second. Sibling fusion saves the second read of a shared value, and the write and read of a
+// value that stays inside.
 #pragma once
 
 #include <algorithm>
@@ -16,15 +17,15 @@
 
 namespace collage::inline v0::fuse {
 
-/// How many of the next readers of a value each is tried with, so that a value with many readers costs no more than
-/// those.
+/// The number of next readers of a value with which each reader is tried. A value with many readers costs no more for
+/// each reader than that number.
 inline constexpr std::size_t sibling_reach = 4;
 
-/// Merges siblings while that saves bytes, the most first. `log`: see merging.
+/// Merges siblings while this saves bytes, the largest savings first. `log`: see merging.
 inline merge_count fuse_siblings(quotient& groups, const kernel_limits& most,
                                  std::vector<search::node_set>* log = nullptr) {
   const dataflow& flow = groups.flow();
-  // Convolutions and opaque operators have no siblings: what they read is not read element by element.
+  // Convolutions and opaque operators have no siblings: their operands are not read element by element.
   const auto may_share = [&](std::uint32_t group, std::uint32_t value) {
     return std::ranges::all_of(groups.members(group), [&](std::uint32_t n) {
       const bool reads = std::ranges::find(flow.operands(n), value) != flow.operands(n).end();
