@@ -1,4 +1,4 @@
-// The pass that removes movements of elements which do nothing, or undo each other.
+// The pass that removes movements of elements that do nothing or undo each other.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ inline shape permutation_of(const graph& network, std::uint32_t node) {
   return from_words<ops::transpose_attributes>(network.view().words_of(node)).permutation;
 }
 
-/// Elementwise nodes between transposes that undo each other: on untransposed operands they give the untransposed
-/// result.
+/// Elementwise nodes between transposes that undo each other. On untransposed operands, these nodes give the
+/// untransposed result.
 class turned_regions {
  public:
   explicit turned_regions(const graph& network) : network_(network), turned_(network.nodes().size()) {
@@ -34,10 +34,10 @@ class turned_regions {
       if (is_kind(network, n, ops::transpose)) look_before(n);
   }
 
-  /// Whether a node is to be computed on untransposed operands; for the transpose behind a region, whether it goes.
+  /// Whether a node is computed on untransposed operands. For the transpose after a region: whether it disappears.
   bool turns(std::uint32_t node) const { return turned_[node]; }
 
-  /// What a turned node reads in the place of an operand.
+  /// The operand of a turned node that takes the place of `old`.
   value operand(rewriter& r, std::uint32_t node, std::uint32_t old) const {
     const value_record& v = network_.at(old);
     if (v.role == value_role::constant) return constant(r, old, back_.at(node));
@@ -47,7 +47,7 @@ class turned_regions {
 
  private:
   /// Walks up from a transpose over elementwise nodes that only nodes of the region read. Later nodes come first, so
-  /// that all readers of a node are known when it is met; one that has others ends the walk, and is met once for each.
+  /// the walk knows all readings inside the region when it meets a node. A node with other readers ends the walk.
   void look_before(std::uint32_t last) {
     const shape back = permutation_of(network_, last);
     std::vector<std::uint32_t> region;
@@ -71,7 +71,7 @@ class turned_regions {
       back_.emplace(n, back);
     }
   }
-  /// An elementwise node whose result has this rank and is read so often in all.
+  /// Whether the node is elementwise, and its result has this rank and exactly this number of readings.
   bool is_inside(std::uint32_t node, std::uint32_t readings, std::size_t rank) const {
     const value_record& result = network_.at(network_.view().output_of(node));
     return network_.node(node).kind->body != nullptr && result.uses == readings && !result.is_output &&
@@ -87,7 +87,7 @@ class turned_regions {
       if (there[static_cast<std::size_t>(back[i])] != static_cast<std::int64_t>(i)) return false;
     return true;
   }
-  /// A loaded constant with at most one extent above 1: transposing does not move its elements.
+  /// Whether a value is a loaded constant with at most one extent above 1: transposing does not move its elements.
   bool is_line(std::uint32_t v) const {
     const value_record& record = network_.at(v);
     if (record.role != value_role::constant || network_.constant(v).bytes == nullptr) return false;
@@ -107,10 +107,10 @@ class turned_regions {
 
   const graph& network_;
   std::vector<bool> turned_;
-  std::unordered_map<std::uint32_t, shape> back_;  // by turned node: the permutation that its transposed result undoes
+  std::unordered_map<std::uint32_t, shape> back_;  // by turned node: the permutation of the transpose after its region
 };
 
-/// One graph in which movements are cancelled.
+/// Cancels the movements in one graph.
 class movement_canceller {
  public:
   explicit movement_canceller(const graph& from) : from_(from), regions_(from) {}
@@ -128,7 +128,7 @@ class movement_canceller {
   }
 
  private:
-  /// How a new value was made of another one: by a reshape, or by a transpose.
+  /// How a new value was made from another: by a reshape, or by a transpose.
   struct movement {
     value source;
     std::optional<shape> permutation;  // of a transpose
@@ -142,7 +142,7 @@ class movement_canceller {
     made_[v.index] = std::move(m);
   }
 
-  /// A node of one of the other kinds that answers its first operand as it is.
+  /// Whether a node of one of the other kinds returns its first operand unchanged.
   bool keeps_everything(std::uint32_t node) const {
     const graph_view view = from_.view();
     if (is_kind(from_, node, ops::concat)) return from_.node(node).inputs == 1;
@@ -167,12 +167,12 @@ class movement_canceller {
     if (!to.dims.is_concrete()) return r.copy_node(node);
     reshape(r, node, x, to.dims);
   }
-  /// Puts a reshape of x in the place of a node, or what was reshaped to x.
+  /// Replaces a node by a reshape of x, or of the value that was reshaped to x; by no node where the shapes are equal.
   void reshape(rewriter& r, std::uint32_t node, value x, const shape& dims) {
     const std::uint32_t output = from_.view().output_of(node);
     if (const movement* m = movement_of(x); m != nullptr && !m->permutation) x = m->source;
     if (r.to().type_of(x).dims == dims) return r.put(output, x);
-    // What need not change keeps its target as it was written.
+    // A node that need not change keeps its target as it was written.
     if (is_kind(from_, node, ops::reshape) && x == r.operands_of(node)[0]) r.copy_node(node);
     else
       r.replace(node, kind_of<decltype(ops::reshape)>, {&x, 1},
@@ -200,7 +200,7 @@ class movement_canceller {
     else r.copy_node(node);
     remember(r.of(output), {x, permutation});
   }
-  /// Whether a transpose leaves the elements in their order: dimensions of one element alone are moved.
+  /// Whether a transpose keeps the elements in their order: it moves only dimensions of one element.
   static bool keeps_order(const shape& permutation, const shape& dims) {
     std::int64_t last = -1;
     for (const std::int64_t from : permutation) {
@@ -218,12 +218,15 @@ class movement_canceller {
 
 }  // namespace detail
 
-/// The graph in which a reshape of a reshape is one, and likewise a transpose of a transpose; a transpose that moves
-/// only dimensions of one element is a reshape; and what changes nothing is gone: reshapes to the same shape,
-/// transposes that undo each other (also with elementwise nodes between them), slices of everything, casts to the same
-/// type, expansions and tilings to the same shape, concatenations of one operand, paddings by nothing. A graph output
-/// can then be an input or a constant. Nodes that nobody reads any more stay for `remove_dead`. Sub-graphs are treated
-/// in the same way, each by itself.
+/// Returns the graph without superfluous movements:
+/// - a reshape of a reshape becomes one reshape, and a transpose of a transpose becomes one transpose;
+/// - a transpose that moves only dimensions of one element becomes a reshape;
+/// - transposes that undo each other disappear, also with elementwise nodes between them;
+/// - so do nodes that change nothing: reshapes, expansions and tilings to the same shape, slices of everything, casts
+///   to the same type, concatenations of one operand, paddings by nothing.
+///
+/// A graph output can then be an input or a constant. Nodes that are no longer read stay for `remove_dead`. Each
+/// subgraph is treated in the same way, by itself.
 inline graph cancel_movement(const graph& network) {
   detail::movement_canceller canceller(network);
   return rewrite(network, {.constant = {},

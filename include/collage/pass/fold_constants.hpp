@@ -1,4 +1,4 @@
-// The pass that computes what is known already: constants of constants, shapes.
+// The pass that computes values that are known already: constants of constants, and shapes.
 #pragma once
 
 #include <algorithm>
@@ -15,14 +15,14 @@
 namespace collage::inline v0 {
 
 struct fold_options {
-  /// A larger result (in bytes, all outputs of a node) stays a node, unless its operands are as large: folding may not
-  /// make a network much bigger.
+  /// The largest result that is folded, in bytes of all outputs of a node. A larger one is folded only if the operands
+  /// are as large: folding must not make a network much bigger.
   std::size_t largest = std::size_t{16} << 20;
 };
 
 namespace detail {
 
-/// One graph being folded. Values of the new graph that are constants with contents are known here.
+/// Folds one graph. Knows the contents of those constants of the new graph that have contents.
 class folder {
  public:
   folder(const graph& from, const fold_options& options) : from_(from), options_(options) {}
@@ -61,7 +61,7 @@ class folder {
       read += in.back().bytes();
     }
     inference io{in, out, integers};
-    if (!kind.infer(from_.view().words_of(node), io)) return false;  // the builder will say what is wrong
+    if (!kind.infer(from_.view().words_of(node), io)) return false;  // the builder reports the error
     for (const tensor_type& type : out) {
       if (!type.dims.is_concrete()) return false;
       written += type.bytes();
@@ -69,7 +69,7 @@ class folder {
     return written <= std::max(options_.largest, read);
   }
 
-  /// The node's results become constants under the names of its outputs.
+  /// Turns the node's results into constants under the names of its outputs.
   void fold(rewriter& r, std::uint32_t node, const std::vector<value>& operands) {
     std::vector<oracle_value> in;
     for (const value v : operands) in.push_back(to_oracle({contents_[v.index].get(), r.to().type_of(v)}));
@@ -83,7 +83,7 @@ class folder {
     }
   }
 
-  /// A reshape whose target is known states it itself.
+  /// Writes the known target of a reshape into its attributes.
   void fold_target(rewriter& r, std::uint32_t node, const std::vector<value>& operands) {
     auto attributes = from_words<ops::reshape_attributes>(from_.view().words_of(node));
     attributes.dims = shape(r.to().integers(operands[1]));
@@ -97,10 +97,11 @@ class folder {
 
 }  // namespace detail
 
-/// The graph with every node computed that reads constants with contents alone (by the reference, in double precision,
-/// then rounded to the element type), with known targets of reshapes as attributes, and with all shapes inferred anew.
-/// One walk in topological order is the fixed point: what is known flows forward only. Constants that nobody reads any
-/// more stay; `remove_dead` takes them away. Sub-graphs are folded in the same way; nodes that own them stay.
+/// Returns the graph with every node computed that reads only constants with contents. The reference computes in double
+/// precision, and the result is rounded to the element type. Known targets of reshapes become attributes, and all
+/// shapes are inferred anew. One walk in topological order is the fixed point, since knowledge flows forward only.
+/// Constants that are no longer read stay for `remove_dead`. Subgraphs are folded in the same way; nodes that own them
+/// stay.
 inline graph fold_constants(const graph& network, const fold_options& options = {}) {
   detail::folder folder(network, options);
   return rewrite(network, {.constant = [&](rewriter& r, std::uint32_t v) { folder.constant(r, v); },

@@ -1,4 +1,4 @@
-// The pass that folds scales and shifts into weights: what batch normalisation has become, and its like.
+// The pass that folds scales and shifts into weights, such as those that batch normalisation leaves.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 namespace collage::inline v0 {
 
 struct fold_scales_options {
-  /// Weights that other nodes read too are scaled in a copy, up to this size in bytes.
+  /// Weights that other nodes read as well are scaled in a copy, up to this size in bytes.
   std::size_t largest_copy = std::size_t{16} << 20;
 };
 
@@ -82,12 +82,12 @@ inline std::optional<weighted_node> weighted_node_of(const graph& network, std::
 struct scale_fold {
   std::uint32_t node = 0;
   std::uint32_t source = 0;                  ///< the old value that it reads from now on
-  std::uint32_t last = 0;                    ///< the old node whose result it gives from now on
-  std::shared_ptr<const std::byte> weights;  ///< null: as they were
-  std::shared_ptr<const std::byte> bias;     ///< null: as it was. For a product, what is added behind it.
+  std::uint32_t last = 0;                    ///< the old node whose result it computes from now on
+  std::shared_ptr<const std::byte> weights;  ///< null: unchanged
+  std::shared_ptr<const std::byte> bias;     ///< null: unchanged; for a product, the operand of an addition after it
 };
 
-/// Finds what can be folded in one graph, and makes the new weights.
+/// Finds the folds in one graph, and makes the new weights.
 class scale_plan {
  public:
   scale_plan(const graph& network, const fold_scales_options& options)
@@ -99,7 +99,7 @@ class scale_plan {
 
   bool empty() const { return folds_.empty(); }
   bool drops(std::uint32_t node) const { return gone_[node]; }
-  /// The fold whose result stands in the place of this node; null where there is none.
+  /// The fold whose result takes the place of this node's result; null where there is none.
   const scale_fold* fold_of(std::uint32_t node) const {
     return fold_at_[node] == none ? nullptr : &folds_[fold_at_[node]];
   }
@@ -109,8 +109,9 @@ class scale_plan {
 
   bool read_once(std::uint32_t value) const { return network_.at(value).uses == 1 && !network_.at(value).is_output; }
 
-  /// Whether a node applies one number to what elementwise nodes computed. That may be the end of an activation, as in
-  /// x * clip(x + 3, 0, 6) / 6, which backends know as a whole and would not find without it.
+  /// Whether a node applies one number to the result of an elementwise node. The node may be the end of an activation,
+  /// as in x * clip(x + 3, 0, 6) / 6. Backends know such an activation as a whole, and would not find it without its
+  /// end.
   bool ends_activation(std::uint32_t node, std::uint32_t data) const {
     for (const std::uint32_t operand : network_.view().inputs_of(node))
       if (operand != data && network_.type_of(operand).dims.elements() != 1) return false;
@@ -118,7 +119,7 @@ class scale_plan {
     return producer >= 0 && network_.node(static_cast<std::uint32_t>(producer)).kind->body != nullptr;
   }
 
-  /// Looks behind (or before) one node for what it can take over.
+  /// Looks after (or before) one node for work that it can take over.
   void follow(std::uint32_t node, const weighted_node& n, bool behind) {
     const graph_view view = network_.view();
     scale_fold fold{.node = node, .source = view.inputs_of(node)[0], .last = node, .weights = {}, .bias = {}};
@@ -135,7 +136,7 @@ class scale_plan {
         after = std::move(both);
         taken.push_back(std::exchange(fold.last, next));
       }
-      // One shift behind a product is all that is left of a scale, so that there is nothing to gain.
+      // A product has no bias. Folding a single shift after it would leave one addition, so there is nothing to gain.
       if (!n.takes_bias && taken.size() == 1 && !after.scales() && after.shifts()) return;
     } else if (n.takes_scale_before) {
       while (network_.at(fold.source).producer >= 0 && read_once(fold.source)) {
@@ -195,12 +196,12 @@ class scale_plan {
 
   const graph& network_;
   const fold_scales_options& options_;
-  std::vector<bool> gone_;  // by old node: another one does its work
+  std::vector<bool> gone_;  // by old node: another node does its work
   std::vector<scale_fold> folds_;
-  std::vector<std::size_t> fold_at_;  // by old node: the fold that gives its result
+  std::vector<std::size_t> fold_at_;  // by old node: the fold that computes its result
 };
 
-/// Adds what a fold makes in the place of its last node.
+/// Adds the nodes of a fold in the place of its last node.
 inline void apply_fold(rewriter& r, const scale_fold& fold) {
   const graph& from = r.from();
   const std::span<const std::uint32_t> old = from.view().inputs_of(fold.node);
@@ -230,23 +231,26 @@ inline void apply_fold(rewriter& r, const scale_fold& fold) {
 
 }  // namespace detail
 
-/// The graph with multiplications, divisions, additions and subtractions by constants, and negations, folded into the
-/// weights and biases of their neighbours, where the constant is one number for all or one per channel:
-///   - behind a convolution (transposed ones too), which gets a bias if it has none;
-///   - behind a product with a constant second operand, where the constant runs along its columns: one addition may
-///     stay behind it;
-///   - before a convolution: factors always, shifts where there is no padding, which is not shifted with the rest. One
-///     number behind other elementwise nodes stays: it may be part of an activation.
-/// Only values that nobody else reads disappear; their nodes' last name stays. Computed in double precision and rounded
-/// once. Constants that are not loaded are left alone; those no longer read stay for `remove_dead`.
+/// Returns the graph with multiplications, divisions, additions and subtractions by constants, and negations, folded
+/// into weights and biases of neighbours. A constant must have one number for all channels, or one for each. They are
+/// folded if they are
+/// - after a convolution (transposed ones too), which gets a bias if it has none;
+/// - after a product with a constant second operand, where the constant runs along the columns: one addition may stay
+///   after the product;
+/// - before a convolution: factors always, shifts where there is no padding, since padding is not shifted with the
+///   rest. A single number after other elementwise nodes stays: it may be part of an activation.
+///
+/// Only values without other readers disappear; the result has the name of the last node. Factors and sums are computed
+/// in double precision and rounded once. Constants that are not loaded are left alone. Constants that are no longer
+/// read stay for `remove_dead`.
 ///
 /// Infinity and NaN in data come out as before. Factors that are not finite are not folded, since they make NaN of
-/// weights that are 0; a factor of 0 is, for it makes NaN of infinity on either side of the sum. Weights that would
-/// overflow or lose their digits are left. As always when sums are scaled term by term, data near the limits of the
-/// element type can overflow where they did not before, or the other way round.
+/// weights that are 0. A factor of 0 is folded, since it makes NaN of infinity on either side of the sum. Weights that
+/// would overflow or lose digits are left. Scaling a sum term by term may change where it overflows. Data near the
+/// limits of the element type can overflow where they did not before, or the other way round.
 inline graph fold_scales(const graph& network, const fold_scales_options& options = {}) {
   graph result = network;
-  // What a second look finds is rare: a chain that was too much for its weights, and has become shorter.
+  // A second look rarely finds more: a chain that was too much for its weights, and has become shorter.
   for (bool changes = true, first = true; changes; first = false) {
     const detail::scale_plan plan(result, options);
     changes = !plan.empty();

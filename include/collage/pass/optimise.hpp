@@ -14,13 +14,13 @@
 
 namespace collage::inline v0 {
 
-/// What one pass did, over all rounds.
+/// The effect of one pass, over all rounds.
 struct pass_effect {
   const char* pass = "";
-  std::size_t nodes = 0;  ///< by how many the graph has fewer; sub-graphs are not counted
+  std::size_t nodes = 0;  ///< how many nodes fewer the graph has; subgraphs are not counted
 };
 
-/// What `optimise` did.
+/// The effects of `optimise`.
 struct optimise_report {
   std::size_t nodes_before = 0, nodes_after = 0;
   std::size_t rounds = 0;  ///< how often the passes ran; in the last round nothing changed
@@ -40,13 +40,13 @@ inline std::string to_string(const optimise_report& report) {
   return text;
 }
 
-/// The graph after all passes, one behind the other until none of them changes anything. It gives the same outputs
-/// under the same names, up to rounding. Passes compute with constants that are loaded: call `fill_constants` first.
+/// Returns the graph after all passes, one after the other until none of them changes anything. It gives the same
+/// outputs under the same names, up to rounding. Passes compute with loaded constants: call `fill_constants` first.
 inline graph optimise(const graph& network, optimise_report* report = nullptr) {
   optimise_report found;
   found.nodes_before = network.nodes().size();
   graph result = network;
-  // What a pass leaves unread goes at once, and counts as its work.
+  // Nodes that a pass leaves unread are removed at once, and count as its work.
   const auto run = [&](std::size_t which, graph (*pass)(const graph&)) {
     const std::size_t before = result.nodes().size();
     result = remove_dead(pass(result));

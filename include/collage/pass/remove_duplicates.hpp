@@ -18,7 +18,7 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// A hash over the contents of a constant, eight bytes at a time in four lanes, as weights are many.
+/// A hash of the contents of a constant. It takes eight bytes at a time in four lanes, since weights are large.
 inline std::uint64_t hash_contents(std::span<const std::byte> bytes) {
   std::array<std::uint64_t, 4> lanes = {1, 2, 3, 4};
   for (std::size_t at = 0; at < bytes.size(); at += sizeof lanes) {
@@ -40,7 +40,7 @@ inline std::uint64_t hash_type(const tensor_type& type) {
   return h;
 }
 
-/// A hash over little of them: what differs mostly differs there, and weights take long to read.
+/// A hash of a small part of the contents: different constants mostly differ there, and weights take long to read.
 inline std::uint64_t hash_of_some(std::span<const std::byte> bytes) {
   constexpr std::size_t some = 256;
   const std::size_t middle = bytes.size() / 2;
@@ -48,7 +48,7 @@ inline std::uint64_t hash_of_some(std::span<const std::byte> bytes) {
                  hash_contents(bytes.subspan(middle, std::min(some, bytes.size() - middle))));
 }
 
-/// For each constant that is loaded the first one with its type and contents; for all other values themselves.
+/// For each loaded constant, the first constant with its type and contents; for every other value, the value itself.
 inline std::vector<std::uint32_t> first_of_equal_constants(const graph& network) {
   std::vector<std::uint32_t> first(network.values().size());
   std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> alike, of_contents;
@@ -63,7 +63,7 @@ inline std::vector<std::uint32_t> first_of_equal_constants(const graph& network)
     return x == y || std::memcmp(x, y, network.bytes_of(a).size()) == 0;
   };
   for (const auto& [hash, constants] : alike) {
-    if (constants.size() == 1) continue;  // nothing to read all its contents for
+    if (constants.size() == 1) continue;  // no need to read all its contents
     for (const std::uint32_t v : constants) {
       std::vector<std::uint32_t>& known = of_contents[combine(hash, hash_contents(network.bytes_of(v)))];
       const auto found = std::find_if(known.begin(), known.end(), [&](std::uint32_t other) { return equal(other, v); });
@@ -74,7 +74,7 @@ inline std::vector<std::uint32_t> first_of_equal_constants(const graph& network)
   return first;
 }
 
-/// What makes two nodes the same: kind, attributes, operands in the new graph.
+/// The identity of a node: kind, attributes, and operands in the new graph.
 inline std::vector<std::uint64_t> identity_of(const rewriter& r, std::uint32_t node) {
   const kind_info& kind = *r.from().node(node).kind;
   std::vector<std::uint64_t> identity = {kind.id, r.from().node(node).inputs};
@@ -95,10 +95,10 @@ struct hash_of_words {
 
 }  // namespace detail
 
-/// The graph in which nodes of the same kind, attributes and operands are one, and so are loaded constants of the same
-/// type and contents, bit by bit; the first of them stays, under its name. Operands that a kind lets swap may stand
-/// either way round. One walk in topological order is the fixed point. Nodes that own sub-graphs are never merged;
-/// their sub-graphs are treated in the same way, each by itself.
+/// Returns the graph in which nodes of the same kind, attributes and operands are one. So are loaded constants of the
+/// same type and contents, bit by bit. The first of them stays, under its name. Operands that a kind lets swap may be
+/// in either order. One walk in topological order is the fixed point. Nodes that own subgraphs are never merged; each
+/// subgraph is treated in the same way, by itself.
 inline graph remove_duplicates(const graph& network) {
   const std::vector<std::uint32_t> first = detail::first_of_equal_constants(network);
   std::unordered_map<std::vector<std::uint64_t>, std::uint32_t, detail::hash_of_words> known;  // the first such node

@@ -1,5 +1,5 @@
-// How passes make a new graph from an old one: value by value, in the old order, so that a pass which changes nothing
-// gives an equal graph.
+// How passes make a new graph from an old one: value by value, in the old order. A pass that changes nothing gives an
+// equal graph.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -22,27 +22,28 @@ bool is_kind(const graph& network, std::uint32_t node, const K&) {
   return network.view().kind_id_of(node) == kind_id<K>;
 }
 
-/// A graph on its way into a new one. Names, and the contents of constants, pass over unchanged and shared.
+/// Rewrites an old graph into a new one. Names and the contents of constants pass over unchanged; contents are shared.
 class rewriter {
  public:
-  /// What makes a new sub-graph out of an old one.
+  /// Makes a new subgraph from an old one.
   using body_rule = std::function<graph(const graph&)>;
 
   explicit rewriter(const graph& from, body_rule body = {})
       : from_(from), body_(std::move(body)), new_of_(from.values().size(), nothing) {}
 
   const graph& from() const { return from_; }
-  /// The graph under construction: types and int64 contents of new values can be asked, new nodes added.
+  /// The graph under construction. It knows types and int64 contents of new values, and takes new nodes.
   graph_builder& to() { return to_; }
 
-  /// Whether an old value has a successor yet.
+  /// Whether there is a new value for an old one yet.
   bool has(std::uint32_t old) const { return new_of_[old] != nothing; }
-  /// The new value that stands for an old one. An error where there is none: it was dropped, and yet is read.
+  /// The new value that stands for an old one. Error: there is none, because the old value was dropped, and yet is
+  /// read.
   value of(std::uint32_t old) const {
     if (!has(old)) throw error(error_kind::failure, "was dropped and is still read", "value " + from_.value_name(old));
     return {new_of_[old]};
   }
-  /// From here on, what reads the old value reads the new one.
+  /// From here on, readers of the old value read the new one.
   void put(std::uint32_t old, value by) { new_of_[old] = by.index; }
 
   /// The new values of a node's operands.
@@ -51,15 +52,15 @@ class rewriter {
     for (const std::uint32_t old : from_.view().inputs_of(node)) list.push_back(of(old));
     return list;
   }
-  /// Adds a node in the place of an old one: the name and all outputs of that.
+  /// Adds a node in the place of an old one, with the name and all outputs of the old node.
   void replace(std::uint32_t node, const kind_info& kind, std::span<const value> operands, const attribute_words& words,
                std::span<const std::shared_ptr<const graph>> bodies = {}) {
     const value first = to_.add(kind, operands, words, from_.node_name(node), bodies);
     for (std::uint32_t i = 0; i < from_.node(node).outputs; ++i)
       put(from_.view().output_of(node, i), {first.index + i});
   }
-  /// The new sub-graphs of a node; nodes that shared one still do. One whose outputs would have other types, because
-  /// the pass learned an extent, stays as it was: a node's sub-graphs must agree with each other.
+  /// The new subgraphs of a node; nodes that shared a subgraph still do. A subgraph stays as it was if its outputs
+  /// would have other types, because the pass learned an extent. A node's subgraphs must agree with each other.
   std::vector<std::shared_ptr<const graph>> bodies_of(std::uint32_t node) {
     std::vector<std::shared_ptr<const graph>> list;
     for (const std::shared_ptr<const graph>& old : from_.bodies_of(node)) {
@@ -73,11 +74,11 @@ class rewriter {
     }
     return list;
   }
-  /// The same node once more, over the new operands and sub-graphs; its shapes are inferred anew.
+  /// Copies a node with its new operands and subgraphs; its shapes are inferred anew.
   void copy_node(std::uint32_t node) {
     replace(node, *from_.node(node).kind, operands_of(node), words_of(node), bodies_of(node));
   }
-  /// The attributes of an old node, to be given to a new one.
+  /// The attributes of an old node, for a new node.
   attribute_words words_of(std::uint32_t node) const {
     attribute_words words;
     for (const std::uint64_t w : from_.view().words_of(node)) words.word[words.size++] = w;
@@ -85,7 +86,7 @@ class rewriter {
   }
   void copy_constant(std::uint32_t old) { put(old, to_.constant(from_, old)); }
 
-  /// A name for something new that nobody in the old graph has, nor anything named this way before.
+  /// A name that no value of the old graph has, and that was not returned here before.
   std::string fresh_name(const std::string& like) {
     if (names_.empty())
       for (std::uint32_t v = 0; v < from_.values().size(); ++v) names_.insert(from_.value_name(v));
@@ -107,17 +108,17 @@ class rewriter {
   graph_builder to_;
   std::vector<std::uint32_t> new_of_;
   std::unordered_set<std::string> names_;
-  std::unordered_map<std::string, std::size_t> numbered_;  // by name: the last number put behind it
+  std::unordered_map<std::string, std::size_t> numbered_;  // by name: the last number appended to it
   std::unordered_map<const graph*, std::shared_ptr<const graph>> new_bodies_;
 };
 
-/// What a pass does with constants and nodes; graph inputs and outputs always stay.
+/// How a pass treats constants and nodes; graph inputs and outputs always stay.
 struct rewrite_rules {
-  /// Called with each constant; copies it, puts something else, or drops it. Unset: it is copied.
+  /// Called with each constant: copies it, puts another value in its place, or drops it. Unset: it is copied.
   std::function<void(rewriter&, std::uint32_t value)> constant = {};
-  /// Called with each node, after all that it reads. Unset: it is copied.
+  /// Called with each node, after the nodes from which it reads. Unset: it is copied.
   std::function<void(rewriter&, std::uint32_t node)> node = {};
-  /// What becomes of each sub-graph that a node owns. Unset: it stays, and is shared.
+  /// Makes a new subgraph from each subgraph that a node owns. Unset: it stays, and is shared.
   rewriter::body_rule body = {};
 };
 

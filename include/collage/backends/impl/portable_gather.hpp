@@ -99,10 +99,9 @@ template <class Element, class Index>
 struct portable_elements {
   std::size_t data = 0, indices = 1, updates = 2;
   int threads = 1;
-  bool writes = false;                ///< whether this scatters
-  std::int64_t extent = 1, step = 1;  ///< of the data along the axis
-  std::vector<copied_dimension> outer,
-      inner;  ///< dimensions of the indices before the axis and from it on, with the data's steps
+  bool writes = false;                         ///< whether this scatters
+  std::int64_t extent = 1, step = 1;           ///< of the data along the axis
+  std::vector<copied_dimension> outer, inner;  ///< indices before the axis, and from it on; steps are the data's
   std::int64_t outer_count = 1, inner_count = 1;
   strided_copy<Element> whole;  ///< copies all data to the output of a scatter
 

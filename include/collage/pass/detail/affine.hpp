@@ -1,4 +1,4 @@
-// Nodes that scale and shift a tensor channel by channel: what they do, and what several of them do together.
+// Nodes that scale and shift a tensor channel by channel: the effect of one node, and of several together.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace collage::inline v0::detail {
 
-/// y = scale x + shift, with a number of each for every channel.
+/// y = scale x + shift, with one scale and one shift for every channel.
 struct affine {
   std::vector<double> scale, shift;
 
@@ -50,7 +50,7 @@ inline affine compose(const affine& outer, const affine& inner) {
   return both;
 }
 
-/// Where the channels of a tensor lie. An axis beyond its rank means that there is but one channel.
+/// Where the channels of a tensor lie. An axis beyond its rank means that there is a single channel.
 struct channel_axis {
   std::size_t axis = std::numeric_limits<std::size_t>::max();
   std::int64_t channels = 1;
@@ -63,8 +63,8 @@ inline std::vector<double> elements_of(const graph& network, std::uint32_t const
   return list;
 }
 
-/// The number that a constant has for each channel of a tensor of rank `rank` with which it is broadcast; nothing where
-/// it is not constant, not loaded, or differs within a channel.
+/// The number that a constant has for each channel of a tensor of rank `rank` to which the constant is broadcast.
+/// Nothing where the value is not constant, not loaded, or differs within a channel.
 inline std::optional<std::vector<double>> per_channel(const graph& network, std::uint32_t value, std::size_t rank,
                                                       channel_axis where) {
   const value_record& v = network.at(value);
@@ -78,7 +78,7 @@ inline std::optional<std::vector<double>> per_channel(const graph& network, std:
   return list;
 }
 
-/// What a node makes of one of its operands, where that is to scale and to shift its channels by finite constants.
+/// The effect of a node on its operand `data`, if the node scales and shifts the channels by finite constants.
 inline std::optional<affine> affine_of(const graph& network, std::uint32_t node, std::uint32_t data,
                                        channel_axis where) {
   const bool add = is_kind(network, node, ops::add), sub = is_kind(network, node, ops::sub);

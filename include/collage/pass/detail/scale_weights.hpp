@@ -15,8 +15,8 @@
 
 namespace collage::inline v0::detail {
 
-/// Which channels a weight connects. Weights lie as [outer, middle, inner]; the outer index is that of an output
-/// channel or of an input channel, the middle one counts the other within a group.
+/// The channels that a weight connects. Weights lie as [outer, middle, inner]. The outer index is that of an output
+/// channel or of an input channel; the middle index counts the other channel within a group.
 struct weight_layout {
   std::int64_t outer = 0, middle = 0, inner = 0;
   bool outer_is_output = true;
@@ -36,7 +36,7 @@ struct weight_layout {
 /// The magnitudes that an element type holds.
 struct magnitudes {
   double smallest;         ///< above 0
-  double smallest_normal;  ///< below it, numbers have fewer digits
+  double smallest_normal;  ///< numbers below it have fewer digits
   double largest;          ///< finite
 };
 inline magnitudes magnitudes_of(dtype type) {
@@ -50,12 +50,14 @@ inline magnitudes magnitudes_of(dtype type) {
   return of(float{});
 }
 
-/// The weights times the factor of their output channel and that of their input channel, rounded once; an empty list
-/// of factors means 1. All factors are finite. Null where the result would not do the same work:
-///   - a weight would overflow;
-///   - the weights of one output channel (with input factors: of one input channel in it) would all become subnormal
-///     and so lose digits that they have.
-/// A weight that would vanish stays as the smallest number of its sign, for only a weight of 0 makes NaN of infinity.
+/// The weights times the factor of their output channel and the factor of their input channel, rounded once. An empty
+/// list of factors means 1. All factors are finite. Null where the result would not do the same work:
+/// - a weight would overflow;
+/// - the weights of one output channel (with input factors: of one input channel in it) would all become subnormal, and
+///   lose digits that they have.
+///
+/// A weight that would vanish becomes the smallest number of its sign, because only a weight of 0 makes NaN of
+/// infinity.
 inline std::shared_ptr<const std::byte> scale_weights(dtype type, std::span<const std::byte> weights,
                                                       const weight_layout& layout, std::span<const double> of_outputs,
                                                       std::span<const double> of_inputs) {
@@ -102,7 +104,7 @@ inline std::shared_ptr<const std::byte> scale_weights(dtype type, std::span<cons
   return made;
 }
 
-/// For each output channel the sum of its weights, each times what its input channel is shifted by.
+/// For each output channel, the sum of its weights, each times the shift of its input channel.
 inline std::vector<double> shifted_sums(dtype type, std::span<const std::byte> weights, const weight_layout& layout,
                                         std::span<const double> shift_of_inputs, std::size_t outputs) {
   std::vector<double> sums(outputs);
