@@ -47,7 +47,7 @@ struct matmul_chain : pattern<"matmul_chain"> {
 };
 
 inline constexpr auto pointwise = either(activation(previous), ops::clip(previous, constant, constant));
-/// Two convolutions, each followed by an activation or by nothing.
+/// A convolution, then a depthwise one, each followed by an activation or by nothing.
 struct conv_depthwise : pattern<"conv_depthwise"> {
   static constexpr auto first = optional(pointwise.as<"between">(), any_conv);
   static constexpr auto expr =

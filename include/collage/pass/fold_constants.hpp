@@ -22,7 +22,7 @@ struct fold_options {
 
 namespace detail {
 
-/// Folds one graph. Knows the contents of those constants of the new graph that have contents.
+/// Folds one graph. Remembers the contents of the new graph's constants, where they have contents.
 class folder {
  public:
   folder(const graph& from, const fold_options& options) : from_(from), options_(options) {}

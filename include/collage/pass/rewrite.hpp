@@ -37,8 +37,7 @@ class rewriter {
 
   /// Whether there is a new value for an old one yet.
   bool has(std::uint32_t old) const { return new_of_[old] != nothing; }
-  /// The new value that stands for an old one. Error: there is none, because the old value was dropped, and yet is
-  /// read.
+  /// The new value that stands for an old one. Error: the old value was dropped, and yet is read.
   value of(std::uint32_t old) const {
     if (!has(old)) throw error(error_kind::failure, "was dropped and is still read", "value " + from_.value_name(old));
     return {new_of_[old]};

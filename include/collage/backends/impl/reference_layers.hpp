@@ -20,8 +20,8 @@
 
 namespace collage::inline v0::detail {
 
-/// A transposed convolution as the convolution from its output to its input with the same window. The places of that
-/// convolution are the elements of this input; its elements are those of this output.
+/// A transposed convolution as the convolution from its output to its input with the same window. Its places are the
+/// elements of the input here, and its elements are the elements of the output here.
 struct transposed_conv {
   transposed_conv(const ops::conv_transpose_attributes& a, const reference_call& call)
       : images(call.in[0].type.dims[0]),

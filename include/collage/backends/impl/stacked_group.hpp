@@ -149,8 +149,8 @@ class expression_maker : group_reader {
       if (!space_.is_row(i)) list.push_back(i);
     return list;
   }
-  /// The access to a whole value. Its dimensions are all walked ones, perhaps with extent 1, or only those dimensions
-  /// that belong to no row.
+  /// The access to a whole value. It has all walked dimensions, some perhaps of extent 1, or only the dimensions that
+  /// belong to no row.
   element_access whole(const shape& dims) const {
     element_access a;
     const std::vector<std::size_t> outer = kept();

@@ -281,8 +281,8 @@ class tile_runner {
         else to[r] += is_trusted(f, answered[r]) ? more : sum_with_room(f, step.a, r);
       }
   }
-  /// Whether a sum need not be computed again, in double. A sum may overflow on the way although the sum, or its mean,
-  /// is small. A sum of squares may be too small for a float and still count.
+  /// Whether a sum can stay. Otherwise it is computed again in double: it may have overflowed on the way although the
+  /// sum, or its mean, is small. Squares may be too small for a float and still count.
   static bool is_trusted(const tile_fold& f, float sum) {
     constexpr float too_small = 0x1p-80F;
     return std::isfinite(sum) &&
