@@ -1,4 +1,4 @@
-// Memory of the host for tensors.
+// Host memory for tensors.
 #pragma once
 
 #ifdef __linux__
@@ -13,13 +13,13 @@
 
 namespace collage::inline v0::detail {
 
-/// How many bytes hold so many and the 64 behind them that a kernel may read, up to the end of a line of the cache.
+/// `bytes` and the 64 bytes after them that a kernel may read, rounded up to whole cache lines.
 constexpr std::size_t padded_bytes(std::size_t bytes) {
   constexpr std::size_t line = 64;
   return (bytes + 2 * line - 1) / line * line;
 }
 
-/// The address sanitizer should see all memory.
+/// Whether the address sanitizer is active. It should see all memory, so all memory then comes from the C library.
 #if defined(__SANITIZE_ADDRESS__)
 inline constexpr bool is_watched = true;
 #elif defined(__has_feature)
@@ -28,8 +28,8 @@ inline constexpr bool is_watched = __has_feature(address_sanitizer);
 inline constexpr bool is_watched = false;
 #endif
 
-/// Whether so many bytes have pages of their own, from the system. The C library takes such blocks from there as well, but
-/// once the program has freed one it keeps others of that size for itself: weights that are released would stay.
+/// Whether a block of `padded` bytes gets pages of its own from the system. The C library would map such a block as well. But
+/// once the program has freed one, the C library keeps later blocks of that size for itself, and released weights would stay.
 constexpr bool has_own_pages([[maybe_unused]] std::size_t padded) {
 #ifdef __linux__
   return !is_watched && padded >= std::size_t{128} << 10;
@@ -42,7 +42,7 @@ constexpr bool has_own_pages([[maybe_unused]] std::size_t padded) {
 inline std::size_t page_bytes() { return static_cast<std::size_t>(sysconf(_SC_PAGESIZE)); }
 inline std::size_t whole_pages(std::size_t bytes) { return (bytes + page_bytes() - 1) / page_bytes() * page_bytes(); }
 
-/// Pages of the system that begin at a multiple of `alignment`, one of the page size; null where there are none.
+/// Maps pages from the system, the first at a multiple of `alignment`; null if there are none. `alignment` is a power of two.
 inline void* map_pages(std::size_t bytes, std::size_t alignment) {
   const std::size_t whole = whole_pages(bytes), spare = alignment > page_bytes() ? alignment - page_bytes() : 0;
   if (whole < bytes || whole + spare < whole) return nullptr;
@@ -56,11 +56,10 @@ inline void* map_pages(std::size_t bytes, std::size_t alignment) {
 }
 #endif
 
-/// So many bytes, aligned to 64, of which a kernel may read 64 more; null where there is no memory. To be given to
-/// `release_host`.
+/// Allocates `bytes`, aligned to 64, of which a kernel may read 64 more; null if there is no memory. Free it with `release_host`.
 ///
-/// From 2 MB on they lie in huge pages where the system has them for whoever asks (transparent ones of Linux): networks read
-/// their weights and activations from end to end, and with pages of 4 KB finding these takes some percent of the time.
+/// Blocks of 2 MB and more lie in huge pages, where Linux gives transparent ones on request. Networks read their weights
+/// and activations from end to end. With pages of 4 KB, translating the addresses takes some percent of the time.
 inline void* allocate_host(std::size_t bytes) {
   constexpr std::size_t line = 64, huge = std::size_t{2} << 20;
   const std::size_t padded = padded_bytes(bytes);
@@ -69,7 +68,7 @@ inline void* allocate_host(std::size_t bytes) {
 #ifdef __linux__
   if (has_own_pages(padded)) {
     void* const memory = map_pages(padded, alignment);
-    // Whole ones alone: a page in which little is used would count as used. Where it is refused, small pages do.
+    // Only whole huge pages: one of which little is used would count as used. If the system refuses, small pages remain.
     if (memory != nullptr && padded >= huge) (void)madvise(memory, padded / huge * huge, MADV_HUGEPAGE);
     return memory;
   }
@@ -78,7 +77,7 @@ inline void* allocate_host(std::size_t bytes) {
   return posix_memalign(&memory, alignment, padded) == 0 ? memory : nullptr;
 }
 
-/// Gives back what `allocate_host` answered for so many bytes; null is nothing.
+/// Releases memory that `allocate_host` returned for `bytes`. Null is allowed.
 inline void release_host(void* memory, std::size_t bytes) {
 #ifdef __linux__
   if (memory != nullptr && has_own_pages(padded_bytes(bytes))) {
@@ -89,7 +88,7 @@ inline void release_host(void* memory, std::size_t bytes) {
   std::free(memory);
 }
 
-/// Gives back to the system what the C library keeps of memory that was freed, as far as it can be asked to.
+/// Returns to the system the freed memory that the C library keeps, if the C library supports it.
 inline void return_free_memory() {
 #ifdef __GLIBC__
   (void)malloc_trim(0);

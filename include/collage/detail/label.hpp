@@ -1,4 +1,4 @@
-// Names that can be put together in constant evaluation.
+// Names composed in constant evaluation.
 #pragma once
 
 #include <collage/detail/decimal.hpp>
@@ -7,7 +7,7 @@
 
 namespace collage::inline v0 {
 
-/// Text of at most 63 characters, kept in place: `label("stages.") + 0 + ".weight"`. What is too long is cut.
+/// Text of at most 63 characters, stored in place: `label("stages.") + 0 + ".weight"`. Longer text is cut.
 class label {
  public:
   static constexpr std::size_t capacity = 63;

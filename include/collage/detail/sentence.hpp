@@ -1,8 +1,8 @@
-// Sentences put together in constant evaluation, and how the compiler is made to print them.
+// Sentences composed in constant evaluation, and how the compiler is made to print them.
 //
-// A check is an ordinary constexpr function that answers a sentence, empty when all is well. At the border it is turned
-// into a type, `accepted` or `refused<"the sentence">`, and asked by a concept: both g++ and clang print the argument of
-// a concept that is not satisfied in full, which they do with no other form of error.
+// A check is an ordinary constexpr function that returns a sentence, empty if all is well. At the public interface the
+// sentence becomes a type, `accepted` or `refused<"the sentence">`, and a concept tests that type. Both g++ and clang
+// print the argument of an unsatisfied concept in full. They do so with no other form of error.
 //
 //   struct check_of_lenet { static constexpr sentence why() { ... } };
 //   static_assert(holds<conclusion<check_of_lenet>>);
@@ -19,7 +19,7 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// Text of at most 1023 characters, kept in place; what is too long is cut.
+/// Text of at most 1023 characters, stored in place. Longer text is cut.
 struct sentence {
   static constexpr std::size_t capacity = 1023;
 
@@ -52,7 +52,7 @@ struct sentence {
   }
 };
 
-/// What a check came to, as a type.
+/// The result of a check, as a type.
 struct accepted {
   static constexpr bool is_accepted = true;
 };
@@ -61,7 +61,7 @@ struct refused {
   static constexpr bool is_accepted = false;
 };
 
-/// A sentence as a type.
+/// The type for a sentence: `accepted` if it is empty, else `refused`.
 template <const sentence& Why>
 consteval auto conclude_sentence() {
   if constexpr (Why.empty()) {
@@ -79,7 +79,7 @@ inline constexpr sentence sentence_of = Check::why();
 template <class Check>
 using conclusion = decltype(conclude_sentence<sentence_of<Check>>());
 
-/// Satisfied by `accepted`; where it is not, the compiler prints the sentence.
+/// Satisfied by `accepted`. For `refused` the compiler prints the sentence.
 template <class Conclusion> concept holds = Conclusion::is_accepted;
 
 }  // namespace detail

@@ -10,13 +10,13 @@
 
 namespace collage::inline v0::zoo {
 
-/// What a person reads about a built-in network.
+/// The name of a built-in network, and a line about it for users.
 struct network {
   const char* name;
   const char* about;
 };
 
-/// The built-in networks; those of the Collage paper first, in its order.
+/// The built-in networks. The Collage paper's come first, in the paper's order.
 inline constexpr network networks[] = {
     {"bert-paper", "BERT of the Collage paper: 8 layers, norms in front, hidden size 256, relu, 64 tokens"},
     {"dcgan-paper", "DCGAN of the Collage paper: generator of a 256x256 picture, then discriminator"},
@@ -28,7 +28,7 @@ inline constexpr network networks[] = {
     {"bert-base-128", "BERT-base encoder on 128 embedded tokens"},
 };
 
-/// Builds the network of that name with `g`, as declared in `networks`; false, and nothing built, if there is none.
+/// Builds the network called `name` with `g`. Returns false, and builds nothing, if `networks` has no such name.
 template <class Builder>
 constexpr bool build(const char* name, Builder& g) {
   using function = void (*)(Builder&);

@@ -7,7 +7,7 @@ namespace collage::inline v0::zoo {
 
 namespace parts {
 
-/// Every pixel becomes four. x: [1, channels, extent / 2, extent / 2].
+/// Enlarges a picture by 2: every pixel becomes four. x: [1, channels, extent / 2, extent / 2].
 template <class Builder>
 constexpr value enlarge(Builder& g, value x, std::int64_t channels, std::int64_t extent) {
   ops::resize_attributes attributes = {.sizes = {1, channels, extent, extent}};
@@ -18,8 +18,8 @@ constexpr value enlarge(Builder& g, value x, std::int64_t channels, std::int64_t
 
 }  // namespace parts
 
-/// DCGAN (Radford and others, 2015) in the form of the Collage paper: 100 random numbers become a picture of 256 x 256,
-/// the picture becomes the probability that it is a photograph.
+/// DCGAN (Radford and others, 2015) in the form of the Collage paper. 100 random numbers become a picture of 256 x 256.
+/// The picture becomes the probability that it is a photograph.
 template <class Builder>
 constexpr void dcgan_paper(Builder& g) {
   // The generator.
@@ -40,7 +40,7 @@ constexpr void dcgan_paper(Builder& g) {
     in = out;
   }
   x = g(ops::reshape, x, {.dims = {1, 128 * 16 * 16}});
-  // The answer is a single number, so it is spread out: two pictures must not get the same one.
+  // The output is a single number. A large gain spreads it, because two pictures must not get the same number.
   x = parts::linear(g, "adv", x, 128 * 16 * 16, 1, 5 * parts::keep);
   g.output("output", g(ops::sigmoid, x));
 }

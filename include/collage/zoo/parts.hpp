@@ -1,7 +1,7 @@
-// What the built-in networks share: weights whose ranges keep signals alive, convolutions and fully connected layers.
+// Parts that the built-in networks share: weights whose ranges keep signals alive, convolutions, fully connected layers.
 //
-// Weights come from a generator, so nothing is trained; but their ranges follow from the number of products in each sum
-// (fan-in), so that values neither die out nor explode over a hundred layers, and an output depends on its input.
+// Weights come from a generator, so nothing is trained. Their ranges follow from the number of products in each sum
+// (fan-in). Values neither vanish nor explode over a hundred layers, and an output depends on its input.
 #pragma once
 
 #include <collage/graph/build.hpp>
@@ -18,10 +18,10 @@ constexpr double square_root(double x) {
   return root;
 }
 
-/// By how much a layer's sums exceed its input (root mean square). A relu behind it takes half of the mean square away.
+/// The gain of a layer: the root mean square of its sums over that of its input. A relu after it halves the mean square.
 inline constexpr double keep = 1.0;
 inline constexpr double before_relu = 1.4142135623730951;
-/// For the last layer of a residual branch: the sum with the shortcut grows by a few per cent only.
+/// For the last layer of a residual branch: its sum with the shortcut grows by a few per cent only.
 inline constexpr double before_residual = 0.35;
 
 /// Mean 0 and standard deviation gain / sqrt(fan_in).
@@ -29,7 +29,7 @@ constexpr uniform by_fan_in(std::int64_t fan_in, double gain) {
   const auto bound = static_cast<float>(gain * square_root(3.0 / static_cast<double>(fan_in)));
   return {-bound, bound};
 }
-/// Small, but not so small that nobody notices when it is missing.
+/// Small, but large enough that a missing constant shows.
 inline constexpr uniform small = {-0.1F, 0.1F};
 inline constexpr uniform around_one = {0.9F, 1.1F};
 
@@ -63,7 +63,7 @@ constexpr value conv(Builder& g, const label& name, value x, std::int64_t in, st
   return g(ops::conv, x, w, constant(g, name + ".bias", {out}, small), attributes);
 }
 
-/// Fully connected layer whose weights lie as [out, in], as trained networks keep them. x: [rows, in].
+/// Fully connected layer. Its weights lie as [out, in], as in trained networks. x: [rows, in].
 template <class Builder>
 constexpr value linear(Builder& g, const label& name, value x, std::int64_t in, std::int64_t out, double gain = keep) {
   const value w = constant(g, name + ".weight", {out, in}, by_fan_in(in, gain));
@@ -71,7 +71,7 @@ constexpr value linear(Builder& g, const label& name, value x, std::int64_t in, 
   return g(ops::add, product, constant(g, name + ".bias", {out}, small));
 }
 
-/// The end of the image classifiers: the mean over each channel's image, then a score for each of 1000 classes.
+/// The end of an image classifier: the mean of each channel, then a score for each of 1000 classes.
 template <class Builder>
 constexpr value classifier(Builder& g, const label& name, value x, std::int64_t channels) {
   x = g(ops::reduce_mean, x, {.axes = {2, 3}});

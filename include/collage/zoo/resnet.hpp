@@ -7,7 +7,7 @@ namespace collage::inline v0::zoo {
 
 namespace parts {
 
-/// Residual networks of four stages, and what tells them apart.
+/// A residual network of four stages. The fields are the differences between such networks.
 template <class Builder>
 struct residual_network {
   Builder& g;
@@ -15,7 +15,7 @@ struct residual_network {
   std::int64_t groups = 1;
   std::size_t spatial = 2;
 
-  /// relu(branch(x) + shortcut(x)), where the branch narrows to `inner` channels, looks around, and widens again.
+  /// relu(branch(x) + shortcut(x)). The branch narrows to `inner` channels, convolves with a window of 3, and widens again.
   constexpr value bottleneck(const label& name, value x, std::int64_t in, std::int64_t inner, std::int64_t out,
                              std::int64_t stride) {
     value y = g(ops::relu, conv(g, name + ".a.0", x, in, inner, {.spatial = spatial}));
@@ -26,7 +26,7 @@ struct residual_network {
     return g(ops::relu, g(ops::add, y, x));
   }
 
-  /// 3, 4, 6 and 3 blocks, from 64 channels to 2048; numbered from `first`.
+  /// All four stages: 3, 4, 6 and 3 blocks, numbered from `first`. They go from 64 channels to 2048.
   constexpr value stages(value x, int first) {
     constexpr int blocks[] = {3, 4, 6, 3};
     std::int64_t in = 64;
