@@ -1,8 +1,7 @@
-// Bodies of elementwise operators: traced once with symbolic values into a flat expression.
+// Bodies of elementwise operators, traced once with symbolic values into a flat expression.
 //
-// A body is written as a function over any value type, `auto body(auto x) { return x / (1.0 + math::exp(-x)); }`.
-// Calling it with symbols records what it does; the reference, Eigen, SIMD loops and CUDA text are all made from the
-// record.
+// A body is a function over any value type: `auto body(auto x) { return x / (1.0 + math::exp(-x)); }`. A call with
+// symbols records the operations. The reference, Eigen, SIMD loops and CUDA source are all made from the record.
 #pragma once
 
 #include <collage/detail/indices.hpp>
@@ -11,10 +10,10 @@
 
 namespace collage::inline v0 {
 
-/// What one instruction of a body computes. Comparisons and logic give 0 or 1.
+/// The operation of one instruction of a body. Comparisons and logic give 0 or 1.
 enum class opcode : std::uint8_t {
   input,      ///< operand `a` of the operator
-  attribute,  ///< word `a` of its attributes, as a double
+  attribute,  ///< word `a` of its encoded attributes, as a double
   constant,   ///< `value`
   add,
   subtract,
@@ -22,7 +21,7 @@ enum class opcode : std::uint8_t {
   divide,
   minimum,    ///< NaN if either is NaN
   maximum,    ///< NaN if either is NaN
-  remainder,  ///< of the division that truncates toward zero: it has the dividend's sign; of integers by 0 it is 0
+  remainder,  ///< of truncating division, with the dividend's sign; of integers, 0 if the divisor is 0
   power,
   negate,
   absolute,
@@ -38,7 +37,7 @@ enum class opcode : std::uint8_t {
   sine_hyperbolic,
   cosine_hyperbolic,
   tangent_hyperbolic,
-  area_sine_hyperbolic,  ///< the inverse functions
+  area_sine_hyperbolic,  ///< these three: the inverse functions
   area_cosine_hyperbolic,
   area_tangent_hyperbolic,
   error_function,
@@ -50,16 +49,16 @@ enum class opcode : std::uint8_t {
   logical_not,
   logical_and,
   logical_or,
-  bitwise_and,  ///< these six of integers alone
+  bitwise_and,  ///< these six: integers only
   bitwise_or,
   bitwise_xor,
-  shift_left,   ///< by a count outside [0, bits of the type): everything is shifted out
+  shift_left,   ///< a count outside [0, bits of the type) shifts everything out
   shift_right,  ///< a signed number keeps its sign
   bitwise_not,
   select,  ///< a != 0 ? b : c
 };
 
-/// How many earlier results an instruction reads.
+/// The number of earlier results that an instruction reads.
 constexpr int operands_of(opcode code) {
   switch (code) {
     case opcode::input:
@@ -87,14 +86,14 @@ constexpr int operands_of(opcode code) {
   }
 }
 
-/// One instruction: operands are indices of earlier instructions.
+/// One instruction. Its operands are indices of earlier instructions.
 struct instruction {
   opcode code = opcode::constant;
   std::uint8_t a = 0, b = 0, c = 0;
   double value = 0;
 };
 
-/// A traced body; the last instruction is its result.
+/// A traced body. Its last instruction is the result.
 struct traced_body {
   static constexpr std::size_t max_size = 48;
   instruction code[max_size] = {};
@@ -104,13 +103,13 @@ struct traced_body {
 
 namespace detail {
 
-/// A value during tracing: which instruction computes it. Only ever lives in constant evaluation.
+/// A value during tracing: the instruction that computes it. It exists in constant evaluation only.
 struct symbol {
   traced_body* into = nullptr;
   std::uint8_t index = 0;
 
   constexpr symbol emit(opcode code, std::uint8_t x, std::uint8_t y = 0, std::uint8_t z = 0, double value = 0) const {
-    if (into->size < traced_body::max_size) into->code[into->size] = {code, x, y, z, value};  // the kind's check tells
+    if (into->size < traced_body::max_size) into->code[into->size] = {code, x, y, z, value};  // the check reports it
     return {into, static_cast<std::uint8_t>(into->size++)};
   }
   constexpr symbol literal(double v) const { return emit(opcode::constant, 0, 0, 0, v); }
@@ -144,7 +143,7 @@ struct symbol {
 
 }  // namespace detail
 
-/// The functions bodies are written with; qualified as `math::exp(x)`, since `exp` alone is an operator kind.
+/// The functions for writing bodies. They are qualified, as in `math::exp(x)`, since `exp` alone is an operator kind.
 namespace math {
 
 using detail::symbol;
@@ -185,8 +184,8 @@ constexpr symbol select(symbol p, symbol x, symbol y) { return p.emit(opcode::se
 
 }  // namespace math
 
-/// Records `Kind::body`, called with one value per operand and then one per word of the attributes. Those that the body
-/// reads must be of type double.
+/// Records `Kind::body`, called with one value per operand and then one per word of the encoded attributes. The words
+/// that the body reads must be doubles.
 template <class Kind, std::size_t Inputs, std::size_t Attributes>
 constexpr traced_body trace() {
   traced_body recorded;
@@ -197,7 +196,7 @@ constexpr traced_body trace() {
     const detail::symbol arguments[] = {start.emit(opcode::input, static_cast<std::uint8_t>(I))...,
                                         start.emit(opcode::attribute, static_cast<std::uint8_t>(A))...};
     const detail::symbol result = Kind::body(arguments[I]..., arguments[Inputs + A]...);
-    // The result is by contract the last instruction; a body that returns an argument unchanged gets a copy of it.
+    // The last instruction must be the result, so a body that returns an argument unchanged gets a copy of it.
     if (result.index + 1U != recorded.size) {
       if (recorded.size < traced_body::max_size) recorded.code[recorded.size] = recorded.code[result.index];
       ++recorded.size;

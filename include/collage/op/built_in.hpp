@@ -1,5 +1,5 @@
-// The list of every kind in collage/op/. Not part of ops.hpp: naming the description of every kind costs a quarter of a
-// second, and only what has to go through them all needs it.
+// The list of every kind in collage/op/. It is not part of ops.hpp: naming the description of every kind costs a
+// quarter of a second of compile time. Only code that goes through all kinds needs the list.
 #pragma once
 
 #include <collage/ops.hpp>
@@ -41,7 +41,7 @@ using built_in_kind_list = kind_list<
 
 }  // namespace detail
 
-/// Every kind in collage/op/, for whatever has to go through them all. Kinds of a user's own need not be in it.
+/// Every kind in collage/op/, for code that goes through all kinds. A user's own kinds need not be in it.
 inline constexpr list_view<const kind_info* const> built_in_kinds = detail::built_in_kind_list::list;
 
 }  // namespace collage::inline v0

@@ -1,4 +1,4 @@
-// Elementwise operators, each given by its body: what they have in common, arithmetic and functions.
+// Elementwise operators, each defined by its body: their common base, arithmetic and functions.
 #pragma once
 
 #include <collage/op/kind.hpp>
@@ -7,7 +7,7 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// The shape rule of all elementwise kinds, whose first operands are conditions.
+/// The shape rule of all elementwise kinds. The first `conditions` operands must be boolean.
 constexpr verdict infer_elementwise(auto& io, std::uint32_t conditions, dtype result) {
   const dtype computed = io.in[conditions].type;
   tensor_type& y = io.out[0];
@@ -34,27 +34,27 @@ constexpr work count_elementwise(const auto& io, const traced_body& body) {
 
 }  // namespace detail
 
-/// What an elementwise kind need not say.
+/// The members that an elementwise kind may leave out.
 template <std::uint32_t Inputs>
 struct elementwise_defaults : kind_defaults {
   static constexpr std::uint32_t body_inputs = Inputs;
   static constexpr arity inputs{Inputs, Inputs};
   static constexpr fusion_kind fusion = Inputs == 1 ? fusion_kind::elementwise : fusion_kind::broadcast;
 
-  /// How many leading operands are booleans whatever the others are; fewer than all.
+  /// How many leading operands are booleans, whatever the type of the others. Fewer than all.
   static constexpr std::uint32_t conditions = 0;
-  /// Which element types the body has a meaning for.
+  /// Whether the body has a meaning for an element type.
   static constexpr bool takes(dtype) { return true; }
-  /// The element type of the result, of the attributes and the type that the body is computed in.
+  /// The element type of the result, given the attributes and the type in which the body is computed.
   static constexpr dtype result_type(const auto&, dtype computed) { return computed; }
 };
 
-/// The base of elementwise kinds. `Derived` has `body`, a function over any value type; operands broadcast against each
-/// other (numpy's rule). Attributes that the body reads are doubles and follow the operands. Shape rule, costs, reference
-/// and the backends' code follow from the body.
+/// The base of elementwise kinds. `Derived` has `body`, a function over any value type. Operands broadcast against each
+/// other (numpy's rule). Attributes that the body reads are doubles, and follow the operands in its parameters. Shape
+/// rule, costs, reference and the backends' code follow from the body.
 ///
-/// The operands share one element type, in which the body is computed and which is also the result's, unless `Derived`
-/// says otherwise: leading operands may be conditions, read as 0 or 1, and the result may be converted, as `cast` does.
+/// The operands share one element type. The body is computed in it, and the result has it too. `Derived` may deviate in
+/// two ways: leading operands may be conditions, read as 0 or 1, and the result may be converted, as `cast` does.
 template <class Derived, std::uint32_t Inputs>
 struct elementwise_kind : kind<Derived, elementwise_defaults<Inputs>> {
   static constexpr verdict infer(const auto& attributes, auto& io) {
@@ -177,13 +177,13 @@ inline constexpr struct atanh : elementwise_kind<atanh, 1> {
   static constexpr auto body(auto x) { return math::atanh(x); }
 } atanh{};
 
-/// round(x): halves to the even neighbour.
+/// round(x): halves go to the even neighbour.
 inline constexpr struct round : elementwise_kind<round, 1> {
   static constexpr char name[] = "round";
   static constexpr auto body(auto x) { return math::round(x); }
 } round{};
 
-/// sign(x): -1, 0 or 1; of NaN it is NaN.
+/// sign(x): -1, 0 or 1; NaN for NaN.
 inline constexpr struct sign : elementwise_kind<sign, 1> {
   static constexpr char name[] = "sign";
   static constexpr auto body(auto x) {
@@ -232,14 +232,13 @@ inline constexpr struct pow : elementwise_kind<pow, 2> {
   static constexpr auto body(auto x, auto y) { return math::pow(x, y); }
 } pow{};
 
-/// remainder(x, y): of the division that truncates toward zero, so that it has the sign of x (fmod of C). Of integers by
-/// 0 it is 0.
+/// remainder(x, y): the remainder of truncating division, with the sign of x (fmod of C). For integers it is 0 if y is 0.
 inline constexpr struct remainder : elementwise_kind<remainder, 2> {
   static constexpr char name[] = "remainder";
   static constexpr auto body(auto x, auto y) { return math::remainder(x, y); }
 } remainder{};
 
-/// modulo(x, y): of the division that rounds down, so that it has the sign of y. Of integers by 0 it is 0.
+/// modulo(x, y): the remainder of division that rounds down, with the sign of y. For integers it is 0 if y is 0.
 inline constexpr struct modulo : elementwise_kind<modulo, 2> {
   static constexpr char name[] = "modulo";
   static constexpr auto body(auto x, auto y) {

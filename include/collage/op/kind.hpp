@@ -8,11 +8,11 @@
 //     using attributes = softmax_attributes;
 //     static constexpr verdict infer(const attributes& a, inference& io);      // shape rule: fills io.out
 //     static constexpr work count(const attributes& a, const inference& io);   // flops
-//     static void reference(const attributes& a, const reference_call& call);  // double precision, the oracle
-//     static constexpr onnx_name onnx{"com.example", "Softmax"};               // optional: how models name it
+//     static void reference(const attributes& a, const reference_call& call);  // in double precision
+//     static constexpr onnx_name onnx{"com.example", "Softmax"};               // optional: its name in models
 //   } softmax{};
 //
-// The set is open: a kind defined in a user's header works like those in collage/op/.
+// The set is open: a kind in a user's header works like the kinds in collage/op/.
 #pragma once
 
 #include <collage/detail/hash.hpp>
@@ -29,26 +29,26 @@
 namespace collage::inline v0 {
 
 namespace detail {
-/// Its address tells attribute types apart in constant evaluation, where there is no typeid.
+/// Its address distinguishes types of attributes in constant evaluation, where there is no typeid.
 template <class Attributes>
 inline constexpr char attributes_tag = 0;
 }  // namespace detail
 
-/// The run-time view of one kind's description. Made only by `kind_of`; compared by id.
+/// The description of one kind as run-time values. Only `kind_of` makes it. Descriptions are compared by id.
 struct kind_info {
   std::uint64_t id = 0;
   const char* name = "";
   fusion_kind fusion = fusion_kind::opaque;
   arity inputs;
-  std::uint32_t outputs = 1;  ///< `any_number` where `count_outputs` says how many
-  std::uint32_t bodies = 0;   ///< how many sub-graphs a node owns
+  std::uint32_t outputs = 1;  ///< `any_number` if `count_outputs` returns the number
+  std::uint32_t bodies = 0;   ///< how many subgraphs a node owns
   bool commutative = false;   ///< its first two operands may be swapped
-  // Whether the pointers below are set: under -fsanitize=undefined g++ takes no comparison of a function's or a constant's
-  // address with null for a constant expression.
+  // Whether the pointers below are set. Under -fsanitize=undefined, g++ rejects comparing the address of a function or
+  // constant with null in a constant expression.
   bool has_body = false, has_normalise = false, counts_outputs = false, has_reference = false;
   onnx_name onnx;                           ///< no op_type: none
   const char* attributes_tag = nullptr;     ///< equal for kinds with the same type of attributes
-  const traced_body* body = nullptr;        ///< set for the elementwise kinds alone
+  const traced_body* body = nullptr;        ///< set for elementwise kinds only
   attribute_words (*defaults)() = nullptr;  ///< the attributes of a node that states none, before `normalise`
   void (*normalise)(attribute_words& words, list_view<const tensor_type> in) = nullptr;
   verdict (*infer)(list_view<const std::uint64_t> words, inference& io) = nullptr;
@@ -57,18 +57,18 @@ struct kind_info {
   void (*list)(list_view<const std::uint64_t> words, const attribute_sink& sink) = nullptr;
   void (*reference)(list_view<const std::uint64_t> words, const reference_call& call) = nullptr;
 
-  /// How many outputs a node of these attributes and sub-graphs has.
+  /// The number of outputs of a node with these attributes and subgraphs.
   constexpr std::size_t output_count(list_view<const std::uint64_t> words,
                                      list_view<const body_signature> of_bodies = {}) const {
     return counts_outputs ? count_outputs(words, of_bodies) : outputs;
   }
 };
 
-/// What a node that has not 1 to `any_number` outputs is told.
+/// The error for a node with no outputs, or with more than `any_number`.
 inline constexpr char output_count_rule[] = "it has no output, or too many; its attributes must ask for 1 to 65535";
 
-/// Whether two descriptions are of one kind. The description may exist more than once: for the type and for the constant,
-/// and in several shared objects, where its functions have different addresses and the rest has to do.
+/// Whether two descriptions are of one kind. A description may exist more than once: for the type and for the constant,
+/// and in several shared objects. There its functions have different addresses, so the other members decide.
 constexpr bool is_same_kind(const kind_info& a, const kind_info& b) {
   if (&a == &b || a.infer == b.infer) return true;
   if (std::is_constant_evaluated() || a.id != b.id) return false;
@@ -80,8 +80,8 @@ constexpr bool is_same_kind(const kind_info& a, const kind_info& b) {
   return same;
 }
 
-/// What a kind need not say; it suits one without attributes, with one operand and one output of the same type. No
-/// template, so that it is not made again for every kind.
+/// The members that a kind may leave out. They suit a kind without attributes, with one operand and one output of the
+/// same type. Not a template, so that it is not instantiated for every kind.
 struct kind_defaults {
   static constexpr arity inputs{1, 1};
   static constexpr std::uint32_t outputs = 1;
@@ -101,7 +101,7 @@ struct kind : Defaults {
   }
 };
 
-/// A type that describes an operator kind. Whether the description is right is checked where the kind is first used.
+/// A type that describes an operator kind. The description is checked where the kind is first used.
 template <class K>
 concept operator_kind = requires(const K& k) { static_cast<const kind_defaults&>(k); };  // no class for each K
 
@@ -182,7 +182,7 @@ constexpr kind_info lower_kind() {
   return info;
 }
 
-/// The description as values; one sentence where something is wrong with it.
+/// The description as values. A fault in it is a compile error of one sentence.
 template <class K>
 constexpr kind_info describe_kind() {
   if constexpr (constexpr kind_fault fault = fault_of<K>(); fault == kind_fault::none) return lower_kind<K>();
@@ -191,19 +191,19 @@ constexpr kind_info describe_kind() {
 
 }  // namespace detail
 
-/// The run-time description of a kind: `kind_of<decltype(ops::relu)>` or, of a constant, `kind_of<struct relu>`.
+/// The run-time description of a kind: `kind_of<struct ops::relu>` of its type, `kind_of<decltype(ops::relu)>` of its constant.
 template <class K>
   requires operator_kind<std::remove_cv_t<K>>
 inline constexpr kind_info kind_of = detail::describe_kind<std::remove_cv_t<K>>();
 
 namespace detail {
 
-/// An axis counted from the end if negative; the rank itself is out of range.
+/// An axis, counted from the end if it is negative. The rank itself stays out of range.
 constexpr std::int64_t wrap_axis(std::int64_t axis, std::size_t rank) {
   return axis < 0 ? axis + static_cast<std::int64_t>(rank) : axis;
 }
 
-/// Numpy's broadcasting of two extents; 0 answers "does not fit" through `fits`.
+/// Numpy's broadcasting of two extents. Sets `fits` to false if they do not fit.
 constexpr std::int64_t broadcast_extent(std::int64_t a, std::int64_t b, bool& fits) {
   if (a == b || b == 1) return a;
   if (a == 1) return b;
@@ -213,9 +213,9 @@ constexpr std::int64_t broadcast_extent(std::int64_t a, std::int64_t b, bool& fi
   return a;
 }
 
-/// The shape two operands have together after broadcasting; `fits` becomes false when they cannot.
+/// The shape of two operands after broadcasting. Sets `fits` to false if they do not fit.
 constexpr shape broadcast(const shape& a, const shape& b, bool& fits) {
-  // Extents are read without a call: each costs steps of the compiler's limit.
+  // Reads `extent` without a call: each call costs steps of the compiler's limit.
   const bool a_is_longer = a.rank >= b.rank;
   shape result = a_is_longer ? a : b;
   const shape& other = a_is_longer ? b : a;

@@ -1,5 +1,5 @@
-// What the description of an operator kind must have: each fault is told by one sentence where the kind is first used,
-// since a member with a wrong signature would otherwise count as absent.
+// The checks of an operator kind's description. Each fault gives one sentence where the kind is first used. Otherwise a
+// member with a wrong signature would count as absent.
 #pragma once
 
 #include <collage/detail/indices.hpp>
@@ -19,7 +19,7 @@ struct kind;
 
 namespace collage::inline v0::detail {
 
-/// The first thing wrong with a description.
+/// The first fault of a description.
 enum class kind_fault {
   none,
   base,
@@ -41,7 +41,8 @@ enum class kind_fault {
   body_attributes,
 };
 
-/// Counts the words that a record takes at most; says for each word of a record without lists whether it is a double.
+/// Counts the words that attributes take at most when encoded. For attributes without lists, it also marks the words
+/// that are doubles.
 struct attribute_counter {
   std::size_t words = 0;
   bool has_lists = false;
@@ -76,7 +77,7 @@ constexpr attribute_counter count_attributes() {
   return counter;
 }
 
-/// A class in which the name of an optional member is ambiguous where the kind has it, whatever its signature is.
+/// Makes the name of an optional member ambiguous in `member_probe` if the kind has the member, whatever its signature.
 struct optional_members {
   int normalise, count, count_outputs, reference, onnx;
 };
@@ -117,17 +118,17 @@ template <class K> concept has_body = requires { K::body_inputs; };
 
 template <class K, std::size_t... I>
 constexpr bool takes_symbols(indices<I...>) {
-  // A call rather than an array: nvcc 13 breaks down over `s[I]...` here.
+  // A function rather than an array: nvcc 13 fails on `s[I]...` here.
   return requires(const symbol& (*of)(std::size_t)) {
     { K::body(of(I)...) } -> std::same_as<symbol>;
   };
 }
 
-/// The traced body of an elementwise kind; all its attributes are doubles, one word each.
+/// The traced body of an elementwise kind. Its attributes take one word each.
 template <class K>
 inline constexpr traced_body body_of = trace<K, K::body_inputs, to_words(typename K::attributes{}).size>();
 
-/// Whether a body reads a word of the attributes that is no double.
+/// Whether a body reads a word of the attributes that is not a double.
 constexpr bool reads_other_than_doubles(const traced_body& body, const attribute_counter& attributes) {
   const auto is_wrong = [&](std::uint8_t which) {
     return body.code[which].code == opcode::attribute && !attributes.is_real[body.code[which].a];
@@ -154,7 +155,7 @@ consteval kind_fault body_fault() {
   }
 }
 
-/// What the members that a kind need not have are wrong in.
+/// The first fault of the members that a kind may leave out.
 template <class K>
 consteval kind_fault optional_fault() {
   using probe = member_probe<K>;
@@ -186,7 +187,7 @@ consteval kind_fault fault_of() {
   else return optional_fault<K>();
 }
 
-/// The fault as an error of the compiler.
+/// Reports the fault as a compile error.
 template <kind_fault Fault>
 consteval void tell() {
   using enum kind_fault;

@@ -1,4 +1,4 @@
-// What convolution and pooling share: a window that slides over the spatial dimensions.
+// The window that slides over the spatial dimensions in convolution and pooling.
 #pragma once
 
 #include <collage/op/kind.hpp>
@@ -8,7 +8,7 @@
 
 namespace collage::inline v0::detail {
 
-/// Fills in what was left out of a window's attributes: strides and dilations of 1, pads of 0.
+/// Fills in empty attributes of a window: strides and dilations of 1, pads of 0.
 constexpr void default_window(std::size_t rank, shape& strides, shape& dilations, shape& pads_begin, shape& pads_end) {
   if (strides.rank == 0) strides = shape::filled(rank, 1);
   if (dilations.rank == 0) dilations = shape::filled(rank, 1);
@@ -16,20 +16,20 @@ constexpr void default_window(std::size_t rank, shape& strides, shape& dilations
   if (pads_end.rank == 0) pads_end = shape::filled(rank, 0);
 }
 
-/// More taps than any network has; whoever lists a window's taps may rely on it.
+/// More taps than any network's window has. Code that lists a window's taps may rely on this limit.
 inline constexpr std::int64_t most_taps = std::int64_t{1} << 20;
-/// Extents beyond it are refused, so that what is computed from them stays within 64 bits. Graphs hold none larger.
+/// Larger extents are refused, so that products of extents stay within 64 bits. No graph holds a larger extent.
 inline constexpr std::int64_t largest_extent = std::int64_t{1} << 48;
 inline constexpr std::int64_t largest_offset = 0x7FFFFFFF;  // of windows, strides, dilations and pads
 
-/// Checks one spatial window against the rank and for sane values; the limits keep their products within 64 bits.
+/// Checks a spatial window against the rank, and its values against limits. The limits keep products within 64 bits.
 constexpr verdict check_window(std::size_t rank, const shape& window, const shape& strides, const shape& dilations,
                                const shape& pads_begin, const shape& pads_end) {
   if (window.rank != rank || strides.rank != rank || dilations.rank != rank || pads_begin.rank != rank ||
       pads_end.rank != rank)
     return {false, "window, strides, dilations and pads must each have one entry per spatial dimension"};
   std::int64_t taps = 1;
-  // Extents are read without a call: each costs steps of the compiler's limit.
+  // Reads `extent` without a call: each call costs steps of the compiler's limit.
   for (std::size_t i = 0; i < rank; ++i) {
     const std::int64_t size = window.extent[i];
     if (size < 1) return {false, "its window must be at least 1 in every dimension"};
@@ -45,7 +45,8 @@ constexpr verdict check_window(std::size_t rank, const shape& window, const shap
   return {};
 }
 
-/// Whether a window, checked before, fits the padded extents of [N, C, spatial...] at least once; unknown ones may.
+/// Whether a window that `check_window` accepted fits the padded extents of [N, C, spatial...] at least once. Unknown
+/// extents may fit.
 constexpr verdict check_fit(const shape& x, const shape& window, const shape& dilations, const shape& pads_begin,
                             const shape& pads_end) {
   for (std::size_t i = 0; i < window.rank; ++i) {
@@ -58,8 +59,8 @@ constexpr verdict check_fit(const shape& x, const shape& window, const shape& di
   return {};
 }
 
-/// How many places a window has along one dimension; `unknown` if either extent is. `round_up` counts a last, partial
-/// place too, as long as it starts inside the input or its leading pad (ONNX ceil_mode). The window must fit.
+/// The number of places of a window along one dimension; `unknown` if either extent is. `round_up` (ONNX ceil_mode)
+/// also counts a last, partial place that starts inside the input or its leading pad. The window must fit.
 constexpr std::int64_t window_places(std::int64_t extent, std::int64_t window, std::int64_t stride,
                                      std::int64_t dilation, std::int64_t pad_begin, std::int64_t pad_end,
                                      bool round_up) {
