@@ -13,9 +13,9 @@ struct cast_attributes {
   }
 };
 
-/// cast(x): floating-point numbers become the nearest, ties to even; as integers they lose their fraction, and where that
-/// does not fit they become the nearest number that does, NaN becomes 0. Integers wrap around. All but 0 is true, NaN
-/// too; true is 1.
+/// cast(x): converts x to another element type. A floating-point result is the nearest number, ties to even. From
+/// floating point to an integer type, the fraction is dropped. A number that does not fit becomes the nearest that fits,
+/// and NaN becomes 0. Integers wrap around. As a boolean everything but 0 is true, NaN included; true converts to 1.
 inline constexpr struct cast : elementwise_kind<cast, 1> {
   static constexpr char name[] = "cast";
   using attributes = cast_attributes;

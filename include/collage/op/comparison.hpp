@@ -1,21 +1,21 @@
-// Elementwise operators that ask or answer yes or no: comparisons, logic, choosing.
+// Elementwise operators with boolean operands or results: comparisons, logic, selection.
 #pragma once
 
 #include <collage/op/elementwise.hpp>
 
 namespace collage::inline v0::ops {
 
-/// The base of elementwise kinds that answer booleans.
+/// The base of elementwise kinds that return booleans.
 template <class Derived, std::uint32_t Inputs>
 struct predicate_kind : elementwise_kind<Derived, Inputs> {
   static constexpr dtype result_type(const auto&, dtype) { return dtype::boolean; }
 };
-/// Of floating-point numbers alone.
+/// A predicate of floating-point numbers only.
 template <class Derived>
 struct real_predicate_kind : predicate_kind<Derived, 1> {
   static constexpr bool takes(dtype type) { return is_floating(type); }
 };
-/// Of booleans alone.
+/// An operator of booleans only.
 template <class Derived, std::uint32_t Inputs>
 struct logical_kind : elementwise_kind<Derived, Inputs> {
   static constexpr bool takes(dtype type) { return type == dtype::boolean; }
@@ -54,7 +54,7 @@ inline constexpr struct is_nan : real_predicate_kind<is_nan> {
   static constexpr auto body(auto x) { return !(x == x); }
 } is_nan{};
 
-/// is_infinite(x): of either sign. The builtin spares everybody <limits>.
+/// is_infinite(x): whether x is infinite, of either sign. The builtin saves every includer <limits>.
 inline constexpr struct is_infinite : real_predicate_kind<is_infinite> {
   static constexpr char name[] = "is_infinite";
   static constexpr auto body(auto x) { return math::abs(x) == __builtin_huge_val(); }
@@ -83,7 +83,7 @@ inline constexpr struct logical_xor : logical_kind<logical_xor, 2> {
   static constexpr auto body(auto x, auto y) { return !(x == y); }
 } logical_xor{};
 
-/// where(condition, x, y): x where the condition holds, else y.
+/// where(condition, x, y): x where the condition holds, y elsewhere.
 inline constexpr struct where : elementwise_kind<where, 3> {
   static constexpr char name[] = "where";
   static constexpr std::uint32_t conditions = 1;

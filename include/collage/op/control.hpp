@@ -1,13 +1,13 @@
-// Control flow: nodes that own sub-graphs and decide while they run which of them runs, or how often.
+// Control flow: nodes that own subgraphs. While they run, they decide which subgraph runs, or how often.
 //
-// A sub-graph reads nothing but its inputs; values of the graph around it are handed in as operands behind the others.
+// A subgraph reads its inputs only. Values of the enclosing network are operands of the node, after its other operands.
 #pragma once
 
 #include <collage/op/kind.hpp>
 
 namespace collage::inline v0::detail {
 
-/// One element of a type, in a tensor of any rank.
+/// Whether `t` is one element of `type`, in a tensor of any rank. Unknown extents may be 1.
 constexpr bool is_single(const tensor_type& t, dtype type) {
   if (t.type != type) return false;
   for (const std::int64_t extent : t.dims)
@@ -19,8 +19,8 @@ constexpr bool is_single(const tensor_type& t, dtype type) {
 
 namespace collage::inline v0::ops {
 
-/// branch(condition, captured...): the first sub-graph where the condition (one boolean) holds, the second where it does
-/// not. Both take all the captured values and answer the same types.
+/// branch(condition, captured...): runs the first subgraph if the condition (one boolean) holds, else the second. Both
+/// take all captured values and return values of the same types.
 inline constexpr struct branch : kind<branch> {
   static constexpr char name[] = "branch";
   static constexpr fusion_kind fusion = fusion_kind::opaque;
@@ -52,7 +52,7 @@ inline constexpr struct branch : kind<branch> {
 
 struct loop_attributes {
   std::int64_t carried = 0;  ///< how many values go from one round to the next
-  bool stops = true;         ///< whether the sub-graph's condition may end it before the last round
+  bool stops = true;         ///< whether the subgraph's condition may end it before the last round
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("carried", self.carried);
@@ -60,11 +60,12 @@ struct loop_attributes {
   }
 };
 
-/// loop(rounds, condition, carried..., captured...): runs its sub-graph while the condition (one boolean) holds, at most
-/// `rounds` (one int64) times. The sub-graph takes (round, condition, carried..., captured...) and answers (condition,
-/// carried..., stacked...). Outputs: the carried values after the last round, then each stacked value of all rounds one
-/// behind the other, in a new first dimension; these need rounds that are known and a loop that neither stops early nor
-/// is skipped.
+/// loop(rounds, condition, carried..., captured...): runs its subgraph while the condition (one boolean) holds, at most
+/// `rounds` (one int64) times. The subgraph takes (round, condition, carried..., captured...) and returns (condition,
+/// carried..., stacked...).
+///
+/// Outputs: the carried values after the last round, then the stacked values. A stacked output joins the values of all
+/// rounds along a new first dimension. It needs a known number of rounds and a loop that neither stops early nor is skipped.
 inline constexpr struct loop : kind<loop> {
   static constexpr char name[] = "loop";
   static constexpr fusion_kind fusion = fusion_kind::opaque;

@@ -10,9 +10,9 @@ struct conv_transpose_attributes {
   std::int64_t groups = 1;
   shape strides{};
   shape dilations{};
-  shape pads_begin{};  ///< how much is cut off
+  shape pads_begin{};  ///< how much of the output is cut off
   shape pads_end{};
-  shape output_padding{};  ///< places added at the end of each dimension
+  shape output_padding{};  ///< places added to the output at the end of each dimension
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("groups", self.groups);
@@ -24,10 +24,11 @@ struct conv_transpose_attributes {
   }
 };
 
-/// conv_transpose(x, w[, bias]): each element of x adds its multiple of the window to the output, windows of neighbours
-/// a stride apart, as in ONNX ConvTranspose.
-/// x: [N, C, spatial...]; w: [C, M / groups, window...]; bias: [M]; output: [N, M, places...] with
-/// places = stride (extent - 1) + dilation (window - 1) + 1 - pads + output_padding.
+/// conv_transpose(x, w[, bias]): each element of x adds its multiple of the window to the output, as in ONNX
+/// ConvTranspose. The windows of neighbouring elements are a stride apart.
+///
+/// x: [N, C, spatial...]; w: [C, M / groups, window...]; bias: [M]; output: [N, M, places...].
+/// Here places = stride (extent - 1) + dilation (window - 1) + 1 - pads + output_padding.
 inline constexpr struct conv_transpose : kind<conv_transpose> {
   static constexpr char name[] = "conv_transpose";
   static constexpr fusion_kind fusion = fusion_kind::anchor;

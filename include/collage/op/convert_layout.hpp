@@ -1,4 +1,4 @@
-// The operator of placing's own. Networks do not contain it, and it is not in ops.hpp.
+// The operator that placing adds to networks. Users' networks do not contain it, and it is not in ops.hpp.
 #pragma once
 
 #include <collage/op/elementwise.hpp>
@@ -7,8 +7,8 @@ namespace collage::inline v0 {
 
 namespace ops {
 
-/// The value itself. A kernel that reads it in one layout and writes it in another (backend.hpp, `layouts`) is a conversion,
-/// which placing puts between kernels that agree on no layout.
+/// Returns x itself. A conversion is a kernel that reads x in one layout and writes it in another (`layouts` in
+/// backend.hpp). Placing puts conversions between kernels that have no layout in common.
 inline constexpr struct convert_layout : elementwise_kind<convert_layout, 1> {
   static constexpr char name[] = "convert_layout";
   static constexpr auto body(auto x) { return x; }

@@ -1,4 +1,4 @@
-// Convolution whose windows are pulled out of shape.
+// Deformable convolution: offsets move the taps of its windows.
 #pragma once
 
 #include <collage/op/extents.hpp>
@@ -9,7 +9,7 @@ namespace collage::inline v0::ops {
 /// Lists left empty mean strides and dilations of 1 and pads of 0; they are filled in when a node is added.
 struct deform_conv_attributes {
   std::int64_t groups = 1;
-  std::int64_t offset_groups = 1;  ///< the channels are divided into as many parts with offsets of their own
+  std::int64_t offset_groups = 1;  ///< how many parts of the channels have offsets of their own
   shape strides{};
   shape dilations{};
   shape pads_begin{};
@@ -25,9 +25,10 @@ struct deform_conv_attributes {
   }
 };
 
-/// deform_conv(x, w, offsets[, mask]): a convolution of x [N, C, H, W] with w [M, C / groups, h, w] whose taps are moved by
-/// offsets [N, offset_groups * h * w * 2, places...], rows before columns, and read linearly between elements, zeros
-/// outside; each is multiplied by its mask [N, offset_groups * h * w, places...]. Output: [N, M, places...].
+/// deform_conv(x, w, offsets[, mask]): a convolution of x [N, C, H, W] with w [M, C / groups, h, w] whose taps are
+/// moved. The offsets are [N, offset_groups * h * w * 2, places...], rows before columns. Between elements x is
+/// interpolated linearly; outside it is zero. The mask [N, offset_groups * h * w, places...] multiplies each tap.
+/// Output: [N, M, places...].
 inline constexpr struct deform_conv : kind<deform_conv> {
   static constexpr char name[] = "deform_conv";
   static constexpr fusion_kind fusion = fusion_kind::anchor;
@@ -65,7 +66,7 @@ inline constexpr struct deform_conv : kind<deform_conv> {
       const std::int64_t each = i == 2 ? 2 : 1;
       bool fits = detail::may_equal(moves[0], x[0]) && detail::may_equal(moves[2], io.out[0].dims[2]) &&
                   detail::may_equal(moves[3], io.out[0].dims[3]);
-      // Divided rather than multiplied, so that no product overflows.
+      // Divides rather than multiplies, so that no product overflows.
       if (moves[1] >= 0)
         fits = fits && moves[1] % a.offset_groups == 0 && moves[1] / a.offset_groups % each == 0 &&
                moves[1] / a.offset_groups / each == window[0] * window[1];

@@ -1,7 +1,7 @@
-// Operators that read or write where an operand says: gathers and scatters.
+// Operators that read or write at positions from an operand: gathers and scatters.
 //
-// Indices are int32 or int64 and count from the end where they are negative. An index that is still outside is an error
-// in the reference; kernels, which cannot throw, take the nearest element inside and never touch memory outside.
+// Indices are int32 or int64, and negative ones count from the end. An index that is still out of range is an error in
+// the reference. Kernels cannot throw: they take the nearest element in range, and never touch memory outside.
 #pragma once
 
 #include <collage/op/extents.hpp>
@@ -15,8 +15,8 @@ namespace detail {
 
 constexpr bool is_index_type(dtype type) { return type == dtype::i32 || type == dtype::i64; }
 
-/// The rules that both scatters and gathers along an axis have for their indices: as many dimensions as the data, no
-/// extent larger except along the axis.
+/// The rules for the indices of scatters and gathers along an axis. They have as many dimensions as the data, and no
+/// larger extent except along the axis.
 constexpr verdict check_element_indices(const shape& data, const tensor_type& indices, std::int64_t axis) {
   if (!is_axis(axis, data)) return {false, "its axis must be within the rank of its data"};
   if (!is_index_type(indices.type)) return {false, "its indices must be int32 or int64", 1};
@@ -41,7 +41,7 @@ struct axis_attributes {
   }
 };
 
-/// gather(x, indices): slices of x along an axis; the dimensions of the indices take the axis's place.
+/// gather(x, indices): slices of x along an axis. The dimensions of the indices replace the axis.
 inline constexpr struct gather : kind<gather> {
   static constexpr char name[] = "gather";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -70,7 +70,8 @@ inline constexpr struct gather : kind<gather> {
   static void reference(const attributes& a, const reference_call& call);
 } gather{};
 
-/// gather_elements(x, indices): each index picks an element of x whose position in all other dimensions is the index's.
+/// gather_elements(x, indices): each index picks an element of x along the axis. In all other dimensions the element
+/// has the position of the index.
 inline constexpr struct gather_elements : kind<gather_elements> {
   static constexpr char name[] = "gather_elements";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -97,8 +98,8 @@ struct gather_nd_attributes {
   }
 };
 
-/// gather_nd(x, indices): the last dimension of the indices holds positions in x's dimensions after the shared ones;
-/// what follows in x is copied whole.
+/// gather_nd(x, indices): the last dimension of the indices holds positions in the dimensions of x after the shared
+/// ones. The dimensions of x after those positions are copied whole.
 inline constexpr struct gather_nd : kind<gather_nd> {
   static constexpr char name[] = "gather_nd";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -133,8 +134,8 @@ inline constexpr struct gather_nd : kind<gather_nd> {
   static void reference(const attributes& a, const reference_call& call);
 } gather_nd{};
 
-/// What a scatter does with what was there: takes its place, or is combined with it. Booleans are added by "or" and
-/// multiplied by "and".
+/// How a scatter treats the element that it writes to: it replaces the element, or combines the update with it.
+/// Booleans are added by "or" and multiplied by "and".
 enum class scatter_reduction : std::uint8_t { none = 0, sum = 1, product = 2, largest = 3, smallest = 4 };
 
 struct scatter_elements_attributes {
@@ -147,8 +148,8 @@ struct scatter_elements_attributes {
   }
 };
 
-/// scatter_elements(x, indices, updates): x, where each update goes to the element that gather_elements would read with
-/// its index. Where several go to one element, they go in order: without a reduction the last one stays.
+/// scatter_elements(x, indices, updates): x with updates. Each update goes to the element that gather_elements would
+/// read with its index. Updates of the same element apply in order: without a reduction the last update stays.
 inline constexpr struct scatter_elements : kind<scatter_elements> {
   static constexpr char name[] = "scatter_elements";
   static constexpr fusion_kind fusion = fusion_kind::opaque;
@@ -181,8 +182,8 @@ struct scatter_nd_attributes {
   }
 };
 
-/// scatter_nd(x, indices, updates): x, where each update, a slice, goes where gather_nd (without shared dimensions)
-/// would read with its indices; in order, as in scatter_elements.
+/// scatter_nd(x, indices, updates): x with updated slices. Each update goes where gather_nd, without shared dimensions,
+/// would read with its indices. Updates apply in order, as in scatter_elements.
 inline constexpr struct scatter_nd : kind<scatter_nd> {
   static constexpr char name[] = "scatter_nd";
   static constexpr fusion_kind fusion = fusion_kind::opaque;

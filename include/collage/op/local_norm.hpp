@@ -19,8 +19,8 @@ struct lrn_attributes {
   }
 };
 
-/// lrn(x), local response normalisation: x / (bias + alpha / size * sum of x^2)^beta, the sum over the `size` channels
-/// around each, of an even number one more behind it than before it. x: [N, C, ...].
+/// lrn(x), local response normalisation: x / (bias + alpha / size * sum of x^2)^beta. The sum is over the `size` channels
+/// around each channel. If `size` is even, it has one channel more after the centre than before. x: [N, C, ...].
 inline constexpr struct lrn : kind<lrn> {
   static constexpr char name[] = "lrn";
   static constexpr fusion_kind fusion = fusion_kind::opaque;

@@ -6,7 +6,7 @@
 
 namespace collage::inline v0::ops {
 
-/// One extent may be -1 (what is left); 0 copies the input's extent unless `allow_zero`, as in ONNX.
+/// One extent may be -1: it follows from the others. An extent of 0 copies the input's unless `allow_zero`, as in ONNX.
 /// With a second operand the target is that operand's value, and `dims` is empty.
 struct reshape_attributes {
   shape dims{};
@@ -18,7 +18,7 @@ struct reshape_attributes {
   }
 };
 
-/// reshape(x[, dims]): the same elements in the same order. In the engine an alias, not a kernel.
+/// reshape(x[, dims]): the same elements in the same order. In an engine it is a view, not a kernel.
 inline constexpr struct reshape : kind<reshape> {
   static constexpr char name[] = "reshape";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -26,7 +26,7 @@ inline constexpr struct reshape : kind<reshape> {
   using attributes = reshape_attributes;
 
   static constexpr void normalise(attributes& a, list_view<const tensor_type>) {
-    // Without an extent of 0 in the target the flag says nothing; equal reshapes must have equal records.
+    // Without an extent of 0 in the target the flag has no effect. Equal reshapes must have equal encoded attributes.
     if (!a.allow_zero || a.dims.empty()) return;
     bool has_zero = false;
     for (std::int64_t extent : a.dims) has_zero = has_zero || extent == 0;
@@ -49,7 +49,7 @@ inline constexpr struct reshape : kind<reshape> {
     const auto& x = io.in[0].dims;
     if (!detail::is_countable(x)) return {false, "its input is too large"};
     const std::int64_t total = x.elements();
-    std::int64_t rest = -1;  // which dimension takes what is left
+    std::int64_t rest = -1;  // the dimension whose extent is -1
     std::int64_t known_part = 1;
     bool symbolic = false;
     for (std::uint32_t i = 0; i < target.rank; ++i) {
@@ -84,7 +84,7 @@ inline constexpr struct reshape : kind<reshape> {
   static void reference(const attributes& a, const reference_call& call);
 } reshape{};
 
-/// No permutation means reversed dimensions.
+/// An empty permutation reverses the dimensions.
 struct transpose_attributes {
   shape permutation{};  ///< output dimension i is input dimension permutation[i]
   template <class Self, class Visitor>
@@ -128,7 +128,7 @@ struct concat_attributes {
   }
 };
 
-/// concat(x...): operands one behind the other along an axis; all other extents are equal.
+/// concat(x...): joins the operands along an axis. All other extents are equal.
 inline constexpr struct concat : kind<concat> {
   static constexpr char name[] = "concat";
   static constexpr fusion_kind fusion = fusion_kind::injective;

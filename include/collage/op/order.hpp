@@ -1,5 +1,5 @@
-// Operators about the order of elements along an axis: triangles, reversed sequences, running sums, the largest and where
-// they are.
+// Operators on the order of elements along an axis: triangles, reversed sequences, running sums, largest elements and
+// their positions.
 #pragma once
 
 #include <collage/op/extents.hpp>
@@ -11,7 +11,7 @@ namespace collage::inline v0::ops {
 
 struct trilu_attributes {
   bool upper = true;
-  std::int64_t k = 0;  ///< which diagonal bounds the triangle: 0 the main one, positive ones are above it
+  std::int64_t k = 0;  ///< the diagonal that bounds the triangle: 0 is the main one, positive ones are above it
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("upper", self.upper);
@@ -19,7 +19,7 @@ struct trilu_attributes {
   }
 };
 
-/// trilu(x): the upper or lower triangle of the last two dimensions, its diagonal included; 0 elsewhere.
+/// trilu(x): the upper or lower triangle of the last two dimensions, including its diagonal; 0 elsewhere.
 inline constexpr struct trilu : kind<trilu> {
   static constexpr char name[] = "trilu";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -29,7 +29,7 @@ inline constexpr struct trilu : kind<trilu> {
     if (in[0].rank() < 2) return;
     const std::int64_t rows = in[0].dims[in[0].rank() - 2];
     const std::int64_t columns = in[0].dims[in[0].rank() - 1];
-    // Diagonals outside the matrix all say the same.
+    // All diagonals beyond a corner of the matrix have the same effect.
     if (rows >= 0 && a.k < -rows) a.k = -rows;
     if (columns >= 0 && a.k > columns) a.k = columns;
   }
@@ -51,9 +51,9 @@ struct reverse_sequence_attributes {
   }
 };
 
-/// reverse_sequence(x, lengths): for each index of the batch axis, that many first elements along the time axis in
-/// reversed order, the others as they are. `lengths` are int32 or int64 from 0 to the time axis's extent; others are an
-/// error in the reference, and the nearest of these in kernels.
+/// reverse_sequence(x, lengths): for each index of the batch axis, reverses the first elements along the time axis.
+/// `lengths` has their number, int32 or int64, from 0 to the extent of the time axis. Other elements stay as they are.
+/// Any other length is an error in the reference; kernels take the nearest valid length.
 inline constexpr struct reverse_sequence : kind<reverse_sequence> {
   static constexpr char name[] = "reverse_sequence";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -82,8 +82,8 @@ inline constexpr struct reverse_sequence : kind<reverse_sequence> {
 
 struct cumulative_sum_attributes {
   std::int64_t axis = 0;   ///< counted from the end if negative; stored non-negative
-  bool exclusive = false;  ///< a sum does not contain the element at its own place
-  bool reverse = false;    ///< from the end
+  bool exclusive = false;  ///< a sum leaves out the element at its own place
+  bool reverse = false;    ///< sums from the end
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("axis", self.axis);
@@ -124,8 +124,8 @@ struct top_k_attributes {
   }
 };
 
-/// top_k(x): the k largest or smallest elements along an axis in that order, and where they are, in int64. Of equal ones
-/// the first comes first; NaN counts as larger than all numbers.
+/// top_k(x): the k largest or smallest elements along an axis, in that order, and their positions as int64. Among equal
+/// elements the first comes first. NaN counts as larger than all numbers.
 inline constexpr struct top_k : kind<top_k> {
   static constexpr char name[] = "top_k";
   static constexpr fusion_kind fusion = fusion_kind::opaque;
@@ -153,7 +153,7 @@ inline constexpr struct top_k : kind<top_k> {
 struct arg_attributes {
   std::int64_t axis = 0;     ///< counted from the end if negative; stored non-negative
   bool keep_dims = true;     ///< the axis stays, with extent 1
-  bool select_last = false;  ///< of equal elements the last one, not the first
+  bool select_last = false;  ///< the last of equal elements, not the first
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("axis", self.axis);
@@ -189,13 +189,13 @@ struct arg_kind : kind<Derived> {
   }
 };
 
-/// arg_max(x): where the largest element along an axis is, in int64. A NaN counts as the largest.
+/// arg_max(x): the position of the largest element along an axis, as int64. A NaN counts as the largest.
 inline constexpr struct arg_max : arg_kind<arg_max> {
   static constexpr char name[] = "arg_max";
   static void reference(const attributes& a, const reference_call& call);
 } arg_max{};
 
-/// arg_min(x): where the smallest element along an axis is, in int64. A NaN counts as the smallest.
+/// arg_min(x): the position of the smallest element along an axis, as int64. A NaN counts as the smallest.
 inline constexpr struct arg_min : arg_kind<arg_min> {
   static constexpr char name[] = "arg_min";
   static void reference(const attributes& a, const reference_call& call);

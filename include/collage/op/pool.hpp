@@ -1,4 +1,4 @@
-// Pooling: the largest or the mean element of a sliding window, or its norm.
+// Pooling over a sliding window: its largest element, its mean or its norm.
 #pragma once
 
 #include <collage/op/window.hpp>
@@ -26,7 +26,7 @@ struct pool_attributes {
   }
 };
 
-/// The base of these kinds. x: [N, C, spatial...]; output: [N, C, places...]. Elements in the pads do not take part.
+/// The base of the pooling kinds. x: [N, C, spatial...]; output: [N, C, places...]. Elements in the pads do not take part.
 template <class Derived, class Attributes = pool_attributes>
 struct pool_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::anchor;
@@ -72,7 +72,7 @@ inline constexpr struct average_pool : pool_kind<average_pool> {
 } average_pool{};
 
 struct max_pool_with_indices_attributes : pool_attributes {
-  bool column_major = false;  ///< indices count the spatial dimensions with the first as the fastest (storage_order 1)
+  bool column_major = false;  ///< the first spatial dimension varies fastest in the indices (storage_order 1)
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     pool_attributes::visit(self, visitor);
@@ -80,9 +80,9 @@ struct max_pool_with_indices_attributes : pool_attributes {
   }
 };
 
-/// max_pool_with_indices(x): the largest elements, and in a second output of type int64 where in the whole of x each
-/// stands: (n * C + c) * spatial elements + place in the channel. The first of several, the first NaN before all; -1
-/// where a window covers no element.
+/// max_pool_with_indices(x): the largest elements, and in a second output, of type int64, their positions in the whole
+/// of x. A position is (n * C + c) * spatial elements + place in the channel. Among equal elements the first counts,
+/// and the first NaN counts before all numbers. A window that covers no element has position -1.
 inline constexpr struct max_pool_with_indices : pool_kind<max_pool_with_indices, max_pool_with_indices_attributes> {
   static constexpr char name[] = "max_pool_with_indices";
   static constexpr fusion_kind fusion = fusion_kind::opaque;

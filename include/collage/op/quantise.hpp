@@ -1,4 +1,4 @@
-// Whole numbers that stand for real ones: (number - zero point) * scale.
+// Integers that stand for real numbers: (number - zero point) * scale.
 #pragma once
 
 #include <collage/op/kind.hpp>
@@ -6,7 +6,7 @@
 namespace collage::inline v0::ops {
 
 struct quantize_attributes {
-  std::int64_t axis = 1;   ///< the dimension that has a scale for each index or block; stored non-negative
+  std::int64_t axis = 1;   ///< the dimension with a scale for each index or block; stored non-negative
   std::int64_t block = 0;  ///< how many neighbours along the axis share a scale; 0: the scales are a list, or one
   dtype type = dtype::u8;  ///< of the output
   template <class Self, class Visitor>
@@ -34,7 +34,7 @@ struct quantize_kind : kind<Derived> {
   }
 
  protected:
-  /// What both directions ask of scales and zero points.
+  /// Checks the rules for scales and zero points that both directions share.
   static constexpr verdict check(const attributes& a, const auto& io, dtype quantized) {
     const auto& x = io.in[0].dims;
     const auto& scale = io.in[1].dims;
@@ -59,9 +59,9 @@ struct quantize_kind : kind<Derived> {
   }
 };
 
-/// quantize_linear(x, scale[, zero_point]): x / scale rounded to the nearest, ties to even, plus the zero point; at the
-/// ends of the type's range where it is beyond. The quotient is taken in float32 (of float64: in float64), whose ties
-/// decide.
+/// quantize_linear(x, scale[, zero_point]): x / scale rounded to nearest, ties to even, plus the zero point. Results
+/// out of the type's range become its nearest end. The quotient is computed in float32, or in float64 for a float64 x.
+/// Ties are those of this quotient.
 inline constexpr struct quantize_linear : quantize_kind<quantize_linear> {
   static constexpr char name[] = "quantize_linear";
 

@@ -9,7 +9,7 @@ namespace collage::inline v0 {
 enum class recurrent_direction : std::uint8_t {
   forward,
   reverse,        ///< from each sequence's last step to its first
-  bidirectional,  ///< both, the forward one first
+  bidirectional,  ///< both; the forward direction comes first
 };
 
 enum class recurrent_activation : std::uint8_t {
@@ -17,26 +17,26 @@ enum class recurrent_activation : std::uint8_t {
   tanh,
   relu,
   affine,            ///< alpha x + beta
-  leaky_relu,        ///< x, below 0 alpha x
-  thresholded_relu,  ///< x, below alpha 0
+  leaky_relu,        ///< x, or alpha x below 0
+  thresholded_relu,  ///< x, or 0 below alpha
   scaled_tanh,       ///< alpha tanh(beta x)
-  hard_sigmoid,      ///< alpha x + beta, within 0 and 1
-  elu,               ///< x, below 0 alpha (exp(x) - 1)
+  hard_sigmoid,      ///< alpha x + beta, clipped to 0 and 1
+  elu,               ///< x, or alpha (exp(x) - 1) below 0
   softsign,          ///< x / (1 + |x|)
   softplus,          ///< log(1 + exp(x))
 };
 
 namespace ops {
 
-/// What the cells have in common. The lists hold one entry for each activation of a cell, f first, then those of the
-/// second direction; empty ones are filled in when a node is added: sigmoid for f, tanh for the others (an RNN's only
-/// one is tanh), alphas and betas of 0.
+/// The attributes that all cells share. Each list holds an entry for each activation of a cell, f first, then the
+/// entries of the second direction. Empty lists are filled in when a node is added: sigmoid for f, tanh for the others,
+/// and alphas and betas of 0. An RNN's only activation is tanh.
 struct recurrent_attributes {
   recurrent_direction direction = recurrent_direction::forward;
   shape activations{};
   real_list alphas{};
   real_list betas{};
-  double clip = 0;  ///< bounds what the gates' activations read to [-clip, clip]; 0: unbounded
+  double clip = 0;  ///< bounds the inputs of the gates' activations to [-clip, clip]; 0: unbounded
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("direction", self.direction);
@@ -65,14 +65,14 @@ struct lstm_attributes : recurrent_attributes {
   }
 };
 
-/// The base of the three kinds: how many gates and activations the cell has, and whether it has a cell state.
+/// The base of the three kinds. Its parameters: the number of gates and of activations, and whether the cell has a cell state.
 ///
 /// Operands for T steps, batch B, I inputs, H hidden units, D directions, G gates:
-///   x [T, B, I], w [D, G H, I], r [D, G H, H], bias [D, 2 G H] (that of w, then that of r), initial_h [D, B, H]
-///   then, for an LSTM alone, initial_c [D, B, H]
-///   optional: lengths [B] of int32, how many of the steps each sequence has (at most T; all where left out)
-///   then, for an LSTM alone, optional: peepholes [D, 3 H]: of the input, output and forget gates.
-/// Outputs: y [T, D, B, H], 0 behind a sequence's end; the last h [D, B, H]; of an LSTM the last c [D, B, H].
+///   x [T, B, I], w [D, G H, I], r [D, G H, H], bias [D, 2 G H] (w's, then r's), initial_h [D, B, H]
+///   then, for an LSTM only, initial_c [D, B, H]
+///   optional: lengths [B] of int32, the number of steps of each sequence (at most T; T if left out)
+///   then, for an LSTM only, optional: peepholes [D, 3 H] of the input, output and forget gates.
+/// Outputs: y [T, D, B, H], 0 after a sequence's end; the last h [D, B, H]. For an LSTM also the last c [D, B, H].
 template <class Derived, class Attributes, std::uint32_t Gates, std::uint32_t Activations, bool HasCell>
 struct recurrent_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::opaque;
@@ -114,7 +114,7 @@ struct recurrent_kind : kind<Derived> {
     const std::int64_t h = io.in[2].dims[2];
     if (h > (std::int64_t{1} << 40)) return {false, "it has too many hidden units", 2};
     const std::int64_t rows = h < 0 ? unknown : h * Gates;
-    // In the order of the operands; what is not known fits.
+    // In the order of the operands. Unknown extents fit.
     const shape wanted[] = {x, {d, rows, x[2]}, {d, rows, h}, {d, h < 0 ? unknown : 2 * rows}, {d, x[1], h}};
     constexpr const char* rules[] = {"",
                                      "its weights must have shape [directions, gates * hidden, inputs]",
@@ -149,21 +149,21 @@ struct recurrent_kind : kind<Derived> {
   }
 };
 
-/// rnn: h = f(w x + r h + bias).
+/// rnn: h = f(W x + R h + bias), with W and R for the operands w and r.
 inline constexpr struct rnn : recurrent_kind<rnn, recurrent_attributes, 1, 1, false> {
   static constexpr char name[] = "rnn";
   static void reference(const attributes& a, const reference_call& call);
 } rnn{};
 
-/// gru, gates in the order z, r, n: z and r = f(w x + r h + bias); n = g(w x + r (r . h) + bias), or, with
-/// linear_before_reset, n = g(w x + its bias + r . (r h + its bias)); h = (1 - z) . n + z . h.
+/// gru, gates in the order z, r, n: z and r = f(W x + R h + bias); n = g(W x + R (r . h) + bias);
+/// h = (1 - z) . n + z . h. With linear_before_reset, n = g(W x + W's bias + r . (R h + R's bias)).
 inline constexpr struct gru : recurrent_kind<gru, gru_attributes, 3, 2, false> {
   static constexpr char name[] = "gru";
   static void reference(const attributes& a, const reference_call& call);
 } gru{};
 
-/// lstm, gates in the order i, o, f, n: i, f, o = f(w x + r h + bias + peephole . c), n = g(w x + r h + bias);
-/// c = f . c + i . n; h = o . h(c). The output gate's peephole looks at the new c, the others at the old one.
+/// lstm, gates in the order i, o, f, n: i, f, o = f(W x + R h + bias + peephole . c), n = g(W x + R h + bias);
+/// c = f . c + i . n; h = o . h(c) with the activation h. The output gate's peephole reads the new c, the others the old c.
 inline constexpr struct lstm : recurrent_kind<lstm, lstm_attributes, 4, 3, true> {
   static constexpr char name[] = "lstm";
   static void reference(const attributes& a, const reference_call& call);

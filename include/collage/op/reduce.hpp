@@ -26,7 +26,7 @@ struct reduce_kind : kind<Derived> {
     std::uint32_t listed = a.axes.rank == 0 ? (1U << rank) - 1 : 0;  // a bit for each dimension
     for (std::uint32_t i = 0; i < a.axes.rank; ++i) {
       const std::int64_t axis = detail::wrap_axis(a.axes.extent[i], rank);
-      // An axis out of range or named twice must reach the shape rule as it is.
+      // An axis that is out of range or named twice must reach the shape rule unchanged.
       if (axis < 0 || axis >= rank || (listed >> axis & 1U) != 0) return;
       listed |= 1U << axis;
     }
@@ -56,7 +56,7 @@ struct reduce_kind : kind<Derived> {
   }
 };
 
-/// Of no elements: NaN, for integers 0. Integers are added in 64 bits; their mean is truncated toward zero.
+/// The mean of no elements is NaN, for integers 0. Integers are added in 64 bits; their mean is truncated toward zero.
 inline constexpr struct reduce_mean : reduce_kind<reduce_mean> {
   static constexpr char name[] = "reduce_mean";
   static void reference(const attributes& a, const reference_call& call);
@@ -67,26 +67,26 @@ inline constexpr struct reduce_sum : reduce_kind<reduce_sum> {
   static void reference(const attributes& a, const reference_call& call);
 } reduce_sum{};
 
-/// Of no elements: the lowest value of the type, for floating-point types -infinity.
+/// The largest of no elements is the lowest value of the type, for floating-point types -infinity.
 inline constexpr struct reduce_max : reduce_kind<reduce_max> {
   static constexpr char name[] = "reduce_max";
   static void reference(const attributes& a, const reference_call& call);
 } reduce_max{};
 
-/// Of no elements: the highest value of the type, for floating-point types infinity.
+/// The smallest of no elements is the highest value of the type, for floating-point types infinity.
 inline constexpr struct reduce_min : reduce_kind<reduce_min> {
   static constexpr char name[] = "reduce_min";
   static void reference(const attributes& a, const reference_call& call);
 } reduce_min{};
 
-/// Of no elements: 1. Integers wrap around.
+/// The product of no elements is 1. Integers wrap around.
 inline constexpr struct reduce_prod : reduce_kind<reduce_prod> {
   static constexpr char name[] = "reduce_prod";
   static void reference(const attributes& a, const reference_call& call);
 } reduce_prod{};
 
-/// log(sum of exp(x)), computed from the distances to the largest element, so that nothing overflows. Of no elements:
-/// -infinity.
+/// log(sum of exp(x)), computed from the distances to the largest element, so that nothing overflows. For no elements
+/// it is -infinity.
 inline constexpr struct reduce_log_sum_exp : reduce_kind<reduce_log_sum_exp> {
   static constexpr char name[] = "reduce_log_sum_exp";
   static constexpr verdict infer(const attributes& a, auto& io) {

@@ -8,7 +8,7 @@ namespace collage::inline v0::ops {
 
 /// How an output element picks or mixes input elements.
 enum class resize_mode : std::uint8_t { nearest = 0, linear = 1, cubic = 2 };
-/// Where an output index lies in the input (names as in ONNX Resize).
+/// Where an output index lies in the input. The names are those of ONNX Resize.
 enum class resize_coordinates : std::uint8_t {
   half_pixel = 0,
   asymmetric = 1,
@@ -17,23 +17,23 @@ enum class resize_coordinates : std::uint8_t {
   half_pixel_symmetric = 4,
   tf_crop_and_resize = 5
 };
-/// Which neighbour `nearest` takes: halves down, halves up, always the lower, always the upper one.
+/// The neighbour that `nearest` takes: halves down, halves up, always the lower or always the upper neighbour.
 enum class resize_rounding : std::uint8_t { prefer_floor = 0, prefer_ceil = 1, down = 2, up = 3 };
 
-/// The output's shape is stated; the scale of a dimension is output extent / input extent unless `scales` says else.
+/// The output's shape is given. The scale of a dimension is output extent / input extent, unless `scales` differs.
 struct resize_attributes {
   shape sizes{};  ///< the output's shape, all dimensions
   resize_mode mode = resize_mode::nearest;
   resize_coordinates coordinates = resize_coordinates::half_pixel;
   resize_rounding rounding = resize_rounding::prefer_floor;
-  /// The scale of every dimension, where output extent / input extent is a rounded one. Empty where none is.
+  /// The scale of every dimension, if an output extent is rounded and its ratio is not the exact scale; else empty.
   real_list scales{};
-  real_list region_begin{};  ///< tf_crop_and_resize: the region of every dimension, as a part of its extent - 1
+  real_list region_begin{};  ///< tf_crop_and_resize: the region of every dimension, as a fraction of its extent - 1
   real_list region_end{};
-  double extrapolation = 0;          ///< tf_crop_and_resize: what is read outside the input
+  double extrapolation = 0;          ///< tf_crop_and_resize: the value outside the input
   double cubic_coefficient = -0.75;  ///< Keys' `a`
-  bool exclude_outside = false;      ///< what lies outside has no weight, instead of the border's value
-  bool antialias = false;            ///< a dimension that shrinks is filtered over 1 / scale as many elements
+  bool exclude_outside = false;      ///< elements outside get no weight, instead of the border's value
+  bool antialias = false;            ///< filters a dimension that shrinks over 1 / scale as many elements
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("sizes", self.sizes);
@@ -50,26 +50,26 @@ struct resize_attributes {
   }
 };
 
-/// resize(x): an output index o lies at (asymmetric) o / scale or (half_pixel) (o + 0.5) / scale - 0.5 and so on; the
-/// output element is the nearest one or the mean of 2 (linear) or 4 (cubic) neighbours in each dimension.
+/// resize(x): an output index o lies in the input at o / scale (asymmetric), at (o + 0.5) / scale - 0.5 (half_pixel), and so
+/// on. The output element is the nearest element, or the weighted mean of 2 (linear) or 4 (cubic) neighbours in each dimension.
 inline constexpr struct resize : kind<resize> {
   static constexpr char name[] = "resize";
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = resize_attributes;
 
-  /// Whether a node asks for no more than the modes nearest and linear in the four common coordinate modes, with scales
-  /// that are ratios of extents: what a kernel for images usually implements.
+  /// Whether a node needs only the modes nearest and linear, the four common coordinate modes, and scales that are
+  /// ratios of extents. Kernels for images usually implement no more.
   static constexpr bool is_common(const attributes& a) {
     return a.mode != resize_mode::cubic && a.coordinates <= resize_coordinates::pytorch_half_pixel &&
            a.scales.empty() && !a.antialias;
   }
 
-  /// What says nothing is set to its default, so that equal nodes have equal records.
+  /// Sets attributes without effect to their defaults, so that equal nodes have equal encoded attributes.
   static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     const shape& x = in[0].dims;
     const bool known = a.sizes.size() == x.rank && a.scales.size() == x.rank;
     bool ratios = known;
-    // Scales come as float32: one that is the float32 nearest to a ratio of the extents is that ratio.
+    // Scales come as float32. A scale that is the float32 nearest to a ratio of the extents counts as that ratio.
     for (std::size_t i = 0; i < x.rank && ratios; ++i)
       ratios = x[i] > 0 && a.sizes[i] > 0 && a.scales[i] > 0 && a.scales[i] < 1e9 &&
                static_cast<float>(static_cast<double>(a.sizes[i]) / static_cast<double>(x[i])) ==

@@ -1,4 +1,4 @@
-// Reading an image at computed places: grids, regions of interest; and putting blocks back in their places.
+// Sampling an image at computed places (grids, regions of interest), and summing blocks back into an image.
 #pragma once
 
 #include <collage/op/extents.hpp>
@@ -7,7 +7,7 @@
 
 namespace collage::inline v0::ops {
 
-/// What a sampled place outside the image reads: zeros, the nearest border, or the image mirrored at its borders.
+/// The value of a sampled place outside the image: zero, the nearest border, or the image mirrored at its borders.
 enum class sample_padding : std::uint8_t { zeros = 0, border = 1, reflection = 2 };
 
 struct grid_sample_attributes {
@@ -22,9 +22,9 @@ struct grid_sample_attributes {
   }
 };
 
-/// grid_sample(x, grid): x [N, C, spatial...] read at the places of grid [N, places..., R], whose last dimension holds
-/// the coordinates for the R spatial dimensions, the last of them first, each from -1 to 1. Output: [N, C, places...].
-/// `nearest` takes the even of two equally near elements; `cubic` is Keys' with a = -0.75.
+/// grid_sample(x, grid): reads x [N, C, spatial...] at the places of grid [N, places..., R]. The grid's last dimension
+/// holds the coordinates in the R spatial dimensions, the last of these first, each from -1 to 1. Output:
+/// [N, C, places...]. `nearest` takes the even of two equally near elements; `cubic` is Keys' kernel with a = -0.75.
 inline constexpr struct grid_sample : kind<grid_sample> {
   static constexpr char name[] = "grid_sample";
   static constexpr fusion_kind fusion = fusion_kind::opaque;
@@ -66,10 +66,10 @@ enum class roi_mode : std::uint8_t { average = 0, largest = 1 };
 struct roi_align_attributes {
   std::int64_t height = 1;  ///< of the output
   std::int64_t width = 1;
-  std::int64_t samples = 0;  ///< per side of an output element; 0: as many as input elements that it covers
-  double scale = 1;          ///< of the input against the image that the regions are given in
+  std::int64_t samples = 0;  ///< per side of an output element; 0: as many as the input elements that it covers
+  double scale = 1;          ///< of the input relative to the image in which the regions are given
   roi_mode mode = roi_mode::average;
-  bool half_pixel = true;  ///< regions lie half an element before their numbers, and may be empty
+  bool half_pixel = true;  ///< regions lie half an element before their coordinates, and may be empty
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("height", self.height);
@@ -81,9 +81,9 @@ struct roi_align_attributes {
   }
 };
 
-/// roi_align(x, regions, images): of x [N, C, H, W], regions [R, 4] (x1, y1, x2, y2) of the images that `images` [R]
-/// (int64) numbers, each as an output [C, height, width] of means, or largest shares, of linearly sampled elements.
-/// Output: [R, C, height, width].
+/// roi_align(x, regions, images): samples regions of x [N, C, H, W]. `regions` [R, 4] holds (x1, y1, x2, y2) of each
+/// region, and `images` [R] (int64) the number of its image. An output element is the mean of linearly interpolated
+/// samples, or the largest weighted element in them. Output: [R, C, height, width].
 inline constexpr struct roi_align : kind<roi_align> {
   static constexpr char name[] = "roi_align";
   static constexpr fusion_kind fusion = fusion_kind::opaque;
@@ -115,7 +115,7 @@ inline constexpr struct roi_align : kind<roi_align> {
     const double samples = a.samples == 0 ? 4.0 : static_cast<double>(a.samples) * static_cast<double>(a.samples);
     return {8.0 * samples * static_cast<double>(io.out[0].dims.elements())};
   }
-  /// An error where `images` names one that is not there.
+  /// Throws if `images` holds a number without an image.
   static void reference(const attributes& a, const reference_call& call);
 } roi_align{};
 
@@ -135,8 +135,8 @@ struct col2im_attributes {
   }
 };
 
-/// col2im(x): x [N, C * window, places] holds the blocks that a window reads at each of its places; the output
-/// [N, C, image...] has each element's sum over all blocks that hold it. What fell into the pads is dropped.
+/// col2im(x): x [N, C * window, places] holds the blocks that a window reads at each of its places. The output
+/// [N, C, image...] has, for each element, its sum over all blocks that hold it. Elements in the pads are dropped.
 inline constexpr struct col2im : kind<col2im> {
   static constexpr char name[] = "col2im";
   static constexpr fusion_kind fusion = fusion_kind::opaque;

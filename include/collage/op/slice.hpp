@@ -1,4 +1,4 @@
-// Operators that copy parts of a tensor, or copy it several times: slice, expand, tile, pad.
+// Operators that copy part of a tensor, or copy it several times: slice, expand, tile, pad.
 #pragma once
 
 #include <collage/op/extents.hpp>
@@ -8,11 +8,11 @@
 
 namespace collage::inline v0::ops {
 
-/// One entry per dimension of the input in each list. Equal slices have equal records: where at most one element is
-/// taken the step is stored as 1, and where none is the start as 0.
+/// Each list has one entry per dimension of the input. Equal slices must have equal encoded attributes. So a step is
+/// stored as 1 where at most one element is taken, and a start as 0 where none is taken.
 struct slice_attributes {
   shape starts{};
-  shape steps{};    ///< not 0; negative ones go backwards
+  shape steps{};    ///< not 0; a negative step goes backwards
   shape extents{};  ///< the output's
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
@@ -22,7 +22,7 @@ struct slice_attributes {
   }
 };
 
-/// slice(x): output index o is input index starts + o * steps, in every dimension; none may be outside.
+/// slice(x): output index o is input index starts + o * steps in every dimension. None may be outside.
 inline constexpr struct slice : kind<slice> {
   static constexpr char name[] = "slice";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -47,7 +47,7 @@ inline constexpr struct slice : kind<slice> {
       if (extent == 0) continue;
       const std::int64_t last = x.extent[i] >= 0 ? x.extent[i] - 1 : INT64_MAX;
       if (start < 0 || start > last) return {false, "its starts must be within its input"};
-      // The lowest step has no opposite, and dividing by it takes no element more anyway.
+      // Negates the quotient, since the lowest step has no opposite. With that step the quotient is 0.
       const std::int64_t room = step > 0 ? (last - start) / step : -(start / step);
       if (extent - 1 > room) return {false, "its last element must be within its input"};
     }
@@ -58,7 +58,7 @@ inline constexpr struct slice : kind<slice> {
   static void reference(const attributes& a, const reference_call& call);
 } slice{};
 
-/// Stored as the output's shape where the input's is known.
+/// Stored as the output's shape if the input's shape is known.
 struct expand_attributes {
   shape dims{};
   template <class Self, class Visitor>
@@ -67,8 +67,8 @@ struct expand_attributes {
   }
 };
 
-/// expand(x): x repeated along extents of 1 and new leading dimensions, to the shape that x and a tensor of `dims` have
-/// together by numpy's broadcasting.
+/// expand(x): repeats x along extents of 1 and along new leading dimensions. The output's shape is that of x and a
+/// tensor of `dims` together, by numpy's broadcasting.
 inline constexpr struct expand : kind<expand> {
   static constexpr char name[] = "expand";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -104,7 +104,7 @@ struct tile_attributes {
   }
 };
 
-/// tile(x): x several times one behind the other, in every dimension.
+/// tile(x): repeats x in every dimension.
 inline constexpr struct tile : kind<tile> {
   static constexpr char name[] = "tile";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -126,12 +126,12 @@ inline constexpr struct tile : kind<tile> {
   static void reference(const attributes& a, const reference_call& call);
 } tile{};
 
-/// What stands outside the input: a value; the input mirrored at its ends, which are not repeated; its nearest element;
-/// the input as if it went round.
+/// The elements outside the input: a value; the input mirrored at its ends, which are not repeated; its nearest
+/// element; or the input continued periodically.
 enum class pad_mode : std::uint8_t { constant = 0, reflect = 1, edge = 2, wrap = 3 };
 
-/// One entry per dimension of the input in both lists. Negative pads cut off; what the other end mirrors, repeats or
-/// goes round is what is left.
+/// Each list has one entry per dimension of the input. Negative pads cut off elements. Pads at the other end mirror,
+/// repeat or wrap the elements that are left.
 struct pad_attributes {
   shape pads_begin{};
   shape pads_end{};
@@ -144,8 +144,8 @@ struct pad_attributes {
   }
 };
 
-/// pad(x[, value]): x with elements put before and behind it. `value` is one element of x's type, for the mode
-/// `constant`; left out it is 0. Mirroring goes on at the other end where a pad is longer than the input.
+/// pad(x[, value]): x with elements added before and after it. `value` is one element of x's type, for the mode
+/// `constant`; if left out it is 0. Where a pad is longer than the input, mirroring continues at the other end.
 inline constexpr struct pad : kind<pad> {
   static constexpr char name[] = "pad";
   static constexpr fusion_kind fusion = fusion_kind::injective;
