@@ -1,5 +1,4 @@
-// Other ways to choose: what engines do today, and searches under a preference. For comparison and for single-backend
-// plans.
+// Other ways to choose: the rule that engines use today, and searches under a preference. They serve comparisons and baselines.
 #pragma once
 
 #include <collage/error.hpp>
@@ -27,7 +26,7 @@ namespace collage::inline v0::search {
 
 namespace detail {
 
-/// Completes the description of a plan that was not found by the exact search.
+/// Completes the description of a plan that the exact search did not find.
 inline placement describe(const problem& p, const space& s, std::vector<std::uint32_t> chosen) {
   placement plan;
   plan.chosen = std::move(chosen);
@@ -39,9 +38,9 @@ inline placement describe(const problem& p, const space& s, std::vector<std::uin
   return plan;
 }
 
-/// Takes candidates in the order of `key(entry, first node)` (least first) wherever they fit. That can leave holes
-/// only where some nodes have no candidate of their own; then walks the nodes in order instead, least key first,
-/// stepping back from dead ends.
+/// Takes candidates in the order of `key(entry, first node)`, least first, wherever they fit. That can leave holes only
+/// if some nodes have no candidate of their own. Then it walks the nodes in order instead, least key first, and steps
+/// back from dead ends.
 template <class Key>
 placement greedy(const problem& p, Key key) {
   const std::vector<bool> may_cycle = check(p);
@@ -82,9 +81,9 @@ placement greedy(const problem& p, Key key) {
   const std::vector<std::uint64_t> nothing(s.words);
   std::size_t steps = std::numeric_limits<std::size_t>::max();
   chosen.clear();
-  // Where the rest cannot be completed, groups that might wait for each other are left alone.
+  // This walk leaves out groups that might wait for each other.
   for (std::size_t i = 0; i + 1 < s.cuts.size();
-       ++i) {  // by pieces: a dead end is never stepped back from across a cut
+       ++i) {  // by pieces: the walk never has to step back across a cut from a dead end
     const auto plan = first_fit(s, by_node, s.cuts[i], nothing, s.cuts[i + 1], steps, false);
     if (!plan) {
       throw error(error_kind::unsupported, "no set of candidates covers every node exactly once",
@@ -106,10 +105,11 @@ inline void check_ranks(const problem& p, std::span<const std::uint32_t> rank) {
 
 }  // namespace detail
 
-/// What engines do today: the candidates of rank 0 claim what they can, then those of rank 1, and so on; within a rank
-/// nodes are walked in order and each is given the largest group that fits (ties: the cheaper, then the lower index).
-/// `rank` has one number per candidate. Costs play no part in it otherwise.
-/// Throws as `exact` does, and when the number of ranks is wrong.
+/// The rule that engines use today. Candidates of rank 0 claim the nodes that they can, then candidates of rank 1, and
+/// so on. Within a rank, nodes are walked in order, and each gets the largest group that fits. Ties go to the cheaper
+/// group, then to the lower index.
+///
+/// `rank` has one number per candidate. Costs play no other part. Throws as `exact` does, and if the number of ranks is wrong.
 inline placement priority_list(const problem& p, std::span<const std::uint32_t> rank) {
   detail::check_ranks(p, rank);
   return detail::greedy(p, [rank](const detail::entry& e, std::uint32_t first) {
@@ -117,26 +117,26 @@ inline placement priority_list(const problem& p, std::span<const std::uint32_t> 
   });
 }
 
-/// The largest group of the whole graph first, then the largest that still fits, and so on (ties: the cheaper, then
-/// the earlier, then the lower index). Throws as `exact` does.
+/// Takes the largest group of the whole graph first, then the largest that still fits, and so on. Ties go to the
+/// cheaper group, then to the earlier, then to the lower index. Throws as `exact` does.
 inline placement greedy_by_size(const problem& p) {
   return detail::greedy(
       p, [](const detail::entry& e, std::uint32_t first) { return std::tuple(~e.size, e.cost, first, e.index); });
 }
 
-/// The exact search under a preference: the sum over all nodes of the rank that covers them is made least, and cost
-/// decides only between plans that are equal in that. With one backend's candidates at rank 0 and the others at 1, 2,
-/// ... this is that backend alone: nodes that it refuses go to the next that takes them, and a plan is found whenever
-/// there is one.
+/// The exact search under a preference. It minimises the sum, over all nodes, of the rank of the candidate that covers
+/// the node. Cost decides only between plans with equal sums. With one backend's candidates at rank 0 and the others at
+/// 1, 2, ..., the result is the baseline of that backend. Nodes that it refuses go to the next backend that takes them,
+/// and a plan is found whenever there is one.
 ///
-/// `cost_ms` is the plan's cost; `optimal` and `lower_bound_ms` speak of the plans with the same sum of ranks (a search
-/// cut short claims only the bound 0). Throws as `exact` does, when the number of ranks is wrong, and when ranks times
-/// costs are too large to be added exactly.
+/// `cost_ms` is the plan's cost. `optimal` and `lower_bound_ms` compare it with the plans of the same sum of ranks. A
+/// search that is cut short claims only the bound 0. Throws as `exact` does, if the number of ranks is wrong, and if
+/// ranks times costs are too large to add exactly.
 inline placement exact_by_rank(const problem& p, std::span<const std::uint32_t> rank, const limits& l = {}) {
   detail::check_ranks(p, rank);
   const std::vector<bool> may_cycle = check(p);
   std::vector<std::int64_t> costs = detail::costs_of(p);
-  // No plan costs more than its nodes' dearest shares. One node at a rank one higher must weigh more than that.
+  // No plan costs more than the most expensive shares of all nodes. One node at a rank one higher must weigh more than that.
   std::vector<std::int64_t> dearest(p.nodes);
   std::uint32_t worst_rank = 0;
   for (std::size_t i = 0; i < costs.size(); ++i) {
@@ -145,7 +145,7 @@ inline placement exact_by_rank(const problem& p, std::span<const std::uint32_t> 
     worst_rank = std::max(worst_rank, rank[i]);
   }
   std::int64_t weight = std::accumulate(dearest.begin(), dearest.end(), std::int64_t{1});
-  // Nor for conversions and switches than one into each form for each value, and of each runtime for each.
+  // Nor does a plan pay for more than one conversion into each form of each value, and one switch of each value to each runtime.
   weight += detail::dearest_borders(p);
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
   if (worst_rank != 0 && weight > most / worst_rank / static_cast<std::int64_t>(p.nodes)) {

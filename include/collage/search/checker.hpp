@@ -17,9 +17,9 @@
 
 namespace collage::inline v0::search {
 
-/// The first reason why the chosen candidates are not a legal placement, as a sentence; nothing when they are. Legal:
-/// every node is in exactly one group, every group is convex, and the groups can be executed one after another (the
-/// quotient graph is acyclic). Groups with any number of entries and exits are judged. Never throws for a bad plan.
+/// The first reason why the chosen candidates are not a legal placement, as a sentence; nothing if they are. In a legal
+/// placement every node is in exactly one group, and every group is convex. The groups can run one after another (the
+/// quotient graph is acyclic). Groups may have any number of entries and exits. Never throws for a bad plan.
 inline std::optional<std::string> violation(const problem& p, std::span<const std::uint32_t> chosen) {
   const auto text = [](auto number) { return std::to_string(number); };
   for (const auto& [from, to] : p.edges) {
@@ -48,7 +48,7 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
     if (group[node] == nobody) return "node " + text(node) + " is not covered";
   }
 
-  // Convex: nothing that was computed from a group outside of it comes back into it.
+  // Convex: no path leaves a group and comes back into it.
   std::vector<std::vector<std::uint32_t>> producers(p.nodes);
   for (const auto& [from, to] : p.edges) producers[to].push_back(from);
   std::vector<bool> tainted(p.nodes);
@@ -70,7 +70,7 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
     for (std::uint32_t node = first; node <= members.last(); ++node) tainted[node] = false;
   }
 
-  // The quotient graph: run every group whose producers have run until none is left (Kahn 1962).
+  // The quotient graph: runs every group whose producers have run, until none is left (Kahn 1962).
   std::vector<std::vector<std::size_t>> readers(chosen.size());
   std::vector<std::size_t> missing(chosen.size());
   for (const auto& [from, to] : p.edges) {
@@ -100,7 +100,7 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
 
 namespace detail {
 
-/// What the values of a legal plan cost at the borders of its groups, in milliseconds; how many costs were added.
+/// The cost of values at the borders of a legal plan's groups, in milliseconds. Adds the number of costs to `added`.
 inline double cost_of_borders(const problem& p, std::span<const std::uint32_t> chosen, std::size_t& added) {
   std::map<std::uint32_t, std::uint32_t> group;  // by node: the candidate that covers it
   for (const std::uint32_t index : chosen)
@@ -141,8 +141,8 @@ inline double cost_of_borders(const problem& p, std::span<const std::uint32_t> c
 
 }  // namespace detail
 
-/// As above, and what the placement says about itself: groups ordered by first node, the cost that of the groups and their
-/// borders, the lower bound not above it, `optimal` only without a gap.
+/// As above, and checks the statements of the placement about itself. Groups must be in the order of their first nodes. The
+/// cost must be that of the groups and their borders. The lower bound must not be above it, and must equal it if `optimal`.
 inline std::optional<std::string> violation(const problem& p, const placement& plan) {
   if (auto found = violation(p, std::span(plan.chosen))) return found;
   std::size_t added = plan.chosen.size();
@@ -154,7 +154,7 @@ inline std::optional<std::string> violation(const problem& p, const placement& p
     last = c.nodes.first();
     sum += c.cost_ms;
   }
-  // Half a picosecond of rounding for each cost, and what doubles lose in the sum.
+  // Half a picosecond of rounding for each cost, and the rounding of doubles in the sum.
   const double allowed = 1e-9 * static_cast<double>(added + 1) + 1e-12 * sum;
   if (!(std::abs(sum - plan.cost_ms) <= allowed)) {
     return "the cost is given as " + std::to_string(plan.cost_ms) + " ms but the groups cost " + std::to_string(sum) +

@@ -33,7 +33,7 @@ namespace detail {
 /// The exact search over costs given in picoseconds.
 class exact_search {
  public:
-  /// `may_cycle` is what `check` answered for `p`.
+  /// `may_cycle` is the result of `check(p)`.
   exact_search(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
                const limits& l, const pace& how)
       : problem_(p),
@@ -47,7 +47,7 @@ class exact_search {
 
   placement run() {
     std::vector<segment> order = segments();
-    // Small ones first, so that one that exhausts the limit leaves no other without an answer.
+    // Small segments first: a segment that exhausts the limit then leaves no other without a result.
     const auto width = [this](const segment& s) { return space_.cuts[s.last] - space_.cuts[s.first]; };
     std::ranges::sort(order, {}, [&](const segment& s) { return std::pair(width(s), s.first); });
     found_.optimal = true;
@@ -74,7 +74,7 @@ class exact_search {
     return list;
   }
 
-  /// Writing a segment down costs about as much as solving one of a few nodes.
+  /// Repeated segments with fewer nodes are solved again: writing a segment down costs about as much as solving a few nodes.
   static constexpr std::uint32_t least_repeated = 4;
 
   void solve(const segment& s) {
@@ -106,8 +106,8 @@ class exact_search {
     if (solution != nullptr) solution->cost = search_.cost();
   }
 
-  /// The plan to answer with when the search has to stop: the better of what it leads to by the best few states of each
-  /// position and of the greedy plan of the segment (least cost per node).
+  /// Takes the best plan at hand when the search has to stop. The first plan continues from the best few states of each
+  /// position. The second is the greedy plan of the segment (least cost per node). The cheaper plan is taken.
   void settle(const segment& s) {
     const std::int64_t lower = search_.lower_bound();
     std::optional<std::vector<std::uint32_t>> plan;
@@ -142,12 +142,12 @@ class exact_search {
     return !find_cycle(consumers_, groups).empty();
   }
 
-  /// A segment covered greedily, piece by piece. Nothing where that would take too long or groups would wait for each other.
+  /// Covers a segment greedily, piece by piece. Nothing if that takes too long or if groups would wait for each other.
   std::optional<std::vector<std::uint32_t>> greedy(const segment& s, std::span<const std::uint32_t> order) const {
     const std::vector<std::uint64_t> nothing(space_.words);
     for (const bool with_cycles : {true, false}) {
       std::vector<std::uint32_t> plan;
-      // Enough to complete a plan wherever nodes can be covered alone, and bounded: a limit must end the search.
+      // Enough to complete a plan wherever nodes can be covered alone. Bounded, since a limit must end the search.
       std::size_t steps = 64 * space_.entries.size() + 1'000'000;
       std::size_t i = s.first;
       for (; i < s.last; ++i) {
@@ -160,7 +160,7 @@ class exact_search {
     return std::nullopt;
   }
 
-  /// What entries that cover a segment cost, borders included.
+  /// The cost of the entries that cover a segment, borders included.
   std::int64_t cost_of_part(std::span<const std::uint32_t> entries) const {
     std::vector<std::uint32_t> chosen;
     for (const std::uint32_t e : entries) chosen.push_back(space_.entries[e].index);
@@ -174,7 +174,7 @@ class exact_search {
   const neighbour_lists consumers_;
   segment_search search_;
   part_writer writer_;
-  std::map<std::vector<std::uint64_t>, part_solution> solved_;  // no entries where a limit ended the search
+  std::map<std::vector<std::uint64_t>, part_solution> solved_;  // no entries if a limit ended the search
   bool repeats_ = false;
   allowance left_;
   placement found_;
@@ -197,30 +197,33 @@ inline namespace checked {  // another function: a program and its libraries may
 
 /// The cheapest set of candidates that covers every node exactly once.
 ///
-/// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only
-/// and a state is that node with the covered set beyond it, and for each value between covered and uncovered nodes the
-/// forms and runtimes in which it exists or is needed. Best first over states (A*; Hart, Nilsson, Raphael 1968), piece by
-/// piece between positions across which no value lives whose form matters; of two states that differ in forms alone one is
-/// dropped when converting what the other has costs less than it is behind. The bound on the rest of a plan is each node's
-/// cheapest share, or, where forms matter, the cheapest cover at prices of forms that a relaxation finds
-/// (`detail/relaxation.hpp`), and what that is known to lack over long stretches (`detail/segment_search.hpp`).
+/// Canonical order: the next candidate always covers the first uncovered node, so every plan is met in one order only.
+/// A state is that node with the covered set beyond it, and the forms and runtimes of the values between covered and
+/// uncovered nodes. These are the forms and runtimes in which a value exists or is needed.
 ///
-/// Groups with several entries and several exits may wait for each other: a best plan in which some do is forbidden by
-/// those groups and the search goes on, with its cost as a lower bound.
+/// The search is best first over states (A*; Hart, Nilsson, Raphael 1968). It goes piece by piece, between positions
+/// across which no value lives whose form matters. If two states differ in forms only, one of them may be dropped. This
+/// happens when the other, including the conversions to the dropped state's forms, still costs less.
 ///
-/// Parts of the graph that are independent and equal, candidates and costs included, are solved once. In debug builds the
-/// answer is given to the checker.
+/// The lower bound on the rest of a plan is each node's cheapest share. Where forms matter, it is the cheapest cover at
+/// prices of forms that a relaxation finds (`detail/relaxation.hpp`). Over long stretches it adds the amount by which
+/// that cover is known to be too cheap (`detail/segment_search.hpp`).
 ///
-/// Tie rule: of the plans of least cost (in whole picoseconds) those with the fewest groups, of these the one whose
-/// sorted list of candidate indices is lexicographically smallest. So the answer depends on the costs and on the order
-/// of `candidates`, and on nothing else: not on hashing, not on the numbering of the nodes. (An answer cut short by
-/// `limits::states` is deterministic too, but follows no such rule; one cut short by `limits::time` depends on the
-/// machine.)
+/// Groups with several entries and several exits may wait for each other. If some do in a best plan, the search forbids
+/// these groups together and goes on. The cost of that plan is then a lower bound.
 ///
-/// When a limit ends the search, the answer is the best plan at hand with its lower bound and gap. Only a problem
-/// without a complete plan in easy reach then throws (`error_kind::failure`).
+/// Parts of the graph that are independent and equal, including candidates and costs, are solved once. In debug builds
+/// the checker verifies the result.
 ///
-/// Throws what `check` throws, and `error_kind::unsupported` when no set of candidates covers every node exactly once.
+/// Tie rule: among the plans of least cost (in whole picoseconds), those with the fewest groups win. Among these the plan
+/// wins whose sorted list of candidate indices is lexicographically smallest. So the result depends on the costs and on
+/// the order of `candidates`, and not on hashing or the numbering of the nodes. A result cut short by `limits::states` is
+/// deterministic too, but follows no such rule. A result cut short by `limits::time` depends on the machine.
+///
+/// If a limit ends the search, the result is the best plan at hand, with its lower bound and gap. The search then
+/// throws (`error_kind::failure`) only if no complete plan is in easy reach.
+///
+/// Throws what `check` throws, and `error_kind::unsupported` if no set of candidates covers every node exactly once.
 inline placement exact(const problem& p, const limits& l = {}) {
   const std::vector<bool> may_cycle = check(p);
   placement best = detail::solve(p, detail::costs_of(p), may_cycle, l);

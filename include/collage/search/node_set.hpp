@@ -1,4 +1,4 @@
-// A set of node numbers as word-packed bits: the value in which candidates are described.
+// A set of node numbers, stored as bits in words. Candidates are described by such sets.
 #pragma once
 
 #include <algorithm>
@@ -17,14 +17,14 @@ namespace collage::inline v0::search {
 
 /// A set of node numbers. It has no fixed universe: it grows as numbers are inserted, and any two sets may be combined.
 ///
-/// Only the 64-bit words between its smallest and its largest member are stored, because a fused group is small and
-/// near in a topological order: a set costs its span, not the size of the graph. Equal sets have equal
-/// representations, so comparison and hash are word by word.
+/// Only the 64-bit words between its smallest and its largest member are stored. A fused group is small, and its nodes
+/// are close in a topological order. So a set costs its span, not the size of the graph. Equal sets have equal
+/// representations: comparison and hash are word by word.
 class node_set {
  public:
   using word = std::uint64_t;
   static constexpr std::uint32_t word_bits = 64;
-  /// "There is no such node."
+  /// No node.
   static constexpr std::uint32_t none = 0xffff'ffffu;
 
   /// Visits the members in ascending order.
@@ -62,24 +62,24 @@ class node_set {
 
   bool empty() const noexcept { return words_.empty(); }
 
-  /// How many members; counts bits.
+  /// The number of members; counts bits.
   std::size_t size() const noexcept {
     std::size_t count = 0;
     for (const word w : words_) count += static_cast<std::size_t>(std::popcount(w));
     return count;
   }
 
-  /// The smallest member, `none` when empty.
+  /// The smallest member; `none` if the set is empty.
   std::uint32_t first() const noexcept {
     return empty() ? none : base_ + static_cast<std::uint32_t>(std::countr_zero(words_.front()));
   }
 
-  /// The largest member, `none` when empty.
+  /// The largest member; `none` if the set is empty.
   std::uint32_t last() const noexcept {
     return empty() ? none : end_base() - 1 - static_cast<std::uint32_t>(std::countl_zero(words_.back()));
   }
 
-  /// The smallest member that is not below `from`, `none` when there is none.
+  /// The smallest member that is not below `from`; `none` if there is none.
   std::uint32_t next(std::uint32_t from) const noexcept {
     if (empty() || from >= end_base()) return none;
     if (from < base_) return first();
@@ -92,7 +92,7 @@ class node_set {
     return node_at(at, rest);
   }
 
-  /// The smallest number that is not below `from` and not a member. There always is one: the set has no end.
+  /// The smallest number that is not below `from` and not a member. It always exists, since the set has no end.
   std::uint32_t first_unset(std::uint32_t from = 0) const noexcept {
     if (empty() || from < base_ || from >= end_base()) return from;
     std::size_t at = (from - base_) / word_bits;
@@ -136,7 +136,7 @@ class node_set {
     words_[(node - base_) / word_bits] |= word{1} << (node % word_bits);
   }
 
-  /// Takes one node out; nothing happens when it is not a member.
+  /// Removes a node. Does nothing if it is not a member.
   void erase(std::uint32_t node) {
     if (!contains(node)) return;
     words_[(node - base_) / word_bits] &= ~(word{1} << (node % word_bits));

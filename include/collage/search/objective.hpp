@@ -1,4 +1,4 @@
-// What a set of candidates costs together.
+// The cost of a set of candidates together.
 #pragma once
 
 #include <collage/search/problem.hpp>
@@ -19,7 +19,7 @@ inline bool has_borders(const problem& p) {
          std::ranges::any_of(p.values, [](const value& v) { return v.forms > 1; });
 }
 
-/// The problem's values, or those that its edges imply.
+/// The problem's values, or the values that its edges imply.
 inline std::vector<value> values_of(const problem& p) {
   if (!p.values.empty()) return p.values;
   std::vector<value> values(p.nodes);
@@ -47,7 +47,8 @@ inline std::vector<std::int64_t> costs_of(const problem& p) {
   return costs;
 }
 
-/// What making a value over costs, from the form that it is written in into those in which it is read. Sorts these.
+/// The cost of converting a value from the form in which it is written to `forms`, in which it is read. Sorts `forms`
+/// and removes repetitions.
 inline std::int64_t cost_of_conversions(const value& v, std::uint32_t from, std::vector<std::uint32_t>& forms) {
   std::ranges::sort(forms);
   const auto twins = std::ranges::unique(forms);
@@ -58,8 +59,7 @@ inline std::int64_t cost_of_conversions(const value& v, std::uint32_t from, std:
   return sum;
 }
 
-/// In picoseconds, where candidate i costs `costs[i]`. Values that touch a node which nobody covers count as far as they
-/// are covered.
+/// The cost in picoseconds if candidate i costs `costs[i]`. Values at nodes without a candidate count as far as they are covered.
 inline std::int64_t cost_of(const problem& p, std::span<const std::int64_t> costs,
                             std::span<const std::uint32_t> chosen) {
   std::int64_t sum = 0;
@@ -70,7 +70,7 @@ inline std::int64_t cost_of(const problem& p, std::span<const std::int64_t> cost
   for (const std::uint32_t i : chosen)
     for (const std::uint32_t node : p.candidates[i].nodes) group[node] = i;
   const std::vector<value> values = values_of(p);
-  std::vector<std::uint32_t> forms;  // in which a value is read
+  std::vector<std::uint32_t> forms;  // in which the value is read
   for (std::uint32_t v = 0; v < values.size(); ++v) {
     const value& at = values[v];
     const bool given = at.producer == nobody;
@@ -93,7 +93,7 @@ inline std::int64_t cost_of(const problem& p, std::span<const std::int64_t> cost
   return sum;
 }
 
-/// No plan pays more for conversions and switches than this, in picoseconds.
+/// An upper bound on the cost of conversions and switches in a plan, in picoseconds.
 inline std::int64_t dearest_borders(const problem& p) {
   if (!has_borders(p)) return 0;
   const auto most_to = [](const std::vector<double>& table, std::uint32_t side) {

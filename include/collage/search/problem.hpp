@@ -1,4 +1,4 @@
-// What the search is asked: nodes in a topological order, candidates that cover some of them, a cost each.
+// The problem that the search solves: nodes in a topological order, and candidates that cover some of them at a cost.
 #pragma once
 
 #include <collage/error.hpp>
@@ -17,77 +17,77 @@
 
 namespace collage::inline v0::search {
 
-/// How a candidate meets a value at its border: the form in which it reads the value from outside, or in which it writes
-/// one that is read outside. A form is a way to store a value: its layout, its memory space, its precision.
+/// The form of a value at the border of a candidate. The candidate reads the value from outside in this form, or writes
+/// it for readers outside. A form is a way to store a value: its layout, memory space and precision.
 struct border {
   std::uint32_t value = 0;  ///< index into `problem::values`
   std::uint32_t form = 0;   ///< below `value::forms` of that value
   friend auto operator<=>(const border&, const border&) = default;
 };
 
-/// A group of nodes that one kernel computes, and what that costs.
+/// A group of nodes that one kernel computes, and its cost.
 struct candidate {
   node_set nodes;
-  /// Milliseconds, launch included; finite and not negative.
+  /// Milliseconds, including the launch; finite and not negative.
   double cost_ms = 0;
-  /// The caller's own number, carried along and named in errors; the search never looks at it.
+  /// The caller's own number, which errors name. The search does not use it.
   std::uint32_t tag = 0;
-  /// Whose threads or stream it runs on: below `problem::runtimes`.
+  /// The runtime on whose threads or stream it runs, below `problem::runtimes`.
   std::uint32_t runtime = 0;
   /// Ascending by value. Values that are not listed are read and written in form 0.
   std::vector<border> borders = {};
 };
 
-/// What nodes pass on to each other.
+/// A tensor that nodes pass on to each other.
 struct value {
-  /// The node that computes it; `node_set::none` for what the network is given, in form 0 and by no runtime.
+  /// The node that computes it. `node_set::none` for an input of the network, which has form 0 and no runtime.
   std::uint32_t producer = node_set::none;
   /// Nodes that read it, ascending, each once.
   std::vector<std::uint32_t> readers;
-  /// Whether it is read outside the graph as well, which is in form 0.
+  /// Whether it is also read outside the graph, in form 0.
   bool is_output = false;
-  /// In how many forms it may be stored, at least 1. Each value numbers its own.
+  /// The number of forms in which it may be stored, at least 1. Each value numbers its own forms.
   std::uint32_t forms = 1;
-  /// What making it over costs, in milliseconds, as `forms` rows: [from * forms + to]. Empty: nothing.
+  /// The costs of converting it, in milliseconds, as `forms` rows: [from * forms + to]. Empty: conversions are free.
   std::vector<double> convert_ms = {};
 };
 
-/// A placement problem. Nothing in it says what a node computes.
+/// A placement problem. It does not say what a node computes.
 ///
-/// The cost of a plan is the sum of its candidates' costs; and for each value and each form other than the one it is
-/// written in, in which some group reads it, one conversion, however many read that; and for each value and each runtime
-/// other than its producer's that reads it, one switch. Nothing depends on the order of execution.
+/// The cost of a plan is the sum of its candidates' costs, its conversions and its switches. A value has one conversion
+/// for each form in which some group reads it, other than the form in which it is written. It has one switch for each
+/// runtime that reads it, other than its producer's. Nothing depends on the order of execution.
 struct problem {
-  /// `most_forms` is for each value: in so many forms candidates may read and write it, form 0 included.
+  /// `most_forms` holds for each value: the number of forms in which candidates may read and write it, including form 0.
   static constexpr std::uint32_t most_forms = 16, most_runtimes = 8;
 
-  /// Nodes are 0 .. nodes - 1, numbered in a topological order. A good order keeps what is fused together near each
-  /// other (depth first rather than level by level): the number of states grows with the number of open groups.
+  /// Nodes are 0 .. nodes - 1, numbered in a topological order. A good order keeps nodes that are fused close together:
+  /// depth first rather than level by level. The number of states grows with the number of open groups.
   std::size_t nodes = 0;
-  /// (producer, consumer), producer < consumer. Repeated edges do no harm.
+  /// (producer, consumer), producer < consumer. Edges may be repeated.
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
   std::vector<candidate> candidates;
-  /// Nodes whose value leaves the graph although a node of the graph may read it, too: each is an exit of every group
-  /// it is in. Nodes that nothing reads count as such without being listed.
+  /// Nodes whose value leaves the graph, even if a node of the graph reads it too. Each is an exit of every group that
+  /// it is in. Nodes without readers count as outputs without being listed.
   std::vector<std::uint32_t> outputs;
 
   std::uint32_t runtimes = 1;
-  /// What handing a value from one runtime to another costs, in milliseconds: [from * runtimes + to]. Empty: nothing.
+  /// The costs of passing a value from one runtime to another, in milliseconds: [from * runtimes + to]. Empty: free.
   std::vector<double> switch_ms = {};
-  /// The values whose form or runtime matters; each producer with its readers is an edge. Left empty, node i computes
-  /// value i, which has one form, and the nodes that it has an edge to read it.
+  /// The values whose form or runtime matters. There is an edge from each producer to each of its readers. If empty,
+  /// node i computes value i, which has one form, and the edges give its readers.
   std::vector<value> values = {};
 };
 
-/// A cost as the search adds it: whole picoseconds, so that sums are exact and do not depend on their order. Two plans
-/// cost the same if and only if these sums are equal.
+/// A cost as the search adds it: in whole picoseconds, so that sums are exact and do not depend on their order. Two
+/// plans cost the same if and only if these sums are equal.
 inline std::int64_t picoseconds(double milliseconds) { return std::llround(milliseconds * 1e9); }
 /// Back to milliseconds.
 inline double milliseconds(std::int64_t picoseconds) { return static_cast<double>(picoseconds) * 1e-9; }
 
 namespace detail {
 
-/// The consumers of each node in one array, or the producers.
+/// The consumers of each node, or the producers, in one array.
 struct neighbour_lists {
   std::vector<std::uint32_t> begin;
   std::vector<std::uint32_t> nodes;
@@ -115,7 +115,7 @@ inline std::string list_of(std::span<const std::uint32_t> nodes) {
   return text;
 }
 
-/// Collects the members whose value is needed outside the group. `exits` is the caller's, to spare an allocation.
+/// Collects the members whose value is needed outside the group. The caller passes `exits` to spare an allocation.
 inline void find_exits(const node_set& group, const neighbour_lists& consumers, const std::vector<bool>& is_output,
                        std::vector<std::uint32_t>& exits) {
   exits.clear();
@@ -130,7 +130,7 @@ inline void find_exits(const node_set& group, const neighbour_lists& consumers, 
 inline std::optional<std::uint32_t> node_between(const node_set& group, const neighbour_lists& consumers) {
   const std::uint32_t first = group.first();
   const std::uint32_t last = group.last();
-  std::vector<std::uint32_t> through(last - first + 1, node_set::none);  // by which outside node one gets here
+  std::vector<std::uint32_t> through(last - first + 1, node_set::none);  // the outside node by which a path gets here
   for (std::uint32_t node = first; node <= last; ++node) {
     const bool inside = group.contains(node);
     const std::uint32_t by = through[node - first];
@@ -166,7 +166,7 @@ inline void check_graph(const problem& p) {
 
 }  // namespace detail
 
-/// The nodes that no candidate covers, ascending. Members that the graph does not have are ignored here.
+/// The nodes that no candidate covers, ascending. Members that are not nodes of the graph are ignored here.
 inline std::vector<std::uint32_t> uncovered(const problem& p) {
   std::vector<bool> covered(p.nodes);
   for (const candidate& c : p.candidates) {
@@ -183,7 +183,7 @@ inline std::vector<std::uint32_t> uncovered(const problem& p) {
 
 namespace detail {
 
-/// Milliseconds that are finite, not negative and small enough to add, or what is wrong with them.
+/// Null if a cost is finite, not negative and small enough to add; else the fault of the cost.
 inline const char* fault_of_cost(double cost, double most) {
   if (cost >= 0 && cost <= most) return nullptr;
   return std::isnan(cost)   ? "is not a number"
@@ -236,7 +236,7 @@ inline void check_values(const problem& p, double most) {
   }
 }
 
-/// `forms` is how many each value has, by value.
+/// `forms` holds the number of forms of each value.
 inline void check_borders(const problem& p, std::size_t index, std::span<const std::uint32_t> forms) {
   using enum error_kind;
   const candidate& c = p.candidates[index];
@@ -258,7 +258,7 @@ inline void check_borders(const problem& p, std::size_t index, std::span<const s
   }
 }
 
-/// Form 0 counts, and the forms that candidates name. Values without a table of costs may have any number.
+/// Counts form 0 and the forms that candidates name. Values without a table of costs may have any number.
 inline void check_number_of_forms(const problem& p) {
   if (std::ranges::all_of(p.values, [](const value& v) { return v.forms <= problem::most_forms; })) return;
   std::vector<std::vector<bool>> named(p.values.size());
@@ -282,7 +282,7 @@ inline void check_number_of_forms(const problem& p) {
   }
 }
 
-/// No plan adds more costs than this.
+/// An upper bound on the number of costs that a plan adds.
 inline double most_terms(const problem& p) {
   double terms = static_cast<double>(p.nodes + 1);  // at most one candidate per node
   if (p.runtimes > 1) terms += static_cast<double>(p.values.size() + p.nodes) * p.runtimes;
@@ -291,8 +291,8 @@ inline double most_terms(const problem& p) {
   return terms;
 }
 
-/// Whether there is more than one member that reads what nodes outside compute, or no node at all: where there is one, it
-/// reaches all others inside the group.
+/// Whether a group has more than one entry. An entry is a member that reads a node outside, or no node at all. A single
+/// entry reaches all other members inside the group.
 inline bool has_several_entries(const node_set& group, const neighbour_lists& producers) {
   std::size_t entries = 0;
   for (const std::uint32_t node : group) {
@@ -305,24 +305,24 @@ inline bool has_several_entries(const node_set& group, const neighbour_lists& pr
 
 }  // namespace detail
 
-/// Throws `error` unless the searches can answer: edges ascend; every candidate has nodes, all of them the graph's, is
-/// convex, has forms and a runtime that are there and a cost that is finite, not negative and small enough to add;
-/// every node has a candidate (else `error_kind::unsupported`, naming all such nodes at once).
+/// Throws `error` unless the problem can be searched. Edges must ascend. Every candidate must have nodes, all of them in
+/// the graph, and be convex. Its forms and its runtime must exist. Its cost must be finite, not negative and small
+/// enough to add. Every node must have a candidate (else `error_kind::unsupported`, which names all such nodes at once).
 ///
-/// Answers for each candidate whether it can be part of a cycle of groups. Whatever enters a convex group with one exit
-/// reaches what leaves it, and the same holds with one entry: groups of these kinds alone never wait for each other. Those
-/// with several entries and several exits may (edges 1 -> 3 and 2 -> 4, groups {1, 4} and {2, 3}).
+/// Returns for each candidate whether it can be part of a cycle of groups. In a convex group with one exit, every path that
+/// enters reaches that exit. With one entry, every path that leaves comes from that entry. So groups of these kinds never wait
+/// for each other. Groups with several entries and several exits may (edges 1 -> 3 and 2 -> 4, groups {1, 4} and {2, 3}).
 inline std::vector<bool> check(const problem& p) {
   using enum error_kind;
   detail::check_graph(p);
-  // No sum can overflow below this.
+  // No sum can overflow if each cost is at most this.
   const double most_ms =
       static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4) * 1e-9 / detail::most_terms(p);
   detail::check_values(p, most_ms);
   std::vector<std::uint32_t> forms;
   for (const value& v : p.values) forms.push_back(v.forms);
   const detail::neighbour_lists consumers(p);
-  std::optional<detail::neighbour_lists> producers;  // of interest to few
+  std::optional<detail::neighbour_lists> producers;  // few candidates need them
   std::vector<bool> is_output(p.nodes);
   for (const std::uint32_t node : p.outputs) is_output[node] = true;
   std::vector<bool> may_cycle(p.candidates.size());
@@ -341,7 +341,7 @@ inline std::vector<bool> check(const problem& p) {
                   "leave out candidates that could not be measured");
     detail::check_borders(p, i, forms);
     detail::find_exits(c.nodes, consumers, is_output, exits);
-    if (exits.size() == 1) continue;  // one exit implies convex: a path that leaves from elsewhere is another exit
+    if (exits.size() == 1) continue;  // one exit implies convex: a path that leaves elsewhere is another exit
     if (const auto between = detail::node_between(c.nodes, consumers)) {
       throw error(invalid_argument,
                   "it is not convex: a path between two of its nodes " + to_string(c.nodes) +

@@ -1,5 +1,5 @@
-// The searches that earlier systems published, for comparison. They know neither forms nor runtimes and take groups that
-// could wait for each other for none.
+// The searches that earlier systems published, for comparison. They know neither forms nor runtimes, and leave out
+// groups that could wait for each other.
 #pragma once
 
 #include <collage/error.hpp>
@@ -22,10 +22,10 @@ namespace collage::inline v0::search {
 
 namespace detail {
 
-/// Plans by the set that they cover.
+/// The cheapest plan known for a covered set.
 struct covering {
   std::int64_t cost = 0;
-  std::uint32_t before = 0;  ///< another covering, which this one continues
+  std::uint32_t before = 0;  ///< the covering that this plan continues
   std::uint32_t by = 0;      ///< with this candidate
 };
 
@@ -49,7 +49,7 @@ inline placement describe_path(const problem& p, const space& s, const std::vect
   return plan;
 }
 
-/// Longest distance of each node from the graph's inputs.
+/// The longest distance of each node from the graph's inputs.
 inline std::vector<std::uint32_t> depths_of(const problem& p) {
   std::vector<std::uint32_t> depth(p.nodes);
   const neighbour_lists consumers(p);
@@ -60,13 +60,13 @@ inline std::vector<std::uint32_t> depths_of(const problem& p) {
 
 }  // namespace detail
 
-/// Algorithm 1 of "Collage: Seamless Integration of Deep Learning Backends with Automatic Placement" (Jeon et al., 2022):
-/// dynamic programming over covered sets. Nodes are taken by depth; each candidate that begins at a node continues every
-/// plan that covers all lower depths and none of its nodes; every group costs `epsilon_ms` more, which stands for the
-/// launch of a kernel and is left out of the plan's cost again.
+/// Algorithm 1 of "Collage: Seamless Integration of Deep Learning Backends with Automatic Placement" (Jeon et al.,
+/// 2022): dynamic programming over covered sets. It takes nodes by depth. Each candidate that begins at a node
+/// continues every plan that covers all lower depths and none of the candidate's nodes. Every group costs `epsilon_ms`
+/// more, which stands for the launch of a kernel. The plan's cost leaves this out again.
 ///
-/// Exact in what it adds up, but a depth of width w can have 2^w plans. `l.states` bounds them; where it does not suffice
-/// the answer is an error (`error_kind::failure`). Throws as `exact` does.
+/// It is exact for the costs that it adds, but a depth of width w can have 2^w plans. `l.states` bounds them. If that
+/// does not suffice, it throws (`error_kind::failure`). Otherwise throws as `exact` does.
 inline placement algorithm_one(const problem& p, double epsilon_ms, const limits& l = {}) {
   const std::vector<bool> may_cycle = check(p);
   const std::vector<std::int64_t> costs = detail::costs_of(p);
@@ -97,7 +97,7 @@ inline placement algorithm_one(const problem& p, double epsilon_ms, const limits
     for (std::size_t n = begin; n < i; ++n)
       for (const std::uint32_t c : begins[order[n]]) {
         const node_set& nodes = p.candidates[c].nodes;
-        for (std::size_t w = 0; w < whole.size(); ++w) {  // grows
+        for (std::size_t w = 0; w < whole.size(); ++w) {  // `whole` grows
           const std::uint32_t from = whole[w];
           if (!(covered[from] & nodes).empty()) continue;
           ++transitions;
@@ -113,7 +113,7 @@ inline placement algorithm_one(const problem& p, double epsilon_ms, const limits
           }
         }
       }
-    // What skipped a node of this depth can never cover it.
+    // A plan that skipped a node of this depth can never cover it.
     std::erase_if(whole, [&](std::uint32_t plan) {
       return std::any_of(order.begin() + static_cast<std::ptrdiff_t>(begin),
                          order.begin() + static_cast<std::ptrdiff_t>(i),
@@ -124,9 +124,9 @@ inline placement algorithm_one(const problem& p, double epsilon_ms, const limits
   return detail::describe_path(p, detail::make_space(p, costs, may_cycle, false), plans, whole.front(), transitions);
 }
 
-/// The search of TVM's Collage (src/relay/collage, 2022 to 2025): Dijkstra's algorithm over covered sets, where the next
-/// candidate begins at the first uncovered node; of sets at equal cost the lexicographically smaller first. Neither bound
-/// nor pieces. `l.states` bounds the sets as in `algorithm_one`. Throws as `exact` does.
+/// The search of TVM's Collage (src/relay/collage, 2022 to 2025): Dijkstra's algorithm over covered sets. The next
+/// candidate begins at the first uncovered node. Among sets of equal cost the lexicographically smaller set comes
+/// first. There are no bounds and no pieces. `l.states` bounds the sets as in `algorithm_one`. Throws as `exact` does.
 inline placement shortest_path(const problem& p, const limits& l = {}) {
   const std::vector<bool> may_cycle = check(p);
   const std::vector<std::int64_t> costs = detail::costs_of(p);

@@ -1,4 +1,4 @@
-// What a search may still spend.
+// The states, memory and time that a search may still spend.
 #pragma once
 
 #include <collage/search/placement.hpp>
@@ -19,9 +19,9 @@ class allowance {
     timed_ = l.time < clock::time_point::max() - now;
     if (timed_) end_ = now + std::chrono::duration_cast<clock::duration>(l.time);
   }
-  /// Whether there is time left.
+  /// Whether time is left.
   bool has_time() const { return !timed_ || clock::now() < end_; }
-  /// Takes one state; false when the search has to stop. The clock is read rarely: it costs as much as a state.
+  /// Takes one state; false if the search has to stop. The clock is read rarely, since that costs as much as a state.
   template <class Bytes>
   bool take(Bytes bytes) {
     if (over_ || states_ == 0) return false;
