@@ -1,4 +1,4 @@
-// All ways to cover consecutive nodes, whatever forms they choose.
+// All ways to cover consecutive nodes, whatever the forms.
 #pragma once
 
 #include <collage/search/detail/first_fit.hpp>
@@ -17,20 +17,20 @@
 
 namespace collage::inline v0::search::detail {
 
-/// The places (first uncovered node, covered set beyond it) between two cuts and the steps between them, each by a group:
-/// the entries with the same nodes. Knows what the cheapest way from the first cut to each place and on to the last costs,
-/// where a group costs what its cheapest entry does.
+/// The places between two cuts, and the steps between them. A place is the first uncovered node with the covered set
+/// beyond it. A step takes one group: the entries with the same nodes. The class keeps the cost of the cheapest path
+/// from the first cut to each place, and from each place to the last cut. A group costs as much as its cheapest entry.
 class covers {
  public:
   explicit covers(const space& s) : space_(s), table_(s.words) {}
 
-  /// Lists the places; false where there are more than `most`, or no way at all.
+  /// Lists the places. False if there are more than `most`, or no way to cover the nodes.
   bool list(std::uint32_t begin, std::uint32_t end, std::size_t most) {
     begin_ = begin;
     end_ = end;
     list_groups();
     table_.clear();
-    std::vector<std::uint32_t> first_at(end - begin + 1, nothing), next_at;  // places by position, linked
+    std::vector<std::uint32_t> first_at(end - begin + 1, nothing), next_at;  // linked lists of places by position
     std::vector<std::uint64_t> mask(space_.words), next(space_.words);
     const auto insert = [&](std::uint32_t position, std::span<const std::uint64_t> covered) {
       const auto [id, fresh] = table_.insert(position, covered);
@@ -43,7 +43,7 @@ class covers {
     insert(begin, mask);
     order_.clear();
     place_begin_.assign(end - begin + 2, 0);
-    std::vector<step> steps;  // between numbers of the table
+    std::vector<step> steps;  // between ids of the table
     for (std::uint32_t position = begin; position <= end; ++position) {
       place_begin_[position - begin] = static_cast<std::uint32_t>(order_.size());
       for (std::uint32_t id = first_at[position - begin]; id != nothing; id = next_at[id]) {
@@ -63,7 +63,7 @@ class covers {
     place_begin_[end - begin + 1] = static_cast<std::uint32_t>(order_.size());
     if (table_.position(order_.back()) != end) return false;
     const std::uint32_t places = drop_dead_ends(steps);
-    // Steps are listed by where they start; those that arrive at a place are found by an index.
+    // Steps are listed by the place where they start. An index lists them by the place where they arrive.
     out_begin_.assign(places + 1, 0);
     in_begin_.assign(places + 1, 0);
     steps_.clear();
@@ -87,14 +87,14 @@ class covers {
 
   std::size_t groups() const { return least_.size(); }
   std::uint32_t first_of(std::uint32_t group) const { return first_[group]; }
-  /// The first node of any group that holds this one.
+  /// The first node of all groups that hold `node`.
   std::uint32_t reach_back(std::uint32_t node) const { return back_[node - begin_]; }
   void set_cost(std::uint32_t group, std::int64_t cost) { least_[group] = cost; }
   std::span<const std::uint32_t> entries_of(std::uint32_t group) const {
     return std::span(entries_).subspan(groups_[group], groups_[group + 1] - groups_[group]);
   }
 
-  /// Brings up to date what the ways to the places at positions from `low` to `high` cost.
+  /// Updates the costs of the cheapest paths to the places at positions from `low` to `high`.
   void update_before(std::uint32_t low, std::uint32_t high) {
     const std::uint32_t first = std::max(1U, place_begin_[low - begin_]), last = place_begin_[high - begin_ + 1];
     for (std::uint32_t i = first; i < last; ++i) {
@@ -107,7 +107,7 @@ class covers {
     }
     if (first < last) work_ += in_begin_[last] - in_begin_[first];
   }
-  /// Likewise the ways onwards.
+  /// Updates the costs of the cheapest paths from these places to the end.
   void update_behind(std::uint32_t low, std::uint32_t high) {
     const std::uint32_t first = place_begin_[low - begin_], last = place_begin_[std::min(high, end_ - 1) - begin_ + 1];
     for (std::uint32_t i = last; i-- > first;) {
@@ -118,8 +118,8 @@ class covers {
     }
     if (first < last) work_ += out_begin_[last] - out_begin_[first];
   }
-  /// For the groups that start at positions from `low` to `high`: visits each with the least that a way with it costs, its
-  /// own cost taken off.
+  /// Visits each group that starts at a position from `low` to `high`, with the least cost of a path through it. The
+  /// group's own cost is taken off.
   template <class Visit>
   void for_each_step(std::uint32_t low, std::uint32_t high, Visit visit) const {
     for (std::uint32_t k = out_begin_[place_begin_[low - begin_]]; k < out_begin_[place_begin_[high - begin_ + 1]]; ++k)
@@ -127,9 +127,9 @@ class covers {
   }
 
   std::int64_t whole() const { return behind_[0]; }
-  /// How many steps have been looked at.
+  /// The number of steps looked at.
   std::size_t work() const { return work_; }
-  /// What covering the rest costs at least from a state; `unreachable` where it cannot be covered.
+  /// The least cost of covering the rest from a state; `unreachable` if it cannot be covered.
   std::int64_t behind(std::uint32_t position, std::span<const std::uint64_t> mask) const {
     const auto id = table_.find_id(position, mask);
     return id && place_of_[*id] != nothing ? behind_[place_of_[*id]] : unreachable;
@@ -141,11 +141,11 @@ class covers {
     std::uint32_t from, to, group;
   };
 
-  /// Numbers the places from which there is a way to the end, by position; answers how many there are.
+  /// Numbers the places that have a path to the end, by position. Returns their number.
   std::uint32_t drop_dead_ends(std::span<const step> steps) {
     place_of_.assign(order_.size(), nothing);
     place_of_[order_.back()] = 0;
-    for (std::size_t i = steps.size(); i-- > 0;)  // by where they start, so what is behind is known
+    for (std::size_t i = steps.size(); i-- > 0;)  // last start first, so later places are known
       if (place_of_[steps[i].to] != nothing) place_of_[steps[i].from] = 0;
     std::uint32_t kept = 0;
     for (std::uint32_t position = begin_, i = 0; position <= end_; ++position) {
@@ -192,12 +192,12 @@ class covers {
   const space& space_;
   state_table table_;
   std::uint32_t begin_ = 0, end_ = 0;
-  std::vector<std::uint32_t> entries_, groups_;      // entries by group; where each group's begin
+  std::vector<std::uint32_t> entries_, groups_;      // entries by group; for each group, the index of its first entry
   std::vector<std::uint32_t> first_;                 // by group: its first node
   std::vector<std::uint32_t> group_begin_;           // by node
   std::vector<std::uint32_t> back_;                  // by node
   std::vector<std::int64_t> least_;                  // by group
-  std::vector<std::uint32_t> order_, place_of_;      // ids of the table by position, and back
+  std::vector<std::uint32_t> order_, place_of_;      // ids of the table by position, and the inverse
   std::vector<std::uint32_t> place_begin_;           // by position
   std::vector<std::uint32_t> out_begin_, in_begin_;  // by place
   std::vector<step> steps_;

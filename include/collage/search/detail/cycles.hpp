@@ -13,11 +13,11 @@
 
 namespace collage::inline v0::search::detail {
 
-/// The fewest of some disjoint groups that wait for each other in a cycle, as positions in `groups`; empty where none do.
+/// The shortest cycle among disjoint groups that wait for each other, as positions in `groups`; empty if there is none.
 ///
 /// Whatever covers the nodes between them, a path from one group to another is a path of the quotient graph. So whether
-/// groups wait for each other depends on them alone, and those with one entry or one exit, which pass on to their exits
-/// whatever enters them, need not be asked.
+/// groups wait for each other depends on them alone. Groups with one entry or one exit pass on to their exits whatever
+/// enters them, and need not be given.
 inline std::vector<std::size_t> find_cycle_among(const neighbour_lists& consumers,
                                                  std::span<const node_set* const> groups) {
   constexpr std::size_t nobody = ~std::size_t{0};
@@ -65,8 +65,8 @@ inline std::vector<std::size_t> find_cycle_among(const neighbour_lists& consumer
   return shortest;
 }
 
-/// The same, among those first whose nodes lie between each other's: edges ascend, so that no cycle leads back over a position
-/// that divides the groups.
+/// The same, but looks only among groups whose ranges of nodes overlap. Edges ascend, so no cycle leads back across a
+/// position that divides the groups.
 inline std::vector<std::size_t> find_cycle(const neighbour_lists& consumers, std::span<const node_set* const> groups) {
   std::vector<std::size_t> order(groups.size());
   std::iota(order.begin(), order.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// The first complete plan in an order of preference: the incumbent of the exact search and the greedy alternatives.
+// The first complete plan in an order of preference: the incumbent of the exact search, and the greedy alternatives.
 #pragma once
 
 #include <collage/search/detail/space.hpp>
@@ -15,14 +15,14 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Whether a set relative to the same node shares a member with the other.
+/// Whether two sets relative to the same node share a member.
 inline bool overlap(const std::uint64_t* a, std::span<const std::uint64_t> b) {
   std::uint64_t shared = 0;
   for (std::size_t i = 0; i < b.size(); ++i) shared |= a[i] & b[i];
   return shared != 0;
 }
 
-/// All entries, node by node as in the space, each node's in the order of `before(entry, entry)`.
+/// All entries by node, as in the space. The entries of one node are in the order of `before(entry, entry)`.
 template <class Before>
 std::vector<std::uint32_t> preference(const space& s, Before before) {
   std::vector<std::uint32_t> order(s.entries.size());
@@ -34,16 +34,16 @@ std::vector<std::uint32_t> preference(const space& s, Before before) {
   return order;
 }
 
-/// Walks the nodes up to `end` (a cut) and gives the first uncovered one the first entry in `order` that fits, stepping
-/// back when nothing fits. States without a completion are remembered, so each is left once: a plan is found if there
-/// is one. `steps` bounds the entries tried and is counted down; the walk gives up when it reaches 0. Entries that may be
-/// part of a cycle are taken only `with_cycles`.
+/// Walks the nodes up to `end` (a cut). The first uncovered node gets the first entry in `order` that fits. If none
+/// fits, the walk steps back. It remembers states without a completion and leaves each once, so it finds a plan if
+/// there is one. `steps` bounds the entries tried and is counted down; at 0 the walk gives up. Entries that may be part
+/// of a cycle are taken only `with_cycles`.
 inline std::optional<std::vector<std::uint32_t>> first_fit(const space& s, std::span<const std::uint32_t> order,
                                                            std::uint32_t position, std::span<const std::uint64_t> mask,
                                                            std::uint32_t end, std::size_t& steps, bool with_cycles) {
   struct step {
     std::uint32_t position;
-    std::uint32_t next;  // into order
+    std::uint32_t next;  // index into `order`
   };
   std::vector<std::uint32_t> taken;
   std::vector<step> path{{position, position < end ? s.begin[position] : 0}};

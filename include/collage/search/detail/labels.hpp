@@ -1,4 +1,4 @@
-// The ways that a search knows to each of its states.
+// The paths that a search knows to each of its states.
 #pragma once
 
 #include <collage/search/detail/outlook.hpp>
@@ -15,46 +15,46 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Places are states but for those of values: the first uncovered node and the covered set beyond it. A label is a way to a
-/// place. Those of one place differ in the states of the values that live there, or in which forbidden sets they have begun.
+/// A place is a state without its values: the first uncovered node and the covered set beyond it. A label is a path to a place.
+/// The labels of one place differ in the states of the values that live there, or in the forbidden sets that they have begun.
 class label_table {
  public:
   static constexpr std::uint32_t nothing = 0xffff'ffffu;
 
   struct arrival {
-    std::uint32_t from = nothing;  ///< a label; `nothing` at the start
-    std::uint32_t entry = 0;       ///< taken there
+    std::uint32_t from = nothing;  ///< the label before; `nothing` at the start
+    std::uint32_t entry = 0;       ///< the entry taken there
   };
   struct place {
     std::uint32_t first_live, live, first_label;
-    std::int64_t rest;       ///< what the rest of a plan costs at least, but for the values that live here
-    std::int64_t untouched;  ///< of that, for values that nothing has touched yet
+    std::int64_t rest;       ///< lower bound on the rest of a plan, without the values that live here
+    std::int64_t untouched;  ///< the part of it for values that no covered node touches
   };
   struct label {
-    std::int64_t cost;      ///< of the way
-    std::int64_t estimate;  ///< what no plan that continues it is below
+    std::int64_t cost;      ///< of the path
+    std::int64_t estimate;  ///< a lower bound on every plan that continues the path
     std::uint32_t groups, place;
     std::uint32_t next;    ///< at the same place
-    std::uint32_t values;  ///< into the list of all
+    std::uint32_t values;  ///< index of its first state in `label_values_`
     arrival by;
     bool expanded, dead;
   };
-  /// A way that arrives somewhere.
+  /// A path that arrives at a place.
   struct draft {
     std::uint32_t position = 0;
     std::int64_t cost = 0;
     std::uint32_t groups = 0;
     arrival by;
-    std::vector<std::uint64_t> covered, bits;  ///< nodes beyond the position; forbidden sets that it has begun
+    std::vector<std::uint64_t> covered, bits;  ///< nodes beyond the position; the forbidden sets that it has begun
     std::vector<live_value> live;
-    std::vector<value_state> values;  ///< by live value
+    std::vector<value_state> values;  ///< their states, by live value
     std::int64_t untouched = 0;
   };
 
   label_table(const space& s, const tracked_values& tracked, outlook& ahead)
       : space_(s), tracked_(tracked), ahead_(ahead), states_(s.words), slots_(smallest, nothing) {}
 
-  /// Forgets all. From here on, labels have so many words for forbidden sets.
+  /// Forgets all labels and places. From here on, labels have `bit_words` words for forbidden sets.
   void clear(std::size_t bit_words, bool keeps_ties) {
     slack_ = keeps_ties ? 0 : 1;
     states_.clear();
@@ -68,7 +68,7 @@ class label_table {
     std::fill_n(slots_.begin(), used_, nothing);
   }
 
-  /// Notes a way unless another is better. Answers its label where that is to be expanded (again), otherwise `nothing`.
+  /// Notes a path unless a better path is known. Returns its label if the label must be expanded (again), else `nothing`.
   std::uint32_t note(draft& d) {
     const std::uint32_t at = place_at(d);
     const place& here = places_[at];
@@ -87,7 +87,7 @@ class label_table {
     } else if (here.first_label != nothing) {
       return improve(here.first_label, d, estimate);
     }
-    // Where the bound knows what forms cost, comparing takes longer than it spares.
+    // If the bound includes the cost of forms, comparing takes longer than it saves.
     const bool compares = !ahead_.is_relaxed() || tracked_.has_switches();
     for (std::uint32_t l = here.first_label, before = nothing; l != nothing && compares; l = labels_[l].next) {
       if (labels_[l].cost < d.cost + slack_ && outdoes(l, d, live)) return nothing;
@@ -108,7 +108,7 @@ class label_table {
     return fresh;
   }
 
-  /// What a plan costs at least behind where a way arrives, were there no gains.
+  /// The lower bound on the rest of a plan where a path arrives, without gains.
   std::int64_t estimate(draft& d) { return rest_of(places_[place_at(d)], d); }
 
   label& operator[](std::uint32_t l) { return labels_[l]; }
@@ -126,7 +126,7 @@ class label_table {
   std::span<const std::uint64_t> bits(std::uint32_t l) const {
     return std::span(label_bits_).subspan(l * bit_words_, bit_words_);
   }
-  /// The entries on the way to a label.
+  /// The entries on the path to a label.
   std::vector<std::uint32_t> way_to(std::uint32_t l) const {
     std::vector<std::uint32_t> entries;
     for (arrival by = labels_[l].by; by.from != nothing; by = labels_[by.from].by) entries.push_back(by.entry);
@@ -207,7 +207,7 @@ class label_table {
       if ((some[i] & ~others[i]) != 0) return false;
     return true;
   }
-  /// Whether any way onwards from the new state costs more than the same from `l`, all in all.
+  /// Whether each continuation costs more in total after the new path than after `l`.
   bool outdoes(std::uint32_t l, const draft& d, std::uint32_t live) const {
     std::int64_t sum = labels_[l].cost;
     const live_value* at = lives_.data() + places_[labels_[l].place].first_live;
@@ -225,9 +225,9 @@ class label_table {
     return sum < labels_[l].cost + slack_ && is_part_of(d.bits, bits(l));
   }
 
-  /// Whether the plan that arrives by `a` has the lexicographically smaller sorted list of candidates than the one by
-  /// `b`. They have equally many and cover the same nodes, so what they share does not matter, now or later, and only
-  /// the ways since they parted are looked at.
+  /// Whether the plan that arrives by `a` has the lexicographically smaller sorted list of candidates than the plan by
+  /// `b`. Both have equally many candidates and cover the same nodes. So the part that they share does not matter, now
+  /// or later. Only the paths since they parted are compared.
   bool precedes(arrival a, arrival b) {
     ours_.clear();
     theirs_.clear();
@@ -255,10 +255,10 @@ class label_table {
   std::vector<value_state> label_values_;
   std::vector<std::uint64_t> label_bits_;
   static constexpr std::size_t smallest = 64;  // a power of two
-  std::size_t used_ = smallest;                // how many slots are in use
+  std::size_t used_ = smallest;                // number of slots in use
   std::vector<std::uint32_t> slots_;           // labels by place, values and bits
   std::size_t bit_words_ = 0;
-  std::int64_t slack_ = 0;  // 1 where ties need not be decided
+  std::int64_t slack_ = 0;  // 1 if ties need not be decided
   std::vector<std::uint32_t> ours_, theirs_;
 };
 

@@ -1,4 +1,4 @@
-// What the rest of a plan costs at least.
+// A lower bound on the cost of the rest of a plan.
 #pragma once
 
 #include <collage/search/detail/relaxation.hpp>
@@ -16,8 +16,9 @@
 
 namespace collage::inline v0::search::detail {
 
-/// The bound of the search: each node's cheapest share; where forms matter, the cheapest cover of the rest at prices, with
-/// the least that each value can still cost, prices taken off; and by how much that is known to be too low.
+/// The lower bound of the search: the sum of the uncovered nodes' cheapest shares. Where forms matter, it is instead
+/// the cheapest cover of the rest at prices, plus the least that each value can still cost, less prices. The gain of a
+/// position is the amount by which the bound is known to be too low from there on.
 class outlook {
  public:
   outlook(const problem& p, const space& s, const tracked_values& tracked)
@@ -28,7 +29,7 @@ class outlook {
     gains_.assign(s.nodes + 1, 0);
   }
 
-  /// From here on between two cuts across which nothing lives. Returns what the values between them cost at least.
+  /// Moves to the nodes between two cuts across which no value lives. Returns the least cost of the values between them.
   template <class More>
   std::int64_t look(std::uint32_t begin, std::uint32_t end, More more) {
     forget();
@@ -41,7 +42,7 @@ class outlook {
     })
                                               : 0;
   }
-  /// What the nodes cost at least that a state has not covered.
+  /// The least cost of the nodes that a state has not covered.
   std::int64_t rest(std::uint32_t position, std::span<const std::uint64_t> mask) const {
     if (relaxed_.ready()) return relaxed_.ways().behind(position, mask);
     std::int64_t sum = shares_before_[end_] - shares_before_[position];
@@ -50,13 +51,13 @@ class outlook {
         sum -= space_.shares[position + 64 * w + static_cast<std::size_t>(std::countr_zero(rest))];
     return sum;
   }
-  /// By how much more it is known to be behind a position, and to set that.
+  /// The gain of a position.
   std::int64_t gain(std::uint32_t position) const { return gains_[position]; }
   void set_gain(std::uint32_t position, std::int64_t gain) { gains_[position] = gain; }
-  /// The least that a value costs which nothing has touched yet, prices taken off.
+  /// The least cost, less prices, of a value that no covered node touches.
   std::int64_t untouched(std::uint32_t v) const { return untouched_[v]; }
 
-  /// Where `least` keeps its answers for a value with these readers left; `nothing` where there are no prices.
+  /// Where `least` stores its results for a value with these readers left; `nothing` if the value has no prices.
   std::uint32_t find(const live_value& at) {
     if (!relaxed_.ready() || !relaxed_.prices().has_prices(at.value)) return nothing;
     std::uint32_t i = first_of_[at.value];
@@ -69,7 +70,7 @@ class outlook {
     if (forms <= most_forms_in_sets) least_.resize(least_.size() + ((at.written ? forms : 1U) << forms), unknown);
     return first_of_[at.value];
   }
-  /// The least that a value in that state can still cost, prices taken off.
+  /// The least that a value in that state can still cost, less prices.
   std::int64_t least(const live_value& at, const value_state& s) {
     if (at.outlook == nothing) return 0;
     const view& v = views_[at.outlook];
@@ -78,7 +79,7 @@ class outlook {
     if (known == unknown) known = relaxed_.prices().least_from(at.value, s, at.written, at.open);
     return known;
   }
-  /// Whether what is ahead is known with values, and not only from each node's cheapest share.
+  /// Whether the bound includes values, rather than only each node's cheapest share.
   bool is_relaxed() const { return relaxed_.ready(); }
   std::size_t size_in_bytes() const {
     return views_.capacity() * sizeof(view) + least_.capacity() * sizeof(std::int64_t);
@@ -94,11 +95,11 @@ class outlook {
 
   static constexpr std::uint32_t nothing = 0xffff'ffffu;
   static constexpr std::int64_t unknown = std::numeric_limits<std::int64_t>::min();
-  /// Of a value: which readers are left, and whether its producer is.
+  /// A value with certain readers left, and with its producer covered or not.
   struct view {
     std::uint64_t open;
     std::uint32_t next, first;
-    std::uint8_t forms;  ///< how many
+    std::uint8_t forms;  ///< their number
     bool written;
   };
   const space& space_;

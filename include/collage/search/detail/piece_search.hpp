@@ -23,20 +23,20 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Where a plan begins, or one that is looked at: the values that live there with their states.
+/// The beginning of a plan, or of the part that is searched: the values that live there, with their states.
 struct beginning {
   std::vector<live_value> live;
-  std::vector<std::vector<value_state>> values;  ///< any of these, by live value
-  std::int64_t untouched = 0;                    ///< what the values cost at least that nothing has touched yet
-  bool is_known = true;                          ///< otherwise ways count from what the estimate is there
+  std::vector<std::vector<value_state>> values;  ///< alternatives, each by live value
+  std::int64_t untouched = 0;                    ///< least cost of the values that no covered node touches
+  bool is_known = true;                          ///< if false, costs count from the estimate at the beginning
 };
 
-/// Searches for the best way over the nodes between two cuts.
+/// Searches for the best path over the nodes between two cuts.
 class piece_search {
  public:
   enum class outcome : std::uint8_t { found, impossible, stopped };
 
-  /// `consumers` is looked at only where entries may be part of cycles.
+  /// `consumers` is used only if entries may be part of cycles.
   piece_search(const problem& p, const space& s, const tracked_values& tracked, const neighbour_lists& consumers,
                outlook& ahead)
       : problem_(p),
@@ -49,7 +49,7 @@ class piece_search {
     next_.covered.resize(s.words);
   }
 
-  /// Begins with nothing forbidden. `from` is looked at whenever the search begins again.
+  /// Begins with nothing forbidden. `from` is read again whenever the search restarts.
   void start(std::uint32_t begin, std::uint32_t end, const beginning& from, bool keeps_ties) {
     keeps_ties_ = keeps_ties;
     most_ = std::numeric_limits<std::int64_t>::max();
@@ -61,8 +61,8 @@ class piece_search {
     restart();
   }
 
-  /// Finds the cheapest way, and expands at most so many states. Ties are decided where the outlook knows of no gains: only
-  /// then all ways to a state are known before it is left.
+  /// Finds the cheapest path and expands at most `most` states. Ties are decided only if there are no gains: only then
+  /// are all paths to a state known before it is expanded.
   template <class Bytes>
   outcome run(allowance& left, Bytes bytes, std::size_t most = ~std::size_t{0}) {
     is_over_ = false;
@@ -88,8 +88,8 @@ class piece_search {
   }
   /// Whether a limit of the whole search stopped it.
   bool is_over() const { return is_over_; }
-  /// After `found`: the same by position, so that all ways to a state are known before it is left, whatever the outlook. Only
-  /// what does not cost more than was found is looked at.
+  /// After `found`: the same by position, so that all paths to a state are known before it is expanded, whatever the
+  /// gains. Looks only at paths that do not cost more than the path found.
   template <class Bytes>
   outcome run_by_position(allowance& left, Bytes bytes) {
     most_ = labels_[best_].cost;
@@ -107,12 +107,12 @@ class piece_search {
     return outcome::found;
   }
 
-  /// After `found`: what the way costs and what it leads to costs at least.
+  /// After `found`: the estimate, the cost and the entries of the path. The estimate adds a lower bound on the rest.
   std::int64_t estimate() const { return labels_[best_].estimate; }
   std::int64_t cost() const { return labels_[best_].cost; }
   std::vector<std::uint32_t> way() const { return labels_.way_to(best_); }
-  /// Whether groups of a way wait for each other. They are forbidden then, and the search begins again, with what was found
-  /// as a lower bound.
+  /// Whether groups of the path wait for each other. If so, they are forbidden together, and the search restarts with
+  /// the cost of the path as a lower bound.
   bool forbid_cycle() {
     std::vector<std::uint32_t> entries;
     std::vector<const node_set*> groups;
@@ -133,15 +133,15 @@ class piece_search {
     return true;
   }
 
-  /// After `stopped`: no way costs less.
+  /// After `stopped`: a lower bound on the cost of every path.
   std::int64_t lower_bound() const {
     std::int64_t least = most_;
     for (const waiting& w : open_)
       if (is_open(w.label)) least = std::min(least, labels_[w.label].estimate);
     return std::max(least, proven_);
   }
-  /// Goes on from the states that are open to the end, with the best few of each position; false where it does not get
-  /// there. What is found is the best no more.
+  /// Continues from the open states to the end, with the best `width` states of each position. False if it does not get
+  /// there. Afterwards the path is not known to be the best.
   bool dive(std::size_t width, bool with_cycles) {
     if (!with_cycles) restart();
     if (!is_by_position_) sort_by_position();
@@ -172,8 +172,8 @@ class piece_search {
  private:
   static constexpr std::uint32_t nothing = label_table::nothing;
 
-  /// Ordered by estimate, then by position: a way to a state comes from an earlier position at no greater estimate, so all
-  /// ways that tie for a state are known before it is expanded, and its label is final then. The tie rule rests on it.
+  /// Ordered by estimate, then by position. A path to a state comes from an earlier position, at no greater estimate. So all
+  /// paths that tie for a state are known before it is expanded, and its label is final then. The tie rule depends on this.
   struct waiting {
     std::int64_t estimate;
     std::uint32_t position;
@@ -251,7 +251,7 @@ class piece_search {
     return bit / 64 < mask.size() && (mask[bit / 64] >> bit % 64 & 1U) != 0;
   }
 
-  /// The values that live behind an entry, and their states; adds what they cost.
+  /// The values that live after an entry, and their states. Adds their costs.
   void pass_values(std::uint32_t from, std::uint32_t e) {
     next_.live.clear();
     next_.values.clear();
@@ -284,7 +284,7 @@ class piece_search {
     }
   }
 
-  /// Notes of which forbidden sets all members decided so far are chosen once `e` is; false when it would complete one.
+  /// Notes for each forbidden set whether all members decided so far are chosen once `e` is. False if `e` would complete a set.
   bool choose(std::uint32_t position, std::uint32_t e) {
     std::ranges::fill(next_.bits, 0);
     for (std::size_t g = 0; g < nogoods_.size(); ++g) {
@@ -314,17 +314,17 @@ class piece_search {
   std::uint32_t begin_ = 0, end_ = 0;
   const beginning* from_ = nullptr;
   label_table labels_;
-  std::vector<waiting> open_;                            // a heap; a label that got better is in it more than once
-  std::vector<std::vector<std::uint32_t>> by_position_;  // in its place where labels are taken by position
+  std::vector<waiting> open_;                            // a heap; an improved label is in it more than once
+  std::vector<std::vector<std::uint32_t>> by_position_;  // used instead when labels are taken by position
   bool is_over_ = false, keeps_ties_ = true, is_by_position_ = false, shuns_cycles_ = false;
   std::uint32_t best_ = 0;
-  std::int64_t most_ = std::numeric_limits<std::int64_t>::max();  // what costs more is not looked at
+  std::int64_t most_ = std::numeric_limits<std::int64_t>::max();  // paths that cost more are not followed
   std::vector<nogood> nogoods_;
   std::vector<std::uint64_t> covered_, bits_;
   label_table::draft next_;
   std::size_t expanded_ = 0;
   std::size_t transitions_ = 0;
-  std::int64_t proven_ = 0;  // no way costs less
+  std::int64_t proven_ = 0;  // a lower bound on every path
 };
 
 }  // namespace collage::inline v0::search::detail

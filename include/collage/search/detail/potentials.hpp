@@ -1,4 +1,4 @@
-// What each node's form is worth to the values that it touches.
+// The price of each form, for each node that touches a value.
 #pragma once
 
 #include <collage/search/detail/space.hpp>
@@ -16,23 +16,23 @@
 
 namespace collage::inline v0::search::detail {
 
-/// One number for each form of a value; those behind its last form mean nothing.
+/// One number for each form of a value. Numbers after its last form have no meaning.
 using by_form = std::array<std::int64_t, problem::most_forms>;
 
-/// Of values with at most so many forms it is known what each set of forms costs.
+/// For values with at most this many forms, the cost of each set of forms is known.
 inline constexpr std::uint32_t most_forms_in_sets = 5;
 /// One number for each set of forms.
 using by_set = std::array<std::int64_t, 1U << most_forms_in_sets>;
 
-/// Far more than anything that has prices costs, and small enough to be added twice.
+/// Far above every cost at prices, and small enough to be added twice.
 inline constexpr std::int64_t unreachable = std::numeric_limits<std::int64_t>::max() / 4;
 
-/// Prices for forms that move the costs of conversions to the candidates, and leave each sum as it is: a candidate that
-/// meets a value in a form pays the price of that form for each of its nodes that touches the value, and what the value
-/// costs is less by as much. (The Lagrangian of the program in which nodes and values choose forms for themselves.)
+/// Prices for forms. They move the costs of conversions to the candidates, and leave each sum as it is. A candidate that
+/// meets a value in a form pays the price of that form, for each of its nodes that touches the value. The value costs
+/// less by the same amount. (The Lagrangian of the program in which nodes and values choose forms for themselves.)
 ///
-/// A touch is a node's dealing with a value: number 0 is the producer's, 1 + i that of reader i. A reader in its producer's
-/// group counts as one that reads what is written.
+/// A touch is a node's use of a value: number 0 is the producer's, 1 + i that of reader i. A reader in its producer's
+/// group counts as reading the form that is written.
 class potentials {
  public:
   potentials(const problem& p, const space& s, const tracked_values& tracked) : tracked_(tracked.list()) {
@@ -67,9 +67,9 @@ class potentials {
     prices_.assign(prices, 0);
   }
 
-  /// Not where too many sets of forms would have to be looked at, or too many readers to be told apart by bits.
+  /// False if there are too many sets of forms to look at, or more readers than the bits can distinguish.
   bool has_prices(std::uint32_t v) const { return !values_.empty() && values_[v].has_prices; }
-  /// How many forms a value has; whether it is the network's input; how many nodes read it.
+  /// The number of a value's forms; whether the value is an input of the network; the number of its readers.
   std::uint32_t forms(std::uint32_t v) const { return tracked_[v].forms; }
   bool is_given(std::uint32_t v) const { return tracked_[v].producer == node_set::none; }
   std::size_t readers(std::uint32_t v) const { return tracked_[v].readers.size(); }
@@ -84,7 +84,7 @@ class potentials {
   /// The forms in which any candidate has the touch.
   bit_set met(std::uint32_t v, std::uint32_t number) const { return met_[values_[v].first + number]; }
 
-  /// For each form the least that a value costs, prices taken off, when that touch is in the form. Returns the part of `least`
+  /// For each form, the least cost of a value, less prices, if that touch is in the form. Returns the part of `least`
   /// that it wrote.
   std::span<std::int64_t> find_least(std::uint32_t v, std::uint32_t number, by_form& least) const {
     const std::span<std::int64_t> found = std::span(least).first(forms(v));
@@ -100,7 +100,7 @@ class potentials {
     const bit_set all = all_forms(v);
     if (number != 0) paid.fill(unreachable);
     for_each_bit(met(v, 0), [&](unsigned a) {
-      by_set sums;  // what making a set of forms costs
+      by_set sums;  // the cost of making each set of forms
       const std::int64_t* const convert = at.converting(a);
       sums[0] = (at.is_output ? convert[0] : 0) - written[a];
       for (bit_set set = 1; set <= all; ++set) {
@@ -117,8 +117,8 @@ class potentials {
     return found;
   }
 
-  /// The least that a value in a state can still cost, prices taken off, when only the readers in `open` are left, and the
-  /// producer where it is not `written`.
+  /// The least that a value in a state can still cost, less prices. Only the readers in `open` are left, and the
+  /// producer if the value is not `written`.
   std::int64_t least_from(std::uint32_t v, const value_state& s, bool written, std::uint64_t open) const {
     by_set best;
     if (open != 0 && !std::has_single_bit(open))
@@ -134,7 +134,7 @@ class potentials {
   }
 
  private:
-  /// The same of a value with one reader: each pair of forms is looked at.
+  /// The same for a value with one reader: looks at each pair of forms.
   void find_least_of_pairs(std::uint32_t v, bool of_producer, by_form& least) const {
     const std::int64_t *const written = prices(v, 0), *const read = prices(v, 1);
     const bit_set can_read = met(v, 1);
@@ -146,7 +146,7 @@ class potentials {
       });
     });
   }
-  /// What the readers in `open` cost at least when the value is written in form `a`, and `paid` forms cost nothing more.
+  /// The least cost of the readers in `open` if the value is written in form `a`. The forms in `paid` cost nothing more.
   std::int64_t least_of_readers(std::uint32_t v, unsigned a, bit_set paid, std::uint64_t open,
                                 const by_set& best) const {
     std::int64_t least = unreachable;
@@ -170,13 +170,13 @@ class potentials {
 
   struct priced {
     std::uint32_t first = 0;      ///< its first touch
-    std::size_t first_price = 0;  ///< and that touch's
+    std::size_t first_price = 0;  ///< the index of the price of that touch in form 0
     bool is_simple = false, has_prices = false;
   };
-  /// As bits. Each number up to this is a set of forms.
+  /// All forms, as bits. Each number up to this is a set of forms.
   bit_set all_forms(std::uint32_t v) const { return (bit_set{1} << forms(v)) - 1; }
 
-  /// For each set of forms: what the readers that count pay at most when each reads in one of them.
+  /// For each set of forms, the most that the counted readers pay if each reads in a form of the set.
   template <class Counts>
   void take_best(std::uint32_t v, by_set& best, Counts counts) const {
     const bit_set all = all_forms(v);

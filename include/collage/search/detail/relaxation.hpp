@@ -1,4 +1,4 @@
-// A lower bound on what plans cost, conversions included.
+// A lower bound on the cost of plans, conversions included.
 #pragma once
 
 #include <collage/search/detail/covers.hpp>
@@ -15,10 +15,13 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Finds prices of forms for which the cheapest cover, at prices, and what the values cost at least, less prices, are
-/// together as dear as can be. Goes over the nodes forwards and backwards; at each it takes from the values what they know of
-/// that node's forms and hands on what covers through the node cost by form, in equal parts to the values that it goes on
-/// to and to the nodes next to it (sequential reweighted message passing; Kolmogorov 2015). No step makes the bound lower.
+/// Finds prices of forms that make the lower bound as high as possible. The bound is the cheapest cover at prices, plus
+/// the least cost of the values, less prices.
+///
+/// It sweeps over the nodes forwards and backwards (sequential reweighted message passing; Kolmogorov 2015). At each
+/// node it takes over the least costs of the values, by the form of the node's touches. Then it passes on the costs of
+/// covers through the node, by form. They go in equal parts to the values that the sweep still meets and to the
+/// neighbouring nodes. No step lowers the bound.
 class relaxation {
  public:
   relaxation(const problem& p, const space& s, const tracked_values& tracked)
@@ -45,8 +48,8 @@ class relaxation {
     for_each_touch([&](std::uint32_t node, node_touch t) { at_[next[node]++] = t; });
   }
 
-  /// Between two cuts across which nothing lives, for as long as `goes_on()`. False where values play no part, or there are
-  /// too many ways to cover the nodes.
+  /// Prepares the bound between two cuts across which no value lives, for as long as `goes_on()` holds. False if values
+  /// play no part, or if there are too many ways to cover the nodes.
   template <class GoesOn>
   bool prepare(std::uint32_t begin, std::uint32_t end, GoesOn goes_on) {
     ready_ = false;
@@ -72,7 +75,7 @@ class relaxation {
   const covers& ways() const { return covers_; }
   const potentials& prices() const { return prices_; }
 
-  /// Visits each value with the least that it costs, less prices; answers the sum.
+  /// Visits each value with its least cost, less prices. Returns the sum.
   template <class Visit>
   std::int64_t least_of_values(Visit visit) const {
     std::int64_t sum = 0;
@@ -89,10 +92,10 @@ class relaxation {
 
  private:
   static constexpr int most_sweeps = 24;
-  static constexpr std::int64_t worth_it = 300'000;  // a sweep that adds one part in so many
-  static constexpr std::size_t most_work = 20'000;   // steps between places that sweeps look at, for each node
+  static constexpr std::int64_t worth_it = 300'000;  // a sweep must add one part in this many
+  static constexpr std::size_t most_work = 20'000;   // steps between places that sweeps may look at, for each node
 
-  /// Whether sums of prices cannot overflow: plans cost far less than what `check` allows.
+  /// Whether sums of prices cannot overflow. The costs of plans are far below the limit of `check`.
   bool has_room(const problem& p) const {
     std::vector<std::int64_t> dearest(p.nodes);
     double sum = 0;
@@ -106,7 +109,7 @@ class relaxation {
   }
 
   struct node_touch {
-    std::uint32_t value, number;  // as `potentials` count them
+    std::uint32_t value, number;  // numbered as in `potentials`
   };
 
   template <class GoesOn>
@@ -125,7 +128,7 @@ class relaxation {
     }
   }
 
-  /// The groups that hold each node, and for each of their entries in which form it has each touch of the node.
+  /// Lists the groups that hold each node. For each of their entries, lists the form of each touch of the node.
   void list_members() {
     group_begin_.assign(end_ - begin_ + 1, 0);
     const auto for_each_member = [&](auto visit) {
@@ -154,9 +157,9 @@ class relaxation {
                                       group_begin_[n + 1 - begin_] - group_begin_[n - begin_]);
   }
 
-  /// What covers cost is kept up to date around the node only: elsewhere it does not depend on what was changed. (What ways
-  /// from a node onwards cost is known when a sweep towards it has passed; what ways to it cost has to be found anew, since
-  /// groups that hold it may begin before.)
+  /// Updates the costs of covers around the node only, since elsewhere they do not depend on the changes. The costs of
+  /// paths from a node onwards are known once a sweep has passed towards it. The costs of paths to a node must be found
+  /// anew, since groups that hold it may begin before it.
   void sweep_forwards() {
     for (std::uint32_t n = begin_; n < end_; ++n) {
       if (n != begin_) {
@@ -188,7 +191,7 @@ class relaxation {
       return forwards ? t.number != prices_.readers(t.value)
                       : t.number > 1 || (t.number == 1 && !prices_.is_given(t.value));
     };
-    // What values know of the node's forms: into the prices of its entries.
+    // Adds the least costs of the values, by form, to the prices of the node's entries.
     std::int64_t parts = 1;
     more_.resize(touches);
     for (std::uint32_t i = 0; i < touches; ++i) {
@@ -208,7 +211,7 @@ class relaxation {
         for (std::uint32_t i = 0; i < touches; ++i) total += more_[i][*at++];
         totals_.push_back(total);
       }
-    // Out of them again, by what covers through the node cost, for those values that go on.
+    // Subtracts again, for the values that go on, the costs of covers through the node, by form.
     for (std::uint32_t i = 0; i < touches; ++i) {
       const node_touch& t = at_[at_begin_[n] + i];
       if (!goes_on(t)) continue;
@@ -245,9 +248,9 @@ class relaxation {
   std::vector<std::uint32_t> group_begin_, groups_;  // by node
   std::vector<std::size_t> form_begin_;              // by node
   std::vector<std::uint8_t> forms_;                  // by group at the node, its entries, and touches
-  std::vector<std::int64_t> through_;                // by group: what a cover with it costs at least, but for itself
-  std::vector<by_form> more_;                        // of one node, by touch
-  std::vector<std::int64_t> totals_;                 // of one node, by group and entry
+  std::vector<std::int64_t> through_;  // by group: the least cost of a cover with it, without its own cost
+  std::vector<by_form> more_;          // of one node, by touch
+  std::vector<std::int64_t> totals_;   // of one node, by group and entry
   std::uint32_t begin_ = 0, end_ = 0;
   bool ready_ = false;
 };

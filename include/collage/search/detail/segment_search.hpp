@@ -1,4 +1,4 @@
-// The exact search between two cuts across which nothing lives.
+// The exact search between two cuts across which no value lives.
 #pragma once
 
 #include <collage/search/detail/allowance.hpp>
@@ -20,25 +20,25 @@
 
 namespace collage::inline v0::search::detail {
 
-/// How a search over many nodes goes about it. The answer does not depend on it.
+/// How a search over many nodes proceeds. The result does not depend on it.
 struct pace {
-  std::uint32_t apart = 128;           ///< nodes between positions where it is learnt by how much the bound is too low
-  std::uint32_t parts = 8;             ///< into how many a stretch is divided
-  std::size_t states = 2;              ///< for each node, before that
-  std::size_t most_beginnings = 1024;  ///< states of values with which a stretch may begin
+  std::uint32_t apart = 128;           ///< nodes between positions for which gains are learnt
+  std::uint32_t parts = 8;             ///< into how many parts a stretch is divided
+  std::size_t states = 2;              ///< expanded for each node before gains are learnt
+  std::size_t most_beginnings = 1024;  ///< most states of values with which a stretch may begin
 };
 
-/// Consecutive pieces that pass on values whose form matters. Those between them are independent.
+/// Consecutive pieces that pass on values whose form matters. Pieces of different segments are independent.
 struct segment {
   std::size_t first = 0, last = 0;  ///< into `space::cuts`: from cuts[first] to cuts[last]
 };
 
 /// Searches segments, one at a time.
 ///
-/// What the relaxation lacks adds up over many nodes, and best-first search then goes through all that is not dearer by as
-/// much. So where few states do not suffice, it is learnt for stretches of the segment by how much every way across them,
-/// begun in whatever states, is above the estimate: by the same search, over stretches of stretches where needed. States
-/// before a stretch know of it then.
+/// The gap of the relaxation adds up over many nodes. Best-first search then visits every state whose estimate is
+/// within that gap of the optimum. So if few states do not suffice, the search learns gains. The gain of a stretch of
+/// the segment is the least by which a path across it, begun in any state, exceeds the estimate. The same search finds
+/// it, over stretches of stretches where needed. The bound of states before a stretch then includes its gain.
 class segment_search {
  public:
   using outcome = piece_search::outcome;
@@ -61,7 +61,7 @@ class segment_search {
     std::ranges::sort(by_first_, {}, [&](std::uint32_t v) { return std::pair(tracked.list()[v].first, v); });
   }
 
-  /// How many values are touched on both sides of a position.
+  /// The number of values that are touched on both sides of a position.
   std::int32_t across(std::uint32_t position) const { return across_[position]; }
 
   outcome solve(const segment& s, allowance& left) {
@@ -82,12 +82,12 @@ class segment_search {
 
   std::uint32_t begin() const { return begin_; }
   std::uint32_t end() const { return end_; }
-  /// After `found`: the best way, and what it costs.
+  /// After `found`: the best path and its cost.
   std::vector<std::uint32_t> way() const { return search_.way(); }
   std::int64_t cost() const { return search_.cost(); }
-  /// After `stopped`: no plan costs less.
+  /// After `stopped`: a lower bound on the cost of every plan.
   std::int64_t lower_bound() const { return search_.lower_bound(); }
-  /// After `stopped`: a plan by going on with the best few states of each position. The search cannot be taken up again.
+  /// After `stopped`: a plan that continues with the best few states of each position. The search cannot be resumed.
   std::optional<std::vector<std::uint32_t>> dive(bool with_cycles) {
     return search_.dive(width, with_cycles) ? std::optional(search_.way()) : std::nullopt;
   }
@@ -103,7 +103,7 @@ class segment_search {
     return [this] { return search_.size_in_bytes() + ahead_.size_in_bytes(); };
   }
 
-  /// The best way whose groups do not wait for each other.
+  /// Finds the best path whose groups do not wait for each other.
   outcome best(allowance& left, std::size_t most) {
     for (;;) {
       outcome result = search_.run(left, bytes(), most);
@@ -112,7 +112,8 @@ class segment_search {
     }
   }
 
-  /// Cuts that are about so far apart, each the one nearby that the fewest values live across. False where there are none.
+  /// Chooses cuts that are about `pace::apart` nodes apart, each the nearby cut that the fewest values live across.
+  /// False if there are none.
   bool choose_stops(const segment& s) {
     stops_.assign(1, begin_);
     for (std::size_t i = s.first + 1; i < s.last;) {
@@ -127,7 +128,7 @@ class segment_search {
     stops_.push_back(end_);
     return stops_.size() > 2;
   }
-  /// What lives across each stop, and what is not touched before it.
+  /// Lists the values that live across each stop, and adds up the costs of values that are not touched before it.
   void list_values() {
     live_.assign(stops_.size(), {});
     untouched_.assign(stops_.size(), whole_.untouched);
@@ -144,8 +145,8 @@ class segment_search {
     }
   }
 
-  /// Searches from one stop to another for the least by which a way is above the estimate: with few states, and where they do
-  /// not suffice, again with what is learnt of the parts. False where a limit ends the search.
+  /// Finds, from one stop to another, the least by which a path exceeds the estimate. It expands few states first. If
+  /// they do not suffice, it learns the gains of the parts and searches again. False if a limit ends the search.
   bool learn(std::size_t first, std::size_t last, allowance& left) {
     const std::uint32_t begin = stops_[first], end = stops_[last];
     const beginning from = first == 0 ? whole_ : anywhere(first);
@@ -171,7 +172,7 @@ class segment_search {
       if (!learn(first + (last - first) * i / parts, first + (last - first) * (i + 1) / parts, left)) return false;
     return true;
   }
-  /// Tells the outlook what is known of stretches from a position to `end`.
+  /// Sets the gains of the bound from the known stretches between each position and `end`.
   void learn(std::uint32_t begin, std::uint32_t end) {
     ahead_.set_gain(end, 0);
     for (std::uint32_t n = end; n-- > begin;) {
@@ -183,8 +184,8 @@ class segment_search {
     }
   }
 
-  /// All states that values may have at a stop, whatever was before, but for those that are never better than others. By which
-  /// runtime they were written counts as costing nothing. None where there are too many.
+  /// All states that values may have at a stop, whatever came before, except states that are never better than others.
+  /// The runtimes that wrote the values count as free. Empty if there are too many.
   beginning anywhere(std::size_t stop) {
     beginning from{.live = {}, .values = {{}}, .untouched = untouched_[stop], .is_known = false};
     for (const std::uint32_t v : live_[stop]) {
@@ -228,7 +229,7 @@ class segment_search {
   std::vector<std::uint32_t> stops_;              // positions
   std::vector<std::vector<std::uint32_t>> live_;  // by stop: values
   std::vector<std::int64_t> untouched_;           // by stop
-  /// By where they begin: where they end, and the least by which a way is above the estimate.
+  /// By the position where a stretch begins: where it ends, and the least by which a path across it exceeds the estimate.
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::int64_t>>> stretches_;
 };
 

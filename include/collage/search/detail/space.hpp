@@ -1,4 +1,4 @@
-// A problem made ready for walking it in canonical order.
+// A problem prepared for a walk in canonical order.
 #pragma once
 
 #include <collage/search/objective.hpp>
@@ -18,24 +18,24 @@ namespace collage::inline v0::search::detail {
 /// A candidate in a space.
 struct entry {
   std::int64_t cost = 0;    ///< picoseconds
-  std::int64_t excess = 0;  ///< cost less the shares of its nodes, never negative
+  std::int64_t excess = 0;  ///< cost minus the shares of its nodes, never negative
   std::uint32_t index = 0;  ///< into `problem::candidates`
-  std::uint32_t size = 0;   ///< how many nodes
-  bool may_cycle = false;   ///< can wait for another group that waits for it
+  std::uint32_t size = 0;   ///< number of nodes
+  bool may_cycle = false;   ///< may wait for another group that waits for it
 };
 
-/// The candidates of a problem by their first node, which is the node that calls for them in canonical order, each
-/// with its nodes as a mask of fixed width relative to that first node.
+/// The candidates of a problem by their first node, where canonical order considers them. Each has its nodes as a mask
+/// of fixed width, relative to that first node.
 ///
-/// Shares are the admissible bound: whoever covers a node pays at least the node's cheapest share (cost / size, least
-/// over the candidates that cover it), so the shares of the uncovered nodes bound the rest of a plan from below. Taking
-/// them off the candidates' costs leaves the excess, and the best-first search by cost + bound is the same as
-/// Dijkstra's algorithm over excesses; `bound` plus the excesses on a path is the cost of the path.
+/// Shares are the admissible bound. The share of a node is the least cost / size among the candidates that cover it. A
+/// plan pays at least the share of each node, so the shares of the uncovered nodes bound the rest of a plan from below.
+/// The excess of a candidate is its cost without its nodes' shares. Best-first search by cost + bound equals Dijkstra's
+/// algorithm over excesses: `bound` plus the excesses on a path is the path's cost.
 struct space {
   std::uint32_t nodes = 0;
   std::size_t words = 1;             ///< 64-bit words per mask: the widest candidate fits
   std::vector<std::uint32_t> begin;  ///< per node and at the end: its range of entries
-  std::vector<entry> entries;        ///< by first node; one node's entries are in no promised order
+  std::vector<entry> entries;        ///< by first node; the entries of one node have no promised order
   std::vector<std::uint64_t> masks;  ///< `words` per entry; bit i is node first + i
   std::vector<std::int64_t> shares;  ///< per node, picoseconds, rounded down
   std::int64_t bound = 0;            ///< sum of the shares
@@ -45,20 +45,20 @@ struct space {
   std::uint32_t end_of(std::uint32_t node) const { return begin[node + 1]; }
 };
 
-/// Writes the nodes of a candidate relative to its first.
+/// Writes the nodes of a candidate relative to its first node.
 inline void write_mask(const node_set& nodes, std::uint64_t* mask) {
   const std::span<const std::uint64_t> from = nodes.words();
   const auto low = static_cast<unsigned>(nodes.first() % 64);
   for (std::size_t i = 0; i < from.size(); ++i) {
     const std::uint64_t next = i + 1 < from.size() && low != 0 ? from[i + 1] << (64 - low) : 0;
     const std::uint64_t word = (from[i] >> low) | next;
-    if (word != 0) mask[i] = word;  // the last word may be empty, and then need not exist
+    if (word != 0) mask[i] = word;  // the last word may be empty, and need not exist then
   }
 }
 
-/// Leaves out entries that no best plan contains: another one covers the same nodes and meets their values in the same
-/// way for less (at the same cost, with a lower index); or, where borders cost nothing, the nodes one by one cost less in
-/// sum. Ties of the second kind stay: fewer groups win them.
+/// Leaves out entries that no best plan contains. Such an entry costs more than another with the same nodes, borders
+/// and runtime, or the same at a higher index. Where borders are free, it may also cost more than its nodes one by one.
+/// Entries that tie with their single nodes stay, since fewer groups win ties.
 inline void drop_dominated(space& s, const problem& p) {
   std::vector<std::int64_t> alone(s.nodes, -1);
   for (std::uint32_t node = 0; node < s.nodes; ++node) {
@@ -86,7 +86,7 @@ inline void drop_dominated(space& s, const problem& p) {
     const candidate& second = p.candidates[s.entries[b].index];
     return first.runtime == second.runtime && first.borders == second.borders;
   };
-  std::vector<std::uint64_t> hashes;  // of the kept entries of one node: most comparisons end there
+  std::vector<std::uint64_t> hashes;  // of one node's kept entries: most comparisons end there
   std::uint32_t kept = 0;
   std::uint32_t from = 0;
   for (std::uint32_t node = 0; node < s.nodes; ++node) {
@@ -160,7 +160,7 @@ inline void add_cuts(space& s) {
   if (s.nodes != 0) s.cuts.push_back(s.nodes);
 }
 
-/// `costs` are the candidates' costs in picoseconds; `may_cycle` is what `check` answered. With `reduce`, dominated
+/// `costs` are the candidates' costs in picoseconds; `may_cycle` is the result of `check`. With `reduce`, dominated
 /// candidates are left out.
 inline space make_space(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
                         bool reduce) {

@@ -12,8 +12,8 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Moves a state past the nodes that are covered: `mask` has bit i for node position + i; afterwards bit 0 is clear
-/// and the new position, which is returned, is the first uncovered node.
+/// Moves a state past its covered nodes. `mask` has bit i for node position + i; afterwards bit 0 is clear. Returns the
+/// new position, which is the first uncovered node.
 inline std::uint32_t past_covered(std::uint32_t position, std::span<std::uint64_t> mask) {
   std::size_t whole = 0;
   while (whole < mask.size() && mask[whole] == ~std::uint64_t{0}) ++whole;
@@ -26,7 +26,7 @@ inline std::uint32_t past_covered(std::uint32_t position, std::span<std::uint64_
   return position + static_cast<std::uint32_t>(64 * whole) + part;
 }
 
-/// Gives equal states equal numbers, counted from 0. All masks lie in one array: no allocation per state.
+/// Numbers states from 0: equal states get equal numbers. All masks lie in one array, without an allocation per state.
 class state_table {
  public:
   /// `words`: 64-bit words per mask.
@@ -37,7 +37,7 @@ class state_table {
   /// Valid until the next `insert`.
   std::span<const std::uint64_t> mask(std::uint32_t id) const { return std::span(masks_).subspan(id * words_, words_); }
 
-  /// The state's number and whether it is new.
+  /// Returns the state's number, and whether it is new.
   std::pair<std::uint32_t, bool> insert(std::uint32_t position, std::span<const std::uint64_t> mask) {
     std::size_t slot = find(position, mask);
     if (slots_[slot] != empty) return {slots_[slot], false};
@@ -56,7 +56,7 @@ class state_table {
     return slots_[find(position, mask)] != empty;
   }
 
-  /// The state's number, where it has one.
+  /// The state's number, if it has one.
   std::optional<std::uint32_t> find_id(std::uint32_t position, std::span<const std::uint64_t> mask) const {
     const std::uint32_t id = slots_[find(position, mask)];
     return id == empty ? std::nullopt : std::optional(id);
@@ -67,7 +67,7 @@ class state_table {
            masks_.capacity() * sizeof(std::uint64_t);
   }
 
-  /// Forgets all states. Keeps the memory, but costs no more than what is used again: pieces are many and mostly small.
+  /// Forgets all states and keeps the memory. Clears only the slots that are used next: pieces are many and mostly small.
   void clear() {
     positions_.clear();
     masks_.clear();
@@ -102,7 +102,7 @@ class state_table {
   }
 
   std::size_t words_;
-  std::size_t used_ = smallest;  // how many slots are in use; the array may be longer
+  std::size_t used_ = smallest;  // number of slots in use; the array may be longer
   std::vector<std::uint32_t> slots_;
   std::vector<std::uint32_t> positions_;
   std::vector<std::uint64_t> masks_;
