@@ -2,7 +2,7 @@
 //
 //   repeat<1, 3>(op::relu(op::conv(previous, constant)), any)
 //
-// A repetition is unrolled into the array, once for each iteration; every length is one way through it.
+// A repetition is unrolled into the array, once for each iteration. Every number of iterations is one way through it.
 #pragma once
 
 #include <collage/detail/hash.hpp>
@@ -12,13 +12,13 @@
 
 namespace collage::inline v0 {
 
-/// In the step of a repetition: the value of the iteration before, or at first of the start. Where it stands several
-/// times, it is the same value each time.
+/// In the step of a repetition: the value of the previous iteration, or of the start in the first iteration. All its
+/// occurrences in a step are the same value.
 inline constexpr expression<1> previous = detail::leaf(pattern_role::previous);
 
 namespace detail {
 
-/// What is wrong with a step; null if nothing is.
+/// The fault of a step; null if there is none.
 template <std::size_t N>
 constexpr const char* judge_step(const expression<N>& step) {
   if (step.root().role == pattern_role::previous) return "the step of a repetition must be more than previous itself";
@@ -34,11 +34,12 @@ constexpr const char* judge_step(const expression<N>& step) {
   return found ? nullptr : "the step of a repetition must contain previous, where the iteration before goes";
 }
 
-/// Copies one more iteration; `previous` becomes the node `before`. Names of the step's own mean this iteration's value.
+/// Appends one more iteration, with the node `before` in place of `previous`. Names captured in the step mean the values of
+/// this iteration.
 template <std::size_t To, std::size_t N>
 constexpr std::uint16_t append_iteration(expression<To>& to, const expression<N>& step, std::uint16_t before,
                                          std::uint64_t scope) {
-  std::uint16_t place[N + 1] = {};  // where the nodes from here on come to lie
+  std::uint16_t place[N + 1] = {};  // the index in `to` of each node of the step
   std::uint16_t next = static_cast<std::uint16_t>(to.count);
   for (std::size_t i = 0; i < step.count; ++i) {
     place[i] = next;
@@ -95,7 +96,7 @@ constexpr expression<T + Most * S + 1> unroll(const expression<S>& step, const e
   return whole;
 }
 
-/// Makes the root, which has its children, a choice between them.
+/// Turns the root, whose children are in place, into a choice between them.
 template <std::size_t N>
 constexpr void settle_either(expression<N>& whole) {
   pattern_node& root = whole.root();
@@ -103,7 +104,7 @@ constexpr void settle_either(expression<N>& whole) {
   for (std::size_t i = 0; i < root.children; ++i) root.kind_bits |= whole.node[root.child[i]].kind_bits;
   root.output = whole.node[root.child[0]].output;
 }
-/// Makes the root, which has its children, stand for all of them.
+/// Turns the root, whose children are in place, into several outputs.
 template <std::size_t N>
 constexpr void settle_outputs(expression<N>& whole) {
   pattern_node& root = whole.root();
@@ -113,8 +114,8 @@ constexpr void settle_outputs(expression<N>& whole) {
 
 }  // namespace detail
 
-/// What the first alternative stands for that leads to a match. Names may be captured in several alternatives: a name is
-/// then the value of the alternative that was taken.
+/// The first alternative that leads to a match. Several alternatives may capture the same name, which then is the value of the
+/// alternative that was taken.
 template <pattern_operand... E>
 constexpr auto either(const E&... alternatives) {
   static_assert(sizeof...(E) > 0, "either() of nothing matches nothing; give it alternatives");
@@ -129,8 +130,8 @@ constexpr auto either(const E&... alternatives) {
   }
 }
 
-/// `step` applied between Min and Max times, first of all to `start`; the most iterations that lead to a match. What the
-/// step captures is bound for each iteration: m.get<"name">(i), where 0 is the one next to the start.
+/// `step` applied between Min and Max times, first to `start`. The match with the most iterations is
+/// taken. Captures of the step are bound for each iteration: m.get<"name">(i), where 0 is the iteration next to the start.
 template <std::size_t Min, std::size_t Max, pattern_operand Step, pattern_operand Start>
 constexpr auto repeat(const Step& step, const Start& start) {
   static_assert(Max >= Min, "repeat<Min, Max>: the maximum is below the minimum");
@@ -147,9 +148,9 @@ constexpr auto optional(const Step& step, const Start& start) {
   return detail::unroll<0, 1>(detail::as_expression(step), detail::as_expression(start));
 }
 
-/// Several values at once, each computed by an operator: those of the first are the match's place and its first outputs.
-/// Each of the others must share a value with those before it, captured there and meant by same<"name">(): by it the
-/// matcher finds them.
+/// Several values at once, each computed by an operator. The first pattern gives the match's place and its first outputs. Each
+/// of the others must share a value with the patterns before it, because the matcher finds it from there. The earlier pattern
+/// captures the value, and the later pattern names it by same<"name">().
 template <pattern_operand First, pattern_operand... Others>
 constexpr auto outputs(const First& first, const Others&... others) {
   static_assert(sizeof...(Others) > 0, "outputs(...) of one pattern is that pattern itself");

@@ -1,4 +1,4 @@
-// Patterns in words: "relu(add(conv(any, constant), constant as bias))".
+// Descriptions of patterns: "relu(add(conv(any, constant), constant as bias))".
 #pragma once
 
 #include <collage/detail/sentence.hpp>
@@ -10,12 +10,12 @@
 
 namespace collage::inline v0 {
 
-/// Text in `text`, `size` characters; what is longer than 1023 is cut.
+/// Text of `size` characters in `text`; longer texts are cut after 1023.
 using pattern_text = detail::sentence;
 
 namespace detail {
 
-/// With up to 7 significant digits: "0.5", "1.414214", "1e-12".
+/// Writes a number with up to 7 significant digits: "0.5", "1.414214", "1e-12".
 template <class Text, class Real>
 constexpr void append_number(Text& out, Real x) {
   if (x != x) {
@@ -41,7 +41,7 @@ constexpr void append_number(Text& out, Real x) {
   char text[8] = {};
   for (int i = count; i > 0; digits /= 10) text[--i] = static_cast<char>('0' + digits % 10);
   const bool is_short = exponent > -5 && exponent < 15;
-  const int point = is_short ? exponent : 0;  // how many digits stand before the point, less 1
+  const int point = is_short ? exponent : 0;  // the number of digits before the point, less 1
   if (point < 0) out << "0.";
   for (int i = -1; i > point; --i) out << "0";
   for (int i = 0; i < count || i <= point; ++i) {
@@ -52,11 +52,11 @@ constexpr void append_number(Text& out, Real x) {
   if (!is_short) out << "e" << exponent;
 }
 
-// Templates, so that only who describes a pattern pays for their bodies.
+// Templates, so that only includers that describe patterns compile their bodies.
 template <class Pattern, class Text>
 constexpr void describe_node(const Pattern& pattern, std::size_t at, Text& out);
 
-/// A child of a node: within a repetition, one from further to the front is the iteration before.
+/// A child of a node. Within a repetition, a child before the node's first is the previous iteration.
 template <class Pattern, class Node, class Text>
 constexpr void describe_child(const Pattern& pattern, const Node& parent, std::size_t child, Text& out) {
   if (child < parent.first) out << "previous";
@@ -142,7 +142,7 @@ constexpr void describe_node(const Pattern& pattern, std::size_t at, Text& out) 
 
 }  // namespace detail
 
-/// A pattern in words.
+/// Describes a pattern in words.
 template <class Pattern = pattern_view>
 constexpr pattern_text describe(pattern_view pattern) {
   const Pattern& whole = pattern;

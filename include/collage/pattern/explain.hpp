@@ -1,10 +1,10 @@
-// Why a pattern does not match: one sentence, the same at run time and in a compile error.
+// Explains in one sentence why a pattern does not match, at run time and in compile errors alike.
 //
 //   explain_match(conv_bias_relu{}, lenet{}, 2).text           // why not at node 2
 //   explain_match(conv_bias_relu{}, lenet{}).text              // where it comes nearest
 //   static_assert(matches<conv_bias_relu, lenet, 2>);          // fails with the sentence
 //
-// For the run-time graph see graph/explain.hpp.
+// graph/explain.hpp does the same for the run-time graph.
 #pragma once
 
 #include <collage/detail/indices.hpp>
@@ -21,7 +21,7 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// Of a graph_view: it has no names.
+/// The names of a graph_view, which has none.
 struct no_names {};
 template <class G>
 struct static_names {
@@ -29,9 +29,9 @@ struct static_names {
   static constexpr const char* value_name(std::uint32_t value) { return G::graph.value_name(value); }
 };
 
-/// What a pattern is called in a sentence, and its nodes.
+/// The name of a pattern in sentences, and its nodes.
 struct named_pattern {
-  const char* name = "";  ///< "": it has none
+  const char* name = "";  ///< "": none
   pattern_view nodes;
 };
 template <class P>
@@ -40,21 +40,21 @@ constexpr named_pattern name_pattern(const P& pattern) {
   else return {"", pattern};
 }
 
-/// Where most of a pattern is met, and why it is not met whole; `nothing` where no node's kind is its root's.
+/// The node where most of a pattern is met, and why the rest is not; `nothing` if no node is of the root's kind.
 struct nearest_miss {
   std::uint32_t node = match_record::nothing;
   std::uint32_t met = 0;
   verdict why;
 };
 
-/// Puts a match, or the miss of a pattern at a node, into a sentence.
+/// Describes a match, or the miss of a pattern at a node, in a sentence.
 template <class Names, class Graph, class Text = sentence>
 class match_explainer {
  public:
   constexpr match_explainer(const named_pattern& pattern, const Graph& graph, const Names& names)
       : pattern_(pattern), graph_(graph), names_(names) {}
 
-  /// Whether what was said last is a match, and which.
+  /// Whether the last sentence describes a match, and that match.
   constexpr bool matched() const { return matched_; }
   constexpr const match_record& record() const { return record_; }
 
@@ -71,13 +71,13 @@ class match_explainer {
     return out;
   }
 
-  /// At the first node where it matches, or else where most of it is met.
+  /// Describes the first node where the pattern matches, or else the node where most of it is met.
   constexpr Text say_nearest() {
     const auto nodes = static_cast<std::uint32_t>(graph_.nodes.size());
     const std::uint32_t node = next_match(graph_, pattern_.nodes, 0, record_);
     return node < nodes ? say(node) : say_nowhere(find_nearest(0, nodes));
   }
-  /// Of the nodes from `begin` to before `end`, at none of which it matches.
+  /// The nearest miss among the nodes [begin, end), at none of which the pattern matches.
   constexpr nearest_miss find_nearest(std::uint32_t begin, std::uint32_t end) {
     nearest_miss nearest;
     for (std::uint32_t n = begin; n < end; ++n) {
@@ -104,7 +104,7 @@ class match_explainer {
   }
 
  private:
-  /// Whether it matches; if not, why.
+  /// Whether the pattern matches at a node; stores the reason if it does not.
   constexpr bool try_at(std::uint32_t node) {
     const auto arrays = arrays_of(graph_);
     matcher search(arrays, pattern_.nodes.node, pattern_.nodes.size, true);
@@ -124,7 +124,7 @@ class match_explainer {
       if (!is_generated(names_.node_name(node), graph_.nodes[node].kind->name)) out << ", " << names_.node_name(node);
     out << ")";
   }
-  /// Nodes that nobody named are called by their kind and a number, which says nothing new.
+  /// Whether a name is generated. Nodes without a name are called by their kind and a number, which says nothing new.
   static constexpr bool is_generated(const char* name, const char* kind) {
     while (*kind != '\0' && *kind == *name) ++kind, ++name;
     if (*kind != '\0' || *name++ != '_') return false;
@@ -185,13 +185,15 @@ class match_explainer {
 
 }  // namespace detail
 
-/// Why a pattern does not match at a node, or that it does: "pattern conv_relu does not match at node 7 (relu): operand 0
-/// of node 7 (relu) is the output of node 6 (add) where the pattern has conv(any, constant): it is another operator".
+/// Says that a pattern matches at a node, or why it does not:
+///
+///   pattern conv_relu does not match at node 7 (relu): operand 0 of node 7 (relu) is the output of node 6 (add) where the
+///   pattern has conv(any, constant): it is another operator
 template <pattern_operand P>
 constexpr pattern_text explain_match(const P& pattern, const graph_view& graph, std::uint32_t node) {
   return detail::match_explainer(detail::name_pattern(pattern), graph, detail::no_names{}).say(node);
 }
-/// Where the pattern matches first, or else where it comes nearest and what is missing there.
+/// Says where the pattern matches first, or else where it comes nearest and what is missing there.
 template <pattern_operand P>
 constexpr pattern_text explain_match(const P& pattern, const graph_view& graph) {
   return detail::match_explainer(detail::name_pattern(pattern), graph, detail::no_names{}).say_nearest();
@@ -204,8 +206,8 @@ constexpr pattern_text explain_match(const P& pattern, const G&, std::uint32_t n
 
 namespace detail {
 
-// A pattern in a whole static graph is looked for in many evaluations of a few nodes each, so that large graphs stay
-// within the compilers' default limits. Reasons, which cost more, are only looked for where there is no match.
+// A whole static graph is searched in many evaluations of a few nodes each, so that large graphs stay within the default limits
+// of compilers. Reasons cost more, and are only searched for if there is no match.
 inline constexpr std::uint32_t nodes_asked = 128, nodes_explained = 16;
 
 template <class G>
@@ -217,7 +219,7 @@ consteval std::uint32_t find_match_from(std::uint32_t start) {
 }
 template <class P, class G, std::uint32_t Start>
 inline constexpr std::uint32_t match_from = find_match_from<P, G>(Start);
-/// The first node at which it matches, or the number of nodes.
+/// The first node where the pattern matches, or the number of nodes.
 template <class P, class G, std::uint32_t Start = 0>
 consteval std::uint32_t find_match() {
   if constexpr (match_from<P, G, Start> < Start + nodes_asked) return match_from<P, G, Start>;
@@ -247,14 +249,14 @@ inline constexpr nearest_miss nearest_in =
 
 }  // namespace detail
 
-/// In a static graph a bare expression is looked for in one evaluation, which may be too long for a large one: give it a
-/// name, as a pattern type.
+/// In a static graph, a bare expression is searched for in one evaluation. It may exceed the compiler's limits for a large
+/// graph; a pattern type does not.
 template <pattern_operand P, static_graph G>
 constexpr pattern_text explain_match(const P& pattern, const G&) {
   const graph_view view = G::graph.view();
   const detail::static_names<G> names;
   detail::match_explainer explainer(detail::name_pattern(pattern), view, names);
-  if constexpr (!pattern_type<P>) return explainer.say_nearest();  // its nodes are no constants
+  if constexpr (!pattern_type<P>) return explainer.say_nearest();  // its nodes are not constants
   else if constexpr (constexpr std::uint32_t node = detail::find_match<P, G>(); node < detail::nodes_in<G>)
     return explainer.say(node);
   else return explainer.say_nowhere(detail::nearest_in<P, G>);
@@ -282,13 +284,13 @@ struct occurrence_check {
 
 }  // namespace detail
 
-/// Whether a pattern matches a static graph at a node: `static_assert(matches<conv_bias_relu, lenet, 2>)` fails with the
-/// sentence that says why not.
+/// Whether a pattern matches a static graph at a node. `static_assert(matches<conv_bias_relu, lenet, 2>)` fails with a sentence
+/// that says why not.
 template <class P, class G, std::uint32_t Node>
 concept matches =
     pattern_type<P> && static_graph<G> && detail::holds<detail::conclusion<detail::match_check<P, G, Node>>>;
 
-/// Whether it matches anywhere; fails with where it comes nearest.
+/// Whether a pattern matches a static graph anywhere. A failed assertion says where it comes nearest.
 template <class P, class G>
 concept occurs_in =
     pattern_type<P> && static_graph<G> && detail::holds<detail::conclusion<detail::occurrence_check<P, G>>>;

@@ -2,9 +2,9 @@
 //
 //   op::relu(op::add(op::conv(any, constant), constant.as<"bias">()))
 //
-// reads like what it matches. Every call makes an `expression<N>`, an array of up to N nodes in post-order; nothing is
-// nested, so a pattern of any depth is one small type. A pattern type stands wherever an expression can. Alternatives,
-// repetitions and several outputs are in pattern/combine.hpp.
+// A pattern reads like the operators that it matches. Every call makes an `expression<N>`, an array of up to N nodes in
+// post-order. Nothing is nested, so a pattern of any depth is one small type. A pattern type can stand wherever an expression
+// can. Alternatives, repetitions and several outputs are in pattern/combine.hpp.
 #pragma once
 
 #include <collage/detail/fixed_string.hpp>
@@ -23,8 +23,8 @@ template <fixed_string Name>
 inline constexpr const char* text_of = Name.text;
 }  // namespace detail
 
-/// A pattern: `count` nodes in post-order, the root last. What is asked of the root's value is added by its members, each
-/// of which answers a copy.
+/// A pattern: `count` nodes in post-order, the root last. Its members add requirements on the root's value. Each returns a
+/// copy.
 template <std::size_t N>
 struct expression {
   pattern_node node[N];
@@ -35,7 +35,7 @@ struct expression {
   constexpr const pattern_node* data() const { return node; }
   constexpr std::size_t size() const { return count; }
 
-  /// Names the value, to be asked of the match: `m.get<"bias">()`.
+  /// Names the value, so that the match can return it: `m.get<"bias">()`.
   template <fixed_string Name>
   constexpr expression as() const {
     expression copy = *this;
@@ -44,14 +44,14 @@ struct expression {
     copy.root().capture_name = detail::text_of<Name>;
     return copy;
   }
-  /// Allows the value to be read outside the match as well: it is then one of the match's outputs.
+  /// Allows the value to be read outside the match as well. It is then an output of the match.
   constexpr expression escaping() const {
     expression copy = *this;
     copy.root().may_escape = true;
     return copy;
   }
-  /// Asks for another output of the operator than the first; of same<"name">(), for an output of the operator that
-  /// computes the captured value.
+  /// Selects another output of the operator than the first. For same<"name">(): an output of the operator that computes the
+  /// captured value.
   template <std::size_t Index>
   constexpr expression output() const {
     static_assert(Index < 64, "output<k>(): in a pattern k is at most 63");
@@ -63,9 +63,9 @@ struct expression {
     p.says_output = true;
     return copy;
   }
-  /// Asks a condition of the user's: a lambda without captures that answers bool or verdict and takes the attributes of
-  /// the operator, the value's tensor_type, or its value_record. `text`, a literal, says what it asks:
-  /// `.where([](const op::conv_attributes& a) { return a.groups == 1; }, "groups must be 1")`.
+  /// Adds a user's condition: a lambda without captures that returns bool or verdict. It takes the attributes of the operator,
+  /// the value's tensor_type, or its value_record. `text`, a literal, states the condition:
+  /// `.where([](const ops::conv_attributes& a) { return a.groups == 1; }, "groups must be 1")`.
   template <class Predicate>
   constexpr expression where(Predicate, const char* text = nullptr) const {
     expression copy = *this;
@@ -76,7 +76,7 @@ struct expression {
     p.is_restricted = true;
     return copy;
   }
-  /// Asks for one of these element types.
+  /// Requires one of these element types.
   template <class... Types>
     requires(sizeof...(Types) > 0 && (std::is_same_v<Types, dtype> && ...))
   constexpr expression of(Types... types) const {
@@ -85,7 +85,7 @@ struct expression {
     copy.root().is_restricted = true;
     return copy;
   }
-  /// Asks for a number of dimensions.
+  /// Requires a number of dimensions.
   constexpr expression rank(int dimensions) const {
     expression copy = *this;
     if (dimensions < 0 || dimensions > static_cast<int>(shape::max_rank))
@@ -105,14 +105,14 @@ template <std::size_t N>
 inline constexpr bool is_expression<const expression<N>> = true;
 }  // namespace detail
 
-/// A type that is a pattern: derived from `pattern<"name">`, with an expression called `expr`.
+/// A pattern type: derived from `pattern<"name">`, with an expression called `expr`.
 template <class P>
 concept pattern_type = requires {
   static_cast<const char*>(P::name);
   requires detail::is_expression<decltype(P::expr)>;
 };
 
-/// What can be an operand in a pattern: an expression or a pattern type.
+/// An operand in a pattern: an expression or a pattern type.
 template <class E> concept pattern_operand = detail::is_expression<E> || pattern_type<E>;
 
 namespace detail {
@@ -133,13 +133,13 @@ constexpr expression<1> leaf(pattern_role role) {
 
 }  // namespace detail
 
-/// Patterns that are one value.
+/// Patterns for one value.
 inline constexpr expression<1> any = detail::leaf(pattern_role::any);
 inline constexpr expression<1> constant = detail::leaf(pattern_role::constant);
 inline constexpr expression<1> variable = detail::leaf(pattern_role::variable);
 inline constexpr expression<1> input = detail::leaf(pattern_role::input);
 
-/// A constant of one element whose value is `number`, up to a relative tolerance.
+/// A constant of one element whose value is `number`, within a relative tolerance.
 constexpr expression<1> scalar(double number, double tolerance = 1e-6) {
   expression<1> e = detail::leaf(pattern_role::scalar);
   e.node[0].scalar = number;
@@ -156,11 +156,11 @@ constexpr expression<1> same() {
   return e;
 }
 
-/// An operator of whichever kind, with any operands: what a backend declares that takes everything.
+/// An operator of any kind with any operands, for backends that take everything.
 inline constexpr expression<2> any_operator{
     {{.count = pattern_count::many}, {.role = pattern_role::apply, .is_open = true, .children = 1}}};
 
-/// An operand that may be missing; only as the last of its operator's operands.
+/// An operand that may be missing. Only operands that may be missing or `many` can follow it.
 template <pattern_operand E>
 constexpr auto maybe(const E& operand) {
   auto e = detail::as_expression(operand);
@@ -168,8 +168,8 @@ constexpr auto maybe(const E& operand) {
   return e;
 }
 
-/// All operands from here on, however many; only as the last of its operator's operands, and only of a single value. It
-/// counts as one where an operator must have a number of operands: of two or more, write `op::matmul(any, many(any))`.
+/// All operands from here on, however many. It must be the last operand of its operator, and a pattern for one value. It counts
+/// as one where the number of operands is checked. For two or more, write `op::matmul(any, many(any))`.
 constexpr expression<1> many(expression<1> e) {
   e.root().count = pattern_count::many;
   return e;
@@ -177,7 +177,7 @@ constexpr expression<1> many(expression<1> e) {
 
 namespace detail {
 
-/// Copies the nodes of `from` behind those of `to`; answers where the root has come to lie.
+/// Appends the nodes of `from` to those of `to`; returns the index of the root.
 template <std::size_t To, std::size_t From>
 constexpr std::uint16_t append(expression<To>& to, const expression<From>& from) {
   const std::size_t offset = to.count;
@@ -202,14 +202,14 @@ constexpr expression<(1 + ... + N)> join(pattern_role role, const expression<N>&
   return whole;
 }
 
-/// Makes the root, which has its children, an operator of one of these kinds; none: of any.
+/// Turns the root, whose children are in place, into an operator of one of these kinds; without kinds, of any kind.
 template <std::size_t N>
 constexpr void settle_operator(expression<N>& whole, const kind_info* const* kinds, std::size_t count) {
   pattern_node& root = whole.root();
   root.kind = kinds;
   root.kinds = static_cast<std::uint16_t>(count);
   if (count != 0) root.kind_bits = 0;
-  bool matters = false;  // in which order operands are tried
+  bool matters = false;  // whether the order in which operands are tried has an effect
   for (std::size_t i = 0; i < root.children; ++i) {
     const pattern_node& child = whole.node[root.child[i]];
     root.least_operands = static_cast<std::uint8_t>(root.least_operands + (child.count == pattern_count::once ? 1 : 0));
@@ -240,7 +240,7 @@ inline constexpr const kind_info* allowed_kinds[] = {&kind_of<K>...};
 
 }  // namespace detail
 
-/// An operator applied to sub-patterns; what `op::relu(any)` calls. A pattern that can never match does not compile.
+/// Applies an operator to sub-patterns; `op::relu(any)` calls it. A pattern that can never match does not compile.
 template <operator_kind K, class... Operands>
 constexpr auto make_pattern(const K&, const Operands&... operands) {
   constexpr bool takes = (pattern_operand<Operands> && ...);
@@ -250,10 +250,10 @@ constexpr auto make_pattern(const K&, const Operands&... operands) {
       fits || !takes,
       "this operator kind does not take that many operands; an optional one is written maybe(...), the rest many(any)");
   if constexpr (takes && fits) return detail::apply(detail::allowed_kinds<K>, 1, detail::as_expression(operands)...);
-  else return any_operator;  // so that nothing else is said
+  else return any_operator;  // avoids errors that follow from this one
 }
 
-/// Any one of several operator kinds with the same operands: `one_of(op::relu, op::sigmoid)(any)`.
+/// One of several operator kinds, with the same operands: `one_of(op::relu, op::sigmoid)(any)`.
 template <operator_kind... K>
 struct one_of_kinds {
   template <pattern_operand... Operands>

@@ -1,9 +1,9 @@
-// Matching: whether a pattern stands at a node of a graph, and what it binds there. One function over arrays, the same
-// in constant evaluation, on lowered static graphs and at run time.
+// Matching: whether a pattern matches at a node of a graph, and what it binds there. One function over arrays serves constant
+// evaluation, lowered static graphs and run-time graphs.
 //
-// A match decides first and binds afterwards: a miss leaves nothing behind. Where several ways lead to a match, choices
-// nearer to the root are made first, and from left to right: the first alternative, the most iterations, operands in
-// their own order before swapped ones. Every earlier choice is undone when a later one fails.
+// Matching decides first and binds afterwards: a miss changes nothing. Among several possible matches, choices nearer to the
+// root are made first, and from left to right. The first alternative comes before others, more iterations before fewer, and the
+// operands' own order before the swapped order. If a choice fails, the earlier choices are undone.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -17,9 +17,9 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// Whether the kinds of the operators under a node allow that a pattern node stands for it. Most nodes are rejected here,
-/// without a search, or by their own kind before. Looks `depth` operators deep: operands that commute are tried both ways,
-/// each time.
+/// Whether the kinds of the operators under a node allow it to match a pattern node. Most nodes are rejected here without a
+/// search, or even earlier by their own kind. It looks only `depth` operators deep, because operands that commute are tried
+/// both ways at each level.
 template <class Arrays, class Node>
 constexpr bool may_match(const Arrays& graph, const Node* pattern, const Node& p, std::uint32_t node, unsigned depth) {
   if (p.role != pattern_role::apply || depth == 0) return true;
@@ -41,7 +41,7 @@ constexpr bool may_match(const Arrays& graph, const Node* pattern, const Node& p
   return true;
 }
 
-/// Whether it matches at a node whose kind the pattern's root takes.
+/// Whether the pattern matches at a node of a kind that its root allows.
 template <class Arrays>
 constexpr bool match_at(const Arrays& graph, const pattern_view& pattern, std::uint32_t node, match_record& out) {
   constexpr unsigned depth = 4;
@@ -51,11 +51,12 @@ constexpr bool match_at(const Arrays& graph, const pattern_view& pattern, std::u
 
 }  // namespace detail
 
-/// Whether the pattern, which must be sound, matches with its root at `node`: pattern types are checked where `nodes_of`
-/// asks for their nodes, a bare expression is not. On success `out` is filled; on a miss `out` is untouched and
-/// `why`, if given, says the most telling reason: the rule, the pattern node that it belongs to, and where it was
-/// broken, as operand `operand` of `graph_node`, or at `graph_node` itself where `operand` is -1. A search that takes
-/// more than `max_match_steps` steps is given up, which is a miss with a rule of its own.
+/// Whether the pattern matches with its root at `node`. The pattern must be sound: `nodes_of` checks pattern types, but bare
+/// expressions are not checked.
+///
+/// On success `out` is filled; on a miss it does not change. `why`, if given, then holds the most informative reason: the
+/// broken rule, its pattern node and the place. The place is operand `operand` of `graph_node`, or `graph_node` itself if
+/// `operand` is -1. A search of more than `max_match_steps` steps is given up: a miss with a rule of its own.
 template <class Arrays = detail::graph_arrays>
 constexpr bool match_at(const graph_view& graph, pattern_view pattern, std::uint32_t node, match_record& out,
                         verdict* why = nullptr) {
@@ -69,15 +70,15 @@ constexpr bool match_at(const graph_view& graph, pattern_view pattern, std::uint
   return false;
 }
 
-/// The first node from `node` on where the pattern matches, or `end`, or the number of nodes where that is less: all
-/// matches are found at less cost than with a `match_at` for each node.
+/// The first node from `node` on where the pattern matches. If there is none, returns `end` or the number of nodes, whichever
+/// is less. It finds all matches at less cost than `match_at` at each node.
 template <class Arrays = detail::graph_arrays>
 constexpr std::uint32_t next_match(const graph_view& graph, pattern_view pattern, std::uint32_t node, match_record& out,
                                    std::uint32_t end = match_record::nothing) {
   const Arrays arrays(graph);
   const node_record* const nodes = arrays.nodes;
   const std::uint64_t kinds = pattern.node[pattern.size - 1].kind_bits;
-  const bool is_one_kind = (kinds & (kinds - 1)) == 0;  // and so all its nodes are linked, and others need no look
+  const bool is_one_kind = (kinds & (kinds - 1)) == 0;  // then nodes of this kind are linked, and others are skipped
   if (const auto count = static_cast<std::uint32_t>(graph.node_count()); end > count) end = count;
   if (node >= end) return end;
   if (is_one_kind && node != 0 && (kinds >> (nodes[node - 1].kind->id & 63) & 1) != 0) {

@@ -1,4 +1,4 @@
-// Patterns as types, and what a backend sees of a match.
+// Patterns as types, and their matches as backends see them.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -30,12 +30,12 @@ struct pattern {
   static constexpr const char* name = name_text.text;
 };
 
-/// The nodes of a pattern type, checked: a pattern that is not sound does not compile.
+/// The nodes of a pattern type. A pattern that is not sound does not compile.
 template <pattern_type P>
 inline constexpr pattern_view nodes_of = detail::check_expression<P>() ? pattern_view(P::expr) : pattern_view();
 
-/// Whether no match of the pattern can hold two operators of fusion_kind::anchor (conv, matmul, ...). A pattern type that
-/// says `static constexpr bool one_anchor = true;` is held to it wherever it is used.
+/// Whether no match of the pattern can hold two operators of fusion_kind::anchor (conv, matmul, ...). A pattern type with
+/// `static constexpr bool one_anchor = true;` must satisfy this wherever it is used.
 template <class P>
 concept at_most_one_anchor =
     pattern_type<P> && detail::count_anchors(detail::view_of(P::expr), P::expr.size() - 1) <= 1;
@@ -46,7 +46,7 @@ struct patterns {};
 
 namespace detail {
 
-/// Whether all of a list are sound; of those that are not, the sentence for the first.
+/// Whether all patterns of a list are sound, and the sentence about the first that is not.
 template <class... P>
 consteval bool are_sound(const patterns<P...>&) {
   const bool sound[] = {fault_of_pattern<P>.rule == nullptr..., true};
@@ -67,23 +67,27 @@ constexpr sentence tell_unsound(const patterns<P...>&) {
 
 }  // namespace detail
 
-/// Whether a pattern type captures something under a name; so that one function can serve patterns that differ.
+/// Whether a pattern type captures a value under a name. It lets one function serve different patterns.
 template <class P, fixed_string Name>
 concept captures_name =
     pattern_type<P> && detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text)).count != 0;
 
-/// A pattern matched at a place of a graph. `m[ops::conv]` are the attributes of the one operator of that kind;
-/// `m.get<"bias">()` is the value captured under a name, `m.get<"weights">(i)` that of iteration i of a repetition, and
-/// `m.iterations<"weights">()` lists its iterations. All are looked up at compile time.
+/// A match of pattern P at a place of a graph. Names and kinds are looked up at compile time:
+///
+///   m[ops::conv]                   the attributes of the one operator of that kind
+///   m.get<"bias">()                the value captured under a name
+///   m.get<"weights">(i)            the value captured in iteration i of a repetition
+///   m.iterations<"weights">()      the iterations of the repetition
 template <class P>
 class match {
  public:
   static_assert(detail::check_expression<P>());
 
-  /// The record must outlive this.
+  /// The record must outlive the match.
   constexpr match(const graph_view& graph, const match_record& record) : graph_(graph), record_(&record) {}
 
-  /// The defaults where the operator was optional and is missing, or another of several kinds was matched.
+  /// The attributes of the one operator of kind K. The defaults if it was optional and is missing, or if another of several
+  /// kinds was matched.
   template <operator_kind K>
   constexpr typename K::attributes operator[](const K&) const {
     constexpr detail::kind_place place = detail::find_kind(detail::view_of(P::expr), kind_id<K>);
@@ -97,7 +101,7 @@ class match {
     }
     return {};
   }
-  /// The attributes of the operator that computes a bound value; the defaults where that is not of kind K.
+  /// The attributes of the operator that computes a bound value; the defaults if it is not of kind K.
   template <operator_kind K>
   constexpr typename K::attributes attributes(const bound_value& v) const {
     if (!v.present() || graph_.values[v.value].producer < 0) return {};
@@ -105,9 +109,9 @@ class match {
     if (graph_.kind_id_of(producer) != kind_id<K>) return {};
     return from_words<typename K::attributes>(graph_.words_of(producer));
   }
-  /// The value captured under a name; not `present()` where it was optional and is missing, or another alternative was
-  /// taken. What is captured in a repetition is asked for by iteration, counted from 0 at the start; in a repetition
-  /// within another, first by the outer one's. Of an iteration that did not take place it is not `present()`.
+  /// The value captured under a name. It is not `present()` if it was optional and is missing, or if another alternative was
+  /// taken. For captures in repetitions, give the iteration of each, counted from 0 at the start and the outermost first. The
+  /// value of an iteration that did not take place is not `present()`.
   template <fixed_string Name, class... Iteration>
   constexpr bound_value get(Iteration... iteration) const {
     constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
@@ -119,9 +123,9 @@ class match {
     const std::size_t iterations[] = {static_cast<std::size_t>(iteration)..., 0};
     return find(place, detail::hash(Name.text), place.offset(iterations, sizeof...(Iteration)));
   }
-  /// The iterations that were matched of the innermost repetition around a name, the one next to the start first:
-  /// `for (const auto step : m.iterations<"step">())`; see match_iteration. For a repetition within another, say the
-  /// iteration of the outer one, or ask that one for them.
+  /// The matched iterations of the innermost repetition around a name, the one next to the start first:
+  /// `for (const auto step : m.iterations<"step">())`; see match_iteration. For a repetition within another, give the outer
+  /// iteration, or call `iterations` of that iteration.
   template <fixed_string Name, class... Iteration>
   constexpr auto iterations(Iteration... iteration) const& {
     constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
@@ -135,9 +139,9 @@ class match {
     return match_iterations<P, place.repeat[innermost]>(*this, outer);
   }
   template <fixed_string Name, class... Iteration>
-  constexpr auto iterations(Iteration...) const&& = delete;  // what it lists refers to the match
-  /// Which alternative was taken of the either(...) captured under a name, counted from 0; match_record::nothing where
-  /// that was not matched. In repetitions it is asked for by iteration.
+  constexpr auto iterations(Iteration...) const&& = delete;  // the list refers to the match
+  /// The alternative that was taken of the either(...) captured under a name, counted from 0. match_record::nothing if that
+  /// either was not matched. In repetitions, give the iteration of each.
   template <fixed_string Name, class... Iteration>
   constexpr std::size_t alternative(Iteration... iteration) const {
     constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
@@ -151,8 +155,8 @@ class match {
     if (offset == match_record::nothing) return offset;
     return detail::taken_alternative(detail::view_of(P::expr), *record_, place.first + offset);
   }
-  /// How many iterations were matched of the repetition that captures a name; of a name that is captured elsewhere, 1 if
-  /// it is bound and else 0. For a repetition within another, say the iteration of the outer one.
+  /// The number of matched iterations of the repetition that captures a name. For a name captured outside of repetitions: 1 if
+  /// it is bound, otherwise 0. For a repetition within another, give the outer iteration.
   template <fixed_string Name, class... Iteration>
   constexpr std::size_t count(Iteration... iteration) const {
     constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
@@ -167,54 +171,54 @@ class match {
       return match_iterations<P, place.repeat[place.depth - 1]>(*this, iterations).size();
     }
   }
-  /// Whether the operator was matched with this kind, where the pattern allows several.
+  /// Whether the operator that computes a bound value is of this kind, where the pattern allows several.
   template <operator_kind K>
   constexpr bool is(const bound_value& v, const K&) const {
     return v.kind_id == kind_id<K>;
   }
 
-  /// The operators of the match in an order in which they can be computed: indices of graph nodes. The root is the last,
+  /// The operators of the match in an order in which they can be computed, as indices of graph nodes. The root is the last,
   /// unless the pattern has several outputs.
   constexpr list_view<const std::uint32_t> nodes() const { return record_->node_list(); }
   /// The root's output, which is output 0 of the match.
   constexpr bound_value output() const { return output(0); }
-  /// The values that a kernel writes: all that are read outside or by the graph's user.
+  /// The number of values that a kernel writes: all that are read outside or are outputs of the graph.
   constexpr std::size_t outputs() const { return std::size_t{record_->outputs} + record_->more_outputs; }
-  /// Not `present()` beyond the last.
+  /// Output `index`; not `present()` beyond the last.
   constexpr bound_value output(std::size_t index) const {
     if (index < record_->outputs) return bind(record_->output[index]);
     return index < outputs() ? bind(find_output(index - record_->outputs)) : bound_value{};
   }
-  /// The values a kernel reads, in the order of its arguments.
+  /// The values that a kernel reads, in the order of its arguments.
   constexpr std::size_t arguments() const { return record_->arguments; }
   constexpr bound_value argument(std::size_t index) const { return bind(record_->argument[index]); }
-  /// Which argument of the kernel a bound value is.
+  /// The index of a bound value among the kernel's arguments.
   constexpr std::size_t index_of(const bound_value& v) const { return record_->index_of(v.value); }
-  /// Operand `index` of the operator that computes a bound value; not `present()` beyond the last, and where no operator
-  /// computes it.
+  /// Operand `index` of the operator that computes a bound value. It is not `present()` beyond the last, or if no operator
+  /// computes the value.
   constexpr bound_value operand(const bound_value& of, std::size_t index) const {
     if (!of.present() || graph_.values[of.value].producer < 0) return {};
     const node_record& node = graph_.nodes[static_cast<std::size_t>(graph_.values[of.value].producer)];
     return index < node.inputs ? bind(graph_.operands[node.first_input + index]) : bound_value{};
   }
-  /// The node that computes a bound value; match_record::nothing where none of the match does.
+  /// The node that computes a bound value; match_record::nothing if that is no node of the match.
   constexpr std::uint32_t node_of(const bound_value& v) const {
     return v.kind == nullptr ? match_record::nothing : static_cast<std::uint32_t>(graph_.values[v.value].producer);
   }
 
-  /// What a kernel reads of a bound value, with its element type: `const auto left = m.in<float>(v)`, and in each call
-  /// `left(call)`. Of an absent value that is null. Errors: `unsupported` where the element type is another.
+  /// Reads a bound value in a kernel, with its element type. Make it once, `const auto left = m.in<float>(v)`, and use it in
+  /// each call: `left(call)`. It is null for an absent value. Errors: `unsupported` if the element type is another.
   template <class T>
   constexpr kernel_input<T> in(const bound_value& v) const {
     return detail::input_of<T>(P::name, "an operand", graph_, *record_, v.value);
   }
-  /// The same of the value captured under a name: `m.in<"left", float>()`, in repetitions by iteration.
+  /// The same for the value captured under a name: `m.in<"left", float>()`; in repetitions with the iteration.
   template <fixed_string Name, class T, class... Iteration>
   constexpr kernel_input<T> in(Iteration... iteration) const {
     return detail::input_of<T>(P::name, Name.text, graph_, *record_, get<Name>(iteration...).value);
   }
-  /// Where a kernel writes output `index` of the match, with its element type: `const auto y = m.out<float>()`, and in each
-  /// call `y(call)`. Errors: `unsupported` where the element type is another.
+  /// Writes output `index` of the match in a kernel, with its element type. Make it once, `const auto y = m.out<float>()`, and
+  /// use it in each call: `y(call)`. Errors: `unsupported` if the element type is another.
   template <class T>
   constexpr kernel_output<T> out(std::size_t index = 0) const {
     return detail::output_of<T>(P::name, graph_, *record_, output(index).value);

@@ -1,4 +1,4 @@
-// What is wrong with a pattern, in one sentence.
+// Checks patterns, and describes a fault in one sentence.
 #pragma once
 
 #include <collage/detail/sentence.hpp>
@@ -11,14 +11,14 @@
 
 namespace collage::inline v0::detail {
 
-/// The rule that a pattern breaks, and at which node; no rule where it is sound.
+/// The rule that a pattern breaks, and the node that breaks it; no rule if the pattern is sound.
 struct pattern_fault {
   const char* rule = nullptr;
   std::size_t at = 0;
-  std::size_t count = 0;  ///< of what there is too much
+  std::size_t count = 0;  ///< the number that is too large; 0: none
 };
 
-/// Where iterations lie in the array: iteration k, counted from 0, in [begin + k * stride, begin + (k + 1) * stride).
+/// The first node of the iterations. Iteration k, counted from 0, has the nodes [begin + k * stride, begin + (k + 1) * stride).
 template <class Node>
 constexpr std::size_t iterations_begin(const Node& repeat) {
   return repeat.child[1] + 1U - repeat.stride;
@@ -39,7 +39,7 @@ constexpr std::size_t in_first_iteration(const Pattern& pattern, std::size_t at)
   return at;
 }
 
-/// Whether two nodes stand in different alternatives of one either.
+/// Whether two nodes are in different alternatives of one either.
 template <class Pattern>
 constexpr bool are_alternatives(const Pattern& pattern, std::size_t a, std::size_t b) {
   for (std::size_t e = (a > b ? a : b) + 1; e < pattern.size; ++e) {
@@ -47,7 +47,7 @@ constexpr bool are_alternatives(const Pattern& pattern, std::size_t a, std::size
     if (p.role != pattern_role::either || p.first > a || p.first > b) continue;
     std::size_t of_a = p.children, of_b = p.children;
     for (std::size_t c = 0; c < p.children; ++c) {
-      if (p.child[c] < p.first) continue;  // the iteration before
+      if (p.child[c] < p.first) continue;  // the previous iteration
       if (a <= p.child[c] && a >= pattern[p.child[c]].first) of_a = c;
       if (b <= p.child[c] && b >= pattern[p.child[c]].first) of_b = c;
     }
@@ -56,7 +56,8 @@ constexpr bool are_alternatives(const Pattern& pattern, std::size_t a, std::size
   return false;
 }
 
-/// Whether one name may mean both: each is bound in as many iterations, and never both at once.
+/// Whether two nodes may capture the same name. They may if they are the same node of a step, or alternatives in the same
+/// repetitions.
 template <class Pattern>
 constexpr bool can_share_name(const Pattern& pattern, std::size_t a, std::size_t b) {
   a = in_first_iteration(pattern, a);
@@ -72,7 +73,7 @@ constexpr bool is_value(pattern_role role) {
          role == pattern_role::input || role == pattern_role::scalar || role == pattern_role::same;
 }
 
-/// The most operators of fusion_kind::anchor that one match can hold; an operator of whichever kind counts as one.
+/// The most operators of fusion_kind::anchor that one match can hold. An operator of any kind counts as one.
 template <class Pattern>
 constexpr std::size_t count_anchors(const Pattern& pattern, std::size_t at) {
   const auto& p = pattern[at];
@@ -88,7 +89,7 @@ constexpr std::size_t count_anchors(const Pattern& pattern, std::size_t at) {
   return sum + (is_anchor ? 1 : 0);
 }
 
-/// Templates throughout, so that only who checks a pattern pays for their bodies.
+/// Templates throughout, so that only includers that check patterns compile the bodies.
 template <class Pattern, class Node>
 class pattern_checker {
  public:
@@ -110,7 +111,7 @@ class pattern_checker {
   }
 
  private:
-  /// One node and its children.
+  /// Checks one node and its children.
   constexpr const char* judge(std::size_t at, const Node& p) const {
     if (p.role == pattern_role::previous) return "previous stands outside of the step of a repetition";
     if (p.role == pattern_role::outputs && at + 1 != pattern_.size)
@@ -148,7 +149,7 @@ class pattern_checker {
   }
 
   constexpr pattern_fault judge_roots() const {
-    // By node: whether it is an operator whatever is chosen, and which output of it; mixed ones are 255.
+    // For each node: whether it is an operator for every choice, and which output of it; 255 if choices differ.
     bool is_operator[match_record::max_pattern] = {};
     std::uint8_t output[match_record::max_pattern] = {};
     for (std::size_t i = 0; i < pattern_.size; ++i) {
@@ -187,7 +188,7 @@ class pattern_checker {
     }
     return {};
   }
-  /// Whether the nodes under a further root name what is captured before them.
+  /// Whether the nodes under a further root name a value that is captured before them.
   constexpr bool shares(std::size_t root) const {
     for (std::size_t i = pattern_[root].first; i < root; ++i)
       if (pattern_[i].role == pattern_role::same &&
@@ -196,12 +197,12 @@ class pattern_checker {
     return false;
   }
 
-  /// Whether an operator that may compute what `same` means has the output that is asked of it.
+  /// Whether an operator that may compute the captured value has the output that `same` requires.
   constexpr bool has_output(const Node& same) const {
     for (std::size_t i = 0; i < pattern_.size; ++i) {
       const auto& p = pattern_[i];
       if (p.capture != same.capture || p.scope != same.scope || p.role == pattern_role::same) continue;
-      if (p.role != pattern_role::apply || p.kinds == 0) return true;  // nobody knows yet
+      if (p.role != pattern_role::apply || p.kinds == 0) return true;  // its outputs are not known yet
       for (std::size_t k = 0; k < p.kinds; ++k)
         if (p.kind[k]->outputs == any_number || same.output < p.kind[k]->outputs) return true;
     }
@@ -249,7 +250,7 @@ constexpr pattern_fault find_fault(const Pattern& pattern, bool one_anchor) {
 template <class P>
 inline constexpr pattern_fault fault_of_pattern = find_fault(view_of(P::expr), wants_one_anchor<P>());
 
-/// The sentence for a pattern that is not sound.
+/// The sentence about an unsound pattern.
 template <class P>
 struct pattern_check {
   static constexpr sentence why() {
@@ -263,7 +264,7 @@ struct pattern_check {
   }
 };
 
-/// A compile error where the pattern is not sound.
+/// A compile error if the pattern is not sound.
 template <class P>
 constexpr bool check_expression() {
   if constexpr (fault_of_pattern<P>.rule != nullptr) static_assert(holds<conclusion<pattern_check<P>>>);

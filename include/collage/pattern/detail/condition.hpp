@@ -1,4 +1,4 @@
-// Conditions of the user's in patterns: a predicate's type turned into a pointer to a function.
+// Conditions in patterns: turns the type of a user's predicate into a pointer to a function.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -12,13 +12,13 @@
 
 namespace collage::inline v0::detail {
 
-// What a predicate's one parameter is, and what it answers; declared only.
+// The parameter and the result of a predicate with one parameter; only declared.
 template <class Result, class Predicate, class Parameter>
 Parameter parameter_of(Result (Predicate::*)(Parameter) const);
 template <class Result, class Predicate, class Parameter>
 Result result_of(Result (Predicate::*)(Parameter) const);
 
-/// A lambda that is not generic, of one parameter, without captures.
+/// A lambda with one parameter and without captures, which is not generic.
 template <class Predicate>
 concept plain_predicate = std::is_empty_v<Predicate> && std::default_initializable<Predicate> &&
                           requires { typename std::void_t<decltype(parameter_of(&Predicate::operator()))>; };
@@ -32,7 +32,7 @@ struct ignore_attribute {
   template <class T>
   constexpr void operator()(const char*, const T&) const {}
 };
-/// What a condition can read of an operator.
+/// The attributes of an operator, as a condition reads them.
 template <class A> concept attribute_record = requires(const A& a) { A::visit(a, ignore_attribute{}); };
 
 constexpr verdict answer(bool holds) { return {holds, "its condition does not hold"}; }

@@ -1,4 +1,4 @@
-// The last part of a search: whether what was found is a match as a whole.
+// The last part of a search: checks whether the operators found are a match as a whole.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -24,8 +24,8 @@ class match_judge : public match_state<Graph, Node> {
   using state::found_, state::graph_, state::has_several_roots_, state::is_tree_, state::operator_, state::operators_,
       state::pattern_, state::root_, state::trail_, state::trail_size_;
 
-  /// All goals are met: no inner value may be needed outside, no argument computed inside, and nothing that is computed
-  /// from the match may be needed by it.
+  /// Checks the whole when all goals are met. No inner value may be needed outside, and no argument may be computed inside. The
+  /// match must not need a value that is computed from the match.
   constexpr bool finish() {
     list_nodes();
     found_.output[0] = value_of(root_), found_.outputs = 1;
@@ -34,7 +34,8 @@ class match_judge : public match_state<Graph, Node> {
     return list_arguments();
   }
 
-  /// Ascending, so that operands come before their readers. The root was met first.
+  /// Sorts the nodes in ascending order, so that operands come before their readers. Goes backwards, because the search met the
+  /// root first.
   constexpr void list_nodes() {
     std::uint32_t count = 0;
     for (std::size_t i = operators_; i-- > 0; ++count) {
@@ -53,7 +54,7 @@ class match_judge : public match_state<Graph, Node> {
   constexpr bool is_computed(const value_record& v) const {
     return v.producer >= 0 && contains(static_cast<std::uint32_t>(v.producer));
   }
-  /// Why a value is needed when the match is done; null if it is not. `reader` is the node that reads it outside.
+  /// The reason why a value is needed outside the match, or null. `reader` becomes the node that reads it outside.
   constexpr const char* needed_outside(const value_record& v, std::int32_t& reader) const {
     if (v.is_output) return "it is an output of the graph and cannot be fused away";
     for (std::size_t i = 0; i < v.uses; ++i) {
@@ -62,7 +63,7 @@ class match_judge : public match_state<Graph, Node> {
     }
     return nullptr;
   }
-  /// The root's operator may have any number of outputs; other operators' must be listed.
+  /// The root's operator may have any number of outputs. Outputs of other operators must fit into the list.
   constexpr bool add_output(std::uint32_t value, std::size_t at, bool is_root) {
     for (std::uint32_t i = 0; i < found_.outputs; ++i)
       if (found_.output[i] == value) return true;
@@ -94,7 +95,7 @@ class match_judge : public match_state<Graph, Node> {
     }
     return true;
   }
-  /// Whether an inner operator's values may be read outside: a pattern node that stands for one of them says so, or the
+  /// Whether values of an inner operator may be read outside. They may if a pattern node for one of them allows it, or if the
   /// operator computes an output of the pattern.
   constexpr bool may_escape(std::size_t at) const {
     for (std::size_t i = 0; i < trail_size_; ++i)
@@ -117,7 +118,7 @@ class match_judge : public match_state<Graph, Node> {
     return true;
   }
 
-  /// What the pattern does not compute, a kernel must be given.
+  /// A kernel receives the values that the pattern does not compute, so they must come from outside.
   constexpr bool takes_from_outside() {
     for (std::size_t i = 0; i < trail_size_; ++i) {
       const std::uint16_t at = trail_[i];
@@ -149,15 +150,15 @@ class match_judge : public match_state<Graph, Node> {
     return true;
   }
 
-  /// Whether nothing outside stands between two operators of the match. Only nodes between its first and its last can,
-  /// and only if something may be read outside beside the root. Such a match costs a look at all nodes between these two,
-  /// so that long skip connections with values that escape take time in proportion to their length.
+  /// Whether no path leaves the match and comes back. Such a path only has nodes between the first and the last operator. It is
+  /// only possible if a value besides the root's is read outside. The check visits all nodes between the two operators. Its
+  /// time is therefore linear in the length of skip connections with values that escape.
   constexpr bool is_convex() {
     const std::uint32_t first = found_.node[0], last = found_.node[found_.nodes - 1];
     const std::uint32_t count = last - first + 1;
     if ((found_.outputs == 1 && !has_several_roots_) || count == found_.nodes) return true;
-    bool* const depends = new bool[count]();  // on the match, being outside of it
-    std::uint32_t reader = 0, operand = 0;    // where the match depends on such a node
+    bool* const depends = new bool[count]();  // outside nodes that depend on the match
+    std::uint32_t reader = 0, operand = 0;    // the place where the match depends on such a node
     for (std::uint32_t n = first, next = 0; n <= last && reader == 0; ++n) {
       const bool is_inside = n == found_.node[next];
       next += is_inside ? 1U : 0U;
@@ -202,7 +203,7 @@ class match_judge : public match_state<Graph, Node> {
 
   static constexpr const char* from_outside = "a value from outside the match is wanted here";
 
-  std::uint16_t by_[room];  // beside found_.node: which pattern node matched it
+  std::uint16_t by_[room];  // for each of found_.node, the pattern node that matched it
 };
 
 }  // namespace collage::inline v0::detail

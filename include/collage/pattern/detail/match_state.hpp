@@ -1,4 +1,4 @@
-// What a search for a match knows: what is bound so far, and the most telling reason why it went no further.
+// The state of a search for a match: the bindings so far, and the most informative reason for a miss.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -10,8 +10,8 @@
 
 namespace collage::inline v0::detail {
 
-/// Arrays are not filled in advance: a search costs what it looks at. A template, as its heirs are, so that only who
-/// matches pays for its bodies.
+/// Arrays are not filled in advance, so a search only pays for the entries that it uses. This class and those derived from it
+/// are templates, so that only includers that match compile the bodies.
 template <class Graph, class Node>
 class match_state {
  public:
@@ -24,7 +24,7 @@ class match_state {
         is_tree_(pattern[size - 1].role != pattern_role::outputs) {}
 
   constexpr const verdict& why() const { return why_; }
-  /// How much of the pattern was met when the reason was found: twice the pattern nodes, and 1 for a near miss.
+  /// The progress at the reported miss: twice the number of pattern nodes that were met, plus 1 for a near miss.
   constexpr std::uint32_t met() const { return most_met_; }
 
  protected:
@@ -36,12 +36,12 @@ class match_state {
     std::uint16_t pattern;
   };
 
-  // While the search goes on, `found_.bound` holds values with 1 added, so that unbound is 0 and needs no filling.
+  // During the search `found_.bound` holds values plus 1. Unbound is then 0, and needs no filling.
   constexpr bool is_bound(std::size_t at) const { return found_.bound[at] != 0; }
   constexpr std::uint32_t value_of(std::size_t at) const { return found_.bound[at] - 1; }
   constexpr const value_record& record_of(std::size_t at) const { return graph_.values[found_.bound[at] - 1]; }
 
-  /// The bound pattern node that captures what a `same` means; `room` if none is.
+  /// The bound pattern node that captures the value of a `same`; `room` if there is none.
   constexpr std::size_t find_captured(const Node& p) const {
     for (std::size_t i = 0; i <= root_; ++i)
       if (found_.bound[i] != 0 && pattern_[i].capture == p.capture && pattern_[i].scope == p.scope &&
@@ -58,8 +58,8 @@ class match_state {
 
   // Misses ----------------------------------------------------------------------------------------------------------------
 
-  /// The most telling miss is the one before which most was met; among equals the first. What is the right kind of
-  /// value or operator and fails in something else is closer than what is another.
+  /// The miss with the most progress is reported; among equals, the first. A value or operator of the right kind that fails for
+  /// another reason is closer than one of another kind.
   static constexpr std::uint32_t is_close = 1;
   constexpr bool tells_more(std::uint32_t closer = 0) const {
     return explains_ && (why_.rule == nullptr || 2U * trail_size_ + closer > most_met_);
@@ -80,13 +80,13 @@ class match_state {
   constexpr bool miss_at_operand(const char* rule, std::size_t at, std::uint32_t node, std::uint32_t operand) {
     return tells_more() && tell(rule, at, node, static_cast<std::int32_t>(operand));
   }
-  /// Of a value: told as an operand of the operator through which the pattern came to it.
+  /// Reports the miss of a value as an operand of the operator through which the pattern reached the value.
   constexpr bool miss(const char* rule, std::size_t at, std::uint32_t value, std::uint32_t closer = 0) {
     return tells_more(closer) && !tell_at_reader(rule, at, at, value, closer) &&
            tell(rule, at, static_cast<std::uint32_t>(graph_.values[value].producer), -1, -1, closer);
   }
-  /// Looks for the reader among all bound operators over `below`, through choices: the iteration before stands wherever
-  /// the step says `previous`. None reads the value of a root.
+  /// Looks for the reader among all bound operators over `below`, through choices too: the previous iteration may stand
+  /// anywhere in a step. No operator of the pattern reads the value of a root.
   constexpr bool tell_at_reader(const char* rule, std::size_t at, std::size_t below, std::uint32_t value,
                                 std::uint32_t closer) {
     for (std::size_t i = below + 1; i <= root_; ++i) {
@@ -106,7 +106,7 @@ class match_state {
     }
     return false;
   }
-  /// Whether the search may come to a pattern node through this one.
+  /// Whether the search may reach a pattern node through this one.
   static constexpr bool stands_over(const Node& p, std::size_t at) {
     const std::size_t count = p.is_choice() ? p.alternatives() : p.role == pattern_role::apply ? p.children : 0;
     for (std::size_t c = 0; c < count; ++c)
@@ -118,13 +118,13 @@ class match_state {
   std::uint16_t root_;
   bool explains_;
   bool has_several_roots_;
-  bool is_tree_;  // no value is shared and none compared, so that little is left to check. Never true again
+  bool is_tree_;  // no value is shared or compared, so little is left to check; never true again
   std::uint16_t operators_ = 0, trail_size_ = 0;
   std::uint32_t most_met_ = 0;
   verdict why_;
   match_record found_;
   std::uint16_t trail_[room];        // bound pattern nodes
-  matched_operator operator_[room];  // of these the operators
+  matched_operator operator_[room];  // the operators among them
 };
 
 }  // namespace collage::inline v0::detail

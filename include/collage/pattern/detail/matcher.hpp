@@ -12,10 +12,10 @@
 
 namespace collage::inline v0::detail {
 
-/// A pattern node is *admitted* to a value when the value passes all that the node asks; an operator's operands are
-/// admitted with it. Only where there is a choice (an alternative, a number of iterations, which operand comes first) the
-/// node waits as a goal, until everything that is certain has been admitted. Goals form lists that share their ends, so
-/// that going back to an earlier choice takes no copying.
+/// A pattern node is *admitted* to a value if the value meets all its requirements. The operands of an operator are admitted
+/// with it. A node with a choice waits as a goal until everything without a choice has been admitted. Choices are alternatives,
+/// numbers of iterations, and orders of operands. Goals form lists that share their ends, so that going back to an earlier
+/// choice copies nothing.
 template <class Graph, class Node>
 class matcher : public match_judge<Graph, Node> {
  public:
@@ -47,7 +47,7 @@ class matcher : public match_judge<Graph, Node> {
   using judge::find_captured, judge::finish, judge::is_bound, judge::is_same, judge::miss, judge::miss_at_node,
       judge::record_of, judge::tell, judge::value_of;
 
-  // Cells are counted from 1, 0 ends a list.
+  // Cells are counted from 1; 0 ends a list.
   struct cell {
     std::uint16_t pattern, next;
   };
@@ -82,7 +82,7 @@ class matcher : public match_judge<Graph, Node> {
         node.first_output + p.output != value || node.inputs < p.least_operands ||
         (node.inputs > p.children && !p.is_open))
       return miss_operator(p, node, at, value);
-    // What is read once, was by the operator through which it was reached.
+    // If a value is read once, the search reached it through its only reader, and cannot have matched it elsewhere.
     if ((v.uses != 1 || v.is_output || node.outputs != 1 || has_several_roots_) && !admit_shared(node, v.producer))
       return miss("the operator is matched elsewhere in the pattern already", at, value, is_close);
     if (p.is_restricted && !meets(p, at, value)) return false;
@@ -95,15 +95,15 @@ class matcher : public match_judge<Graph, Node> {
     if (node.first_output + p.output != value) return miss("it is another output of the operator", at, value, is_close);
     return miss("it has another number of operands", at, value, is_close);
   }
-  /// An operator matched twice under different pattern nodes would be computed twice.
+  /// Rejects an operator that another pattern node has matched: it would be computed twice.
   constexpr bool admit_shared(const node_record& node, std::int32_t producer) {
-    is_tree_ = is_tree_ && operators_ == 0 && node.outputs == 1;  // the root may be read by anybody
+    is_tree_ = is_tree_ && operators_ == 0 && node.outputs == 1;  // the root may have any readers
     for (std::size_t i = 0; i < operators_; ++i)
       if (operator_[i].node == static_cast<std::uint32_t>(producer)) return false;
     return true;
   }
 
-  /// For all roles but `any` and `apply`.
+  /// Checks the role of a pattern node; for all roles except `any` and `apply`.
   constexpr bool admit_value(const Node& p, std::uint16_t at, std::uint32_t value) {
     const auto& v = graph_.values[value];
     switch (p.role) {
@@ -126,8 +126,8 @@ class matcher : public match_judge<Graph, Node> {
     }
   }
 
-  /// Infinity is near itself alone, and nothing is near NaN. Halves, because the difference of two numbers may be more
-  /// than any number, which is an error in constant evaluation, as infinity less infinity is.
+  /// Infinity is near itself alone, and nothing is near NaN. Halves are compared, because the difference of two finite numbers
+  /// may overflow. In constant evaluation overflow is an error, and so is infinity minus infinity.
   static constexpr bool is_near(double x, double wanted, double tolerance) {
     constexpr double largest = 1.7976931348623157e308;
     if (x == wanted) return true;
@@ -136,7 +136,7 @@ class matcher : public match_judge<Graph, Node> {
     return difference <= tolerance * (wanted < 0 ? -wanted / 2 : wanted / 2);
   }
 
-  /// Whether a value passes what is asked of it beside its place in the graph.
+  /// Whether a value meets the requirements of a pattern node on its element type, its rank and by conditions.
   constexpr bool meets(const Node& p, std::uint16_t at, std::uint32_t value) {
     const auto& v = graph_.values[value];
     if (p.types != 0 && (p.types & pattern_node::bit_of(v.type.type)) == 0)
@@ -151,7 +151,7 @@ class matcher : public match_judge<Graph, Node> {
 
   // Goals ---------------------------------------------------------------------------------------------------------------
 
-  /// Takes the first way from `first` on in which a goal can be met, and remembers that there are others.
+  /// Takes the first way from `first` on that meets a goal, and remembers whether there are others.
   constexpr bool advance(std::uint16_t at, std::size_t first, const mark& before) {
     const Node& p = pattern_[at];
     if (p.role == pattern_role::apply && is_bound(at)) return advance_operator(p, at, first, before);
@@ -165,7 +165,7 @@ class matcher : public match_judge<Graph, Node> {
   }
   constexpr bool advance_operator(const Node& p, std::uint16_t at, std::size_t first, const mark& before) {
     const auto& node = graph_.nodes[static_cast<std::size_t>(record_of(at).producer)];
-    // The first two operands, unless they are the same.
+    // Swaps the first two operands, unless they are the same value.
     const bool commutes = node.kind->commutative && node.inputs >= 2 &&
                           graph_.operands[node.first_input] != graph_.operands[node.first_input + 1];
     if (first == 0 && take_operands(p, node, 0)) return arrive(at, 1, commutes ? 2 : 1, before);
@@ -175,7 +175,7 @@ class matcher : public match_judge<Graph, Node> {
     undo(before);
     return false;
   }
-  /// A further output: at its first place in the graph, or again, at the next. Whether there are more is not known.
+  /// A further output: at its first place in the graph, or with `again` at the next. Whether there are more is not known.
   constexpr bool advance_place(std::uint16_t at, bool again, const mark& before) {
     bool found_any = again;
     while (next_place(at, again)) {
@@ -198,7 +198,7 @@ class matcher : public match_judge<Graph, Node> {
     while (trail_size_ > before.trail) found_.bound[trail_[--trail_size_]] = 0;
     operators_ = before.operators, cells_ = before.cells;
   }
-  /// Back to the last choice that has another way. A search that is being given up finds none.
+  /// Goes back to the last choice that has another way. A search that is given up finds none.
   constexpr bool go_back() {
     while (choices_ != 0 && steps_ <= max_match_steps) {
       const choice last = choice_[--choices_];
@@ -210,13 +210,14 @@ class matcher : public match_judge<Graph, Node> {
 
   constexpr bool take(const Node& p, std::uint16_t at, std::size_t way) {
     if (p.is_choice()) return admit(p.alternative(way), value_of(at));
-    // Several outputs: the first now, each of the others when those before it are met and their captures bound.
+    // Several outputs: admits the first now. The others are goals, so that the captures before each are bound when its turn
+    // comes.
     if (!admit(p.child[0], value_of(at))) return false;
     for (std::size_t i = 1; i < p.children; ++i) add_goal(p.child[i]);
     return true;
   }
 
-  /// Operand i is the graph's operand i, but of the first two the other one if `flip` is 1.
+  /// Operand i is the graph's operand i. If `flip` is 1, the first two are swapped.
   constexpr bool take_operands(const Node& p, const auto& node, std::size_t flip) {
     for (std::size_t i = 0; i < node.inputs; ++i)
       if (!(i < p.children ? admit(p.child[i], graph_.operands[node.first_input + (i < 2 ? i ^ flip : i)])
@@ -224,7 +225,7 @@ class matcher : public match_judge<Graph, Node> {
         return false;
     return true;
   }
-  /// An operand of `many` beyond the first, to which its pattern node is bound.
+  /// Admits a further operand of `many`, whose pattern node is bound to the first.
   constexpr bool admit_further(std::uint16_t at, std::uint32_t value) {
     const Node& p = pattern_[at];
     return (p.role == pattern_role::any || admit_value(p, at, value)) && (!p.is_restricted || meets(p, at, value));
@@ -232,15 +233,15 @@ class matcher : public match_judge<Graph, Node> {
 
   // The places of further outputs -----------------------------------------------------------------------------------------
 
-  /// Walks from each value that the outputs share towards the readers that the pattern names, up to its root: to the first
-  /// place, or again, to the one that comes after the last. It is then in `place_`.
+  /// Walks from each value that the outputs share, along the readers that the pattern names, up to the output's root. Stops at
+  /// the first place, or with `again` at the place after the last, and stores it in `place_`.
   constexpr bool next_place(std::uint16_t root, bool again) {
     resumes_ = again;
     for (std::uint16_t at = again ? path_[root].to : pattern_[root].first; at < root; ++at) {
       const Node& p = pattern_[at];
       if (p.role != pattern_role::same) continue;
       const std::size_t captured = find_captured(p);
-      if (captured >= pattern_[root].first) continue;  // its own, or none
+      if (captured >= pattern_[root].first) continue;  // captured by this output itself, or nowhere
       std::uint32_t value = value_of(captured);
       if (p.says_output) {
         const std::int32_t producer = record_of(captured).producer;
@@ -252,7 +253,7 @@ class matcher : public match_judge<Graph, Node> {
     }
     return false;
   }
-  /// True at a place, and where the search is to be given up. While it resumes, it takes the path of the last place.
+  /// Returns true at a place, and where the search must be given up. While it resumes, it follows the path to the last place.
   constexpr bool climb(std::uint16_t root, std::uint16_t from, std::uint32_t value) {
     if (from == root) {
       const bool is_last = resumes_;
@@ -290,8 +291,9 @@ class matcher : public match_judge<Graph, Node> {
     return false;
   }
 
-  /// How the last place was reached from a pattern node: by which of the value's readers, and to which pattern node. Of a
-  /// further output's root: where the path began. Every further output has pattern nodes of its own, and so a path.
+  /// A step of the path to the last place, for each pattern node: the reader of its value, and the reader's pattern node.
+  /// For the root of a further output, `to` is where the path began. Every further output has its own pattern nodes,
+  /// and so its own path.
   struct path_part {
     std::uint32_t reader;
     std::uint16_t to;
@@ -299,7 +301,7 @@ class matcher : public match_judge<Graph, Node> {
 
   std::uint16_t cells_ = 0, head_ = 0, choices_ = 0;
   std::uint32_t steps_ = 0, place_ = 0;
-  bool resumes_ = false;  // climbing to the last place, to go on from there
+  bool resumes_ = false;  // climbing to the last place, to continue from there
   cell cell_[room + pattern_node::max_children];
   choice choice_[room];
   path_part path_[room];
