@@ -1,4 +1,4 @@
-// What a backend is: a type that names its patterns, says which matches it takes, and builds their kernels.
+// Backends: types that declare patterns, accept or refuse matches, and build kernels.
 #pragma once
 
 #include <collage/fwd.hpp>
@@ -8,50 +8,50 @@
 
 namespace collage::inline v0 {
 
-/// What `probe` found on this machine. The texts belong to the backend and live as long as the program.
+/// The result of `probe`. The texts belong to the backend and live as long as the program.
 struct probe_result {
   bool available = true;
   const char* version = "";  ///< of the library that is loaded now, not of its headers
-  const char* details = "";  ///< what it was compiled for, which kernels it chose for this processor
-  const char* reason = "";   ///< where it is not available: one sentence with the remedy
+  const char* details = "";  ///< the instruction sets it was compiled for, the kernels it chose for this processor
+  const char* reason = "";   ///< if it is not available: one sentence with the remedy
 };
 
 /// The base of a backend type. A backend has
 ///
-///   using patterns = collage::patterns<...>;                  // what it can run
+///   using patterns = collage::patterns<...>;                  // the patterns that it can run
 ///   static constexpr verdict accepts(const match<P>& m);      // optional, per pattern: a bool or a verdict
 ///   static kernel build(const match<P>& m, build_context&);   // per pattern
 ///
 /// and may have
 ///
 ///   static probe_result probe();                // is the library here, which version; without it: always available
-///   static std::size_t choices(const match<P>&);// how many ways there are to build it; build_context::choice() says which
-///   static void layouts(const match<P>&, std::size_t choice, value_forms&);  // which values a choice reads or writes in
+///   static std::size_t choices(const match<P>&);// the number of variants; build_context::choice() is the one to build
+///   static void layouts(const match<P>&, std::size_t choice, value_forms&);  // the values that a variant reads or writes in
 ///                                               // other layouts than the plain one; without it: none
 ///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
-///   static void leave(int token);               // afterwards, with what `enter` answered
+///   static void leave(int token);               // after its kernels ran, with the result of `enter`
 ///   static constexpr const memory_space* space = &cuda_space;  // where its kernels read and write; without it: the host
 ///
-/// A kernel of a backend with another memory space is called with pointers of that space, workspace included; constants that
-/// it reads are there as well. What its library does later than it is asked for, it does in the order in which the calling
-/// thread asks. What crosses from one space to another is a conversion: the backend's pattern single<ops::convert_layout>, of
-/// which `layouts` says all, spaces included (form).
+/// If a backend has a memory space of its own, its kernels are called with pointers into that space: values, constants and
+/// workspaces. A library that works asynchronously must do its work in the order in which the calling thread requests it.
+/// Conversions move values from one space to another. They are kernels of the pattern single<ops::convert_layout>; for these
+/// `layouts` gives the whole forms, spaces included.
 ///
-/// `accepts` depends on the match alone; what the library, its version or the processor refuses, `probe` and `build`
-/// say.
+/// `accepts` depends on the match alone. Refusals that depend on the library, its version or the processor belong in `probe`
+/// and `build`.
 ///
-/// Beside its patterns, or in place of them, it may have a rule (collage/fuse/), which lists groups of any form:
+/// Beside its patterns, or in place of them, a backend may have a fusion rule (collage/fuse/), which lists groups of any shape:
 ///
 ///   static constexpr auto rule = fuse::grown{...};                    // or another of docs/fusion.md
-///   static bool takes(const graph& network, std::uint32_t node);      // optional: which operators the rule is asked about
+///   static bool takes(const graph& network, std::uint32_t node);      // optional: the operators that the rule may use
 ///   static kernel build(const node_group& group, build_context&);
 ///
-/// A backend whose library compiles whole networks works on the level of graphs. In place of a rule it says
+/// A backend whose library compiles whole networks works on the level of graphs. In place of a rule it has
 ///
 ///   static constexpr bool takes_regions = true;
 ///
-/// and has `takes` and `build` as above. Which regions it is asked to build, placing finds out: any set of nodes that it
-/// takes, views between them included, of which none depends on itself through a node outside.
+/// with `takes` and `build` as above. Placing decides which regions it builds. A region is any set of nodes that the backend
+/// takes, with the views between them. No node of a region depends on the region through a node outside.
 template <fixed_string Name>
 struct backend {
   static constexpr auto name_text = Name;
@@ -81,28 +81,28 @@ struct patterns_listed_by<B> {
   using type = typename B::patterns;
 };
 
-/// Declared for `requires` alone.
+/// Only declared, for `requires`.
 template <fixed_string Name>
 void as_backend(const backend<Name>*);
 template <class B> concept derives_from_backend = requires(const B* b) { as_backend(b); };
 
 }  // namespace detail
 
-/// What a backend finds on this machine; one without a probe is always available.
+/// Probes a backend. A backend without `probe` is always available.
 template <class B>
 probe_result probe_of() {
   if constexpr (requires { B::probe(); }) return B::probe();
   else return {};
 }
 
-/// What plans say in place of a pattern's name where a rule found the group, or the group is a region.
+/// Stands in plans in place of a pattern's name, for groups that a fusion rule listed and for regions.
 inline constexpr const char* by_rule = "by rule";
 
-/// The patterns of a backend; of one that has a rule alone or takes regions, none.
+/// The patterns of a backend; none if it only has a fusion rule or takes regions.
 template <class B>
 using patterns_of = typename detail::patterns_listed_by<B>::type;
 
-/// A type that is a backend. Whether it builds each of its patterns is checked where sets are composed.
+/// A backend type. Whether it can build each of its patterns is checked when a set is composed.
 template <class B>
 concept backend_type = detail::derives_from_backend<B> && requires {
   { B::name } -> std::convertible_to<const char*>;

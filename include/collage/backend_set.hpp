@@ -9,14 +9,15 @@
 
 namespace collage::inline v0 {
 
-/// A set of backends, composed statically: `using backends = backend_set<eigen, onednn, my_library>;`. The order is
-/// that of preference where nothing was measured. A list that is no set (a backend twice, two of one name, one that does
-/// not build what it declares, two operator kinds of one name) is a compile error that says so in one sentence.
+/// A set of backends, composed statically: `using backends = backend_set<eigen, onednn, my_library>;`. The order is the order
+/// of preference where nothing was measured. A faulty list is a compile error of one sentence. A list is faulty if two
+/// backends are the same, or if two backends or two operator kinds have the same name. It is also faulty if a backend does not
+/// build a pattern that it declares.
 ///
 ///   backends::add<other>            at the end; an error if it is there already
 ///   backends::remove<eigen>         an error if it is not there
 ///   backends::prefer<my_library>    moved to the front
-///   backends::filter<has_probe>     those for which a property holds
+///   backends::filter<has_probe>     the backends that have a property
 ///   set_union<a, b>, set_intersection<a, b>, set_difference<a, b>
 template <class... B>
 struct backend_set {
@@ -28,7 +29,7 @@ struct backend_set {
 
   template <class Backend>
   static constexpr bool contains = detail::is_in<Backend>(detail::backend_list<B...>{});
-  /// Where a backend stands; `size` if it is not in the set.
+  /// The position of a backend; `size` if it is not in the set.
   template <class Backend>
   static constexpr std::size_t index_of = detail::index_in<Backend>(detail::backend_list<B...>{});
 

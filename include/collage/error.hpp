@@ -8,15 +8,15 @@
 
 namespace collage::inline v0 {
 
-/// What went wrong, coarsely. The program's exit code follows from it: 2 for the user's mistakes, 1 for failures.
+/// The kind of a failure. It determines the program's exit code: 2 for the user's mistakes, 1 for failures.
 enum class error_kind : std::uint8_t {
   invalid_argument,  ///< an option, file, shape or name that the user gave cannot be right
   unsupported,       ///< a correct request for something that no backend here can do
-  environment,       ///< the machine: a missing library, file system, memory
-  failure,           ///< a library or this one failed; not the user's mistake
+  environment,       ///< a fault of the machine: a missing library, a file system, too little memory
+  failure,           ///< this library or another one failed; not the user's mistake
 };
 
-/// Text without an owner, made from a literal or from anything with data() and size().
+/// Text that another object owns, made from a literal or from anything with data() and size().
 struct text_ref {
   const char* data = "";
   std::size_t size = 0;
@@ -33,13 +33,13 @@ struct text_ref {
   constexpr text_ref(const Text& text) : data(text.data()), size(text.size()) {}
 };
 
-/// One clear sentence in parts: what is wrong, where, and what to do. `what()` joins them:
-/// "where: what; remedy". All parts are copied; empty parts are left out.
+/// An error message in parts: the fault, its place, and the remedy. `what()` joins them as "where: what; remedy". All parts are
+/// copied; empty parts are left out.
 class error : public std::exception {
  public:
   error(error_kind kind, text_ref what, text_ref where = {}, text_ref remedy = {}) : kind_(kind) {
     text_ = allocate(where.size + what.size + remedy.size + 8);
-    if (text_ == nullptr) return;  // what() then answers with a fixed text
+    if (text_ == nullptr) return;  // what() then returns a fixed text
     char* at = text_;
     const auto append = [&at](text_ref part) {
       for (std::size_t i = 0; i < part.size; ++i) *at++ = part.data[i];
@@ -66,7 +66,7 @@ class error : public std::exception {
 
   error_kind kind() const noexcept { return kind_; }
   const char* what() const noexcept override { return text_ != nullptr ? text_ : "collage: out of memory"; }
-  /// The exit code a program should end with: 2 for the user's mistake, 1 for a failure.
+  /// The exit code for a program: 2 for the user's mistake, 1 for a failure.
   int exit_code() const noexcept {
     return kind_ == error_kind::invalid_argument || kind_ == error_kind::unsupported ? 2 : 1;
   }

@@ -1,13 +1,13 @@
-// Lists owned by someone else: a pointer and a count.
+// Views of lists: a pointer and a count.
 #pragma once
 
 #include <cstddef>
 
 namespace collage::inline v0 {
 
-/// What std::span is, in the headers of the umbrella: <span> alone would cost every includer more than all of them, and
-/// an access to a span takes clang some ten steps of its limit on constant evaluation (docs/compile-time.md). Made from
-/// an array or anything with data() and size(), a vector, a span; a std::span is made from it.
+/// A replacement for std::span in the headers of the umbrella. <span> alone costs every includer more than all these headers.
+/// An access to a span takes about ten steps of clang's limit on constant evaluation (docs/compile-time.md). A list_view is
+/// made from an array, or from anything with data() and size(): a vector, a span. A std::span can be made from it.
 template <class T>
 class list_view {
  public:
@@ -33,7 +33,7 @@ class list_view {
   constexpr T& back() const { return data_[size_ - 1]; }
 
   constexpr list_view first(std::size_t count) const { return {data_, count}; }
-  /// The elements from `start` on.
+  /// The elements from `start` to the last.
   constexpr list_view subspan(std::size_t start) const { return {data_ + start, size_ - start}; }
   constexpr list_view subspan(std::size_t start, std::size_t count) const { return {data_ + start, count}; }
 

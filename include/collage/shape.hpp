@@ -1,4 +1,4 @@
-// Shapes: short lists of 64-bit extents, kept in place so that they can be used in constant evaluation.
+// Shapes: short lists of 64-bit extents, stored in place so that constant expressions can use them.
 #pragma once
 
 #include <collage/dtype.hpp>
@@ -9,11 +9,11 @@
 
 namespace collage::inline v0 {
 
-/// An extent that is not known. Any negative extent is a symbol; shape rules pass symbols on or answer `unknown`.
+/// An unknown extent. Any negative extent is a symbol. Shape rules pass symbols on or return `unknown`.
 inline constexpr std::int64_t unknown = -1;
 
-/// Extents of a tensor, outermost first; also any other short list of integers (strides, axes, pads).
-/// Rank 0 is a scalar. More than `max_rank` entries is refused by whoever builds one.
+/// Extents of a tensor, outermost first; also any other short list of integers, such as strides, axes or pads. Rank 0 is a
+/// scalar. Code that builds a shape refuses more than `max_rank` entries.
 struct shape {
   static constexpr std::size_t max_rank = 8;
 
@@ -30,7 +30,8 @@ struct shape {
   constexpr shape(Int...) {
     static_assert(sizeof...(Int) <= max_rank, "a shape has at most 8 extents");
   }
-  /// From a contiguous list: a span, a vector. A template, so that a copy of a shape does not ask whether a shape is one.
+  /// From a contiguous list: a span, a vector. It is a template so that copying a shape does not check this constraint on a
+  /// shape.
   template <class List>
     requires requires(const List& list) {
       static_cast<const std::int64_t*>(list.data());
@@ -62,7 +63,7 @@ struct shape {
     s.rank = static_cast<std::uint32_t>(count);
     return s;
   }
-  /// The extents from dimension `start` on.
+  /// The extents from dimension `start` to the last.
   constexpr shape from(std::size_t start) const {
     shape s;
     for (std::size_t i = start; i < rank; ++i) s.extent[i - start] = extent[i];
@@ -70,7 +71,7 @@ struct shape {
     return s;
   }
 
-  /// Number of elements; 1 for a scalar; `unknown` when an extent is a symbol.
+  /// Number of elements; 1 for a scalar; `unknown` if any extent is a symbol.
   constexpr std::int64_t elements() const {
     std::int64_t product = 1;
     for (std::uint32_t i = 0; i < rank; ++i) {
@@ -79,7 +80,7 @@ struct shape {
     }
     return product;
   }
-  /// Whether every extent is known. Multiplies nothing: extents that a user gave may be of any size.
+  /// Whether every extent is known. It does not multiply the extents: a user may give any, and their product may overflow.
   constexpr bool is_concrete() const {
     for (std::uint32_t i = 0; i < rank; ++i)
       if (extent[i] < 0) return false;
@@ -94,7 +95,7 @@ struct shape {
   }
 };
 
-/// Element type and shape: what is known of a value before it is computed.
+/// Element type and shape: all that is known about a value before it is computed.
 struct tensor_type {
   dtype type = dtype::f32;
   shape dims;
