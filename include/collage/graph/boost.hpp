@@ -1,11 +1,11 @@
 // Makes `collage::graph` a graph of Boost.Graph: vertex list, edge list, bidirectional.
 //
-// Vertices are nodes, by index. Each reading of a computed value is an edge from the node that computes it to the node
-// that reads it, so that a node which reads a value twice has two edges from its producer, told apart by the operand.
-// Graph inputs and constants are neither vertices nor edges.
+// Vertices are nodes, by index. Each use of a computed value is an edge from the node that computes the value to the node that
+// reads it. A node that reads a value twice therefore has two edges from its producer; the operand distinguishes them. Graph
+// inputs and constants are neither vertices nor edges.
 //
-// For dominators with nodes that the entry does not reach, give lengauer_tarjan_dominator_tree depth-first numbers that
-// start at the largest number: its short overload starts them at 0, which means the entry (Boost 1.81).
+// If the entry does not reach every node, lengauer_tarjan_dominator_tree needs depth-first numbers that start at the largest
+// number. Its short overload starts them at 0, which means the entry (Boost 1.81).
 #pragma once
 
 #include <boost/graph/graph_traits.hpp>
@@ -21,11 +21,11 @@
 
 namespace collage::inline v0 {
 
-/// One reading of a computed value.
+/// One use of a computed value.
 struct graph_edge {
   std::uint32_t producer = 0;  ///< the node that computes the value
   std::uint32_t consumer = 0;  ///< the node that reads it
-  std::uint32_t operand = 0;   ///< as which of its operands
+  std::uint32_t operand = 0;   ///< the index of the value among its operands
 
   friend constexpr auto operator<=>(const graph_edge&, const graph_edge&) = default;
 };
@@ -35,7 +35,7 @@ inline std::uint32_t value_of(const graph_edge& e, const graph& g) { return g.vi
 
 namespace detail {
 
-/// Edges in the order of their readers: over all operands of nodes from `node` on, without inputs and constants.
+/// Edges in the order of their readers: over all operands of the nodes from `node` on, without graph inputs and constants.
 class in_edge_iterator
     : public boost::iterator_facade<in_edge_iterator, graph_edge, boost::forward_traversal_tag, graph_edge> {
  public:
@@ -49,7 +49,7 @@ class in_edge_iterator
     const std::uint32_t value = graph_->view().inputs_of(node_)[operand_];
     return graph_->at(value).producer;
   }
-  /// To the next operand that a node computes, this one included.
+  /// Advances to the first operand, from this one on, that a node computes.
   void skip() {
     for (; node_ < graph_->nodes().size(); ++node_, operand_ = 0)
       for (; operand_ < graph_->node(node_).inputs; ++operand_)
@@ -67,7 +67,7 @@ class in_edge_iterator
   std::uint32_t operand_ = 0;
 };
 
-/// The readings of all outputs of one node: these stand one behind the other in the graph's list of uses.
+/// The uses of all outputs of one node, which are consecutive in the graph's list of uses.
 class out_edge_iterator
     : public boost::iterator_facade<out_edge_iterator, graph_edge, boost::random_access_traversal_tag, graph_edge> {
  public:
@@ -107,7 +107,7 @@ inline std::uint32_t target(const graph_edge& e, const graph&) { return e.consum
 inline std::pair<detail::in_edge_iterator, detail::in_edge_iterator> edges(const graph& g) {
   return {detail::in_edge_iterator(g, 0), detail::in_edge_iterator(g, static_cast<std::uint32_t>(g.nodes().size()))};
 }
-/// Counts; takes time in proportion to the number of values.
+/// Counts the edges; takes time proportional to the number of values.
 inline std::size_t num_edges(const graph& g) {
   std::size_t count = 0;
   for (const value_record& v : g.values()) count += v.producer >= 0 ? v.uses : 0U;
@@ -166,7 +166,7 @@ struct graph_traits<collage::graph> {
   static constexpr vertex_descriptor null_vertex() { return 0xFFFFFFFF; }
 };
 
-// Some algorithms deduce a graph that they take by reference as constant.
+// Some algorithms deduce a const type for a graph that they take by reference.
 template <>
 struct graph_traits<const collage::graph> : graph_traits<collage::graph> {};
 

@@ -1,4 +1,4 @@
-// What every graph builder offers, so that one function describes a network at compile time and at run time.
+// The interface of every graph builder, so that one function describes a network at compile time and at run time.
 #pragma once
 
 #include <collage/detail/label.hpp>
@@ -26,10 +26,11 @@ struct typed_shape : tensor_type {
 
 namespace detail {
 
-/// Whether a tensor has more elements than graphs hold, so that sizes computed from it stay within 64 bits.
+/// Whether a tensor has more elements than graphs may hold. Within this limit, sizes computed from it fit into 64 bits.
 constexpr bool is_too_large(const shape& dims) { return !is_countable(dims, std::int64_t{1} << 48); }
 
-/// The attributes of a kind; of what is none, so that the call is found and can say so.
+/// The attributes of an operator kind. For any other type there is a substitute, so that the call is found and can report the
+/// error.
 template <class K>
 struct attributes_of_anything {
   using type = no_attributes;
@@ -43,7 +44,7 @@ using attributes_of = typename attributes_of_anything<K>::type;
 
 template <class T> concept list_of_values = std::is_constructible_v<list_view<const value>, const T&>;
 
-/// Whether the calls for nodes can be made with these; a sentence where they cannot.
+/// Whether a call for a node is valid with these arguments; a compile error of one sentence if it is not.
 template <class K, class... Operands>
 constexpr bool is_node_call() {
   if constexpr (!operator_kind<K>) {
@@ -62,11 +63,11 @@ constexpr bool is_node_call() {
 
 }  // namespace detail
 
-/// The calls that add nodes: `g(ops::conv, x, w, {.groups = 32})`, `g(ops::concat, {a, b, c}, {.axis = 1})`. All answer
-/// the node's first output; `y[1]` is the second. Calls nested as arguments, `g(op, f(g), h(g))`, are made in an order
-/// that the language leaves open; in braces, `g(op, {f(g), h(g)})`, from left to right.
+/// The calls that add nodes: `g(ops::conv, x, w, {.groups = 32})`, `g(ops::concat, {a, b, c}, {.axis = 1})`. All return the
+/// node's first output; `y[1]` is the second. The language leaves the order of calls nested as arguments open, as in
+/// `g(op, f(g), h(g))`. In braces, `g(op, {f(g), h(g)})`, they run from left to right.
 ///
-/// Operands of any type are taken, so that a wrong one is told in one sentence instead of a list of candidates.
+/// Operands may have any type, so that a wrong one is reported in one sentence instead of a list of candidates.
 template <class Derived>
 class node_calls {
  public:
@@ -121,7 +122,7 @@ class node_calls {
   }
 };
 
-/// The calls for a node with a name of its own: `g.named("stem")(ops::conv, x, w)`.
+/// The calls for a named node: `g.named("stem")(ops::conv, x, w)`.
 template <class Builder>
 class named_node_calls : public node_calls<named_node_calls<Builder>> {
  public:
@@ -135,7 +136,7 @@ class named_node_calls : public node_calls<named_node_calls<Builder>> {
   text_ref name_;
 };
 
-/// The calls with which networks are written, the same in `define` and in `graph_builder`. `Derived` has
+/// The calls that write networks, the same in `define` and in `graph_builder`. `Derived` has
 ///   value add_input(text_ref name, const tensor_type&);
 ///   value add_constant(text_ref name, const tensor_type&, contents_source, uniform fill);
 ///   value add_scalar(text_ref name, double number, dtype);
@@ -146,11 +147,11 @@ template <class Derived>
 class graph_calls : public node_calls<Derived> {
  public:
   constexpr value input(text_ref name, const typed_shape& type) { return self().add_input(name, type); }
-  /// A constant whose contents are bound later, by its name: graph::bind.
+  /// A constant whose contents are bound later by its name: graph::bind.
   constexpr value constant(text_ref name, const typed_shape& type) {
     return self().add_constant(name, type, contents_source::unbound, uniform{});
   }
-  /// A constant whose elements (float32) come from the generator, in `fill_constants`, unless others are bound.
+  /// A float32 constant. `fill_constants` generates its elements unless others are bound.
   constexpr value constant(text_ref name, const typed_shape& type, uniform fill) {
     return self().add_constant(name, type, contents_source::rule, fill);
   }
@@ -165,11 +166,11 @@ class graph_calls : public node_calls<Derived> {
   constexpr value integers(text_ref name, std::initializer_list<std::int64_t> list) {
     return self().add_integers(name, {list.begin(), list.size()});
   }
-  /// What the network answers, in order. An output without a name has the value's.
+  /// Adds an output of the network; outputs keep their order. An output without a name has the value's name.
   constexpr void output(text_ref name, value v) { self().add_output(name, v); }
   constexpr void output(value v) { self().add_output(text_ref(), v); }
 
-  /// The next node's name; without one it has its kind's and a number.
+  /// Names the next node. A node without a name is called by its kind and a number.
   constexpr named_node_calls<Derived> named(text_ref name) { return {self(), name}; }
 
   /// Called by the calls for nodes.

@@ -9,9 +9,9 @@
 //   };
 //   static_assert(lenet::graph.view().node_count() == 2);
 //
-// `lenet`, the empty tag type, is what the rest of the library takes. The function is called twice: once to count, once
-// to write. Each step (counting, writing, checking, inferring, finishing) is a constant evaluation of its own, so that
-// networks of 2,000 nodes stay within the default limits of the compilers.
+// The rest of the library takes `lenet`, the empty tag type. The function is called twice: first to count, then to write. The
+// steps are counting, writing, checking, inferring and finishing. Each is a constant evaluation of its own, so that networks of
+// 2,000 nodes stay within the default limits of compilers.
 #pragma once
 
 #include <collage/detail/sentence.hpp>
@@ -29,16 +29,16 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// The base of all static graphs, by which they are known.
+/// The base of all static graphs, which identifies them.
 struct defined {};
 
 }  // namespace detail
 
-/// A static graph. Made by `define`; kept as a static member `graph` of an empty tag type.
+/// A static graph. `define` makes it, and an empty tag type holds it as its static member `graph`.
 template <detail::graph_sizes Sizes, std::uint32_t Words>
 class defined_graph : public detail::defined {
  public:
-  /// The flat records that all algorithms read: views of this object.
+  /// The flat records that all algorithms read. They are views of this object.
   constexpr graph_view view() const {
     return {{lists_.nodes, Sizes.nodes},
             {lists_.values, Sizes.values},
@@ -46,17 +46,18 @@ class defined_graph : public detail::defined {
             {uses_, Sizes.operands},
             {words_, Words}};
   }
-  /// Values that the user gives and reads, in order of declaration.
+  /// Values that the user passes in and reads, in order of declaration.
   constexpr list_view<const std::uint32_t> inputs() const { return {lists_.inputs, Sizes.inputs}; }
   constexpr list_view<const std::uint32_t> outputs() const { return {lists_.outputs, Sizes.outputs}; }
 
-  /// Names, the same as graph_builder gives. Require indices in range.
+  /// Names, equal to those that graph_builder gives. Indices must be in range.
   constexpr const char* node_name(std::uint32_t node) const { return value_name(lists_.nodes[node].first_output); }
   constexpr const char* value_name(std::uint32_t value) const { return lists_.characters + lists_.value_names[value]; }
   constexpr const char* output_name(std::uint32_t which) const {
     return lists_.characters + lists_.output_names[which];
   }
-  /// Where a constant's contents come from, and the rule if it is one. Of other values, as of one without.
+  /// The source of a constant's contents, and the rule if that is the source. Other values return the same as a constant
+  /// without contents.
   constexpr contents_source source_of(std::uint32_t which) const { return record_of(which).source; }
   constexpr uniform fill_of(std::uint32_t which) const { return record_of(which).fill; }
   /// The contents of a constant made by `integers`; empty for others.
@@ -86,7 +87,7 @@ class defined_graph : public detail::defined {
   }
 
   constexpr defined_graph() = default;
-  /// From a draft that was checked, and the types inferred for it.
+  /// From a checked draft and the types inferred for it.
   constexpr defined_graph(const detail::graph_draft<Sizes>& draft, const tensor_type* types) : lists_(draft) {
     normalise(draft.words, types);
     for (std::uint32_t v = 0; v < Sizes.values; ++v) lists_.values[v].type = types[v];
@@ -145,7 +146,7 @@ consteval graph_draft<Sizes> write_graph() {
   return draft;
 }
 
-/// What counting came to; where it cannot be evaluated nothing, so that the steps after it do not repeat its errors.
+/// The result of counting. It is empty if counting cannot be evaluated, so that later steps do not repeat its errors.
 template <graph_sizes Sizes>
 struct counted {
   static constexpr graph_sizes sizes = Sizes;
@@ -156,9 +157,9 @@ counted<Sizes> try_count(int);
 template <class Function>
 uncounted try_count(...);
 template <class Function>
-inline constexpr graph_sizes not_counted = count_graph<Function>();  // makes the compiler say why
+inline constexpr graph_sizes not_counted = count_graph<Function>();  // makes the compiler report the reason
 
-// Each step of a definition is a constant of its own, and so an evaluation of its own.
+// Each step of a definition is a constant of its own, and so a constant evaluation of its own.
 template <class Function>
 inline constexpr graph_sizes sizes_of = decltype(try_count<Function>(0))::sizes;
 
@@ -181,7 +182,7 @@ template <class Function>
 inline constexpr defined_graph<sizes_of<Function>, types_of<Function>.words> graph_of{draft_of<Function>,
                                                                                       types_of<Function>.types};
 
-/// Why a definition is refused; empty where it is not.
+/// The reason why a definition is refused; empty if it is accepted.
 template <class Function>
 consteval const sentence& refusal_of() {
   if constexpr (!mistake_of<Function>.empty()) return mistake_of<Function>;
@@ -192,8 +193,8 @@ using empty_graph = defined_graph<graph_sizes{}, 0>;
 
 }  // namespace detail
 
-/// A graph from a function that writes it with the calls of graph/build.hpp: a lambda `[](auto& g) {...}` without
-/// captures. What is wrong with it (arity, shapes, attributes, names, cycles) is a compile error in one sentence.
+/// Makes a graph from a function that writes it with the calls of graph/build.hpp: a lambda `[](auto& g) {...}` without
+/// captures. A mistake (arity, shapes, attributes, names, cycles) is a compile error of one sentence.
 template <class Function>
 consteval auto define(Function) {
   constexpr bool is_captureless = std::is_empty_v<Function> && std::is_default_constructible_v<Function>;
@@ -202,7 +203,7 @@ consteval auto define(Function) {
       "collage::define takes a lambda without captures, [](auto& g) {...}: what it needs must be constants or "
       "be made inside");
   if constexpr (is_captureless) {
-    // Compiles the function on its own first, so that mistakes of the language in it are told without the steps below.
+    // Compiles the function on its own first, so that C++ errors in it are reported without the steps below.
     constexpr bool is_writer = requires(const Function& write, detail::graph_writer& g) { write(g); };
     static_assert(
         is_writer,

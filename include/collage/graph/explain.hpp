@@ -1,4 +1,4 @@
-// Why a pattern does not match the run-time graph, with the names of its nodes and values.
+// Explains why a pattern does not match the run-time graph, with the names of its nodes and values.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -17,7 +17,7 @@ struct run_time_names {
 
 }  // namespace detail
 
-/// As for static graphs (pattern/explain.hpp).
+/// The same as for static graphs (pattern/explain.hpp).
 template <pattern_operand P>
 pattern_text explain_match(const P& pattern, const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
@@ -29,7 +29,7 @@ pattern_text explain_match(const P& pattern, const graph& network) {
   return detail::match_explainer(detail::name_pattern(pattern), view, detail::run_time_names{&network}).say_nearest();
 }
 
-/// Of a pattern that is no type, as in the table of a backend set: its name and its nodes.
+/// For a pattern that is given by name and nodes instead of a type, as in the table of a backend set.
 inline pattern_text explain_match(const char* name, pattern_view pattern, const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
   return detail::match_explainer(detail::named_pattern{name, pattern}, view, detail::run_time_names{&network})

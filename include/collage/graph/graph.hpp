@@ -19,16 +19,15 @@
 
 namespace collage::inline v0 {
 
-/// The contents of a constant: bytes, shared between graphs, or where they will come from. `bytes` is null until they
-/// are bound (`graph::bind`) or made (`fill_constants`).
+/// The contents of a constant, or their source. Graphs share the bytes. `bytes` is null until they are bound (`graph::bind`) or
+/// generated (`fill_constants`).
 struct constant_data {
   std::shared_ptr<const std::byte> bytes;
   contents_source source = contents_source::unbound;
   uniform fill;
 };
 
-/// Elements of one type, owned by someone else: made from a span, vector or array of numbers, or from std::byte for
-/// elements of any type.
+/// A view of elements of one type: a span, vector or array of numbers, or of std::byte for elements of any type.
 struct element_list {
   template <class List>
     requires requires(const List& list) {
@@ -41,22 +40,22 @@ struct element_list {
     else type = dtype_of<element>;
   }
 
-  /// Written out: `network.bind("bias", {0.5F, -1})`. To be used in the same expression.
+  /// Elements in braces: `network.bind("bias", {0.5F, -1})`. Only valid within the same expression.
   element_list(std::initializer_list<float> list) : data(list.begin()), count(list.size()) {}
 
   const void* data;
-  std::size_t count;  ///< of elements, or bytes
+  std::size_t count;  ///< elements, or bytes
   dtype type = dtype::f32;
   bool is_raw = false;
 };
 
-/// A network. Immutable but for the contents of its constants; made by `graph_builder`, remade by passes. Nodes stand
-/// in a topological order. Copies share the contents of constants.
+/// A network. `graph_builder` makes it, and passes make new ones. Only the contents of its constants change. Nodes are in
+/// topological order. Copies share the contents of constants.
 class graph {
  public:
   graph() = default;
-  /// The run-time form of a graph defined at compile time (graph/define.hpp): the same records and names, copied. Its
-  /// constants have the contents that the definition states; the others are bound or filled.
+  /// The run-time form of a graph defined at compile time (graph/define.hpp): a copy of its records and names. Contents that
+  /// the definition states are included; others must be bound or filled.
   template <static_graph Tag>
   graph(const Tag&) : graph(Tag::graph.lists()) {}
   template <std::derived_from<detail::defined> Defined>
@@ -69,21 +68,21 @@ class graph {
   const value_record& at(std::uint32_t value) const { return values_[value]; }
   const tensor_type& type_of(std::uint32_t value) const { return values_[value].type; }
 
-  /// Values that the user gives and reads, in order of declaration. A value can be an output twice.
+  /// Values that the user passes in and reads, in order of declaration. A value can be an output twice.
   std::span<const std::uint32_t> inputs() const { return inputs_; }
   std::span<const std::uint32_t> outputs() const { return outputs_; }
   const std::string& output_name(std::size_t which) const { return output_names_[which]; }
 
-  /// Names are unique among nodes and among values. A node without a name of its own has its kind's and a number.
+  /// Names are unique among nodes and among values. An unnamed node is called by its kind and a number.
   const std::string& node_name(std::uint32_t index) const { return node_names_[index]; }
   const std::string& value_name(std::uint32_t index) const { return value_names_[index]; }
 
-  /// The sub-graphs that a node owns. Each takes as inputs what its kind says and reads nothing else of this graph.
+  /// The subgraphs that a node owns. The kind determines the inputs of each. A subgraph reads nothing else of this graph.
   std::span<const std::shared_ptr<const graph>> bodies_of(std::uint32_t node) const {
     return std::span(bodies_).subspan(nodes_[node].first_body, nodes_[node].bodies);
   }
 
-  /// The contents of a constant. An error if they are neither bound nor made.
+  /// The contents of a constant. Errors: they are neither bound nor generated.
   std::span<const std::byte> bytes_of(std::uint32_t value) const;
   /// Only meaningful for constants.
   const constant_data& constant(std::uint32_t value) const { return constants_[value]; }
@@ -91,22 +90,22 @@ class graph {
     constants_[value].bytes = std::move(bytes);
   }
 
-  /// Gives a constant its contents, which are copied: `network.bind("w", weights)`, in place of those that a rule would
-  /// make. Errors: no constant of that name; one whose contents are part of the network (a scalar, integers that shapes
-  /// follow from); another element type or number of elements.
+  /// Copies contents into a constant: `network.bind("w", weights)`. They replace contents that a rule would generate. Errors:
+  /// no constant has this name; the constant is a scalar, or holds integers that shapes depend on; the element type or the
+  /// number of elements differs.
   void bind(text_ref name, const element_list& elements);
-  /// The same without copying. The memory must be aligned to 64 bytes, and 64 bytes behind its end must be readable, as
-  /// of `allocate_bytes`.
+  /// The same without copying. The memory must be aligned to 64 bytes, and 64 bytes past its end must be readable, as
+  /// `allocate_bytes` guarantees.
   void bind(text_ref name, std::shared_ptr<const std::byte> bytes, std::size_t size);
-  /// The constants that have to be bound still.
+  /// The constants that are still to be bound.
   std::vector<std::uint32_t> unbound() const;
 
-  /// Replaces a sub-graph by one that takes and answers the same types.
+  /// Replaces a subgraph by one with the same types of inputs and outputs.
   void set_body(std::uint32_t node, std::size_t which, std::shared_ptr<const graph> body) {
     bodies_[nodes_[node].first_body + which] = std::move(body);
   }
 
-  /// A hash over structure, attributes, types and names' absence: equal for equal networks whatever their weights are.
+  /// A hash of structure, attributes, types and known scalars. Names and other contents of constants are not part of it.
   std::uint64_t fingerprint() const;
 
  private:
@@ -125,7 +124,7 @@ class graph {
   std::vector<constant_data> constants_;  // one per value; empty for values that are not constants
 };
 
-/// Memory for the contents of a constant, aligned for any vector unit and padded so that a kernel may read 64 bytes on.
+/// Memory for the contents of a constant, aligned for any vector unit. A kernel may read up to 64 bytes past the end.
 inline std::shared_ptr<std::byte> allocate_bytes(std::size_t size) {
   void* memory = detail::allocate_host(size);
   if (memory == nullptr)
@@ -133,28 +132,28 @@ inline std::shared_ptr<std::byte> allocate_bytes(std::size_t size) {
   return {static_cast<std::byte*>(memory), [size](std::byte* p) { detail::release_host(p, size); }};
 }
 
-/// Builds a run-time graph node by node; shapes are inferred as nodes are added. Every mistake is a `collage::error`
-/// that names the node and the rule.
+/// Builds a run-time graph node by node, and infers shapes as nodes are added. Every mistake is a `collage::error` that names
+/// the node and the rule.
 class graph_builder : public graph_calls<graph_builder> {
  public:
   using graph_calls<graph_builder>::constant;
   using graph_calls<graph_builder>::integers;
-  /// A constant with given contents (type.bytes() bytes), which are shared, not copied.
+  /// A constant with given contents of type.bytes() bytes, which are shared, not copied.
   value constant(text_ref name, const tensor_type& type, std::shared_ptr<const std::byte> bytes);
-  /// The same constant as in another graph: name, type, contents (shared) and rule.
+  /// A copy of a constant of another graph: name, type, contents (shared) and rule.
   value constant(const graph& from, std::uint32_t which);
-  /// Adds a node of any kind; answers its first output, behind which the others have consecutive indices. `name` may be
-  /// empty. `bodies` are the sub-graphs of a kind that owns any.
+  /// Adds a node of any kind and returns its first output. Its other outputs have the next indices. `name` may be empty.
+  /// `bodies` are the subgraphs, for a kind that owns any.
   value add(const kind_info& kind, std::span<const value> operands, const attribute_words& attributes, text_ref name,
             std::span<const std::shared_ptr<const graph>> bodies = {});
 
   /// The type of a value built so far.
   const tensor_type& type_of(value v) const { return graph_.values_[v.index].type; }
   const value_record& at(value v) const { return graph_.values_[v.index]; }
-  /// The contents of a constant built so far, or the rule that makes them.
+  /// The contents of a constant built so far, or their rule.
   const constant_data& contents_of(value v) const { return graph_.constants_[v.index]; }
   std::size_t node_count() const { return graph_.nodes_.size(); }
-  /// The int64 contents of a small constant, or nothing.
+  /// The contents of a constant of type int64; empty if unknown.
   std::span<const std::int64_t> integers(value v) const {
     const value_record& r = graph_.values_[v.index];
     const constant_data& data = graph_.constants_[v.index];
@@ -162,10 +161,10 @@ class graph_builder : public graph_calls<graph_builder> {
     return {reinterpret_cast<const std::int64_t*>(data.bytes.get()), static_cast<std::size_t>(r.type.dims.elements())};
   }
 
-  /// The finished graph; the builder is left empty.
+  /// Returns the finished graph, and leaves the builder empty.
   graph finish();
 
-  // What the calls of graph_calls do here.
+  // The implementation of the calls of graph_calls.
   value add_input(text_ref name, const tensor_type& type);
   value add_constant(text_ref name, const tensor_type& type, contents_source source, uniform fill);
   value add_scalar(text_ref name, double number, dtype type);
@@ -181,20 +180,20 @@ class graph_builder : public graph_calls<graph_builder> {
 };
 
 namespace detail {
-/// A shape as people write it, "1x64x56x56"; a scalar is "scalar", an extent that is not known "?".
+/// A shape as text: "1x64x56x56". A scalar is "scalar", an unknown extent is "?".
 std::string to_string(const shape& dims);
 /// "float32[1x64x56x56]".
 std::string to_string(const tensor_type& type);
 }  // namespace detail
 
-/// An error that names all constants that are read and have no contents, and what to do; `place` and engines call it.
+/// Throws an error that names every constant that is read and has no contents, with the remedy. `place` and engines call it.
 void check_contents(const graph& network);
 
-/// Makes the contents of every constant that is given by a rule; SplitMix64 seeded with the CRC-32 of the name, so the
-/// same for every run and machine.
+/// Generates the contents of every constant with a rule. The generator is SplitMix64, seeded with the CRC-32 of the name, so
+/// contents are the same in every run and on every machine.
 void fill_constants(graph& network);
 
-/// Fills one list of floats by the rule.
+/// Fills one list of floats by a rule.
 void fill_uniform(std::span<float> to, const std::string& name, uniform range);
 
 }  // namespace collage::inline v0

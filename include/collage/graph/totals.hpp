@@ -11,8 +11,7 @@
 
 namespace collage::inline v0 {
 
-/// The arithmetic of one node, from its kind's count; 0 for kinds that only move elements, and where an extent is not
-/// known.
+/// The arithmetic of one node, as its kind counts it. It is 0 for kinds that only move elements, and if an extent is unknown.
 inline work work_of(const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
   const kind_info& kind = *network.node(node).kind;
@@ -34,15 +33,15 @@ inline work total_work(const graph& network) {
   return sum;
 }
 
-/// What a graph holds, its nodes' sub-graphs included; of a branch's two the one with more arithmetic counts as such, and
-/// a loop's as if it ran once.
+/// Totals of a graph, subgraphs included. For a branch, `flops` counts the side with more arithmetic; for a loop, one
+/// iteration.
 struct graph_totals {
   std::size_t nodes = 0;
   std::size_t constants = 0;
   std::int64_t parameters = 0;  ///< elements of the floating-point constants
   std::size_t constant_bytes = 0;
-  double flops = 0;      ///< a multiply-add counts twice
-  bool concrete = true;  ///< every extent is known; otherwise `flops` leaves nodes out
+  double flops = 0;      ///< a multiply-add counts as two
+  bool concrete = true;  ///< every extent is known; otherwise `flops` is incomplete
 };
 
 inline graph_totals totals_of(const graph& network) {

@@ -1,4 +1,4 @@
-// Graphs as flat records: what the matcher and every algorithm sees, of static and run-time graphs alike.
+// Graphs as flat records: the matcher and every algorithm read static and run-time graphs in this form.
 #pragma once
 
 #include <collage/layout.hpp>
@@ -8,12 +8,12 @@
 
 namespace collage::inline v0 {
 
-/// A value of a graph under construction: what builders hand out and take.
+/// A value of a graph under construction, as builders return and take it.
 struct value {
   std::uint32_t index = 0;
-  std::uint32_t output = 0;  ///< which output of its node was asked for
+  std::uint32_t output = 0;  ///< the index among the outputs of its node
 
-  /// Output `k` of the node whose first output this is. Builders refuse one that the node does not have.
+  /// Output `k` of the node whose first output this is. Builders refuse an output that the node does not have.
   constexpr value operator[](std::uint32_t k) const { return {index + k, output + k}; }
   friend constexpr bool operator==(value a, value b) { return a.index == b.index; }
 };
@@ -21,29 +21,29 @@ struct value {
 /// Where a value comes from.
 enum class value_role : std::uint8_t { input, constant, computed };
 
-/// How a constant's elements are made where they are not given: LOW + (HIGH - LOW) * u, u uniform in [0, 1) from
-/// SplitMix64 seeded with the CRC-32 of the constant's name. LOW equal to HIGH is a constant.
+/// The rule that generates a constant's elements: low + (high - low) * u, with u uniform in [0, 1). u comes from SplitMix64,
+/// seeded with the CRC-32 of the constant's name. If `low` equals `high`, all elements are equal.
 struct uniform {
   float low = 0;
   float high = 0;
 };
 
-/// Where the contents of a constant come from.
+/// The source of a constant's contents.
 enum class contents_source : std::uint8_t {
-  unbound,  ///< its user gives them when the network is there: graph::bind
-  rule,     ///< the generator: fill_constants
+  unbound,  ///< the user binds them to the finished network: graph::bind
+  rule,     ///< generated: fill_constants
   given,    ///< they are part of the network
 };
 
-/// One node: its kind, and where its operands, outputs and attributes lie in the graph's lists.
+/// One node: its kind, and the positions of its operands, outputs and attributes in the graph's lists.
 struct node_record {
   const kind_info* kind = nullptr;
   std::uint32_t first_input = 0, inputs = 0;
   std::uint32_t first_output = 0, outputs = 0;  ///< outputs are values with consecutive indices
   std::uint32_t first_word = 0, words = 0;
-  std::uint32_t first_body = 0, bodies = 0;  ///< sub-graphs it owns: branches, the body of a loop
-  /// The next node whose kind's id is the same modulo 64; 0 if there is none. `next_match` goes by it: graphs that are put
-  /// together by hand set it by `detail::link_alike`.
+  std::uint32_t first_body = 0, bodies = 0;  ///< subgraphs: the sides of a branch, the body of a loop
+  /// The next node whose kind has the same id modulo 64; 0 if there is none. `next_match` follows it. Graphs that are assembled
+  /// by hand set it by `detail::link_alike`.
   std::uint32_t next_alike = 0;
 };
 
@@ -51,21 +51,20 @@ struct node_record {
 struct value_record {
   tensor_type type;
   value_role role = value_role::computed;
-  bool is_output = false;      ///< read by the graph's user
-  bool has_scalar = false;     ///< a constant of one element whose value is known
+  bool is_output = false;      ///< an output of the graph
+  bool has_scalar = false;     ///< a constant of one element with a known value
   std::int32_t producer = -1;  ///< the node that computes it, or -1
   std::uint32_t first_use = 0, uses = 0;
   double scalar = 0;
 };
 
-/// One reading of a value.
+/// One use of a value: the node that reads it, as one of its operands.
 struct use {
   std::uint32_t node = 0;
   std::uint32_t operand = 0;
 };
 
-/// A graph: nodes in a topological order (every operand is defined before its reader), over lists owned by someone
-/// else.
+/// A graph whose lists another object owns. Nodes are in topological order: every operand is computed before its reader.
 struct graph_view {
   list_view<const node_record> nodes;
   list_view<const value_record> values;
@@ -92,8 +91,8 @@ struct graph_view {
 
 namespace detail {
 
-/// Lists who reads each value: sets `first_use` and `uses` of the values, where `uses` are 0 before, and fills `to`, which
-/// has an entry for each operand. A template, so that only who makes a graph pays for its body.
+/// Lists the readers of each value. It sets `first_use` and `uses` of the values, whose `uses` are 0 at first, and fills `to`,
+/// which has an entry for each operand. A template, so that only includers that make a graph compile its body.
 template <class Nodes, class Operands, class Values, class Uses>
 constexpr void list_uses(const Nodes& nodes, const Operands& operands, Values&& values, Uses&& to) {
   for (std::size_t i = 0; i < operands.size(); ++i) ++values[operands[i]].uses;
@@ -113,7 +112,7 @@ constexpr void list_uses(const Nodes& nodes, const Operands& operands, Values&& 
   }
 }
 
-/// Sets `next_alike` of all nodes, so that a pattern need not be asked about nodes of other kinds than its root's.
+/// Sets `next_alike` of all nodes, so that the matcher can skip nodes of other kinds than the root of its pattern.
 template <class Nodes>
 constexpr void link_alike(Nodes&& nodes) {
   std::uint32_t next[64] = {};

@@ -1,4 +1,4 @@
-// What can be wrong with a static graph, found in its lists and said in sentences; and its shapes.
+// Checks of static graphs: finds mistakes in the lists and describes them in sentences; also infers the shapes.
 #pragma once
 
 #include <collage/detail/sentence.hpp>
@@ -39,7 +39,7 @@ constexpr void say_operands(auto& why, const arity& inputs) {
   why << (inputs.most == 1 ? " operand" : " operands");
 }
 
-/// Open addressing over at most half as many entries as there is room for.
+/// A hash table with open addressing, at most half full.
 template <std::uint32_t Entries>
 struct look_up_table {
   static constexpr std::uint32_t room() {
@@ -47,10 +47,10 @@ struct look_up_table {
     while (size < 2 * Entries) size *= 2;
     return size;
   }
-  std::uint32_t slots[room()] = {};  ///< one more than the entry
+  std::uint32_t slots[room()] = {};  ///< the entry plus 1; 0: free
 };
 
-/// Puts an entry into a table; answers one that was there before under the same hash and is `same`, or the entry.
+/// Puts an entry into a table. Returns an earlier entry with the same hash for which `same` holds, or else the new one.
 template <class Same>
 constexpr std::uint32_t put_entry(std::uint32_t* slots, std::uint32_t room, std::uint64_t hash, std::uint32_t entry,
                                   Same same) {
@@ -68,7 +68,7 @@ constexpr bool equal_text(const char* a, const char* b) {
   return *a == *b;
 }
 
-/// Whether all names differ, those of values or those of outputs: `name_at` answers one, `hashes` are theirs.
+/// Whether all names of values, or of outputs, differ. `name_at` returns a name, and `hashes` are the hashes of the names.
 constexpr bool check_names(auto& why, auto name_at, const std::uint64_t* hashes, std::uint32_t count,
                            std::uint32_t* slots, std::uint32_t room, const char* what, const char* owners) {
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -200,7 +200,7 @@ constexpr bool check_outputs(auto& why, const auto& g) {
   return true;
 }
 
-/// What is wrong with a draft, apart from its shapes; empty where nothing is. `slots` are all 0.
+/// The mistake in a draft, apart from its shapes; empty if there is none. `slots` are all 0.
 template <graph_sizes Sizes>
 constexpr auto check_draft(const auto& g) {
   sentence why;
@@ -218,24 +218,24 @@ constexpr auto check_draft(const auto& g) {
   return why;
 }
 
-/// The types of all values, and how many words the attributes are once they are normalised.
+/// The types of all values, and the number of words of all normalised attributes.
 template <std::uint32_t Values>
 struct inferred_types {
   tensor_type types[Values == 0 ? 1 : Values];
   std::uint32_t words = 0;
   bool fits = true;
-  std::uint32_t node = 0;  ///< where the rule was broken
+  std::uint32_t node = 0;  ///< the node that breaks a rule
   verdict why;
 };
 
-/// The tensors of one node while its shape rule is asked.
+/// The tensors of one node while its shape rule runs.
 template <std::uint32_t Operands>
 struct operand_room {
   tensor_type in[Operands == 0 ? 1 : Operands];
   list_view<const std::int64_t> contents[Operands == 0 ? 1 : Operands];
 };
 
-/// The record of constant `v`, by halving: they are listed in order.
+/// The record of constant `v`, by binary search: the list is sorted.
 constexpr const constant_record& constant_of(const constant_record* constants, std::uint32_t count, std::uint32_t v) {
   std::uint32_t low = 0, high = count;
   while (high - low > 1) {

@@ -11,10 +11,10 @@
 
 namespace collage::inline v0::detail {
 
-/// How long the lists are.
+/// The lengths of the lists.
 struct graph_sizes {
   std::uint32_t nodes = 0, values = 0, operands = 0, inputs = 0, outputs = 0, constants = 0;
-  std::uint32_t characters = 0;     ///< of all names, each with a zero behind it
+  std::uint32_t characters = 0;     ///< of all names, with their terminating zeros
   std::uint32_t integers = 0;       ///< of all constants made by `integers`
   std::uint32_t words = 0;          ///< of all attributes
   std::uint32_t most_operands = 0;  ///< of one node
@@ -24,25 +24,25 @@ struct graph_sizes {
 struct constant_record {
   std::uint32_t value = 0;
   contents_source source = contents_source::unbound;
-  bool is_list = false;  ///< of the graph's integers, from the first one on
+  bool is_list = false;  ///< the contents are integers of the graph, from `first_integer` on
   std::uint32_t first_integer = 0;
   uniform fill;
-  double number = 0;  ///< of a scalar
+  double number = 0;  ///< the value of a scalar
 };
 
-/// An output that a node does not have: `y[2]` where there are two.
+/// A use of an output that a node does not have: `y[2]` of a node with two outputs.
 struct wrong_output {
   bool found = false;
-  bool is_output = false;   ///< of the graph, rather than operand of a node
-  std::uint32_t where = 0;  ///< which output, or node
+  bool is_output = false;   ///< the use is an output of the graph; otherwise an operand of a node
+  std::uint32_t where = 0;  ///< the output or the node
   std::uint32_t operand = 0;
   value asked;
 };
 
-/// What a network says, in lists; `defined_graph` keeps them.
+/// The lists of a network; `defined_graph` keeps them.
 template <graph_sizes Sizes>
 struct graph_lists {
-  // Lists of no entries have room for one, because C++ has no such arrays.
+  // Empty lists have room for one entry, because C++ has no arrays of length 0.
   static constexpr std::size_t room(std::uint32_t size) { return size == 0 ? 1 : size; }
 
   node_record nodes[room(Sizes.nodes)] = {};
@@ -50,23 +50,23 @@ struct graph_lists {
   std::uint32_t operands[room(Sizes.operands)] = {};
   std::uint32_t inputs[room(Sizes.inputs)] = {};
   std::uint32_t outputs[room(Sizes.outputs)] = {};
-  std::uint32_t value_names[room(Sizes.values)] = {};    ///< where they begin in `characters`
-  std::uint32_t output_names[room(Sizes.outputs)] = {};  ///< the same
+  std::uint32_t value_names[room(Sizes.values)] = {};    ///< positions in `characters`
+  std::uint32_t output_names[room(Sizes.outputs)] = {};  ///< positions in `characters`
   char characters[room(Sizes.characters)] = {};
   constant_record constants[room(Sizes.constants)] = {};
   std::int64_t integers[room(Sizes.integers)] = {};
 };
 
-/// The same lists before their shapes are inferred.
+/// The same lists before shapes are inferred.
 template <graph_sizes Sizes>
 struct graph_draft : graph_lists<Sizes> {
-  std::uint64_t words[graph_draft::room(Sizes.words)] = {};          ///< as written: not yet normalised
-  std::uint64_t value_hashes[graph_draft::room(Sizes.values)] = {};  ///< of their names
+  std::uint64_t words[graph_draft::room(Sizes.words)] = {};          ///< not yet normalised
+  std::uint64_t value_hashes[graph_draft::room(Sizes.values)] = {};  ///< hashes of the names
   std::uint64_t output_hashes[graph_draft::room(Sizes.outputs)] = {};
   wrong_output wrong;
 };
 
-/// Where a draft's lists are.
+/// Pointers to the lists of a draft.
 struct draft_room {
   node_record* nodes = nullptr;
   value_record* values = nullptr;
@@ -84,10 +84,10 @@ struct draft_room {
   wrong_output* wrong = nullptr;
 };
 
-/// Stores a scalar's value as its element type holds it, as store_number does at run time; false where the type cannot.
+/// Stores a scalar's value as its element type represents it, as store_number does at run time. False if the type cannot.
 constexpr bool stored_number(dtype type, double number, auto& record) {
   constexpr double infinity = __builtin_bit_cast(double, std::uint64_t{0x7FF} << 52);
-  constexpr double largest = 0x1.fffffep127, infinite = 0x1.ffffffp127;  // of float; and what it rounds to infinity
+  constexpr double largest = 0x1.fffffep127, infinite = 0x1.ffffffp127;  // the largest float; the least that overflows
   const double size = number < 0 ? -number : number;
   const auto within = [&](double low, double limit) { return number >= low && number < limit; };
   record.has_scalar = true;
@@ -105,7 +105,7 @@ constexpr bool stored_number(dtype type, double number, auto& record) {
       if (!within(-0x1p31, 0x1p31)) return false;
       record.scalar = static_cast<double>(static_cast<std::int32_t>(number));
       return true;
-    default: record.has_scalar = false;  // graphs know scalars of these four types
+    default: record.has_scalar = false;  // graphs store scalars of these four types only
   }
   switch (type) {
     case dtype::boolean: return true;
@@ -119,8 +119,8 @@ constexpr bool stored_number(dtype type, double number, auto& record) {
   }
 }
 
-/// The builder of `define`. Without room it counts, with room it writes; what is wrong is found later, in the lists.
-/// A template, as are the checks, so that only who defines a graph pays for their bodies.
+/// The builder of `define`. Without room it counts, with room it writes; the lists are checked later. Like the checks it is a
+/// template, so that only includers that define a graph compile the bodies.
 template <class Room, class Sizes>
 class list_writer {
  public:
@@ -203,7 +203,7 @@ class list_writer {
                       text_ref name) {
     const value made = {sizes_.values};
     std::size_t outputs = kind.output_count(attributes.list());
-    if (outputs > any_number) outputs = 0;  // refused later
+    if (outputs > any_number) outputs = 0;  // check_nodes reports it
     const std::size_t size = operands.size();
     if (room_.nodes != nullptr) {
       node_record& node = room_.nodes[sizes_.nodes];
@@ -242,7 +242,7 @@ class list_writer {
     for (std::uint32_t i = 1; i < outputs; ++i, ++sizes_.values) sizes_.characters += own + 1 + digits_of(i) + 1;
   }
 
-  // Names are hashed as they are written, in one statement per character: clang counts statements.
+  // Hashes names while writing them, with one statement per character, because clang counts statements.
   constexpr std::uint64_t put_text(const char* text, std::uint64_t hash) {
     char* at = room_.characters + sizes_.characters;
     std::uint32_t size = 0;
@@ -326,8 +326,7 @@ class graph_writer : public list_writer<draft_room, graph_sizes>, public graph_c
   using list_writer::list_writer;
 };
 
-/// A static graph's lists to read, whatever their lengths are. Uses are a finished graph's alone, hashes and `wrong` a
-/// draft's.
+/// Read access to a static graph's lists of any length. Only a finished graph has uses; only a draft has hashes and `wrong`.
 struct lists_view {
   graph_sizes sizes;
   const node_record* nodes = nullptr;
