@@ -91,8 +91,8 @@ class graph {
   }
 
   /// Copies contents into a constant: `network.bind("w", weights)`. They replace contents that a rule would generate. Errors:
-  /// no constant has this name; the constant is a scalar, or holds integers that shapes depend on; the element type or the
-  /// number of elements differs.
+  /// no constant has this name; it is a scalar, or holds integers that shapes depend on; another element type or number of
+  /// elements.
   void bind(text_ref name, const element_list& elements);
   /// The same without copying. The memory must be aligned to 64 bytes, and 64 bytes past its end must be readable, as
   /// `allocate_bytes` guarantees.

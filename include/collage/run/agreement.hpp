@@ -1,4 +1,4 @@
-// When a computed tensor agrees with the reference.
+// The rule by which a computed tensor agrees with the reference.
 #pragma once
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 
 namespace collage::inline v0 {
 
-/// How far a floating-point tensor may be from the reference: max|a - r| <= relative * max|r| + absolute.
+/// The allowed distance of a floating-point tensor from the reference: max|a - r| <= relative * max|r| + absolute.
 struct tolerance {
   double relative = 1e-4;
   double absolute = 1e-6;
 };
 
-/// What is allowed where nobody lowers precision on purpose. Integers and booleans must be equal.
+/// The tolerance for results whose precision is not lowered on purpose. Integers and booleans must be equal.
 constexpr tolerance tolerance_of(dtype type) {
   switch (type) {
     case dtype::f64: return {1e-10, 1e-12};
@@ -33,21 +33,20 @@ constexpr tolerance tolerance_of(dtype type) {
 /// The outcome of one comparison.
 struct agreement {
   bool agrees = true;
-  /// max|a - r| / (max|r| + absolute / relative) over the elements where both are finite: the rule holds for them where
-  /// this is at most `relative`. 0 for integers.
+  /// max|a - r| / (max|r| + absolute / relative) over the elements where both are finite. These agree if it is at most
+  /// `relative`. 0 for integers.
   double worst_relative = 0;
-  std::int64_t worst_index =
-      -1;             ///< the element that decided: the first broken one of its kind, or the farthest; -1 if none
-  double actual = 0;  ///< that element
+  std::int64_t worst_index = -1;  ///< the first with a wrong NaN or infinity, or else the farthest; -1: none
+  double actual = 0;              ///< the value of that element
   double expected = 0;
-  const char* why = nullptr;  ///< the broken rule, which reads after the tensor's name; nullptr when all is well
+  const char* why = nullptr;  ///< the broken rule, to be read after the tensor's name; nullptr if all is well
 
   explicit operator bool() const { return agrees; }
 };
 
 namespace detail {
 
-/// What the reference's element is when stored in `type`, as far as finiteness goes: beyond the range it is infinite.
+/// The reference's element when stored in `type`, as far as finiteness goes: a value beyond the range is infinite.
 inline double finiteness_of(dtype type, double r) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double limit = infinity;  // the smallest magnitude that rounds to infinity
@@ -118,9 +117,13 @@ inline agreement compare_integers(std::span<const std::int64_t> actual, std::spa
 
 }  // namespace detail
 
-/// Compares a tensor with the reference's value of it: max|a - r| <= relative * max|r| + absolute over the elements
-/// where r is finite, NaN and infinity (with its sign) in the same places, integers and booleans exactly. A reference
-/// beyond the range of the tensor's element type counts as infinite. A tensor of another type or shape is an error.
+/// Compares a tensor with the reference's. They agree if
+///
+/// - max|a - r| <= relative * max|r| + absolute over the elements where r is finite,
+/// - NaN and infinities, with their signs, are in the same places,
+/// - integers and booleans are equal.
+///
+/// A reference beyond the range of the tensor's element type counts as infinite. Errors: the tensor has another type or shape.
 inline agreement compare(const const_tensor_view& actual, const oracle_value& expected, tolerance allowed) {
   if (!(actual.type == expected.type))
     throw error(error_kind::failure, "a tensor can only be compared with a reference of its own type and shape",

@@ -24,13 +24,13 @@
 
 namespace collage::inline v0 {
 
-/// One pattern of one backend, and how its kernels are built.
+/// One pattern of one backend, with the functions that build its kernels.
 struct pattern_entry : declared_pattern {
   std::size_t (*choices)(const graph_view&, const match_record&) = nullptr;
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
-  /// Null where every choice reads and writes plain values.
+  /// Null if every variant reads and writes plain values.
   void (*layouts)(const graph_view&, const match_record&, std::size_t choice, value_forms&) = nullptr;
-  /// Where what it reads and writes lies, but for constants. Null: where `layouts` says, as of conversions.
+  /// The memory space of all that it reads and writes, except constants. Null: `layouts` gives it, as for conversions.
   const memory_space* space = nullptr;
 };
 
@@ -39,11 +39,11 @@ struct backend_entry {
   const char* name = "";
   std::span<const pattern_entry> patterns;
   probe_result (*probe)() = nullptr;
-  int (*enter)(int threads) = nullptr;  ///< null where the backend has none
+  int (*enter)(int threads) = nullptr;  ///< null if the backend has none
   void (*leave)(int token) = nullptr;
-  const memory_space* space = &host_space;  ///< in which its kernels read and write
-  // Of a backend that has a rule; null where it has none, and `takes` also where every operator is asked about. One that
-  // takes regions lists nothing.
+  const memory_space* space = &host_space;  ///< that its kernels read and write
+  // For a backend with a fusion rule; null without one. A null `takes` accepts every operator. A backend that takes regions
+  // lists no groups.
   bool takes_regions = false;
   void (*list_groups)(const fuse::dataflow&, fuse::group_list&) = nullptr;
   bool (*takes)(const graph&, std::uint32_t node) = nullptr;
@@ -58,8 +58,8 @@ struct backend_entry {
 
 using backend_table = std::span<const backend_entry>;
 
-/// The values that a kernel for a match writes, in the order of kernel_call::out: all outputs of the root's operator, then
-/// what else is read outside, in the order of match::output.
+/// The values that a kernel for a match writes, in the order of kernel_call::out. All outputs of the root's operator come
+/// first, then other values that are read outside, in the order of match::output.
 inline std::vector<std::uint32_t> written_values(const graph_view& graph, const match_record& record) {
   std::vector<std::uint32_t> values;
   const auto root = static_cast<std::uint32_t>(graph.values[record.output[0]].producer);
@@ -71,8 +71,8 @@ inline std::vector<std::uint32_t> written_values(const graph_view& graph, const 
 
 namespace detail {
 
-/// Puts what a kernel reads and writes into a memory space. Constants the kernel has in its own form, or the engine puts them
-/// there once.
+/// Puts the values that a kernel reads and writes into a memory space. Constants are left out: the kernel has its own form of
+/// them, or the engine puts them into the space once.
 inline void put_into(const memory_space& space, const graph_view& graph, std::span<const std::uint32_t> arguments,
                      std::span<const std::uint32_t> outputs, value_forms& found) {
   for (const auto& list : {arguments, outputs})
@@ -82,7 +82,7 @@ inline void put_into(const memory_space& space, const graph_view& graph, std::sp
 
 }  // namespace detail
 
-/// In which forms a kernel reads and writes the values of a match.
+/// The forms in which a kernel reads and writes the values of a match.
 inline value_forms forms_of(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
                             std::size_t choice) {
   value_forms found;
@@ -91,7 +91,7 @@ inline value_forms forms_of(const pattern_entry& pattern, const graph_view& grap
     detail::put_into(*pattern.space, graph, record.argument_list(), written_values(graph, record), found);
   return found;
 }
-/// The same of a group that a backend's rule lists, or a region.
+/// The same for a group that a fusion rule lists, or for a region.
 inline value_forms forms_of(const backend_entry& backend, const graph& network, const node_group& group) {
   value_forms found;
   if (*backend.space != host_space)
@@ -99,8 +99,8 @@ inline value_forms forms_of(const backend_entry& backend, const graph& network, 
   return found;
 }
 
-/// The memory spaces of a table's backends other than the host's, each once. Errors: two of one id or one name that are not the
-/// same; a name that no form's can end in.
+/// The memory spaces of a table's backends, each once, without the host's. Errors: two different spaces have the same id or the
+/// same name; a name is empty or contains an @.
 inline std::vector<const memory_space*> spaces_of(backend_table backends) {
   std::vector<const memory_space*> list;
   for (const backend_entry& b : backends) {
@@ -121,8 +121,8 @@ inline std::vector<const memory_space*> spaces_of(backend_table backends) {
   }
   return list;
 }
-/// The forms in which backends may pass values to each other: the layouts that they share, on the host and then in each other
-/// space, in this order.
+/// The forms in which backends may pass values to each other: the shared layouts, first on the host and then in each other
+/// space.
 inline std::vector<form> forms_between(backend_table backends) {
   std::vector<form> list(shared_layouts.begin(), shared_layouts.end());
   for (const memory_space* space : spaces_of(backends))
@@ -130,7 +130,7 @@ inline std::vector<form> forms_between(backend_table backends) {
   return list;
 }
 
-/// Whether a backend does more than conversions, for which no network asks.
+/// Whether a backend does more than conversions, which no network contains.
 inline bool runs_operators(const backend_entry& backend) {
   const auto converts = [](const pattern_entry& p) {
     return std::string_view(p.name) == decltype(ops::convert_layout)::name;
@@ -138,15 +138,15 @@ inline bool runs_operators(const backend_entry& backend) {
   return backend.build_group != nullptr || !std::ranges::all_of(backend.patterns, converts);
 }
 
-/// Whether a backend's rule is asked about a node, or a region may hold it. About control flow nobody is asked, and about
-/// views those alone that take regions.
+/// Whether a fusion rule may use a node, or a region may hold it. Control flow is for no backend, and views only for those that
+/// take regions.
 inline bool takes_node(const backend_entry& backend, const graph& network, std::uint32_t node) {
   return (backend.takes_regions || !is_alias(network.view(), node)) && !is_control(network.view(), node) &&
          (backend.takes == nullptr || backend.takes(network, node));
 }
 
-/// While it lives, a backend's library uses this many threads on the calling thread; afterwards what it used before, also
-/// when an error passes through.
+/// Makes a backend's library use a number of threads on the calling thread. Its destructor restores the previous number, also
+/// when an exception passes through.
 class thread_scope {
  public:
   thread_scope(const backend_entry& backend, int threads)
@@ -193,7 +193,7 @@ constexpr pattern_entry lower_pattern() {
 }
 template <class B, class... P>
 constexpr std::array<pattern_entry, sizeof...(P)> lower_patterns(const patterns<P...>&) {
-  return {lower_pattern<B, P>()...};  // may be none
+  return {lower_pattern<B, P>()...};  // may be empty
 }
 template <class B>
 inline constexpr auto lowered_patterns = lower_patterns<B>(patterns_of<B>{});
@@ -227,7 +227,7 @@ constexpr std::array<backend_entry, sizeof...(B)> lower_set(const backend_list<B
 }
 template <class Set>
 constexpr auto lower() {
-  // Of a set that is none, one error is enough.
+  // A set that is not sound has one error already.
   if constexpr (Set::is_sound) return lower_set(backends_in<Set>{});
   else return std::array<backend_entry, 0>{};
 }
@@ -236,7 +236,7 @@ inline constexpr auto lowered_set = lower<Set>();
 
 }  // namespace detail
 
-/// The table of a set; lowered once per set, in static storage.
+/// The table of a set, in static storage. Each set is lowered once.
 template <backend_set_type Set>
 inline constexpr backend_table table_of = detail::lowered_set<Set>;
 

@@ -1,4 +1,4 @@
-// A network's inputs and outputs in memory, and random contents for them.
+// Memory for a network's inputs and outputs, and random contents for them.
 #pragma once
 
 #include <collage/dtype.hpp>
@@ -49,11 +49,11 @@ inline void fill_random(const tensor& t, std::mt19937_64& random) {
   }
 }
 
-/// What floating-point contents may be instead of finite.
+/// Floating-point contents that are not finite.
 enum class non_finite : std::uint8_t { nan, infinity };
 
-/// Makes a few elements in random places NaN, or infinite with either sign. Answers whether any could be, which those of
-/// integers cannot.
+/// Makes a few elements in random places NaN, or infinite with either sign. Returns false for tensors that cannot hold them,
+/// such as integers.
 inline bool spoil(const tensor& t, non_finite what, std::mt19937_64& random) {
   constexpr int places = 8;
   const dtype type = t.type().type;

@@ -1,5 +1,5 @@
-// Elements of tensors in the oracle's form: floating-point types as double, all others as int64; and the conversions
-// between that form and memory.
+// Elements of tensors in the reference's form: floating-point types as double, all others as int64. Conversions between that
+// form and memory.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +20,15 @@
 
 namespace collage::inline v0 {
 
-/// A tensor as the oracle holds it, dense. Exactly one of the lists is used: `real` for the floating-point types,
-/// `integer` for all others (uint64 as the int64 of the same bits, booleans as 0 and 1).
+/// A dense tensor in the reference's form. Exactly one of the lists is used: `real` for floating-point types, `integer` for all
+/// others. A uint64 is the int64 with the same bits; booleans are 0 and 1.
 struct oracle_value {
   tensor_type type;
   std::vector<double> real;
   std::vector<std::int64_t> integer;
 
   oracle_value() = default;
-  /// Zeros. An error where the type's extents are not all known.
+  /// Zeros. Errors: an extent of the type is unknown.
   explicit oracle_value(const tensor_type& t) : type(t) {
     if (!t.dims.is_concrete())
       throw error(error_kind::unsupported, "its shape is not known", "oracle", "bind every symbolic extent");
@@ -37,7 +37,7 @@ struct oracle_value {
     else integer.resize(count);
   }
   std::size_t size() const { return is_floating(type.type) ? real.size() : integer.size(); }
-  /// As operator kinds take it. The elements stay owned by this object.
+  /// The form that operator kinds take. This object keeps the elements.
   reference_tensor view() { return {type, real, integer}; }
 };
 
@@ -62,7 +62,7 @@ struct short_float {
     return sign * std::ldexp(static_cast<double>(whole), (field == 0 ? 1 : field) - bias - mantissa);
   }
 
-  /// To the nearest, ties to even, directly from double: going through float would round twice.
+  /// Rounds to nearest, ties to even, directly from double: by way of float it would round twice.
   static std::uint16_t narrow(double x) {
     const std::uint32_t sign = std::signbit(x) ? 0x8000U : 0U;
     if (std::isnan(x)) return static_cast<std::uint16_t>(sign | infinity | 1U << (mantissa - 1));
@@ -124,7 +124,7 @@ void write_elements(std::span<const From> from, void* to) {
 
 }  // namespace detail
 
-/// Elements of a floating-point type from memory. `from` holds to.size() elements, at any alignment.
+/// Reads elements of a floating-point type from memory. `from` holds to.size() elements, at any alignment.
 inline void load_elements(dtype type, const void* from, std::span<double> to) {
   if (type == dtype::f32) return detail::read_elements<float>(from, to);
   if (type == dtype::f64) return detail::read_elements<double>(from, to);
@@ -137,7 +137,7 @@ inline void load_elements(dtype type, const void* from, std::span<double> to) {
   }
 }
 
-/// Elements of an integer type or booleans from memory. Any byte but 0 is true.
+/// Reads elements of an integer type, or booleans, from memory. Any byte except 0 is true.
 inline void load_elements(dtype type, const void* from, std::span<std::int64_t> to) {
   if (type == dtype::boolean) {
     detail::read_elements<std::uint8_t>(from, to);
@@ -147,7 +147,7 @@ inline void load_elements(dtype type, const void* from, std::span<std::int64_t> 
   detail::with_integer_type(type, [&](auto zero) { detail::read_elements<decltype(zero)>(from, to); });
 }
 
-/// Elements of a floating-point type to memory, rounded to the nearest; beyond the type's range to infinity.
+/// Writes elements of a floating-point type to memory, rounded to nearest. Values beyond the type's range become infinite.
 inline void store_elements(dtype type, std::span<const double> from, void* to) {
   if (type == dtype::f32) return detail::write_elements<float>(from, to);
   if (type == dtype::f64) return detail::write_elements<double>(from, to);
@@ -160,12 +160,12 @@ inline void store_elements(dtype type, std::span<const double> from, void* to) {
   }
 }
 
-/// Elements of an integer type or booleans to memory; what does not fit wraps around.
+/// Writes elements of an integer type, or booleans, to memory. Values that do not fit wrap around.
 inline void store_elements(dtype type, std::span<const std::int64_t> from, void* to) {
   detail::with_integer_type(type, [&](auto zero) { detail::write_elements<decltype(zero)>(from, to); });
 }
 
-/// A tensor in the oracle's form. It must lie dense on the host.
+/// Converts a tensor to the reference's form. It must be dense and on the host.
 inline oracle_value to_oracle(const const_tensor_view& from) {
   if (from.stored != form())
     throw error(error_kind::failure, "the oracle reads dense tensors on the host only", "oracle",
@@ -176,7 +176,7 @@ inline oracle_value to_oracle(const const_tensor_view& from) {
   return value;
 }
 
-/// Back to memory. `to` holds as many elements of the value's own type.
+/// Writes a tensor back to memory. `to` has room for its elements in its own type.
 inline void from_oracle(const oracle_value& value, void* to) {
   if (is_floating(value.type.type)) store_elements(value.type.type, std::span<const double>(value.real), to);
   else store_elements(value.type.type, std::span<const std::int64_t>(value.integer), to);

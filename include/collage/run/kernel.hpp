@@ -1,4 +1,4 @@
-// Kernels: what backends build, what is measured, and what the engine runs.
+// Kernels: backends build them, placing measures them, and the engine runs them.
 #pragma once
 
 #include <collage/detail/host_memory.hpp>
@@ -20,30 +20,31 @@
 
 namespace collage::inline v0 {
 
-/// One call of a kernel: pointers alone, since shapes were fixed when it was built. `in` follows the match's arguments;
-/// arguments the kernel said it does not read may be null. `out` follows the outputs of the match's root, of which, where
-/// there are several, those that nobody reads are null; then come the values of other operators that are read outside, in
-/// the order of match::output.
+/// One call of a kernel. It only has pointers, because shapes were fixed when the kernel was built. `in` follows the match's
+/// arguments; those that the kernel does not read may be null. `out` begins with the outputs of the root's operator. If there
+/// are several, outputs that nothing reads are null. Values of other operators that are read outside follow, in the order of
+/// match::output.
 struct kernel_call {
   const void* const* in = nullptr;
   void* const* out = nullptr;
-  void* workspace = nullptr;  ///< as many bytes as the kernel asked for, aligned to 64, in its backend's memory space
+  void* workspace = nullptr;  ///< of kernel::workspace() bytes, aligned to 64, in the backend's memory space
 };
 
-/// A built kernel: immutable, cheap to copy, and callable from several threads at once, each with a workspace of its
-/// own. Running it neither allocates nor throws, but for what a device has to say and what its library wants once in a thread.
+/// A built kernel: immutable, cheap to copy, and callable from several threads at once, each with its own workspace. A call
+/// neither allocates nor throws, with two exceptions. A device may report errors, and a library may set itself up once in each
+/// thread.
 class kernel {
  public:
   kernel() = default;
-  /// From any function object with `void operator()(const kernel_call&) const`. `name` says which implementation it is
-  /// ("conv jit:avx512_core"); `workspace` is scratch memory in bytes.
+  /// From any function object with `void operator()(const kernel_call&) const`. `name` identifies the implementation ("conv
+  /// jit:avx512_core"). `workspace` is the size of its scratch memory in bytes.
   template <class F>
   kernel(std::string name, F run, std::size_t workspace = 0)
       : name_(std::move(name)), workspace_(workspace), state_(std::make_shared<const F>(std::move(run))) {
     invoke_ = [](const void* state, const kernel_call& call) { (*static_cast<const F*>(state))(call); };
   }
 
-  /// Says that argument `index` was packed when the kernel was built and is not read again.
+  /// States that argument `index` was packed when the kernel was built, and is not read again.
   kernel& does_not_read(std::size_t index) {
     if (index >= unread_.size()) unread_.resize(index + 1);
     unread_[index] = true;
@@ -51,11 +52,11 @@ class kernel {
   }
   bool reads(std::size_t index) const { return index >= unread_.size() || !unread_[index]; }
 
-  /// Says that output `output` may lie exactly where argument `index` lies, if nobody needs that any more: whatever number
-  /// of threads and whatever else it reads, the kernel writes a byte there only when it has read for the last time what lies
-  /// in it. So it is with elementwise kernels for operands of the result's shape and size of elements, but not for those
-  /// that broadcast. The argument and the output must be of the same layout. What is said is tested: where a kernel is
-  /// measured it also runs in place, and is refused where the result is another.
+  /// States that output `output` may lie exactly where argument `index` lies, if the argument is not needed afterwards. The
+  /// kernel must then read every byte for the last time before it overwrites it, with any number of threads and whatever else
+  /// it reads. Elementwise kernels do so for operands of the result's shape and element size, but not for operands that they
+  /// broadcast. The argument and the output must have the same layout. Placing tests this: a kernel that is measured also runs
+  /// in place, and is refused if its result differs.
   kernel& may_write_over(std::size_t index, std::size_t output = 0) {
     if (!writes_over(index, output)) in_place_.push_back({index, output});
     return *this;
@@ -71,7 +72,7 @@ class kernel {
   const std::string& name() const { return name_; }
   std::size_t workspace() const { return workspace_; }
 
-  // What the engine keeps in its flat list of steps.
+  // For the engine's flat list of steps.
   using function = void (*)(const void* state, const kernel_call& call);
   function entry() const { return invoke_; }
   const void* state() const { return state_.get(); }
@@ -83,24 +84,24 @@ class kernel {
 
   std::string name_;
   std::size_t workspace_ = 0;
-  std::vector<bool> unread_;  // by argument; those behind its end are read
+  std::vector<bool> unread_;  // by argument; arguments past its end are read
   std::vector<in_place> in_place_;
   std::shared_ptr<const void> state_;
   function invoke_ = nullptr;
 };
 
-/// Packed forms of constants, one for each (constant, packing), shared by all plans that are alive. Thread-safe.
+/// Packed forms of constants, one for each constant and packing, shared by all plans that are alive. Thread-safe.
 class packed_weights {
  public:
-  /// The packed form of these contents, in a memory space; made by `pack` (which fills `bytes` bytes of the host's) where
-  /// nobody has it. `packing` names the backend and the format: all that the result depends on besides the contents.
+  /// The packed form of these contents in a memory space. If there is none yet, `pack` makes it by filling `bytes` bytes of the
+  /// host's memory. `packing` names the backend and the format: all that the result depends on besides the contents.
   std::shared_ptr<const std::byte> get(const std::shared_ptr<const std::byte>& contents, const std::string& packing,
                                        std::size_t bytes, const std::function<void(std::byte*)>& pack,
                                        const memory_space& space = host_space) {
     const std::lock_guard lock(mutex_);
     entry& e = entries_[packing + '@' + std::to_string(space.id) + '@' +
                         std::to_string(reinterpret_cast<std::uintptr_t>(contents.get()))];
-    // The address alone would not do: other contents may have taken the place of contents that were released.
+    // The address alone does not identify contents: others, since released, may have had the same address.
     if (std::shared_ptr<const std::byte> found = e.packed.lock(); found != nullptr && e.contents.lock() == contents)
       return found;
     const std::shared_ptr<std::byte> made = space == host_space ? allocate(bytes) : pack_into(space, bytes, pack);
@@ -108,7 +109,7 @@ class packed_weights {
     e = {made, contents};
     return made;
   }
-  /// Contents as they are, in a memory space that is not the host's.
+  /// Unchanged contents, in a memory space that is not the host's.
   std::shared_ptr<const std::byte> get(const std::shared_ptr<const std::byte>& contents, std::size_t bytes,
                                        const memory_space& space) {
     const auto pack = [&](std::byte* made) {
@@ -116,7 +117,7 @@ class packed_weights {
     };
     return get(contents, "as it is, " + std::to_string(bytes) + " bytes", bytes, pack, space);
   }
-  /// How many packed forms are alive.
+  /// The number of packed forms that are alive.
   std::size_t size() const {
     const std::lock_guard lock(mutex_);
     std::size_t alive = 0;
@@ -135,11 +136,11 @@ class packed_weights {
     pack(packed.data());
     auto there = std::make_shared<buffer>(bytes, space);
     copy_bytes(space, there->data(), host_space, packed.data(), bytes);
-    space.finish();  // any thread may read it
+    space.finish();  // from now on any thread may read it
     std::byte* const memory = there->data();
     return {std::move(there), memory};
   }
-  /// Small ones lie side by side in large pieces, so that they share huge pages. A piece lives as long as anything in it.
+  /// Small forms lie side by side in large pieces, so that they share huge pages. A piece lives as long as any form in it.
   std::shared_ptr<std::byte> allocate(std::size_t bytes) {
     constexpr std::size_t piece_bytes = std::size_t{16} << 20;
     const std::size_t padded = detail::padded_bytes(bytes);
@@ -162,25 +163,25 @@ class packed_weights {
 
   mutable std::mutex mutex_;
   std::unordered_map<std::string, entry> entries_;
-  std::weak_ptr<buffer> piece_;  // where small forms go
-  std::size_t used_ = 0;         // of it
+  std::weak_ptr<buffer> piece_;  // the piece for small forms
+  std::size_t used_ = 0;         // bytes of the piece
 };
 
-/// What a backend may ask while it builds a kernel.
+/// The context in which a backend builds a kernel.
 class build_context {
  public:
   build_context(const graph& network, int threads, packed_weights& packed, const memory_space& space = host_space)
       : graph_(&network), threads_(threads), packed_(&packed), space_(&space) {}
 
-  /// How many threads the kernel will run with.
+  /// The number of threads that will run the kernel.
   int threads() const { return threads_; }
-  /// Which of the backend's `choices` to build.
+  /// The number of the variant to build, less than the backend's `choices`.
   std::size_t choice() const { return choice_; }
   void set_choice(std::size_t which) { choice_ = which; }
-  /// Where the backend's kernels read and write.
+  /// The memory space that the backend's kernels read and write.
   const memory_space& space() const { return *space_; }
 
-  /// The contents of a bound constant, in the host's memory, or null for any other value and for an absent one.
+  /// The contents of a bound constant, in the host's memory; null for other values and for an absent one.
   template <class T>
   const T* constant(std::uint32_t value) const {
     if (value == match_record::nothing || graph_->at(value).role != value_role::constant) return nullptr;
@@ -190,8 +191,8 @@ class build_context {
   const T* constant(const bound_value& v) const {
     return constant<T>(v.value);
   }
-  /// The packed form of a bound constant, in the backend's memory space, made once and shared with every kernel that packs it
-  /// the same way. `pack` writes to the host's memory.
+  /// The packed form of a bound constant, in the backend's memory space. It is made once, and shared by all kernels that pack
+  /// the constant the same way. `pack` writes to the host's memory.
   std::shared_ptr<const std::byte> packed(std::uint32_t value, const std::string& packing, std::size_t bytes,
                                           const std::function<void(std::byte*)>& pack) const {
     return packed_->get(graph_->constant(value).bytes, packing, bytes, pack, *space_);

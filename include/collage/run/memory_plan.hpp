@@ -1,4 +1,4 @@
-// Planning the arena: where every intermediate value lies, decided before anything runs.
+// Plans the arena: where every intermediate value lies, decided before anything runs.
 #pragma once
 
 #include <algorithm>
@@ -14,14 +14,14 @@
 
 namespace collage::inline v0 {
 
-/// A block of memory needed from one step to another, both included.
+/// A block of memory that is needed from one step to another, both included.
 struct memory_request {
   std::size_t bytes = 0;
   std::uint32_t first_step = 0;
   std::uint32_t last_step = 0;
 };
 
-/// Offsets for all requests, the size they need together, and the bound that no plan can beat.
+/// Offsets for all requests, their total size, and a lower bound that no plan can beat.
 struct memory_plan {
   std::vector<std::size_t> offset;
   std::size_t bytes = 0;
@@ -30,10 +30,10 @@ struct memory_plan {
 
 namespace detail {
 
-/// Which gap between other blocks a block is put into.
+/// The gap between other blocks that a block is put into.
 enum class memory_gap : std::uint8_t { lowest, tightest };
 
-/// Places blocks one after the other, each beside those placed before that live at the same time.
+/// Places blocks one after the other. Each avoids the placed blocks that live at the same time.
 class block_placer {
  public:
   block_placer(std::span<const memory_request> requests, std::size_t alignment)
@@ -43,12 +43,12 @@ class block_placer {
       bytes_[i] = (requests[i].bytes + alignment - 1) / alignment * alignment;
       steps = std::max(steps, requests[i].last_step + 1);
     }
-    // What begins and ends at each step, summed up along the steps.
+    // The bytes and blocks that begin and end at each step, summed up along the steps.
     alive_.assign(steps + 1, 0);
     std::vector<std::size_t> begun(steps + 1, 0), ended(steps + 1, 0);
     for (std::size_t i = 0; i < requests.size(); ++i) {
       alive_[requests[i].first_step] += bytes_[i];
-      alive_[requests[i].last_step + 1] -= bytes_[i];  // may wrap around, and is made up for by the sum
+      alive_[requests[i].last_step + 1] -= bytes_[i];  // may wrap around; the sum corrects it
       ++begun[requests[i].first_step];
       ++ended[requests[i].last_step + 1];
     }
@@ -59,7 +59,7 @@ class block_placer {
 
     std::iota(by_start_.begin(), by_start_.end(), 0U);
     std::ranges::stable_sort(by_start_, {}, [&](std::uint32_t i) { return requests_[i].first_step; });
-    // The last end in each part of that order: what a search for blocks alive at a step passes over.
+    // The last end in each part of that order, so that a search for blocks alive at a step can skip parts.
     leaves_ = std::bit_ceil(std::max<std::size_t>(requests.size(), 1));
     last_end_.assign(2 * leaves_, 0);
     for (std::size_t k = 0; k < by_start_.size(); ++k) last_end_[leaves_ + k] = requests_[by_start_[k]].last_step + 1;
@@ -70,16 +70,16 @@ class block_placer {
   /// Bytes alive at each step.
   std::span<const std::size_t> alive() const { return alive_; }
   std::size_t bytes(std::uint32_t index) const { return bytes_[index]; }
-  /// What placing all of them takes, in about 10 ns: looking for the neighbours of each, and at them.
+  /// The time to place all blocks, in units of about 10 ns: for finding the neighbours of each, and for visiting them.
   std::size_t work() const {
     return neighbours_ + requests_.size() * static_cast<std::size_t>(std::bit_width(leaves_));
   }
 
-  /// Places all in an order. Answers the bytes they take.
+  /// Places all blocks in an order. Returns the bytes that they take.
   std::size_t place(std::span<const std::uint32_t> order, memory_gap which, std::vector<std::size_t>& offset) {
     constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
     offset.assign(requests_.size(), nowhere);
-    // Where most blocks live at the same time, they are kept in the order of their offsets and not sorted again each time.
+    // If most blocks live at the same time, they are kept in the order of their offsets instead of being sorted each time.
     const bool crowded = neighbours_ > requests_.size() * requests_.size() / 16;
     placed_.clear();
     std::size_t whole = 0;
@@ -112,11 +112,11 @@ class block_placer {
   }
 
  private:
-  /// Where a block fits between others that are passed by offset.
+  /// Finds a gap for a block between other blocks, which are passed by offset.
   class gap_search {
    public:
     gap_search(std::size_t bytes, memory_gap which) : bytes_(bytes), which_(which) {}
-    /// Passes a block. True: nothing that comes later matters.
+    /// Passes a block. Returns true if no later block matters.
     bool pass(std::size_t begin, std::size_t end) {
       if (begin >= end_ + bytes_ && begin - end_ < least_) {
         best_ = end_;
@@ -132,10 +132,10 @@ class block_placer {
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
     std::size_t bytes_;
     memory_gap which_;
-    std::size_t end_ = 0, best_ = 0, least_ = none;  // the end of all that were passed; the best gap and its size
+    std::size_t end_ = 0, best_ = 0, least_ = none;  // the end of all passed blocks; the best gap and its size
   };
 
-  /// Calls f for each request alive at a time of r, in a part of the order of starts that begins at `first`.
+  /// Calls f for each request alive at a time of r, in the part of the order of starts that begins at `first`.
   template <class F>
   void collect(std::size_t part, std::size_t first, std::size_t size, const memory_request& r, const F& f) const {
     if (last_end_[part] <= r.first_step || first >= by_start_.size() ||
@@ -147,33 +147,33 @@ class block_placer {
   }
 
   std::span<const memory_request> requests_;
-  std::vector<std::size_t> bytes_;       // of each, in whole multiples of the alignment
+  std::vector<std::size_t> bytes_;       // of each, rounded up to the alignment
   std::vector<std::size_t> alive_;       // by step
   std::vector<std::uint32_t> by_start_;  // requests by their first step
-  std::vector<std::uint32_t> last_end_;  // a tree over them: the step behind the last of a part
+  std::vector<std::uint32_t> last_end_;  // a tree over them: the step after the last of each part
   std::size_t leaves_ = 1;
   std::size_t neighbours_ = 0;                               // pairs that live at the same time, each counted twice
-  std::vector<std::uint32_t> placed_;                        // by offset, where it is crowded
+  std::vector<std::uint32_t> placed_;                        // by offset; only if crowded
   std::vector<std::pair<std::size_t, std::size_t>> beside_;  // begins and ends
 };
 
 }  // namespace detail
 
-/// Plans the arena. Offsets are multiples of `alignment`. Blocks are placed one after the other, each beside those that
-/// live at the same time; of these orders the first that reaches the lower bound is taken, or else the best:
+/// Plans the arena. Offsets are multiples of `alignment`. Blocks are placed one after the other, each beside the blocks that
+/// live at the same time. The first of these orders that reaches the lower bound is taken, or else the best:
 ///
 /// - the largest first, each into the lowest gap, and into the tightest (Pisarchyk and Lee, "Efficient memory management for
 ///   deep neural net inference", 2020: greedy by size);
-/// - those of the step with most bytes alive first (ibid.: greedy by breadth);
-/// - those that live longest first, and by bytes times steps (Sekiyama et al., "Profile-guided memory optimization for deep
+/// - blocks of the step with most bytes alive first (ibid.: greedy by breadth);
+/// - blocks that live longest first, and by bytes times steps (Sekiyama et al., "Profile-guided memory optimization for deep
 ///   neural networks", 2018, place long-lived blocks first);
-/// - as they are asked for;
-/// - the best of these with the block that ends last put before those that it lies upon, again and again (the manner of the
+/// - the order of the requests;
+/// - the best of these, improved repeatedly: the block that ends last moves before the blocks that it lies on (as in the
 ///   allocator by hill climbing in TVM's unified static memory planner).
 ///
-/// The answer depends on the requests alone. It takes as long as looking at a few million pairs of blocks that live at the
-/// same time, or at all pairs once where there are more: 10,000 values of a network take a few milliseconds where the bound
-/// is reached at once, and up to a tenth of a second where it is not.
+/// The result depends on the requests alone. It visits at most a few million pairs of blocks that live at the same time, or
+/// all pairs once if there are more. A network of 10,000 values takes a few milliseconds if the bound is reached at once, and
+/// otherwise up to 0.1 s.
 inline memory_plan plan_memory(std::span<const memory_request> requests, std::size_t alignment = 64) {
   if (requests.empty()) return {};
   detail::block_placer placer(requests, alignment);
@@ -191,7 +191,7 @@ inline memory_plan plan_memory(std::span<const memory_request> requests, std::si
   const auto is_done = [&] {
     return !best_order.empty() && (plan.bytes == plan.lower_bound || work + placer.work() > most_work);
   };
-  // Answers what it takes; all bits set where it was not tried.
+  // Returns the bytes that an order takes; all bits set if it was not tried.
   const auto try_order = [&](const index_list& order, memory_gap gap) {
     if (is_done()) return std::numeric_limits<std::size_t>::max();
     work += placer.work();
@@ -207,7 +207,7 @@ inline memory_plan plan_memory(std::span<const memory_request> requests, std::si
 
   index_list as_asked(requests.size());
   std::iota(as_asked.begin(), as_asked.end(), 0U);
-  // By a number of each; its bytes decide between equals.
+  // Sorts by a number of each block; its bytes decide between equals.
   const auto largest_first = [&](const auto& number_of) {
     std::vector<std::pair<std::size_t, std::size_t>> key;
     for (const std::uint32_t i : as_asked) key.emplace_back(number_of(i), requests[i].bytes);
@@ -225,7 +225,7 @@ inline memory_plan plan_memory(std::span<const memory_request> requests, std::si
   const auto area_of = [&](std::uint32_t i) { return steps_of(i) * requests[i].bytes; };
   for (const memory_gap gap : {memory_gap::lowest, memory_gap::tightest}) {
     try_order(largest_first(bytes_of), gap);
-    if (is_done()) return plan;  // as nearly always, and the other orders are not even made
+    if (is_done()) return plan;  // nearly always, and the other orders are not even made
     try_order(largest_first(breadth_of), gap);
     try_order(largest_first(steps_of), gap);
     try_order(largest_first(area_of), gap);
@@ -237,14 +237,14 @@ inline memory_plan plan_memory(std::span<const memory_request> requests, std::si
   offset = plan.offset;
   std::size_t bytes = plan.bytes;
   for (int round = 0; round < 100 && !is_done(); ++round) {
-    // The first in the order of those that end last goes before the first of those that live with it.
+    // Among the blocks that end last, the first in the order moves before the first block that lives at the same time.
     const auto ends_last = [&](std::uint32_t i) { return offset[i] + placer.bytes(i) == bytes; };
     const auto top = std::ranges::find_if(order, ends_last);
     const memory_request& r = requests[*top];
     const auto below = std::find_if(order.begin(), top, [&](std::uint32_t i) {
       return requests[i].first_step <= r.last_step && r.first_step <= requests[i].last_step;
     });
-    if (below == top) break;  // it lies upon nothing, and is as large as the whole
+    if (below == top) break;  // it lies on no block, and is as large as the whole
     std::rotate(below, top, top + 1);
     bytes = try_order(order, gap);
   }

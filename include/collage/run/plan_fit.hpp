@@ -1,4 +1,4 @@
-// Whether a plan fits this program and this machine: its kernels are here, and its costs say something about here.
+// Whether a plan fits this program and this machine: its kernels exist here, and its costs hold here.
 #pragma once
 
 #include <algorithm>
@@ -16,20 +16,20 @@
 
 namespace collage::inline v0 {
 
-/// What a plan has to fit.
+/// The requirements on a plan.
 struct plan_fit_options {
-  int threads = 0;                           ///< it will run with so many; 0: as many as it was made for
-  std::string precision = fp32;              ///< that is asked for; one that keeps NaN and infinity is fp32 as well
-  std::string processor = processor_name();  ///< that it will run on
-  std::string waiting = waiting_policy();    ///< how threads will wait for work; matters where there are several
-  /// true: every backend that it was chosen from and compared with has to fit; false: those that run something in it.
+  int threads = 0;                           ///< it will run with this many; 0: as many as it was made for
+  std::string precision = fp32;              ///< required; a precision that keeps NaN and infinity is fp32 as well
+  std::string processor = processor_name();  ///< it will run on this processor
+  std::string waiting = waiting_policy();    ///< how threads will wait for work; matters with several threads
+  /// true: every backend that was available at placing must fit; false: only backends that run something in the plan.
   bool all_backends = false;
-  /// true: a library may have another version than the plan was made with, and its adapter may say other details of it. Then
-  /// the same kernels are asked for, but how fast they are, and what else could have run, is no longer known.
+  /// true: a library may have another version than at placing, and its adapter may report other details. The same kernels are
+  /// then requested, but neither their speed nor the alternatives to them are known any more.
   bool accept_version_change = false;
 };
 
-/// The first thing in which a plan does not fit.
+/// The first reason why a plan does not fit.
 struct plan_misfit {
   enum class kind : std::uint8_t {
     network,
@@ -40,13 +40,13 @@ struct plan_misfit {
     backend,
     version
   } of = kind::network;
-  std::string what;    ///< as it follows the plan's name: "was made with onednn 3.2.0, and 3.3.0 is here"
-  std::string remedy;  ///< what to do
+  std::string what;    ///< to be read after the plan's name: "was made with onednn 3.2.0, and 3.3.0 is here"
+  std::string remedy;  ///< the remedy
 };
 
 namespace detail {
 
-/// The backends that run something in a placement, and in the sub-graphs of its groups.
+/// Adds the backends that run something in a placement, and in the subgraphs of its groups.
 inline void add_backends_of(const placement& p, std::set<std::string>& to) {
   for (const plan_group& g : p.groups) {
     if (g.has_kernel()) to.insert(g.backend());
@@ -59,7 +59,7 @@ inline std::string count_of_threads(int threads) {
   return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
 }
 
-/// How threads wait, in words; and what has to be set for it before a program starts.
+/// How threads wait, in words; and the environment variables that set it before a program starts.
 inline std::string waiting_sentence(const std::string& policy) {
   return policy == "default" ? "the default waiting policy" : "waiting policy " + policy;
 }
@@ -69,7 +69,7 @@ inline std::string waiting_setting(const std::string& policy) {
   return "OMP_WAIT_POLICY=" + policy;
 }
 
-/// What is said of a backend that has changed; empty where it has not.
+/// Describes the change of a backend; empty if it has not changed.
 inline std::string version_change(const plan_backend& made, const probe_result& now) {
   const std::string before = made.name + (made.version.empty() ? " of an unknown version" : " " + made.version);
   if (made.version != now.version)
@@ -81,8 +81,8 @@ inline std::string version_change(const plan_backend& made, const probe_result& 
 
 }  // namespace detail
 
-/// In what a plan does not fit; nothing where it fits. What can be accepted comes last, so that whoever accepts it knows of
-/// all else.
+/// The reason why a plan does not fit; nothing if it fits. A reason that can be accepted comes last, so that a caller that
+/// accepts it needs to check nothing else.
 inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& network, backend_table backends,
                                             const plan_fit_options& options = {}) {
   using kind = plan_misfit::kind;
@@ -135,15 +135,16 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   return {};
 }
 
-/// Throws one sentence where a plan does not fit: another network, precision, number of threads, processor or waiting
-/// policy, a backend that is missing, a library of another version. `where` names the plan, as its file.
+/// Throws an error of one sentence if a plan does not fit. It may be for another network, precision, number of threads,
+/// processor or waiting policy. It may need a missing backend, or another version of a library. `where` names the plan, for
+/// example by its file.
 inline void check_plan_fits(const plan& made, const graph& network, backend_table backends,
                             const plan_fit_options& options = {}, const std::string& where = "plan") {
   if (const std::optional<plan_misfit> wrong = misfit_of(made, network, backends, options))
     throw error(error_kind::invalid_argument, wrong->what, where, wrong->remedy);
 }
 
-/// The same over a backend set: `check_plan_fits<backends>(plan, network);`.
+/// The same for a backend set: `check_plan_fits<backends>(plan, network);`.
 template <backend_set_type Set>
 void check_plan_fits(const plan& made, const graph& network, const plan_fit_options& options = {},
                      const std::string& where = "plan") {

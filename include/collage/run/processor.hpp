@@ -1,4 +1,4 @@
-// What this machine and this process are, as far as costs depend on them.
+// The properties of this machine and this process that costs depend on.
 #pragma once
 
 #if defined(__linux__)
@@ -14,7 +14,7 @@
 
 namespace collage::inline v0 {
 
-/// The processor's name and what of its instruction set matters to kernels, as in "AMD EPYC 9R14 (avx512)".
+/// The processor's name and the part of its instruction set that matters to kernels, as in "AMD EPYC 9R14 (avx512)".
 inline std::string processor_name() {
   std::string name = "unknown processor";
   std::ifstream info("/proc/cpuinfo");
@@ -31,7 +31,7 @@ inline std::string processor_name() {
   return name;
 }
 
-/// Whether the system runs on virtual processors, which a host may move about; false where that is not told.
+/// Whether the system runs on virtual processors, which a host may move; false if that is not known.
 inline bool is_virtual_machine() {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);)
@@ -39,11 +39,11 @@ inline bool is_virtual_machine() {
   return false;
 }
 
-/// How many processors the calling thread, and those that it starts, may run on: as many threads are worth having.
+/// The number of processors that the calling thread and the threads it starts may run on: the useful number of threads.
 inline int available_threads() {
 #if defined(__linux__)
-  // The standard library counts those of the machine, of which taskset and containers leave some out. Where OpenMP binds
-  // threads it has bound this one already, and the others go elsewhere.
+  // The standard library counts all processors of the machine, but taskset and containers exclude some. If OpenMP binds
+  // threads, it has already bound this thread, and will bind others elsewhere.
   const bool is_bound = std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("OMP_PLACES") != nullptr ||
                         std::getenv("GOMP_CPU_AFFINITY") != nullptr;
   cpu_set_t allowed;
@@ -52,8 +52,8 @@ inline int available_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-/// How threads of the OpenMP team wait for work: "default", "active" or "passive", or "spin N" where GOMP_SPINCOUNT says how
-/// often they look before they sleep. The environment decides before libgomp is loaded, and nothing afterwards can.
+/// How threads of the OpenMP team wait for work: "default", "active", "passive", or "spin N". GOMP_SPINCOUNT sets N, the number
+/// of checks for work before a thread sleeps. The environment decides before libgomp is loaded; nothing can change it later.
 inline std::string waiting_policy() {
   if (const char* spins = std::getenv("GOMP_SPINCOUNT"); spins != nullptr && *spins != '\0')
     return std::string("spin ") + spins;

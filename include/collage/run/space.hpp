@@ -1,4 +1,4 @@
-// Memory spaces: where tensors live.
+// Memory spaces: the memories in which tensors lie.
 #pragma once
 
 #include <collage/detail/host_memory.hpp>
@@ -11,33 +11,33 @@
 
 namespace collage::inline v0 {
 
-/// A kind of memory with its own pointers: the host, a CUDA device. Kernels say in which space they read and write; a
-/// copy between two spaces is a kernel with a cost like any other. Spaces are compared by id: 0 is the host, 1 "cuda", and
-/// from 16 on they are the user's.
+/// A kind of memory with its own pointers: the host's, or that of a CUDA device. A kernel states the space that it reads and
+/// writes. A copy between two spaces is a kernel with a cost like any other. Spaces are compared by id: 0 is the host, 1 is
+/// "cuda", and ids from 16 on are the user's.
 ///
-/// A device may do later what it is asked for, in the order in which one thread asks. What two threads ask has no order, so
-/// that whoever hands memory of a device to another thread finishes first.
+/// A device may work asynchronously, in the order in which one thread requests the work. Requests of two threads have no order.
+/// Before a thread passes a device's memory to another thread, it must call `finish`.
 struct memory_space {
   std::uint32_t id = 0;
   const char* name = "host";
   std::size_t alignment = 64;
-  /// Null where there is none; may throw an error of its own that says more.
+  /// Returns null if there is no memory left. May throw a more specific error instead.
   void* (*allocate)(std::size_t bytes) = nullptr;
-  void (*release)(void* memory, std::size_t bytes) = nullptr;  ///< as many as were allocated
+  void (*release)(void* memory, std::size_t bytes) = nullptr;  ///< `bytes` as allocated
   /// Copies within the space.
   void (*copy)(void* to, const void* from, std::size_t bytes) = nullptr;
-  // Of any space but the host's:
-  /// Copies from the host's memory, which may be changed as soon as this returns.
+  // For any space except the host's:
+  /// Copies from the host's memory, which may change as soon as this returns.
   void (*from_host)(void* to, const void* from, std::size_t bytes) = nullptr;
   /// Copies to the host's memory, and returns when the bytes are there.
   void (*to_host)(void* to, const void* from, std::size_t bytes) = nullptr;
-  /// Waits until all that the calling thread asked for is done. Throws what the device has to say against it.
+  /// Waits for all work that the calling thread has requested. Throws the errors of the device.
   void (*finish)() = nullptr;
 
   friend constexpr bool operator==(const memory_space& a, const memory_space& b) { return a.id == b.id; }
 };
 
-/// The host's memory: allocations are aligned to 64 bytes and may be over-read by 64.
+/// The host's memory. Allocations are aligned to 64 bytes, and 64 bytes past their end may be read.
 inline constexpr memory_space host_space{
     .id = 0,
     .name = "host",
@@ -82,7 +82,7 @@ class buffer {
   std::size_t size_ = 0;
 };
 
-/// Copies between any two spaces; from one device to another by way of the host.
+/// Copies between any two spaces. Copies from one device to another go through the host.
 inline void copy_bytes(const memory_space& to_space, void* to, const memory_space& from_space, const void* from,
                        std::size_t bytes) {
   if (bytes == 0) return;

@@ -1,4 +1,4 @@
-// Verifying a plan: every output of a network, as the engine computes it, against the reference in double precision.
+// Verifies a plan: compares every output of a network, as the engine computes it, with the reference in double precision.
 //
 //   const verification found = verify<backends>(network, plan);
 //   if (!found) std::puts(found.why().c_str());
@@ -25,26 +25,26 @@
 
 namespace collage::inline v0 {
 
-/// One output of the network, as one placement computes it.
+/// One output of the network, as computed by one placement.
 struct verified_output {
   std::string name;
   agreement found;
 };
 
-/// The first step of a placement whose value differs from the reference's.
+/// The first step of a placement with a value that differs from the reference.
 struct faulty_step {
-  std::size_t step = 0;  ///< of the engine's
+  std::size_t step = 0;  ///< its index in the engine's steps
   std::string node;      ///< the last node of its group
   std::string backend, pattern, kernel;
-  std::string value;  ///< which of its values
+  std::string value;  ///< the name of the value that differs
   agreement found;
 };
 
-/// One placement against the reference.
+/// The comparison of one placement with the reference.
 struct verified_placement {
   std::string name;  ///< "plan", or the backend that ran alone
   std::vector<verified_output> outputs;
-  std::optional<faulty_step> fault;  ///< set where an output differs and a step is to blame
+  std::optional<faulty_step> fault;  ///< set if an output differs and a faulty step is found
 
   bool passed() const {
     return std::all_of(outputs.begin(), outputs.end(), [](const verified_output& o) { return o.found.agrees; });
@@ -55,7 +55,7 @@ struct verified_placement {
     for (const verified_output& o : outputs) worst = std::max(worst, o.found.worst_relative);
     return worst;
   }
-  /// What differs, in one sentence; empty where nothing does.
+  /// The difference in one sentence; empty if there is none.
   std::string why() const {
     if (fault)
       return fault->node + ", run by " + fault->backend + " (" + fault->kernel +
@@ -69,17 +69,16 @@ struct verified_placement {
 /// The outcome of `verify`.
 struct verification {
   std::vector<verified_placement> placements;  ///< the plan's own first
-  double reference_s = 0;                      ///< seconds that the reference took
+  double reference_s = 0;                      ///< seconds that computing the reference took
 
-  /// The first placement that differs; null where none does.
+  /// The first placement that differs; null if none does.
   const verified_placement* failed() const {
     for (const verified_placement& p : placements)
       if (!p.passed()) return &p;
     return nullptr;
   }
   explicit operator bool() const { return failed() == nullptr; }
-  /// One sentence that names the placement, the node, backend and kernel at fault, and what differs; empty where
-  /// nothing does.
+  /// One sentence with the placement, the node, backend and kernel at fault, and the difference; empty if there is none.
   std::string why() const {
     const verified_placement* p = failed();
     return p == nullptr ? std::string() : p->name + ": " + p->why();
@@ -87,24 +86,24 @@ struct verification {
 };
 
 struct verify_options {
-  std::vector<const_tensor_view> inputs = {};  ///< the network's, in its order; random ones where none are given
+  std::vector<const_tensor_view> inputs = {};  ///< of the network, in its order; empty: random inputs
   std::uint64_t seed = 1;                      ///< of the random inputs
-  bool singles = true;                         ///< also the single-backend placements that the plan was compared with
-  /// While the first step that differs is looked for, so many bytes of values are kept at a time.
+  bool singles = true;                         ///< true: also verifies the baselines
+  /// Limits the bytes of values that are kept at a time during the search for the first faulty step.
   std::size_t recorded_bytes = std::size_t{1} << 30;
-  std::function<void(const std::string&)> progress = {};  ///< what is going on, for a line of progress
+  std::function<void(const std::string&)> progress = {};  ///< called with the current work, for a line of progress
 };
 
 namespace detail {
 
-/// What a placement computes, step by step, as far as it is kept.
+/// The values that some steps of a placement compute.
 struct step_recording {
   const dynamic_engine* engine = nullptr;
   const graph* network = nullptr;
   std::size_t first = 0, end = 0;                                 ///< the steps to keep
   std::map<std::uint32_t, std::pair<std::size_t, tensor>> known;  ///< by value: the step that wrote it, the contents
 
-  /// The values that a step may write: of its inner ones the context knows no place.
+  /// Visits the values that a step may write. The context has no address for its inner values.
   template <class Visit>
   static void values_of(const graph& network, const step_info& step, Visit visit) {
     for (const std::uint32_t n : step.nodes)
@@ -125,8 +124,8 @@ struct step_recording {
   }
 };
 
-/// Finds the first step whose value differs from the reference's. Steps are recorded in portions, so that memory stays
-/// bounded; the reference is computed anew for each portion, up to the first difference.
+/// Finds the first step with a value that differs from the reference. Steps are recorded in portions, to bound memory. The
+/// reference is computed anew for each portion, up to the first difference.
 inline std::optional<faulty_step> find_fault(const graph& network, const dynamic_engine& engine,
                                              std::span<const const_tensor_view> inputs,
                                              std::span<const tensor_view> outputs, std::size_t portion_bytes) {
@@ -140,7 +139,7 @@ inline std::optional<faulty_step> find_fault(const graph& network, const dynamic
       step_recording::values_of(network, engine.steps()[kept.end],
                                 [&](std::uint32_t v) { bytes += network.type_of(v).bytes(); });
     context.run(inputs, outputs, {.data = &kept, .before = nullptr, .after = &step_recording::keep});
-    // Nodes and steps stand in the same order, so that the first difference the reference meets is the first.
+    // Nodes and steps have the same order, so the first difference that the reference meets is the first of all.
     const auto compare_one = [&](std::uint32_t value, const oracle_value& expected) {
       const auto recorded = kept.known.find(value);
       if (recorded == kept.known.end()) return;
@@ -167,7 +166,7 @@ inline verified_placement verify_placement(const graph& network, const placement
   verified_placement result;
   result.name = which.name;
   const dynamic_engine engine(network, which, backends, threads, packed);
-  // What a kernel leaves unwritten must not pass as a number.
+  // An element that the kernel does not write must not pass as a number. In floating-point types these bytes are NaN.
   for (const tensor& t : memory.out)
     if (t.bytes() != 0) std::memset(t.data(), 0xFF, t.bytes());
   engine.context().run(inputs, memory.outputs);
@@ -179,10 +178,9 @@ inline verified_placement verify_placement(const graph& network, const placement
 
 }  // namespace detail
 
-/// Runs a plan, and every single-backend placement that it was compared with, and compares each output with the
-/// reference (`compare` says how); where one differs, the first step at fault is looked for. A plan that is to keep NaN and
-/// infinity (`plan::precision`) runs with some of them among random inputs, too. Errors: a plan of another
-/// network; a kind without a reference; inputs that do not fit; a backend that is missing.
+/// Runs a plan and its baselines, and compares each output with the reference by `compare`. If one differs, it looks for the
+/// first step at fault. A plan that keeps NaN and infinity (`plan::precision`) also runs with some of them among random inputs.
+/// Errors: a plan of another network; a kind without a reference; inputs that do not fit; a missing backend.
 inline verification verify(const graph& network, const plan& made, backend_table backends,
                            const verify_options& options = {}) {
   if (made.fingerprint != network.fingerprint())
@@ -233,7 +231,7 @@ inline verification verify(const graph& network, const plan& made, backend_table
   return result;
 }
 
-/// The same over a backend set: `auto found = verify<backends>(network, plan);`.
+/// The same for a backend set: `auto found = verify<backends>(network, plan);`.
 template <backend_set_type Set>
 verification verify(const graph& network, const plan& made, const verify_options& options = {}) {
   return verify(network, made, table_of<Set>, options);

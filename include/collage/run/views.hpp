@@ -1,4 +1,4 @@
-// Views: operators for which nothing runs where the memory of one value is made a part of another's.
+// Views: operators that need no kernel if the memory of one value is a part of another's.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace collage::inline v0 {
 
-/// A value that lies in the memory of another, so many bytes behind where that begins.
+/// A value that lies in the memory of another value, `offset` bytes from its beginning.
 struct value_view {
   std::uint32_t value = 0;
   std::uint32_t of = 0;
@@ -25,16 +25,16 @@ struct value_view {
 
 namespace detail {
 
-/// What parts of values begin at multiples of, since kernels are measured with memory that is aligned so.
+/// The alignment of views in bytes, because kernels are measured with memory of this alignment.
 inline constexpr std::int64_t view_alignment = 64;
 
-/// A slice as a layout has it: what is cut of which extents, channels that lie in blocks counted by the block.
+/// A slice in the dimensions of a layout, where blocked channels are counted by the block.
 struct laid_out_slice {
   shape from, starts, steps, extents;
-  std::int64_t unit = 1;  ///< elements that lie one behind the other in what counts as one
+  std::int64_t unit = 1;  ///< contiguous elements that count as one
 };
 
-/// Nothing where blocks are cut, or rest on something else than whole ones.
+/// Nothing if the slice does not take whole, successive blocks of channels.
 inline std::optional<laid_out_slice> slice_in(const graph& network, std::uint32_t node, const form& stored) {
   const auto a = from_words<ops::slice_attributes>(network.view().words_of(node));
   const tensor_type& x = network.type_of(network.view().inputs_of(node)[0]);
@@ -53,7 +53,7 @@ inline std::optional<laid_out_slice> slice_in(const graph& network, std::uint32_
 }
 
 inline bool is_one_piece(const laid_out_slice& s) {
-  // The elements lie one behind the other where behind the first extent that is cut nothing is, and before it all are 1.
+  // The elements are contiguous if no extent is cut after the first that is not 1.
   std::size_t first = 0;
   while (first < s.extents.size() && s.extents[first] == 1) ++first;
   for (std::size_t d = 0; d < s.extents.size(); ++d) {
@@ -74,8 +74,8 @@ inline std::vector<value_view> slice_view(const graph& network, std::uint32_t no
   return {{y, x, static_cast<std::size_t>(offset)}};
 }
 
-/// Of an operand it must be clear from the graph that a kernel can write it into the result: some node computes it, and not as
-/// a view of what lies elsewhere; it is no output; and no concat before this one may have it.
+/// Whether the graph shows that a kernel can write an operand into a concat's result. A node must compute the operand, but not
+/// as a view. It must not be an output. This concat must read it once, and no earlier concat may read it.
 inline bool may_be_written_into(const graph& network, std::uint32_t operand, std::uint32_t node) {
   const graph_view view = network.view();
   const value_record& v = network.at(operand);
@@ -91,7 +91,7 @@ inline bool may_be_written_into(const graph& network, std::uint32_t operand, std
   return times == 1;
 }
 
-/// Whether a layout has all elements of each operand of a concat one behind the other in its result.
+/// Whether the elements of each operand of a concat are contiguous in its result, in the layout of `stored`.
 inline bool are_pieces(const graph& network, std::uint32_t node, const form& stored) {
   const graph_view view = network.view();
   const tensor_type& y = network.type_of(view.output_of(node));
@@ -102,7 +102,7 @@ inline bool are_pieces(const graph& network, std::uint32_t node, const form& sto
   const channel_blocks all = channel_blocks_of(y, stored.order);
   if (all.images != 1) return false;
   if (axis > 1) return all.blocks == 1 && y.dims.from(2).first(axis - 2).elements() == 1;
-  const auto is_whole = [&](std::uint32_t operand) {  // what fills up the last block is not followed by anything
+  const auto is_whole = [&](std::uint32_t operand) {  // no operand may follow the padding of a last block
     const channel_blocks its = channel_blocks_of(network.type_of(operand), stored.order);
     return its.block == all.block && (its.channels % its.block == 0 || operand == view.inputs_of(node).back());
   };
@@ -125,11 +125,15 @@ inline std::vector<value_view> concat_views(const graph& network, std::uint32_t 
 
 }  // namespace detail
 
-/// What lies where if nothing runs for a node, all its values being in one layout: the result of a reshape is its operand,
-/// which is plain; that of a slice a part of it, where it is one piece; the operands of a concat are parts of its result, where
-/// each is one piece that a kernel can write there. In blocked layouts parts of the channels are whole blocks of a single image.
-/// None where a kernel has to run. Depends on the graph alone, which has concrete extents. The layout of `stored` is one
-/// of shared_layouts.
+/// Storage views for a node that needs no kernel; none if a kernel has to run. All its values have the layout of `stored`,
+/// which is one of shared_layouts.
+///
+/// - The result of a reshape is its operand, in the plain layout.
+/// - The result of a slice is a part of its operand, if the part is contiguous.
+/// - The operands of a concat are parts of its result, if each is contiguous there and a kernel can write it there.
+///
+/// In blocked layouts, parts of the channels are whole blocks of a single image. The views depend on the graph alone, whose
+/// extents must be known.
 inline std::vector<value_view> views_of(const graph& network, std::uint32_t node, const form& stored = {}) {
   const graph_view view = network.view();
   const std::uint64_t kind = view.kind_id_of(node);
