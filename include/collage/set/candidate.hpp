@@ -1,4 +1,4 @@
-// What makes a match a candidate: the one rule that the compiler and `place` share.
+// The rule that makes a match a candidate, shared by the compiler and `place`.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -9,22 +9,22 @@
 
 namespace collage::inline v0 {
 
-/// What became of a pattern at a node.
+/// The outcome of a pattern at a node.
 enum class candidate_state : std::uint8_t {
   missed,   ///< it does not match
-  refused,  ///< it matches, and no kernel can be asked for
+  refused,  ///< it matches, but the backend refuses it
   found,
 };
 
-/// A reshape is a view of its operand, which costs nothing and needs no kernel.
+/// Whether a node is a view that needs no kernel and costs nothing: a reshape, whose result is its operand.
 constexpr bool is_alias(const graph_view& graph, std::uint32_t node) {
   return graph.kind_id_of(node) == kind_id<struct ops::reshape>;
 }
-/// Branches and loops are run by the engine; their sub-graphs are placed as networks of their own.
+/// Whether a node is control flow. The engine runs branches and loops, and their subgraphs are placed as networks of their own.
 constexpr bool is_control(const graph_view& graph, std::uint32_t node) { return graph.nodes[node].bodies != 0; }
 
-/// Whether a backend's kernel is wanted for a match with `node` at its root; where it is refused, `why` says the reason.
-/// Depends on the graph alone: what the machine refuses is known when kernels are built.
+/// Whether a match with `node` at its root is a candidate of a backend. If it is refused, `why` holds the reason. The result
+/// depends on the graph alone: refusals of the machine are only known when kernels are built.
 template <class Graph>
 constexpr candidate_state judge_match(const Graph& graph, const declared_pattern& pattern, std::uint32_t node,
                                       const match_record& record, verdict& why) {
@@ -32,9 +32,9 @@ constexpr candidate_state judge_match(const Graph& graph, const declared_pattern
   why = pattern.accepts(graph, record);
   return why ? candidate_state::found : candidate_state::refused;
 }
-/// The same where it is not known whether the pattern matches. Where it is found or refused, `record` is the match.
+/// The same where it is not known whether the pattern matches. If it is found or refused, `record` is the match.
 ///
-/// A template, so that only who calls it pays for the matcher.
+/// A template, so that only includers that call it compile the matcher.
 template <class Graph>
 constexpr candidate_state candidate_at(const Graph& graph, const declared_pattern& pattern, std::uint32_t node,
                                        match_record& record, verdict& why) {

@@ -1,5 +1,5 @@
-// The candidates of a backend set in a static graph, enumerated by the compiler: the same, in the same order, as
-// find_candidates (collage/place/candidates.hpp) finds in the run-time graph.
+// The candidates of a backend set in a static graph, enumerated by the compiler. find_candidates (collage/place/candidates.hpp)
+// finds the same candidates in the run-time graph, in the same order.
 #pragma once
 
 #include <collage/backend_set.hpp>
@@ -10,18 +10,18 @@
 
 namespace collage::inline v0 {
 
-/// A match that some backend declares and accepts.
+/// A match that a backend declares and accepts.
 struct static_candidate {
   std::uint32_t backend = 0;                 ///< index into the set
   std::uint32_t pattern = 0;                 ///< index into the backend's patterns
-  std::uint32_t node = 0;                    ///< the root: the operator that computes what is read outside
+  std::uint32_t node = 0;                    ///< the root, which computes the value that is read outside
   list_view<const std::uint32_t> nodes;      ///< as match_record::node
   list_view<const std::uint32_t> arguments;  ///< values that a kernel reads, as match_record::argument
 };
 
 namespace detail {
 
-/// Where the candidates of each node begin.
+/// The positions at which the candidates of each node begin.
 template <std::size_t Nodes>
 struct candidate_starts {
   std::uint32_t start[Nodes + 1] = {};
@@ -47,7 +47,7 @@ struct candidate_record {
   std::uint32_t backend = 0, pattern = 0, node = 0, nodes = 0, arguments = 0, first = 0;
 };
 
-/// By node, then backend, then pattern. Their words stand in the order in which they were found.
+/// Lists candidates by node, then backend, then pattern. Their words keep the order in which they were found.
 template <std::size_t Count, std::size_t Nodes>
 constexpr listed<candidate_record, Count> list_records(const backend_matches* backends, std::size_t count,
                                                        candidate_starts<Nodes> next) {
@@ -94,7 +94,7 @@ class static_candidates {
 
 namespace detail {
 
-// Counting, listing and copying are evaluations of their own.
+// Counting, listing and copying are constant evaluations of their own.
 template <class G, class... B>
 inline constexpr candidate_starts<node_count<G>> starts_of{matches_in<G, B...>, sizeof...(B)};
 template <class G, class... B>

@@ -1,6 +1,7 @@
-// What is wrong with a list of types that should be a set of backends, in one sentence.
+// Checks a list of types that should be a set of backends, and describes a fault in one sentence.
 //
-// Each backend is asked once about each of its patterns; the answers are plain values, which ordinary code judges.
+// The members of each backend are examined once for each of its patterns. The findings are plain values, which ordinary code
+// judges.
 #pragma once
 
 #include <collage/backend.hpp>
@@ -15,15 +16,15 @@
 
 namespace collage::inline v0::detail {
 
-/// What there is to say of one member function of a backend.
+/// The state of one member function of a backend.
 enum class member : std::uint8_t { fine, missing, other_arguments, not_static, other_result, not_constant };
 
-/// Asked of the type alone: a set can be composed, and covered, where kernels are only declared.
+/// Examines the type alone, so that a set can be composed, and covered, where kernels are only declared.
 template <class B, class P>
 concept builds = requires(const match<P>& m, build_context& context) {
   requires std::is_same_v<decltype(B::build(m, context)), kernel>;
 };
-/// The same whatever it answers: `decltype` alone allows the incomplete type `kernel`.
+/// The same with any result. Only `decltype` may name a call whose result is the incomplete type `kernel`.
 template <class B, class Match, class Context>
 concept has_build = requires(Match m, Context context) { typename std::void_t<decltype(B::build(m, context))>; };
 template <class B, class Match> concept has_accepts = requires(Match m) { B::accepts(m); };
@@ -98,7 +99,7 @@ consteval member check_layouts() {
   }
 }
 
-/// `accepts` on the sample of its pattern.
+/// Calls `accepts` for the sample of its pattern.
 template <class B, class P>
 constexpr bool try_accepts() {
   sample_graph<graph_view> sample;
@@ -112,12 +113,12 @@ constexpr bool try_sample() {
   match_record record;
   return sample.make(nodes_of<P>, record);
 }
-/// A failure to make one is the kind's fault, and not the backend's.
+/// If no sample can be made, the fault is the operator kind's, not the backend's.
 template <class P> concept has_sample = requires { requires try_sample<P>(); };
 template <class B, class P>
 concept accepts_in_constant_evaluation = requires { typename std::bool_constant<try_accepts<B, P>()>; };
 
-// A class has a member of some name, whatever it is, where that name becomes ambiguous beside another base's.
+// Detects a member of any kind by its name: the name is ambiguous in a class that also derives from a struct with that member.
 struct named_accepts {
   int accepts;
 };
@@ -157,7 +158,7 @@ consteval pattern_facts ask_pattern() {
   return {P::name, hash(P::name), check_build<B, P>(), check_accepts<B, P>(), check_choices<B, P>()};
 }
 
-/// What the whole backend has: `probe`, `enter`, `leave`; and where it has a rule or takes regions, what belongs to that.
+/// The members of the whole backend: `probe`, `enter`, `leave`. For a fusion rule or regions, the members that belong to it.
 struct backend_facts {
   member probe = member::fine, enter = member::fine, leave = member::fine;
   member rule = member::fine, build_group = member::fine, takes = member::fine;
@@ -216,7 +217,7 @@ enum class set_rule : std::uint8_t {
   one_name
 };
 
-/// A broken rule; no rule where all is well. Told as a sentence only where there is something to tell.
+/// A broken rule; `none` if the list is sound. A sentence is only made if there is a fault.
 struct set_fault {
   set_rule rule = set_rule::none;
   member state = member::fine;
@@ -224,7 +225,7 @@ struct set_fault {
   const char* pattern = nullptr;
   const char* name = "";  ///< of the member
   const char* declaration = "";
-  std::uint32_t first = 0, second = 0;  ///< which of the backends, where two do not go together
+  std::uint32_t first = 0, second = 0;  ///< the indices of two backends that cannot be in one set
 };
 
 inline constexpr char build_declaration[] = "static kernel build(const match<P>&, build_context&) for every pattern P";
@@ -241,7 +242,7 @@ constexpr bool is_wrong(auto state, bool needed) {
   return state != member::fine && (needed || state != member::missing);
 }
 
-// Templates of what they read and write, so that only who composes a set pays for them.
+// Templates over the types that they read and write, so that only includers that compose a set compile them.
 template <class Facts>
 constexpr set_fault judge_patterns(const char* backend, const Facts* list, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
@@ -278,13 +279,13 @@ template <class B>
 consteval const char* find_not_constant(const patterns<>*) {
   return nullptr;
 }
-/// The first pattern whose match `accepts` cannot judge in constant evaluation.
+/// The first pattern for which `accepts` cannot be evaluated by the compiler.
 template <class B, class First, class... P>
 consteval const char* find_not_constant(const patterns<First, P...>*) {
   if constexpr (has_accepts<B, const match<First>&>) {
     if constexpr (has_sample<First>) {
       if constexpr (!accepts_in_constant_evaluation<B, First>) return First::name;
-      else if constexpr (requires { &B::accepts; }) return nullptr;  // one function for all: one trial says enough
+      else if constexpr (requires { &B::accepts; }) return nullptr;  // one function for all: one trial is enough
       else return find_not_constant<B>(static_cast<const patterns<P...>*>(nullptr));
     } else {
       return find_not_constant<B>(static_cast<const patterns<P...>*>(nullptr));
@@ -300,7 +301,7 @@ consteval set_fault try_backend(const patterns<P...>& list) {
   return {set_rule::member, member::not_constant, B::name, pattern, "accepts", accepts_declaration};
 }
 
-/// Few backends have layouts: those without are not asked about each pattern.
+/// Few backends have layouts, so backends without them are not examined for each pattern.
 template <class B, class... P>
 consteval set_fault judge_layouts() {
   if constexpr (names_layouts<B>()) {
@@ -340,7 +341,7 @@ consteval set_fault check_backend(const patterns<P...>& list) {
   }
 }
 
-/// Backends that do not go together.
+/// Finds backends that cannot be in one set.
 template <class... B>
 consteval set_fault judge_names() {
   const char* const names[] = {B::name..., nullptr};
@@ -412,7 +413,7 @@ constexpr void tell_type(Text& out) {
       << "list what it runs: using patterns = collage::patterns<...>";
 }
 
-/// Why the types are no set of backends; empty if they are.
+/// The reason why the types are not a set of backends; empty if they are.
 template <class... B>
 struct set_check {
   static constexpr sentence why() {
@@ -423,7 +424,7 @@ struct set_check {
       ((out = out.empty() ? tell_unsound(patterns_of<B>{}) : out), ...);
     } else {
       constexpr set_fault fault = find_fault<B...>();
-      // What is wrong by itself is not lowered.
+      // Only backends without a fault of their own are lowered.
       if constexpr (fault.rule != set_rule::none) tell_fault<B...>(out, fault);
       else if constexpr (kinds_named_by<B...>.has_twin) tell_twins<B...>(out);
     }

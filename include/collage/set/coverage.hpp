@@ -1,5 +1,5 @@
-// What a backend set declares, as a table: a row for each operator kind, a column for each backend. Made by the compiler;
-// printed at run time as text, or by the compiler itself.
+// A table of the operator kinds that the backends of a set declare, with a row for each kind and a column for each backend. The
+// compiler makes it. It is printed at run time as text, or by the compiler itself.
 #pragma once
 
 #include <collage/backend_set.hpp>
@@ -15,15 +15,15 @@
 
 namespace collage::inline v0 {
 
-/// What one backend declares for one operator kind. Declared is not accepted: that is asked of each match.
+/// The patterns that one backend declares for one operator kind. The backend may still refuse each match.
 struct coverage_cell {
   bool alone = false;       ///< some pattern takes the operator by itself
-  std::uint32_t fused = 0;  ///< how many patterns take it together with others
+  std::uint32_t fused = 0;  ///< the number of patterns that take it together with others
 
   friend constexpr bool operator==(const coverage_cell&, const coverage_cell&) = default;
 };
 
-/// In words: "alone, 5 fused"; "-" for nothing.
+/// Describes a cell: "alone, 5 fused"; "-" if it is empty.
 constexpr label to_label(const coverage_cell& cell) {
   label text = cell.alone ? label("alone") : label();
   if (cell.alone && cell.fused != 0) text = text + ", ";
@@ -31,8 +31,8 @@ constexpr label to_label(const coverage_cell& cell) {
   return text.empty() ? label("-") : text;
 }
 
-/// Rows are the kinds that any pattern names, in the order in which they are first named. Where a backend takes operators
-/// of whichever kind, the last row stands for those that are not named.
+/// Rows are the kinds that any pattern names, in the order in which they are first named. If a backend takes operators of any
+/// kind, the last row stands for all kinds that no pattern names.
 template <std::size_t Rows, std::size_t Backends>
 struct coverage_table {
   const char* kind[Rows + 1] = {};
@@ -43,19 +43,19 @@ struct coverage_table {
   static constexpr std::size_t backends() { return Backends; }
 };
 
-/// How many nodes of a graph a backend can run, by kind.
+/// The number of nodes of a graph that each backend can run, by kind.
 template <std::size_t Rows, std::size_t Backends>
 struct graph_coverage_table {
   const char* kind[Rows + 1] = {};
   const char* backend[Backends + 1] = {};
-  std::uint32_t nodes[Rows + 1] = {};                ///< of the kind
-  std::uint32_t taken[Rows + 1][Backends + 1] = {};  ///< of those, in some match that the backend declares and accepts
+  std::uint32_t nodes[Rows + 1] = {};                ///< the nodes of the kind
+  std::uint32_t taken[Rows + 1][Backends + 1] = {};  ///< those in a match that the backend declares and accepts
 
   static constexpr std::size_t rows() { return Rows; }
   static constexpr std::size_t backends() { return Backends; }
 };
 
-/// Text whose length is part of its type, zero-terminated.
+/// Zero-terminated text whose length is part of its type.
 template <std::size_t Size>
 struct constant_text {
   char text[Size + 1] = {};
@@ -67,7 +67,7 @@ namespace detail {
 
 inline constexpr char other_operators[] = "any other";
 
-/// Whether a match of what stands at `at` may hold no operator at all.
+/// Whether a match of the sub-pattern at `at` may hold no operator at all.
 constexpr bool may_be_value(pattern_view pattern, std::size_t at) {
   const pattern_node& p = pattern[at];
   if (p.count != pattern_count::once) return true;
@@ -79,7 +79,7 @@ constexpr bool may_be_value(pattern_view pattern, std::size_t at) {
   if (p.role == pattern_role::repeat) return p.least == 0 && may_be_value(pattern, p.child[0]);
   return p.role != pattern_role::apply && p.role != pattern_role::outputs;
 }
-/// Whether an operator of this kind alone may be a match; of kind 0, one that no pattern names.
+/// Whether an operator of this kind alone may be a match. Kind 0 stands for kinds that no pattern names.
 constexpr bool may_be_alone(pattern_view pattern, std::size_t at, std::uint64_t kind) {
   const pattern_node& p = pattern[at];
   if (p.role == pattern_role::either) {
@@ -95,15 +95,15 @@ constexpr bool may_be_alone(pattern_view pattern, std::size_t at, std::uint64_t 
   for (std::size_t c = 0; c < p.children; ++c) fits = fits && may_be_value(pattern, p.child[c]);
   return fits;
 }
-/// Whether a match of what stands at `at` may hold an operator.
+/// Whether a match of the sub-pattern at `at` may hold an operator.
 constexpr bool may_be_operator(pattern_view pattern, std::size_t at) {
   const pattern_node& p = pattern[at];
   bool some = p.role == pattern_role::apply;
   for (std::size_t c = 0; c < p.children && !some; ++c) some = may_be_operator(pattern, p.child[c]);
   return some;
 }
-/// Whether a match of what stands at `at` may hold an operator of this kind; of kind 0, one that no pattern names. With
-/// `beside`, only one that is not the only operator of the whole match: `beside` says whether there may be another above.
+/// Whether a match of the sub-pattern at `at` may hold an operator of this kind. Kind 0 stands for kinds that no pattern names.
+/// The operator must not be the only one of the whole match; `beside` says whether another may stand above it.
 constexpr bool may_be_fused(pattern_view pattern, std::size_t at, std::uint64_t kind, bool beside) {
   const pattern_node& p = pattern[at];
   if (p.role == pattern_role::apply) {
@@ -115,7 +115,7 @@ constexpr bool may_be_fused(pattern_view pattern, std::size_t at, std::uint64_t 
     beside = true;
   }
   for (std::size_t c = 0; c < p.children; ++c) {
-    // Of an either one alternative is there; all operands of anything else are.
+    // A match holds all outputs, but only one alternative of an either.
     bool others = beside;
     for (std::size_t o = 0; o < p.children && p.role == pattern_role::outputs; ++o)
       others = others || (o != c && may_be_operator(pattern, p.child[o]));
@@ -134,7 +134,7 @@ constexpr coverage_cell cover(const declared_backend& backend, std::uint64_t kin
   return cell;
 }
 
-/// One column; an evaluation of its own.
+/// One column; a constant evaluation of its own.
 template <std::size_t Rows>
 struct coverage_column {
   coverage_cell cell[Rows + 1] = {};
@@ -199,7 +199,7 @@ consteval const auto& find_graph_coverage(const backend_list<B...>&) {
   return graph_coverage_found<G, B...>;
 }
 
-/// Writes a page, or counts its characters.
+/// Writes a page, or only counts its characters.
 struct page_writer {
   char* to = nullptr;
   std::size_t size = 0;
@@ -219,8 +219,8 @@ struct page_writer {
   }
 };
 
-/// Columns as wide as their widest entry, two spaces apart; nothing behind the last. `put` writes one entry and answers
-/// its width.
+/// Writes columns that are as wide as their widest entry, two spaces apart, without spaces after the last. `put` writes one
+/// entry and returns its width.
 template <std::size_t Columns, class Put>
 constexpr void put_page(page_writer& page, std::size_t rows, Put put) {
   std::size_t widths[Columns] = {};
@@ -274,11 +274,11 @@ constexpr auto make_page() {
 template <backend_set_type Set>
 inline constexpr const auto& coverage_of = detail::find_coverage(detail::backends_in<Set>{});
 
-/// How many nodes of a static graph (named by its tag type) each backend of a set can run.
+/// The number of nodes of a static graph (named by its tag type) that each backend of a set can run.
 template <backend_set_type Set, static_graph G>
 inline constexpr const auto& coverage_in = detail::find_graph_coverage<G>(detail::backends_in<Set>{});
 
-/// The tables as text for people, a line for each row: `std::puts(coverage_text<backends>.c_str())`.
+/// The tables as text, a line for each row: `std::puts(coverage_text<backends>.c_str())`.
 template <backend_set_type Set>
 inline constexpr auto coverage_text = detail::make_page<coverage_of<Set>>();
 template <backend_set_type Set, static_graph G>

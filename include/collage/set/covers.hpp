@@ -1,4 +1,4 @@
-// Whether a backend set can run a static graph, as a concept whose failure names every hole.
+// Whether a backend set can run a static graph, as a concept. If it fails, the compiler names every hole.
 #pragma once
 
 #include <collage/backend_set.hpp>
@@ -13,12 +13,12 @@
 
 namespace collage::inline v0 {
 
-/// Nodes of one kind that no backend takes, for one reason.
+/// Nodes of one kind that no backend takes, for the same reason.
 struct hole {
   const char* kind = "";
   std::uint32_t count = 0;
   std::uint32_t first = 0;  ///< the first of the nodes
-  detail::sentence why;     ///< "no backend declares it", or who declares it and why it does not come to a match
+  detail::sentence why;     ///< "no backend declares it", or why each backend that does cannot run it
 };
 
 /// The holes of a set in a graph.
@@ -27,7 +27,7 @@ struct hole_list {
 
   hole list[most];
   std::size_t size = 0;
-  std::uint32_t others = 0;  ///< nodes beyond those in the list
+  std::uint32_t others = 0;  ///< nodes that are not in the list
 
   constexpr bool empty() const { return size == 0; }
   constexpr const hole& operator[](std::size_t index) const { return list[index]; }
@@ -41,7 +41,7 @@ struct node_list {
   std::uint32_t count = 0;
 };
 
-/// The nodes that are in no match and want a kernel.
+/// The nodes that need a kernel and are in no match.
 template <std::size_t Nodes>
 constexpr node_list<Nodes> find_uncovered(const graph_view& graph, const backend_matches* backends, std::size_t count) {
   bool covered[Nodes + 1] = {};
@@ -54,7 +54,7 @@ constexpr node_list<Nodes> find_uncovered(const graph_view& graph, const backend
   return list;
 }
 
-/// Whether the operator of this kind may be the last of what stands at `at`.
+/// Whether an operator of this kind may be the last of a match of the sub-pattern at `at`.
 constexpr bool may_end_in(const auto& pattern, std::size_t at, std::uint64_t kind) {
   const auto& p = pattern[at];
   if (p.role == pattern_role::apply) return takes_kind(p, kind);
@@ -66,7 +66,7 @@ constexpr bool may_end_in(const auto& pattern, std::size_t at, std::uint64_t kin
   return false;
 }
 
-/// What one backend has to do with a node that it does not take; nothing where it does not declare its kind.
+/// Explains why one backend does not take a node; says nothing if the backend does not declare the node's kind.
 template <class Text, class Graph, class Backend, class Matches>
 constexpr void explain_backend(Text& out, const Graph& graph, const Backend& backend, const Matches& matches,
                                std::uint32_t node) {
@@ -82,7 +82,7 @@ constexpr void explain_backend(Text& out, const Graph& graph, const Backend& bac
     }
   });
   const std::uint64_t kind = graph.kind_id_of(node);
-  // A pattern that could end in the node has more to say than one that has its kind further in.
+  // A pattern that may end in the node has a more specific reason than a pattern with its kind further in.
   for (const bool at_root : {true, false})
     for (std::uint32_t p = 0; p < backend.patterns.size() && !told; ++p) {
       const auto& pattern = backend.patterns[p];
@@ -108,18 +108,19 @@ constexpr sentence explain_hole(const Graph& graph, const Backend* backends, con
 
 template <class G, class... B>
 inline constexpr auto uncovered_in = find_uncovered<node_count<G>>(G::graph.view(), matches_in<G, B...>, sizeof...(B));
-/// Why the uncovered node of this number is uncovered; an evaluation for each.
+/// The reason why the uncovered node of this number is uncovered; a constant evaluation for each.
 template <std::size_t Index, class G, class... B>
 inline constexpr sentence reason_of = explain_hole(G::graph.view(), backends_of<B...>, matches_in<G, B...>,
                                                    sizeof...(B), uncovered_in<G, B...>.node[Index]);
 
-/// Only the first nodes are explained; later ones count as those of their kind.
+/// Only the first nodes are explained; later nodes are counted with those of their kind.
 inline constexpr std::size_t most_explained = 64;
 template <class G, class... B>
 inline constexpr std::size_t explained_in =
     uncovered_in<G, B...>.count < most_explained ? uncovered_in<G, B...>.count : most_explained;
 
-/// `why` is looked at for a node that is explained only. (Not null for the others: see kind_info::has_body.)
+/// `why` is only read if the node is explained. A flag says so because under -fsanitize=undefined a comparison with null is no
+/// constant expression (see kind_info::has_body).
 template <class Holes, class Graph, class Text>
 constexpr void add_hole(Holes& holes, const Graph& graph, std::uint32_t node, bool is_explained, const Text* why) {
   std::size_t h = 0;
@@ -154,12 +155,12 @@ consteval const hole_list& find_holes(const backend_list<B...>&) {
 template <backend_set_type Set, static_graph G>
 inline constexpr const hole_list& holes_of = detail::find_holes<G>(detail::backends_in<Set>{});
 
-// The same as types, to be read in errors.
+// The same as types, for error messages.
 
 /// `Count` nodes of one kind without a backend.
 template <fixed_string Operator, std::uint32_t Count, fixed_string Why>
 struct uncovered {};
-/// `Count` nodes more, of kinds that are not told.
+/// `Count` further nodes, of kinds that are not listed.
 template <std::uint32_t Count>
 struct and_others {};
 template <class... Uncovered>
@@ -185,14 +186,14 @@ consteval auto list_names(const indices<Index...>&) {
 }
 template <class Set, class G>
 consteval auto name_holes() {
-  if constexpr (!Set::is_sound) return operators_no_backend_takes<>{};  // its own error was told
+  if constexpr (!Set::is_sound) return operators_no_backend_takes<>{};  // its own error is enough
   else return list_names<Set, G>(make_indices<holes_of<Set, G>.size>{});
 }
 
-/// What the check of a set came to, asked without the set: where that is what fails, the error stands at the user's line.
+/// The result of the check of a set, computed without the set. If the check fails, the error then stands at the user's line.
 template <class Set>
 struct set_conclusion {
-  using type = accepted;  // a type derived from a set was told where it derives
+  using type = accepted;  // a type that derives from a set reports the error where it derives
 };
 template <class... B>
 struct set_conclusion<backend_set<B...>> {
@@ -207,10 +208,12 @@ using holes = decltype(detail::name_holes<Set, G>());
 
 template <class Holes> concept no_holes = Holes::none;
 
-/// Satisfied where each operator of a static graph (named by its tag type) is in some match that a backend of the set
-/// declares and accepts: `static_assert(covers<backends, lenet>);`. Where it is not, the compiler prints what is left
-/// over. Reshapes and control flow need nobody. What the machine lacks is not asked: a probe finds that at run time. Nor is
-/// whether matches fit together, where operators are taken in groups alone: `place` says so.
+/// Satisfied if a backend of the set declares and accepts a match for each operator of a static graph (named by its tag type):
+/// `static_assert(covers<backends, lenet>);`. Otherwise the compiler prints the operators that are left over. Reshapes and
+/// control flow need no backend.
+///
+/// Two things are not checked here. A probe finds at run time that the machine lacks a library. `place` reports matches that do
+/// not fit together, where operators are only taken in groups.
 template <class Set, class G>
 concept covers = detail::holds<typename detail::set_conclusion<Set>::type> && backend_set_type<Set> &&
                  static_graph<G> && no_holes<holes<Set, G>>;

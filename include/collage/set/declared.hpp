@@ -1,5 +1,5 @@
-// What a backend declares, lowered to plain records: from here on, patterns and backends are values, for the compiler and
-// at run time.
+// The declarations of a backend, lowered to plain records: from here on, patterns and backends are values, both for the
+// compiler and at run time.
 #pragma once
 
 #include <collage/backend.hpp>
@@ -10,17 +10,17 @@
 
 namespace collage::inline v0 {
 
-/// One pattern of one backend: what it matches, and what the backend says of a match. Usable in constant evaluation.
+/// One pattern of one backend: its nodes, and the backend's verdict on a match. Usable in constant evaluation.
 struct declared_pattern {
   const char* name = "";
-  bool last_resort = false;  ///< only for what nothing else in the set can run
+  bool last_resort = false;  ///< a fallback kernel: only for nodes that nothing else in the set can run
   pattern_view nodes;
   verdict (*accepts)(const graph_view&, const match_record&) = nullptr;
 };
 
 namespace detail {
 
-/// What a backend says of a match on which it has no opinion.
+/// The verdict of a backend without `accepts`.
 constexpr verdict accepts_anything(const graph_view&, const match_record&) { return {}; }
 template <class B, class P>
 constexpr verdict accepts_at(const graph_view& graph, const match_record& record) {
@@ -40,7 +40,7 @@ constexpr declared_pattern declare() {
 
 template <class T, std::size_t N>
 struct listed {
-  T at[N + 1];  // one more, so that there may be none
+  T at[N + 1];  // one more, because C++ has no arrays of length 0
 };
 template <class B, class... P>
 consteval listed<declared_pattern, sizeof...(P)> declare_all(const patterns<P...>&) {
@@ -56,13 +56,13 @@ constexpr std::uint32_t count_patterns(const patterns<P...>&) {
 
 }  // namespace detail
 
-/// One backend with its patterns, in its order.
+/// One backend with its patterns, in the backend's order.
 struct declared_backend {
   const char* name = "";
   list_view<const declared_pattern> patterns;
 };
 
-/// What a backend declares.
+/// The declarations of a backend.
 template <class B>
 inline constexpr declared_backend declaration_of{B::name,
                                                  {detail::declared_by<B>.at, detail::count_patterns(patterns_of<B>{})}};
@@ -75,7 +75,7 @@ constexpr bool names_kind(const auto& node, std::uint64_t kind) {
     if (node.kind[i]->id == kind) return true;
   return false;
 }
-/// Whether it may be of this kind: it names it, or takes any.
+/// Whether an operator of a pattern may be of this kind: it names the kind, or takes any.
 constexpr bool takes_kind(const auto& node, std::uint64_t kind) {
   return node.role == pattern_role::apply && (node.kinds == 0 || names_kind(node, kind));
 }

@@ -1,5 +1,4 @@
-// A small graph in which a pattern matches, made from the pattern itself: on it the compiler tries what a backend's
-// `accepts` is worth.
+// A small graph in which a pattern matches, made from the pattern itself. The compiler tries a backend's `accepts` on it.
 #pragma once
 
 #include <collage/pattern/match.hpp>
@@ -8,10 +7,13 @@
 
 namespace collage::inline v0::detail {
 
-/// The operators of a pattern over tensors of one element: the first alternatives, the most iterations, optional operands
-/// left out, attributes as by default, of the first element type and the rank that the pattern wants. There is none where
-/// the shape rules refuse that or tensors of one rank throughout, where the pattern wants particular attributes or extents,
-/// or where it has more operators than fit. A template, so that only who makes one pays for it.
+/// The operators of a pattern over tensors of one element. It has the first alternatives and the most iterations; optional
+/// operands are left out. Attributes have their defaults, and values the first element type and the rank that the pattern
+/// allows.
+///
+/// There is no sample if the shape rules refuse these operators, or tensors of one rank throughout. Nor is there one if the
+/// pattern requires particular attributes or extents, or has more operators than fit. A template, so that only includers that
+/// make a sample compile it.
 template <class Graph>
 struct sample_types {
   using node = node_record;
@@ -37,7 +39,7 @@ class sample_graph {
  private:
   static constexpr std::size_t most_nodes = 16, most_values = 64, most_operands = 64, most_words = 512;
   static constexpr std::size_t most_outputs = 4;
-  /// Stands for the operator of whichever kind.
+  /// Stands for an operator of any kind.
   static constexpr typename Types::kind some_kind = [] {
     typename Types::kind info;
     info.name = "operator";
@@ -58,7 +60,7 @@ class sample_graph {
       } else if (p.role == pattern_role::outputs) {
         value_of[i] = value_of[p.child[0]];
       } else if (p.role == pattern_role::same) {
-        // In a sound pattern something that stands before it or behind it has the name; only the former is tried.
+        // In a sound pattern, a node before or after this one captures the name. Only nodes before it are tried.
         std::size_t j = 0;
         while (j < i && (pattern[j].capture != p.capture || pattern[j].role == pattern_role::same)) ++j;
         if (j == i || p.says_output) return false;
@@ -93,7 +95,7 @@ class sample_graph {
   }
 
   constexpr bool add_node(const auto& pattern, const auto& p, const std::uint32_t* value_of) {
-    const bool is_some = p.kinds == 0;  // of no rules
+    const bool is_some = p.kinds == 0;  // it has no rules
     const auto& kind = is_some ? some_kind : *p.kind[0];
     if (node_count_ == most_nodes || kind.bodies != 0) return false;
     tensor_type in[most_operands], out[most_outputs];

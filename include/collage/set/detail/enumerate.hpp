@@ -1,7 +1,7 @@
 // All matches of one pattern in a static graph, found by the compiler.
 //
-// Each pattern is asked in evaluations of its own, of at most `slice` nodes each, so that large graphs and large sets stay
-// within the compilers' default limits. Most nodes whose kind the pattern's root does not take are not visited.
+// Each pattern is matched in constant evaluations of its own, of at most `slice` nodes each. Large graphs and large sets thus
+// stay within the default limits of compilers. Most nodes whose kind the pattern's root does not take are not visited.
 #pragma once
 
 #include <collage/detail/indices.hpp>
@@ -14,11 +14,11 @@
 
 namespace collage::inline v0::detail {
 
-/// How many nodes one evaluation asks.
+/// The number of nodes that one constant evaluation visits.
 inline constexpr std::uint32_t slice = 128;
 inline constexpr std::uint32_t no_node = match_record::nothing;
 
-/// Nodes of one kind, each naming the next.
+/// Nodes of one kind; each names the next.
 struct node_chain {
   std::uint64_t bit = 0;
   std::uint64_t kind = 0;
@@ -26,17 +26,17 @@ struct node_chain {
   std::uint32_t count = 0;
 };
 
-/// Where the chains of a graph lie.
+/// Pointers to the chains of a graph.
 struct chains_view {
   const std::uint32_t* next_alike = nullptr;  ///< by node: the next of its kind, or no_node
-  const std::uint32_t* next = nullptr;        ///< by node: the next of whichever kind
-  const std::uint64_t* bit = nullptr;         ///< by node: that of its kind
+  const std::uint32_t* next = nullptr;        ///< by node: the next of any kind
+  const std::uint64_t* bit = nullptr;         ///< by node: the bit of its kind
   const node_chain* chain = nullptr;
   std::uint32_t chains = 0;
   std::uint32_t first = no_node;
   std::uint32_t most_operands = 0;
 
-  /// How many nodes may be the root of a pattern.
+  /// The number of nodes that may be the root of a pattern.
   constexpr std::uint32_t count(const auto& pattern) const {
     std::uint32_t nodes = 0;
     for (std::uint32_t k = 0; k < chains; ++k)
@@ -45,7 +45,7 @@ struct chains_view {
   }
 };
 
-/// The nodes of a graph that want a kernel, chained by kind.
+/// The nodes of a graph that need a kernel, chained by kind.
 template <std::size_t Nodes>
 struct node_chains {
   std::uint32_t next_alike[Nodes + 1] = {};
@@ -91,7 +91,7 @@ class chain_walk {
   }
   /// The next node; no_node at the end.
   constexpr std::uint32_t next() {
-    if (count_ > most) {  // of so many kinds that most nodes fit
+    if (count_ > most) {  // so many kinds that most nodes fit
       while (any_ != no_node && (chains_.bit[any_] & bits_) == 0) any_ = chains_.next[any_];
       const std::uint32_t node = any_;
       if (node != no_node) any_ = chains_.next[node];
@@ -117,7 +117,7 @@ class chain_walk {
   std::uint32_t count_ = 0;
 };
 
-/// Matches as words: the root, how many nodes, how many arguments (or `refused_mark`), the nodes, the arguments.
+/// Matches as words: the root, the number of nodes, the number of arguments (or `refused_mark`), the nodes, the arguments.
 inline constexpr std::uint32_t header_words = 3;
 inline constexpr std::uint32_t refused_mark = 0xFFFFFFFF;
 
@@ -125,10 +125,10 @@ template <std::size_t Capacity>
 struct match_words {
   std::uint32_t word[Capacity] = {};
   std::uint32_t used = 0;
-  const char* rule[slice] = {};  ///< of those that were refused, in order
+  const char* rule[slice] = {};  ///< of refused matches, in order
 };
 
-/// The matches whose root is one of the `slice` nodes that come after `start` others.
+/// The matches whose root is one of `slice` nodes, after the first `start` nodes.
 template <std::size_t Capacity, class Graph, class Chains, class Pattern>
 constexpr match_words<Capacity> find_matches(const Graph& graph, const Chains& chains, const Pattern& pattern,
                                              std::uint32_t start) {
@@ -156,7 +156,7 @@ constexpr match_words<Capacity> find_matches(const Graph& graph, const Chains& c
   return found;
 }
 
-/// Room for the matches of one slice; a power of two, so that few types are made.
+/// Room for the matches of one slice. It is a power of two, so that there are few types.
 constexpr std::size_t capacity_for(const auto& chains, const auto& pattern, std::uint32_t start) {
   std::uint32_t nodes = 0;
   for (std::size_t i = 0; i < pattern.size; ++i) nodes += pattern[i].role == pattern_role::apply ? 1U : 0U;
@@ -180,13 +180,13 @@ template <class G, class B, class P, std::uint32_t Start>
 inline constexpr auto matches_of = find_matches<capacity_for(chains_of<G>.view(), nodes_of<P>, Start)>(
     G::graph.view(), chains_of<G>.view(), declare<B, P>(), Start);
 
-/// One slice of one pattern's matches, wherever it is kept.
+/// One slice of one pattern's matches, of any capacity.
 struct matches_view {
   const std::uint32_t* word = nullptr;
   std::uint32_t used = 0;
   const char* const* rule = nullptr;
 };
-/// All slices of one pattern, or all patterns of one backend.
+/// All slices of one pattern; and all patterns of one backend.
 struct pattern_matches {
   const matches_view* slice = nullptr;
   std::uint32_t slices = 0;
@@ -215,7 +215,7 @@ consteval listed<pattern_matches, sizeof...(P)> list_patterns(const patterns<P..
 template <class G, class B>
 inline constexpr auto pattern_list = list_patterns<G, B>(patterns_of<B>{});
 
-/// Whether the kinds of a static graph are those that the set's patterns name.
+/// Whether kinds of the same name are equal in a static graph and in the set's patterns.
 template <class G, class... B>
 struct kinds_check {
   static constexpr sentence why() { return tell_strangers<graph_view, B...>(G::graph.view()); }
@@ -226,7 +226,8 @@ template <class G, class... B>
 inline constexpr backend_matches matches_in[sizeof...(B) + 1] = {
     {pattern_list<G, B>.at, count_patterns(patterns_of<B>{})}..., {}};
 
-/// Calls visit(backend, pattern, match as words, rule where it was refused) for each match, by backend and pattern.
+/// Calls visit(backend, pattern, match as words, rule) for each match, by backend and pattern. The rule is null unless the
+/// match was refused.
 template <class Visit>
 constexpr void for_each_match(const backend_matches* backends, std::size_t count, Visit visit) {
   for (std::uint32_t b = 0; b < count; ++b)
