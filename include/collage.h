@@ -1,10 +1,10 @@
 /*
- * collage.h: the C interface of collage, over the dynamic engine with every backend that the library was built with.
+ * collage.h: the C interface of collage, for the dynamic engine with every backend that the library was built with.
  *
- *   network  what is computed: read from an ONNX file, or built in
- *   plan     which backend's kernel runs which part of one network: placed now, by measuring, or read from a file
+ *   network  the computation: read from an ONNX file, or built in
+ *   plan     the kernels for the parts of one network: placed now by measuring, or read from a file
  *   engine   a plan built into kernels; immutable
- *   context  one run at a time of an engine: its arena, and the memory of its inputs and outputs, bound once
+ *   context  one run of an engine at a time: its arena, and the memory of its inputs and outputs, bound once
  *
  *   collage_network* network = NULL;
  *   collage_plan* plan = NULL;
@@ -19,24 +19,24 @@
  *       collage_context_run(context) != COLLAGE_OK)
  *     fprintf(stderr, "%s\n", collage_last_error());
  *
- * Errors. A function that can fail answers a status, and collage_last_error() then has the sentence for it. What it
- * would have written through its pointers is left as it was. Nothing is ever thrown, and the memory that callers give
- * is checked as far as its size and a null pointer show; a pointer that leads nowhere is not seen.
+ * Errors. A function that can fail returns a status, and collage_last_error() then has the sentence about it. A call
+ * that fails writes nothing through its pointers. No exception leaves the library. Memory of the caller is checked as
+ * far as its size and a null pointer show. An address that is not valid is not detected.
  *
- * Ownership. Who makes a handle releases it, once and by the function of its kind; releasing NULL does nothing.
- * Handles may be released in any order: what another handle still needs stays alive inside. An engine needs neither
- * its plan nor its network any more; releasing both early gives back the memory of weights that the engine's kernels
- * have packed. Texts and names belong to the handle that they were asked of, and live as long as it does.
+ * Ownership. The caller that makes a handle releases it, once and by the function of its kind; releasing NULL does
+ * nothing. Handles may be released in any order: parts that another handle still needs stay alive inside. An engine
+ * needs neither its plan nor its network any more. Releasing both early frees the weights that the engine's kernels
+ * have packed. Texts and names belong to the handle that returned them, and live as long as the handle.
  *
  * Threads. Networks, plans and engines do not change once they are made: any number of threads may use one at the same
- * time. A context runs in one thread at a time, which may be another one each time; as many contexts as wanted, of one
- * engine or several, run side by side. A handle must not be released while a call that was given it is under way.
+ * time. A context runs in one thread at a time, which may be another one each time. Any number of contexts, of one
+ * engine or several, run side by side. A handle must not be released during a call that uses it.
  *
  * Tensors are dense, row-major and on the host; their extents are fixed when the network is loaded.
  *
- * Structs. Every struct that may grow begins with struct_size, which the caller sets to sizeof of the struct; all other
- * members of options may be left zero, which asks for what each says. A library that is older than its caller refuses
- * members that it does not know unless they are zero, and one that is newer fills or reads only what the caller has.
+ * Structs. Every struct that may grow begins with struct_size, which the caller sets to sizeof of the struct. All other
+ * members of options may be zero; each says what zero means. A library that is older than its caller refuses members
+ * that it does not know unless they are zero. A newer library only fills or reads the members that the caller has.
  */
 #ifndef COLLAGE_H
 #define COLLAGE_H
@@ -60,41 +60,44 @@ extern "C" {
 /* ---------------------------------------------------------------------------------------------- versions and errors */
 
 /*
- * Of this file. It grows with every change that a program compiled before it would notice; functions and members of
- * structs that are added leave it as it is. A program that loads the library by hand compares it with
+ * The version of this interface. It increases with every change that a program compiled before the change would notice.
+ * New functions and new members of structs leave it as it is. A program that loads the library by hand compares it with
  * collage_abi_version().
  */
 #define COLLAGE_ABI_VERSION 1
 COLLAGE_API uint32_t collage_abi_version(void) COLLAGE_NOEXCEPT;
 
-/* The library's version, as "0.1.0". */
+/* The library's version, such as "0.1.0". */
 COLLAGE_API const char* collage_version(void) COLLAGE_NOEXCEPT;
 
 typedef enum collage_status {
   COLLAGE_OK = 0,
-  COLLAGE_FAILURE = 1, /* the machine, a library or this one failed: memory, files, a kernel */
-  COLLAGE_MISUSE = 2   /* the caller's mistake, or a request for something that is not supported */
+  COLLAGE_FAILURE = 1, /* the machine, another library or this one failed: memory, files, a kernel */
+  COLLAGE_MISUSE = 2   /* the caller's mistake, or a request that is not supported */
 } collage_status;
 
 /*
- * What was wrong with the last call in this thread that did not answer COLLAGE_OK: one sentence that says what, where,
- * and what to do. Empty where none has failed yet. It is valid until the next call that fails in this thread.
+ * The sentence about the last call in this thread that did not return COLLAGE_OK: the fault, its place and the remedy.
+ * Empty if no call has failed yet. It is valid until the next call that fails in this thread.
  */
 COLLAGE_API const char* collage_last_error(void) COLLAGE_NOEXCEPT;
 
 /*
- * What the library finds here, as a JSON object: {"version", "abi", "processor", "available_threads",
- * "waiting_policy", "default_store", "zoo": [{"name", "about"}], "onnx", "backends": [{"name", "available", "version",
- * "details", "reason"}]}. "waiting_policy" is how threads wait for work: "default", "active", "passive" or "spin N";
- * what OMP_WAIT_POLICY and GOMP_SPINCOUNT are before the library is loaded decides, and a plan for several threads
- * fits the policy that it was measured with. "default_store" is null where there is no home folder. "onnx" is whether
- * files can be read. The text lives as long as the library is loaded.
+ * Describes the library and the machine as a JSON object:
+ *
+ *   {"version", "abi", "processor", "available_threads", "waiting_policy", "default_store", "zoo": [{"name", "about"}],
+ *    "onnx", "backends": [{"name", "available", "version", "details", "reason"}]}
+ *
+ * "waiting_policy" is how threads wait for work: "default", "active", "passive" or "spin N". OMP_WAIT_POLICY and
+ * GOMP_SPINCOUNT decide it before the library is loaded. A plan for several threads only fits the policy that it was
+ * measured with. "default_store" is null without a home folder. "onnx" says whether files can be read. The text lives
+ * as long as the library is loaded.
  */
 COLLAGE_API collage_status collage_system_json(const char** json) COLLAGE_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------- element types */
 
-/* The numbers are stable; 0 is none of them. float16 and bfloat16 are 16 bits each, bool is one byte of 0 or 1. */
+/* The numbers are stable; 0 is no element type. float16 and bfloat16 are 16 bits each, bool is one byte of 0 or 1. */
 typedef enum collage_dtype {
   COLLAGE_DTYPE_ANY = 0,
   COLLAGE_DTYPE_F32 = 1,
@@ -112,7 +115,7 @@ typedef enum collage_dtype {
   COLLAGE_DTYPE_BOOL = 13
 } collage_dtype;
 
-/* Bytes of one element, and its name, as "float32"; 0 and "" for a number that is no element type. */
+/* Bytes of one element, and its name, such as "float32"; 0 and "" for a number that is not an element type. */
 COLLAGE_API size_t collage_dtype_size(int32_t dtype) COLLAGE_NOEXCEPT;
 COLLAGE_API const char* collage_dtype_name(int32_t dtype) COLLAGE_NOEXCEPT;
 
@@ -128,28 +131,28 @@ typedef struct collage_port {
   const char* name;
   int32_t dtype;                     /* a collage_dtype */
   uint32_t rank;                     /* 0 is a scalar */
-  int64_t extents[COLLAGE_MAX_RANK]; /* outermost first; those from `rank` on are 0 */
-  size_t bytes;                      /* of all elements: what is bound has exactly so many */
+  int64_t extents[COLLAGE_MAX_RANK]; /* outermost first; extents from `rank` on are 0 */
+  size_t bytes;                      /* of all elements; memory to be bound has exactly this size */
 } collage_port;
 
 /* The shape of an input whose extents the file leaves open. This struct does not grow. */
 typedef struct collage_input_shape {
   const char* input;
-  const int64_t* extents; /* `rank` of them, none negative; may be NULL for a scalar */
+  const int64_t* extents; /* `rank` extents, none negative; may be NULL for a scalar */
   size_t rank;            /* at most COLLAGE_MAX_RANK */
 } collage_input_shape;
 
 /*
- * The contents of an input that becomes a constant: it may then decide shapes. They are copied. This struct does not
- * grow.
+ * The contents of an input that becomes a constant, so that shapes may depend on it. They are copied. This struct does
+ * not grow.
  */
 typedef struct collage_input_value {
   const char* input;
-  int32_t dtype; /* a collage_dtype; has to be the input's */
+  int32_t dtype; /* a collage_dtype; must be the input's */
   uint32_t rank;
-  const int64_t* extents; /* `rank` of them; may be NULL for a scalar */
+  const int64_t* extents; /* `rank` extents; may be NULL for a scalar */
   const void* data;
-  size_t bytes; /* of data: those of all elements */
+  size_t bytes; /* of data: the size of all elements */
 } collage_input_value;
 
 typedef struct collage_network_options {
@@ -161,42 +164,44 @@ typedef struct collage_network_options {
 } collage_network_options;
 
 /*
- * Reads an ONNX model, makes its shapes concrete and simplifies it. `options` may be NULL. What a file leaves open and
- * `options` do not say is an error that names all of it.
+ * Reads an ONNX model, makes its shapes concrete and simplifies it. `options` may be NULL. It is an error if the file
+ * leaves shapes open that `options` does not give; the sentence names all of them.
  */
 COLLAGE_API collage_status collage_network_from_file(const char* path, const collage_network_options* options,
                                                      collage_network** network) COLLAGE_NOEXCEPT;
 
 /*
- * The same from the bytes of such a file, which are not needed any more afterwards. Weights in files beside the model
- * cannot be found. While it is read, the model is in memory twice.
+ * The same from the bytes of such a file, which are not needed afterwards. Weights in files beside the model are not
+ * found. During the call the model is in memory twice.
  */
 COLLAGE_API collage_status collage_network_from_memory(const void* model, size_t bytes,
                                                        const collage_network_options* options,
                                                        collage_network** network) COLLAGE_NOEXCEPT;
 
-/* Builds a network of the zoo, as "resnet50", with weights made by a rule: the same everywhere. */
+/* Builds a network of the zoo, such as "resnet50". A rule makes its weights, the same everywhere. */
 COLLAGE_API collage_status collage_network_from_zoo(const char* name, collage_network** network) COLLAGE_NOEXCEPT;
 
 COLLAGE_API void collage_network_release(collage_network* network) COLLAGE_NOEXCEPT;
 
 COLLAGE_API collage_status collage_network_input_count(const collage_network* network, size_t* count) COLLAGE_NOEXCEPT;
 COLLAGE_API collage_status collage_network_output_count(const collage_network* network, size_t* count) COLLAGE_NOEXCEPT;
-/* Inputs and outputs stand in the order of the file. `port->struct_size` has to be set. */
+/* Inputs and outputs are in the order of the file. `port->struct_size` must be set. */
 COLLAGE_API collage_status collage_network_input(const collage_network* network, size_t index,
                                                  collage_port* port) COLLAGE_NOEXCEPT;
 COLLAGE_API collage_status collage_network_output(const collage_network* network, size_t index,
                                                   collage_port* port) COLLAGE_NOEXCEPT;
 
-/* Equal for equal networks whatever their weights and names are; a plan fits the networks of its fingerprint. */
+/* Equal for equal networks, whatever their weights and names are. A plan fits the networks with its fingerprint. */
 COLLAGE_API collage_status collage_network_fingerprint(const collage_network* network,
                                                        uint64_t* fingerprint) COLLAGE_NOEXCEPT;
 
 /*
- * A summary as a JSON object: {"name", "fingerprint" (16 hexadecimal digits), "nodes", "parameters", "constant_bytes",
- * "flops", "inputs": [{"name", "type", "shape"}], "outputs", "opset", "producer", "metadata": {...}, "notes": [...]}.
- * The last four are those of a file: opset is 0 for a network of the zoo. Notes are sentences that somebody should
- * read.
+ * A summary as a JSON object:
+ *
+ *   {"name", "fingerprint" (16 hexadecimal digits), "nodes", "parameters", "constant_bytes", "flops",
+ *    "inputs": [{"name", "type", "shape"}], "outputs", "opset", "producer", "metadata": {...}, "notes": [...]}
+ *
+ * The last four come from a file: opset is 0 for a network of the zoo. Notes are sentences that a user should read.
  */
 COLLAGE_API collage_status collage_network_json(const collage_network* network, const char** json) COLLAGE_NOEXCEPT;
 
@@ -204,27 +209,27 @@ COLLAGE_API collage_status collage_network_json(const collage_network* network, 
 
 typedef struct collage_plan collage_plan;
 
-/* What is going on while a network is placed. */
+/* The state of placing a network. */
 typedef struct collage_progress {
-  size_t struct_size; /* set by the library: members beyond it are not there */
-  const char* stage;  /* "measuring", "comparing", "regions", "waiting" for somebody else who measures; may grow */
-  const char* what;   /* the group that is measured, or what runs end to end */
+  size_t struct_size; /* set by the library: members past it do not exist */
+  const char* stage;  /* "measuring", "comparing", "regions", "waiting" for other measurements; may grow */
+  const char* what;   /* the group that is measured, or the placement that runs end to end */
   uint64_t done;
-  uint64_t remaining; /* at most so many */
-  double remaining_s; /* roughly; 0 while nothing is known */
-  double best_ms;     /* of the best placement over what is measured so far; 0 while there is none */
+  uint64_t remaining; /* at most this many */
+  double remaining_s; /* an estimate; 0 while nothing is known */
+  double best_ms;     /* of the best placement so far; 0 while there is none */
 } collage_progress;
 
 /*
- * Called in the thread that places, before each thing that is done and again while it is done; `now` and its texts are
- * valid until it returns. Any other answer than 0 ends measuring soon: the plan is then the best one over what was
- * measured. It must not throw, and must not place.
+ * Called in the thread that places, before each piece of work and again during it. `now` and its texts are valid until
+ * the function returns. A result other than 0 ends measuring soon: the plan is then the best placement with the costs
+ * measured so far. The function must not throw, and must not place.
  */
 typedef int (*collage_progress_function)(void* data, const collage_progress* now);
 
 typedef enum collage_place_how {
-  COLLAGE_PLACE_MEASURE = 0, /* measured, searched exactly, compared end to end with every backend alone */
-  COLLAGE_PLACE_PRIORITY = 1 /* nothing runs: the first backend that takes a node gets it, its largest patterns first */
+  COLLAGE_PLACE_MEASURE = 0, /* measures, searches exactly, compares end to end with every baseline */
+  COLLAGE_PLACE_PRIORITY = 1 /* nothing runs: the first backend that takes a node gets it, large patterns first */
 } collage_place_how;
 
 typedef enum collage_rule_action {
@@ -232,76 +237,83 @@ typedef enum collage_rule_action {
   COLLAGE_RULE_EXCLUDE = 1 /* never by this backend */
 } collage_rule_action;
 
-/* Says by whom nodes may be run. This struct does not grow. */
+/* A placement constraint: the backend that must or must not run some nodes. This struct does not grow. */
 typedef struct collage_place_rule {
   int32_t action;   /* a collage_rule_action */
-  const char* what; /* the name of a node or of an operator; else of a pattern of the backend */
+  const char* what; /* the name of a node or of an operator; otherwise of a pattern of the backend */
   const char* backend;
 } collage_place_rule;
 
 typedef struct collage_place_options {
   size_t struct_size;
-  int32_t threads;      /* that the engine will run with; 0: as many as the process may use */
-  int32_t how;          /* a collage_place_how */
-  const char* backends; /* names in a list with commas, as "onednn,eigen"; NULL: all that are here */
-  const char* store;    /* the file of costs measured earlier and now; "none": no file; NULL: the user's own */
-  double budget_s;      /* for all of it; 0: as long as it takes. It does not hold before every node has a kernel */
-  double compare_s;     /* for the runs end to end; 0: 3 */
-  uint64_t seed;        /* of the random inputs that kernels are checked and timed with; 0: 1 */
-  const collage_plan* previous; /* of this network: handed out where it is faster; may be NULL */
+  int32_t threads;              /* of the engine; 0: as many as the process may use */
+  int32_t how;                  /* a collage_place_how */
+  const char* backends;         /* names separated by commas, such as "onednn,eigen"; NULL: all that are available */
+  const char* store;            /* the file of measured costs; "none": no file; NULL: the user's own */
+  double budget_s;              /* for placing as a whole; 0: no limit. No effect before every node has a kernel */
+  double compare_s;             /* for end-to-end runs; 0: 3 */
+  uint64_t seed;                /* of the random inputs that kernels are checked and timed with; 0: 1 */
+  const collage_plan* previous; /* an earlier plan of this network, returned if it is faster; may be NULL */
   const collage_place_rule* rules;
   size_t rule_count;
-  int32_t recheck;  /* not 0: runs end to end again what the store knows already */
+  int32_t recheck;  /* not 0: repeats end-to-end runs whose results the store has */
   int32_t complete; /* not 0: measures every candidate, not only those that can be part of the best placement */
   collage_progress_function progress; /* may be NULL */
   void* progress_data;
-  /* For the search for regions that a library should compile as a whole; 0: 30; below 0: no such search. */
+  /* For the search over regions that a library compiles as a whole; 0: 30; below 0: no such search. */
   double regions_s;
-  /* Not 0: leaves out kernels through which NaN or infinity do not pass as in the reference. Needs measuring. */
+  /* Not 0: refuses kernels that do not pass NaN and infinity on as the reference does. Needs measuring. */
   int32_t keep_non_finite;
 } collage_place_options;
 
 /*
- * Places a network. `options` may be NULL. Kernels are measured in this process, where one that crashes takes the
- * process with it, unless main calls collage_worker; `collage tune` measures them in processes of their own and fills
- * the same store. One call at a time measures; the others wait.
+ * Places a network. `options` may be NULL. Kernels are measured in workers if main calls collage_worker. Otherwise they
+ * are measured in this process, and a kernel that crashes ends it. `collage tune` measures in workers and fills the
+ * same store. One call at a time measures; the others wait.
  */
 COLLAGE_API collage_status collage_plan_place(const collage_network* network, const collage_place_options* options,
                                               collage_plan** plan) COLLAGE_NOEXCEPT;
 
 /*
- * For programs that measure in processes of their own, which are the same program started again: the first thing that
- * main does is `if (collage_worker(argc, argv)) return 0;`. It answers 0 in the program that its user started, and 1
- * in one that was started to measure, which has then served.
+ * For programs that measure in workers, which are the same program started again. The first thing that main does is
+ * `if (collage_worker(argc, argv)) return 0;`. It returns 0 in the program that the user started. In a worker it
+ * returns 1, after the measurements.
  */
 COLLAGE_API int collage_worker(int argc, char** argv) COLLAGE_NOEXCEPT;
 
 typedef struct collage_plan_load_options {
   size_t struct_size;
-  int32_t threads;               /* that the plan has to be for; 0: those that it is for */
+  int32_t threads;               /* that the plan must be for; 0: any number */
   int32_t accept_version_change; /* not 0: a library may have another version than the plan was made with */
 } collage_plan_load_options;
 
 /*
- * Reads a plan file (collage_plan_save, `collage tune`), and refuses it where it does not fit the network, the
- * backends that are here, their versions, the processor, the waiting policy or `options`, which may be NULL.
+ * Reads a plan file (collage_plan_save, `collage tune`). `options` may be NULL. A plan is refused if it does not fit
+ * the network, the available backends, their versions, the processor, the waiting policy or `options`.
  */
 COLLAGE_API collage_status collage_plan_load(const collage_network* network, const char* path,
                                              const collage_plan_load_options* options,
                                              collage_plan** plan) COLLAGE_NOEXCEPT;
 
-/* Writes a plan file in one step: a failure leaves the file that was there. */
+/* Writes a plan file in one step: a failure leaves an existing file unchanged. */
 COLLAGE_API collage_status collage_plan_save(const collage_plan* plan, const char* path) COLLAGE_NOEXCEPT;
 
 COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
 
 /*
- * A summary as a JSON object: {"network", "fingerprint", "threads", "precision", "processor", "waiting", "origin",
- * "cost_ms", "lower_bound_ms", "optimal", "backends": [{"name", "version", "details", "groups", "cost_ms"}], "runs":
- * [...] as in the plan file, "placing"}. "placing" is null for a plan from a file, and else {"candidates", "distinct",
- * "measured", "from_store", "skipped", "refused", "interrupted", "seconds", "waited_s", "where" (kernels were
- * measured, in words), "regions": {"tried", "ratio", "saturated", "by_generation"}, "store" (the file, or null), "unstored"
- * (why what was measured is not kept, or null), "refusals": [{"backend", "pattern", "reason", "where", "places"}]}.
+ * A summary as a JSON object:
+ *
+ *   {"network", "fingerprint", "threads", "precision", "processor", "waiting", "origin", "cost_ms", "lower_bound_ms",
+ *    "optimal", "backends": [{"name", "version", "details", "groups", "cost_ms"}], "runs": [...], "placing"}
+ *
+ * "runs" is as in the plan file. "placing" is null for a plan from a file, and otherwise
+ *
+ *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "interrupted", "seconds", "waited_s", "where",
+ *    "regions": {"tried", "ratio", "saturated", "by_generation"}, "store", "unstored",
+ *    "refusals": [{"backend", "pattern", "reason", "where", "places"}]}
+ *
+ * The first "where" says in words where kernels were measured. "store" is the file, or null. "unstored" says why
+ * measurements are not in the store, or is null.
  */
 COLLAGE_API collage_status collage_plan_json(const collage_plan* plan, const char** json) COLLAGE_NOEXCEPT;
 
@@ -311,9 +323,11 @@ typedef struct collage_engine collage_engine;
 
 typedef struct collage_engine_options {
   size_t struct_size;
-  /* Not 0: each weight of the network is released as soon as the last kernel has packed it, so that the weights and their packed
-     forms are never all in memory side by side. Afterwards the network and its plans tell names, types and shapes, and neither
-     another engine nor another plan can be made from them. Nobody may use them at the same time. */
+  /*
+   * Not 0: each weight of the network is released as soon as the last kernel has packed it. The weights and their
+   * packed forms are then never all in memory at once. Afterwards the network and its plans only have names, types and
+   * shapes, and no other engine or plan can be made from them. No other call may use them at the same time.
+   */
   int32_t release_weights;
 } collage_engine_options;
 
@@ -325,11 +339,11 @@ COLLAGE_API void collage_engine_release(collage_engine* engine) COLLAGE_NOEXCEPT
 
 typedef struct collage_engine_info {
   size_t struct_size;     /* set by the caller */
-  size_t inputs, outputs; /* how many there are */
+  size_t inputs, outputs; /* their numbers */
   size_t steps;
-  int32_t threads;            /* that a run uses */
+  int32_t threads;            /* of a run */
   const char* waiting_policy; /* of the thread pool, as in collage_system_json */
-  size_t arena_bytes;         /* one context needs for intermediate values and scratch memory */
+  size_t arena_bytes;         /* of one context, for intermediate values and workspaces */
   size_t arena_lower_bound;   /* no arena can be smaller */
 } collage_engine_info;
 
@@ -341,19 +355,19 @@ COLLAGE_API collage_status collage_engine_input(const collage_engine* engine, si
 COLLAGE_API collage_status collage_engine_output(const collage_engine* engine, size_t index,
                                                  collage_port* port) COLLAGE_NOEXCEPT;
 
-/* One step of a run, which is one kernel. */
+/* One step of a run: one kernel. */
 typedef struct collage_step {
   size_t struct_size; /* set by the caller */
   const char* backend;
   const char* pattern;
-  const char* kernel;     /* the implementation, as "brg:avx512_core 1x1" */
-  const char* label;      /* the nodes that it runs, as "conv_0+relu_1"; of a conversion of layouts, the value */
-  size_t nodes;           /* how many; none of a conversion */
-  size_t workspace_bytes; /* scratch memory, which is part of the arena */
-  double planned_ms;      /* what the plan rests on; 0 where nothing was measured */
+  const char* kernel;     /* the implementation, such as "brg:avx512_core 1x1" */
+  const char* label;      /* the nodes that it runs, such as "conv_0+relu_1"; for a conversion, the value */
+  size_t nodes;           /* their number; 0 for a conversion */
+  size_t workspace_bytes; /* scratch memory, part of the arena */
+  double planned_ms;      /* the planned cost; 0 if nothing was measured */
 } collage_step;
 
-/* Steps stand in the order in which they run. */
+/* Steps are in the order in which they run. */
 COLLAGE_API collage_status collage_engine_step(const collage_engine* engine, size_t index,
                                                collage_step* step) COLLAGE_NOEXCEPT;
 
@@ -364,7 +378,7 @@ typedef struct collage_context collage_context;
 typedef struct collage_context_options {
   size_t struct_size;
   void* arena;        /* the caller's memory, aligned to 64 bytes, which outlives the context; NULL: its own */
-  size_t arena_bytes; /* at least those of collage_engine_info */
+  size_t arena_bytes; /* at least collage_engine_info.arena_bytes */
 } collage_context_options;
 
 /* `options` may be NULL. The context keeps the engine alive. */
@@ -375,9 +389,9 @@ COLLAGE_API void collage_context_release(collage_context* context) COLLAGE_NOEXC
 
 /*
  * Binds the caller's memory to an input or output, for all runs until it is bound anew: runs read inputs and write
- * outputs there. `bytes` has to be that of the port; `dtype` has to be its element type, or COLLAGE_DTYPE_ANY for
- * whatever it is. The memory is aligned to the element type, stays where it is while it is bound, and outputs overlap
- * with nothing else that is bound; it is fastest where it is aligned to 64 bytes.
+ * outputs there. `bytes` must be that of the port. `dtype` must be its element type, or COLLAGE_DTYPE_ANY, which fits
+ * every type. The memory is aligned to the element type, and stays in place while it is bound. Outputs overlap with
+ * nothing else that is bound. Memory that is aligned to 64 bytes is the fastest.
  */
 COLLAGE_API collage_status collage_context_bind_input(collage_context* context, size_t index, int32_t dtype,
                                                       const void* data, size_t bytes) COLLAGE_NOEXCEPT;
@@ -385,20 +399,20 @@ COLLAGE_API collage_status collage_context_bind_output(collage_context* context,
                                                        void* data, size_t bytes) COLLAGE_NOEXCEPT;
 
 /*
- * Binds memory of the context's own instead and tells where it is: as many bytes as the port has, aligned to 64, zero
- * at first, the same each time it is asked for, alive as long as the context. An output to which nothing is bound when
- * the context first runs gets such memory by itself.
+ * Binds memory of the context instead, and returns its address. It has the port's size, is aligned to 64 bytes, and is
+ * zero at first. Each call returns the same address, which is valid as long as the context lives. An output without
+ * memory gets such memory when the context first runs.
  */
 COLLAGE_API collage_status collage_context_input(collage_context* context, size_t index, void** data) COLLAGE_NOEXCEPT;
 COLLAGE_API collage_status collage_context_output(collage_context* context, size_t index, void** data) COLLAGE_NOEXCEPT;
 
 /*
- * Runs the network once, and returns when all outputs are written. Every input has to be bound. After a failure the
- * outputs hold nothing of use, and the context can run again.
+ * Runs the network once, and returns when all outputs are written. Every input must be bound. After a failure the
+ * contents of the outputs are of no use, and the context can run again.
  */
 COLLAGE_API collage_status collage_context_run(collage_context* context) COLLAGE_NOEXCEPT;
 
-/* The same, and writes how many milliseconds each step took; `count` is the number of steps. */
+/* The same, and writes the milliseconds of each step; `count` is the number of steps. */
 COLLAGE_API collage_status collage_context_run_profiled(collage_context* context, double* step_ms,
                                                         size_t count) COLLAGE_NOEXCEPT;
 
