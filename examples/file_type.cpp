@@ -1,4 +1,4 @@
-// Says what files are by what is in them, with Magika's trained model: file_type [--models FOLDER] FILE...
+// Recognises the types of files by their contents, with Magika's trained model: file_type [--models FOLDER] FILE...
 // needs: onnx
 #include "trained_model.hpp"
 
@@ -22,7 +22,7 @@ c::json read_json(const std::string& file) try {
   return c::json::parse(c::read_file(example::existing(file)));
 } catch (const c::json::exception&) { throw c::error(c::error_kind::invalid_argument, "is not JSON", file, remedy); }
 
-/// Python's idea of white space, with which the model was trained.
+/// White space as Python defines it: the model was trained with that.
 bool is_space(char byte) { return std::string_view(" \t\n\v\f\r").find(byte) != std::string_view::npos; }
 
 /// Whether the bytes are UTF-8: no overlong form, no half of a surrogate pair, nothing cut off.
@@ -49,7 +49,7 @@ struct answer {
   double score = 1;
 };
 
-/// The model with its configuration. It reads the first and the last bytes of a file, each as a number, and answers a
+/// The model with its configuration. It reads the first and the last bytes of a file, each as a number, and returns a
 /// probability per content type.
 class file_types {
  public:
@@ -68,7 +68,7 @@ class file_types {
         model_(example::prepare(folder + "/model.onnx", {{"bytes", bytes_.type().dims}})),
         context_(model_.engine.context()) {}
 
-  /// What a file is. Few bytes are only told to be text or not; that needs no model.
+  /// The type of a file. A file of few bytes is only classified as text or not, which needs no model.
   answer of(const std::string& path) {
     if (std::filesystem::is_directory(path)) return {"directory"};
     std::ifstream file(path, std::ios::binary | std::ios::ate);
@@ -85,7 +85,7 @@ class file_types {
     context_.run({bytes_}, {scores_});
     return judge();
   }
-  /// A sentence about a type and its MIME type, of which some types have none of their own.
+  /// A sentence about a type with its MIME type. Types without a MIME type of their own get a general one.
   std::string about(const std::string& label) const {
     const c::json_place type = known_[label.c_str()];
     const bool has_mime_type = !known_json_[label]["mime_type"].is_null();
@@ -103,7 +103,7 @@ class file_types {
     return bytes;
   }
 
-  /// The beginning without leading white space, padded behind; the end without trailing white space, padded in front.
+  /// The beginning without leading white space, padded at its end; the end without trailing white space, padded at its front.
   void set_bytes(std::string_view first, std::string_view last) {
     const auto number = [](char byte) { return static_cast<std::int32_t>(static_cast<unsigned char>(byte)); };
     const auto into = bytes_.as<std::int32_t>();
@@ -116,7 +116,7 @@ class file_types {
     std::transform(last.begin(), last.end(), into.end() - static_cast<std::ptrdiff_t>(last.size()), number);
   }
 
-  /// The most probable type, or a general one where the model is less sure than that type asks for.
+  /// The most probable type, or a general type if the model is less sure than the type's threshold.
   answer judge() const try {
     const auto scores = scores_.as<float>();
     const auto best = static_cast<std::size_t>(std::max_element(scores.begin(), scores.end()) - scores.begin());

@@ -1,5 +1,5 @@
-// Operators of your own, from their description to a plan: in a static network, in an ONNX file, in patterns, in a
-// backend of your own, checked against their reference.
+// Operators of your own, from their description to a plan. They are used in a static network, in an ONNX file and in patterns.
+// A backend of your own runs them, and they are checked against their reference.
 // needs: onnx
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@
 namespace c = collage;
 namespace op = collage::ops;
 
-// What a header of yours would hold -----------------------------------------------------------------------------------
+// The contents of a header of yours ------------------------------------------------------------------------------------
 
 namespace my {
 
@@ -47,8 +47,8 @@ struct energy_attributes {
   }
 };
 
-/// energy(x): the mean square of each frame of the last dimension. Not elementwise: it says itself which shape it
-/// gives, what it costs and, in double precision, what it computes.
+/// energy(x): the mean square of each frame of the last dimension. It is not elementwise, so it states the shape of its result,
+/// its cost and, in double precision, its values.
 inline constexpr struct energy : c::kind<energy> {
   static constexpr char name[] = "energy";
   static constexpr c::onnx_name onnx{"com.example", "Energy"};
@@ -136,7 +136,7 @@ struct listener {
 };
 static_assert(c::covers<backends, listener>);  // the compiler knows the shapes, and that nothing is left over
 
-/// Places a network by measurement and shows what runs where; then compares every output with the reference.
+/// Places a network by measuring, and shows which kernel runs which nodes. Then compares every output with the reference.
 bool place_and_verify(const char* title, c::graph network) {
   c::fill_constants(network);
   const c::plan plan = c::place<backends>(network, {.network = title, .threads = 1});

@@ -1,6 +1,6 @@
-// Marks where somebody speaks in a WAV file, with Silero's trained model: speech [--models FOLDER] FILE.wav
+// Marks speech in a WAV file, with Silero's trained model: speech [--models FOLDER] FILE.wav
 //
-// The model hears 32 ms at a time, and its state goes from each run into the next.
+// The model hears 32 ms at a time. Each run passes its state on to the next.
 // needs: onnx
 #include "trained_model.hpp"
 #include "wav.hpp"
@@ -18,11 +18,11 @@ namespace c = collage;
 
 constexpr const char* usage = "speech [--models FOLDER] FILE.wav";
 
-// What the model was trained on: the rate, the samples that are new in each run, and the old ones before them.
+// The model was trained with this rate, this many new samples in each run, and this many old samples before them.
 constexpr unsigned rate = 16000;
 constexpr std::size_t step = 512, memory = 64;
 
-// Speech begins where it is likely, and ends where it has been unlikely for long enough. Durations are in samples.
+// Speech begins where it is likely, and ends after it has been unlikely for long enough. Durations are in samples.
 constexpr float likely = 0.5F, unlikely = 0.35F;
 constexpr std::size_t least_speech = rate * 250 / 1000, least_silence = rate * 100 / 1000, margin = rate * 30 / 1000;
 
@@ -30,13 +30,13 @@ struct segment {
   std::size_t begin = 0, end = 0;  ///< in samples
 };
 
-/// How probable speech is in each step.
+/// The probability of speech in each step.
 std::vector<float> listen(const std::vector<float>& sound, const std::string& model_file) {
   const c::tensor heard({c::dtype::f32, {1, memory + step}}), probable({c::dtype::f32, {1, 1}});
   c::tensor state({c::dtype::f32, {2, 1, 128}}), next_state(state.type());
   const c::tensor sampling_rate({c::dtype::i64, {}});
   sampling_rate.as<std::int64_t>()[0] = rate;
-  // The model decides by the rate what to compute: as a constant it is decided while loading.
+  // The rate decides what the model computes. As a constant it is evaluated while the model is loaded.
   const example::trained_model model = example::prepare(
       model_file, {{"input", heard.type().dims}, {"state", state.type().dims}}, {{"sr", sampling_rate}});
   c::dynamic_context context = model.engine.context();
@@ -55,7 +55,7 @@ std::vector<float> listen(const std::vector<float>& sound, const std::string& mo
   return answers;
 }
 
-/// From probabilities to segments: short ones are dropped, the others grow by a margin but never into one another.
+/// Turns probabilities into segments. Short ones are dropped; the others grow by a margin, but never into one another.
 std::vector<segment> segments_of(const std::vector<float>& answers, std::size_t length) {
   std::vector<segment> found;
   const auto keep = [&](std::size_t begin, std::size_t end) {
@@ -90,7 +90,7 @@ std::vector<segment> segments_of(const std::vector<float>& answers, std::size_t 
   return found;
 }
 
-/// A character per step, higher where speech is more probable.
+/// Prints a character per step, higher for more probable speech.
 void print_bar(const std::vector<float>& answers) {
   constexpr std::string_view heights = " .:-=+*#";
   constexpr std::size_t columns = 100;

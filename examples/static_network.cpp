@@ -1,5 +1,5 @@
-// A network as a type: its shapes, the patterns that match in it and the backends that cover it are checked while this
-// file compiles. Then the same network is placed and run.
+// A network as a type. Its shapes, the patterns that match in it and the backends that cover it are checked while this file
+// compiles. Then the same network is placed and run.
 // needs: eigen openblas
 #include <collage/backends/eigen.hpp>
 #include <collage/backends/openblas.hpp>
@@ -17,8 +17,8 @@
 namespace c = collage;
 namespace op = collage::ops;
 
-// The compiler counts, writes, checks and infers this graph; a weight of the wrong shape is a compile error that says
-// which node, which rule and what to change. The type `lenet` stands for the graph wherever one is wanted.
+// The compiler counts, writes, checks and infers this graph. A weight of the wrong shape is a compile error that names the
+// node, the rule and the remedy. The type `lenet` stands for the graph wherever a graph is expected.
 struct lenet {
   static constexpr auto graph = c::define([](auto& g) {
     c::value x = g.input("image", {1, 1, 28, 28});
@@ -36,7 +36,8 @@ struct lenet {
 };
 static_assert(lenet::graph.view().values[lenet::graph.outputs()[0]].type.dims == c::shape{1, 10});
 
-// A pattern reads like what it matches: a convolution with its bias, perhaps relu, and a pool whose windows do not overlap.
+// A pattern reads like the operators that it matches: a convolution with its bias, perhaps relu, and a pool whose windows do
+// not overlap.
 struct conv_block : c::pattern<"conv_block"> {
   static constexpr auto convolution = op::add(op::conv(c::any, c::constant).rank(4), c::constant.as<"bias">());
   static constexpr auto expr =
@@ -45,13 +46,13 @@ struct conv_block : c::pattern<"conv_block"> {
 };
 static_assert(c::matches<conv_block, lenet, 3>);
 
-// This one looks right, too, but every convolution of this network has a bias between itself and relu.
+// This pattern looks right, too, but every convolution of this network has a bias before its relu.
 struct conv_relu : c::pattern<"conv_relu"> {
   static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
 };
 static_assert(!c::occurs_in<conv_relu, lenet>);
 
-// Whether every operator finds a backend is known before anything runs.
+// Whether every operator has a backend is known before anything runs.
 using backends = c::backend_set<c::openblas, c::eigen, c::portable>;
 static_assert(c::covers<backends, lenet>);
 static_assert(!c::covers<backends::remove<c::eigen, c::portable>, lenet>);

@@ -1,7 +1,7 @@
 // Reads the text in a picture with PP-OCR's trained models: text_line [--models FOLDER] [--save FILE.png] [PICTURE]
 //
-// One model marks where text is, another reads each place. Without a picture the program draws one. Lines must be
-// upright: text that is turned is found, but its box is not turned with it.
+// One model finds the places with text, another reads each place. Without a picture the program draws one. Lines must be
+// upright: turned text is found, but its box is not turned with it.
 // needs: onnx stb
 #include "picture/picture.hpp"
 #include "trained_model.hpp"
@@ -21,22 +21,22 @@ using example::rectangle;
 
 constexpr const char* usage = "text_line [--models FOLDER] [--save FILE.png] [PICTURE]";
 
-// The detector works at a scale at which no side is longer. Sides are rounded up to few sizes, for each needs an engine;
-// they must be multiples of 32, for its layers halve them five times.
+// The detector works at a scale at which no side is longer. Sides are rounded up to few sizes, because each size needs an
+// engine. They must be multiples of 32, because the detector's layers halve them five times.
 constexpr double longest_side = 960;
 constexpr int detector_step = 160;
-// A place counts where the detector is this sure: of a pixel, and of a box on average.
+// A place counts if the detector is this sure of a pixel, and of the box on average.
 constexpr float sure_of_pixel = 0.3F;
 constexpr double sure_of_box = 0.5;
-// The detector marks the middle of a line: its box grows by this much of area over perimeter.
+// The detector marks the middle of a line. Each side of its box moves out by this factor times area over perimeter.
 constexpr double growth = 1.6;
-// The reader takes lines of this height; their widths are rounded up as well.
+// The reader takes lines of this height; widths are rounded up as well.
 constexpr int line_height = 48, width_step = 320, widest = 4 * width_step;
 
-/// A hair above a multiple, as scaling leaves it, is that multiple.
+/// Rounds an extent up. Scaling may leave it a hair above a multiple; it then counts as that multiple.
 int round_up(double extent, int step) { return std::max(1, static_cast<int>(std::ceil(extent / step - 1e-6))) * step; }
 
-/// The boxes around connected pixels where text is likely, in the map's pixels.
+/// The boxes around connected pixels that are likely to be text, in the map's pixels.
 std::vector<rectangle> boxes_of(std::span<const float> likely, int width, int height) {
   std::vector<rectangle> found;
   std::vector<bool> seen(likely.size());
@@ -69,7 +69,7 @@ std::vector<rectangle> boxes_of(std::span<const float> likely, int width, int he
   return found;
 }
 
-/// Where text is, in reading order: from the top, and in one line from the left.
+/// The places of text in reading order: from the top, and within a line from the left.
 std::vector<rectangle> find_text(const picture& p, const std::string& model_file) {
   const double scale = std::min(1.0, longest_side / std::max(p.width, p.height));
   const int width = round_up(p.width * scale, detector_step), height = round_up(p.height * scale, detector_step);
@@ -93,13 +93,13 @@ std::vector<rectangle> find_text(const picture& p, const std::string& model_file
   return found;
 }
 
-/// What a line says, and how sure the reader is of its characters on average.
+/// The text of a line, and the reader's average certainty of its characters.
 struct reading {
   std::string text;
   double score = 0;
 };
 
-/// Reads lines. The model answers, for every few columns, how probable each character of its alphabet is.
+/// Reads lines. The model returns, for every few columns, a probability for each character of its alphabet.
 class line_reader {
  public:
   explicit line_reader(std::string model_file) : model_file_(std::move(model_file)) {}
@@ -118,7 +118,7 @@ class line_reader {
   }
 
  private:
-  /// An engine works on one shape.
+  /// An engine for lines of one width, because engines have fixed shapes.
   struct one_width {
     example::trained_model model;
     c::dynamic_context context;
@@ -137,7 +137,8 @@ class line_reader {
     }
   };
 
-  /// The model's file holds its alphabet, a character per line. Nothing stands before it, and a space after it.
+  /// The model's file holds its alphabet, a character per line. An empty entry comes before the characters, and a space after
+  /// them.
   static std::vector<std::string> alphabet_of(const c::onnx::load_report& report, const std::string& file) {
     std::vector<std::string> alphabet = {""};
     for (const auto& [key, text] : report.metadata) {
@@ -153,7 +154,7 @@ class line_reader {
     throw c::error(c::error_kind::invalid_argument, "it does not say which characters it reads", file);
   }
 
-  /// The most probable character of each step; what is repeated without a break is one character.
+  /// Takes the most probable character of each step. A character that is repeated without a break counts once.
   static reading decode(const one_width& w) {
     reading line;
     std::size_t last = 0, count = 0;

@@ -1,5 +1,4 @@
-// What the examples on trained models share: the backends of this build, a model file made ready to run, and the
-// command line.
+// Shared by the examples on trained models: the backends of this build, a model file made ready to run, and the command line.
 #pragma once
 
 #if COLLAGE_HAS_EIGEN
@@ -34,7 +33,7 @@ namespace example {
 
 namespace c = collage;
 
-// Preferred first where nothing was measured; portable takes whatever the libraries leave over.
+// In order of preference where nothing was measured. portable takes every operator that the libraries leave over.
 using backends = c::backend_set<
 #if COLLAGE_HAS_ONEDNN
     c::onednn,
@@ -47,28 +46,28 @@ using backends = c::backend_set<
 #endif
     c::portable>;
 
-/// The name of a file of a model, which must be there.
+/// Returns the name of a model's file, which must exist.
 inline const std::string& existing(const std::string& file) {
   if (std::filesystem::exists(file)) return file;
   throw c::error(c::error_kind::environment, "is not here", file,
                  "tools/setup fetches it, or name its folder with --models");
 }
 
-/// A model ready to run, and what its file says besides the network.
+/// A model ready to run, and the information in its file besides the network.
 struct trained_model {
   c::dynamic_engine engine;
   c::onnx::load_report report;
 };
 
-/// The plan kept in a file, if it was made on such a machine by a build with the same backends.
+/// The engine of a plan kept in a file, if it was made on such a machine by a build with the same backends.
 inline std::optional<c::dynamic_engine> engine_of_kept_plan(const c::graph& network, const std::string& file) try {
   return c::engine<backends>(network, c::load_plan<backends>(file, network, {.threads = c::available_threads()}));
 } catch (const c::error&) {
-  return {};  // it is placed anew, whatever is wrong with the file
+  return {};  // the network is placed again, whatever is wrong with the file
 }
 
-/// Reads a model with the shapes and values of its inputs that it leaves open, places it over the backends, and builds
-/// its engine. Placing measures for seconds: the plan is kept beside the program, and later starts take it from there.
+/// Reads a model, with the shapes and values that it leaves open, places it over the backends, and builds its engine. Placing
+/// measures for seconds, so the plan is kept beside the program for later starts.
 inline trained_model prepare(const std::string& file, std::vector<c::onnx::bound_shape> shapes,
                              std::vector<c::onnx::bound_value> values = {}) {
   const std::filesystem::path path(existing(file)), plans(COLLAGE_EXAMPLE_PLANS);
@@ -82,7 +81,7 @@ inline trained_model prepare(const std::string& file, std::vector<c::onnx::bound
   if (std::optional<c::dynamic_engine> engine = engine_of_kept_plan(network, kept)) return {*engine, report};
 
   std::fprintf(stderr, "placing %s, once ...\n", path.filename().c_str());
-  // Shorter than the default: here an answer within seconds is worth more than the last per cent.
+  // Shorter than the default: here a result within seconds is worth more than the last per cent.
   const c::timing_options timing = {.sample_ms = 0.1, .rounds = 3, .budget_ms = 20};
   const c::plan plan = c::place<backends>(network, {.network = path.stem(), .timing = timing, .compare_s = 0.5});
   std::filesystem::create_directories(plans);
@@ -90,7 +89,7 @@ inline trained_model prepare(const std::string& file, std::vector<c::onnx::bound
   return {c::engine<backends>(network, plan), report};
 }
 
-/// The words of a command line: `--NAME VALUE` for the options that a program has, and the rest in order.
+/// The words of a command line: `--NAME VALUE` for the program's options, and the other words in order.
 struct command_line {
   std::map<std::string, std::string> options;
   std::vector<std::string> words;
@@ -113,8 +112,7 @@ struct command_line {
   }
 };
 
-/// Runs a program's body and turns what it throws into one sentence and an exit status: 2 for the user's mistakes, 1
-/// for failures.
+/// Runs a program's body. An exception becomes one sentence and an exit status: 2 for the user's mistakes, 1 for failures.
 template <class Body>
 int guarded(const char* program, Body body) {
   try {

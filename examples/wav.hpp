@@ -1,4 +1,4 @@
-// Sound from a WAV file: one channel of numbers in [-1, 1] at the rate that is asked for.
+// Reads sound from a WAV file: one channel of numbers in [-1, 1] at a given rate.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace example {
 
 namespace c = collage;
 
-/// The format of a WAV file and its samples as they lie in it.
+/// The format of a WAV file, and its samples as stored.
 struct wav_file {
   static constexpr unsigned pcm = 1, real = 3, extensible = 0xFFFE;
   unsigned format = 0, channels = 0, rate = 0, bits = 0;
@@ -37,7 +37,7 @@ struct wav_file {
     bool has_samples = false;
     for (std::size_t at = 12; at + 8 <= bytes.size() && !has_samples;) {
       const std::string_view name = bytes.substr(at, 4);
-      // Programs that write to a pipe cannot know the size: what is there counts.
+      // Programs that write to a pipe cannot know the size, so the file's own size limits it.
       const std::size_t size = std::min<std::size_t>(number(at + 4, 4), bytes.size() - at - 8);
       at += 8;
       if (name == "fmt " && size >= 16) {
@@ -58,7 +58,7 @@ struct wav_file {
   }
   std::size_t frames() const { return samples.size() / (bits / 8) / channels; }
 
-  /// One sample. Whole numbers are signed, except those of eight bits.
+  /// One sample. Integers are signed, except those of eight bits.
   double sample(std::size_t frame, unsigned channel) const {
     const std::size_t size = bits / 8, at = (frame * channels + channel) * size;
     std::uint32_t word = 0;  // the sample in the highest bits
@@ -70,8 +70,8 @@ struct wav_file {
   }
 };
 
-/// Reads a file, mixes its channels evenly, and resamples it: it interpolates between samples, and averages where the
-/// rate falls. That is coarse, and enough for what listens to speech.
+/// Reads a file, mixes its channels evenly, and resamples it. It interpolates between samples, and averages where the rate
+/// falls. This is coarse, but enough for models that listen to speech.
 inline std::vector<float> read_wav(const std::string& file, unsigned rate) {
   const std::string bytes = c::read_file(file);
   const wav_file wav(bytes, file);

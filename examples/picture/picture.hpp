@@ -33,7 +33,7 @@ struct picture {
   const std::uint8_t* at(int x, int y) const { return const_cast<picture*>(this)->at(x, y); }
 };
 
-/// A part of a picture in pixels, which may lie between whole ones.
+/// A part of a picture, in pixels and fractions of them.
 struct rectangle {
   double left = 0, top = 0, right = 0, bottom = 0;
   double width() const { return right - left; }
@@ -56,9 +56,9 @@ inline void write_png(const picture& p, const std::string& file) {
     throw c::error(c::error_kind::environment, "cannot be written", file, "name a file in a folder that exists");
 }
 
-/// A part of a picture in the form that the networks here were trained on: a plane for blue, for green and for red, each
-/// of `rows` lines, from -1 for black to 1 for white. The part fills the first `columns` of each line of `stride`.
-/// Beyond the picture its border goes on. Between pixels it interpolates; where it shrinks, it averages.
+/// Writes a part of a picture in the form that the networks here were trained on: a plane for blue, for green and for red. A
+/// plane has `rows` lines of `stride` elements, from -1 for black to 1 for white. The part fills the first `columns` of each
+/// line. Beyond the picture its border continues. Enlarging interpolates between pixels; shrinking averages them.
 inline void to_planes(const picture& p, const rectangle& part, int columns, int rows, int stride, float* planes) {
   const double x_step = part.width() / columns, y_step = part.height() / rows;
   const int nx = std::max(1, static_cast<int>(std::ceil(x_step))),
@@ -100,7 +100,7 @@ inline void to_planes(const picture& p, const rectangle& part, int columns, int 
     }
 }
 
-/// The outline of a part, in red.
+/// Draws the outline of a part in red.
 inline void draw_box(picture& p, const rectangle& part) {
   const auto clamp = [](double at, int extent) { return std::clamp(static_cast<int>(std::lround(at)), 0, extent - 1); };
   const int left = clamp(part.left, p.width), right = clamp(part.right, p.width);
@@ -113,7 +113,7 @@ inline void draw_box(picture& p, const rectangle& part) {
       }
 }
 
-/// Letters of five by seven dots: a number per line from the top, whose highest of five bits is the left dot.
+/// Letters of five by seven dots: one number per line from the top. The highest of its five bits is the left dot.
 inline const std::map<char, std::array<unsigned, 7>> letters = {
     {'A', {14, 17, 17, 31, 17, 17, 17}}, {'C', {14, 17, 16, 16, 16, 17, 14}},
     {'D', {30, 17, 17, 17, 17, 17, 30}}, {'E', {31, 16, 16, 30, 16, 16, 31}},
@@ -124,7 +124,7 @@ inline const std::map<char, std::array<unsigned, 7>> letters = {
     {'4', {2, 6, 10, 18, 31, 2, 2}},     {'+', {0, 4, 4, 31, 4, 4, 0}},
     {'=', {0, 0, 31, 0, 31, 0, 0}},      {' ', {}}};
 
-/// Draws text in dark grey; a dot has `size` pixels. The dots are rounded: networks know printed letters, not squares.
+/// Draws text in dark grey; a dot has `size` pixels. Dots are rounded, because networks know printed letters, not squares.
 inline void draw_text(picture& p, std::string_view text, int left, int top, int size) {
   const auto dot = [&](int x, int y) -> double {
     if (x < 0 || y < 0 || y >= 7 || x % 6 == 5 || x / 6 >= static_cast<int>(text.size())) return 0;
