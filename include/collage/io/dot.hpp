@@ -12,15 +12,15 @@
 
 namespace collage::inline v0 {
 
-/// What is said of one node beside its name and kind.
+/// A note on one node, shown with its name and operator kind.
 struct dot_note {
-  std::int32_t group = -1;  ///< nodes of one group have one colour; below 0: no colour
-  std::string label;        ///< a further line: who runs it, how long it takes
+  std::int32_t group = -1;  ///< the nodes of a group share a colour; negative: no colour
+  std::string label;        ///< a further line, such as the node's backend and its time
 };
 
 struct dot_options {
   std::span<const dot_note> notes;  ///< one per node, or none
-  bool types = true;                ///< edges say the type of their value
+  bool types = true;                ///< whether edges show the type of their value
 };
 
 namespace detail {
@@ -35,7 +35,7 @@ inline std::string dot_escaped(const std::string& text) {
   return escaped;
 }
 
-/// Light colours, so that black text stays readable (ColorBrewer's Set3); used again from the front when they run out.
+/// Light colours (ColorBrewer's Set3), so that black text stays readable. They repeat after twelve groups.
 inline const char* dot_colour(std::int32_t group) {
   static constexpr const char* colours[] = {"#8dd3c7", "#ffffb3", "#bebada", "#fb8072", "#80b1d3", "#fdb462",
                                             "#b3de69", "#fccde5", "#d9d9d9", "#bc80bd", "#ccebc5", "#ffed6f"};
@@ -48,8 +48,8 @@ inline std::string dot_type(const graph& network, std::uint32_t value, const dot
 
 }  // namespace detail
 
-/// Writes a graph: a box for each node, an edge for each reading of a computed value, ellipses for the graph's inputs
-/// and outputs. Constants are not drawn. Requires as many notes as nodes, or none.
+/// Writes a graph: boxes for nodes, ellipses for the graph's inputs and outputs, and an edge for each use of a value. Constants
+/// are not drawn. Throws if there are notes, but not one for each node.
 inline void write_dot(std::ostream& to, const graph& network, const dot_options& options = {}) {
   if (!options.notes.empty() && options.notes.size() != network.nodes().size())
     throw error(error_kind::invalid_argument,

@@ -1,4 +1,4 @@
-// Files read and written whole, with one clear sentence for everything that can go wrong.
+// Reads and writes whole files. Every error is one sentence that names the file.
 #pragma once
 
 #include <unistd.h>
@@ -32,7 +32,7 @@ inline error unwritable(const std::string& path, const std::string& why) {
           "name a file in a folder that exists and may be written to"};
 }
 
-/// Where a file is to be written: through links, so that replacing the file does not replace a link to it.
+/// The file that a path leads to, through links. Replacing this file leaves the links in place.
 struct write_target {
   std::filesystem::path path;
   bool exists = false;
@@ -52,13 +52,13 @@ struct write_target {
       throw unwritable(name.empty() ? "''" : name, "it has no file name");
     }
   }
-  /// A file beside the target: what is written there takes the target's place in one step.
+  /// The name of a file beside the target. Renaming it replaces the target in one step.
   std::string temporary() const { return path.string() + '.' + std::to_string(::getpid()) + ".tmp"; }
 };
 
 }  // namespace detail
 
-/// The contents of a file, at most `most` bytes.
+/// Returns the contents of a file. Throws if it has more than `most` bytes.
 inline std::string read_file(const std::string& path, std::size_t most = std::size_t{1} << 28) {
   std::error_code failed;
   if (std::filesystem::is_directory(path, failed)) throw detail::unreadable(path, "it is a folder");
@@ -74,7 +74,7 @@ inline std::string read_file(const std::string& path, std::size_t most = std::si
   return text;
 }
 
-/// Throws what `write_file` would throw for this path, as far as that can be known; nothing is left behind. For
+/// Throws the errors that `write_file` would throw for this path, if they can be known in advance. Leaves no file behind. For
 /// programs that work for minutes before they write.
 inline void check_writable(const std::string& path) {
   const detail::write_target target(path);
@@ -85,7 +85,7 @@ inline void check_writable(const std::string& path) {
   std::remove(beside.c_str());
 }
 
-/// Writes a file in one step: whoever reads it sees the old contents or the new, and a failure leaves the old.
+/// Writes a file in one step: a reader sees the old contents or the new ones, and a failure leaves the old ones.
 inline void write_file(const std::string& path, std::string_view text) {
   const detail::write_target target(path);
   const std::string to = target.in_place ? path : target.temporary();

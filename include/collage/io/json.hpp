@@ -1,4 +1,4 @@
-// JSON as people read it, and a reader whose errors say where in the file something is wrong.
+// JSON as text that is laid out for reading, and checked access to JSON whose errors name the location in the file.
 #pragma once
 
 #include <collage/error.hpp>
@@ -17,7 +17,7 @@ namespace collage::inline v0 {
 /// JSON whose objects keep the order of their members.
 using json = nlohmann::ordered_json;
 
-/// A number with six significant digits: as much as any measurement says, and no more than a reader wants to see.
+/// A number with six significant digits. No measurement is more exact, and more digits would only be harder to read.
 inline double rounded(double number) {
   char text[40];
   std::snprintf(text, sizeof(text), "%.6g", number);
@@ -28,14 +28,14 @@ namespace detail {
 
 inline constexpr const char* hex_digits = "0123456789abcdef";
 
-/// A word as text, 16 hexadecimal digits: readers of JSON commonly keep numbers as doubles, which do not hold 64 bits.
+/// A word as 16 hexadecimal digits. Readers of JSON commonly keep numbers as doubles, which cannot hold 64 bits.
 inline std::string hex_of(std::uint64_t word) {
   std::string text(16, '0');
   for (std::size_t i = 0; i < 16; ++i) text[15 - i] = hex_digits[(word >> (4 * i)) & 15U];
   return text;
 }
 
-/// On one line, with spaces. Bytes that are not UTF-8 are replaced.
+/// JSON on one line, with a space after each comma and colon. Bytes that are not UTF-8 are replaced.
 inline std::string json_line(const json& from) {
   if (!from.is_structured()) return from.dump(-1, ' ', false, json::error_handler_t::replace);
   std::string text(1, from.is_object() ? '{' : '[');
@@ -57,7 +57,7 @@ inline void append_json(std::string& text, const json& from, std::size_t width, 
   }
   const bool is_list = from.is_array();
   text += is_list ? '[' : '{';
-  // Members of an object fill lines; elements of a list, and what is at the top, have lines of their own.
+  // Each entry of the top level begins a line, and so does each list or object in a list. All other entries fill lines.
   const std::size_t inner = top || is_list ? indent + 2 : column + 1;
   std::size_t at = column + 1;
   for (auto item = from.begin(); item != from.end(); ++item) {
@@ -93,15 +93,15 @@ inline void append_json(std::string& text, const json& from, std::size_t width, 
 
 }  // namespace detail
 
-/// JSON as text for people and for diffs: what fits in a line stays in a line, lists of objects have one object per
-/// line or few lines.
+/// JSON as text that reads and diffs well. A value that fits in a line stays on one line, and each object of a list begins a
+/// line.
 inline std::string to_text(const json& from, std::size_t width = 120) {
   std::string text;
   detail::append_json(text, from, width, 0, 0, true);
   return text + '\n';
 }
 
-/// A place in a JSON file. Every access checks what is there; errors name the file and the place.
+/// A location in a JSON file. Every access checks the value there, and errors name the file and the location.
 class json_place {
  public:
   json_place(const json& at, std::string file, std::string remedy)

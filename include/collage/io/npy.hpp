@@ -1,7 +1,7 @@
 // Tensors as .npy files, numpy's format for one array. Versions 1.0 and 2.0 are read, 1.0 is written.
 //
-// All our element types are possible; bfloat16, which numpy does not have, is stored as two raw bytes ('<V2'), as the
-// package ml_dtypes does. Every error is one sentence that names the file.
+// Every element type is supported. numpy has no bfloat16, so its elements are stored as two raw bytes ('<V2'), as by the
+// package ml_dtypes. Every error is one sentence that names the file.
 #pragma once
 
 #include <cerrno>
@@ -28,19 +28,19 @@ using file = std::unique_ptr<std::FILE, file_closer>;
 
 inline std::string errno_text(int number) { return std::generic_category().message(number); }
 
-/// "shape 1x3 float32", as the messages say it.
+/// A type as in messages: "shape 1x3 float32".
 inline std::string npy_words(const tensor_type& type) {
   return "shape " + (type.dims.empty() ? "()" : to_string(type.dims)) + " " + name_of(type.type);
 }
 
-/// An .npy file whose header was read; the elements follow.
+/// An .npy file that is open and read up to its elements.
 struct opened_npy {
   file from;
   tensor_type type;
 };
 
-/// Opens a file and checks all but the elements: that what the header says is possible and that the file is as long as
-/// it should be. Nothing of the claimed size is allocated before that.
+/// Opens a file and checks its header, and its length against the header. Memory for the elements is allocated later, so a
+/// wrong header cannot claim any.
 inline opened_npy open_npy(const std::string& path) {
   const auto refuse = [&path](const std::string& what, const std::string& remedy = {}) -> void {
     throw error(error_kind::invalid_argument, what, path, remedy);
@@ -91,7 +91,7 @@ inline tensor read_npy(opened_npy opened, const std::string& path) {
   return result;
 }
 
-/// Opens a new file next to `target`, under a name that nobody has.
+/// Opens a new file next to `target`, under a name that no file has.
 inline file open_part(const std::string& target, std::string& part) {
   for (int attempt = 0; attempt < 100; ++attempt) {
     part = target + ".part" + (attempt == 0 ? std::string() : std::to_string(attempt));
@@ -105,8 +105,8 @@ inline file open_part(const std::string& target, std::string& part) {
 /// Reads an array.
 inline tensor load_npy(const std::string& path) { return detail::read_npy(detail::open_npy(path), path); }
 
-/// Reads an array that must have this type; extents that are not known may be any. `name` is the network's input that
-/// it is for, and occurs in the message.
+/// Reads an array. Throws if it does not have the type `expected`, in which unknown extents match any extent. `name` is the
+/// network's input in the message.
 inline tensor load_npy(const std::string& path, const tensor_type& expected, const std::string& name) {
   detail::opened_npy opened = detail::open_npy(path);
   const tensor_type& found = opened.type;
@@ -125,8 +125,8 @@ inline tensor load_npy(const std::string& path, const tensor_type& expected, con
       path, remedy);
 }
 
-/// Writes an array, in plain layout and the host's memory. The file appears whole or not at all: it is written under
-/// another name beside it, then renamed.
+/// Writes an array that lies in plain layout in the host's memory. The file appears whole or not at all: it is written under
+/// another name and then renamed.
 inline void save_npy(const std::string& path, const const_tensor_view& array) {
   const auto refuse = [&path](const std::string& what) { throw error(error_kind::invalid_argument, what, path); };
   if (array.stored != form()) refuse("cannot be written from the form " + to_text(array.stored));

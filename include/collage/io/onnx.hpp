@@ -29,20 +29,20 @@ constexpr const kind_info* kind_with_onnx_name() {
 
 namespace collage::inline v0::onnx {
 
-/// Kinds of the user's own for `load_options::kinds`: `load(file, {.kinds = onnx::kinds<my::snake, my::spread>})`.
+/// The user's operator kinds, for `load_options::kinds`: `load(file, {.kinds = onnx::kinds<my::snake, my::spread>})`.
 template <auto... Kind>
 inline constexpr std::array<const kind_info*, sizeof...(Kind)> kinds = {detail::kind_with_onnx_name<Kind>()...};
 
-/// The operator sets that every rule was written for. Older ones are refused; newer ones are tried.
+/// The versions of ONNX's operator set that all lowering rules support. Older versions are refused, newer versions are tried.
 inline constexpr std::int64_t oldest_opset = 7, newest_opset = 22;
 
-/// An input whose extents are given.
+/// The extents of an input.
 struct bound_shape {
   std::string input;
   shape dims;
 };
-/// An input that becomes a constant before anything else is decided: its value may fix a shape. The contents are copied
-/// while loading.
+/// The contents of an input. It becomes a constant before any node is lowered, because its value may decide a shape. Loading
+/// copies the contents.
 struct bound_value {
   std::string input;
   const_tensor_view contents;
@@ -51,37 +51,39 @@ struct bound_value {
 struct load_options {
   std::vector<bound_shape> shapes = {};
   std::vector<bound_value> values = {};
-  /// Kinds of the user's own: a node that has the name of one (`kind::onnx`) becomes a node of that kind. Its inputs are
-  /// the operands, where only the last may be left out; its attributes are read by the names in the kind's `visit`: an int
-  /// as bool, integer or enumeration, a float as double, ints as shape, floats as real_list, a string as short_text.
-  /// What a kind does not know is an error.
+  /// The user's operator kinds. A node with the ONNX name of a kind (`kind::onnx`) becomes a node of that kind. Its inputs
+  /// become the operands, and only the last ones may be left out. Its attributes are read by the names in the kind's `visit`.
+  /// Their types are int for bool, integer and enumeration, float for double, ints for shape, floats for real_list, string for
+  /// short_text. An attribute that the kind does not have is an error.
   std::span<const kind_info* const> kinds = {};
-  /// Rules of the user's own. Of several that know a node's operator, the first of these takes it: these rules, `kinds`,
-  /// the model's own functions, the built-in rules.
+  /// The user's lowering rules. They come first; then `kinds`, the model's functions and the built-in rules are tried.
   std::span<const lowering_rule> rules = {};
-  /// A constant that loading would compute, and whose bytes are more, stays a node, unless its operands are as large.
+  /// The most bytes of a constant that loading computes. The node of a larger constant stays, unless its operands are as large.
   std::size_t largest_folded = std::size_t{16} << 20;
-  /// Bytes of constants and, by itself, nodes: what loading may make out of the file before it gives up. Loops that are
-  /// unrolled and tensors filled by a number can ask for any amount.
+  /// The most bytes of constants, and the most nodes, that loading makes before it gives up. Unrolled loops and tensors filled
+  /// with one number could need any amount.
   std::size_t most_bytes = std::size_t{1} << 36;
   std::size_t most_nodes = 1000000;
 };
 
-/// What loading found besides the network.
+/// Facts about the model that are not in the network.
 struct load_report {
   std::int64_t opset = 0;
   std::string producer;
-  std::vector<std::pair<std::string, std::string>> metadata;  ///< the model's own, as in the file
-  std::vector<std::string> notes;  ///< sentences worth telling: an operator set newer than we know, symbols bound
+  std::vector<std::pair<std::string, std::string>> metadata;  ///< as in the file
+  std::vector<std::string>
+      notes;  ///< sentences for the user: the operator set is newer than supported, a symbol was bound
 };
 
-/// Reads a model, binds its inputs, and lowers it onto our operators; constants filled by rule are left to
-/// `fill_constants`. Errors: kinds without a name in ONNX, of one name, or named as a built-in one; a file that is no
-/// model; inputs whose extents are not known, all in one message with the option that binds them; everything that is not
-/// supported, all in one message with each node's name, operator, opset, types and attributes.
+/// Reads a model, binds its inputs, and lowers it to collage's operators. `fill_constants` fills constants that have a
+/// generator. Throws for
+/// - kinds without a name in ONNX, with the same name, or with the name of a built-in kind,
+/// - a file that is no model,
+/// - inputs whose extents are not known, all in one message with the option that binds them,
+/// - all that is not supported, in one message with the name, operator, opset, types and attributes of each node.
 graph load(const std::string& file, const load_options& options = {}, load_report* report = nullptr);
 
-/// The operators that have a rule here, "Conv" or "com.microsoft.Gelu", sorted.
+/// The operators that have a built-in rule, as "Conv" or "com.microsoft.Gelu", sorted.
 std::vector<std::string> supported_operators();
 
 }  // namespace collage::inline v0::onnx

@@ -1,5 +1,4 @@
-// Plan files: a plan as JSON that people can read and compare with another plan line by line (docs/plan-file.md; its schema is
-// docs/plan.schema.json).
+// Plan files: plans as JSON that is easy to read and to compare line by line (docs/plan-file.md, docs/plan.schema.json).
 #pragma once
 
 #include <collage/dtype.hpp>
@@ -27,7 +26,7 @@
 
 namespace collage::inline v0 {
 
-/// The version of the file format; readers take this one alone.
+/// The version of the file format. Files of other versions are refused.
 inline constexpr std::uint64_t plan_file_version = 7;
 
 namespace detail {
@@ -43,7 +42,7 @@ inline double time_of(const json_place& from) {
   return time;
 }
 
-/// What a plan says of the network's inputs, so that other shapes can be told from another network.
+/// The network's inputs, as a plan records them. They distinguish a plan for other shapes from a plan for another network.
 inline json inputs_to_json(const graph& network) {
   json inputs = json::array();
   for (const std::uint32_t v : network.inputs()) {
@@ -64,7 +63,8 @@ inline std::pair<std::string, std::string> input_from_json(const json_place& fro
   return {from["name"].text(), from["type"].text() + "[" + dims + "]"};
 }
 
-/// In which input a plan's shapes differ from the network's, in words; empty where other things differ, too.
+/// Names the first input whose type or shape differs between plan and network, and how. Empty if none differs, or if the names
+/// or the number of inputs differ too.
 inline std::string other_shapes(const json_place& inputs, const graph& network) {
   const json wanted = inputs_to_json(network);
   const json_place here(wanted, "", "");
@@ -80,7 +80,7 @@ inline std::string other_shapes(const json_place& inputs, const graph& network) 
   return differing;
 }
 
-/// Whether the nodes of a plan have the names of the network's, all of them.
+/// Whether a plan has all nodes of the network, under their numbers and names.
 inline bool has_same_nodes(const json_place& chosen, const graph& network) {
   std::size_t alike = 0;
   const json_place groups = chosen["groups"];
@@ -99,7 +99,7 @@ inline bool has_same_nodes(const json_place& chosen, const graph& network) {
 
 inline json placement_to_json(const placement& p, const graph& network);
 
-/// What runs a group, by its kind: "kernel", "group", "view" or "control". Conversions stand in a list of their own.
+/// The step of a group, by its kind: "kernel", "group", "view" or "control". Conversions are in a list of their own.
 inline json step_to_json(const plan_step& step, const graph& network, std::span<const std::uint32_t> nodes) {
   if (const auto* const s = std::get_if<kernel_step>(&step))
     return {{"step", "kernel"}, {"backend", s->backend}, {"pattern", s->pattern}, {"configuration", s->configuration}};
@@ -156,7 +156,8 @@ inline json placement_to_json(const placement& p, const graph& network) {
 
 inline placement placement_from_json(const json_place& from, const graph& network);
 
-/// The text of a form, in whichever memory: "plain", "plain@cuda". Which memory spaces there are is known to the engine alone.
+/// Checks and returns the text of a form: "plain", "plain@cuda". The name of a memory space is not checked, because only the
+/// engine knows the spaces.
 inline std::string form_from_json(const json_place& from, const std::string& text) {
   const std::size_t at = std::min(text.find('@'), text.size());
   const bool can_be_space = at == text.size() || (at + 1 != text.size() && text.find('\0') == std::string::npos);
@@ -247,7 +248,7 @@ inline placement placement_from_json(const json_place& from, const graph& networ
   try {
     check_cover(network, p);
   } catch (const error& e) {
-    const std::string text = e.what();  // the remedy is the file's, not the engine's
+    const std::string text = e.what();  // without the engine's remedy: the file has its own
     groups.wrong("do not fit the network (" + text.substr(0, text.rfind("; ")) + ")");
   }
   return p;
@@ -255,7 +256,7 @@ inline placement placement_from_json(const json_place& from, const graph& networ
 
 }  // namespace detail
 
-/// End-to-end figures as JSON, as in the plan file and in what the program prints.
+/// End-to-end figures as JSON, for the plan file and for the program's output.
 inline json runs_to_json(std::span<const plan_run> runs) {
   json list = json::array();
   for (const plan_run& r : runs)
@@ -299,7 +300,7 @@ inline json plan_to_json(const plan& made, const graph& network) {
 
 namespace detail {
 
-/// Refuses what is no plan, or one of another version of the format.
+/// Refuses JSON that is not a plan, or has another version of the format.
 inline void check_format(const json& from, const std::string& file) {
   const json_place top(from, file, new_plan);
   if (!from.is_object() || !from.contains("format") || from["format"] != plan_file_format)
@@ -313,8 +314,8 @@ inline void check_format(const json& from, const std::string& file) {
 
 }  // namespace detail
 
-/// A plan from JSON. An error that names `file` and the place in it where something is missing, of a wrong type, or
-/// does not fit the network; a plan of another network, or of other shapes, is told first.
+/// A plan from JSON. Throws if something is missing, has a wrong type or does not fit the network; the error names `file` and
+/// the location in it. A plan for another network or other shapes is reported before other errors.
 inline plan plan_from_json(const json& from, const graph& network, const std::string& file) {
   detail::check_format(from, file);
   const json_place top(from, file, detail::new_plan);
@@ -359,16 +360,16 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   return made;
 }
 
-/// Writes a plan, in one step: a failure leaves the file that was there.
+/// Writes a plan in one step: a failure leaves the old file.
 inline void save_plan(const plan& made, const graph& network, const std::string& path) {
   write_file(path, to_text(plan_to_json(made, network)));
 }
 
-/// Reads the JSON of a plan file, and of what is in it checks the format and its version alone. Every error is one sentence
-/// that names the file.
+/// Reads the JSON of a plan file. Checks only the format, its version, and that no object has two members with the same name.
+/// Every error is one sentence that names the file.
 inline json read_plan_file(const std::string& path) {
   const std::string text = read_file(path);
-  // Which of two members of one name counts is for every reader to decide, and so none of them does.
+  // JSON leaves open which of two members with the same name counts, so an object with both is refused.
   std::vector<std::set<std::string>> members;
   std::string twice;
   const auto watch = [&](int, json::parse_event_t event, json& parsed) {
@@ -398,8 +399,8 @@ inline plan load_plan(const std::string& path, const graph& network) {
   return plan_from_json(read_plan_file(path), network, path);
 }
 
-/// Reads a plan that fits this program and this machine as well: `load_plan<backends>("resnet50.json", network)`. Where it
-/// does not, the error says in what (run/plan_fit.hpp).
+/// Reads a plan of this network and checks that it fits this program and machine: `load_plan<backends>("resnet50.json",
+/// network)`. The error says what does not fit (run/plan_fit.hpp).
 template <backend_set_type Set>
 plan load_plan(const std::string& path, const graph& network, const plan_fit_options& options = {}) {
   plan made = load_plan(path, network);

@@ -15,7 +15,7 @@ namespace collage::inline v0::detail {
 
 static_assert(std::endian::native == std::endian::little, ".npy files are read and written as they lie in memory");
 
-/// numpy's code for an element type. bfloat16 is unknown to numpy, which keeps it as two raw bytes.
+/// numpy's code for an element type. numpy has no bfloat16 and keeps such elements as two raw bytes.
 constexpr const char* npy_code(dtype type) {
   switch (type) {
     case dtype::f32: return "<f4";
@@ -45,7 +45,7 @@ inline std::string npy_shape(const shape& dims) {
   return text + (dims.size() == 1 ? ",)" : ")");
 }
 
-/// The header's text for a type, without padding.
+/// The text of the header for a type, without padding.
 inline std::string npy_dictionary(const tensor_type& type) {
   return std::string("{'descr': '") + npy_code(type.type) +
          "', 'fortran_order': False, 'shape': " + npy_shape(type.dims) + ", }";
@@ -80,7 +80,7 @@ class npy_dictionary_parser {
   }
   [[noreturn]] void malformed(const std::string& why) const { refuse("its .npy header cannot be read: " + why); }
 
-  /// What a file says is shown to people: unprintable bytes become dots, and long texts are cut.
+  /// Text of the file, made fit for a message: unprintable bytes become dots, and long texts are cut.
   static std::string printable(std::string_view text) {
     std::string shown;
     for (const char c : text.substr(0, 24)) shown += c >= ' ' && c <= '~' ? c : '.';
@@ -127,7 +127,7 @@ class npy_dictionary_parser {
     const bool swapped = code.size() == 3 && code[0] == '>' && code[2] != '1';
     for (const dtype type : every_dtype) {
       const std::string_view known = npy_code(type);
-      // One byte has no order, and numpy turns '<V2' into '|V2' when it writes such an array again.
+      // A single byte has no byte order, and numpy writes '|V2' when it saves an array that it has read as '<V2'.
       const bool orderless = known[2] == '1' || type == dtype::bf16;
       if (code.size() != 3 || code.substr(1) != known.substr(1)) continue;
       if (swapped)
@@ -175,7 +175,7 @@ class npy_dictionary_parser {
     if (at_ == from || (at_ - from > 1 && text_[from] == '0')) malformed("its shape has an extent that is no number");
     return number;
   }
-  /// The number of elements must be one that can be computed with.
+  /// Refuses extents and numbers of elements above 2^48, so that sizes in bytes cannot overflow.
   void check_size() const {
     std::int64_t elements = 1;
     for (const std::int64_t extent : result_.dims) {

@@ -1,6 +1,6 @@
-// An ONNX model as it stands in its file, in plain structs: what the reader answers and the importer walks.
+// An ONNX model in plain structs, as its file has it. The reader returns it, and the importer walks it.
 //
-// Nothing here is checked beyond the file's own form: names may dangle, types may not fit. Weights are in memory already.
+// Only the form of the file is checked: names may be undefined, and types may not fit. Weights are in memory already.
 #pragma once
 
 #include <collage/graph/view.hpp>
@@ -16,16 +16,16 @@
 
 namespace collage::inline v0::onnx {
 
-/// A tensor of the file: an initializer, an attribute, or a file of its own.
+/// A tensor of the file: an initializer, an attribute, or the whole contents of the file.
 struct model_tensor {
   std::string name;
-  int element_type = 0;               ///< the file's number, TensorProto.DataType
+  int element_type = 0;               ///< TensorProto.DataType
   std::vector<std::int64_t> extents;  ///< none negative; their product does not overflow
-  /// Dense, row-major, of size_of(type) bytes each, in memory of allocate_bytes. Null where the tensor has no data and
-  /// `fill` says how it is made, and where `refusal` says why it cannot be held.
+  /// The elements, dense and row-major, of size_of(type) bytes each, in memory of allocate_bytes. Null if `fill` or `refusal`
+  /// is set.
   std::shared_ptr<const std::byte> bytes;
-  std::optional<uniform> fill;  ///< a weightless tensor: the rule of its doc_string
-  std::string refusal;          ///< a correct tensor that we have no element type or no rank for
+  std::optional<uniform> fill;  ///< the generator of a tensor without data, from its doc_string
+  std::string refusal;          ///< why a correct tensor is not supported, such as its element type or rank
 };
 
 struct model_graph;
@@ -44,11 +44,11 @@ enum class attribute_form : std::uint8_t {
   other,  ///< sparse tensors, type descriptions
 };
 
-/// One attribute of a node; the field that `form` names is filled.
+/// One attribute of a node. `form` names the field that is filled.
 struct model_attribute {
   std::string name;
   attribute_form form = attribute_form::other;
-  std::string refers_to;  ///< inside a function: the attribute of the call that stands for this one
+  std::string refers_to;  ///< inside a function: the attribute of the call that replaces this attribute
   double real = 0;        ///< a float32 in the file
   std::int64_t integer = 0;
   std::string text;
@@ -59,12 +59,12 @@ struct model_attribute {
   std::vector<std::shared_ptr<const model_graph>> graphs;  ///< one for `graph`
 };
 
-/// One node. An empty name among inputs or outputs leaves an optional one out.
+/// One node. An empty name in `inputs` or `outputs` means that an optional operand or output is left out.
 struct model_node {
   std::string name;
   std::string operator_type;
   std::string domain;    ///< empty for ONNX's own ("ai.onnx" is read as empty)
-  std::string overload;  ///< which of several functions of one name
+  std::string overload;  ///< selects one of several functions with the same name
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
   std::vector<model_attribute> attributes;
@@ -93,12 +93,12 @@ struct model_graph {
   std::vector<model_port> outputs;
 };
 
-/// A function defined by the model itself.
+/// A function that the model defines.
 struct model_function {
   std::string domain, name, overload;
   std::vector<std::string> inputs, outputs;
-  std::vector<std::string> attributes;              ///< names that a call must give
-  std::vector<model_attribute> attribute_defaults;  ///< and those that it may
+  std::vector<std::string> attributes;              ///< attributes that a call must give
+  std::vector<model_attribute> attribute_defaults;  ///< attributes that a call may give
   std::vector<model_node> nodes;
   std::map<std::string, std::int64_t> opsets;
 };
@@ -107,29 +107,32 @@ struct model {
   std::string file;
   std::int64_t ir_version = 0;
   std::string producer;                        ///< name and version of the program that wrote it
-  std::map<std::string, std::int64_t> opsets;  ///< by domain; ONNX's own is the empty one
+  std::map<std::string, std::int64_t> opsets;  ///< by domain, which is empty for ONNX's own
   model_graph graph;
   std::vector<model_function> functions;
   std::vector<std::pair<std::string, std::string>> metadata;
 };
 
-/// Our element type for the file's number, if there is one.
+/// The element type for a number of TensorProto.DataType, if it is supported.
 std::optional<dtype> element_type_of(int number);
-/// The file's word for an element type: "float", "string", "float8e4m3fn"; "type 99" for an unknown number.
+/// ONNX's name for an element type: "float", "string", "float8e4m3fn"; "type 99" for an unknown number.
 std::string element_type_name(int number);
 
-/// Bounds on what reading may take, so that a small wrong file cannot take a machine's memory.
+/// Limits of reading, so that a small malformed file cannot exhaust the memory.
 struct read_limits {
-  std::size_t tensor_bytes = std::size_t{1} << 36;  ///< of all tensors together, weightless ones included
-  /// Fields of the format, tensors' data apart: a node takes about ten. Two bytes of a file can be a node of hundreds.
+  std::size_t tensor_bytes = std::size_t{1} << 36;  ///< of all tensors together, also of tensors without data
+  /// Fields of the format, except for tensors' data. A node has about ten. Two bytes of a file can become a node of hundreds of
+  /// bytes.
   std::size_t fields = std::size_t{1} << 24;
 };
 
-/// Reads a file. Errors, each naming the file and what in it: missing, empty, cut short, not ONNX; tensors whose data is
-/// shorter or longer than their extents say; external data outside the model's folder, through links, or too short.
+/// Reads a file. Throws, and names the file and the part of it that is wrong, for
+/// - a file that is missing, empty, cut short or not ONNX,
+/// - a tensor whose data is shorter or longer than its extents say,
+/// - external data that is too short, lies outside the model's folder or is reached through a link.
 model read_model(const std::string& file, const read_limits& limits = {});
 
-/// Reads a file that holds one tensor (TensorProto), as the ONNX test data has them.
+/// Reads a file that holds one tensor (TensorProto), as in ONNX's test data.
 model_tensor read_tensor(const std::string& file, const read_limits& limits = {});
 
 }  // namespace collage::inline v0::onnx
