@@ -71,8 +71,7 @@ struct load_report {
   std::int64_t opset = 0;
   std::string producer;
   std::vector<std::pair<std::string, std::string>> metadata;  ///< as in the file
-  std::vector<std::string>
-      notes;  ///< sentences for the user: the operator set is newer than supported, a symbol was bound
+  std::vector<std::string> notes;  ///< sentences for the user: a newer operator set, a bound symbol
 };
 
 /// Reads a model, binds its inputs, and lowers it to collage's operators. `fill_constants` fills constants that have a

@@ -1,7 +1,7 @@
-// The drift monitor: fixed pieces of work, repeated between measurements, tell how fast the machine is just now.
+// The drift monitor repeats fixed pieces of work between measurements. Their times show how fast the machine is at the moment.
 //
-// Machines that are shared, throttle or run something else have minutes in which everything takes up to four times as
-// long, and moments in which it takes a third longer. A kernel measured then would lose to every rival measured before.
+// On a machine that is shared, throttles or runs other programs, everything takes up to four times as long for minutes. For
+// moments it takes a third longer. A kernel measured at such a time would lose to every rival measured before.
 #pragma once
 
 #include <algorithm>
@@ -18,17 +18,17 @@
 
 namespace collage::inline v0 {
 
-/// What of a machine is watched: each thing has a fixed piece of work that tells it (docs/measuring.md).
+/// A sign of drift. Each sign has a fixed piece of work that shows it (docs/measuring.md).
 enum class drift_sign : std::uint8_t {
-  exchange,  ///< how long threads take to read what others wrote: whether their processors share a cache
-  walk,      ///< how long each takes to read its own cache: whether another machine is at work on the same core
+  exchange,  ///< how long threads take to read data of others: whether their processors share a cache
+  walk,      ///< how long each thread takes to read its own cache: whether another machine uses the same core
 };
 inline constexpr std::size_t drift_signs = 2;
 
-/// Does a fixed piece of work, and answers what it took by the clock given, in ms.
+/// Does a fixed piece of work and returns its time by the given clock, in ms.
 using drift_work = std::function<double(const time_source&)>;
 
-/// One that is timed from beginning to end.
+/// Work that is timed from its beginning to its end.
 inline drift_work timed(std::function<void()> work) {
   return [work = std::move(work)](const time_source& time) {
     const double start = time.now_ms();
@@ -38,31 +38,30 @@ inline drift_work timed(std::function<void()> work) {
 }
 
 struct drift_options {
-  /// The machine is calm while each work takes at most so many times its usual time.
+  /// The machine is undisturbed while each work takes at most this many times its usual time.
   std::array<double, drift_signs> calm = {1.8, 1.1};
-  double patience_ms = 30000;                     ///< for waiting until it is, in all, for each sign
-  double longest_wait_ms = 10000;                 ///< at one time
-  std::array<double, drift_signs> usual_ms = {};  ///< what the works took at earlier times; 0 where that is not known
+  double patience_ms = 30000;                     ///< the most time spent waiting for each sign, in all
+  double longest_wait_ms = 10000;                 ///< the longest single wait
+  std::array<double, drift_signs> usual_ms = {};  ///< the works' usual times from earlier runs; 0: unknown
 };
 
 namespace detail {
 
-/// A fixed piece of work that is repeated. Its usual time is the 10th percentile of the calm readings so far, so that a slow
-/// hour does not become usual; and of the fast ones alone once there are some that a slow start explains, which is corrected
-/// so.
+/// A fixed piece of work that is repeated. Its usual time is the 10th percentile of the undisturbed readings so far, so that a
+/// slow hour does not become usual. If several fast readings show that the start was slow, only these count from then on.
 class repeated_work {
  public:
-  /// `known_ms`: what it took at earlier times; 0 where that is not known.
+  /// `known_ms`: the usual time from earlier runs; 0: unknown.
   repeated_work(drift_work work, double calm, double known_ms, time_source time)
       : work_(std::move(work)), calm_(calm), time_(std::move(time)) {
     for (std::size_t i = 0; i < first_readings; ++i) readings_.push_back(take());
     std::sort(readings_.begin(), readings_.end());
-    readings_.resize(first_readings / 2);  // the others were cold
-    // A start in a slow minute is recognised where it is known how fast the machine can be.
+    readings_.resize(first_readings / 2);  // the slower half was cold
+    // A start in a slow minute shows only if it is known how fast the machine can be.
     if (known_ms > 0 && known_ms * calm < readings_.back()) readings_.assign(first_readings / 2, known_ms);
   }
 
-  /// How many times its usual time it takes now; about 1 on a calm machine.
+  /// The present time of the work, in multiples of its usual time; about 1 on an undisturbed machine.
   double slowness() {
     const double took = take(), usual = usual_ms();
     last_[taken_++ % last_.size()] = took;
@@ -76,7 +75,7 @@ class repeated_work {
   bool is_calm() { return slowness() <= calm_; }
 
   double usual_ms() const { return readings_[readings_.size() / 10]; }
-  /// What it takes now, slow or not; 0 where that was not asked often enough.
+  /// The present time of the work, slow or not: the median of the last readings. 0 while there are too few.
   double recent_ms() const {
     if (taken_ < last_.size()) return 0;
     auto sorted = last_;
@@ -85,8 +84,8 @@ class repeated_work {
   }
 
  private:
-  /// What was usual so far is not, once several of the last readings are faster by more than calm ones differ: however many
-  /// slow ones there were before.
+  /// Keeps only the fast readings if several of the last readings are faster than undisturbed readings can be. The start was
+  /// slow then, however many slow readings there are.
   void forget_slow_start() {
     const auto is_fast = [most = usual_ms() / calm_](double reading) { return reading <= most; };
     if (taken_ < last_.size() || std::count_if(last_.begin(), last_.end(), is_fast) < enough_fast) return;
@@ -104,13 +103,13 @@ class repeated_work {
   }
 
   static constexpr std::size_t first_readings = 20, most_readings = 2000;
-  static constexpr std::ptrdiff_t enough_fast = 5;  // of the last ones
+  static constexpr std::ptrdiff_t enough_fast = 5;  // among the last readings
 
   drift_work work_;
   double calm_;
   time_source time_;
-  std::vector<double> readings_;   // of calm moments, ascending; the slowest are forgotten first
-  std::array<double, 15> last_{};  // whether calm or not
+  std::vector<double> readings_;   // undisturbed ones, ascending; the slowest are dropped first
+  std::array<double, 15> last_{};  // all readings, disturbed or not
   std::size_t taken_ = 0;
 };
 
@@ -119,37 +118,39 @@ class repeated_work {
 /// Watches a machine by repeating fixed pieces of work.
 class drift_monitor {
  public:
-  /// Each work, by its sign, is to take some ten microseconds, with as many threads as what is measured, and to depend on
-  /// nothing. One that is empty is left out: then nobody looks for that sign.
+  /// `works` has the work of each sign. A work takes some ten microseconds, with as many threads as the measured kernels, and
+  /// depends on nothing else. The sign of an empty work is not watched.
   explicit drift_monitor(std::array<drift_work, drift_signs> works, drift_options options = {}, time_source time = {})
       : options_(options), time_(std::move(time)), started_ms_(time_.now_ms()) {
     for (std::size_t i = 0; i < drift_signs; ++i)
       if (works[i]) signs_[i].emplace(std::move(works[i]), options.calm[i], options.usual_ms[i], time_);
   }
-  /// With the exchange alone.
+  /// Watches the exchange only.
   explicit drift_monitor(std::function<void()> exchange, drift_options options = {}, time_source time = {})
       : drift_monitor(std::array<drift_work, drift_signs>{timed(std::move(exchange)), {}}, options, std::move(time)) {}
 
-  /// Whether all of it is as usual.
+  /// Whether all works take about their usual times.
   bool is_calm() { return !slow_sign(); }
   bool is_calm(drift_sign sign) { return !is_slow(sign); }
-  /// Whether threads take longer than usual to read what others wrote, as where their processors share no cache for a while. It
-  /// is longer still where one of these is somebody else's, and in a slow minute walks are slow as well.
+  /// Whether the cache is split: threads take longer than usual to read data of others, because their processors share no cache
+  /// for a while. If another program uses one of the processors, the exchange takes longer still. In a slow minute, the walk is
+  /// slow too.
   bool is_apart() {
-    constexpr double longest = 6, slow_walk = 1.5;  // two to four times, and up to 1.15, were seen
+    constexpr double longest = 6, slow_walk = 1.5;  // seen with a split cache: 2 to 4, and up to 1.15
     const auto slowness = [this](drift_sign sign) { return signs_[at(sign)] ? signs_[at(sign)]->slowness() : 1; };
     const double exchange = slowness(drift_sign::exchange);
     return exchange > options_.calm[at(drift_sign::exchange)] && exchange <= longest &&
            slowness(drift_sign::walk) <= slow_walk;
   }
 
-  /// Takes a reading of each sign, whatever it says.
+  /// Takes a reading of each sign, without waiting.
   void look() {
     for (std::optional<detail::repeated_work>& sign : signs_)
       if (sign) (void)sign->slowness();
   }
 
-  /// Waits until the machine is calm, or patience ends. `stop` is asked now and then. Answers whether it is calm.
+  /// Waits until the machine is undisturbed, patience ends or `stop`, called now and then, returns true. Returns whether the
+  /// machine is undisturbed.
   bool wait(const std::function<bool()>& stop = {}) {
     const double start = time_.now_ms();
     double last = start, pause = 1;
@@ -167,15 +168,14 @@ class drift_monitor {
     }
   }
 
-  /// What each work usually takes; 0 where there is none.
+  /// The usual time of each work; 0 for an empty work.
   std::array<double, drift_signs> usual_ms() const {
     std::array<double, drift_signs> usual{};
     for (std::size_t i = 0; i < drift_signs; ++i)
       if (signs_[i]) usual[i] = signs_[i]->usual_ms();
     return usual;
   }
-  /// What is to be known at later times: the usual times, or what the works take now if the machine did not come back to
-  /// them.
+  /// The times to keep for later runs: the usual time of each work, or its present time if the machine did not return to it.
   std::array<double, drift_signs> known_ms() const {
     std::array<double, drift_signs> known = usual_ms();
     for (std::size_t i = 0; i < drift_signs; ++i) {
@@ -187,7 +187,7 @@ class drift_monitor {
     }
     return known;
   }
-  /// Whether the machine turned out to be faster than it was when its usual times were those: more than calm moments differ.
+  /// Whether the machine has become faster than when its usual times were `before`, by more than undisturbed readings differ.
   bool is_faster_than(const std::array<double, drift_signs>& before) const {
     const std::array<double, drift_signs> now = usual_ms();
     for (std::size_t i = 0; i < drift_signs; ++i)
@@ -200,9 +200,9 @@ class drift_monitor {
  private:
   static constexpr std::size_t at(drift_sign sign) { return static_cast<std::size_t>(sign); }
 
-  /// How long a sign is waited for in all. Exchanges take as long as usual almost always, or everything takes several times as
-  /// long. What walks tell matters less and may go on all day, as where a processor's clock changes with its heat: for
-  /// that at most half as long is waited as is measured.
+  /// The most time spent waiting for a sign, in all. The exchange takes its usual time almost always, or everything takes several
+  /// times as long. A slow walk matters less and may last all day, for example if a processor's clock changes with its heat. So
+  /// waiting for the walk takes at most half as long as measuring.
   double patience_ms(drift_sign sign) const {
     constexpr double at_first_ms = 500, part = 1.0 / 3;
     if (sign == drift_sign::exchange) return options_.patience_ms;
@@ -214,13 +214,13 @@ class drift_monitor {
     std::optional<detail::repeated_work>& sign = signs_[at(which)];
     if (!sign || sign->is_calm()) return false;
     if (which == drift_sign::exchange || !has_patience(which)) return true;
-    // What ran just before may have left it slow for a moment: processors take time to come back from their widest vectors,
-    // and other pools' threads to their sleep.
+    // The walk may be slow for a moment after other work. Processors take time to return from their widest vectors, and threads
+    // of other pools to fall asleep.
     constexpr double aftermath_ms = 2;
     time_.sleep_ms(aftermath_ms);
     return !sign->is_calm();
   }
-  /// The first that is slow. All of them are asked, so that each knows what is usual.
+  /// The first slow sign. Takes a reading of each sign, so that its usual time stays known.
   std::optional<drift_sign> slow_sign() {
     std::optional<drift_sign> slow;
     for (const drift_sign sign : {drift_sign::exchange, drift_sign::walk})

@@ -1,4 +1,4 @@
-// Memory between fences: who reads or writes beyond it is stopped by the processor, or leaves traces.
+// Guarded memory: the processor stops reads and writes beyond it, or writes leave traces.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,9 +13,9 @@
 
 namespace collage::inline v0 {
 
-/// Bytes aligned to 64 that end, but for 64 bytes which kernels may read on (as of host_space) and what alignment wants,
-/// where a page begins that nobody may touch; another such page lies before them. For tests of kernels, in a process
-/// that may end by a signal.
+/// Memory aligned to 64 bytes, with a guard page on either side. Its size is rounded up to a multiple of 64 bytes. Another 64
+/// bytes follow, which kernels may read (see host_space), and then the guard page. For tests of kernels, in a process that a
+/// signal may end.
 class fenced_memory {
  public:
   explicit fenced_memory(std::size_t bytes) : size_(bytes) {
@@ -49,9 +49,9 @@ class fenced_memory {
 
   std::byte* data() const { return data_; }
   std::size_t size() const { return size_; }
-  /// From now on, writing ends the process.
+  /// Makes every later write end the process.
   void make_read_only() { mprotect(begin_, inner_, PROT_READ); }
-  /// Whether nobody has written around the bytes, where the processor did not stop it.
+  /// Whether the bytes between the memory and the guard pages are unchanged: the processor does not stop writes to them.
   bool is_whole() const {
     const auto is_mark = [](std::byte b) { return b == static_cast<std::byte>(mark); };
     return std::all_of(begin_, data_, is_mark) && std::all_of(data_ + size_, begin_ + inner_, is_mark);

@@ -1,4 +1,4 @@
-// What samples say: a robust centre, its spread, and how sure it is; alone and in pairs.
+// Statistics of samples and of pairs of samples: a robust centre, its spread and its confidence interval.
 #pragma once
 
 #include <algorithm>
@@ -10,18 +10,18 @@
 
 namespace collage::inline v0 {
 
-/// What a list of samples says, in milliseconds per call.
+/// Statistics of samples, in milliseconds per call.
 struct timing {
   double median_ms = 0;
   double low_ms = 0;       ///< 10th percentile
   double high_ms = 0;      ///< 90th percentile
-  double sure_low_ms = 0;  ///< the median lies between these two with a confidence of 95 %
+  double sure_low_ms = 0;  ///< the 95 % confidence interval of the median is [sure_low_ms, sure_high_ms]
   double sure_high_ms = 0;
   std::size_t samples = 0;
 };
 
-/// How two rivals compare that were sampled in the same rounds: the median over rounds of a's time divided by b's, and
-/// between what it lies with a confidence of 95 %. What slows a whole round cancels.
+/// Compares two rivals sampled in the same rounds: the median over rounds of a's time divided by b's, and its 95 % confidence
+/// interval. A slowdown of a whole round cancels.
 struct paired_ratio {
   double median = 1, low = 1, high = 1;
   std::size_t rounds = 0;
@@ -37,17 +37,17 @@ inline double quantile(std::span<const double> sorted, double q) {
   return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
 }
 
-/// The 95 % confidence interval of the median of sorted samples, by order statistics: how many samples lie below the true
-/// median is binomial, whatever they are distributed like (Conover, Practical Nonparametric Statistics, 3.2). With fewer
-/// than six samples no interval is that sure, and it is from the least to the greatest.
+/// The 95 % confidence interval of the median of sorted samples, by order statistics. The number of samples below the true
+/// median is binomial, whatever the distribution of the samples (Conover, Practical Nonparametric Statistics, 3.2). Fewer than
+/// six samples cannot give 95 %; the interval is then from the least to the greatest.
 inline std::pair<double, double> median_interval(std::span<const double> sorted) {
   const std::size_t n = sorted.size();
   const double count = static_cast<double>(n);
-  std::size_t rank = 0;  // so many samples at either end lie outside
+  std::size_t rank = 0;  // the number of samples outside the interval at either end
   if (n > 200) {
     rank = static_cast<std::size_t>(std::max(0.0, std::floor(count / 2 - 0.98 * std::sqrt(count))));
   } else {
-    double chance = std::pow(0.5, count), below = chance;  // of 0 samples, of at most `rank`
+    double chance = std::pow(0.5, count), below = chance;  // of exactly and of at most `rank` samples below the median
     while (rank + 1 < n - rank && below <= 0.025) {
       ++rank;
       chance *= (count - static_cast<double>(rank) + 1) / static_cast<double>(rank);
@@ -60,7 +60,7 @@ inline std::pair<double, double> median_interval(std::span<const double> sorted)
 
 }  // namespace detail
 
-/// Summarises samples; all zero for none.
+/// The statistics of samples. All zero if there are none.
 inline timing summarise(std::vector<double> samples_ms) {
   if (samples_ms.empty()) return {};
   std::sort(samples_ms.begin(), samples_ms.end());
@@ -73,15 +73,15 @@ inline timing summarise(std::vector<double> samples_ms) {
           samples_ms.size()};
 }
 
-/// Half of what two timings say together.
+/// The mean of two timings, with the samples of both.
 inline timing mean_of(const timing& a, const timing& b) {
   const auto half = [&](double timing::* part) { return (a.*part + b.*part) / 2; };
   return {half(&timing::median_ms),   half(&timing::low_ms),       half(&timing::high_ms),
           half(&timing::sure_low_ms), half(&timing::sure_high_ms), a.samples + b.samples};
 }
 
-/// Compares a with b over the rounds that both took part in: those where a sample is NaN, or no time at all, count for
-/// nothing. 1 with 0 rounds where there is no evidence.
+/// Compares a with b over the rounds that both took part in. A round with a sample that is NaN or zero does not count. If no
+/// round counts, the ratio is 1, with 0 rounds.
 inline paired_ratio compare_paired(std::span<const double> a, std::span<const double> b) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i)

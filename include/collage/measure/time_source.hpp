@@ -1,4 +1,4 @@
-// Where time comes from, and whether the processor was taken away meanwhile.
+// The clock, and the number of times that the process lost a processor to others.
 #pragma once
 
 #include <sys/resource.h>
@@ -16,7 +16,7 @@ inline double now_ms() {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// How often threads of this process had to give up their processor to others so far.
+/// How often threads of this process were preempted so far.
 inline std::uint64_t preemptions_so_far() {
   rusage usage{};
   if (getrusage(RUSAGE_SELF, &usage) != 0) return 0;
@@ -25,7 +25,7 @@ inline std::uint64_t preemptions_so_far() {
 
 }  // namespace detail
 
-/// The machine's clock and what it tells about others; tests bring their own.
+/// The machine's clock and its count of preemptions. Tests bring their own.
 struct time_source {
   std::function<double()> now_ms = detail::now_ms;
   std::function<void(double)> sleep_ms = [](double ms) {
@@ -34,15 +34,14 @@ struct time_source {
   std::function<std::uint64_t()> preemptions = detail::preemptions_so_far;
 };
 
-/// A measured time, and whether it was disturbed: threads of the process had to give up their processor more often than
-/// once in five milliseconds, which happens now and then on any machine.
+/// A measured time, and whether it was disturbed: threads of the process were preempted more than once in five milliseconds. On
+/// any machine that happens now and then.
 struct timed_call {
   double ms = 0;
   bool disturbed = false;
 };
 
-/// Times a call; one that was disturbed is repeated, `tries` times at most in all. Of those that were all disturbed the
-/// shortest is answered.
+/// Times a call. Repeats it while it is disturbed, up to `tries` calls in all. If all were disturbed, returns the shortest time.
 template <class Call>
 timed_call time_call(const time_source& time, int tries, Call&& call) {
   timed_call best;
@@ -58,8 +57,8 @@ timed_call time_call(const time_source& time, int tries, Call&& call) {
   return best;
 }
 
-/// Calls until so many ms are over, at least once; answers what a call takes, about. Where the clock stands still, a
-/// thousand calls are enough.
+/// Calls until `ms` are over, at least once, and returns the mean time of a call. A thousand calls are the most, because a test's
+/// clock may stand still.
 template <class Call>
 double call_for(const time_source& time, double ms, Call&& call) {
   constexpr int most = 1000;

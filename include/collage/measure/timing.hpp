@@ -1,4 +1,4 @@
-// Timing rivals against each other: bundles of calls, interleaved in rounds, until it is clear which is the fastest.
+// Times rivals against each other: bundles of calls, interleaved in rounds, until the fastest rival is known.
 #pragma once
 
 #include <algorithm>
@@ -15,34 +15,33 @@ namespace collage::inline v0 {
 
 /// How rivals are timed.
 struct timing_options {
-  double sample_ms = 0.2;        ///< a sample bundles as many calls as fill this
-  std::size_t rounds = 9;        ///< samples of each rival; rivals that are not told apart by then get twice as many
-  std::size_t least_rounds = 3;  ///< of a rival that is clearly beaten, and of very slow ones
+  double sample_ms = 0.2;  ///< a sample bundles as many calls as fill this
+  std::size_t rounds = 9;  ///< samples of each rival; up to twice as many if it is then unclear which rivals are ties
+  std::size_t least_rounds = 3;  ///< samples of a rival that is clearly beaten or very slow
   double beaten = 2.0;           ///< a rival this many times slower than the fastest is not timed further
-  double tie = 1.02;             ///< rivals whose paired ratio to the fastest is at most this are as good as it
+  double tie = 1.02;             ///< a rival whose paired ratio to the fastest is at most this is a tie
   double budget_ms = 400;        ///< for one rival; long kernels get fewer rounds, but at least least_rounds
 };
 
-/// What a race of rivals showed.
+/// The result of a race.
 struct rival_times {
-  std::vector<std::vector<double>> samples;  ///< ms per call, by rival and round; a beaten rival's end early
-  std::vector<timing> times;                 ///< of the samples
-  /// What each costs, decided: the fastest's median times the paired ratio to it, and that of a tie is 1. So rivals as good
-  /// as each other cost the same, and who is taken rests on a rule, not on noise.
+  std::vector<std::vector<double>> samples;  ///< ms per call, by rival and round; a beaten rival has fewer
+  std::vector<timing> times;                 ///< by rival
+  /// The cost of each rival: the median of the fastest times the paired ratio to it, which is 1 for a tie. So ties cost the same,
+  /// and a rule decides between them, not noise.
   std::vector<double> cost_ms;
   std::size_t fastest = 0;
-  std::size_t discarded = 0;  ///< rounds that were thrown away because the machine was slow
-  bool calm = true;           ///< false: the machine stayed slow, and some rounds were counted all the same
+  std::size_t discarded = 0;  ///< rounds that do not count, because the machine was disturbed
+  bool calm = true;           ///< false: the machine stayed disturbed, and such rounds count too
 };
 
 namespace detail {
 
-/// How many calls make a sample, after as many as it takes until a call is no longer clearly faster than the one before,
-/// or one takes longer than `hopeless_ms`.
 struct warmed_up {
   double call_ms = 0;
-  std::size_t bundle = 1;
+  std::size_t bundle = 1;  ///< calls that make a sample
 };
+/// Calls until a call is no longer clearly faster than the fastest so far, or takes longer than `hopeless_ms`; at most six times.
 inline warmed_up warm_up(const std::function<void()>& call, double sample_ms, double hopeless_ms,
                          const time_source& time) {
   warmed_up w;
@@ -78,7 +77,7 @@ class race {
 
   rival_times run() {
     const std::size_t most = 2 * options_.rounds;
-    // On a machine that has too much to do each sample may take a hundred times as long, and be disturbed all the same.
+    // On an overloaded machine, each sample may take a hundred times as long and be disturbed all the same.
     const double most_ms = options_.budget_ms * static_cast<double>(rivals_.size());
     bool any = false;
     for (std::size_t turn = 0; turn < most; ++turn) {
@@ -91,7 +90,7 @@ class race {
       spent_ms_ += time_.now_ms() - start;
       const bool is_calm = undisturbed && was_calm && (monitor_ == nullptr || monitor_->is_calm());
       if (was_calm && !is_calm && !stopped && result_.discarded < options_.rounds && spent_ms_ < most_ms / 2) {
-        ++result_.discarded;  // it may be over soon
+        ++result_.discarded;  // the disturbance may be over soon
         continue;
       }
       result_.calm = result_.calm && is_calm;
@@ -137,7 +136,7 @@ class race {
     return fastest;
   }
 
-  /// Retires who is beaten or has used up its time; false when all is clear.
+  /// Retires rivals that are beaten or have used up their time. Returns false when the race is decided.
   bool go_on() {
     const std::size_t fastest = find_fastest();
     const std::size_t done = result_.samples[fastest].size();
@@ -150,7 +149,7 @@ class race {
       if (i != fastest) {
         const paired_ratio r = compare_paired(result_.samples[i], result_.samples[fastest]);
         if (r.low > (r.rounds >= 6 ? 1.0 + 2 * (options_.tie - 1) : options_.beaten)) runs_[i].active = false;
-        // Beyond the usual rounds only those go on of whom it is not clear whether they are a tie.
+        // After the usual rounds, the race goes on only while it is unclear whether some rival is a tie.
         else if (r.low <= options_.tie && r.high >= options_.tie) open = true;
       }
       if (result_.samples[i].size() >= runs_[i].affordable) runs_[i].active = false;
@@ -175,17 +174,16 @@ class race {
   const time_source& time_;
   const std::function<bool()>& stop_;
   std::vector<runner> runs_;
-  double spent_ms_ = 0;  // waiting left out
+  double spent_ms_ = 0;  // without waiting
   rival_times result_;
 };
 
 }  // namespace detail
 
-/// Times rivals for one place: in each round each rival gives one sample, in turns that start elsewhere every round, so
-/// that a slow period of the machine hits all of them alike. A sample during which others took the processor is taken
-/// again. With a monitor, rounds begin when the machine is calm, and those in which it did not stay so are taken again, as
-/// far as patience goes. Every rival is called at least once before it counts. `stop` ends the race after the round under
-/// way.
+/// Times rivals for one workload. In each round each rival gives one sample. Each round begins with another rival, so that a slow
+/// period of the machine affects all alike. A sample is taken again if threads were preempted during it. With a monitor, a round
+/// begins when the machine is undisturbed, and is taken again if it was disturbed. The monitor's patience and the budget limit
+/// both. Every rival is called at least once before its first sample. `stop` ends the race after the current round.
 inline rival_times time_rivals(std::span<const std::function<void()>> rivals, const timing_options& options = {},
                                drift_monitor* monitor = nullptr, const time_source& time = {},
                                const std::function<bool()>& stop = {}) {
