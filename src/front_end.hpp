@@ -1,4 +1,4 @@
-// What the program and the C library share: where costs are kept, and how placing is told in JSON.
+// Shared by the program and the C library: the path of the store, and the report of placing as JSON.
 #pragma once
 
 #include <collage/error.hpp>
@@ -10,8 +10,8 @@
 
 namespace collage::inline v0 {
 
-/// The file of costs that a user names: the user's own where there is no name, and none, an empty text, for "none". `problem`
-/// says why there is none where the user's own cannot be found.
+/// The path of the store with this name: the default path if `name` is null, and empty, no store, if it is "none". If there is no
+/// default path, returns an empty path, and `problem` says why.
 inline std::string store_named(const std::string* name, std::string& problem) {
   if (name != nullptr) return *name == "none" ? std::string() : *name;
   try {
@@ -22,7 +22,7 @@ inline std::string store_named(const std::string* name, std::string& problem) {
   }
 }
 
-/// What happened while a plan was made. `store` is the file of costs, empty where there is none.
+/// The report of placing as JSON. `store` is the path of the store; empty: there was none.
 inline json report_to_json(const place_report& report, const std::string& store) {
   json generations = json::array();
   for (const double best : report.regions.by_generation) generations.push_back(rounded(best));

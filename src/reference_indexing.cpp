@@ -1,2 +1,2 @@
-// Of the target collage::reference: operators that move elements by index.
+// The reference of operators that move elements by index: part of the target collage::reference.
 #include <collage/backends/impl/reference_indexing.hpp>

@@ -11,7 +11,7 @@ namespace c = collage;
 
 namespace {
 
-/// The last error of a thread. `text` is what its owner holds, or a literal where there was no memory for that.
+/// The last error of a thread. `text` points to the string in `owner`, or to a literal if there was no memory for the string.
 struct thread_error {
   std::string owner;
   const char* text = "";
@@ -32,7 +32,7 @@ collage_status keep(collage_status status, const char* text) noexcept {
 
 constexpr handle_kind kinds[] = {handle_kind::network, handle_kind::plan, handle_kind::engine, handle_kind::context};
 
-/// Sizes beyond are memory that nobody has set.
+/// A larger struct_size can only be uninitialised memory.
 constexpr std::size_t largest_struct = 4096;
 
 }  // namespace
@@ -86,7 +86,7 @@ void call::check_list(const void* first, std::size_t count, const char* name) co
 std::size_t call::checked_size(const void* given, std::size_t known, const char* name, std::size_t oldest,
                                bool is_read) const {
   std::size_t size = 0;
-  std::memcpy(&size, given, sizeof size);  // the first member of each of these structs
+  std::memcpy(&size, given, sizeof size);  // the first member of each options and result struct
   if (size < oldest || size > largest_struct)
     misuse(std::string(name) + " has struct_size " + std::to_string(size) + ", which is no size of a " + name,
            "set it to sizeof(" + std::string(name) + "), which is " + std::to_string(known) + " here");

@@ -1,4 +1,4 @@
-// What every function of the C interface does: it checks what it was given, and turns what is thrown into a status.
+// Every function of the C interface checks its arguments and turns exceptions into a status.
 #pragma once
 
 #include <collage.h>
@@ -12,8 +12,8 @@
 
 namespace c_interface {
 
-/// The first member of every handle, by which one of another kind is known: callers of other languages have one type of
-/// pointer for all of them.
+/// The first member of every handle. It shows when a caller gives a handle of another kind: many languages have one type of
+/// pointer for all handles.
 enum class handle_kind : std::uint32_t {
   network = 0x636e6574,
   plan = 0x63706c6e,
@@ -21,7 +21,7 @@ enum class handle_kind : std::uint32_t {
   context = 0x63637478,
 };
 
-/// A handle shares what it stands for: what another handle still needs stays alive inside that one.
+/// A handle shares its state with other handles, so that releasing it does not end a state that another handle needs.
 template <handle_kind Kind, class State>
 struct handle {
   static constexpr handle_kind expected = Kind;
@@ -36,19 +36,19 @@ struct handle {
 /// "network"
 const char* name_of(handle_kind kind);
 
-/// The function that the user called, which errors name.
+/// One call of a function of the interface. Errors name the function.
 class call {
  public:
   explicit call(const char* function) : function_(function) {}
 
-  /// Throws the user's mistake: "collage_network_input: <what>; <remedy>".
+  /// Throws an error about the caller's mistake: "collage_network_input: <what>; <remedy>".
   [[noreturn]] void misuse(const std::string& what, const std::string& remedy) const;
 
-  /// What a handle stands for; an error where there is none, or one of another kind.
+  /// The state of a handle. Throws if the handle is NULL or of another kind.
   template <class Handle>
   typename Handle::state_type& state_of(const Handle* given) const {
     if (given == nullptr) no_pointer(name_of(Handle::expected));
-    // A handle that is not what its type says may not be read as such.
+    // Copied, because a handle of another kind must not be read through this type.
     std::uint32_t found = 0;
     std::memcpy(&found, given, sizeof found);
     if (found != static_cast<std::uint32_t>(Handle::expected)) wrong_handle(found, Handle::expected);
@@ -60,22 +60,22 @@ class call {
     return given->state;
   }
 
-  /// Where an answer goes.
+  /// The target of a result. Throws if it is NULL.
   template <class T>
   T& target(T* given, const char* name) const {
     if (given == nullptr) no_pointer(name);
     return *given;
   }
-  /// A text that may not be missing or empty.
+  /// A text. Throws if it is NULL or empty.
   std::string text(const char* given, const char* name) const;
 
-  /// Throws where an index is none of `count` things, as "input".
+  /// Throws if an index is not below `count`. `thing` names the things that are counted, as "input".
   void check_index(std::size_t index, std::size_t count, const char* thing) const;
-  /// Throws where a list has entries and no address.
+  /// Throws if a list has entries but no address.
   void check_list(const void* first, std::size_t count, const char* name) const;
 
-  /// Options as this library knows them, from those of a caller who may know fewer members or more; all zero where they are
-  /// left out. `oldest` is the size of the struct in the first version of the interface.
+  /// The options of a caller, whose version of the struct may have fewer members or more. All options are zero if `given` is NULL.
+  /// `oldest` is the size of the struct in the first version of the interface.
   template <class Options>
   Options options(const Options* given, const char* name, std::size_t oldest) const {
     Options known{};
@@ -85,7 +85,8 @@ class call {
     return known;
   }
 
-  /// Fills a struct of a caller who may know fewer members or more, which are then zero.
+  /// Fills a struct of a caller, whose version of it may have fewer members or more. Members that this library does not know
+  /// become zero.
   template <class Answer>
   void answer(Answer* given, Answer filled, const char* name, std::size_t oldest) const {
     if (given == nullptr) no_pointer(name);
@@ -104,7 +105,7 @@ class call {
   const char* function_;
 };
 
-/// Keeps the sentence of what is being handled for collage_last_error; what the function answers.
+/// Keeps the message of the current exception for collage_last_error. Returns the status for the caller.
 collage_status note_failure() noexcept;
 
 /// The body of a function: `return guarded(__func__, [&](const call& here) { ... });`.
@@ -116,7 +117,7 @@ collage_status guarded(const char* function, Body&& body) noexcept {
   } catch (...) { return note_failure(); }
 }
 
-/// Ends a handle; nothing happens to NULL, nor to a handle of another kind, which collage_last_error then tells.
+/// Deletes a handle. Ignores NULL and leaves a handle of another kind alone, but keeps an error about it for collage_last_error.
 template <class Handle>
 void release(const char* function, Handle* given) noexcept {
   if (given == nullptr) return;

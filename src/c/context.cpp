@@ -1,4 +1,4 @@
-// Contexts: memory bound once, and runs.
+// Contexts: they bind memory once and run engines.
 #include "states.hpp"
 
 #include <collage/dtype.hpp>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t oldest_options = offsetof(collage_context_options, arena_bytes) + sizeof(std::size_t);
 
-/// While it lives, no other call may use the context.
+/// Reserves the context for one call.
 class turn {
  public:
   turn(const call& here, context_state& of) : of_(of) {
@@ -38,7 +38,7 @@ class turn {
   context_state& of_;
 };
 
-/// An input or output of a context.
+/// The inputs or the outputs of a context.
 struct side {
   const char* thing;  ///< "input"
   std::span<const c::port> ports;
@@ -49,7 +49,7 @@ side outputs_of(context_state& s) { return {"output", s.engine->engine.outputs()
 
 std::string title(const side& of, std::size_t index) { return std::string(of.thing) + " " + of.ports[index].name; }
 
-/// Memory of the caller's, to be read where it is an input's.
+/// Binds memory of the caller. The memory of an input is only read.
 void bind(const call& here, context_state& state, const side& of, std::size_t index, std::int32_t dtype, void* data,
           std::size_t bytes) {
   here.check_index(index, of.ports.size(), of.thing);
@@ -78,7 +78,7 @@ void bind(const call& here, context_state& state, const side& of, std::size_t in
   state.is_ready = false;
 }
 
-/// Memory of the context's own.
+/// Binds memory of the context, and allocates it at the first call.
 void* bind_own(context_state& state, const side& of, std::size_t index) {
   binding& b = of.bindings[index];
   if (b.own == nullptr) {
@@ -103,7 +103,7 @@ bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_by
   return a_bytes != 0 && b_bytes != 0 && first < second + b_bytes && second < first + a_bytes;
 }
 
-/// Throws where an output lies where something else does: kernels write it while others read on.
+/// Throws if an output overlaps with one of the first `count` others, because kernels write an output while others still read.
 void check_apart(const call& here, const side& outputs, std::size_t index, const side& others, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i)
     if (overlap(outputs.bindings[index].data, outputs.ports[index].type.bytes(), others.bindings[i].data,
@@ -112,7 +112,7 @@ void check_apart(const call& here, const side& outputs, std::size_t index, const
                   "bind memory of its own to each");
 }
 
-/// Makes what is handed to the engine, once after each change.
+/// Makes the views that a run passes to the engine, after a binding has changed.
 void prepare(const call& here, context_state& state) {
   if (state.is_ready) return;
   const side inputs = inputs_of(state), outputs = outputs_of(state);
@@ -135,7 +135,7 @@ void prepare(const call& here, context_state& state) {
   state.is_ready = true;
 }
 
-/// Writes how long each step takes.
+/// Writes the time of each step.
 struct stop_watch {
   using clock = std::chrono::steady_clock;
 
@@ -195,7 +195,7 @@ collage_status collage_context_bind_input(collage_context* context, std::size_t 
                                           const void* data, std::size_t bytes) noexcept {
   return guarded(__func__, [&](const call& here) {
     auto& state = here.state_of(context);
-    // Inputs and outputs are kept alike; nobody writes through an input's pointer.
+    // Inputs and outputs share one type of binding. No code writes through an input's pointer.
     c_interface::bind(here, state, c_interface::inputs_of(state), index, dtype, const_cast<void*>(data), bytes);
   });
 }

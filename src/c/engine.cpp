@@ -29,12 +29,13 @@ std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& 
   return label;
 }
 
-/// Builds the engine, which takes over the network's weights where that is asked for.
+/// Builds the engine. It takes over the network's weights if `releases` is set.
 c::dynamic_engine engine_of(const plan_state& plan, bool releases) {
   const network_state& network = *plan.network;
   const c::graph& graph = graph_with_weights(network);
   if (!releases) return {graph, plan.made.chosen, backends(), plan.made.threads, network.packed};
-  // Not given back where building fails: some may be gone. Of two threads that come at one time, one is told.
+  // The weights are not given back if building fails, because some may be gone. If two threads release them at the same time, one
+  // of them gets the error.
   if (!network.has_weights.exchange(false)) (void)graph_with_weights(network);
   return {std::move(network.graph), plan.made.chosen, backends(), plan.made.threads, network.packed};
 }

@@ -47,21 +47,21 @@ c::shape shape_of(const call& here, const std::string& input, const std::int64_t
   return dims;
 }
 
-/// Throws where an input is in a list already.
+/// Throws if an input is in a list already.
 template <class List>
 void check_new(const call& here, const List& list, const std::string& input) {
   for (const auto& before : list)
     if (before.input == input) here.misuse("input " + input + " is given twice", "give it once");
 }
 
-/// A copy, which is aligned whatever the caller's memory is.
+/// A copy. It is aligned even if the caller's memory is not.
 c::tensor tensor_of(const call& here, const collage_input_value& from) {
   if (collage_dtype_size(from.dtype) == 0)
     here.misuse("the value of input " + std::string(from.input) + " has the element type " +
                     std::to_string(from.dtype) + ", which there is not",
                 "give one of collage_dtype");
   const c::tensor_type type{static_cast<c::dtype>(from.dtype), shape_of(here, from.input, from.extents, from.rank)};
-  // Counted by steps: extents of any size may be asked for.
+  // Multiplied step by step with a check for overflow, because the caller's extents may have any size.
   std::size_t expected = c::size_of(type.type);
   for (const std::int64_t extent : type.dims)
     if (__builtin_mul_overflow(expected, static_cast<std::size_t>(extent), &expected)) expected = SIZE_MAX;
@@ -75,14 +75,14 @@ c::tensor tensor_of(const call& here, const collage_input_value& from) {
   return copy;
 }
 
-/// A sentence with each `from` in it replaced.
+/// `text` with each `from` replaced.
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
   for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
     text.replace(at, from.size(), to);
   return text;
 }
 
-/// What the importer says, for somebody who has no command line and gave no such path.
+/// The text of an importer's error in the terms of the C interface: no command-line options, and `name` instead of the path.
 std::string in_our_words(std::string text, const std::string& path, const std::string& name) {
   if (path != name) text = replaced(std::move(text), path, name);
   return replaced(replaced(std::move(text), "--shape ", "shapes "), "--bind ", "values ");
@@ -117,7 +117,7 @@ collage_network* load(const call& here, const std::string& path, const std::stri
   return new_network(std::move(loaded), name, {report.opset, report.producer, report.metadata, report.notes});
 }
 
-/// A file in memory, which the reader opens by a name as any other.
+/// A file in memory that the reader can open by a path.
 class memory_file {
  public:
   memory_file(const void* data, std::size_t bytes) : file_(::memfd_create("model", MFD_CLOEXEC)) {

@@ -1,4 +1,4 @@
-// What the ways to a network share.
+// Declarations shared by the functions that make networks.
 #pragma once
 
 #include "states.hpp"
@@ -12,7 +12,7 @@
 
 namespace c_interface {
 
-/// What only a file says.
+/// Facts about a model that its graph does not hold.
 struct model_words {
   std::int64_t opset = 0;
   std::string producer;
@@ -20,7 +20,7 @@ struct model_words {
   std::vector<std::string> notes;
 };
 
-/// Makes a network ready to be placed, and a handle for it.
+/// Makes a network ready to be placed, and returns a handle for it.
 collage_network* new_network(collage::graph loaded, std::string name, const model_words& from);
 
 }  // namespace c_interface

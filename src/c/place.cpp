@@ -1,4 +1,4 @@
-// Placing a network.
+// Placing a network through the C interface.
 #include "plans.hpp"
 #include "states.hpp"
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr std::size_t oldest_options = offsetof(collage_place_options, progress_data) + sizeof(void*);
 
-/// "onednn, eigen" as its names.
+/// The names in a list such as "onednn, eigen".
 std::vector<std::string> names_in(const call& here, const char* list) {
   std::vector<std::string> names;
   if (list == nullptr) return names;
@@ -62,7 +62,7 @@ std::vector<c::place_rule> rules_in(const call& here, const collage_place_option
   return rules;
 }
 
-/// The caller's function, which is told what happens and may end it.
+/// The caller's progress function, which may end placing.
 class listener {
  public:
   listener(collage_progress_function function, void* data) : function_(function), data_(data) {}
@@ -73,7 +73,8 @@ class listener {
     now_ = {sizeof(collage_progress), nullptr, nullptr, now.done, now.remaining, now.remaining_s, now.best_ms};
     (void)is_ended();
   }
-  /// Asks again, with what was told last. Who has heard nothing yet has nothing to end.
+  /// Calls the function again with the last progress, and returns whether the caller ends placing. Before the first progress it
+  /// returns false.
   bool is_ended() {
     if (function_ == nullptr || ended_ || stage_.empty()) return ended_;
     now_.stage = stage_.c_str();
@@ -90,7 +91,7 @@ class listener {
   bool ended_ = false;
 };
 
-/// Those who measure at the same time would disturb each other: waits for its turn, or until the caller ends it.
+/// Waits until no other thread measures, because threads would disturb each other's times. Returns early if the caller ends it.
 std::unique_lock<std::timed_mutex> turn_to_measure(listener& user) {
   static std::timed_mutex one_at_a_time;
   std::unique_lock lock(one_at_a_time, std::try_to_lock);
@@ -117,7 +118,7 @@ c::json placing_to_json(const c::place_report& report, const std::string& store,
   return placing;
 }
 
-/// The file of costs that the caller names. `problem` says why there is none where the user's own cannot be found.
+/// The path of the store that the caller names, or the default path. If there is no default path, `problem` says why.
 std::string store_of(const call& here, const collage_place_options& given, std::string& problem) {
   if (given.how == COLLAGE_PLACE_PRIORITY) return {};
   if (given.store == nullptr) return c::store_named(nullptr, problem);

@@ -1,4 +1,5 @@
-// What the handles of the C interface stand for. Each is immutable once it is made, but for a context.
+// The states of the C interface's handles. A state does not change once it is made, except for that of a context and for weights
+// that an engine takes over.
 #pragma once
 
 #include "call.hpp"
@@ -26,16 +27,16 @@ collage::backend_table backends();
 
 struct network_state {
   std::string name;
-  /// Ready to be placed: constants filled, passes run. An engine that takes over the weights changes it.
+  /// Ready to be placed: its constants are filled, and the passes have run. An engine that takes over the weights changes it.
   mutable collage::graph graph;
   mutable std::atomic<bool> has_weights = true;
   std::uint64_t fingerprint = 0;
   std::vector<collage::port> inputs, outputs;
-  std::shared_ptr<collage::packed_weights> packed;  ///< of all engines over this network
+  std::shared_ptr<collage::packed_weights> packed;  ///< shared by all engines over this network
   std::string summary;                              ///< JSON
 };
 
-/// The network as engines and plans are made from it. An error where an engine has taken over its weights.
+/// The graph to make engines and plans from. Throws if an engine has taken over its weights.
 const collage::graph& graph_with_weights(const network_state& network);
 
 struct plan_state {
@@ -46,34 +47,34 @@ struct plan_state {
 
 struct engine_state {
   collage::dynamic_engine engine;
-  std::vector<std::string> labels;  ///< by step: the nodes that it runs
+  std::vector<std::string> labels;  ///< by step: the names of its nodes
   std::vector<double> planned_ms;   ///< by step
   std::string waiting_policy;
 };
 
 /// The memory of one input or output.
 struct binding {
-  void* data = nullptr;  ///< of an input, the engine only reads it
+  void* data = nullptr;  ///< the engine only reads the memory of an input
   bool is_bound = false;
-  std::shared_ptr<std::byte> own;  ///< the context's memory, from when it is asked for
+  std::shared_ptr<std::byte> own;  ///< the context's memory, once it is requested
 };
 
 struct context_state {
   std::shared_ptr<const engine_state> engine;
   collage::dynamic_context context;
   std::vector<binding> inputs, outputs;
-  // What a run hands to the engine; made anew after something was bound.
+  // The views that a run passes to the engine. They are made anew after a binding has changed.
   std::vector<collage::const_tensor_view> input_views;
   std::vector<collage::tensor_view> output_views;
   bool is_ready = false;
-  std::atomic_flag is_busy;  ///< with a call of some thread
+  std::atomic_flag is_busy;  ///< set during a call
 };
 
-/// What a user reads about an input or output, at `index` in its list. An error where there is none, called `thing`.
+/// Describes the input or output at `index` of a list. Throws if there is none; the error calls it `thing`.
 void answer_port(const call& here, std::span<const collage::port> ports, std::size_t index, const char* thing,
                  collage_port* to);
 
-/// A type as in the JSON of networks: {"name", "type", "shape"}.
+/// An input or output as in the JSON of networks: {"name", "type", "shape"}.
 collage::json port_to_json(const collage::port& port);
 
 }  // namespace c_interface

@@ -1,5 +1,5 @@
-// The backend openvino for programs that hold every backend, and in most of whose runs no plan needs this one: its module,
-// and with it the library, is opened when it is first asked for. Linked, it costs each process some 5 MB.
+// The backend openvino for programs that contain every backend. Most of their runs need no OpenVINO, so its module is opened at
+// the first use, and with it the library. If they were linked, they would cost each process some 5 MB.
 #include <collage/backends/openvino.hpp>
 #include <collage/error.hpp>
 
@@ -15,12 +15,12 @@ namespace {
 
 struct opened_module {
   const openvino_module* functions = nullptr;
-  std::string reason;  ///< where there are none
+  std::string reason;  ///< why there are no functions
 };
 
 /// The module stays open until the process ends: kernels that it made may be called at any time.
 opened_module open_openvino_module() {
-  // By its name alone: the loader looks where it was told to look for what this program was linked with.
+  // By its name alone, so that the loader searches the folders in which it also finds this program's linked libraries.
   void* const handle = dlopen(openvino_module_file, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = dlerror();

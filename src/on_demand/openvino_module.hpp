@@ -1,7 +1,8 @@
-// What the module of OpenVINO (libcollage_openvino_module.so) shows those that open it: the adapter's three functions, as one table
-// under one C symbol.
+// The interface of the OpenVINO module (libcollage_openvino_module.so): a table of the adapter's three functions under one C
+// symbol.
 //
-// The functions take and return C++ types, so that module and opener have to be of one build. The table says of which it is.
+// The functions take and return C++ types, so the module and the program must come from the same build. The table identifies the
+// module's build.
 #pragma once
 
 #include <array>
@@ -24,7 +25,7 @@ struct openvino_module {
   probe_result (*probe)();
 };
 
-// What a build says of itself.
+// These identify a build.
 inline constexpr const char* module_version = COLLAGE_VERSION;
 inline constexpr const char* module_compiler = __VERSION__;
 inline constexpr std::array<std::size_t, 9> module_sizes = {
