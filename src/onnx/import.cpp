@@ -1,4 +1,4 @@
-// The importer's walk: which node comes next, which rule it goes to, and the report of what is refused.
+// The importer's walk over a model: the order of the nodes, the rule for each, and the report of refused nodes.
 #include "import_text.hpp"
 #include "importer.hpp"
 #include "rules.hpp"
@@ -18,7 +18,7 @@ namespace collage::inline v0::onnx {
 
 namespace {
 
-/// All built-in rules by domain and operator.
+/// All built-in lowering rules, by domain and operator.
 const std::map<std::pair<std::string, std::string>, void (*)(lowering&)>& built_in_rules() {
   static const auto rules = [] {
     std::map<std::pair<std::string, std::string>, void (*)(lowering&)> all;
@@ -31,13 +31,13 @@ const std::map<std::pair<std::string, std::string>, void (*)(lowering&)>& built_
   return rules;
 }
 
-/// Control flow is the importer's own business.
+/// Whether the node is control flow, which the importer lowers itself.
 bool is_control(const model_node& node) {
   return node.domain.empty() &&
          (node.operator_type == "If" || node.operator_type == "Loop" || node.operator_type == "Scan");
 }
 
-/// Operators whose definition changed after the newest operator set we know, and in which.
+/// An operator whose definition changed after the newest supported operator set, and the set in which it changed.
 struct later_change {
   const char* operator_type;
   std::int64_t opset;
@@ -65,7 +65,7 @@ constexpr later_change later_changes[] = {
     {"TopK", 24},
 };
 
-/// What a node reads: its inputs and what its sub-graphs take from around it.
+/// The names that a node reads: its inputs, and all that its subgraphs read from outside.
 std::vector<std::string> names_read(const model_node& node) {
   std::vector<std::string> names;
   for (const std::string& name : node.inputs)
@@ -79,7 +79,7 @@ std::vector<std::string> names_read(const model_node& node) {
 }  // namespace
 
 std::vector<std::string> outer_names(const model_graph& g) {
-  std::unordered_set<std::string> told;  // defined inside, or listed already
+  std::unordered_set<std::string> told;  // names defined inside or listed already
   for (const model_port& p : g.inputs) told.insert(p.name);
   for (const model_tensor& t : g.initializers) told.insert(t.name);
   for (const model_node& n : g.nodes) told.insert(n.outputs.begin(), n.outputs.end());
@@ -156,7 +156,7 @@ void importer::walk(const model_graph& g) {
 
 void importer::walk(std::span<const model_node> nodes, std::span<const std::string> outputs,
                     const std::string& graph_name) {
-  // Files should hold nodes in order, and not all do.
+  // Sorts the nodes: a file should have them in an order in which they can be computed, but not every file does.
   const std::string where = model_.file + ", " + graph_name;
   std::unordered_map<std::string_view, std::size_t> producer;
   for (std::size_t i = 0; i < nodes.size(); ++i)
@@ -180,7 +180,7 @@ void importer::walk(std::span<const model_node> nodes, std::span<const std::stri
         ++waits[i];
       }
   }
-  // What no output needs is left out, whatever it is: exporters leave much behind.
+  // Nodes that no output needs are left out, supported or not: exporters leave many of them behind.
   std::vector<bool> needed(nodes.size(), false);
   std::vector<std::string_view> open(outputs.begin(), outputs.end());
   scope_->read.insert(outputs.begin(), outputs.end());
@@ -226,7 +226,8 @@ void importer::import_node(const model_node& node) {
   const auto version = scope_->opsets->find(node.domain);
   const std::int64_t opset = version != scope_->opsets->end() ? version->second : 1;
 
-  // What reads something refused is refused silently: the reason has been told. That there is a rule is checked anyway.
+  // A node that reads a refused value is refused without a report: the reason is reported already. A missing rule is reported all
+  // the same.
   bool poisoned = false;
   const auto fail = [&](const std::string& what, bool is_mistake) {
     report(node, opset, what, is_mistake);
@@ -244,7 +245,7 @@ void importer::import_node(const model_node& node) {
   } catch (const error& e) {
     if (e.kind() == error_kind::environment) throw;
     std::string text = e.what();
-    // The sentence says what; where is said by the report. The graph's builder names the node by the kind it became.
+    // The report names the node, so its name at the front is removed. The graph's builder gives there the kind that it became.
     const std::string own = "node " + name_of(node);
     if (const std::size_t end = text.find("): "); text.starts_with(own) && end != std::string::npos)
       text = text.substr(end + 3);
@@ -312,7 +313,7 @@ graph importer::run(load_report& found) {
   std::unordered_set<std::string> names;
   for (const model_port& p : model_.graph.outputs) {
     const restore<std::string> named(where_, model_.file + ", output " + printable(p.name));
-    if (!names.insert(p.name).second) continue;  // declared twice, answered once
+    if (!names.insert(p.name).second) continue;  // declared twice: one output
     const std::optional<value> v = find(p.name);
     if (v) whole.builder.output(p.name, *v);
     else if (problems_.empty()) throw error(error_kind::failure, "is not computed", where_, "please report it");
@@ -330,7 +331,7 @@ graph load(const std::string& file, const load_options& options, load_report* re
   try {
     return work.run(report != nullptr ? *report : own);
   } catch (const error& e) {
-    // A message quotes what the file says, which may be anything.
+    // A message quotes text of the file, which may hold any byte.
     std::string text = e.what();
     for (char& c : text)
       if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == 127) c = '?';

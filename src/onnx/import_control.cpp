@@ -1,5 +1,5 @@
-// Control flow: branches whose condition is known are inlined, loops with few rounds unrolled; what only running can
-// decide becomes a node that owns its sub-graphs.
+// Control flow: a branch with a known condition is inlined, and a loop with few rounds is unrolled. Branches and loops that only
+// running can decide become nodes that own subgraphs.
 #include "importer.hpp"
 
 #include <collage/op/control.hpp>
@@ -15,10 +15,10 @@ namespace collage::inline v0::onnx {
 
 namespace {
 
-/// Loops of at most as many nodes, counted over all rounds, are unrolled.
+/// A loop is unrolled if it becomes at most this many nodes, counted over all rounds.
 constexpr std::int64_t most_unrolled = 1000;
 
-/// A sub-graph under construction.
+/// A subgraph under construction.
 struct own_graph {
   building into;
   scope names;
@@ -34,7 +34,7 @@ std::size_t count_nodes(const model_graph& g) {
 
 }  // namespace
 
-/// The outer values that sub-graphs must be handed: what they read from outside and is no constant.
+/// The names of the outer values that subgraphs take as inputs: all that they read from outside, except constants.
 std::vector<std::string> importer::captures_of(std::span<const model_graph* const> bodies) {
   std::vector<std::string> captured;
   for (const model_graph* g : bodies)
@@ -47,14 +47,14 @@ std::vector<std::string> importer::captures_of(std::span<const model_graph* cons
   return captured;
 }
 
-/// Walks a graph within the graph under construction, its inputs standing for `given`.
+/// Walks a graph into the graph under construction, with `given` as its inputs. Returns its outputs.
 std::vector<std::optional<value>> importer::inline_graph(const model_graph& g,
                                                          std::span<const std::optional<value>> given) {
   scope inner{scope_->into, scope_, {}, {}, scope_->opsets};
   for (std::size_t i = 0; i < given.size(); ++i) inner.names[g.inputs[i].name] = given[i];
   const depth_guard guard(depth_, where_);
   const restore<scope*> entered(scope_, &inner);
-  // Each inlined copy has constants of its own, which share their contents.
+  // Each inlined copy has its own constants, which share their contents.
   for (const model_tensor& t : g.initializers)
     if (!t.name.empty() && inner.names.count(t.name) == 0)
       inner.names[t.name] = constant(t, current().name_like(t.name));
@@ -155,7 +155,7 @@ bool importer::unroll(lowering& n, const model_graph& body, std::int64_t rounds)
   std::vector<std::optional<value>> values(carried);
   for (std::size_t i = 0; i < carried; ++i) values[i] = n.operand(i + 2);
   std::vector<std::vector<value>> stacked(body.outputs.size() - 1 - carried);
-  // Loops within loops share what the outermost may become.
+  // Nested loops share the limit of the outermost loop.
   if (!unrolling_) unroll_left_ = most_unrolled;
   const restore<bool> within(unrolling_, true);
   for (std::int64_t round = 0; round < rounds && goes_on; ++round) {
@@ -185,13 +185,13 @@ bool importer::unroll(lowering& n, const model_graph& body, std::int64_t rounds)
   return true;
 }
 
-/// What a loop without rounds stacks: nothing, of the shape that a round would answer.
+/// The stacked output of a loop without rounds: extent 0, followed by the extents that a round would return.
 value importer::nothing_stacked(lowering& n, const model_graph& body, std::size_t output) {
   std::vector<tensor_type> types{{dtype::i64, {}}, {dtype::boolean, {}}};
   for (std::size_t i = 2; i < n.operands(); ++i) types.push_back(n.type_of(n.operand(i)));
   const std::size_t before = problems_.size();
   const body_graph made = build_body(body, types, captures_of(std::array{&body}));
-  problems_.resize(before);  // it is not run
+  problems_.resize(before);  // this body is not run
   if (made.made == nullptr) n.unsupported("a loop without rounds leaves the shape of what it stacks open");
   tensor_type type = made.made->type_of(made.made->outputs()[1 + output]);
   if (type.rank() == shape::max_rank) n.unsupported("what it stacks would have more than 8 dimensions");
@@ -201,7 +201,7 @@ value importer::nothing_stacked(lowering& n, const model_graph& body, std::size_
   return n.filled(type, 0);
 }
 
-/// Values of one type, one behind the other in a new dimension.
+/// Stacks values of one type along a new dimension.
 value importer::stack(lowering& n, std::span<const value> list, std::size_t axis) {
   std::vector<value> parts;
   for (const value v : list) {
@@ -268,7 +268,7 @@ void importer::lower_scan(lowering& n) {
   const model_graph* body = n.graph_attribute("body");
   if (body == nullptr) n.invalid("it lacks a body");
   const std::int64_t scanned = n.integer("num_scan_inputs", 0);
-  // Operator set 8 had a batch dimension and lengths in front of all.
+  // In operator set 8, the lengths of sequences are operand 0, and the first dimension of all others is the batch.
   const bool batched = n.opset() < 9;
   const std::size_t skip = batched ? 1 : 0;
   if (batched && n.has(0)) n.unsupported("a scan over sequences of different lengths is not supported");
@@ -318,7 +318,7 @@ void importer::lower_scan(lowering& n) {
     return n.reshape(n(ops::slice, x, {.starts = starts, .steps = steps, .extents = extents}), rest);
   };
   const std::size_t before = problems_.size();
-  std::vector<std::vector<value>> results(states + outputs);  // by output, of each batch
+  std::vector<std::vector<value>> results(states + outputs);  // by output and batch
   for (std::int64_t batch = 0; batch < batches; ++batch) {
     std::vector<std::optional<value>> state(states);
     for (std::size_t i = 0; i < states; ++i) {

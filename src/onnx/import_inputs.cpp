@@ -1,5 +1,5 @@
-// The model's inputs: what they are given as must fit what the model declares, and everything that is left open is told at
-// once.
+// The model's inputs: the shapes and values given for them must fit their declarations. One error lists all extents that are still
+// unknown.
 #include "import_text.hpp"
 #include "importer.hpp"
 
@@ -13,7 +13,7 @@ void importer::bind_inputs(load_report& found) {
   std::vector<const model_port*> ports;
   std::string known;
   for (const model_port& p : model_.graph.inputs) {
-    if (scope_->initializers.count(p.name) != 0) continue;  // with a value of its own
+    if (scope_->initializers.count(p.name) != 0) continue;  // an initializer gives its value
     if (p.name.empty()) throw error(error_kind::invalid_argument, "has an input without a name", model_.file);
     for (const model_port* other : ports)
       if (other->name == p.name)
@@ -30,7 +30,7 @@ void importer::bind_inputs(load_report& found) {
   for (const bound_shape& b : options_.shapes) check_name(b.input, "--shape");
   for (const bound_value& b : options_.values) check_name(b.input, "--bind");
 
-  // What is given for an input must fit what the model declares, and tells what its symbols stand for.
+  // A shape given for an input must fit its declaration, and it gives extents to the symbols there.
   std::map<std::string, std::optional<std::int64_t>> symbols;
   const auto given_shape = [&](const model_port& p) -> const shape* {
     for (const bound_value& b : options_.values)
@@ -47,7 +47,7 @@ void importer::bind_inputs(load_report& found) {
       const model_extent& e = p->extents[i];
       fits = e.extent < 0 || e.extent == (*dims)[i];
       if (e.extent >= 0 || e.symbol.empty() || e.symbol == "?") continue;
-      // A symbol that stands for several sizes stands for none.
+      // A symbol with different extents in two places stays unknown.
       const auto [at, fresh] = symbols.emplace(e.symbol, (*dims)[i]);
       if (!fresh && at->second != (*dims)[i]) at->second.reset();
     }

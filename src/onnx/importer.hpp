@@ -1,4 +1,4 @@
-// The importer: walks a model's nodes in an order in which they can be computed, and hands each to its lowering rule.
+// The importer walks a model's nodes in an order in which they can be computed, and passes each to its lowering rule.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -18,29 +18,29 @@
 
 namespace collage::inline v0::onnx {
 
-/// The graph that nodes are added to, and the names that are taken in it.
+/// A graph under construction, and the names that are taken in it.
 struct building {
   graph_builder builder;
   std::unordered_set<std::string> taken;
-  std::unordered_map<std::string, std::size_t> numbered;  ///< by name: the last number put behind it
+  std::unordered_map<std::string, std::size_t> numbered;  ///< by name: the last number appended to it
 
-  /// A name like this one that is still free.
+  /// Takes a name that is still free: this name, or this name with a number.
   std::string name_like(const std::string& wanted);
 };
 
-/// Where names of a model's graph are looked up. A scope of a graph that is inlined shares its outer scope's building; the
-/// scope of a sub-graph that stays one has a building of its own, and takes what it reads from outside as inputs.
+/// The names of one graph of the model. The scope of an inlined graph shares the building of its outer scope. The scope of a
+/// subgraph that a node owns has its own building, and takes as inputs the values that the subgraph reads from outside.
 struct scope {
   building* into = nullptr;
   scope* outer = nullptr;
-  /// Nothing: the node that makes it was refused, which has been reported.
+  /// A name without a value: its node was refused, and the refusal is reported.
   std::unordered_map<std::string, std::optional<value>> names;
   std::unordered_map<std::string, const model_tensor*> initializers;  ///< added to the graph when first read
   const std::map<std::string, std::int64_t>* opsets = nullptr;
-  std::unordered_set<std::string> read = {};  ///< what some node or the graph's outputs need
+  std::unordered_set<std::string> read = {};  ///< names that some node or the graph's outputs need
 };
 
-/// Functions and sub-graphs may be nested, and a wrong file may nest them without end.
+/// Limits the depth of nested functions and subgraphs, because a malformed file may nest them without end.
 struct depth_guard {
   std::size_t& depth;
   depth_guard(std::size_t& d, const std::string& where) : depth(d) {
@@ -54,7 +54,7 @@ struct depth_guard {
   ~depth_guard() { --depth; }
 };
 
-/// Puts a member back to what it was.
+/// Sets a member, and puts its old value back at the end of the scope.
 template <class T>
 struct restore {
   T& place;
@@ -68,13 +68,13 @@ struct restore {
 /// A node that cannot be imported, and why.
 struct problem {
   std::string text;
-  bool is_mistake = false;  ///< the model is wrong, rather than asking for something we lack
+  bool is_mistake = false;  ///< true: the model is wrong; false: it needs something that is not supported
 };
 
-/// Refuses kinds that nodes could not be told apart by.
+/// Throws if a kind has no name in ONNX, owns subgraphs, or shares a name or id with another kind.
 void check_kinds(std::span<const kind_info* const> kinds);
 
-/// Every name that a graph and its nodes' sub-graphs read from outside it, in order.
+/// The names that a graph, with its nodes' subgraphs, reads from outside, in the order of reading.
 std::vector<std::string> outer_names(const model_graph& g);
 
 class importer {
@@ -83,11 +83,11 @@ class importer {
 
   graph run(load_report& report);
 
-  // What `lowering` asks for.
+  // For `lowering`.
   building& current() { return *scope_->into; }
   graph_builder& builder() { return scope_->into->builder; }
   std::optional<value> find(const std::string& name);
-  /// Whether anything needs the value of that name that a node of the present graph makes.
+  /// Whether anything needs the output with this name of a node of the current graph.
   bool reads(const std::string& name) const { return scope_->read.count(name) != 0; }
   value operand(const lowering& n, std::size_t i);
   void result(const lowering& n, std::size_t i, value v);
@@ -95,7 +95,7 @@ class importer {
             const std::string& label, std::span<const std::shared_ptr<const graph>> bodies = {});
   value constant(const std::string& label, const tensor_type& type, std::shared_ptr<const std::byte> bytes);
   value constant(const model_tensor& tensor, const std::string& name);
-  /// Counts bytes that loading makes; an error where they become too many.
+  /// Counts bytes of constants that loading makes. Throws if they exceed load_options::most_bytes.
   void spend(std::size_t bytes);
   const std::string& where() const { return where_; }
 
@@ -107,22 +107,22 @@ class importer {
   void walk(std::span<const model_node> nodes, std::span<const std::string> outputs, const std::string& graph_name);
   void import_node(const model_node& node);
   void lower(const model_node& node, std::int64_t opset);
-  auto users_rule_of(const model_node& node) const -> decltype(lowering_rule::lower);  ///< null where there is none
-  const kind_info* users_kind_of(const model_node& node) const;                        ///< null where there is none
-  const model_function* function_of(const model_node& node) const;                     ///< null where there is none
-  std::string unknown_operator(const model_node& node) const;                          ///< what to say of one
+  auto users_rule_of(const model_node& node) const -> decltype(lowering_rule::lower);  ///< null if there is none
+  const kind_info* users_kind_of(const model_node& node) const;                        ///< null if there is none
+  const model_function* function_of(const model_node& node) const;                     ///< null if there is none
+  std::string unknown_operator(const model_node& node) const;                          ///< the message about it
   void lower_kind(lowering& n, const kind_info& kind);
   void call_function(const model_node& node, const model_function& function);
   void lower_if(lowering& n);
   void lower_loop(lowering& n);
   void lower_scan(lowering& n);
 
-  /// A sub-graph that stays one.
+  /// A subgraph that a node will own.
   struct body_graph {
-    std::shared_ptr<const graph> made;          ///< null where one of its nodes was refused
-    std::vector<std::optional<value>> outputs;  ///< in the body's own graph
-    std::optional<bool> condition;              ///< its first output, where that is a known boolean
-    bool passes_condition = false;              ///< its first output is its second input
+    std::shared_ptr<const graph> made;          ///< null if one of its nodes was refused
+    std::vector<std::optional<value>> outputs;  ///< values of the subgraph
+    std::optional<bool> condition;              ///< its first output, if that is a known boolean
+    bool passes_condition = false;              ///< whether its first output is its second input
   };
   body_graph build_body(const model_graph& g, std::span<const tensor_type> given,
                         std::span<const std::string> captured);
@@ -139,9 +139,9 @@ class importer {
   const model& model_;
   const load_options& options_;
   scope* scope_ = nullptr;
-  const model_node* node_ = nullptr;  ///< being lowered
-  std::string where_;                 ///< it, in words
-  std::size_t pieces_ = 0;            ///< how many nodes of ours it became so far
+  const model_node* node_ = nullptr;  ///< the node being lowered
+  std::string where_;                 ///< that node in messages
+  std::size_t pieces_ = 0;            ///< the number of nodes that it has become so far
   std::size_t spent_ = 0;
   std::size_t walked_ = 0;
   std::size_t depth_ = 0;

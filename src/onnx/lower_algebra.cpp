@@ -1,4 +1,4 @@
-// Einsum, determinants, Fourier transforms and what goes with them, losses, counts of n-grams.
+// Einsum, determinants, Fourier transforms with their windows and filter banks, losses, counts of n-grams.
 #include <cmath>
 #include <collage/io/onnx/lowering.hpp>
 #include <collage/op/algebra.hpp>
@@ -31,10 +31,10 @@ void lower_det(lowering& n) { n.result(0, n(ops::determinant, n.operand(0))); }
 
 // Losses
 
-/// A sum over everything.
+/// The sum over all elements.
 value total(lowering& n, value x) { return n(ops::reduce_sum, x, {.keep_dims = false}); }
 
-/// The loss of log-probabilities [N, C, ...] for targets [N, ...] with operand 2 as the weights of the classes.
+/// The loss of log-probabilities [N, C, ...] for the targets [N, ...] of operand 1, with the classes' weights of operand 2.
 void finish_loss(lowering& n, value log_probability) {
   const shape x = n.dims_of(log_probability);
   const dtype type = n.element_type_of(log_probability);
@@ -50,7 +50,7 @@ void finish_loss(lowering& n, value log_probability) {
     const value ignored = n.scalar(static_cast<double>(n.integer("ignore_index", 0)), n.element_type_of(target));
     const value zero = n.scalar(0, n.element_type_of(target));
     counts = n(ops::logical_not, n(ops::equal, target, ignored));
-    classes = n(ops::where, *counts, target, zero);  // any class that there is
+    classes = n(ops::where, *counts, target, zero);  // any class will do: its loss is replaced by 0
   }
   const value picked = n(ops::gather_elements, log_probability, n.reshape(classes, column), {.axis = 1});
   value loss = n(ops::neg, n.reshape(picked, places));
@@ -83,7 +83,7 @@ void lower_softmax_cross_entropy_loss(lowering& n) {
 
 // Tables
 
-/// No table that is computed while loading has more elements.
+/// The most elements of a table that is computed while loading.
 constexpr std::int64_t most_table_elements = std::int64_t{1} << 25;
 
 /// A constant of the element type that the attribute output_datatype names.
@@ -107,7 +107,7 @@ void lower_window(lowering& n, const double (&terms)[Terms]) {
   std::vector<double> window;
   for (std::int64_t i = 0; i < size; ++i) {
     double sum = 0;
-    // A symmetric window of one element is its middle, half a period in.
+    // A symmetric window of one element has only its middle, half a period in.
     const double turn = period == 0 ? 0.5 : static_cast<double>(i) / static_cast<double>(period);
     for (std::size_t k = 0; k < Terms; ++k)
       sum += terms[k] * std::cos(2 * std::numbers::pi * static_cast<double>(k) * turn);
@@ -119,7 +119,7 @@ void lower_hann_window(lowering& n) { lower_window(n, {0.5, -0.5}); }
 void lower_hamming_window(lowering& n) { lower_window(n, {25.0 / 46.0, -21.0 / 46.0}); }
 void lower_blackman_window(lowering& n) { lower_window(n, {0.42, -0.5, 0.08}); }
 
-/// Triangles over the bins of a spectrum, whose corners lie evenly on the mel scale.
+/// Triangular filters over the bins of a spectrum. Their corners are evenly spaced on the mel scale.
 void lower_mel_weight_matrix(lowering& n) {
   const std::int64_t bands = n.integer_of(0, "its number of bands");
   const std::int64_t length = n.integer_of(1, "the length of its transform");
@@ -155,10 +155,10 @@ void lower_mel_weight_matrix(lowering& n) {
 
 // Fourier transforms
 
-/// What a transform of `length` is made of.
+/// The sizes and the direction of a Fourier transform.
 struct transform {
   std::int64_t length = 0;
-  std::int64_t taken = 0;  ///< elements that are there; the rest of the length is zeros
+  std::int64_t taken = 0;  ///< elements of the input that are used; the rest of the length is zeros
   std::int64_t parts = 1;  ///< 2 where the input is complex
   std::int64_t bins = 0;
   bool inverse = false;
@@ -186,7 +186,7 @@ void for_each_factor(const transform& t, const Put& put) {
   const double scale = t.inverse ? 1 / static_cast<double>(t.length) : 1.0;
   for (std::int64_t i = 0; i < t.taken; ++i)
     for (std::int64_t k = 0; k < t.bins; ++k) {
-      // Whole turns taken off first, in whole numbers.
+      // Whole turns are removed first, in integers, so that the angle stays exact.
       const double turn = static_cast<double>(i * k % t.length) / static_cast<double>(t.length);
       const double angle = (t.inverse ? 2 : -2) * std::numbers::pi * turn;
       const double real = scale * std::cos(angle), imaginary = scale * std::sin(angle);
@@ -198,7 +198,7 @@ void for_each_factor(const transform& t, const Put& put) {
     }
 }
 
-/// A product with the matrix of the transform, along one axis.
+/// Multiplies by the matrix of the transform, along one axis.
 void lower_dft(lowering& n) {
   value x = n.operand(0);
   const std::size_t rank = n.rank_of(x);
@@ -210,7 +210,7 @@ void lower_dft(lowering& n) {
   shape dims = n.dims_of(x);
   const std::int64_t length = n.has(1) ? n.integer_of(1, "its length") : dims[axis];
   const transform t = transform_of(n, length, dims[axis], dims[rank - 1], n.integer("onesided", 0) != 0);
-  // The axis goes next to the last dimension, and back.
+  // `there` moves the axis next to the last dimension, and `back` moves it back.
   shape there, back;
   for (std::size_t d = 0; d < rank; ++d)
     if (d != axis && d + 1 < rank) there.push_back(static_cast<std::int64_t>(d));
@@ -238,8 +238,8 @@ void lower_dft(lowering& n) {
   n.result(0, n(ops::transpose, n.reshape(x, result), {.permutation = back}));
 }
 
-/// A convolution of the signal [N, parts, length] with the window times the matrix of the transform, whose filters are
-/// the real and imaginary parts of the bins.
+/// A convolution of the signal [N, parts, length]. Each filter is the real or imaginary part of a bin in the transform's matrix,
+/// multiplied by the window.
 void lower_stft(lowering& n) {
   value x = n.operand(0);
   shape dims = n.dims_of(x);

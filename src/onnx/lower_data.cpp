@@ -1,4 +1,4 @@
-// Operators whose output's shape depends on their data: computed from known contents while loading.
+// Operators that are computed while loading, because the shape of their output depends on their data.
 #include "rules.hpp"
 
 #include <collage/op/gather.hpp>
@@ -38,7 +38,7 @@ void lower_non_zero(lowering& n) {
   n.result(0, n.constant(integers_value({static_cast<std::int64_t>(dims.size()), std::ssize(found)}, rows)));
 }
 
-/// The slices (without an axis: the elements) whose condition holds. The condition alone must be known.
+/// The slices (without an axis: the elements) whose condition holds. Only the condition must be known.
 void lower_compress(lowering& n) {
   value x = n.operand(0);
   if (n.rank_of(n.operand(1)) != 1) n.invalid("its condition must be a list");
@@ -102,7 +102,7 @@ void lower_unique(lowering& n) {
 
   std::vector<std::int64_t> order(static_cast<std::size_t>(slices.count()));
   std::iota(order.begin(), order.end(), std::int64_t{0});
-  // Of equal slices the one that stands first in the input comes first.
+  // Equal slices stay in the order of the input.
   std::sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
     const int compared = slices.compare(a, b);
     return compared != 0 ? compared < 0 : a < b;
@@ -149,7 +149,7 @@ void lower_unique(lowering& n) {
   if (n.wants(3)) n.result(3, integer_list(n, counts));
 }
 
-/// A box by its corners, in float32 as the operator has them: what is close to the threshold depends on it.
+/// A box by its corners, in float32 as in the operator: rounding decides for boxes close to the threshold.
 struct corner_box {
   float top = 0, left = 0, bottom = 0, right = 0;
   float area() const { return (bottom - top) * (right - left); }
@@ -162,7 +162,7 @@ corner_box box_at(const oracle_value& boxes, std::size_t at, bool by_center) {
   }
   return {std::min(e[0], e[2]), std::min(e[1], e[3]), std::max(e[0], e[2]), std::max(e[1], e[3])};
 }
-/// Whether the boxes have more of their union in common than the threshold says.
+/// Whether the intersection of two boxes, divided by their union, exceeds the threshold.
 bool overlap(const corner_box& a, const corner_box& b, float threshold) {
   const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
   const float width = std::min(a.right, b.right) - std::max(a.left, b.left);

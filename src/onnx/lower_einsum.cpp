@@ -18,7 +18,7 @@
 namespace collage::inline v0::onnx {
 namespace {
 
-/// What a dimension is called: a letter, or, for one that an ellipsis stands for, its distance from the last of those.
+/// The label of a dimension: a letter. A dimension of the ellipsis has its distance from the ellipsis's last dimension.
 using label = unsigned char;
 using labels = std::vector<label>;
 
@@ -26,12 +26,12 @@ bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')
 
 bool holds(const labels& list, label l) { return std::find(list.begin(), list.end(), l) != list.end(); }
 
-/// One term of the equation: letters before and behind an ellipsis.
+/// One term of the equation: letters before and after an ellipsis.
 struct term {
   labels before, behind;
   bool has_ellipsis = false;
 
-  /// With `covered` dimensions in place of the ellipsis.
+  /// The labels with `covered` dimensions in place of the ellipsis.
   labels spelled(std::size_t covered) const {
     labels all = before;
     for (std::size_t i = covered; i-- > 0;) all.push_back(static_cast<label>(i));
@@ -82,7 +82,7 @@ equation parse_equation(lowering& n) {
   return e;
 }
 
-/// A tensor whose dimensions have names.
+/// A tensor with a label for each dimension.
 struct named {
   value v;
   labels names;
@@ -95,7 +95,7 @@ value permuted(lowering& n, const named& x, const labels& order) {
   return n(ops::transpose, x.v, {.permutation = permutation});
 }
 
-/// Two dimensions that have one name.
+/// Two dimensions with the same label, if there are any.
 std::optional<std::pair<std::size_t, std::size_t>> repeated_name(const labels& names) {
   for (std::size_t i = 0; i < names.size(); ++i)
     for (std::size_t j = i + 1; j < names.size(); ++j)
@@ -103,7 +103,7 @@ std::optional<std::pair<std::size_t, std::size_t>> repeated_name(const labels& n
   return std::nullopt;
 }
 
-/// Keeps the diagonal of dimensions that have one name.
+/// Replaces dimensions with the same label by their diagonal.
 void take_diagonals(lowering& n, named& x) {
   while (const auto pair = repeated_name(x.names)) {
     const auto [first, second] = *pair;
@@ -123,7 +123,7 @@ void take_diagonals(lowering& n, named& x) {
     names.push_back(x.names[first]);
     flat.push_back(extent * extent);
     x.v = n.reshape(n(ops::transpose, x.v, {.permutation = permutation}), flat);
-    // In the two dimensions as one, the diagonal is every (extent + 1)th element.
+    // In both dimensions taken as one, the diagonal is every (extent + 1)th element.
     shape steps = shape::filled(flat.size(), 1);
     steps[flat.size() - 1] = extent + 1;
     flat[flat.size() - 1] = extent;
@@ -134,7 +134,7 @@ void take_diagonals(lowering& n, named& x) {
 
 using extents_by_label = std::array<std::int64_t, 256>;
 
-/// Drops dimensions of extent 1 that others repeat: without them nothing has to be broadcast.
+/// Drops dimensions of extent 1 whose label has a larger extent in another operand, so that nothing needs broadcasting.
 void drop_repeated(lowering& n, named& x, const extents_by_label& extents) {
   const shape dims = n.dims_of(x.v);
   shape kept;
@@ -147,7 +147,7 @@ void drop_repeated(lowering& n, named& x, const extents_by_label& extents) {
   x = {n.reshape(x.v, kept), names};
 }
 
-/// Sums over the dimensions whose names nobody else asks for.
+/// Sums over the dimensions whose labels are not in `wanted`.
 void sum_unwanted(lowering& n, named& x, const labels& wanted) {
   shape axes;
   labels names;
@@ -164,13 +164,13 @@ labels joined(const labels& a, const labels& b) {
   return all;
 }
 
-/// The product of two tensors, summed over what both have and nobody wants.
+/// The product of two tensors, summed over the labels that both have and `wanted` does not have.
 named multiplied(lowering& n, const named& a, const named& b, const labels& wanted, const extents_by_label& extents) {
   labels batch, sums, rows, columns;
   for (const label l : a.names) (!holds(b.names, l) ? rows : holds(wanted, l) ? batch : sums).push_back(l);
   for (const label l : b.names)
     if (!holds(a.names, l)) columns.push_back(l);
-  // Where it saves a transpose, the product reads an operand transposed.
+  // The product reads an operand transposed if this saves a transpose.
   const labels a_plain = joined(batch, joined(rows, sums)), b_plain = joined(batch, joined(sums, columns));
   const bool swap_a = a.names != a_plain && a.names == joined(batch, joined(sums, rows));
   const bool swap_b = b.names != b_plain && b.names == joined(batch, joined(columns, sums));
@@ -182,7 +182,7 @@ named multiplied(lowering& n, const named& a, const named& b, const labels& want
     return product;
   };
   const std::int64_t m = size(rows), k = size(sums), count = size(batch), columns_size = size(columns);
-  // Without a batch the product has rank 2, which more backends know.
+  // Without a batch the product has rank 2, which more backends support.
   const auto matrices = [&](std::int64_t first, std::int64_t second, bool swap) {
     if (swap) std::swap(first, second);
     return batch.empty() ? shape{first, second} : shape{count, first, second};
@@ -199,7 +199,8 @@ named multiplied(lowering& n, const named& a, const named& b, const labels& want
   return result;
 }
 
-/// The labels of the result: as stated, or those of the ellipses and, sorted, the letters that are there once.
+/// The labels of the result: those of the equation. If it has no arrow: those of the ellipsis and, sorted, all letters that occur
+/// once.
 labels result_names(lowering& n, const equation& e, std::size_t covered, const std::vector<named>& operands) {
   std::array<int, 256> uses{};
   for (const named& x : operands)
@@ -249,7 +250,7 @@ void lower_einsum(lowering& n) {
     take_diagonals(n, x);
     drop_repeated(n, x, extents);
   }
-  // What the result and all operands from i on ask for.
+  // `asked[i]` has the labels of the result and of all operands from i on.
   std::vector<labels> asked(operands.size() + 1, wanted);
   for (std::size_t i = operands.size(); i-- > 0;) asked[i] = joined(asked[i + 1], operands[i].names);
   labels before;

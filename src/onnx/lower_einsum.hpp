@@ -1,12 +1,13 @@
-// Einsum: its equation, and the products it becomes.
+// Einsum: parses the equation and lowers it to products.
 #pragma once
 
 #include <collage/io/onnx/lowering.hpp>
 
 namespace collage::inline v0::onnx {
 
-/// Einsum of any number of operands. Each becomes a tensor without repeated or summed labels; then they are joined one
-/// after the other, by a matrix product where labels are summed, else by multiplying.
+/// Lowers Einsum with any number of operands. First, diagonals replace repeated labels, and labels of one operand alone are summed,
+/// unless the result has them. Then the operands are multiplied in order: by a matrix product if labels are summed, else
+/// elementwise.
 void lower_einsum(lowering& n);
 
 }  // namespace collage::inline v0::onnx

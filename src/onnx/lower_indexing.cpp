@@ -1,4 +1,4 @@
-// Operators that read and write where an operand says, or are about the order of elements along an axis.
+// Operators that read or write at the indices of an operand, and operators on the order of elements along an axis.
 #include "rules.hpp"
 
 #include <collage/op/gather.hpp>
@@ -67,7 +67,7 @@ void lower_cumulative_sum(lowering& n) {
                  .reverse = n.integer("reverse", 0) != 0}));
 }
 
-/// `sorted` may be ignored: what need not be sorted may be.
+/// The attribute `sorted` is ignored: the result is always sorted, which is allowed.
 void lower_top_k(lowering& n) {
   const value x = n.operand(0);
   if (n.opset() < 10 && !n.has_attribute("k")) n.invalid("its attribute k is missing");
@@ -86,8 +86,8 @@ ops::arg_attributes arg_attributes_of(lowering& n) {
 void lower_arg_max(lowering& n) { n.result(0, n(ops::arg_max, n.operand(0), arg_attributes_of(n))); }
 void lower_arg_min(lowering& n) { n.result(0, n(ops::arg_min, n.operand(0), arg_attributes_of(n))); }
 
-/// 1 at the largest element of each line, the first of equal ones, and 0 elsewhere. Before opset 13 a line is all that
-/// follows the axis.
+/// 1 at the largest element of each line, at the first if several are equal, and 0 elsewhere. Before opset 13, a line spans the
+/// axis and all dimensions after it.
 void lower_hardmax(lowering& n) {
   const value x = n.operand(0);
   const tensor_type type = n.type_of(x);
@@ -107,7 +107,7 @@ void lower_hardmax(lowering& n) {
   n.result(0, n.reshape(n(ops::scatter_elements, zeros, largest, ones, {.axis = axis}), type.dims));
 }
 
-/// The extents that a pooling had before it, as far as they can be told from those after it.
+/// The extents of a pooling's input, as far as the extents of its output, `dims`, determine them.
 shape unpooled_dims(lowering& n, const shape& dims) {
   constexpr std::int64_t most = std::int64_t{1} << 30;
   if (dims.size() < 3) n.invalid("its input has rank " + std::to_string(dims.size()) + ", and must be [N, C, ...]");
@@ -127,7 +127,7 @@ shape unpooled_dims(lowering& n, const shape& dims) {
   return result;
 }
 
-/// Indices count through the whole tensor that was pooled; a larger output shape adds zeros behind it.
+/// An index counts through the whole tensor that was pooled. A larger output shape adds zeros at the end of a dimension.
 void lower_max_unpool(lowering& n) {
   const value x = n.operand(0);
   const tensor_type type = n.type_of(x);

@@ -46,7 +46,7 @@ void lower_conv_transpose(lowering& n) {
   sliding_window w = window_of(n, weights_window(n, n.dims_of(n.operand(1)), rank));
   shape added = entries_of(n, "output_padding", rank, 0, 0);
   std::vector<std::int64_t> wanted = n.integers("output_shape");
-  if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);  // some writers give it all
+  if (wanted.size() == rank + 2) wanted.erase(wanted.begin(), wanted.begin() + 2);  // some exporters add N and C
   if (!wanted.empty() && wanted.size() != rank)
     n.invalid("its output_shape has " + std::to_string(wanted.size()) + " entries, not " + std::to_string(rank));
   for (std::size_t d = 0; d < rank && (!wanted.empty() || w.is_same()); ++d) {
@@ -56,8 +56,8 @@ void lower_conv_transpose(lowering& n) {
       n.invalid("its output_shape has the entry " + std::to_string(places));
     const std::int64_t total = w.strides[d] * (extents[d] - 1) + added[d] + reach(w, d) - places;
     divide_pads(w, d, std::max<std::int64_t>(total, 0));
-    // More than the windows reach: what is wanted explicitly is filled up with the bias; SAME gives what they reach, as
-    // shape inference and the runtimes have it.
+    // The windows do not reach the whole output. An explicit output_shape is filled up with the bias. SAME gives the part that
+    // they reach, as in shape inference and the runtimes.
     if (total < 0 && !wanted.empty()) added[d] -= total;
   }
   n.result(0, n(ops::conv_transpose, given_operands(n, 3),
@@ -106,7 +106,7 @@ double exponent_of(const lowering& n) {
 
 void lower_lp_pool(lowering& n) { n.result(0, n(ops::lp_pool, n.operand(0), {pool_of(n), exponent_of(n)})); }
 
-/// All spatial dimensions.
+/// A reduction over all spatial dimensions.
 ops::reduce_attributes everywhere(const lowering& n) {
   ops::reduce_attributes a;
   for (std::size_t d = 0; d < spatial_extents(n, n.dims_of(n.operand(0))).size(); ++d)

@@ -1,4 +1,4 @@
-// Quantised operators. Products of whole numbers are computed in a floating-point type that holds them exactly.
+// Quantised operators. Products of integers are computed in a floating-point type that holds them exactly.
 #include <algorithm>
 #include <cmath>
 #include <collage/io/onnx/lowering.hpp>
@@ -24,7 +24,7 @@ namespace {
 
 bool is_one(const shape& dims) { return dims.elements() == 1; }
 
-/// Scales and zero points of one element are scalars, whatever their rank.
+/// A scale or zero point. It becomes a scalar if it has one element, whatever its rank.
 value flat(lowering& n, value v) { return is_one(n.dims_of(v)) ? n.reshape(v, {}) : v; }
 
 dtype type_numbered(lowering& n, std::int64_t number) {
@@ -35,7 +35,7 @@ dtype type_numbered(lowering& n, std::int64_t number) {
   return *type;
 }
 
-/// Axis and block, which mean nothing where there is one scale.
+/// Axis and block, which have no meaning if there is one scale.
 ops::quantize_attributes granularity(lowering& n, value x, value scale) {
   ops::quantize_attributes a;
   if (is_one(n.dims_of(scale))) return a;
@@ -62,7 +62,7 @@ void lower_dequantize_linear(lowering& n) {
   else n.result(0, n(ops::dequantize_linear, x, scale, a));
 }
 
-/// The range of the input, widened to hold 0, becomes the range of uint8.
+/// Maps the range of the input, widened to include 0, to the range of uint8.
 void lower_dynamic_quantize_linear(lowering& n) {
   const value x = n.operand(0);
   const dtype type = n.element_type_of(x);
@@ -70,7 +70,7 @@ void lower_dynamic_quantize_linear(lowering& n) {
   const value low = n(ops::min, n(ops::reduce_min, x, {.keep_dims = false}), zero);
   const value high = n(ops::max, n(ops::reduce_max, x, {.keep_dims = false}), zero);
   const value range = n(ops::sub, high, low);
-  // Zeros alone have no range; any scale will do.
+  // An input of zeros has no range, so any scale will do.
   const value scale =
       n(ops::where, n(ops::equal, range, zero), n.scalar(1, type), n(ops::div, range, n.scalar(255, type)));
   const value zero_point = n(ops::quantize_linear, n(ops::neg, low), scale);
@@ -79,11 +79,11 @@ void lower_dynamic_quantize_linear(lowering& n) {
   n.result(2, zero_point);
 }
 
-/// Whole numbers with their zero point taken off, before they are multiplied.
+/// Integers, and the zero point to subtract from them before they are multiplied.
 struct centred {
-  value numbers;                    ///< of the operand's own type
-  std::optional<value> zero_point;  ///< of the operand's own type, shaped to broadcast
-  double largest = 0;               ///< no difference is further from 0
+  value numbers;                    ///< of the operand's type
+  std::optional<value> zero_point;  ///< of the operand's type, shaped to broadcast
+  double largest = 0;               ///< the largest possible absolute value of a difference
 };
 
 centred centre(lowering& n, std::size_t operand, std::size_t zero_point, const shape& zero_point_dims) {
@@ -114,29 +114,29 @@ centred centre(lowering& n, std::size_t operand, std::size_t zero_point, const s
   return c;
 }
 
-/// In a floating-point type.
+/// The differences, in a floating-point type.
 value converted(lowering& n, const centred& c, dtype type) {
   const value x = n.cast(c.numbers, type);
   return c.zero_point ? n(ops::sub, x, n.cast(*c.zero_point, type)) : x;
 }
 
-/// The type in which a sum of `terms` products, and of one more number, is exact: float32 holds whole numbers to 2^24.
+/// The type in which the sum of `terms` products and the number `more` is exact. float32 holds integers up to 2^24.
 dtype exact_type(const centred& a, const centred& b, std::int64_t terms, double more = 0) {
   const double most = a.largest * b.largest * static_cast<double>(terms) + more;
   return most <= 0x1p24 ? dtype::f32 : dtype::f64;
 }
 
-/// As the 32-bit integers that they are; what does not fit wraps around.
+/// Exact integers as int32. Numbers that do not fit wrap around.
 value to_i32(lowering& n, value exact) { return n.cast(n.cast(exact, dtype::i64), dtype::i32); }
 
-/// Zero points and scales of a matrix's rows: a list of M becomes [M, 1]. Anything else is shaped already.
+/// The shape for zero points or scales of a matrix's rows: a list of M becomes [M, 1]. Other shapes stay.
 shape row_dims(lowering& n, value v) {
   shape dims = n.dims_of(v);
   if (dims.size() == 1) dims.push_back(1);
   return dims;
 }
 
-/// Operands at a, b; their zero points at a_zero, b_zero. Answers the exact product.
+/// Returns the exact product of operands a and b, whose zero points are operands a_zero and b_zero.
 value integer_product(lowering& n, std::size_t a, std::size_t b, std::size_t a_zero, std::size_t b_zero) {
   const shape a_dims = n.dims_of(n.operand(a));
   if (a_dims.empty()) n.invalid("its operands must have at least rank 1");
@@ -156,13 +156,13 @@ value requantized(lowering& n, value exact, value ratio, std::size_t zero_point)
   return n(ops::quantize_linear, y, n.scalar(1, dtype::f32), n.reshape(shift, {}), {.type = n.element_type_of(shift)});
 }
 
-/// One scale, or one for each row or channel, shaped to broadcast; as float32.
+/// One scale, or one for each row or channel, as float32 and shaped to broadcast.
 value scale_of(lowering& n, std::size_t operand, const shape& dims) {
   const value v = n.operand(operand);
   return n.cast(is_one(n.dims_of(v)) ? n.reshape(v, {}) : n.reshape(v, dims), dtype::f32);
 }
 
-/// x_scale * w_scale / y_scale, in that order, which decides how ties fall.
+/// x_scale * w_scale / y_scale, in this order, because the order decides how ties are rounded.
 value ratio_of(lowering& n, value x_scale, value w_scale, std::size_t y_scale) {
   if (!is_one(n.dims_of(n.operand(y_scale)))) n.unsupported("an output with several scales");
   return n(ops::div, n(ops::mul, x_scale, w_scale), scale_of(n, y_scale, {}));
@@ -175,15 +175,15 @@ void lower_qlinear_matmul(lowering& n) {
   n.result(0, requantized(n, product, ratio_of(n, a_scale, b_scale, 6), 7));
 }
 
-/// A list with one entry for each filter as [M, 1...], of `rank` dimensions.
+/// The shape [M, 1...] of `rank` dimensions, for a list with one entry for each filter.
 shape filter_dims(std::int64_t filters, std::size_t rank) {
   shape dims = shape::filled(rank, 1);
   dims[0] = filters;
   return dims;
 }
 
-/// Operands x, w; their zero points at x_zero, w_zero; a bias of int32 where there is one. The pads stand for the zero
-/// point, so that it is taken off first.
+/// Returns the exact convolution of operands x and w, whose zero points are operands x_zero and w_zero. The bias, if there is
+/// one, is int32. Padding stands for the zero point, which is therefore subtracted first.
 value integer_convolution(lowering& n, std::size_t x, std::size_t w, std::size_t x_zero, std::size_t w_zero,
                           std::size_t bias) {
   const shape x_dims = n.dims_of(n.operand(x));

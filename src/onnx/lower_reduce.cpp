@@ -10,9 +10,9 @@
 namespace collage::inline v0::onnx {
 namespace {
 
-/// What a reduction folds. The axes are an attribute in older versions of the operators and operand 1 in newer ones.
+/// The axes of a reduction: an attribute in older versions of the operators, and operand 1 in newer versions.
 struct reduction {
-  bool nothing = false;  ///< no axis at all: elements are only transformed
+  bool nothing = false;  ///< there is no axis: elements are only transformed
   ops::reduce_attributes attributes;
 };
 
@@ -34,7 +34,7 @@ value fold(lowering& n, const Kind& kind, value x) {
   return r.nothing ? x : n(kind, x, r.attributes);
 }
 
-/// The 16-bit types have too little range for sums of squares; what comes of them is cast back.
+/// The 16-bit types have too little range for sums of squares, so these are computed in float32 and cast back.
 value widened(lowering& n, value x) {
   const dtype type = n.element_type_of(x);
   return type == dtype::f16 || type == dtype::bf16 ? n.cast(x, dtype::f32) : x;

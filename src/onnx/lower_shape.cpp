@@ -1,4 +1,4 @@
-// Constants, shapes, and what passes a value on under other extents.
+// Constants, shapes as data, and operators that return the same elements with other extents.
 #include "importer.hpp"
 #include "rules.hpp"
 
@@ -19,7 +19,7 @@
 namespace collage::inline v0::onnx {
 namespace {
 
-/// Extents as an operand or attribute gives them, an error where no tensor can have them.
+/// Extents from an operand or attribute. Throws if no tensor can have them.
 shape checked_extents(lowering& n, std::span<const std::int64_t> list) {
   const shape dims = n.to_shape(list, "its extents");
   std::int64_t elements = 1;
@@ -31,7 +31,7 @@ shape checked_extents(lowering& n, std::span<const std::int64_t> list) {
   return dims;
 }
 
-/// A constant made by fill(i) for each element i, as int64 or double; its bytes are counted before they are taken.
+/// A constant whose element i is fill(i), as int64 or double. Its bytes are counted before they are allocated.
 template <class Fill>
 value generated(lowering& n, const tensor_type& type, const Fill& fill) {
   n.driver().spend(static_cast<std::size_t>(type.dims.elements()) * sizeof(double));
@@ -73,12 +73,12 @@ void lower_constant_of_shape(lowering& n) {
   oracle_value contents = to_oracle({n.driver().builder().contents_of(element).bytes.get(), type});
   if (is_floating(type.type)) return n.result(0, n.filled({type.type, dims}, contents.real[0]));
   const std::int64_t number = contents.integer[0];
-  constexpr std::int64_t exact = std::int64_t{1} << 53;  // beyond it not every integer is a double
+  constexpr std::int64_t exact = std::int64_t{1} << 53;  // not every larger integer is a double
   if (number >= -exact && number <= exact) return n.result(0, n.filled({type.type, dims}, static_cast<double>(number)));
   n.result(0, generated(n, {type.type, dims}, [&](std::size_t) { return number; }));
 }
 
-/// `first`, `first + step`, ... up to but without `limit`.
+/// The numbers `first`, `first + step`, ... before `limit`.
 void lower_range(lowering& n) {
   const dtype type = n.element_type_of(n.operand(0));
   constexpr std::int64_t most = std::int64_t{1} << 40;
@@ -93,7 +93,7 @@ void lower_range(lowering& n) {
   const std::int64_t first = n.integer_of(0, "its start"), limit = n.integer_of(1, "its limit");
   const std::int64_t step = n.integer_of(2, "its step");
   if (step == 0) n.invalid("its step is 0");
-  // As unsigned numbers, since the distance of two int64 need not be one.
+  // Unsigned, because the difference of two int64 may not fit into an int64.
   const auto bits = [](std::int64_t x) { return static_cast<std::uint64_t>(x); };
   const std::uint64_t distance = step > 0 ? bits(limit) - bits(first) : bits(first) - bits(limit);
   const std::uint64_t stride = step > 0 ? bits(step) : 0 - bits(step);
@@ -121,7 +121,7 @@ void lower_eye_like(lowering& n) {
            }));
 }
 
-/// One of two values for each index and each number below `depth`: where the number is the index, and elsewhere.
+/// For each index and each number below `depth`: the value for on if the number is the index, else the value for off.
 void lower_one_hot(lowering& n) {
   const std::int64_t depth = n.integer_of(1, "its depth");
   if (depth <= 0) n.invalid("its depth is " + std::to_string(depth) + ", and must be at least 1");
@@ -172,7 +172,7 @@ void lower_dropout(lowering& n) {
     n.unsupported("dropping at random, as in training, is not supported");
   n.result(0, x);
   if (!n.wants(1)) return;
-  // What was kept. Before version 12 the mask has no meaning outside training; runtimes answer 0.
+  // The mask of the elements that are kept. Before version 12, it has no meaning outside training, and runtimes return 0.
   const dtype type = n.opset() < 10 ? n.element_type_of(x) : dtype::boolean;
   n.result(1, n.filled({type, n.dims_of(x)}, n.opset() < 12 ? 0 : 1));
 }
@@ -189,14 +189,14 @@ void lower_flatten(lowering& n) {
   const value x = n.operand(0);
   const shape& dims = n.dims_of(x);
   const std::int64_t given = n.integer("axis", 1);
-  // All dimensions may go in front.
+  // The axis may be the rank: then all dimensions become rows.
   const std::int64_t axis = given == static_cast<std::int64_t>(dims.rank) ? given : n.axis(given, dims.rank);
   std::int64_t rows = 1, columns = 1;
   for (std::size_t i = 0; i < dims.rank; ++i) (static_cast<std::int64_t>(i) < axis ? rows : columns) *= dims[i];
   n.result(0, n.reshape(x, {rows, columns}));
 }
 
-/// Axes from the operand (since version 13) or the attribute, as which of `rank` dimensions they name.
+/// For each of `rank` dimensions: whether the list names it. Throws if the list names a dimension twice.
 std::vector<bool> listed_axes(lowering& n, std::span<const std::int64_t> list, std::size_t rank) {
   std::vector<bool> named(rank, false);
   for (const std::int64_t axis : list) {
@@ -206,6 +206,7 @@ std::vector<bool> listed_axes(lowering& n, std::span<const std::int64_t> list, s
   }
   return named;
 }
+/// The axes from the operand (since version 13) or the attribute, if there are any.
 std::optional<std::vector<std::int64_t>> axes_of(lowering& n) {
   if (n.has(1)) return n.integers_of(1, "its axes");
   if (n.opset() < 13 && n.has_attribute("axes")) return n.integers("axes");
@@ -215,7 +216,7 @@ std::optional<std::vector<std::int64_t>> axes_of(lowering& n) {
 void lower_squeeze(lowering& n) {
   const value x = n.operand(0);
   const shape dims = n.dims_of(x);
-  // ONNX Runtime takes an empty list for none.
+  // An empty list means the same as no list, as in ONNX Runtime.
   const std::vector<std::int64_t> axes = axes_of(n).value_or(std::vector<std::int64_t>{});
   const std::vector<bool> named = listed_axes(n, axes, dims.rank);
   shape kept;

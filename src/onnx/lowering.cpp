@@ -1,4 +1,4 @@
-// What a lowering rule sees and builds with.
+// The class `lowering`: reading a node's operands and attributes, and building nodes.
 #include "import_text.hpp"
 #include "importer.hpp"
 
@@ -198,7 +198,8 @@ value lowering::constant(const oracle_value& contents) {
 }
 
 value lowering::constant(const model_tensor& tensor) {
-  // Named by the node's output: a rule that fills it is seeded with the tensor's own name, where it has one.
+  // A generator is seeded with the name of its constant. So the tensor keeps its name, and gets the node's output's only if it has
+  // none or its name is taken.
   const std::string name = !tensor.name.empty() && into_->current().taken.insert(tensor.name).second
                                ? tensor.name
                                : into_->current().name_like(wants(0) ? node_->outputs[0] : "constant");

@@ -30,7 +30,7 @@ std::string folder_of(const std::string& path) {
 
 namespace {
 
-/// What keeps this from being read as a file, or nothing.
+/// Why this cannot be read as a file, or nothing.
 std::string irregular(const struct stat& status) {
   if (S_ISREG(status.st_mode)) return {};
   if (S_ISDIR(status.st_mode)) return "is a folder";
@@ -43,7 +43,7 @@ std::string irregular(const struct stat& status) {
 input_file input_file::open_at(int folder, const char* name, int flags, std::string& why) {
   input_file file;
   struct stat status = {};
-  // Looked at before it is opened, because opening a device may do something; and after, because it may have changed.
+  // Checked before opening, because opening a device may have an effect, and again after opening, because it may have changed.
   if (::fstatat(folder, name, &status, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
     why = errno == ENOENT || errno == ENOTDIR ? "does not exist" : "cannot be read: " + system_words(errno);
     return file;

@@ -1,4 +1,4 @@
-// Files that the reader reads from: opened so that nothing a path may name can block or surprise, read by position.
+// Input files of the reader. Opening a file does not block and has no effect, whatever its path names. Reading is by position.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace collage::inline v0::onnx::detail {
 
-/// A file descriptor, closed at the end.
+/// A file descriptor. The destructor closes it.
 class descriptor {
  public:
   descriptor() = default;
@@ -28,18 +28,18 @@ class descriptor {
   int number_ = -1;
 };
 
-/// A regular file open for reading. What goes wrong is answered as the end of a sentence: "is a folder".
+/// A regular file, open for reading. Errors are the ends of sentences: "is a folder".
 class input_file {
  public:
-  /// Opens a file by its path, through links. `why` says what is wrong where nothing was opened.
+  /// Opens a file by its path, through links. If that fails, `why` is the error.
   static input_file open(const std::string& path, std::string& why);
-  /// Opens what a file of the folder refers to. It must lie in the folder or below and be reached without a link, so
-  /// that a model cannot make its reader read other files.
+  /// Opens the file at a location relative to the folder. It must lie in the folder or below it, and no link may lead to it. So a
+  /// model cannot make its reader read other files.
   static input_file open_within(const std::string& folder, const std::string& location, std::string& why);
 
   explicit operator bool() const { return static_cast<bool>(descriptor_); }
   std::uint64_t size() const { return size_; }
-  /// Reads exactly `bytes` bytes. Answers what is wrong, or nothing.
+  /// Reads exactly `bytes` bytes. Returns the error, or an empty text.
   std::string read(std::uint64_t offset, void* to, std::size_t bytes) const;
 
  private:
@@ -52,10 +52,10 @@ class input_file {
 /// The folder that a file lies in.
 std::string folder_of(const std::string& path);
 
-/// Text of a file as a message shows it: on one line, in quotes, cut where it is long.
+/// Text of a file as a message shows it: on one line, in quotes, cut if it is long.
 std::string quoted(std::string_view text);
 
-/// "out of memory"-like words for a number that a system call left.
+/// The system's text for an error number, such as "out of memory".
 std::string system_words(int number);
 
 }  // namespace collage::inline v0::onnx::detail

@@ -57,7 +57,7 @@ const char* name_of_field(std::uint32_t field) {
   }
 }
 
-/// The field that holds elements of a type one by one.
+/// The field that holds single elements of a type.
 std::uint32_t field_of(dtype type) {
   switch (type) {
     case dtype::f32: return float_data;
@@ -69,7 +69,7 @@ std::uint32_t field_of(dtype type) {
   }
 }
 
-/// The rule of a weightless tensor: "uniform LOW HIGH".
+/// The generator of a tensor without data: "uniform LOW HIGH".
 std::optional<uniform> rule_in(std::string_view text) {
   std::vector<std::string_view> words;
   while (true) {
@@ -93,7 +93,7 @@ std::optional<uniform> rule_in(std::string_view text) {
   return uniform{bounds[0], bounds[1]};
 }
 
-/// Memory of bool holds 0 or 1 and nothing else.
+/// Makes each byte 0 or 1, as memory of bool must be.
 void to_booleans(std::byte* bytes, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) bytes[i] = bytes[i] != std::byte{0} ? std::byte{1} : std::byte{0};
 }
@@ -122,7 +122,7 @@ model_tensor tensor_reader::read(const ::onnx::TensorProto& from, const std::str
   made.element_type = from.data_type();
   made.extents.assign(from.dims().begin(), from.dims().end());
 
-  // Extents of 0 do not excuse the others: whoever multiplies some of them must be safe too.
+  // The product of the other extents must fit even if one is 0, because other code may multiply only some of them.
   std::int64_t most = 8;
   bool is_empty = false;
   for (const std::int64_t extent : made.extents) {
@@ -195,7 +195,7 @@ std::shared_ptr<std::byte> tensor_reader::decoded(const wanted& w, const data_ch
       }
     } catch (const damage& found) { refuse(w.called, "has damaged data: " + found.what); }
   };
-  // Counted first, so that no memory is asked for that the file does not fill.
+  // Counted first, so that no more memory is allocated than the file fills.
   std::size_t count = 0;
   for_each_element([&](std::uint64_t) { ++count; });
   if (count != w.elements)
@@ -215,7 +215,7 @@ std::shared_ptr<std::byte> tensor_reader::decoded(const wanted& w, const data_ch
     for_each_element([&to](std::uint64_t bits) { *to++ = std::byte{bits != 0}; });
     return bytes;
   }
-  // Of narrower types the field holds the bits, whatever its sign makes of them.
+  // The field holds the bits of narrower types, so truncation is right whatever the sign.
   switch (size_of(w.type.type)) {
     case 1: store(std::uint8_t{}); break;
     case 2: store(std::uint16_t{}); break;

@@ -8,7 +8,7 @@ namespace {
 
 enum class wire_type : std::uint8_t { varint = 0, eight_bytes = 1, bytes = 2, four_bytes = 5 };
 
-/// What becomes of a field. All that is not listed is copied as it is.
+/// The treatment of a field. Fields without a rule are copied.
 enum class treatment : std::uint8_t { copied, dropped, entered, data };
 struct field_rule {
   message_kind in;
@@ -37,7 +37,7 @@ constexpr field_rule rules[] = {
     {message_kind::sparse_tensor, 2, treatment::entered, message_kind::tensor},
     {message_kind::tensor, float_data, treatment::data},
     {message_kind::tensor, int32_data, treatment::data},
-    {message_kind::tensor, string_data, treatment::dropped},  // for which there is no element type
+    {message_kind::tensor, string_data, treatment::dropped},  // strings have no element type
     {message_kind::tensor, int64_data, treatment::data},
     {message_kind::tensor, raw_data, treatment::data},
     {message_kind::tensor, double_data, treatment::data},
@@ -50,7 +50,7 @@ constexpr wire_type element_form(std::uint32_t number) {
                                       : wire_type::varint;
 }
 
-/// The form that a field of the outermost message must have: what tells a file of this kind from other files.
+/// The form that a field of the outermost message must have. It distinguishes files of this kind from other files.
 struct outer_field {
   message_kind in;
   std::uint32_t number;
@@ -70,7 +70,7 @@ constexpr outer_field outer_fields[] = {
     {message_kind::tensor, 9, wire_type::bytes},   // raw_data
 };
 
-/// As deep as protobuf itself goes.
+/// The limit of nesting, which is also protobuf's.
 constexpr int deepest = 100;
 
 field_rule rule_of(message_kind in, std::uint32_t number) {
@@ -126,7 +126,7 @@ class walker {
       if (rule.what == treatment::dropped) return in_.move_to(after);
       put_varint(tag);
       if (rule.what == treatment::entered) {
-        // How long the copy becomes is known later: the longest form of a length is written now and filled in then.
+        // The length of the copy is known only after copying, so the longest form of a length is reserved now.
         const std::size_t place = out_.message.size();
         out_.message.append(length_bytes, '\0');
         message(rule.entered, after, depth + 1);
@@ -144,7 +144,7 @@ class walker {
     check_size();
   }
 
-  /// Notes where a tensor's data is.
+  /// Records where a tensor's data is.
   void data(std::uint32_t number, wire_type type, std::uint64_t start, std::uint64_t end) {
     data_chunk found{start, 0, number, true};
     if (type == wire_type::bytes) {
@@ -197,7 +197,7 @@ class walker {
         throw damage{"the field at byte " + std::to_string(start) + " has another form"};
   }
 
-  static constexpr std::size_t length_bytes = 5;  // what a length below 2^31 takes in its longest form
+  static constexpr std::size_t length_bytes = 5;  // the longest form of a length below 2^31
 
   void put_varint(std::uint64_t value) {
     for (; value >= 0x80; value >>= 7) out_.message += static_cast<char>(value | 0x80);
