@@ -1,4 +1,4 @@
-// What is said to SQLite, and what its errors mean.
+// The connection to SQLite, and the meaning of SQLite's errors.
 #include "parts.hpp"
 
 #include <sqlite3.h>
@@ -40,7 +40,7 @@ connection::connection(std::string name, const std::string& file, int flags) : n
   sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_TRIGGER, 0, nullptr);
   sqlite3_db_config(opened, SQLITE_DBCONFIG_ENABLE_VIEW, 0, nullptr);
   sqlite3_limit(opened, SQLITE_LIMIT_LENGTH, static_cast<int>(2 * most_bytes));
-  // No memory map: a file that another process cuts short would end this one.
+  // No memory map: if another process cut the file short, this process would end.
   execute("PRAGMA mmap_size=0; PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY");
 }
 
@@ -64,7 +64,7 @@ void connection::fail(int code) const {
     case SQLITE_IOERR:
       if (code == SQLITE_IOERR_NOMEM) throw std::bad_alloc();
       if (is_full(system_error)) full();
-      // What SQLite says where a file ends in the middle of a page.
+      // SQLite's codes for a file that ends in the middle of a page.
       if (code == SQLITE_IOERR_SHORT_READ || code == SQLITE_IOERR_CORRUPTFS) damaged(said);
       throw error(error_kind::environment,
                   "cannot be read or written: " + (system_error != 0 ? sentence_of(system_error) : said), name_,
@@ -81,7 +81,7 @@ void connection::fail(int code) const {
                   "cannot be opened: " + (system_error != 0 ? sentence_of(system_error) : said), name_, name_another);
     case SQLITE_INTERRUPT: damaged("its pages lead back to themselves");
     case SQLITE_CORRUPT:
-    case SQLITE_ERROR:  // our statements are right where our tables are
+    case SQLITE_ERROR:  // our statements are right if the tables are ours
     case SQLITE_TOOBIG:
     case SQLITE_CONSTRAINT:
     case SQLITE_MISMATCH:

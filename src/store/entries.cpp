@@ -1,4 +1,4 @@
-// Entries of the store: how they lie in a row, and how they are found, put, listed and removed.
+// Entries of the store: their rows, and how they are found, put, listed and removed.
 #include "fields.hpp"
 #include "parts.hpp"
 
@@ -91,7 +91,7 @@ std::optional<typename table_of<Key>::value_type> find(const opened_store& s, co
   return std::move(found->value);
 }
 
-/// What has been checked.
+/// Inserts an entry whose key and value have been checked.
 template <class Table>
 void insert(const opened_store& s, const typename Table::key_type& key, const typename Table::value_type& value) {
   const std::string key_part = key_bytes<Table>(key), value_part = value_bytes<Table>(value);
@@ -120,7 +120,7 @@ void put(const opened_store& s, const typename Table::key_type& key, typename Ta
   insert<Table>(s, key, value);
 }
 
-/// The conditions of a filter, with numbered parameters.
+/// The conditions of a filter in SQL, with numbered parameters.
 template <class Table>
 std::string where(const store_filter& which) {
   std::string sql = " WHERE 1";
@@ -170,7 +170,7 @@ template std::vector<entry<runs_table>> list_entries<runs_table>(const opened_st
 
 namespace {
 
-/// The same as callers know them.
+/// The entries as callers get them, with ids.
 template <class Entry, class Table>
 std::vector<Entry> listed(const opened_store& s, const store_filter& which) {
   const std::lock_guard lock(s.mutex);
@@ -225,7 +225,7 @@ std::size_t remove_damaged(const opened_store& s) {
   return rows.size();
 }
 
-/// The newer of two stays.
+/// Adds entries. If the store has an entry with the same key, the newer entry stays.
 template <class Table>
 void merge(const opened_store& s, const std::vector<entry<Table>>& others, store_merge& became) {
   for (const entry<Table>& e : others) {

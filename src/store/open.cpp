@@ -1,4 +1,4 @@
-// Opens a store: what its path leads to, what may be done there, its schema and its journal.
+// Opens a store: its file and the rights to it, its schema and its journal.
 #include "parts.hpp"
 
 #include <fcntl.h>
@@ -36,19 +36,19 @@ namespace fs = std::filesystem;
 
 constexpr std::int32_t application_id = 0x636C6765;  // "clge"
 
-/// Step i makes schema i + 1 of schema i; a new schema is a new step and never a change to an old one. Where it adds a
-/// column, its value in old entries must be one that its table's fields leave out of the seal, or the step seals anew.
-/// Where the same key comes to be measured differently, a step deletes the costs.
+/// Step i makes schema i + 1 from schema i. A new schema is a new step; old steps never change. A step that adds a column either
+/// seals old entries anew, or gives them a value that the table's fields leave out of the seal. If costs under the same key are
+/// to be measured differently, a step deletes the old costs.
 constexpr std::array<std::array<const char*, 2>, 1> schema_steps{{{costs_sql, runs_sql}}};
 constexpr int newest_schema = static_cast<int>(schema_steps.size());
 
-/// Empty if we may, else why not.
+/// Empty if the access is allowed, else why it is not.
 std::string why_not(const fs::path& path, int access) {
   return ::faccessat(AT_FDCWD, path.c_str(), access, AT_EACCESS) == 0 ? std::string() : sentence_of(errno);
 }
 
-/// Whether other machines may use the file at the same time: then processes do not share memory, which a write-ahead log
-/// needs.
+/// Whether other machines may use the file at the same time. Processes on different machines share no memory, and a write-ahead
+/// log needs shared memory.
 bool is_shared_by_machines(const fs::path& folder) {
   struct statfs found{};
   if (::statfs(folder.c_str(), &found) != 0) return false;
@@ -59,7 +59,7 @@ bool is_shared_by_machines(const fs::path& folder) {
   return false;
 }
 
-/// A path as SQLite's URIs have it.
+/// SQLite's URI of a file that does not change.
 std::string immutable_uri(const std::string& path) {
   std::string uri = "file:";
   for (const char c : path) {
@@ -84,7 +84,7 @@ void opened_store::refuse(const std::string& what, const std::string& remedy) co
   throw error(error_kind::invalid_argument, what, path.empty() ? "store ''" : path, remedy);
 }
 
-/// What the path leads to, and what we may do there.
+/// Finds the file that the path leads to, and what this process may do with it.
 void opened_store::look(store_mode how) {
   if (path.empty()) refuse("has no name", "name a file");
   std::error_code failed;
@@ -106,7 +106,7 @@ void opened_store::look(store_mode how) {
     make_folder(folder);
   }
   real = file.string();
-  // SQLite's own limit, with room for the ends of the names of its other files.
+  // SQLite's own limit, less room for the suffixes of its other files' names.
   if (real.size() > 480) refuse("is too long a path", name_another);
 
   if (exists) {
@@ -121,7 +121,7 @@ void opened_store::look(store_mode how) {
   if (!exists && !not_writable.empty()) refuse(not_writable, name_another);
 }
 
-/// SQLite takes a file that is shorter than a page for an empty one, and would write over it.
+/// Refuses other programs' files. SQLite takes a file that is shorter than a page for an empty one, and would overwrite it.
 void opened_store::look_at_header() const {
   constexpr std::string_view magic("SQLite format 3\0", 16);
   char header[magic.size()] = {};
@@ -129,7 +129,7 @@ void opened_store::look_at_header() const {
   file.read(header, sizeof(header));
   const auto got = static_cast<std::size_t>(file.gcount());
   std::error_code ignored;
-  // With a journal, SQLite puts back what a process that ended early has half written.
+  // If there is a journal, SQLite restores from it a file that a process left half written.
   if (got == 0 || std::string_view(header, got) == magic || fs::exists(real + "-journal", ignored)) return;
   refuse(not_a_store, name_another);
 }
@@ -152,7 +152,7 @@ void opened_store::open() {
   if (not_writable.empty()) {
     db = connection(path, real, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   } else {
-    // A store that is closed in an orderly way has no log. To read one that has it, SQLite needs a file beside it.
+    // A store that was closed in an orderly way has no log. To read a store with a log, SQLite needs a file beside it.
     std::error_code ignored;
     const bool has_log = fs::exists(real + "-wal", ignored) && fs::file_size(real + "-wal", ignored) != 0;
     const bool can_share = why_not(fs::path(real).parent_path(), W_OK | X_OK).empty();
@@ -178,7 +178,7 @@ void opened_store::read_as_unchanging() {
   notes.emplace_back("its folder cannot be written to: it is read as a file that nobody changes meanwhile");
 }
 
-/// Whether the last error says that the store has a write-ahead log and that there can be none here.
+/// Whether the last error says that the store has a write-ahead log, but cannot have one here.
 bool opened_store::is_log_impossible() const {
   const int code = db.failed_with();
   const int shared[] = {SQLITE_IOERR_SHMOPEN, SQLITE_IOERR_SHMLOCK, SQLITE_IOERR_SHMMAP, SQLITE_IOERR_SHMSIZE};
@@ -187,7 +187,8 @@ bool opened_store::is_log_impossible() const {
   return is;
 }
 
-/// SQLite reads the log without sharing it while nobody else has the file open.
+/// Replaces the write-ahead log with a rollback journal. SQLite reads the log without shared memory while no other process has
+/// the file open.
 void opened_store::leave_log() {
   if (!not_writable.empty()) {
     read_as_unchanging();
@@ -201,11 +202,11 @@ void opened_store::leave_log() {
   db.execute("PRAGMA locking_mode=NORMAL");
 }
 
-/// Refuses what is no store of ours, makes the tables of a new one and brings an old one up to date.
+/// Refuses a file that is no store, makes the tables of a new store and brings an old store up to date.
 void opened_store::identify() {
   int schema = 0;
   {
-    // In one transaction: another process may just be making the store.
+    // In one transaction, because another process may be making the store at the same time.
     transaction reading(db, "BEGIN");
     schema = schema_found();
     reading.commit();
@@ -227,7 +228,7 @@ void opened_store::identify() {
       db.damaged("its table of " + std::string(name) + " is not ours");
 }
 
-/// 0: a file without anything in it.
+/// The number of the file's schema; 0 if the file is empty.
 int opened_store::schema_found() const {
   const std::int64_t id = db.number("PRAGMA application_id");
   const std::int64_t version = db.number("PRAGMA user_version");
@@ -249,7 +250,7 @@ void opened_store::prepare_journal() {
       notes.emplace_back(
           "its file system is shared between machines: it has no write-ahead log, and processes wait for each other");
     } else {
-      // Busy at once, without waiting, where another process is just doing the same.
+      // SQLite returns busy without waiting if another process does the same at the same time.
       int code = SQLITE_BUSY;
       for (const double end = now_s() + busy_ms / 1000.0; (code & 0xFF) == SQLITE_BUSY && now_s() < end;) {
         code = sqlite3_exec(db.get(), "PRAGMA journal_mode=WAL", nullptr, nullptr, nullptr);
@@ -265,8 +266,8 @@ void opened_store::prepare_journal() {
         notes.push_back("there can be no write-ahead log here" + said + ": processes wait for each other");
     }
   }
-  // The death of a process costs nothing either way. A power cut may take the last entries of a write-ahead log, and
-  // would otherwise break the file.
+  // With either setting, the end of a process loses nothing. A power cut may lose the last entries of a write-ahead log; without
+  // FULL, it could damage a file that has a rollback journal.
   if (not_writable.empty()) db.execute(journal == "wal" ? "PRAGMA synchronous=NORMAL" : "PRAGMA synchronous=FULL");
 }
 
@@ -302,7 +303,7 @@ std::size_t cost_store::damaged() const noexcept { return state_->damaged; }
 std::string default_store_path() {
   const auto folder = [](const char* variable) {
     const char* value = std::getenv(variable);
-    // Relative ones are to be ignored, says the XDG Base Directory Specification.
+    // The XDG Base Directory Specification requires relative paths to be ignored.
     return value != nullptr && *value == '/' ? std::filesystem::path(value) : std::filesystem::path();
   };
   std::filesystem::path caches = folder("XDG_CACHE_HOME");

@@ -1,10 +1,14 @@
-// What the parts of the store share: its tables, the connection to SQLite, and a store that is open. Private to collage::store.
+// Shared by the sources of the store: its tables, the connection to SQLite, and an open store. Private to collage::store.
 //
-// connection.cpp speaks with SQLite, open.cpp opens files and makes tables, bytes.cpp has texts, hashes and seals, entries.cpp
-// reads and writes entries, exchange.cpp exports, imports, merges and checks, turns.cpp says who measures.
+// - connection.cpp calls SQLite.
+// - open.cpp opens files and makes tables.
+// - bytes.cpp has texts, hashes and seals.
+// - entries.cpp reads and writes entries.
+// - exchange.cpp exports, imports, merges and checks.
+// - turns.cpp has the lock for measuring.
 //
-// SQLite notices when the shape of its file is damaged, not when a byte of a value is. So each entry carries a seal over
-// everything in it, and is answered only if the seal is right.
+// SQLite notices damage to the structure of its file, but not to a byte of a value. So each entry has a seal over everything in
+// it, and is returned only if the seal is right.
 #pragma once
 
 #include <sqlite3.h>
@@ -31,7 +35,7 @@ namespace collage::inline v0 {
 
 namespace detail::store_parts {
 
-// ---- What is in the file ------------------------------------------------------------------------------------------
+// ---- The contents of the file -------------------------------------------------------------------------------------
 
 inline constexpr const char* costs_sql =
     "CREATE TABLE costs (digest BLOB PRIMARY KEY NOT NULL, machine TEXT NOT NULL, threads INTEGER NOT NULL, "
@@ -49,8 +53,8 @@ inline constexpr const char* runs_sql =
     "when_s INTEGER NOT NULL, seal INTEGER NOT NULL)";
 inline constexpr std::size_t most_bytes = std::size_t{16} << 20;  // of an entry
 
-/// Each table by its fields, in the order of its columns. `fields` is a visitor: those of rows are in
-/// entries.cpp, those of JSON in exchange.cpp.
+/// Each table by its fields, in the order of its columns. `fields` is a visitor. fields.hpp has the visitors for rows, and
+/// exchange.cpp those for JSON.
 struct costs_table {
   using key_type = stored_key;
   using value_type = stored_cost;
@@ -134,26 +138,26 @@ struct entry {
 
 // ---- Text and bytes -----------------------------------------------------------------------------------------------
 
-/// Whether a text is UTF-8 without zero bytes, where SQL would cut it.
+/// Whether a text is UTF-8 without zero bytes. SQL would cut it at a zero byte.
 bool is_utf8(std::string_view text);
-/// The same text with a question mark for each byte that is not.
+/// The text with a question mark in place of each byte that is not UTF-8.
 std::string as_utf8(std::string_view text);
 
 std::string hex_of(std::string_view bytes);
-/// The word that 16 hexadecimal digits are; nothing where they are none.
+/// The word that 16 hexadecimal digits stand for, or nothing if the text is not that.
 std::optional<std::uint64_t> word_of(std::string_view hex);
-/// Words in the order of bytes that the file has them in.
+/// A word as bytes, in the file's order of bytes.
 void append_word(std::string& bytes, std::uint64_t word);
 std::uint64_t word_at(std::string_view bytes);
 
-/// What an entry is found by.
+/// The digest of a key, by which an entry is found.
 std::string digest_of(std::string_view key_bytes);
 /// A hash over everything in an entry.
 std::int64_t seal_of(std::string_view key_bytes, std::string_view value_bytes);
 
 // ---- The connection -----------------------------------------------------------------------------------------------
 
-/// Kept apart, because `check` reports it where others throw.
+/// An error of its own type, because `check` reports damage where other members throw.
 struct damaged_store : error {
   using error::error;
 };
@@ -165,9 +169,9 @@ inline constexpr const char* left_open = "was left open by a process that ended 
 inline constexpr const char* open_once = "open it once with the right to write, as in collage store check";
 inline constexpr const char* name_another = "name another file for the store";
 
-/// What the system says of an error of its own.
+/// The system's text for an error number.
 std::string sentence_of(int system_error);
-/// Whether it says that no room is left.
+/// Whether the error means that no room is left.
 bool is_full(int system_error);
 
 struct close_database {
@@ -179,7 +183,7 @@ struct end_statement {
 using database_handle = std::unique_ptr<sqlite3, close_database>;
 using statement_handle = std::unique_ptr<sqlite3_stmt, end_statement>;
 
-/// Gives a prepared statement back for its next use; until then it would keep its lock.
+/// Resets a prepared statement after use, because it would keep its lock otherwise.
 class statement_use {
  public:
   explicit statement_use(sqlite3_stmt* statement) : statement_(statement) {}
@@ -197,15 +201,15 @@ class statement_use {
 class connection {
  public:
   connection() = default;
-  /// `name` is what errors call the file.
+  /// `name` is the name of the file in errors.
   connection(std::string name, const std::string& file, int flags);
 
   sqlite3* get() const { return db_.get(); }
 
-  /// The last code that `fail` was given.
+  /// The code of the last failure.
   int failed_with() const { return failed_with_; }
 
-  /// Throws what a code of SQLite's stands for.
+  /// Throws the error for a code of SQLite's.
   [[noreturn]] void fail(int code) const;
   [[noreturn]] void damaged(const std::string& why) const;
   [[noreturn]] void full() const;
@@ -216,7 +220,7 @@ class connection {
 
   void execute(const char* sql) const;
   statement_handle prepare(const std::string& sql) const;
-  /// Whether there is a row.
+  /// Runs the statement up to its next row. Returns whether there is one.
   bool step(sqlite3_stmt* statement) const;
   /// The first column of the first row.
   std::string text(const std::string& sql) const;
@@ -228,7 +232,7 @@ class connection {
   mutable int failed_with_ = SQLITE_OK;
 };
 
-/// Everything in it or nothing.
+/// A transaction: all changes within it or, without `commit`, none.
 class transaction {
  public:
   transaction(const connection& c, const char* begin) : connection_(c) { c.execute(begin); }
@@ -248,12 +252,12 @@ class transaction {
 
 class opened_store {
  public:
-  /// Errors: as of cost_store.
+  /// Throws the errors of cost_store.
   opened_store(const std::string& given, store_mode how);
 
   std::string path;          // as given
-  std::string real;          // without links: what locks are named after
-  std::string not_writable;  // why
+  std::string real;          // without links; locks are named after it
+  std::string not_writable;  // why it is not writable, or empty
   connection db;
   std::string journal;
   std::vector<std::string> notes;
@@ -264,8 +268,8 @@ class opened_store {
   [[noreturn]] void refuse(const std::string& what, const std::string& remedy) const;
   void must_be_writable() const;
 
-  /// A damaged file can lead through the same pages again and again. To read an entry takes less than a step of SQLite's
-  /// for each of its bytes, and to check it a few.
+  /// Limits the steps that SQLite may take, because a damaged file can lead through the same pages again and again. Reading an
+  /// entry takes less than a step for each of its bytes, and checking it takes a few.
   void limit_steps(std::int64_t for_a_byte) const;
   /// For one entry.
   void limit_steps() const { steps_left_ = least_steps; }
@@ -288,12 +292,12 @@ class opened_store {
 
 // ---- Entries ------------------------------------------------------------------------------------------------------
 
-/// The entries of a table that a filter lets through, in the order of people. Damaged ones are left out, and counted in `bad`,
-/// or where that is null by the store.
+/// The entries of a table that a filter selects, in the order for display. Damaged entries are left out. They are counted in
+/// `bad` or, if it is null, in the store.
 template <class Table>
 std::vector<entry<Table>> list_entries(const opened_store& s, const store_filter& which, std::size_t* bad = nullptr);
 
-/// Of two entries with the same key the newer stays.
+/// Adds entries, all or none. If the store has an entry with the same key, the newer entry stays.
 store_merge merge_entries(const opened_store& s, const std::vector<entry<costs_table>>& costs,
                           const std::vector<entry<runs_table>>& runs);
 

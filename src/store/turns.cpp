@@ -1,4 +1,4 @@
-// Who measures: one process at a time with a store.
+// The lock for measuring: one process at a time measures with a store.
 #include "parts.hpp"
 
 #include <fcntl.h>
@@ -43,8 +43,8 @@ measuring_lock::~measuring_lock() { release(); }
 
 void measuring_lock::release() noexcept {
   if (file_ >= 0) {
-    // The file stays: removing it would let two processes lock two files of one name. A number that stays in it is read
-    // by nobody, since nobody waits. Let go before it is closed: a worker that is just being started still shares it.
+    // The file stays: if it were removed, two processes could lock two files with the same name. A number left in it does no harm,
+    // because only waiting processes read it. Unlocked before closing, because a worker that is just being started shares it.
     if (::ftruncate(file_, 0) != 0 || ::flock(file_, LOCK_UN) != 0) errno = 0;
     ::close(file_);
   }
@@ -61,7 +61,7 @@ measuring_lock cost_store::measuring(const std::function<bool(const measuring_pr
   };
   // Workers are other programs and must not inherit the lock: it would outlive this process.
   int opened = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644);
-  // Another user's can be locked and not written.
+  // Another user's file can be locked but not written.
   if (opened < 0 && errno == EACCES) opened = ::open(name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (opened < 0) fail("cannot be opened: ", errno);
   struct closing {
@@ -84,7 +84,7 @@ measuring_lock cost_store::measuring(const std::function<bool(const measuring_pr
     if (go_on && !go_on(other)) return {};
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  // For those who wait, and for people; without it both work all the same.
+  // Waiting processes show this number. The lock works without it.
   const std::string pid = std::to_string(::getpid()) + '\n';
   if (::ftruncate(file.file, 0) == 0 && ::pwrite(file.file, pid.data(), pid.size(), 0) < 0) errno = 0;
   return measuring_lock(std::exchange(file.file, -1));
