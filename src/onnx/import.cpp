@@ -245,7 +245,7 @@ void importer::import_node(const model_node& node) {
   } catch (const error& e) {
     if (e.kind() == error_kind::environment) throw;
     std::string text = e.what();
-    // The report names the node, so its name at the front is removed. The graph's builder gives there the kind that it became.
+    // The report names the node, so the name at the front is removed. The graph's builder adds to it the kind that the node became.
     const std::string own = "node " + name_of(node);
     if (const std::size_t end = text.find("): "); text.starts_with(own) && end != std::string::npos)
       text = text.substr(end + 3);

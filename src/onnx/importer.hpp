@@ -140,7 +140,7 @@ class importer {
   const load_options& options_;
   scope* scope_ = nullptr;
   const model_node* node_ = nullptr;  ///< the node being lowered
-  std::string where_;                 ///< that node in messages
+  std::string where_;                 ///< the current location, for messages
   std::size_t pieces_ = 0;            ///< the number of nodes that it has become so far
   std::size_t spent_ = 0;
   std::size_t walked_ = 0;

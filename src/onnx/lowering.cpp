@@ -198,8 +198,8 @@ value lowering::constant(const oracle_value& contents) {
 }
 
 value lowering::constant(const model_tensor& tensor) {
-  // A generator is seeded with the name of its constant. So the tensor keeps its name, and gets the node's output's only if it has
-  // none or its name is taken.
+  // A generator is seeded with the name of its constant, so the constant keeps the tensor's name. It is named after the node's
+  // output only if the tensor has no name, or the name is taken.
   const std::string name = !tensor.name.empty() && into_->current().taken.insert(tensor.name).second
                                ? tensor.name
                                : into_->current().name_like(wants(0) ? node_->outputs[0] : "constant");

@@ -43,7 +43,7 @@ std::string irregular(const struct stat& status) {
 input_file input_file::open_at(int folder, const char* name, int flags, std::string& why) {
   input_file file;
   struct stat status = {};
-  // Checked before opening, because opening a device may have an effect, and again after opening, because it may have changed.
+  // Checked before opening, because opening a device may have an effect, and again after it, because the file may have changed.
   if (::fstatat(folder, name, &status, (flags & O_NOFOLLOW) != 0 ? AT_SYMLINK_NOFOLLOW : 0) != 0) {
     why = errno == ENOENT || errno == ENOTDIR ? "does not exist" : "cannot be read: " + system_words(errno);
     return file;

@@ -187,8 +187,8 @@ bool opened_store::is_log_impossible() const {
   return is;
 }
 
-/// Replaces the write-ahead log with a rollback journal. SQLite reads the log without shared memory while no other process has
-/// the file open.
+/// Replaces the write-ahead log with a rollback journal. If the store is not writable, reads it as a file that does not change.
+/// SQLite reads the log without shared memory while no other process has the file open.
 void opened_store::leave_log() {
   if (!not_writable.empty()) {
     read_as_unchanging();

@@ -52,7 +52,7 @@ struct write_target {
       throw unwritable(name.empty() ? "''" : name, "it has no file name");
     }
   }
-  /// The name of a file beside the target. Renaming it replaces the target in one step.
+  /// The name of a file beside the target. Renaming that file replaces the target in one step.
   std::string temporary() const { return path.string() + '.' + std::to_string(::getpid()) + ".tmp"; }
 };
 

@@ -1,6 +1,6 @@
 // Lowering: turns one ONNX operator into nodes of a network.
 //
-// A lowering rule is a function that takes a `lowering`. It reads one node of the file from it and adds nodes through it:
+// A lowering rule is a function that takes a `lowering`. Through it, the rule reads one node of the file and adds nodes:
 //
 //   void lower_gemm(lowering& n) {
 //     value y = n(ops::matmul, n.operand(0), n.operand(1), {.transpose_a = n.integer("transA", 0) != 0});
@@ -57,7 +57,7 @@ class lowering : public node_calls<lowering> {
   /// the operand `what` ("its starts") and advises the user to bind it.
   std::vector<std::int64_t> integers_of(std::size_t i, const char* what) const;
   std::vector<double> numbers_of(std::size_t i, const char* what) const;
-  std::int64_t integer_of(std::size_t i, const char* what) const;  ///< exactly one element
+  std::int64_t integer_of(std::size_t i, const char* what) const;  ///< throws unless there is one element
   double number_of(std::size_t i, const char* what) const;
   /// The contents of operand i, for operators that must be computed while loading, because the shape of their output depends
   /// on their data. Throws as above.
