@@ -1,4 +1,4 @@
-// What arena a run takes, beside the bound that no arena can be smaller than (docs/design.md, "The arena").
+// What arena a run takes, beside the bound that no arena can be smaller than (docs/engine.md, "The arena").
 //
 // usage: memory [--threads N] [--plans FOLDER] FILE.onnx...     prints a table in Markdown
 //   --plans  also the plans FOLDER/NAME.plan.json that were made of the files NAME.onnx, with the backends of the program
