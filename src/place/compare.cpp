@@ -43,7 +43,7 @@ std::vector<plan_run> compare_placements(const graph& network, const std::vector
   for (const placement* p : placements) number.push_back(race.add(*p));
   detail::race_options how;
   how.seconds = seconds;
-  how.behind = how.beaten;  // a user who compares wants figures of all placements
+  how.behind = how.beaten;  // the user wants figures of all placements
   race.run(how);
   std::vector<plan_run> runs;
   for (std::size_t i = 0; i < placements.size(); ++i)

@@ -42,8 +42,8 @@ class fastest_of {
     return incumbent;
   }
 
-  /// Never selects a placement that is slower than a baseline it ran against, such as a single backend or the previous plan;
-  /// returns that baseline instead. Other placements have no say in this: the promise is about baselines.
+  /// Never selects a placement that is slower than a baseline it ran against, such as a single backend or the previous plan.
+  /// Returns that baseline instead. Other placements have no say in this: the promise is about baselines.
   std::size_t selected(std::size_t found) const {
     constexpr double telling = 1.003;  // less is chance
     std::size_t ahead = found;
@@ -73,7 +73,7 @@ class fastest_of {
     double behind = std::numeric_limits<double>::infinity();
     bool is_significantly_slower = false;
   };
-  /// How many times as long as the fastest beside it a placement takes, infinity if it ran beside no other, and whether it is
+  /// How many times as long as the fastest beside it a placement takes; infinity if it ran beside no other. And whether it is
   /// significantly slower than another. Ratios of few rounds count in part.
   standing standing_of(std::size_t i) const {
     standing found;

@@ -20,7 +20,7 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// What all placements of a race are built with and run on.
+/// The setting that all placements of a race share.
 struct race_setting {
   const graph* network;
   backend_table backends;

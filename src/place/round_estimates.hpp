@@ -27,8 +27,8 @@ inline std::vector<double> taken_turns(std::vector<double> times) {
 }
 
 /// A placement's times without the disturbed ones: `not_run` also where a round took over 1.1 times the 25th percentile. Other
-/// programs come and go within seconds, and only ever make a placement slower. Where a third of all times is a third too long,
-/// the median of 15 ratios of all rounds is off by some 5 %, and that of undisturbed rounds by 1 %.
+/// programs come and go within seconds, and only ever make a placement slower. Say a third of all times is a third too long. Then
+/// the median of 15 ratios is off by some 5 %; that of the undisturbed rounds is off by 1 %.
 inline std::vector<double> undisturbed_times(const round_log& log, std::size_t placement, cache_regime regime) {
   constexpr double disturbed = 1.1;
   std::vector<double> list = log.times(placement, regime), sorted = taken_turns(list);
@@ -54,8 +54,8 @@ inline timing time_of(const round_log& log, std::size_t placement) {
   return time_in(log, placement, main_regime(log, placement));
 }
 
-/// How a placement compares with another in one regime: over the rounds in which neither was disturbed, or over all that both
-/// ran in where these are few.
+/// How a placement compares with another in one regime: over the rounds in which neither was disturbed. Where these are few, all
+/// common rounds count.
 inline paired_ratio ratio_in(const round_log& log, std::size_t placement, std::size_t to, cache_regime regime) {
   const paired_ratio all = compare_paired(log.times(placement, regime), log.times(to, regime));
   const paired_ratio undisturbed =
@@ -115,8 +115,8 @@ inline double usual_ms(const round_log& log, std::size_t placement, std::size_t 
 }
 
 /// The times of a placement's steps within whole runs, by step. Steps are timed in some rounds alone, and the machine may have
-/// been slow just then. So each counts in proportion to the whole run of its round, and that run as `usual_ms` says, where
-/// `beside` is a placement that ran in most rounds. In split caches they are scaled as if `beside` took as long as in a shared
+/// been slow just then. So a step counts as its part of the whole run of its round, times `usual_ms`. `beside` is a placement
+/// that ran in most rounds. In split caches they are scaled as if `beside` took as long as in a shared
 /// one. A step without enough times has no samples.
 inline std::vector<timing> steps_in(const round_log& log, std::size_t placement, std::size_t steps, std::size_t beside,
                                     cache_regime regime) {

@@ -11,13 +11,13 @@ namespace detail {
 /// How long placements run against each other.
 struct race_options {
   double seconds = 3;  ///< of running; waiting for an undisturbed machine comes on top
-  /// Calls in the first so many milliseconds after another placement do not count. After one of Eigen or OpenBLAS they take up
-  /// to a fifth longer, and threads of a library's own pool look for work for about as long (docs/measuring.md).
+  /// Calls in the first so many milliseconds after another placement do not count (docs/measuring.md). After Eigen or OpenBLAS
+  /// they take up to a fifth longer. Threads of a library's own pool look for work for about as long.
   double settling_ms = 15;
   std::size_t least_rounds = 5, most_rounds = 200;
-  /// A placement stops running once two rounds, all that it ran in, have shown it to be slower than another by the first
-  /// factor, or five rounds, later the confidence interval, by the second. Where rounds of one regime are still to come, it is
-  /// presumed to be equal in them.
+  /// A placement stops running once it is slower than another by one of these factors: by `beaten` after two rounds, by `behind`
+  /// after five. It has to be that in all rounds, or later by the confidence interval. Where rounds of one regime are still to
+  /// come, the placements are presumed to be equal in them.
   double beaten = 1.5, behind = 1.03;
   /// Seconds in which the processors are kept at work until their caches are split, at the end, if this did not happen by itself.
   /// Hosts move busy virtual processors away from each other within some seconds, and back as soon as they rest.
@@ -34,8 +34,8 @@ struct planned_round {
   bool is_undisturbed = true;
 };
 
-/// Counts rounds by what they are for, and decides which are still wanted. Time is counted by the clock: a number of rounds that is
-/// fixed before would depend on one call, which a busy machine makes many times longer.
+/// Counts rounds by what they are for, and decides which are still wanted. The clock decides, not a number of rounds that is fixed
+/// before: that would depend on one call, which a busy machine makes many times longer.
 class round_quota {
  public:
   explicit round_quota(const race_options& how) : how_(how) {}

@@ -28,7 +28,7 @@ RUNGS = [
     (SETS, r"backend\.hpp|backend_set\.hpp|set/.*", (WORDS, OPERATORS, GRAPHS, PATTERNS)),
     ("graph for Boost", r"graph/boost\.hpp", (*CORE, "graph")),
     ("graph", r"graph/.*", CORE),
-    ("kernels", r"run/(space|form|tensor|kernel|team|elements|layouts|node_group)\.hpp", (*CORE, "graph")),
+    ("kernels", r"run/(space|form|tensor|kernel|elements|layouts|node_group)\.hpp", (*CORE, "graph")),
     ("oracle", r"backends/reference\.hpp", (*CORE, "graph", "kernels")),
     ("passes", r"pass/.*", (*CORE, "graph", "kernels", "oracle")),
     ("engine", r"run/.*", ENGINE),
@@ -81,7 +81,7 @@ def complaints(top: pathlib.Path, compiler: str, path: pathlib.Path) -> list[str
         if included:
             other = rung_of(included[1])
             if other is not None and other[0] not in may:
-                wrong.append(f"{header} ({rung}) includes {included[1]} ({other[0]}), which is not above it")
+                wrong.append(f"{header} ({rung}) includes {included[1]} ({other[0]}), which is not below it")
 
     if rung == "implementations" or header.endswith(".inl.hpp"):
         return wrong  # the one is compiled in src/ with the library that it may read, the other is its header's second half

@@ -125,10 +125,10 @@ std::string unsupported_section(const std::string& operators_file, std::span<con
     missing[need].push_back(name);
   }
 
-  std::string text = lines_of(
-      "Of the " + std::to_string(all) + " operators of ONNX up to opset 22 and its two smaller domains, " +
-          std::to_string(all - lacking) + " are read; " + std::to_string(lacking) + " are refused with a sentence:",
-      120);
+  std::string text = lines_of("ONNX up to opset 22 and its two smaller domains have " + std::to_string(all) +
+                                  " operators: " + std::to_string(all - lacking) + " are read; " +
+                                  std::to_string(lacking) + " are refused with a sentence:",
+                              120);
   text += "\n| operators | why |\n|---|---|\n";
   for (const auto& [need, why] : reasons) {
     const auto found = missing.find(need);
@@ -154,7 +154,7 @@ std::string unsupported_section(const std::string& operators_file, std::span<con
   text += row("refused, an element type or a variant that we do not have", c.refused - refused_operators);
   text += row("not as published, where the published output is wrong (`tests/onnx/disputed.txt`)", c.disputed);
   text += row("failed", c.failed);
-  text += "\nWhat is refused of operators that are read, by the tests that show it:\n\n";
+  text += "\nRefusals of operators that are read, by the tests that show it:\n\n";
   return text + refusals_table(results, known);
 }
 

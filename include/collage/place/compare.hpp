@@ -23,9 +23,9 @@ bool same_steps(const placement& a, const placement& b);
 
 /// Runs placements of a network end to end in interleaved rounds. Returns one figure for each, in their order, compared with the
 /// first.
-/// \param seconds of running; waiting for an undisturbed machine comes on top
-/// \param seed    of the inputs' contents
-/// \param monitor watches the machine (watch_machine); may be null
+///
+/// The rounds take about so many seconds; waiting for an undisturbed machine comes on top. The seed is that of the inputs'
+/// contents. The monitor watches the machine (watch_machine) and may be null.
 std::vector<plan_run> compare_placements(const graph& network, const std::vector<const placement*>& placements,
                                          backend_table backends, int threads, double seconds, std::uint64_t seed,
                                          const std::shared_ptr<packed_weights>& packed,
