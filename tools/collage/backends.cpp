@@ -18,7 +18,7 @@ namespace {
 
 using program_set = c::every_backend;
 
-/// What a complete build has, and what to install for it.
+/// A backend of a complete build, and what to install for it.
 struct known_backend {
   const char* name;
   const char* remedy;

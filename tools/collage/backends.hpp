@@ -1,4 +1,4 @@
-// The composition root: which backends this program was built with.
+// The backends that this program was built with.
 #pragma once
 
 #include <collage/run/backend_table.hpp>
@@ -9,28 +9,28 @@
 
 namespace program {
 
-/// The backends that can be placed, in the order of preference where nothing was measured.
+/// The backends that a network can be placed on. Their order decides if nothing is measured.
 collage::backend_table backends();
 
-/// A pattern in words.
+/// A pattern, described in words.
 struct described_pattern {
   std::string name;
   std::string text;
 };
 
-/// A backend for people.
+/// A backend, described for `collage backends`.
 struct described_backend {
   std::string name;
   bool available = false;
-  bool placed = true;  ///< false for the oracle
+  bool placed = true;  ///< false for the reference
   std::string version;
   std::string details;
-  std::string reason;  ///< why it is not available: a sentence with the remedy
+  std::string reason;  ///< why it is not available, and the remedy: a sentence
   std::vector<described_pattern> patterns;
   bool has_rule = false;
   bool takes_regions = false;
 };
-/// Those of this program and the reference; with `all` also those that were left out when it was built.
+/// The backends of this program and the reference. `all` adds the backends that this build lacks.
 std::vector<described_backend> describe_backends(bool all);
 
 /// Which operators the backends of this program declare.
@@ -39,13 +39,13 @@ struct described_coverage {
     std::string kind;
     std::vector<collage::coverage_cell> cells;  ///< by backend
   };
-  std::vector<std::string> backends;  ///< those that have patterns
-  std::vector<std::string> by_rule;   ///< those that have a rule alone, or take regions
+  std::vector<std::string> backends;  ///< with patterns: the columns
+  std::vector<std::string> by_rule;   ///< with a fusion rule alone, or taking regions
   std::vector<row> rows;
 };
 described_coverage describe_coverage();
 
-/// Throws where a name is no backend of this program, with a sentence that says what there is.
+/// Throws `collage::error` if a name is no backend of this program. Its sentence lists the backends.
 void check_backend_names(const std::vector<std::string>& names);
 
 }  // namespace program

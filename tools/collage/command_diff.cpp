@@ -25,7 +25,7 @@ namespace c = collage;
 
 namespace {
 
-/// What stands in the first plan and in the second.
+/// A value of the first plan and the same of the second.
 template <class T>
 struct both {
   T first{}, second{};
@@ -38,7 +38,7 @@ bool is_same_kernel(const file_group& a, const file_group& b) {
          a.kernel == b.kernel && a.layout == b.layout;
 }
 
-/// The smallest set of nodes that is whole groups in both plans.
+/// A smallest set of nodes that both plans divide into whole groups: the groups of each plan.
 using region = both<std::vector<const file_group*>>;
 
 bool is_same(const region& r) {
@@ -62,14 +62,14 @@ struct header_line {
   both<std::string> is;
 };
 
-/// In what two plans of one network differ.
+/// The differences of two plans of one network.
 struct comparison {
   both<file_plan> plan;
   std::vector<header_line> header;
   std::vector<region> other_kernels, other_costs;
-  std::size_t same = 0;  ///< groups that the same kernels run
+  std::size_t same = 0;  ///< groups that the same kernel runs in both plans
   std::vector<std::pair<std::string, both<backend_total>>> totals;
-  std::vector<std::pair<std::string, both<double>>> runs;  ///< median ms, below 0 where it did not run
+  std::vector<std::pair<std::string, both<double>>> runs;  ///< median ms; below 0: not run
 
   comparison(const std::string& first, const std::string& second)
       : plan{read_file_plan(first), read_file_plan(second)} {
@@ -107,7 +107,7 @@ struct comparison {
     }
   }
 
-  /// The names in a list of both plans: the first plan's, then what the second has besides.
+  /// The names in a list of both plans: those of the first plan, then those that only the second has.
   template <class List>
   std::vector<std::string> names_in(List list) const {
     std::vector<std::string> names;
@@ -136,7 +136,7 @@ struct comparison {
       if (std::exchange(seen[&start], true)) continue;
       region r;
       r.first.push_back(&start);
-      // Whole groups of the one plan reach into groups of the other until nothing is added.
+      // Adds every group of the other plan that shares a node with a group in the region, until none is left.
       for (both<std::size_t> done; done.first < r.first.size() || done.second < r.second.size();) {
         const std::size_t which = done.first < r.first.size() ? 0 : 1;
         for (const std::string& n : r[which][done[which]]->nodes) {
@@ -145,7 +145,7 @@ struct comparison {
         }
         ++done[which];
       }
-      if (is_same(r) && start.backend == c::view_runner) continue;  // nothing runs in either
+      if (is_same(r) && start.backend == c::view_runner) continue;  // no kernel runs in either plan
       if (!is_same(r)) {
         other_kernels.push_back(std::move(r));
         continue;
@@ -247,7 +247,8 @@ std::string who_runs(const std::vector<const file_group*>& groups) {
   return text;
 }
 
-/// Places that are alike, of which a network has dozens, are told together: the first of them and how many there are.
+/// Counts regions with the same kernels and costs, of which a network has dozens. Returns the first one of each and its
+/// count.
 std::vector<std::pair<const region*, std::size_t>> counted(const std::vector<region>& list) {
   std::vector<std::pair<const region*, std::size_t>> rows;
   for (const region& r : list) {

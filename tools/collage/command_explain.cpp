@@ -25,8 +25,8 @@ namespace c = collage;
 
 namespace {
 
-/// A line for each group, and behind one of control flow the groups of its sub-graphs: those of the second sub-graph of
-/// group 7 are 7.2.1, 7.2.2, ...
+/// Adds a line for each group. After a group of control flow come the groups of its subgraphs. The groups of the second
+/// subgraph of group 7 have the numbers 7.2.1, 7.2.2, ...
 void add_groups(table& page, const c::graph& network, const c::placement& groups, const std::string& prefix,
                 double whole_ms) {
   std::size_t number = 0;
@@ -63,7 +63,7 @@ std::string groups_table(const placed& p) {
   return page.text();
 }
 
-/// Values that are made over into other layouts between groups.
+/// The conversions of values between groups.
 std::string conversions_table(const placed& p) {
   table page({{"value", align::left, 16},
               {"from"},
@@ -120,7 +120,7 @@ std::string totals_table(const c::plan& made) {
   return page.text();
 }
 
-/// What of the cost is that values come from other backends; empty where nothing is.
+/// The sum of the switches in a sentence: the part of the cost that switching backends adds. Empty if there are none.
 std::string switches_text(const c::placement& chosen) {
   double sum = 0;
   std::size_t groups = 0;
@@ -144,7 +144,7 @@ std::string refusals_text(const std::vector<c::merged_refusal>& list) {
   return page;
 }
 
-/// Of each list the text shows the dearest few.
+/// The text shows the first few of each list, which cost the most.
 constexpr std::size_t shown = 8;
 
 std::string more_than(std::size_t count) {
@@ -213,7 +213,7 @@ c::json to_json(const placed& p, const missing_patterns& missing) {
   return made;
 }
 
-/// The program of an engine: `regions` of memory and `instructions` in order, as to_text(program) has them.
+/// The program of an engine, with the facts of to_text(program): `regions` of memory, and `instructions` in order.
 c::json to_json(const c::program& code, const c::graph& network) {
   using home = c::program_region::home;
   const auto number_or_null = [](std::uint32_t region) {

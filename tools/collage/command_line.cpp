@@ -35,7 +35,7 @@ Examples:
 Results are on standard output, progress and errors on standard error. Exit status: 0 done,
 1 failure, 2 mistake in the call. `collage COMMAND --help` tells a command's options.)";
 
-/// Text that must be a whole number in a range; answers what is wrong with it, as CLI11 wants it.
+/// Checks that a text is a whole number in a range. As CLI11 requires, returns the fault, or an empty string.
 template <class Int>
 CLI::Validator whole_number(Int least, Int most) {
   return CLI::Validator(
@@ -49,7 +49,7 @@ CLI::Validator whole_number(Int least, Int most) {
       "");
 }
 
-/// Takes "90", "90s" and "1.5min", and makes them a number of seconds.
+/// Replaces "90", "90s" or "1.5min" by a number of seconds. Returns the fault, or an empty string.
 std::string read_seconds(std::string& text) {
   double number = 0;
   const char* const last = text.data() + text.size();
@@ -58,13 +58,13 @@ std::string read_seconds(std::string& text) {
   if (unit == "min") number *= 60;
   if (end.ec != std::errc() || (!unit.empty() && unit != "s" && unit != "min") || !(number >= 0 && number <= 3600))
     return "'" + text + "' is not a number of seconds from 0 to 3600, as 90, 90s or 1.5min";
-  char exact[32];  // with all digits: 0 would be as long as it takes
+  char exact[32];  // with all digits: rounded to 0, it would mean no limit
   text.assign(exact, std::to_chars(exact, exact + sizeof exact, number).ptr);
   return {};
 }
 CLI::Validator seconds() { return CLI::Validator(read_seconds, ""); }
 
-/// "a,b" as names. CLI11's own lists would also swallow the word after the option.
+/// The names in "a,b". A list of CLI11 would also take the next argument of the command line.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> names;
   for (std::size_t at = 0; at <= text.size();) {
@@ -75,7 +75,7 @@ std::vector<std::string> split(const std::string& text) {
   return names;
 }
 
-/// One command while the line is read.
+/// A command and its options, added to the parser.
 class command {
  public:
   command(CLI::App& program, options& given, const char* name, int (*function)(const options&), const char* about,
@@ -157,7 +157,7 @@ class command {
   int (*run_)(const options&);
 };
 
-/// The commands of `collage store`; answers their names.
+/// Adds the commands of `collage store`. Returns their names.
 std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
   std::vector<std::string> names;
   const auto add = [&](const char* name, const char* about, const char* footer) {
@@ -215,7 +215,7 @@ std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
   throw collage::error(collage::error_kind::invalid_argument, what, where, "see " + help + " --help");
 }
 
-/// Refuses the first word that is no option or argument, if there is one.
+/// Throws for the first word of the command line that the parser did not recognise, if there is one.
 void refuse_extras(const CLI::App& app, const std::string& where, const std::string& help) {
   for (const std::string& word : app.remaining(true))
     refuse((word.rfind('-', 0) == 0 ? "there is no option " : "there is no place for the argument ") + word, where,
@@ -324,7 +324,7 @@ command_line parse(int argc, char** argv) {
                                "`collage store COMMAND --help` tells a command's options.");
   const std::vector<std::string> store_commands = add_store_commands(*store_command.operator->(), given);
 
-  // Said here, because CLI11 would only say that a command is missing.
+  // Checked before parsing: CLI11 would report only that a command is missing.
   std::string names;
   bool known = false;
   const std::string first = argc > 1 ? argv[1] : "";
@@ -366,7 +366,7 @@ command_line parse(int argc, char** argv) {
     const std::string text = e.what();  // "--plan: 1 required TEXT missing"
     refuse(text.substr(0, text.find(':')) + " needs one value", where, help);
   } catch (const CLI::ParseError& e) {
-    refuse_extras(app, where, help);  // a misspelt option is more telling than a missing one
+    refuse_extras(app, where, help);  // first: if an option is misspelt, CLI11 reports that a required one is missing
     refuse(e.what(), where, help);
   }
   for (const command& c : commands)

@@ -1,18 +1,18 @@
-// The command line: what there is to say, and the help pages.
+// Parses the command line, and prints help pages.
 #pragma once
 
 #include "options.hpp"
 
 namespace program {
 
-/// What was asked for: a command with its options, or nothing more where a help page or the version was printed.
+/// A command with its options. `command` is null if a help page or the version was printed: nothing is left to do.
 struct command_line {
   int (*command)(const options& given) = nullptr;
   options given;
   int exit_code = 0;
 };
 
-/// Throws `collage::error` for everything that is no command or option.
+/// Throws `collage::error` for an unknown command or option, and for a wrong value.
 command_line parse(int argc, char** argv);
 
 }  // namespace program

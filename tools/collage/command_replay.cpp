@@ -26,7 +26,7 @@ namespace c = collage;
 
 namespace {
 
-/// What can be replayed. Networks without a placement are of the zoo, and their costs are modelled.
+/// A network that can be replayed. Without a published placement, it is one of the zoo, and its costs are modelled.
 struct replayable {
   const char* name;
   const char* placement;
@@ -49,12 +49,12 @@ constexpr const char* explanation =
     "placement on the same table; coverage: share of the operators that the table has a record of, the others cost "
     "what a roofline through the table's records says; search: median of 20, candidates included.";
 
-/// The tables of one call, each read when it is first asked for.
+/// The tables of costs. Each is read at its first use.
 class tables {
  public:
   explicit tables(const options& given) : given_(given) {}
 
-  /// The user's, or the one that a network comes with; behind it those that may tell what it does not.
+  /// The user's table, or the network's own. The other tables follow: shapes are inferred from their records too.
   std::vector<const replay::published_costs*> of(const replayable& network) {
     std::vector<std::string> names;
     if (given_.costs_file.empty()) names = {network.costs};

@@ -36,7 +36,7 @@ std::string names_of_inputs(const c::graph& network) {
   return text;
 }
 
-/// `--input NAME=FILE.npy`: what the network's inputs hold; those not named, and NAME=random, stay empty.
+/// The contents of the inputs, from `--input NAME=FILE.npy`. Inputs that are random or not named stay empty.
 std::vector<c::tensor> read_inputs(const options& given, const c::graph& network) {
   std::vector<c::tensor> contents(network.inputs().size());
   std::vector<bool> named(network.inputs().size(), false);
@@ -59,7 +59,7 @@ std::vector<c::tensor> read_inputs(const options& given, const c::graph& network
   return contents;
 }
 
-/// Where each output goes. Names of outputs may hold what names of files cannot.
+/// The file for each output. A slash, which the name of an output may contain, becomes an underscore.
 std::vector<std::string> output_files(const std::string& folder, const c::graph& network) {
   std::vector<std::string> files;
   if (folder.empty()) return files;
@@ -77,7 +77,7 @@ std::vector<std::string> output_files(const std::string& folder, const c::graph&
   return files;
 }
 
-/// What a tensor holds, in three numbers.
+/// The range and mean of a tensor's finite elements, and the number of the others.
 struct extent_of_values {
   double least = std::numeric_limits<double>::infinity(), most = -least, mean = 0;
   std::size_t not_finite = 0;
@@ -102,7 +102,7 @@ struct extent_of_values {
   }
 };
 
-/// Times of the steps of several runs.
+/// The times of each step in several runs.
 struct profile {
   double started_ms = 0;
   std::vector<std::vector<double>> samples;
@@ -116,10 +116,10 @@ struct profile {
 
 struct result {
   c::timing whole;
-  std::vector<double> steps_ms;  ///< median of each step, where they were asked for
+  std::vector<double> steps_ms;  ///< median of each step; empty without --profile
 };
 
-/// One run that counts for the outputs, then as many as fit into a second, at most 50, for the times.
+/// Runs once for the outputs, then for the times: 3 to 50 runs, as many as fit into a second.
 result run_engine(const c::dynamic_engine& engine, c::run_buffers& memory, bool profiled) {
   c::dynamic_context context = engine.context();
   context.run(memory.inputs, memory.outputs);
@@ -142,7 +142,7 @@ result run_engine(const c::dynamic_engine& engine, c::run_buffers& memory, bool 
   return r;
 }
 
-/// Times of the steps beside those that the plan rests on.
+/// The measured time of each step beside its cost in the plan.
 std::string profile_table(const c::dynamic_engine& engine, const placed& p, const std::vector<double>& steps_ms) {
   const std::vector<double> planned_ms = c::planned_ms(engine, p.made.chosen);
   const double sum = std::accumulate(steps_ms.begin(), steps_ms.end(), 0.0);
@@ -173,7 +173,8 @@ std::string profile_table(const c::dynamic_engine& engine, const placed& p, cons
 
 int run(const options& given) {
   check(given);
-  // What can be wrong with files shows before a network is placed, which takes minutes. Its weights go again.
+  // Faults in files are reported before the network is placed, which takes minutes. The network is freed first: placing
+  // loads it again.
   std::vector<c::tensor> contents;
   std::vector<std::string> files;
   {

@@ -24,13 +24,13 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t short_id = 8;  // of 32 digits: enough to tell millions of entries apart
+constexpr std::size_t short_id = 8;  // of 32 digits; `show` prints every entry whose id begins with them
 
 std::string file_of(const options& given) {
   return given.store_file.empty() ? c::default_store_path() : given.store_file;
 }
 
-/// A store that is there: looking at one must not make it.
+/// Opens a store that must exist. A missing file is opened in mode read_only: that throws and does not create it.
 c::cost_store existing(const options& given, c::store_mode mode) {
   const std::string file = file_of(given);
   std::error_code ignored;
@@ -123,7 +123,7 @@ c::json to_json(const std::vector<Entry>& all) {
   return list;
 }
 
-/// For a page: a store from elsewhere must not move the cursor.
+/// Replaces control characters: the text of an imported store must not move the terminal's cursor.
 std::string plain(std::string text) {
   for (char& letter : text)
     if (static_cast<unsigned char>(letter) < 0x20 || letter == 0x7F) letter = ' ';
@@ -207,7 +207,7 @@ int list(const options& given) {
   return 0;
 }
 
-/// "  name      words", the words in as many lines as they need.
+/// "  name      words", with the words wrapped in their own column.
 std::string line_of(const char* name, const std::string& words) {
   constexpr std::size_t column = 14;
   std::string text = wrap(words.empty() ? "-" : words, column, column);
@@ -304,7 +304,7 @@ int export_to_file(const options& given) {
   return 0;
 }
 
-/// What import and merge say.
+/// Prints the result of import and merge.
 int tell(const options& given, const c::cost_store& store, const c::store_merge& became) {
   if (given.json)
     print(c::to_text({{"store", store.path()},
@@ -330,7 +330,7 @@ int import_from_file(const options& given) {
 
 int merge(const options& given) {
   {
-    const c::cost_store other(given.store_word, c::store_mode::read_only);  // before ours is made for nothing
+    const c::cost_store other(given.store_word, c::store_mode::read_only);  // before the user's store is created
   }
   c::cost_store store(file_of(given));
   return tell(given, store, store.merge_from(given.store_word));

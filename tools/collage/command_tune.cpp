@@ -17,7 +17,7 @@ namespace program {
 
 namespace {
 
-/// What the search over regions did, in a sentence; empty where there was none.
+/// The result of the search over regions, in a sentence; empty if there was no such search.
 std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
   const double gained = 1 - regions.ratio;
@@ -34,7 +34,7 @@ std::string regions_text(const collage::region_report& regions) {
 int tune(const options& given) {
   namespace c = collage;
   check(given);
-  c::check_writable(given.plan_file);  // before minutes of measuring
+  c::check_writable(given.plan_file);  // fails now, not after minutes of measuring
   const placed p = place_now(given, purpose::tuning);
   c::save_plan(p.made, p.network, given.plan_file);
   if (!given.quiet) note_spread(p.made.runs);

@@ -1,5 +1,5 @@
-// The commands. Each answers the program's exit code and throws `collage::error` for what the user or the machine did
-// wrong.
+// The commands. Each returns the program's exit code. They throw `collage::error` for mistakes of the user and for
+// failures of the machine.
 #pragma once
 
 #include "options.hpp"

@@ -8,7 +8,8 @@
 
 namespace program {
 
-/// Writes FILE for `dot -Tsvg FILE`. With a plan, every group has a colour, and its last node says who runs it.
+/// Writes a file for `dot -Tsvg FILE`. With `groups`, each group has its own colour, and its last node shows the
+/// backend and the cost.
 void write_dot_file(const std::string& file, const collage::graph& network, const collage::placement* groups = nullptr);
 
 }  // namespace program

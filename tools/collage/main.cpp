@@ -1,5 +1,5 @@
-// The program `collage`: reads the command line, runs one command, and turns errors into a sentence and an exit code:
-// 2 for the user's mistakes, 1 for failures.
+// The program `collage`: reads the command line and runs one command. An error is printed as a sentence; the exit code
+// is 2 for the user's mistakes and 1 for failures.
 #include "backends.hpp"
 #include "command_line.hpp"
 #include "commands.hpp"
@@ -18,7 +18,8 @@
 
 namespace {
 
-/// Without a descriptor for each of the three streams, the first file opened would become one of them.
+/// Opens /dev/null for each standard stream that is closed. Otherwise the first file opened would take its descriptor,
+/// and output would be written into that file.
 void occupy_streams() {
   for (int stream = 0; stream <= 2; ++stream)
     if (fcntl(stream, F_GETFD) == -1 && open("/dev/null", O_RDONLY) != stream) return;
@@ -29,7 +30,7 @@ void occupy_streams() {
 int main(int argc, char** argv) {
   if (collage::worker(program::backends(), argc, argv)) return 0;
   occupy_streams();
-  std::signal(SIGPIPE, SIG_IGN);  // print() handles a reader that went away
+  std::signal(SIGPIPE, SIG_IGN);  // print() handles a closed pipe
   try {
     const program::command_line line = program::parse(argc, argv);
     return line.command != nullptr ? line.command(line.given) : line.exit_code;

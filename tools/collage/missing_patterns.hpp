@@ -1,5 +1,5 @@
-// Patterns that are not there: operators that a backend does not take, and neighbours that it does not join, with what a
-// pattern for them would compete with.
+// Patterns that a backend lacks: for single operators, and for pairs of groups that it does not fuse. Each comes with
+// the present cost, which a new pattern would have to beat.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -11,31 +11,31 @@
 
 namespace program {
 
-/// Operators of one kind that no candidate of a backend covers.
+/// Nodes of one operator kind that no candidate of a backend covers.
 struct missing_operator {
   std::string backend;
   std::string kind;
-  std::string reason;  ///< why the backend refuses them; empty where no pattern of it matches
+  std::string reason;  ///< why the backend refuses them; empty if none of its patterns matches
   std::size_t nodes = 0;
-  double cost_ms = 0;  ///< of the groups that they are in now
+  double cost_ms = 0;  ///< of the groups that contain them now
 };
 
-/// Groups that one backend runs one after the other, the second alone reading the first, and that no candidate of it joins.
+/// Pairs of groups of one backend that no candidate of this backend fuses. Only the second group reads the first.
 struct missing_fusion {
   std::string backend;
-  std::string first, second;  ///< operators
-  std::string example;        ///< the last node of the second, at the first place
+  std::string first, second;  ///< the operators of each group
+  std::string example;        ///< the last node of the second group, at the first place
   std::size_t places = 0;
-  double cost_ms = 0;  ///< of both, at all places: a pattern pays where it takes less
+  double cost_ms = 0;  ///< of both groups, at all places; a pattern pays if it takes less
 };
 
-/// Dearest first.
+/// Both lists begin with the highest cost.
 struct missing_patterns {
   std::vector<missing_operator> operators;
   std::vector<missing_fusion> fusions;
 };
 
-/// Of the backends that a plan was made over, the network and the sub-graphs that its nodes own.
+/// Finds what the plan's backends lack, in the network and in the subgraphs of its nodes.
 missing_patterns find_missing_patterns(const collage::graph& network, const collage::plan& made);
 
 }  // namespace program

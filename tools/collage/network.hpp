@@ -1,4 +1,4 @@
-// Networks by the name that the command line gives them.
+// Loads the network that the command line names.
 #pragma once
 
 #include "options.hpp"
@@ -10,18 +10,19 @@
 
 namespace program {
 
-/// A network and, of one from a file, what the file says besides.
+/// A network. If it comes from a file, also the file's metadata.
 struct loaded {
   collage::graph network;
-  std::vector<std::string> about;  ///< lines for people: what wrote the file, which operator set, metadata
-  std::vector<std::string> notes;  ///< what a user should know, one sentence each
+  std::vector<std::string> about;  ///< lines to print: operator set, producer, metadata
+  std::vector<std::string> notes;  ///< notes for the user, one sentence each
 };
 
-/// The network that the options name, as it is written, without the contents of constants that a rule fills; an error
-/// that lists what is possible.
+/// Loads the network that the options name, as it is written. Constants with a rule to fill them are still
+/// empty. Throws `collage::error` if there is no such network; the sentence lists the built-in ones.
 loaded load_network(const options& given);
 
-/// The same ready to be placed: constants filled and passes run. Tells the notes, unless --quiet.
+/// Loads the network and makes it ready to be placed: fills its constants and runs the passes. Prints the notes, unless
+/// --quiet is given.
 collage::graph load_ready_network(const options& given);
 
 }  // namespace program

@@ -1,4 +1,4 @@
-// What the command line says.
+// The options and arguments of the command line.
 #pragma once
 
 #include <cstdint>
@@ -8,10 +8,10 @@
 namespace program {
 
 struct options {
-  std::string network;                ///< NET as given: zoo:NAME or a file
-  std::vector<std::string> shapes;    ///< of its inputs: NAME=1x3x224x224
+  std::string network;                ///< NET as given: zoo:NAME or the name of a file
+  std::vector<std::string> shapes;    ///< of inputs: NAME=1x3x224x224
   std::vector<std::string> bindings;  ///< inputs that become constants: NAME=FILE.npy
-  std::vector<std::string> backends;  ///< empty: all there are
+  std::vector<std::string> backends;  ///< empty: all
   int threads = 0;                    ///< 0: not given
   std::uint64_t seed = 1;
   bool measure = true;  ///< --place measure, not priority
@@ -19,12 +19,13 @@ struct options {
   bool quiet = false;
   std::string plan_file;
   std::vector<std::string> pins, exclusions;  ///< WHAT=BACKEND
-  double budget_s = 0;                        ///< 0: as long as it takes
-  double regions_s = 30;                      ///< for the search over regions; 0: none
-  bool recheck = false, complete = false;     ///< as of place_options
-  bool keep_non_finite = false;               ///< the same; and a plan that is given has to be one that does
+  double budget_s = 0;                        ///< for placing; 0: no limit
+  double regions_s = 30;                      ///< for the search over regions; 0: do not search
+  bool recheck = false, complete = false;     ///< as in place_options
+  bool keep_non_finite = false;               ///< as in place_options; a given plan must have it too
   bool accept_version_change = false;
-  std::string other_plan_file;  ///< of diff
+  // diff
+  std::string other_plan_file;
   // backends
   bool coverage = false, all = false;
   // inspect
@@ -43,7 +44,7 @@ struct options {
   // store
   std::string store_action;   ///< list, show, prune, export, import, merge, check
   std::string store_file;     ///< empty: the default one
-  std::string store_word;     ///< what to list or show, or the other file
+  std::string store_word;     ///< the text to list or show by, or the other file
   std::string store_backend;  ///< empty: all
   int older_than_days = -1;   ///< -1: not given
   bool refused = false, other_machines = false, damaged = false;

@@ -37,7 +37,7 @@ std::string joined(const std::set<std::string>& names) {
   return text;
 }
 
-/// The store that the options name; without a name, the user's.
+/// The file of the store that the options name, or of the user's store.
 std::string store_of(const options& given) {
   std::string problem;
   std::string file = c::store_named(given.store_file.empty() ? nullptr : &given.store_file, problem);
@@ -45,7 +45,7 @@ std::string store_of(const options& given) {
   return file;
 }
 
-/// The rules that the options state, each as WHAT=BACKEND.
+/// The placement constraints of --pin and --exclude, each given as WHAT=BACKEND.
 std::vector<c::place_rule> rules_of(const options& given) {
   std::vector<c::place_rule> rules;
   const auto add = [&](const std::vector<std::string>& list, c::place_rule::action act, const char* option) {
@@ -63,10 +63,10 @@ std::vector<c::place_rule> rules_of(const options& given) {
   return rules;
 }
 
-/// What a plan's precision has to be.
+/// The precision that a plan must have.
 const char* precision_of(const options& given) { return given.keep_non_finite ? c::fp32_non_finite : c::fp32; }
 
-/// The plan that the file to be written holds now, if it can still be run.
+/// The plan in the file that will be overwritten, if that plan can still be run.
 std::optional<c::plan> previous_plan(const options& given, const c::graph& network) {
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(given.plan_file, ignored)) return {};
@@ -82,7 +82,7 @@ std::optional<c::plan> previous_plan(const options& given, const c::graph& netwo
   }
 }
 
-/// While it lives, the first Ctrl-C is noted, and the second ends the program.
+/// While an object exists, the first Ctrl-C sets a flag, and the second ends the program.
 class interrupts {
  public:
   interrupts() : before_(std::signal(SIGINT, note)) {}
@@ -100,7 +100,7 @@ class interrupts {
   void (*before_)(int);
 };
 
-/// Throws where options are given that are for making a plan.
+/// Throws if an option is given that only placing uses.
 void refuse_what_makes_plans(const options& given) {
   std::string names, which;
   const auto add = [&](bool is_given, const char* name) {
@@ -117,7 +117,7 @@ void refuse_what_makes_plans(const options& given) {
                  is_one ? "leave it out, or tune with it" : "leave them out, or tune with them");
 }
 
-/// Throws where the plan does not fit; what was accepted is a note.
+/// Throws if the plan does not fit. An accepted change of versions is printed as a note.
 void check_fits(const placed& p, const options& given) {
   c::plan_fit_options must{.threads = given.threads, .precision = precision_of(given), .all_backends = true};
   const std::optional<c::plan_misfit> wrong = c::misfit_of(p.made, p.network, backends(), must);

@@ -1,4 +1,4 @@
-// Getting a plan: from a file, or by placing now.
+// Gets a plan: from a file, or by placing.
 #pragma once
 
 #include "options.hpp"
@@ -17,24 +17,24 @@ namespace program {
 struct placed {
   collage::graph network;
   collage::plan made;
-  bool fresh = false;  ///< placed now, not read from a file
+  bool fresh = false;  ///< placed by this call, not read from a file
   std::vector<collage::merged_refusal> refusals;
-  collage::place_report report;  ///< of a fresh plan
-  std::string store;             ///< the file; empty where there is none
+  collage::place_report report;  ///< for a fresh plan
+  std::string store;             ///< the store's file; empty if there is none
 };
 
-/// Names, numbers and files that the options give, as far as they can be checked without a plan.
+/// Checks the options as far as that is possible without a plan. Throws `collage::error`.
 void check(const options& given);
 
-/// What a plan is made for: to be kept, after which Ctrl-C ends measuring and the plan that the file holds is compared
-/// with, or for one use.
+/// Why a plan is made. `tuning`: to be kept in a file; then Ctrl-C ends measuring, and the file's previous plan is one
+/// of the placements compared. `once`: for this call only.
 enum class purpose { tuning, once };
 
-/// Places the network of the options now, with progress on stderr.
+/// Places the network that the options name. Shows progress on stderr.
 placed place_now(const options& given, purpose why);
 
-/// The plan of `--plan FILE`, which must fit the network, this program, this machine, `--threads` and `--backends`; without
-/// the option, place_now.
+/// Reads the plan of `--plan FILE`, or places if the option is not given. The plan must fit the network, this program,
+/// this machine, `--threads` and `--backends`.
 placed get_plan(const options& given);
 
 /// "zoo:resnet50 on 2 threads of AMD EPYC 9R14 (avx512), fp32"

@@ -15,7 +15,7 @@ namespace c = collage;
 
 namespace {
 
-/// The placement of a row; null where a plan file lacks it.
+/// The placement of a row of the table; null if the plan lacks it.
 const c::placement* placement_of(const c::plan& made, const std::string& name) {
   if (name == made.chosen.name) return &made.chosen;
   for (const c::placement& s : made.singles)
@@ -121,7 +121,7 @@ std::string origin_text(const std::string& origin) {
 
 std::string certificate_text(const c::plan& made) {
   if (made.origin == "priority") return "The order of the backends decided: nothing was timed, and nothing is proved.";
-  // What won end to end may have a cost above the search's.
+  // The placement that won end to end may cost more than the one that the search found.
   const double cost = made.chosen.cost_ms;
   const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
   const std::string least = format_number("%.3f ms", made.lower_bound_ms);
@@ -150,7 +150,7 @@ void add_arena(c::json& to, const c::dynamic_engine& engine) {
 
 std::string label_of(const c::graph& network, const std::vector<std::uint32_t>& nodes) {
   std::string names, kinds;
-  bool telling = true;  // names that begin with the kind need no kinds beside them
+  bool telling = true;  // every name begins with its operator kind
   for (const std::uint32_t n : nodes) {
     const std::string kind = network.node(n).kind->name;
     telling = telling && network.node_name(n).rfind(kind, 0) == 0;

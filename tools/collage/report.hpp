@@ -1,4 +1,4 @@
-// What several commands say about plans.
+// Tables and sentences about plans, which several commands print.
 #pragma once
 
 #include "placing.hpp"
@@ -13,25 +13,25 @@
 
 namespace program {
 
-/// End-to-end figures: the plan first, then what it was compared with. The last column says what is special about a
-/// placement.
+/// A table of end-to-end times: first the plan, then the placements that it was compared with. The last column has
+/// remarks, for example that a placement runs the same steps as the plan.
 std::string runs_table(const collage::plan& made, const std::vector<collage::plan_run>& runs);
 
-/// Notes on stderr that the figures are poor where they spread as they do when other programs use the processors.
+/// Prints a note on stderr if times vary so much that other programs probably use the processors.
 void note_spread(const std::vector<collage::plan_run>& runs);
 
-/// Notes on stderr that the plan took much longer now than when it was made.
+/// Prints a note on stderr if the plan took much longer now than when it was made.
 void note_slower(const collage::plan& made, double median_ms);
 
-/// Which nodes each single-backend placement leaves to others, at most `most` names each; empty where none does.
+/// A line for each baseline with its fallback nodes, at most `most` names each. Empty if no baseline has any.
 std::string borrowed_text(const collage::plan& made, std::size_t most);
 
-/// Cost, lower bound and what they mean, in a sentence.
+/// The plan's cost, its lower bound and their meaning, in a sentence.
 std::string certificate_text(const collage::plan& made);
-/// Where a plan comes from that the last search did not find.
+/// The origin, in words, of a plan that the last search did not find.
 std::string origin_text(const std::string& origin);
 
-/// What a backend runs of a plan, in all.
+/// The share of a backend in a plan.
 struct backend_total {
   std::size_t groups = 0, nodes = 0;
   double cost_ms = 0;
@@ -43,20 +43,21 @@ struct backend_total {
   }
 };
 
-/// By how much the sum of the groups' costs is off the time of whole runs: 0.03 for 3 % too much; 0 where nothing ran.
+/// The relative error of the sum of the groups' costs as a prediction of the time end to end. It is 0.03 if the sum is
+/// 3 % too high, and 0 if nothing ran.
 double prediction_error(const collage::plan& made);
 
-/// The same in a sentence; empty where nothing ran.
+/// The prediction error in a sentence; empty if nothing ran.
 std::string prediction_text(const collage::plan& made);
 
-/// The memory of a run for intermediate values and workspaces, beside the least that there can be: "arena of 12.0 MB, 1.000
-/// times the 12.0 MB ...".
+/// The size of the arena, compared with the lower bound that no plan can be below: "arena of 12.0 MB, 1.000 times the
+/// 12.0 MB ...".
 std::string arena_text(const collage::dynamic_engine& engine);
-/// The same as members of a JSON object.
+/// Adds both sizes of the arena to a JSON object.
 void add_arena(collage::json& to, const collage::dynamic_engine& engine);
 
-/// A group of nodes in a word: the nodes' names; where these do not tell the operators, the last name and the
-/// operators.
+/// A short name for a group: the names of its nodes, if each begins with the node's operator kind. Otherwise the last
+/// node's name and the operator kinds.
 std::string label_of(const collage::graph& network, const std::vector<std::uint32_t>& nodes);
 
 }  // namespace program

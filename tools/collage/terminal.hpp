@@ -1,4 +1,4 @@
-// Results on stdout, progress and notes on stderr, colours where a person reads them.
+// Prints results to stdout, progress and notes to stderr; in colour on a terminal.
 #pragma once
 
 #include <cstddef>
@@ -7,28 +7,29 @@
 
 namespace program {
 
-/// What no table or paragraph exceeds.
+/// The widest line of a table or paragraph, in columns.
 inline constexpr std::size_t page_width = 100;
 
 enum class colour { none, bold, dim, red, green, yellow };
 
-/// Writes to stdout. A reader that went away (`collage explain ... | head`) is no mistake; any other failure is an
-/// error.
+/// Writes to stdout. Ignores a closed pipe (`collage explain ... | head`); any other failure throws `collage::error`.
 void print(std::string_view text);
 
-/// One line on stderr: "collage: ...". Control characters, which file names and plans may hold, become spaces.
+/// Prints one line to stderr: "collage: ...". Control characters become spaces: the names of files and the texts of
+/// plans may contain them.
 void complain(std::string_view text);
 
-/// The text in a colour if stdout is a terminal and NO_COLOR is not set.
+/// Colours the text if stdout is a terminal and NO_COLOR is not set.
 std::string paint(colour c, std::string_view text);
 
-/// Text broken into lines of at most page_width columns: the first indented by `first`, the others by `indent`.
+/// Breaks text into lines of at most page_width columns. The first is indented by `first`, the others by `indent`.
 std::string wrap(std::string_view text, std::size_t indent, std::size_t first = 0);
 
-/// A number as printf writes it: format_number("%.1f", 1.25).
+/// Formats a number like printf: format_number("%.1f", 1.25).
 std::string format_number(const char* format, double number);
 
-/// What is going on, on stderr: one moving line on a terminal, elsewhere a line every few seconds, nothing when quiet.
+/// Shows progress on stderr. On a terminal it updates one line; elsewhere it prints a line at most every five seconds.
+/// If quiet, it prints nothing.
 class progress_line {
  public:
   explicit progress_line(bool quiet);
@@ -37,7 +38,7 @@ class progress_line {
   ~progress_line() { clear(); }
 
   void show(const std::string& text);
-  /// Takes the moving line away.
+  /// Removes the line from the terminal.
   void clear();
 
  private:
