@@ -17,8 +17,8 @@ struct loaded {
   std::vector<std::string> notes;  ///< notes for the user, one sentence each
 };
 
-/// Loads the network that the options name, as it is written. Constants with a rule to fill them are still
-/// empty. Throws `collage::error` if there is no such network; the sentence lists the built-in ones.
+/// Loads the network that the options name, as it is written. Constants from the generator are not filled yet. Throws
+/// `collage::error` if there is no such network; the sentence lists the built-in ones.
 loaded load_network(const options& given);
 
 /// Loads the network and makes it ready to be placed: fills its constants and runs the passes. Prints the notes, unless

@@ -1,4 +1,4 @@
-// A network of ours as a placement problem, for backends that exist as rates and rules alone.
+// A network of the library as a placement problem, for model backends: each is only rates and a fusion rule.
 #pragma once
 
 #include "result.hpp"
@@ -25,17 +25,17 @@
 
 namespace program::replay {
 
-/// What a model backend fuses: how many elementwise or broadcast operators behind an operator of a kind.
+/// A model backend, and how many elementwise or broadcast operators it fuses after another operator.
 struct model_backend {
   const char* name;
-  std::uint32_t behind_products;     ///< behind a convolution or matrix product
-  std::uint32_t behind_elementwise;  ///< behind an elementwise operator
-  bool takes_all;                    ///< also what is neither
+  std::uint32_t behind_products;     ///< after a convolution or matrix product
+  std::uint32_t behind_elementwise;  ///< after an elementwise operator
+  bool takes_all;                    ///< false: only convolutions and matrix products
   double flops_per_s, bytes_per_s, launch_ms;
 };
 
-/// In the manner of our own backends on one core: a library of primitives with post-operators, products with a bias and
-/// an activation, loops over anything. The rates are round numbers, and measure nothing.
+/// Modelled on the library's own backends on one core. `primitives` has post-operators; `products` adds a bias and an
+/// activation; `loops` takes anything. The rates are round numbers; they are not measured.
 inline constexpr std::array model_backends{
     model_backend{"primitives", 3, 0, true, 120e9, 12e9, 0.002},
     model_backend{"products", 2, 0, false, 100e9, 12e9, 0.001},
@@ -48,11 +48,11 @@ inline collage::roofline model_of_backends() {
   return collage::roofline(std::move(rates));
 }
 
-/// A graph and what the model asks of each of its nodes, ready to be placed again and again. `tag` of a candidate is the
-/// model backend, or their number for a view, which costs nothing.
+/// A graph, with the arithmetic and traffic of each node, ready to be placed repeatedly. `tag` of a candidate is the
+/// index of its model backend. For a view, which costs nothing, it is the number of model backends.
 class modelled_problem {
  public:
-  /// Extents must be known. Throws `collage::error` for nodes with sub-graphs: these are placed on their own.
+  /// Extents must be known. Throws `collage::error` for nodes with subgraphs: the model has no cost for control flow.
   explicit modelled_problem(const collage::graph& network) : nodes_(network.nodes().size()) {
     const collage::graph_view view = network.view();
     for (std::uint32_t n = 0; n < nodes_.size(); ++n) {
@@ -82,8 +82,8 @@ class modelled_problem {
 
   std::size_t size() const noexcept { return nodes_.size(); }
 
-  /// Every node alone, and with the elementwise nodes that follow it one by one, by every backend that takes them at the
-  /// cost that `source` says. What it has no cost for is no candidate.
+  /// The candidates are each node alone, and each node with one, two or three elementwise nodes after it, for every
+  /// backend that takes them. `source` gives the cost; a group for which it has none is no candidate.
   template <collage::cost_source Source>
   collage::search::problem problem(const Source& source) const {
     collage::search::problem p;
@@ -132,7 +132,7 @@ class modelled_problem {
   struct node {
     double flops = 0, read_bytes = 0, result_bytes = 0;
     std::uint64_t key = 0;          // operator, attributes, shapes of operands
-    std::uint32_t reader = nobody;  // the one node that reads its only result, if nobody else does
+    std::uint32_t reader = nobody;  // the only reader of its only result, if there is just one
     bool is_view = false, is_product = false, is_elementwise = false;
   };
 
@@ -164,7 +164,7 @@ class modelled_problem {
   std::vector<std::uint32_t> outputs_;
 };
 
-/// Places one of our networks on modelled costs. No operator has a record, and nothing was published.
+/// Places a network of the library on modelled costs. No operator has a record, and no placement is published.
 inline result replay_modelled(const std::string& name, const modelled_problem& network) {
   const collage::roofline model = model_of_backends();
   const auto done = timed_search([&] { return network.problem(model); });

@@ -1,4 +1,4 @@
-// The files of placed networks that were published with the Collage paper.
+// Reads the files of placed networks that were published with the Collage paper.
 #pragma once
 
 #include "published_costs.hpp"
@@ -17,25 +17,25 @@
 
 namespace program::replay {
 
-/// One node of such a file.
+/// One node of a placement file.
 struct placed_node {
   enum class kind { input, constant, call, tuple };
   kind is = kind::call;
   std::string op;                       ///< of a call
-  extents shape;                        ///< of inputs and constants; the file tells no other
-  std::vector<std::uint32_t> operands;  ///< in order; each is a node further up
-  std::uint32_t group = 0;              ///< what the published placement puts it in
+  extents shape;                        ///< of inputs and constants; the file states no other
+  std::vector<std::uint32_t> operands;  ///< in order; each is an earlier node
+  std::uint32_t group = 0;              ///< in the published placement
   std::string backend;                  ///< of that group
 };
 
-/// A network with the placement that the original found. Nodes are in a topological order.
+/// A network with its published placement. Nodes are in topological order.
 struct placed_network {
   std::vector<placed_node> nodes;
 };
 
 namespace detail {
 
-/// Reads Graphviz text of just the form in which these files were written.
+/// Reads Graphviz text of exactly the form of the published files.
 class placement_reader {
  public:
   placement_reader(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
@@ -99,7 +99,7 @@ class placement_reader {
     found_.nodes[to].operands.push_back(from);
   }
 
-  /// NAME [POSITION, GROUP-BACKEND_PATTERN] and what belongs to the name's kind.
+  /// Reads NAME [POSITION, GROUP-BACKEND_PATTERN], then the fields that depend on NAME.
   void node(std::uint32_t number, std::string_view rest) {
     if (number != found_.nodes.size()) wrong("a node out of order");
     placed_node made;
@@ -153,8 +153,8 @@ class placement_reader {
 
 }  // namespace detail
 
-/// Reads the text of such a file; `file` names it in errors. Throws `collage::error` for anything that is not exactly of
-/// the published form.
+/// Reads the text of a placement file; `file` names it in errors. Throws `collage::error` if anything differs from the
+/// published form.
 inline placed_network read_placement(std::string_view text, const std::string& file) {
   return detail::placement_reader(text, file).read();
 }

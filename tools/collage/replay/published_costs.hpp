@@ -1,4 +1,4 @@
-// The files of measured operator costs that were published with the Collage paper.
+// Reads the files of measured operator costs that were published with the Collage paper.
 #pragma once
 
 #include "literal.hpp"
@@ -22,26 +22,25 @@ namespace program::replay {
 
 using extents = std::vector<std::int64_t>;
 
-/// What an operator's record says about it beyond its operands, without what goes without saying: layouts that are the
-/// usual ones, empty types, and values that are None.
+/// The attributes in the record of an operator. Usual layouts, empty types, and values that are None are left out.
 using attribute_list = std::map<std::string, extents>;
 
 /// One operator of a pattern.
 struct pattern_operator {
   std::string name;
   attribute_list attributes = {};
-  std::uint32_t parent = 0;    ///< which operator of the pattern reads it; of the first, itself
-  std::uint32_t position = 0;  ///< as which operand
-  bool commutes = false;       ///< it may as well be the parent's other operand
-  std::uint32_t operands = 0;  ///< how many it has itself; 0: any number
+  std::uint32_t parent = 0;    ///< the operator of the pattern that reads it; for the first, itself
+  std::uint32_t position = 0;  ///< as this operand of the parent
+  bool commutes = false;       ///< it may also be the parent's other operand
+  std::uint32_t operands = 0;  ///< how many operands it has; 0: any number
 };
 
-/// What was measured: a pattern for one shape by one backend.
+/// One measurement: a pattern at one shape, run by one backend.
 struct cost_record {
-  std::string backend;                      ///< without the "tvmgpu-" in front
+  std::string backend;                      ///< without the prefix "tvmgpu-"
   std::string pattern;                      ///< as the file names it
-  std::vector<pattern_operator> operators;  ///< the one whose result leaves first, then depth first
-  std::uint32_t data_operator = 0;          ///< whose first operand has the shape `data`
+  std::vector<pattern_operator> operators;  ///< depth first from the one that writes the pattern's result
+  std::uint32_t data_operator = 0;          ///< the operator whose first operand has the shape `data`
   extents data;
   double mean_ms = 0;
   double deviation_ms = 0;
@@ -54,7 +53,7 @@ struct published_costs {
 
 namespace detail {
 
-/// Products of two extents must not overflow.
+/// The largest number in a file: products of two extents must not overflow.
 inline constexpr std::int64_t most_number = (std::int64_t{1} << 31) - 1;
 
 inline extents numbers_of(const literal& given, const std::string& where) {
@@ -69,7 +68,7 @@ inline extents numbers_of(const literal& given, const std::string& where) {
   return numbers;
 }
 
-/// ('strides', (1, 1)) and so on as an attribute list. The usual layouts of convolutions and pools go without saying.
+/// Converts (('strides', (1, 1)), ...) to an attribute list. Leaves out the usual layouts of convolutions and pools.
 inline attribute_list attributes_of(const literal& given, const std::string& where) {
   attribute_list list;
   if (given.is == literal::kind::text && given.text.empty()) return list;
@@ -98,8 +97,8 @@ inline attribute_list attributes_of(const literal& given, const std::string& whe
   return list;
 }
 
-/// "0-Op(nn.relu)[1-Op(add)[*, 2-Op(nn.conv3d)[*, *]]]": names, and who reads whom. Tuples are no operators; what they
-/// hold are the operands of who reads them.
+/// Reads "0-Op(nn.relu)[1-Op(add)[*, 2-Op(nn.conv3d)[*, *]]]": the operators, and which reads the result of which.
+/// Tuples are not operators: their fields become operands of the operator that reads the tuple.
 class pattern_reader {
  public:
   pattern_reader(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
@@ -125,10 +124,10 @@ class pattern_reader {
     return true;
   }
 
-  /// A tuple fills as many positions of `parent` as it has fields; everything else fills one. Answers how many.
+  /// Reads an operand of `parent`. Returns how many positions it fills: as many as a tuple has fields, otherwise one.
   std::uint32_t node(std::uint32_t parent, std::uint32_t position, int depth = 0) {
     if (takes("*")) return 1;
-    unsigned number = 0;  // depth first, and of no use
+    unsigned number = 0;  // not used: it only counts depth first
     const auto read = std::from_chars(text_.data() + at_, text_.data() + text_.size(), number);
     if (read.ec != std::errc() || operators_.size() >= most_operators || depth > most_operators) wrong();
     at_ = static_cast<std::size_t>(read.ptr - text_.data());
@@ -157,8 +156,8 @@ class pattern_reader {
   std::vector<pattern_operator> operators_;
 };
 
-/// The operators of a record. Newer files spell the pattern out; in older ones it has a name, and the attributes tell the
-/// operators, each the first operand of the one before it or, of an addition or a product, either operand.
+/// Reads the operators of a record. Newer files spell the pattern out. Older files only name it; then the attributes list
+/// the operators. Each is the first operand of the operator before it, or either operand of an addition or product.
 inline void read_operators(cost_record& record, const literal& paths, const std::string& where) {
   const auto refuse = [&](const char* what) {
     throw collage::error(collage::error_kind::invalid_argument, what, where, "take the file as it was published");
@@ -187,14 +186,14 @@ inline void read_operators(cost_record& record, const literal& paths, const std:
     record.operators = std::move(chain);
     if (record.pattern.starts_with("tuple_five")) record.operators[0].operands = 5;
   }
-  // The shape is that of the leftmost leaf; in the older patterns every operator is on the left.
+  // The record's shape is the shape of the leftmost leaf. In the older patterns every operator is on the left.
   for (std::uint32_t i = 1; i < record.operators.size(); ++i) {
     const pattern_operator& o = record.operators[i];
     if (!spelt_out || (o.parent == record.data_operator && o.position == 0)) record.data_operator = i;
   }
 }
 
-/// A key: "op_type: T, data_shape: S, attrs: A, op_name: BACKEND_T".
+/// Reads a key: "op_type: T, data_shape: S, attrs: A, op_name: BACKEND_T".
 inline cost_record read_key(std::string_view key, const std::string& file) {
   const std::string where = file + ", record '" + std::string(key.substr(0, 60)) + (key.size() > 60 ? "...'" : "'");
   std::string_view field[4];
@@ -228,8 +227,8 @@ inline cost_record read_key(std::string_view key, const std::string& file) {
 
 }  // namespace detail
 
-/// Reads the text of such a file: an object of keys and [mean, standard deviation] in milliseconds. `file` names it in
-/// errors and names the table. Throws `collage::error` for anything that is not exactly so.
+/// Reads the text of a cost file: a JSON object whose values are [mean, standard deviation] in milliseconds. `file`
+/// names the table, and the file in errors. Throws `collage::error` if anything differs from this form.
 inline published_costs read_published_costs(const std::string& text, const std::string& file) {
   published_costs table;
   table.name = file.substr(file.find_last_of('/') + 1);

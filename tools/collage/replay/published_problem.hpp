@@ -1,4 +1,4 @@
-// A published network as a placement problem: candidates from the records of a table.
+// A published network as a placement problem. Its candidates come from the records of a table.
 #pragma once
 
 #include "placement_file.hpp"
@@ -29,7 +29,7 @@ namespace program::replay {
 
 namespace detail {
 
-/// Numbers for values, in the order of their first use.
+/// Numbers values in the order of their first use.
 template <class T>
 class numbering {
  public:
@@ -43,11 +43,11 @@ class numbering {
 
 }  // namespace detail
 
-/// A network, a table and what is looked up of either, ready to be placed again and again.
+/// A network and a table, prepared for lookups, ready to be placed repeatedly.
 class published_problem {
  public:
-  /// Infers what the placement leaves out from the records of `tables`, of which the first has the costs. Throws
-  /// `collage::error` as `infer_shapes` and `roofline_of` do.
+  /// Infers the shapes and attributes that the placement lacks from the records of `tables`. The first table has the
+  /// costs. Throws `collage::error` as `infer_shapes` and `roofline_of` do.
   published_problem(const placed_network& placed, std::span<const published_costs* const> tables)
       : calls_(infer_shapes(placed, tables)), model_(roofline_of(*tables.front(), calls_)), readers_(calls_.size()) {
     add_records(*tables.front());
@@ -66,11 +66,13 @@ class published_problem {
     find_published();
   }
 
-  /// The candidates: each record at each place that it matches; for each operator without a record of its own, every
-  /// backend at the modelled cost; and each group of the published placement that no record prices, so that the search
-  /// chooses from everything that the published placement uses. Such a group costs what its operators cost its backend
-  /// one by one, recorded or modelled: a roofline through all of it would undercut the record of the convolution inside.
-  /// `tag` is the backend, an index into `backends()`.
+  /// The candidates are:
+  /// - each record at each place that it matches;
+  /// - for each operator without a record of its own, every backend at a modelled cost;
+  /// - each group of the published placement without a record, so that the search can choose the published placement.
+  ///
+  /// A group without a record costs the sum of its operators by the same backend, recorded or modelled. A roofline of
+  /// the whole group could cost less than the record of the convolution in it. `tag` is an index into `backends()`.
   collage::search::problem problem() const {
     collage::search::problem p;
     p.nodes = calls_.size();
@@ -90,20 +92,20 @@ class published_problem {
   const std::vector<operator_call>& calls() const noexcept { return calls_; }
   const std::vector<std::string>& backends() const noexcept { return costs_.backends(); }
   const collage::roofline& model() const noexcept { return model_; }
-  /// Share of the operators of which the table has a record alone, by any backend, at their shape and attributes.
+  /// Share of the operators with a record of their own, by any backend, for their shape and attributes.
   double coverage() const {
     return calls_.empty() ? 0 : 1 - static_cast<double>(unrecorded_) / static_cast<double>(calls_.size());
   }
-  /// What the published placement costs on this table; nothing where the table lacks one of its backends.
+  /// The cost of the published placement on this table; nothing if the table lacks one of its backends.
   std::optional<double> published_ms() const noexcept { return published_ms_; }
 
  private:
   struct node {
     std::uint32_t op, shape, attributes;
   };
-  /// A pattern as it is matched: every operand in a fixed position.
+  /// A pattern with a fixed position for every operand, ready to be matched.
   struct form {
-    std::uint32_t pattern = 0;  // its number; forms that differ in positions share it
+    std::uint32_t pattern = 0;  // its number, which forms that differ in positions share
     std::uint32_t data_operator = 0;
     struct step {
       std::uint32_t op, parent, position, operands;
@@ -111,14 +113,14 @@ class published_problem {
     std::vector<step> steps;
   };
   struct work {
-    std::string rates;  // what the model calls them
+    std::string rates;  // their name in the model
     double flops = 0, bytes = 0;
   };
-  /// A group that no record prices.
+  /// A group without a record.
   struct modelled {
     collage::search::node_set nodes;
     std::uint32_t backend = 0;
-    double known_ms = 0;           // of the operators that have records alone
+    double known_ms = 0;           // of the operators with records of their own
     std::vector<work> parts = {};  // the others
   };
 
@@ -146,7 +148,7 @@ class published_problem {
   }
 
   void add_forms(const cost_record& r, std::uint32_t pattern) {
-    std::vector<std::size_t> free;  // operators that may stand in either position
+    std::vector<std::size_t> free;  // operators that may be in either position
     form made{.pattern = pattern, .data_operator = r.data_operator, .steps = {}};
     for (std::size_t i = 0; i < r.operators.size(); ++i) {
       const pattern_operator& o = r.operators[i];
@@ -163,8 +165,8 @@ class published_problem {
     }
   }
 
-  /// The records of a form whose result is that of call `n`, and its nodes in `at`; none where it does not match there, or
-  /// where an inner result is read outside.
+  /// The records of a form whose result is that of call `n`; sets `at` to the nodes of the match. Returns none if the
+  /// form does not match there, or if a node outside reads an inner result.
   std::span<const collage::table_costs::record> records_at(const form& f, std::uint32_t n,
                                                            std::vector<std::uint32_t>& at,
                                                            std::vector<std::uint64_t>& words) const {
@@ -176,7 +178,7 @@ class published_problem {
         const operator_call& reader = calls_[at[s.parent]];
         if (s.position >= reader.operands.size() || reader.operands[s.position] < 0) return {};
         const auto member = static_cast<std::uint32_t>(reader.operands[s.position]);
-        // Added to itself, it stands in both positions, and once is enough.
+        // If a value is added to itself, it is in both positions: one of the two matches is enough.
         if (nodes_[member].op != s.op || std::ranges::find(at, member) != at.end()) return {};
         if (s.position == 1 && reader.operands[0] == reader.operands[1]) return {};
         at.push_back(member);
@@ -191,7 +193,7 @@ class published_problem {
     return costs_.records_of(words);
   }
 
-  /// One operator by one backend, as the model knows it.
+  /// The arithmetic and traffic of one operator, and the rates of one backend for it.
   work work_of(std::uint32_t n, std::uint32_t backend) const {
     const operator_call& c = calls_[n];
     double elements = elements_of(c.result);
@@ -220,7 +222,7 @@ class published_problem {
     }
   }
 
-  /// Prices the published groups. Those without a record then become candidates as well.
+  /// Prices the published groups. The groups without a record become candidates too.
   void find_published() {
     const auto known = problem();
     most_candidates_ = known.candidates.size();
@@ -237,7 +239,7 @@ class published_problem {
     double sum = 0;
     for (const auto& [key, nodes] : groups) {
       const auto b = static_cast<std::uint32_t>(std::ranges::find(names, key.second) - names.begin());
-      if (b == names.size()) return;  // a table without one of its backends does not price it
+      if (b == names.size()) return;  // the table lacks a backend of the placement
       const auto known_price = price.find({nodes, b});
       if (known_price != price.end()) {
         sum += known_price->second;
@@ -264,7 +266,7 @@ class published_problem {
   collage::roofline model_;
   collage::table_costs costs_;
   std::vector<form> forms_;
-  std::vector<std::vector<std::uint32_t>> by_root_;  // forms, by the operator whose result leaves
+  std::vector<std::vector<std::uint32_t>> by_root_;  // forms, by the operator that writes the result
   std::vector<node> nodes_;
   std::vector<std::vector<std::uint32_t>> readers_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> edges_;

@@ -1,4 +1,4 @@
-// A roofline through the records of a table: what its backends reach at best.
+// A roofline from the records of a table: the best rates that its backends reach.
 #pragma once
 
 #include "published_costs.hpp"
@@ -18,13 +18,14 @@
 
 namespace program::replay {
 
-/// Four bytes an element: the published networks are of float32.
+/// The size of an element: the published networks are float32.
 inline constexpr double element_bytes = 4;
 
 namespace detail {
 
-/// The call that a record of one operator measured; nothing where the record does not say enough of it. What a record of
-/// dense or concatenate leaves out, the width or how many fields, is that of the network's call that it is a record of.
+/// The call that a record of one operator measured; nothing if the record does not say enough. A record of dense lacks
+/// the width, and a record of concatenate the number of fields. Both are taken from the network's call with the same
+/// shape and attributes.
 inline std::optional<operator_call> measured_call(const cost_record& r, std::span<const operator_call> calls) {
   if (r.operators.size() != 1 || r.data.empty()) return std::nullopt;
   if (r.operators[0].name == "nn.dense" || r.operators[0].name == "concatenate") {
@@ -59,13 +60,13 @@ inline std::optional<operator_call> measured_call(const cost_record& r, std::spa
 
 }  // namespace detail
 
-/// What a roofline calls a backend's rates for one operator.
+/// The name of a backend's rates for one operator in a roofline.
 inline std::string rates_name(const std::string& backend, const std::string& op) { return backend + ' ' + op; }
 
-/// Rooflines through the records of one operator each: for every backend, and for each of its operators (`rates_name`), the
-/// best arithmetic and the best traffic per second that any record reaches. The launch cost is the least that any record of
-/// the backend takes. An operator's missing rate is its backend's; a backend's is the least of the others'. Throws
-/// `collage::error` where no record tells any.
+/// Makes a roofline for each backend, and for each operator of a backend (`rates_name`), from the records of single
+/// operators. Its rates are the most arithmetic and the most traffic per second that any record reaches. The launch cost
+/// is the least time of any record of the backend. An operator without a rate has its backend's; a backend without a rate
+/// has the least rate of the other backends. Throws `collage::error` if no record gives a rate.
 inline collage::roofline roofline_of(const published_costs& table, std::span<const operator_call> calls) {
   std::vector<collage::roofline_rates> backends, operators;
   std::vector<std::size_t> backend_of;  // of each of `operators`

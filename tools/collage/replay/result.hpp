@@ -1,4 +1,4 @@
-// What a replay answers, and how it is timed.
+// The result of a replay, and the timing of its search.
 #pragma once
 
 #include <collage/search/exact.hpp>
@@ -17,8 +17,8 @@ namespace program::replay {
 /// One network placed on one table of costs.
 struct result {
   std::string name;
-  std::string table;      ///< of costs; "roofline": they are modelled
-  double coverage = 0;    ///< share of the operators that the table has a record of, alone
+  std::string table;      ///< of costs; "roofline" if they are modelled
+  double coverage = 0;    ///< share of the operators with a record of their own in the table
   std::size_t nodes = 0;  ///< operators
   std::size_t candidates = 0;
   double optimum_ms = 0;
@@ -28,10 +28,10 @@ struct result {
   double search_ms = 0;                ///< median time of making the candidates and searching
 };
 
-/// How often a search is timed.
+/// How often a search is repeated to time it.
 inline constexpr std::size_t repeats = 20;
 
-/// Makes the problem and searches it, `repeats` times. Answers the last problem with its placement and the median time.
+/// Makes and searches the problem `repeats` times. Returns the last problem, its placement, and the median time in ms.
 template <class MakeProblem>
 auto timed_search(const MakeProblem& make) {
   struct {

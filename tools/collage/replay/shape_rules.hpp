@@ -1,4 +1,4 @@
-// Operators of published networks: the shapes and the arithmetic that their attributes give.
+// Operators of published networks: the shapes and the arithmetic that follow from their attributes.
 #pragma once
 
 #include "published_costs.hpp"
@@ -12,15 +12,15 @@
 
 namespace program::replay {
 
-/// One operator of a network, with everything that is known of it.
+/// One operator of a network, with everything that is known about it.
 struct operator_call {
-  std::string op;  ///< as placed; an addition of one constant per channel is "nn.bias_add" where a table knows that
-  std::vector<std::int32_t> operands;  ///< calls, or -1 for what no call computes; tuples are taken apart
+  std::string op;  ///< as placed; adding one constant per channel is "nn.bias_add" if a table has that operator
+  std::vector<std::int32_t> operands;  ///< calls, or -1 if no call computes it; the fields of tuples are operands
   std::vector<extents> shapes;         ///< of the operands
   extents result;
-  attribute_list attributes;  ///< as a record of it would state them
+  attribute_list attributes;  ///< as a record would state them
   double flops = 0;
-  bool assumed = false;  ///< no record tells its strides, padding or axes: the usual ones are assumed
+  bool assumed = false;  ///< no record has its strides, padding or axes: the usual ones are assumed
   std::uint32_t group = 0;
   std::string backend;
 };
@@ -38,7 +38,7 @@ inline const extents* find(const attribute_list& list, const char* name) {
   return found == list.end() ? nullptr : &found->second;
 }
 
-/// The extents of a window's results; nothing where the attributes do not fit the operand.
+/// The result's shape for a sliding window; nothing if the attributes do not fit the operand.
 inline std::optional<extents> slide(const extents& in, const extents& kernel, const attribute_list& given) {
   const extents* strides = find(given, "strides");
   const extents* padding = find(given, "padding");
@@ -60,8 +60,8 @@ inline std::optional<extents> slide(const extents& in, const extents& kernel, co
   return out;
 }
 
-/// The shape that an operator of these attributes gives; nothing where they do not fit its operands, or where there is no
-/// rule for it.
+/// The result's shape for an operator with these attributes; nothing if they do not fit its operands. Operators that
+/// are not named here count as elementwise.
 inline std::optional<extents> result_of(const operator_call& c, const attribute_list& given) {
   const extents& in = c.shapes[0];
   if (c.op == "nn.conv2d" || c.op == "nn.conv3d") {
@@ -115,7 +115,7 @@ inline std::optional<extents> result_of(const operator_call& c, const attribute_
     return out;
   }
   if (c.shapes.size() == 1) return in;                    // elementwise
-  for (std::size_t i = 0; i < c.shapes[1].size(); ++i) {  // the second operand is as large, or repeated
+  for (std::size_t i = 0; i < c.shapes[1].size(); ++i) {  // the second operand has the same extents, or is broadcast
     const extents& other = c.shapes[1];
     if (other.size() > in.size()) return std::nullopt;
     if (other[other.size() - 1 - i] != 1 && other[other.size() - 1 - i] != in[in.size() - 1 - i]) return std::nullopt;
@@ -123,7 +123,8 @@ inline std::optional<extents> result_of(const operator_call& c, const attribute_
   return in;
 }
 
-/// Multiply-adds count twice; what is no product counts one operation for each element of the result and of its window.
+/// The arithmetic of a call. A multiply-add counts as two operations. Moving data counts as none. Any other operator
+/// counts one for each element of the result, times the elements of its window.
 inline double flops_of(const operator_call& c) {
   const double results = elements_of(c.result);
   if (c.op == "nn.conv2d" || c.op == "nn.conv3d")

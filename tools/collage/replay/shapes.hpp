@@ -1,5 +1,5 @@
-// What the published placements leave out: shapes between operators, strides, padding, axes. Inferred from the records of
-// cost files and from shape rules.
+// Infers what the published placements lack: shapes between operators, strides, padding, axes. The sources are the
+// records of cost files and the shape rules.
 #pragma once
 
 #include "placement_file.hpp"
@@ -23,7 +23,7 @@ namespace program::replay {
 
 namespace detail {
 
-/// Attributes that an operator's own records state, by operator and shape of its first operand.
+/// The attributes in records of single operators. The index is by operator and shape of the first operand.
 struct known_attributes {
   attribute_list list;
   double dearest_ms = 0;
@@ -42,14 +42,15 @@ inline attribute_index index_attributes(const published_costs& table) {
   return index;
 }
 
-/// What a record of a convolution states of it that the placement tells: how many channels, groups, and the kernel.
+/// The attributes of a convolution that the shapes of its operands determine: channels, groups and kernel size.
 inline attribute_list known_of_conv(const operator_call& c) {
   const extents& weight = c.shapes[1];
   const std::int64_t groups = weight[1] > 0 && c.shapes[0][1] % weight[1] == 0 ? c.shapes[0][1] / weight[1] : 0;
   return {{"channels", {weight[0]}}, {"groups", {groups}}, {"kernel_size", {weight.begin() + 2, weight.end()}}};
 }
 
-/// What is assumed of an operator of which no record tells: windows that keep or, failing that, halve the extents.
+/// The attributes that are assumed for an operator without records. Windows keep the extents; if that does not fit,
+/// they halve the extents.
 inline std::vector<attribute_list> usual_attributes(const operator_call& c) {
   const bool conv = c.op == "nn.conv2d" || c.op == "nn.conv3d";
   if (c.op == "concatenate") return {{{"axis", {1}}}};
@@ -66,7 +67,7 @@ inline std::vector<attribute_list> usual_attributes(const operator_call& c) {
   return both;
 }
 
-/// Chooses attributes for one call after the other so that all shapes fit, stepping back where they do not.
+/// Chooses attributes for each call in order so that all shapes fit. Backtracks if they do not.
 class inferrer {
  public:
   inferrer(const placed_network& placed, std::span<const published_costs* const> tables) {
@@ -122,8 +123,9 @@ class inferrer {
                          "placement, node " + std::to_string(node), "replay networks of the published operators");
   }
 
-  /// What the records of the first table that knows the operator state, else what is usual. Of attributes that give the
-  /// same shape the dearest are kept: which it was cannot be told, and nobody is to be flattered.
+  /// The attributes and result shapes from the first table with fitting records of the operator, else the usual ones.
+  /// If several attributes give the same shape, the most expensive are kept: the right ones are unknown, and no cost may
+  /// be too low.
   std::vector<std::pair<attribute_list, extents>> choices(operator_call& c) const {
     std::vector<std::pair<attribute_list, extents>> list;
     std::vector<double> dearest;
@@ -159,7 +161,7 @@ class inferrer {
     if (list.empty()) {
       for (const attribute_list& usual : usual_attributes(c)) {
         if (const auto result = result_of(c, usual)) list.emplace_back(usual, *result);
-        c.assumed = c.assumed && !usual.empty();  // operators without attributes leave nothing to assume
+        c.assumed = c.assumed && !usual.empty();  // an operator without attributes has nothing to assume
       }
     }
     return list;
@@ -185,9 +187,10 @@ class inferrer {
     return levels.size() == calls_.size();
   }
 
-  /// Records of dense state no width, so calls of several widths share one key, and in a file the last one written stays.
-  /// By their times the records are those of the widest: 1024 to 4096 costs what it costs with the relu behind it, which
-  /// only the wide one has. So the narrower ones have no record.
+  /// Records of dense lack the width, so calls of several widths share one key, and a file keeps only the last record
+  /// written. By their times, the records are for the widest call: 1024 to 4096 costs as much as with relu, which follows
+  /// only the widest call. So the narrower calls have no record: the attribute `units`, which no record has, keeps them
+  /// from matching.
   void settle_widths() {
     std::map<extents, std::int64_t> widest;
     for (const operator_call& c : calls_)
@@ -204,8 +207,8 @@ class inferrer {
 
 }  // namespace detail
 
-/// The operators of a placed network with their shapes and attributes, in its order. Attributes are taken from the first
-/// of the tables whose records fit. Throws `collage::error` where no attributes fit, and for operators without a rule.
+/// Returns the operators of a placed network, in its order, with their shapes and attributes. Attributes come from the
+/// first table whose records fit. Throws `collage::error` if none fit, or for an operator without a shape rule.
 inline std::vector<operator_call> infer_shapes(const placed_network& placed,
                                                std::span<const published_costs* const> tables) {
   std::vector<operator_call> calls = detail::inferrer(placed, tables).run();
