@@ -19,6 +19,7 @@
 #include "placement_search.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "progress.hpp"
 #include "region_candidates.hpp"
 #include "region_trials.hpp"
@@ -77,17 +78,15 @@ class comparison {
   void search_on() {
     placement_race& race = runs_.race();
     const double compare_s = known_.task.options.compare_s;
-    constexpr int most_searches = 4;
-    for (int turn = 0; turn < most_searches && !known_.task.until.is_over(); ++turn) {
+    for (int turn = 0; turn < thresholds.trial.most_searches && !known_.task.until.is_over(); ++turn) {
       runs_.find_fastest();
       learner_.learn(race, runs_.incumbent());
       const search_result last = search_.best();
       // A placement does not run if its expected gain is too small for runs to show.
-      constexpr double telling = 0.995;
       const placement& fastest = race.which(runs_.incumbent());
       const auto& conversions = known_.layouts.conversions();
       const double to_beat = writer_.refreshed(fastest).cost_ms + (conversions ? conversions->presumed_ms(fastest) : 0);
-      if (last.found.cost_ms > telling * to_beat) break;
+      if (last.found.cost_ms > thresholds.trial.telling * to_beat) break;
       const std::size_t before = race.size();
       // A placement does not run again, unless its rounds were forgotten since.
       if (const std::size_t number = race.add(writer_.write("plan", last)); number < before && race.rounds(number) != 0)

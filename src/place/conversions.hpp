@@ -23,6 +23,7 @@
 #include <utility>
 #include <vector>
 #include "cost_book.hpp"
+#include "policy.hpp"
 
 namespace collage::inline v0 {
 
@@ -130,13 +131,12 @@ class conversion_book {
   /// prices leave the presumption out. Otherwise kernels that need an expensive conversion would never run within the network,
   /// which shows what they gain.
   double price_of(std::uint32_t candidate, outlook how = outlook::doubtful) const {
-    constexpr double presumed = 2;
     if (how == outlook::hopeful || how == outlook::hopeful_split) return cost_of(candidate);
     const place_candidate& c = candidates_.list[candidate];
     // The expected cost of a conversion that never ran within the network comes from conversions of its backend that did.
     const bool is_known =
         book_->cost_of(c).state == cost_state::within ? book_->is_known_split(c) : book_->knows_split(c.backend);
-    return cost_of(candidate) * (may_split_ && !is_known ? presumed : 1);
+    return cost_of(candidate) * (may_split_ && !is_known ? thresholds.price.presumed_conversion : 1);
   }
   /// The difference between the prices and the known costs of a placement's conversions.
   double presumed_ms(const placement& p) const {

@@ -21,6 +21,7 @@
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#include "policy.hpp"
 #include "round_log.hpp"
 
 namespace collage::inline v0 {
@@ -91,22 +92,21 @@ class cost_book {
       price.state = cost_state::alone;
       price.ms = std::min(price.ms, find(c)->alone_ms * factor_[c.backend]);
     }
-    if (price.state == cost_state::alone) price.ms *= is_doubtful ? 1.02 : hope_;
+    if (price.state == cost_state::alone) price.ms *= is_doubtful ? thresholds.price.doubt_alone : hope_;
     if (price.state != cost_state::within || is_favoured(c)) return price;
-    if (is_doubtful) price.ms *= 1.01;
-    else if (how == outlook::hopeful_split && !is_known_split(c)) price.ms *= 0.94;
-    else if (!is_well_known(c, how)) price.ms *= 0.98;
+    if (is_doubtful) price.ms *= thresholds.price.doubt_within;
+    else if (how == outlook::hopeful_split && !is_known_split(c)) price.ms *= thresholds.price.hope_split;
+    else if (!is_well_known(c, how)) price.ms *= thresholds.price.hope_within;
     return price;
   }
   /// Whether another run within the network would show little: it is part of the fastest placement, or ran in several.
   bool is_well_known(const place_candidate& c, outlook how) const {
-    constexpr std::size_t enough_split = 2;
     const auto found = seen_.find(key_of(candidates_, c));
     if (is_favoured(c) || found == seen_.end()) return is_favoured(c);
     const sightings& seen = found->second;
-    return how == outlook::hopeful_split
-               ? seen.split.size() >= enough_split
-               : std::max({seen.shared.size(), seen.split.size(), seen.far_off.size()}) >= enough_sightings;
+    return how == outlook::hopeful_split ? seen.split.size() >= thresholds.price.enough_split_sightings
+                                         : std::max({seen.shared.size(), seen.split.size(), seen.far_off.size()}) >=
+                                               thresholds.price.enough_sightings;
   }
   /// Whether it ran within the network in split caches.
   bool is_known_split(const place_candidate& c) const {
@@ -115,9 +115,8 @@ class cost_book {
   }
   /// The same for any candidate of a backend.
   bool knows_split(std::uint32_t backend) const {
-    return std::ranges::any_of(seen_, [backend](const auto& seen) {
-      return std::get<1>(seen.first) == backend && !seen.second.split.empty();
-    });
+    return std::ranges::any_of(
+        seen_, [backend](const auto& seen) { return seen.first.backend == backend && !seen.second.split.empty(); });
   }
   /// Sets the fastest placement so far, by its candidates.
   void favour(std::span<const std::optional<std::uint32_t>> who) {
@@ -164,7 +163,7 @@ class cost_book {
     seen_.clear();
     for (auto& [key, cost] : table_) cost.within = {};
     std::fill(factor_.begin(), factor_.end(), 1.0);
-    hope_ = most_hope;
+    hope_ = thresholds.price.most_hope;
     any_within_ = false;
   }
   /// Notes the times of a placement's steps within the network. `steps` has one entry for each group of the placement that is no
@@ -195,8 +194,8 @@ class cost_book {
       const timing shared = combined(seen.shared, median), split = combined(seen.split, median);
       cost.within = shared.samples == 0 ? split : split.samples == 0 ? shared : mean_of(shared, split);
       if (seen.is_far_off()) cost.within = combined(seen.far_off, median);
-      within[std::get<1>(key)] += cost.within.median_ms;
-      alone[std::get<1>(key)] += cost.alone_ms;
+      within[key.backend] += cost.within.median_ms;
+      alone[key.backend] += cost.alone_ms;
       any_within_ = true;
     }
     for (std::size_t b = 0; b < factor_.size(); ++b)
@@ -209,11 +208,6 @@ class cost_book {
   const cost_table& table() const { return table_; }
 
  private:
-  static constexpr double least_hope = 0.7, most_hope = 0.9;
-
-  /// A kernel that ran in this many placements is well known.
-  static constexpr std::size_t enough_sightings = 3;
-
   /// Times of a kernel within the network, one for each placement: in each cache regime, and in placements that are far off.
   struct sightings {
     std::vector<timing> shared, split, far_off;
@@ -222,7 +216,8 @@ class cost_book {
   /// Whether it ran in few placements, all of them far off.
   bool ran_far_off(const place_candidate& c) const {
     const auto seen = seen_.find(key_of(candidates_, c));
-    return seen != seen_.end() && seen->second.is_far_off() && seen->second.far_off.size() < enough_sightings;
+    return seen != seen_.end() && seen->second.is_far_off() &&
+           seen->second.far_off.size() < thresholds.price.enough_sightings;
   }
 
   /// The portion of its expected time that a kernel may well take if it never ran within the network. It comes from kernels that
@@ -233,17 +228,17 @@ class cost_book {
     double sum = 0;
     for (const auto& [key, seen] : seen_) {
       const measured_cost& cost = table_.at(key);
-      const double expected = cost.alone_ms * factor_[std::get<1>(key)];
+      const double expected = cost.alone_ms * factor_[key.backend];
       if (!(expected > 0) || seen.is_far_off()) continue;
       parts.emplace_back(cost.within.median_ms / expected, cost.within.median_ms);
       sum += cost.within.median_ms;
     }
     std::ranges::sort(parts);
-    constexpr double few = 0.1, margin = 0.95;
     double so_far = 0;
     for (const auto& [part, took] : parts)
-      if ((so_far += took) >= few * sum) return std::clamp(margin * part, least_hope, most_hope);
-    return most_hope;
+      if ((so_far += took) >= thresholds.price.hope_quantile * sum)
+        return std::clamp(thresholds.price.hope_margin * part, thresholds.price.least_hope, thresholds.price.most_hope);
+    return thresholds.price.most_hope;
   }
   bool is_favoured(const place_candidate& c) const { return favoured_.count(key_of(candidates_, c)) != 0; }
 
@@ -294,8 +289,8 @@ class cost_book {
   cost_table table_;
   std::map<cost_key, sightings> seen_;
   std::set<cost_key> favoured_;
-  std::vector<double> factor_;  // by backend: how much longer kernels take within the network than alone
-  double hope_ = most_hope;     // see hope()
+  std::vector<double> factor_;                // by backend: how much longer kernels take within the network than alone
+  double hope_ = thresholds.price.most_hope;  // see hope()
   bool any_within_ = false;
 };
 

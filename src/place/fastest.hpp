@@ -8,6 +8,7 @@
 #include <limits>
 #include <utility>
 #include <vector>
+#include "policy.hpp"
 #include "round_log.hpp"
 
 namespace collage::inline v0 {
@@ -27,7 +28,6 @@ class fastest_of {
   /// those that can run and are not significantly slower than another. By chance all good placements may be significantly
   /// slower than one of them. So a placement far behind the smallest worst-case ratio is never preferred for that.
   std::size_t find(std::size_t incumbent) const {
-    constexpr double far = 1.03;
     std::vector<standing> all;
     double least = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < runs_.size(); ++i) {
@@ -35,7 +35,8 @@ class fastest_of {
       least = std::min(least, all.back().behind);
     }
     const auto rank = [&](std::size_t i) {
-      return std::pair(all[i].is_significantly_slower || all[i].behind > far * least, all[i].behind);
+      return std::pair(all[i].is_significantly_slower || all[i].behind > thresholds.selection.far_behind * least,
+                       all[i].behind);
     };
     for (std::size_t i = 0; i < runs_.size(); ++i)
       if (rank(i) < rank(incumbent)) incumbent = i;
@@ -45,20 +46,17 @@ class fastest_of {
   /// Never selects a placement that is slower than a baseline it ran against, such as a single backend or the previous plan.
   /// Returns that baseline instead. Other placements have no say in this: the promise is about baselines.
   std::size_t selected(std::size_t found) const {
-    constexpr double telling = 1.003;  // less is chance
     std::size_t ahead = found;
-    double most = telling;
+    double most = thresholds.selection.significant;
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       if (i == found || !runs_.is_baseline(i) || !runs_.can_run(i)) continue;
       const paired_ratio r = runs_.ratio(found, i);
-      if (r.rounds >= enough_rounds && r.median > most) ahead = i, most = r.median;
+      if (r.rounds >= thresholds.selection.least_rounds && r.median > most) ahead = i, most = r.median;
     }
     return ahead;
   }
 
  private:
-  static constexpr std::size_t enough_rounds = 5;  // for a ratio to be believed
-
   /// Calls `each` with the ratio of placement `i`, if it was not released, to each other placement that ran beside it. Released
   /// ones count as well: a placement that they beat would look good beside slower ones otherwise.
   template <class Each>
@@ -79,9 +77,10 @@ class fastest_of {
     standing found;
     double most = 0;
     compare(i, [&](const paired_ratio& r) {
-      constexpr auto enough = static_cast<double>(enough_rounds);
+      constexpr auto enough = static_cast<double>(thresholds.selection.least_rounds);
       most = std::max(most, std::pow(r.median, std::min(1.0, static_cast<double>(r.rounds) / enough)));
-      found.is_significantly_slower = found.is_significantly_slower || (r.rounds >= enough_rounds && r.low > 1);
+      found.is_significantly_slower =
+          found.is_significantly_slower || (r.rounds >= thresholds.selection.least_rounds && r.low > 1);
     });
     if (most > 0) found.behind = most;
     return found;

@@ -13,6 +13,7 @@
 #include "placement_search.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "progress.hpp"
 #include "round_log.hpp"
 #include "round_quota.hpp"
@@ -36,7 +37,7 @@ class kernel_trials {
 
   void run(placement_search& search) {
     race_options how = runs_.options();
-    how.seconds /= 6;
+    how.seconds /= thresholds.trial.part_of_race;
     runs_.find_fastest();
     fastest_ = {runs_.incumbent()};
     const std::size_t most = most_turns(how);
@@ -63,7 +64,7 @@ class kernel_trials {
     if (!race.split_caches(splitting_s, [this] { return known_.task.until.is_over(); })) return false;
     how.is_split_alone = true;
     how.splitting_s = how.seconds;
-    how.seconds /= 6;
+    how.seconds /= thresholds.trial.part_of_race;
     const auto rounds = [&race] { return race.log().count(cache_regime::split); };
     const auto before = rounds();
     runs_.run(how);  // so that the fastest placement has such times first
@@ -104,14 +105,13 @@ class kernel_trials {
   /// baselines. It is computed from the time of the fastest, not from a clock. So other load on the machine decides less of what
   /// is tried.
   std::size_t most_turns(const race_options& how) const {
-    constexpr double most = 24;
-    const double all_ms = known_.task.options.compare_s * 4e3, one_ms = turn_ms(how);
+    const double all_ms = known_.task.options.compare_s * 1e3 * thresholds.trial.most_share, one_ms = turn_ms(how),
+                 most = thresholds.trial.most_placements;
     return static_cast<std::size_t>(one_ms > 0 ? std::clamp(all_ms / one_ms, 1.0, most) : most);
   }
   /// About how long it takes to run one placement.
   double turn_ms(const race_options& how) const {
-    constexpr double engines = 3;  // of the new placement and those that are about as fast
-    const double round_ms = engines * runs_.race().turn_ms(runs_.incumbent(), how);
+    const double round_ms = thresholds.trial.placements_beside * runs_.race().turn_ms(runs_.incumbent(), how);
     return std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
   }
   bool are_well_known(const search_result& found, outlook how) const {

@@ -11,6 +11,7 @@
 #include <span>
 #include <utility>
 #include <vector>
+#include "policy.hpp"
 
 namespace collage::inline v0 {
 
@@ -46,12 +47,11 @@ class neighbour_costs {
     std::vector<std::vector<double>> differences(ms_.size());
     for (const auto& [which, there] : behind)
       if (const auto home = at_home.find(which.second); home != at_home.end())
-        differences[which.first * backends_ + std::get<1>(which.second)].push_back(
-            (there.value() - home->second.value()) / (there.operands / there.count));
+        differences[which.first * backends_ + which.second.backend].push_back((there.value() - home->second.value()) /
+                                                                              (there.operands / there.count));
     for (std::size_t i = 0; i < ms_.size(); ++i) {
-      constexpr std::size_t enough = 6;  // with so few kernels, all must agree for a 95 % interval
       const timing found = summarise(std::move(differences[i]));
-      ms_[i] = found.samples >= enough && found.sure_low_ms > 0 ? found.median_ms : 0;
+      ms_[i] = found.samples >= thresholds.price.enough_neighbours && found.sure_low_ms > 0 ? found.median_ms : 0;
       kernels_[i] = found.samples;
     }
   }

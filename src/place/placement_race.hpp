@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 #include "placement_runner.hpp"
+#include "policy.hpp"
 #include "round_estimates.hpp"
 #include "round_log.hpp"
 #include "round_quota.hpp"
@@ -87,9 +88,8 @@ class placement_race {
     const auto at_work = std::ranges::find_if(runners_, &placement_runner::can_run);
     if (most_s <= 0 || setting_.threads == 1 || monitor_ == nullptr || at_work == runners_.end()) return false;
     double last_ms = setting_.time.now_ms();
-    constexpr int most_calls = 100'000;  // where the clock stands still
     for (int call = 0; !caches_are_split(); ++call) {
-      if (most_s <= 0 || call == most_calls || (stop && stop())) return false;
+      if (most_s <= 0 || call == thresholds.race.most_splitting_calls || (stop && stop())) return false;
       at_work->call(memory_);
       const double now_ms = setting_.time.now_ms();
       most_s -= (now_ms - std::exchange(last_ms, now_ms)) / 1e3;
@@ -137,8 +137,6 @@ class placement_race {
   const std::vector<std::size_t>& conversions_in(std::size_t i) const { return runners_[i].conversions(); }
 
  private:
-  static constexpr std::size_t most_traced = 30;  // calls whose steps are timed, in each regime
-
   std::vector<timing> steps_in_order(std::size_t i, std::size_t beside, cache_regime regime, bool conversions) const {
     const std::vector<bool>& is_conversion = runners_[i].is_conversion();
     const std::vector<timing> all = steps_in(log_, i, is_conversion.size(), beside, regime);
@@ -186,7 +184,8 @@ class placement_race {
     };
     std::vector<bool> runs(size());
     for (std::size_t i = 0; i < size(); ++i)
-      runs[i] = can_run(i) && !is_beaten(i, 2, how.beaten) && (i == best || !is_beaten(i, 5, how.behind));
+      runs[i] = can_run(i) && !is_beaten(i, thresholds.race.rounds_to_beat, how.beaten) &&
+                (i == best || !is_beaten(i, thresholds.race.rounds_to_leave, how.behind));
     return runs;
   }
 
@@ -215,7 +214,8 @@ class placement_race {
     return round;
   }
   placement_runner::taken_turn take_turn(std::size_t i, const race_options& how, cache_regime regime) {
-    return runners_[i].take_turn(memory_, setting_.time, how.settling_ms, log_.traced_calls(i, regime) < most_traced);
+    return runners_[i].take_turn(memory_, setting_.time, how.settling_ms,
+                                 log_.traced_calls(i, regime) < thresholds.race.most_traced);
   }
 
   race_setting setting_;

@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 #include <vector>
+#include "policy.hpp"
 #include "round_log.hpp"
 
 namespace collage::inline v0 {
@@ -42,19 +43,14 @@ struct turn_shape {
 
   /// Calls that a turn counts: several of short ones.
   int counted_calls() const {
-    constexpr double enough_ms = 10;
-    return call_ms > 0 ? static_cast<int>(std::clamp(enough_ms / call_ms, 1.0, 3.0)) : 1;
+    return call_ms > 0
+               ? static_cast<int>(std::clamp(thresholds.race.short_turn_ms / call_ms, 1.0, thresholds.race.most_calls))
+               : 1;
   }
   /// Whether counted calls are also timed step by step: reading the clock, some 0.1 us a step, adds nothing to speak of.
-  bool is_traced_at_once() const {
-    constexpr double long_ms = 20;
-    return call_ms >= long_ms;
-  }
+  bool is_traced_at_once() const { return call_ms >= thresholds.race.traced_at_once_ms; }
   /// Whether the effects of another placement's run are negligible in a call.
-  bool needs_no_settling() const {
-    constexpr double long_ms = 225;
-    return call_ms > long_ms;
-  }
+  bool needs_no_settling() const { return call_ms > thresholds.race.unsettled_ms; }
   /// About how long a turn takes.
   double turn_ms(double settling_ms) const {
     return (needs_no_settling() ? 0 : std::max(settling_ms, call_ms)) +

@@ -40,6 +40,7 @@
 #include "placement_search.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "progress.hpp"
 #include "region_candidates.hpp"
 #include "search_view.hpp"
@@ -119,8 +120,7 @@ class placer {
   /// costs, and may need costs of other kernels. So this function measures those kernels, too. It then stores `made` as the result
   /// for the placements with which a later placing begins.
   void begin_again(const plan& made) {
-    constexpr int most_turns = 3;  // each may find that the machine was slow before
-    for (int turn = 0; turn < most_turns && !task_.until.is_over(); ++turn) {
+    for (int turn = 0; turn < thresholds.trial.most_restarts && !task_.until.is_over(); ++turn) {
       place_options how = task_.options;
       how.budget_s = task_.options.budget_s > 0 ? task_.until.left_s() : 0;
       placer later(task_.network, task_.backends, how);

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <utility>
 #include <vector>
+#include "policy.hpp"
 #include "round_log.hpp"
 
 namespace collage::inline v0 {
@@ -30,17 +31,18 @@ inline std::vector<double> taken_turns(std::vector<double> times) {
 /// programs come and go within seconds, and only ever make a placement slower. Say a third of all times is a third too long. Then
 /// the median of 15 ratios is off by some 5 %; that of the undisturbed rounds is off by 1 %.
 inline std::vector<double> undisturbed_times(const round_log& log, std::size_t placement, cache_regime regime) {
-  constexpr double disturbed = 1.1;
   std::vector<double> list = log.times(placement, regime), sorted = taken_turns(list);
   if (sorted.empty()) return list;
   std::ranges::sort(sorted);
-  const double most = disturbed * quantile(sorted, 0.25);
+  const double most = thresholds.race.disturbed * quantile(sorted, 0.25);
   std::ranges::replace_if(list, [most](double ms) { return ms > most; }, not_run);
   return list;
 }
 
 /// Whether the undisturbed rounds are enough to leave the others out.
-inline bool suffice(std::size_t undisturbed, std::size_t all) { return undisturbed >= 3 && 3 * undisturbed >= all; }
+inline bool suffice(std::size_t undisturbed, std::size_t all) {
+  return undisturbed >= thresholds.race.least_undisturbed && thresholds.race.undisturbed_part * undisturbed >= all;
+}
 
 /// A placement's time in one regime: over undisturbed rounds, or over all where less than a third, or less than three, were.
 inline timing time_in(const round_log& log, std::size_t placement, cache_regime regime) {
@@ -103,13 +105,12 @@ inline bool is_slower(const round_log& log, std::size_t placement, std::size_t p
 /// A placement's median in a regime, scaled as if `beside` had taken its own median in the rounds in which both ran
 /// undisturbed. With less than five such rounds it is not scaled: that would show chance rather than the machine.
 inline double usual_ms(const round_log& log, std::size_t placement, std::size_t beside, cache_regime regime) {
-  constexpr std::size_t enough = 5;
   const std::vector<double> own = undisturbed_times(log, placement, regime),
                             other = undisturbed_times(log, beside, regime);
   std::vector<double> together;
   for (std::size_t k = 0; k < own.size(); ++k)
     if (has_run(own[k]) && has_run(other[k])) together.push_back(other[k]);
-  const bool is_enough = together.size() >= enough;
+  const bool is_enough = together.size() >= thresholds.race.rounds_to_scale;
   const double own_ms = time_in(log, placement, regime).median_ms, other_ms = summarise(std::move(together)).median_ms;
   return is_enough && other_ms > 0 ? own_ms * (time_in(log, beside, regime).median_ms / other_ms) : own_ms;
 }

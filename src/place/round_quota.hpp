@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include "policy.hpp"
 #include "round_log.hpp"
 
 namespace collage::inline v0 {
@@ -13,12 +14,12 @@ struct race_options {
   double seconds = 3;  ///< of running; waiting for an undisturbed machine comes on top
   /// Calls within this time after another placement ran do not count (docs/measuring.md). After Eigen or OpenBLAS such calls take
   /// up to a fifth longer. The threads of a library's own pool busy-wait for about as long.
-  double settling_ms = 15;
-  std::size_t least_rounds = 5, most_rounds = 200;
+  double settling_ms = thresholds.race.settling_ms;
+  std::size_t least_rounds = thresholds.race.least_rounds, most_rounds = thresholds.race.most_rounds;
   /// A placement stops running once it is slower than another by one of these factors: by `beaten` after two rounds, by `behind`
   /// after five. It has to be slower in all rounds, or later by the confidence interval. If rounds of one regime are still to come,
   /// the placements are presumed to be equal in them.
-  double beaten = 1.5, behind = 1.03;
+  double beaten = thresholds.race.beaten, behind = thresholds.race.behind;
   /// At the end, the processors are kept busy for up to this many seconds to split the cache, if it did not split by itself. Hosts
   /// move busy virtual processors away from each other within some seconds, and back as soon as the processors rest.
   double splitting_s = 0;
@@ -47,8 +48,7 @@ class round_quota {
   bool wants_split() const { return how_.is_split_alone ? is_wanted(split_) : split_.rounds < how_.least_rounds; }
   /// Whether to take a round in a cache that split by itself. No more are taken once they have cost too much time.
   bool takes_split() const {
-    constexpr double most_share = 3;
-    return is_wanted(split_) && split_.took_ms < most_share * most_ms() && !gave_up_split_;
+    return is_wanted(split_) && split_.took_ms < thresholds.race.most_split_share * most_ms() && !gave_up_split_;
   }
   void count(const planned_round& what, double took_ms) {
     tally& t = what.is_for_split ? split_ : usual_;

@@ -16,6 +16,7 @@
 #include "placement_race.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "round_log.hpp"
 
 namespace collage::inline v0 {
@@ -33,7 +34,8 @@ class run_learner {
     learn_kernels(race, incumbent);
     const double took = race.time_of(incumbent).median_ms;
     if (!neighbours_count_ && took > 0 &&
-        std::abs(placement_writer(known_).refreshed(race.which(incumbent)).cost_ms / took - 1) > most_off)
+        std::abs(placement_writer(known_).refreshed(race.which(incumbent)).cost_ms / took - 1) >
+            thresholds.price.most_off)
       neighbours_count_ = true;
     if (neighbours_count_) {
       std::vector<observed_step> all;
@@ -49,13 +51,6 @@ class run_learner {
   }
 
  private:
-  /// The largest part of a step's time that may count as its switches.
-  static constexpr double most_added = 0.9;
-  /// Switches are learnt if the sum of costs differs from the end-to-end time by more than this part of the time.
-  static constexpr double most_off = 0.02;
-  /// If a placement is slower than the fastest by more than this factor, times of its kernels say little about the fastest.
-  static constexpr double much_slower = 1.5;
-
   /// The timed steps of a placement, as far as their kernels are candidates.
   std::vector<observed_step> observed(const placement_race& race, std::size_t i, std::size_t incumbent) const {
     std::vector<observed_step> list;
@@ -72,7 +67,7 @@ class run_learner {
     known_.costs.learn_anew();
     for (std::size_t i = 0; i < race.size(); ++i) {
       const auto who = known_.candidates.in(race.which(i));
-      const bool far_off = race.time_of(i).median_ms > much_slower * race.time_of(incumbent).median_ms;
+      const bool far_off = race.time_of(i).median_ms > thresholds.price.much_slower * race.time_of(incumbent).median_ms;
       for (const cache_regime regime : cache_regimes) {
         std::vector<timing> steps = race.steps_of(i, incumbent, regime);
         take_off_switches(race.which(i), who, steps);
@@ -89,7 +84,7 @@ class run_learner {
       if (!who[s]) continue;
       const double added = known_.neighbours.of(writers[s], known_.candidates[*who[s]].backend);
       if (!(added > 0)) continue;
-      const double left = 1 - std::min(added / steps[s].median_ms, most_added);
+      const double left = 1 - std::min(added / steps[s].median_ms, thresholds.price.most_added);
       for (double* part :
            {&steps[s].median_ms, &steps[s].low_ms, &steps[s].high_ms, &steps[s].sure_low_ms, &steps[s].sure_high_ms})
         *part *= left;

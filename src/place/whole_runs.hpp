@@ -11,6 +11,7 @@
 #include "fastest.hpp"
 #include "place_task.hpp"
 #include "placement_race.hpp"
+#include "policy.hpp"
 #include "round_estimates.hpp"
 #include "round_log.hpp"
 #include "round_quota.hpp"
@@ -77,13 +78,14 @@ class whole_runs {
     race_options how = options();
     how.seconds /= 2;
     how.splitting_s = race_.met_split() ? how.seconds : 0;
-    constexpr std::size_t enough = 15;
+    constexpr std::size_t enough = thresholds.selection.enough_rounds;
     find_fastest();
-    for (int more = 0; more < 4 && !task_.until.is_over(); ++more) {
+    for (int more = 0; more < thresholds.selection.most_races && !task_.until.is_over(); ++more) {
       const std::size_t ran = race_.rounds(incumbent_), calm = race_.time_of(incumbent_).samples;
-      const bool lacks_split =
-          race_.met_split() && race_.log().turns(incumbent_, cache_regime::split) < enough_of_a_regime && more < 2;
-      how.is_split_alone = calm >= enough || (more >= 2 && 3 * calm > 2 * ran);
+      const bool lacks_split = race_.met_split() &&
+                               race_.log().turns(incumbent_, cache_regime::split) < enough_of_a_regime &&
+                               more < thresholds.selection.most_split_races;
+      how.is_split_alone = calm >= enough || (more >= thresholds.selection.most_split_races && 3 * calm > 2 * ran);
       if (how.is_split_alone && !lacks_split) break;
       how.most_rounds = std::max(enough, calm + how.least_rounds) - calm;
       run(how);

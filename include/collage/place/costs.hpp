@@ -3,10 +3,10 @@
 
 #include <collage/measure/statistics.hpp>
 #include <collage/place/candidates.hpp>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
-#include <tuple>
 
 namespace collage::inline v0 {
 
@@ -26,8 +26,11 @@ struct measured_cost {
   bool from_store = false;  ///< read from the store, not measured now
 };
 
-/// The key of a cost: structure, backend, pattern, variant.
-using cost_key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+/// The key of a cost: a kernel for a structure. The numbers are those of place_candidate and place_group.
+struct cost_key {
+  std::uint32_t structure = 0, backend = 0, pattern = 0, choice = 0;
+  friend auto operator<=>(const cost_key&, const cost_key&) = default;
+};
 
 inline cost_key key_of(const place_candidates& candidates, const place_candidate& c) {
   return {candidates.groups[c.group].structure, c.backend, c.pattern, c.choice};

@@ -1,0 +1,83 @@
+// The thresholds of placing, in one place.
+#pragma once
+
+#include <cstddef>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+/// How rounds of whole runs are counted. Names ending in _ms are milliseconds; other times are multiples of another time.
+struct race_policy {
+  double settling_ms = 15;        ///< calls this soon after another placement's do not count
+  std::size_t least_rounds = 5;   ///< of a race, however long they take
+  std::size_t most_rounds = 200;  ///< of a race, however short they are
+  double beaten = 1.5;            ///< slower by this in all of `rounds_to_beat` rounds: it stops running
+  std::size_t rounds_to_beat = 2;
+  double behind =
+      1.03;  ///< slower by this in all of `rounds_to_leave` rounds, or by the confidence interval: it stops running
+  std::size_t rounds_to_leave = 5;
+  double disturbed = 1.1;             ///< a round that takes this times the 25th percentile was disturbed
+  std::size_t least_undisturbed = 3;  ///< with fewer undisturbed rounds all count
+  std::size_t undisturbed_part = 3;   ///< all count, too, if less than one in this many was undisturbed
+  std::size_t rounds_to_scale = 5;    ///< common undisturbed rounds for scaling by another placement
+  std::size_t most_traced = 30;       ///< calls whose steps are timed, for each placement and cache regime
+  double short_turn_ms = 10;          ///< a turn counts as many calls as fit, up to `most_calls`
+  double most_calls = 3;
+  double traced_at_once_ms = 20;  ///< calls this long are timed with their steps: the clock adds nothing to speak of
+  double unsettled_ms = 225;      ///< for longer calls settling is negligible
+  double most_split_share = 3;    ///< split rounds that come by themselves take up to this times the race's seconds
+  int most_splitting_calls = 100'000;  ///< where the clock stands still
+};
+
+/// How the fastest placement is selected.
+struct selection_policy {
+  std::size_t least_rounds = 5;    ///< a ratio of fewer rounds counts in part
+  double far_behind = 1.03;        ///< not preferred, times the smallest worst-case ratio
+  double significant = 1.003;      ///< a baseline that is faster by this replaces the placement
+  std::size_t enough_rounds = 15;  ///< undisturbed ones, of the placement that is selected
+  int most_races = 4;              ///< to come to these
+  int most_split_races = 2;        ///< of them, to come to enough rounds in split caches
+};
+
+/// How kernels and placements are tried within the network.
+struct trial_policy {
+  double most_placements = 24;
+  double most_share = 4;         ///< of the seconds of the comparison with single backends, for all of them
+  double placements_beside = 3;  ///< that run in a trial's round: the new one and those about as fast
+  double part_of_race = 6;       ///< a trial takes one part in this many of a race's seconds
+  int most_searches = 4;         ///< after trials, each for a placement that has not run
+  double telling = 0.995;        ///< a placement that is expected to take more than this part of the fastest is not run
+  int most_restarts = 3;         ///< measuring begins again when the machine turns out to have been slow
+};
+
+/// How measured times become the costs that the search counts.
+struct price_policy {
+  double doubt_within = 1.01,
+         doubt_alone = 1.02;  ///< factors of pessimistic prices: after runs within the network, and without
+  double hope_split = 0.94,
+         hope_within = 0.98;  ///< factors of optimistic prices: not seen in split caches; seen in few placements
+  double least_hope = 0.7, most_hope = 0.9;  ///< limits of the factor for kernels that never ran within the network
+  double hope_quantile = 0.1, hope_margin = 0.95;  ///< that factor: this quantile of what others took, times the margin
+  std::size_t enough_sightings = 3;                ///< a kernel that ran in this many placements is well known
+  std::size_t enough_split_sightings = 2;          ///< the same in split caches
+  double presumed_conversion =
+      2;                     ///< factor for conversions that were not seen in split caches, where these are possible
+  double most_off = 0.02;    ///< if the sum of costs is off by more of the time end to end, switches count
+  double most_added = 0.9;   ///< part of a step's time that switches are taken to add at most
+  double much_slower = 1.5;  ///< times in a placement that takes this times the fastest's time show little
+  std::size_t enough_neighbours = 6;  ///< kernels of which all but none must agree for an interval of 95 %
+};
+
+struct placing_policy {
+  race_policy race;
+  selection_policy selection;
+  trial_policy trial;
+  price_policy price;
+};
+
+/// The thresholds in force. The numbers come from repeated placings of real and simulated networks (docs/repeatability.md).
+inline constexpr placing_policy thresholds;
+
+}  // namespace detail
+}  // namespace collage::inline v0
