@@ -242,7 +242,8 @@ class Mistakes(Stores):
         with sqlite3.connect(self.store) as store:
             store.execute("PRAGMA user_version=7")
         store.close()
-        self.wrong("list", saying="was written by a newer collage: its schema is 7, and this one knows 1; use that version")
+        self.wrong("list", saying="was written by a newer collage: its schema is 7, and this one knows 1; use that version, or name "
+                                  "another file for the store")
 
     def test_imports(self):
         self.fill([cost(0)])
@@ -251,7 +252,7 @@ class Mistakes(Stores):
             pathlib.Path(self.path("in.json")).write_text(text)
             self.wrong("import", self.path("in.json"), saying=f"in.json: {saying}")
 
-        wrong("", "is not JSON, as byte 1 shows")
+        wrong("", "is not JSON: error at byte 1")
         wrong("{}", "is not an export of a store")
         wrong('{"format": "collage costs", "version": 9}', "has version 9 of the export format")
         for member in cost(0):
@@ -274,7 +275,7 @@ class Mistakes(Stores):
         self.assertIn("left out what is damaged; see collage store check", done.stderr)
         done = collage("store", "check", "--store", self.store)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("1 entry is damaged; collage store prune --damaged", " ".join(done.stdout.split()))
+        self.assertIn("1 entry is damaged; remove it with collage store prune --damaged", " ".join(done.stdout.split()))
         self.assertEqual(self.ask("prune", "--damaged")["damaged"], 1)
         self.assertTrue(self.ask("check")["sound"])
 
