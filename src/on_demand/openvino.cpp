@@ -26,13 +26,13 @@ opened_module open_openvino_module() {
     const char* const why = dlerror();
     return {nullptr, std::string("OpenVINO could not be opened (") + (why != nullptr ? why : openvino_module_file) +
                          "): install " + openvino_module_file +
-                         " where libcollage.so and the program look for it, and OpenVINO where it was"};
+                         " in the library path, and OpenVINO in the folder that it had when collage was built"};
   }
   const auto* const found = static_cast<const openvino_module*>(dlsym(handle, openvino_module_symbol));
   if (found == nullptr || found->version != std::string(module_version) ||
       found->compiler != std::string(module_compiler) || found->sizes != module_sizes)
-    return {nullptr, std::string(openvino_module_file) + " is of another build of collage than this program, " +
-                         module_version + ": install both from the same"};
+    return {nullptr, std::string(openvino_module_file) + " is from another build of collage than this program (" +
+                         module_version + "): install both from one build"};
   return {found, ""};
 }
 

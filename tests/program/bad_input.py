@@ -153,7 +153,7 @@ class Plans(Case):
                     self.refused(command, self.net, "--plan", path, *accepting, saying=f"{path}: {saying[0]}")
 
         name = self.backend
-        refused(lambda p: p.update(processor="Another CPU"), "was measured on Another CPU, and this is ")
+        refused(lambda p: p.update(processor="Another CPU"), "was measured on Another CPU; this is ")
         refused(lambda p: p.update(precision="bf16"), "is a plan in bf16, not in fp32; place the network again")
         refused(lambda p: p["backends"].append({"name": "tpu", "version": "1", "details": ""}),
                 "needs backend tpu, which is not in this program's set; build the program with it, or place")
@@ -176,9 +176,9 @@ class Plans(Case):
     def test_plans_of_other_versions(self):
         used = next(i for i, b in enumerate(self.good["backends"]) if b["name"] == self.backend)
         version = self.good["backends"][used]["version"]
-        for change, saying in (({"version": "0.0.1"}, f"was made with {self.backend} 0.0.1, and {version} is here"),
-                               ({"details": "other flags"}, f"was made with {self.backend} {version} (other flags), and here it is "
-                                                            "another build")):
+        for change, saying in (({"version": "0.0.1"}, f"was made with {self.backend} 0.0.1, but {version} is installed"),
+                               ({"details": "other flags"}, f"was made with {self.backend} {version} (other flags), but the "
+                                                            "installed build is another (")):
             path = self.spoiled_file(lambda p: p["backends"][used].update(change))
             for command in ("run", "bench", "explain", "verify"):
                 self.refused(command, self.net, "--plan", path, saying=f"{path}: {saying}")
@@ -196,7 +196,7 @@ class Plans(Case):
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "needs backend tpu, which is not in this program's set")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(pattern="nothing"), "has no pattern nothing")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(configuration="999"), "has no configuration 999")
-        self.spoiled(lambda p: p["chosen"]["groups"][at].update(step="view", form="plain"), "for a view, which it is not")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(step="view", form="plain"), "as a view, which it is not")
         self.spoiled(lambda p: p["chosen"]["groups"].pop(at), "chosen.groups do not fit the network")
         self.spoiled(lambda p: p["chosen"]["groups"][at].pop("kernel"), f"chosen.groups[{at}].kernel is missing")
         self.spoiled(lambda p: p.update(version=99), "has version 99 of the plan format")

@@ -43,7 +43,7 @@ class OnDemand(Case):
 
     def test_a_module_that_cannot_serve_is_told(self):
         for make, saying in ((lambda file: file.write_text("nothing to load"), "OpenVINO could not be opened ("),
-                             (lambda file: shutil.copy(FOREIGN, file), "is of another build of collage")):
+                             (lambda file: shutil.copy(FOREIGN, file), "is from another build of collage")):
             with self.subTest(saying):
                 listed = self.with_module(make, "backends", "--json")
                 self.assertEqual(listed.returncode, 0, listed.stderr)

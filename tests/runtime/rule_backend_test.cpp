@@ -295,9 +295,9 @@ TEST(rule_backend, plans_that_do_not_fit_are_refused) {
     c::placement wrong = p;
     c::plan_group& other = wrong.groups[static_cast<std::size_t>(&g - p.groups.data())];
     other.step = c::group_step{g.backend()};
-    EXPECT_NE(message(wrong).find("has no rule"), std::string::npos) << message(wrong);
+    EXPECT_NE(message(wrong).find("has no fusion rule"), std::string::npos) << message(wrong);
     other.step = c::group_step{"one_pass"};
-    EXPECT_NE(message(wrong).find("does not take node"), std::string::npos) << message(wrong);
+    EXPECT_NE(message(wrong).find("does not run node"), std::string::npos) << message(wrong);
   }
 }
 
