@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import unittest
@@ -134,6 +135,12 @@ class Placed(Case):
         self.fits_page(self.tuned.stdout)
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
+        said = re.search(r"(\d+) candidates, (\d+) of them different: (\d+) measured in [\d.]+ s"
+                         r"(?: \(\d+ s of it waiting for an undisturbed machine\))?((?:, \d+ (?:from the store|refused|skipped))*)\. ",
+                         " ".join(self.tuned.stdout.split()))
+        self.assertIsNotNone(said, self.tuned.stdout)
+        self.assertGreaterEqual(int(said[1]), int(said[2]))
+        self.assertEqual(int(said[2]), int(said[3]) + sum(map(int, re.findall(r"\d+", said[4]))))
         plan = json.loads(pathlib.Path(self.plan).read_text())
         self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 7, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
@@ -225,7 +232,7 @@ class Placed(Case):
         self.assertEqual((second["measured"], second["from_store"]), (0, first["measured"]))
         self.assertEqual((second["compared_before"], second["runs"]), (True, first["runs"]))  # nothing ran
         listed = [c for c in self.json_of("store", "list", *store)["costs"] if c["backend"] == self.complete]
-        self.assertEqual(len(listed), first["measured"] + first["refused"])
+        self.assertEqual(len(listed), first["measured"] + first["refused"] + first["conversions"])
         again = self.json_of(*words, *store, "--recheck")
         self.assertIs(again["compared_before"], False)
         self.assertEqual([r["name"] for r in again["runs"]], ["plan", self.complete, "previous"])
@@ -452,6 +459,10 @@ class Placed(Case):
         text = on_terminal("tune", self.small, "--plan", self.path("watched.json"), "--backends", self.complete, "--threads", "1",
                            "--store", "none")
         self.assertIn("\r\033[Kmeasuring 2 of ", text)
+        counts = re.findall(r"\r\033\[K[a-z]+ (\d+) of (\d+), ", text)
+        self.assertTrue(counts)
+        for number, total in counts:
+            self.assertLessEqual(int(number), int(total), text)
         self.assertIn("best so far", text)
         quiet = on_terminal("explain", BERT, "--plan", self.plan, "--quiet")
         self.assertNotIn("\r\033[K", quiet)

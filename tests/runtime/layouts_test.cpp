@@ -672,7 +672,7 @@ TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
     (void)c::place<set>(network, o);
     FAIL() << "was placed";
   } catch (const c::error& e) {
-    EXPECT_NE(std::string(e.what()).find("no backend takes concat_6"), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("no backend runs concat_6"), std::string::npos) << e.what();
   }
   // Nor where what it takes turns out wrong.
   blocks::packs_wrongly = true;
@@ -780,10 +780,16 @@ TEST(layouts, plans_and_stores_keep_them) {
   const c::graph network = g.finish();
   c::place_options o = exact_clock();
   o.store = (folder / "costs.db").string();
+  o.progress = [](const c::place_progress& p) {
+    if (p.stage == std::string("measuring")) { EXPECT_GE(p.remaining, 1U) << p.what; }
+  };
   c::place_report report;
   const c::placed_plan made = c::place<set>(network, o);
   report = made.report;
   EXPECT_GT(report.measured, 0U);
+  // Conversions are counted apart.
+  EXPECT_EQ(report.distinct, report.measured + report.from_store + report.skipped + report.refused);
+  EXPECT_TRUE(report.conversions != 0 || made.chosen.conversions.empty());
   const c::placed_plan again = c::place<set>(network, o);
   report = again.report;
   EXPECT_EQ(report.measured, 0U);

@@ -350,6 +350,7 @@ TEST(place, each_distinct_computation_is_measured_once) {
   const c::place_report report = c::place<c::backend_set<loops>>(g.finish(), o).report;
   EXPECT_EQ(report.candidates, 40U);
   EXPECT_EQ(report.distinct, 2U);
+  EXPECT_EQ(report.conversions, 0U);
   EXPECT_EQ(report.measured, 2U);
 }
 
@@ -361,6 +362,7 @@ TEST(place, progress_counts_down_and_improves) {
   ASSERT_GE(seen.size(), 3U);
   EXPECT_STREQ(seen.front().stage, "measuring");
   EXPECT_EQ(seen.front().done, 0U);
+  for (const c::place_progress& p : seen) EXPECT_GE(p.remaining, 1U) << p.stage << " " << p.what;
   EXPECT_GT(seen.back().best_ms, 0);
 }
 
@@ -529,6 +531,8 @@ TEST(place, what_a_store_has_is_not_measured_again) {
   EXPECT_EQ(c::to_text(c::plan_to_json(after, network)), c::to_text(c::plan_to_json(before, network)));
   o.recheck = true;
   second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
+  for (const c::place_report& r : {first, second})
+    EXPECT_EQ(r.distinct, r.measured + r.from_store + r.skipped + r.refused);
   EXPECT_FALSE(second.compared_before);
   EXPECT_EQ(second.measured, 0U);
   o.recheck = false;

@@ -17,7 +17,20 @@ namespace program {
 
 namespace {
 
-/// The result of the search over regions, in a sentence; empty if there was no such search.
+/// How many candidates there were, and what became of them, in a sentence.
+std::string candidates_text(const collage::place_report& r) {
+  const auto part = [](std::size_t count, const char* what) {
+    return count == 0 ? std::string() : ", " + std::to_string(count) + what;
+  };
+  return std::to_string(r.candidates) + " candidates, " + std::to_string(r.distinct) +
+         " of them different: " + std::to_string(r.measured) + " measured in " +
+         format_number("%.1f s", r.measuring_s + r.comparing_s) +
+         (r.waited_s < 1 ? ""
+                         : " (" + format_number("%.0f s", r.waited_s) + " of it waiting for an undisturbed machine)") +
+         part(r.from_store, " from the store") + part(r.refused, " refused") + part(r.skipped, " skipped") + ".";
+}
+
+/// The result of the search over regions, in sentences; empty if there was no such search.
 std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
   const double gained = 1 - regions.ratio;
@@ -39,7 +52,6 @@ int tune(const options& given) {
   c::save_plan(p.made, p.network, given.plan_file);
   if (!given.quiet) note_spread(p.made.runs);
   const c::place_report& r = p.report;
-  const double seconds = r.measuring_s + r.comparing_s;
   if (given.json) {
     const std::size_t best = c::best_single(p.made.runs);
     c::json all = {{"network", p.made.network},
@@ -64,13 +76,7 @@ int tune(const options& given) {
     return 0;
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";
-  page += wrap(
-      "Measured " + std::to_string(r.measured) + " kernels for " + std::to_string(r.candidates) + " places in " +
-          format_number("%.1f s", seconds) +
-          (r.waited_s < 1 ? "" : ", of which " + format_number("%.0f s", r.waited_s) + " until the machine was calm") +
-          (r.from_store == 0 ? "" : ", took " + std::to_string(r.from_store) + " from the store") +
-          (r.refused == 0 ? "" : ", and refused " + std::to_string(r.refused)) + ". " + certificate_text(p.made),
-      0);
+  page += wrap(candidates_text(r) + " " + certificate_text(p.made), 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
   if (r.rounds_apart >= c::enough_of_a_regime && r.rounds_apart < r.rounds)

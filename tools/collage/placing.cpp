@@ -193,7 +193,7 @@ placed place_now(const options& given, purpose why) {
   if (!given.quiet)
     how.progress = [&](const c::place_progress& now) {
       std::string text = now.stage;
-      if (now.done + now.remaining > 1)
+      if (now.remaining != 0 && now.done + now.remaining > 1)
         text += " " + std::to_string(now.done + 1) + " of " + std::to_string(now.done + now.remaining) + ", " +
                 std::to_string(now.remaining) + " remain";
       if (now.remaining_s >= 1) text += format_number(", about %.0f s", now.remaining_s);
