@@ -46,9 +46,12 @@ class CommandLine(Case):
             self.refused("bench", BERT, "--pin", text, saying=f"--pin: '{text}' is not WHAT=BACKEND")
         self.refused("bench", BERT, "--exclude", "softmax=nobody", saying="nobody")
         backend = placed_backends()[0]
-        self.refused("bench", BERT, "--quiet", "--exclude", f"nothing={backend}", saying="exclude nothing: is no node of the network")
-        self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}", saying="p.json: is a plan, and --pin is for making one")
-        self.refused("bench", BERT, "--plan", "p.json", "--recheck", "--complete", saying="is a plan, and --recheck and --complete are for making one")
+        self.refused("bench", BERT, "--quiet", "--exclude", f"nothing={backend}",
+                     saying="exclude nothing: is neither a node nor an operator of the network")
+        self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}",
+                     saying="p.json: is a finished plan, and --pin only affects placing; leave it out, or run collage tune with it")
+        self.refused("bench", BERT, "--plan", "p.json", "--recheck", "--complete",
+                     saying="is a finished plan, and --recheck and --complete only affect placing; leave them out, or run")
 
     def test_what_is_asked_of_kernels(self):
         self.refused("bench", BERT, "--keep-non-finite", "--place", "priority",

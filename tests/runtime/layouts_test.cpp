@@ -699,7 +699,7 @@ TEST(layouts, kernels_that_leave_rubbish_behind_the_channels_are_refused) {
   blocks::forgets_zeros = false;
   EXPECT_EQ(steps_in_blocks(made.chosen), 0U);
   EXPECT_TRUE(std::ranges::any_of(report.refusals, [](const c::place_refusal& r) {
-    return r.reason.find("what fills up the blocks of blocked-8 is not zero") != std::string::npos;
+    return r.reason.find("the padding of form blocked-8 is not zero") != std::string::npos;
   }));
 }
 

@@ -87,7 +87,7 @@ c::plan example(const c::graph& g) {
                       {},
                       0.125,
                       "two conv, two relu",
-                      "without it the network costs more"};
+                      "the best placement without it costs more; it uses two relu"};
   first.runners_up = {{"two", "conv_relu", "kernel b", 1.5}, {"two", "other", "c", 2}};
   c::plan_group view, last;
   view.step = c::view_step{"plain"};

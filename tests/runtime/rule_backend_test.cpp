@@ -259,7 +259,8 @@ TEST(rule_backend, a_node_beyond_the_network_is_an_error) {
     c::find_candidates(network, c::table_of<c::backend_set<astray>>, {true});
     FAIL();
   } catch (const c::error& e) {
-    EXPECT_NE(std::string(e.what()).find("its rule lists node 5, but the network has 5"), std::string::npos)
+    EXPECT_NE(std::string(e.what()).find("its fusion rule lists node 5, but the network has 5 nodes"),
+              std::string::npos)
         << e.what();
   }
 }
