@@ -14,23 +14,23 @@ from program import BERT, BERT_SHAPE, MOBILENET, PROGRAM, Case, collage, complet
 
 class CommandLine(Case):
     def test_commands_and_options(self):
-        self.refused(saying="no command is given")
-        self.refused("tunes", saying="there is no command tunes")
+        self.refused(saying="no command is given; the commands are backends, zoo, ")
+        self.refused("tunes", saying="there is no command tunes; the commands are backends, zoo, ")
         self.refused("--threads", "2", "bench", BERT, saying="there is no option --threads before the command")
         for command in ("inspect", "tune", "run", "bench", "explain", "verify"):
             self.refused(command, saying=f"{command}: NET is required")
             self.refused(command, BERT, "--frobnicate", saying="there is no option --frobnicate")
         for command in ("backends", "zoo"):
             self.refused(command, "--threads", "1", saying="there is no option --threads")
-            self.refused(command, "word", saying="there is no place for the argument word")
-        self.refused("bench", BERT, MOBILENET, saying="there is no place for the argument zoo:mobilenet-v2")
+            self.refused(command, "word", saying="unexpected argument word")
+        self.refused("bench", BERT, MOBILENET, saying="unexpected argument zoo:mobilenet-v2")
         self.refused("tune", BERT, saying="--plan is required")
         self.refused("bench", BERT, "--plan", saying="--plan needs one value")
         self.refused("diff", saying="diff: PLAN is required")
         self.refused("diff", "a.json", "--threads", "1", saying="there is no option --threads")
         self.refused("tune", BERT, "--plan", "p.json", "--accept-version-change", saying="there is no option --accept-version-change")
         for command in ("run", "bench", "explain", "verify"):
-            self.refused(command, BERT, "--accept-version-change", saying="--accept-version-change: it is for a plan, and none is given")
+            self.refused(command, BERT, "--accept-version-change", saying="--accept-version-change: it needs --plan; give --plan FILE")
 
     def test_numbers(self):
         for text in ("0", "-1", "two", "1.5", "", "1e3", "99999999999999999999", "2000"):
@@ -55,19 +55,19 @@ class CommandLine(Case):
 
     def test_what_is_asked_of_kernels(self):
         self.refused("bench", BERT, "--keep-non-finite", "--place", "priority",
-                     saying="--keep-non-finite: which kernels do is seen by measuring, and --place priority does not measure; leave one of them out")
+                     saying="--keep-non-finite: it needs measuring, and --place priority does not measure; leave one of them out")
 
     def test_networks(self):
         for name in ("zoo:nothing", "zoo:", "bert-paper", "", "zoo:bert-paper\nx"):
             for command in ("inspect", "run", "bench", "explain", "verify"):
-                self.refused(command, name, saying="there is no such network; name a file of ONNX or one of zoo:bert-paper, ")
+                self.refused(command, name, saying="there is no such network; name an ONNX file or one of zoo:bert-paper, ")
             self.refused("tune", name, "--plan", self.path("p.json"), saying="there is no such network")
 
     def test_backends(self):
         self.refused("bench", BERT, "--backends", "tpu", saying="backend 'tpu': there is no such backend")
         self.refused("bench", BERT, "--backends", "", saying="there is no such backend")
         self.refused("bench", BERT, "--backends", placed_backends()[0] + ",", saying="there is no such backend")
-        self.refused("bench", BERT, "--backends", "reference", saying="never placed")
+        self.refused("bench", BERT, "--backends", "reference", saying="no network is placed on it; choose among ")
         for backend in json.loads(collage("backends", "--all", "--json").stdout):
             if not backend["available"]:
                 self.refused("tune", BERT, "--plan", self.path("p"), "--backends", backend["name"], "--quiet",
@@ -136,7 +136,7 @@ class Plans(Case):
         others = [b for b in placed_backends() if b != self.backend]
         if others:
             self.refused("run", self.net, "--plan", self.plan, "--backends", others[0],
-                         saying=f"is a plan over --backends {self.backend}, not {others[0]}")
+                         saying=f"was made with --backends {self.backend}, not {others[0]}")
 
     def spoiled_file(self, spoil):
         plan = copy.deepcopy(self.good)

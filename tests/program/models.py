@@ -81,9 +81,9 @@ class Models(Case):
         self.assertEqual(floats(self.path("out/y.npy")), (1, 0, 2, 0, 0, 5))
         for text, saying in (("x=2x4", "is given as 2x4, but the model declares float[batchx3]"),
                              ("x=2", "is given as 2, but"), ("z=2x3", "the model has no such input; it has x (float"),
-                             ("x=2xx3", "it is no shape"), ("x=2x-3", "it is no shape"), ("x=", "is given as scalar"),
+                             ("x=2xx3", "it is not a shape"), ("x=2x-3", "it is not a shape"), ("x=", "is given as scalar"),
                              ("x", "it is not of the form NAME=1x3x224x224"), ("=2x3", "it is not of the form"),
-                             ("x=99999999999999999999x3", "it is no shape"), ("x=9223372036854775807x3", "too large"),
+                             ("x=99999999999999999999x3", "it is not a shape"), ("x=9223372036854775807x3", "too large"),
                              ("x=1x1x1x1x1x1x1x1x1", "more than 8 extents")):
             self.refused("inspect", relu, "--shape", text, saying=saying)
         self.refused("inspect", relu, "--shape", "x=2x3", "--shape", "x=2x3", saying="it is given twice")

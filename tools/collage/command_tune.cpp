@@ -35,11 +35,11 @@ std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
   const double gained = 1 - regions.ratio;
   return "The search over regions tried " + std::to_string(regions.tried) + " divisions of the network in " +
-         std::to_string(regions.by_generation.size()) + " generations, " +
-         (gained < 0.0005 ? "of which none was surely faster than what had run before"
-                          : "and found one that took " + format_number("%.1f %%", 100 * gained) +
-                                " less than what had run before") +
-         (regions.is_saturated ? "." : "; its time was up.");
+         std::to_string(regions.by_generation.size()) + " generations. " +
+         (gained < 0.0005 ? "None was significantly faster than the placements before it."
+                          : "The best took " + format_number("%.1f %%", 100 * gained) +
+                                " less than the fastest placement before it.") +
+         (regions.is_saturated ? "" : " Its time limit ended the search.");
 }
 
 }  // namespace
@@ -80,14 +80,14 @@ int tune(const options& given) {
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
   if (r.rounds_apart >= c::enough_of_a_regime && r.rounds_apart < r.rounds)
-    page += wrap("In " + std::to_string(r.rounds_apart) + " of " + std::to_string(r.rounds) +
-                     " rounds the processors shared no cache, as they do otherwise: such times count for half.",
-                 0);
-  if (r.compared_before)
-    page += wrap("The placements were compared at an earlier time; --recheck compares them again.", 0);
-  if (r.interrupted)
     page +=
-        wrap("It was ended before everything was measured: this is the best placement so far. Tune again to go on.", 0);
+        wrap("In " + std::to_string(r.rounds_apart) + " of " + std::to_string(r.rounds) +
+                 " rounds the processors shared no cache. The times with and without a shared cache have equal weight.",
+             0);
+  if (r.compared_before)
+    page += wrap("The store has the end-to-end comparison of these placements; --recheck runs it again.", 0);
+  if (r.interrupted)
+    page += wrap("Measuring was ended early: this is the best placement so far. Repeat the command to continue.", 0);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
   page += "\nThe plan is in " + given.plan_file + ".\n";
   print(page);
