@@ -101,7 +101,7 @@ struct operands_that_do_not_commute : c::pattern<"ordered"> {
       {1, "nodes 0 1 read x y write sub_1"},
       {3,
        "pattern ordered does not match at node 3 (sub): operand 0 of node 3 (sub) is the input y where the pattern has "
-       "relu(any): an operator is wanted here, and no operator computes this"}};
+       "relu(any): an operator must compute this, and none does"}};
 };
 
 /// Of three operands the first two are swapped, the third is not.
@@ -122,10 +122,10 @@ struct first_two_of_three_commute : c::pattern<"three"> {
       {5, "nodes 4 5 read x w write mingle_5"},
       {7,
        "pattern three does not match at node 7 (mingle): operand 0 of node 7 (mingle) is the input x where the pattern "
-       "has relu(any): an operator is wanted here, and no operator computes this"},
+       "has relu(any): an operator must compute this, and none does"},
       {9,
        "pattern three does not match at node 9 (mingle): operand 0 of node 9 (mingle) is the output of node 8 (relu) "
-       "where the pattern has constant: a constant is wanted here"}};
+       "where the pattern has constant: it must be a constant"}};
 };
 
 struct choice_undone_when_a_later_goal_fails : c::pattern<"undone"> {
@@ -157,7 +157,7 @@ struct same_value_twice : c::pattern<"silu"> {
       {3, "nodes 2 3 read y write mul_3"},
       {5,
        "pattern silu does not match at node 5 (mul): operand 0 of node 4 (sigmoid) is the input y where the pattern has "
-       "same x: the same value as elsewhere in the pattern is wanted here"}};
+       "same x: it must be the same value as elsewhere in the pattern"}};
 };
 
 struct same_value_computed_inside : c::pattern<"square"> {
@@ -223,7 +223,7 @@ struct operand_that_may_be_missing : c::pattern<"with_bias"> {
       {1, "nodes 1 read x w write biased_1"},
       {2,
        "pattern with_bias does not match at node 2 (biased): operand 1 of node 2 (biased) is the input x where the "
-       "pattern has maybe constant as bias: a constant is wanted here"}};
+       "pattern has maybe constant as bias: it must be a constant"}};
 };
 
 struct as_many_operands_as_there_are : c::pattern<"many"> {
@@ -243,10 +243,10 @@ struct as_many_operands_as_there_are : c::pattern<"many"> {
       {3, "nodes 2 3 read x y write sum_3"},
       {5,
        "pattern many does not match at node 5 (sum): operand 2 of node 5 (sum) is the constant w where the pattern has "
-       "variable...: a value that is not constant is wanted here"},
+       "variable...: it must not be a constant"},
       {7,
        "pattern many does not match at node 7 (sum): operand 0 of node 7 (sum) is the output of node 6 (neg) where the "
-       "pattern has variable...: a value from outside the match is wanted here"}};
+       "pattern has variable...: this operand must come from outside the match"}};
 };
 
 // Values read outside --------------------------------------------------------------------------------------------------
@@ -329,7 +329,7 @@ struct two_outputs_of_one_operator : c::pattern<"gate"> {
       {2, "nodes 0 1 2 read x write mul_2"},
       {6,
        "pattern gate does not match at node 6 (mul): operand 0 of node 5 (sigmoid) is output 1 of node 4 (split) where "
-       "the pattern has output 1 of same s: the same value as elsewhere in the pattern is wanted here"}};
+       "the pattern has output 1 of same s: it must be the same value as elsewhere in the pattern"}};
 };
 
 /// All twenty are read; a record lists sixteen.
@@ -465,7 +465,7 @@ struct residual_blocks_that_are_not_identical : c::pattern<"residual"> {
   static constexpr expectation expected[] = {
       {3,
        "pattern residual does not match at node 3 (add): operand 1 of node 3 (add) is the input x where the pattern has "
-       "add(neg(previous), previous): the same value as elsewhere in the pattern is wanted here"}};
+       "add(neg(previous), previous): it must be the same value as elsewhere in the pattern"}};
 };
 /// What a step captures is each iteration's own.
 struct names_within_iterations : c::pattern<"silus"> {
@@ -483,7 +483,7 @@ struct names_within_iterations : c::pattern<"silus"> {
       {3, "nodes 0 1 2 3 read x y z write sub_3"},
       {7,
        "pattern silus does not match at node 7 (sub): operand 1 of node 7 (sub) is the input y where the pattern has same "
-       "y: the same value as elsewhere in the pattern is wanted here"}};
+       "y: it must be the same value as elsewhere in the pattern"}};
 };
 
 /// Where the step says `previous` under two operators, what misfits is told of the one that reads it.
@@ -505,10 +505,10 @@ struct previous_under_two_operators : c::pattern<"gate"> {
        "tanh(previous)): it is another operator"},
       {6,
        "pattern gate does not match at node 6 (sub): operand 0 of node 4 (sigmoid) is the input x where the pattern has "
-       "relu(any): an operator is wanted here, and no operator computes this"},
+       "relu(any): an operator must compute this, and none does"},
       {11,
        "pattern gate does not match at node 11 (sub): operand 0 of node 10 (tanh) is the output of node 9 (exp) where the "
-       "pattern has relu(any): the same value as elsewhere in the pattern is wanted here"},
+       "pattern has relu(any): it must be the same value as elsewhere in the pattern"},
       {15, "nodes 12 13 14 15 read x write sub_15"}};
 };
 struct previous_under_two_operators_from_anything : c::pattern<"gates"> {
@@ -517,7 +517,7 @@ struct previous_under_two_operators_from_anything : c::pattern<"gates"> {
   static constexpr expectation expected[] = {
       {6,
        "pattern gates does not match at node 6 (sub): operand 0 of node 5 (tanh) is the input y where the pattern has "
-       "any: the same value as elsewhere in the pattern is wanted here"},
+       "any: it must be the same value as elsewhere in the pattern"},
       {15, "nodes 13 14 15 read relu_12 write sub_15"}};
 };
 
@@ -582,7 +582,7 @@ struct first_alternative_first : c::pattern<"either"> {
       {4, "nodes 3 4 read x write sigmoid_4"},
       {5,
        "pattern either does not match at node 5 (sigmoid): operand 0 of node 5 (sigmoid) is the input x where the "
-       "pattern has relu(any): an operator is wanted here, and no operator computes this"}};
+       "pattern has relu(any): an operator must compute this, and none does"}};
 };
 /// The first alternative fits by itself, and leads nowhere.
 struct alternative_that_is_a_prefix : c::pattern<"prefix"> {
@@ -599,7 +599,7 @@ struct alternative_that_is_a_prefix : c::pattern<"prefix"> {
       {5, "nodes 4 5 read neg_3 write sub_5"},
       {9,
        "pattern prefix does not match at node 9 (sub): operand 1 of node 9 (sub) is the input x where the pattern has "
-       "same x: the same value as elsewhere in the pattern is wanted here"}};
+       "same x: it must be the same value as elsewhere in the pattern"}};
 };
 struct alternatives_as_root : c::pattern<"roots"> {
   static constexpr auto write = write_optional;
@@ -634,7 +634,7 @@ struct overlapping_matches : c::pattern<"pair"> {
       {2, "nodes 1 2 read relu_0 write relu_2"},
       {0,
        "pattern pair does not match at node 0 (relu): operand 0 of node 0 (relu) is the input x where the pattern has "
-       "relu(any): an operator is wanted here, and no operator computes this"}};
+       "relu(any): an operator must compute this, and none does"}};
 };
 /// abs, relu, relu: both pairs, the second by the first alternative.
 struct overlapping_alternatives : c::pattern<"overlap"> {
@@ -655,7 +655,7 @@ struct larger_than_the_graph : c::pattern<"large"> {
   static constexpr expectation expected[] = {
       {1,
        "pattern large does not match at node 1 (relu): operand 0 of node 0 (relu) is the input x where the pattern has "
-       "relu(relu(any)): an operator is wanted here, and no operator computes this"},
+       "relu(relu(any)): an operator must compute this, and none does"},
       {2, "pattern large cannot match at node 2: the graph has 2 nodes, counted from 0"}};
 };
 
@@ -671,7 +671,7 @@ struct cycle_through_itself : c::pattern<"loop"> {
   static constexpr expectation expected[] = {
       {1,
        "pattern loop does not match at node 1 (sub): operand 0 of node 1 (sub) is the output of node 0 (relu) where the "
-       "pattern has any: a value from outside the match is wanted here"}};
+       "pattern has any: this operand must come from outside the match"}};
 };
 struct cycle_through_outside : c::pattern<"loop"> {
   static constexpr auto write = [](auto& g) {
@@ -689,12 +689,12 @@ struct cycle_through_outside : c::pattern<"loop"> {
   static constexpr expectation expected[] = {
       {2,
        "pattern loop does not match at node 2 (sub): operand 1 of node 2 (sub) is the output of node 1 (exp) where the "
-       "pattern has sub(escaping relu(any), any): it is computed outside from a value of the match: fused, both would "
-       "wait for each other"},
+       "pattern has sub(escaping relu(any), any): it is computed outside from a value of the match, so a fused kernel "
+       "would depend on its own result"},
       {6,
        "pattern loop does not match at node 6 (sub): operand 1 of node 6 (sub) is the output of node 5 (neg) where the "
-       "pattern has sub(escaping relu(any), any): it is computed outside from a value of the match: fused, both would "
-       "wait for each other"},
+       "pattern has sub(escaping relu(any), any): it is computed outside from a value of the match, so a fused kernel "
+       "would depend on its own result"},
       {10, "nodes 7 10 read x neg_9 write sub_10 relu_7"}};
 };
 
@@ -711,8 +711,8 @@ struct diamond_without_a_side : c::pattern<"diamond"> {
   static constexpr expectation expected[] = {
       {3,
        "pattern diamond does not match at node 3 (sub): operand 1 of node 3 (sub) is the output of node 2 (exp) where the "
-       "pattern has sub(neg(escaping relu(any)), any): it is computed outside from a value of the match: fused, both "
-       "would wait for each other"}};
+       "pattern has sub(neg(escaping relu(any)), any): it is computed outside from a value of the match, so a fused "
+       "kernel would depend on its own result"}};
 };
 struct whole_diamond : c::pattern<"diamond"> {
   static constexpr auto write = diamond_without_a_side::write;
@@ -773,8 +773,8 @@ struct several_outputs_in_a_cycle : c::pattern<"siblings"> {
   static constexpr expectation expected[] = {
       {0,
        "pattern siblings does not match at node 0 (relu): operand 1 of node 2 (sub) is the output of node 1 (exp) where "
-       "the pattern has sub(same x, any): it is computed outside from a value of the match: fused, both would wait for "
-       "each other"}};
+       "the pattern has sub(same x, any): it is computed outside from a value of the match, so a fused kernel would "
+       "depend on its own result"}};
 };
 
 /// One reader among many fits: all are tried, and each once.
@@ -819,8 +819,8 @@ struct too_many_places : c::pattern<"places"> {
   static constexpr expectation expected[] = {
       {0,
        "pattern places does not match at node 0 (relu): there is node 0 (relu) where the pattern has outputs(relu(any) as "
-       "r and neg(same r) and sub(exp(same r), same r)): the search was given up: there are too many ways in which the "
-       "pattern might match"}};
+       "r and neg(same r) and sub(exp(same r), same r)): the match was given up: too many combinations would have to "
+       "be tried"}};
 };
 
 // What is asked of values ----------------------------------------------------------------------------------------------
@@ -846,7 +846,7 @@ struct scalar_with_tolerance : c::pattern<"half"> {
        "pattern has scalar 0.5 within 0.01: the constant has another value"},
       {4,
        "pattern half does not match at node 4 (mul): operand 1 of node 4 (mul) is the constant list where the pattern "
-       "has scalar 0.5 within 0.01: a constant of one element with a known value is wanted here"}};
+       "has scalar 0.5 within 0.01: it must be a constant of one element with a known value"}};
 };
 /// As in masks of attention. Infinity is within no tolerance of a number.
 struct infinite_scalar : c::pattern<"mask"> {
@@ -903,13 +903,13 @@ struct roles_of_values : c::pattern<"roles"> {
       {1, "nodes 1 read x neg_0 w write sum_1"},
       {2,
        "pattern roles does not match at node 2 (sum): operand 0 of node 2 (sum) is the constant w where the pattern has "
-       "input: an input of the graph is wanted here"},
+       "input: it must be an input of the graph"},
       {3,
        "pattern roles does not match at node 3 (sum): operand 1 of node 3 (sum) is the constant w where the pattern has "
-       "variable: a value that is not constant is wanted here"},
+       "variable: it must not be a constant"},
       {4,
        "pattern roles does not match at node 4 (sum): operand 0 of node 4 (sum) is the input x where the pattern has "
-       "constant: a constant is wanted here"}};
+       "constant: it must be a constant"}};
 };
 struct attributes_asked_for : c::pattern<"depthwise"> {
   static constexpr auto write = [](auto& g) {
@@ -991,8 +991,8 @@ struct too_many_ways : c::pattern<"tree"> {
        "pattern tree does not match at node 30 (add): there is node 30 (add) where the pattern has "
        "add(add(add(add(neg(any), neg(any)), add(neg(any), neg(any))), add(add(neg(any), neg(any)), "
        "add(neg(any), neg(any)))), add(add(add(neg(any), neg(any)), add(neg(any), neg(any))), "
-       "add(add(neg(any), neg(any)), add(neg(any), neg(constant))))): the search was given up: there are too many ways "
-       "in which the pattern might match"}};
+       "add(add(neg(any), neg(any)), add(neg(any), neg(constant))))): the match was given up: too many combinations "
+       "would have to be tried"}};
 };
 
 }  // namespace cases

@@ -125,16 +125,16 @@ inline void measure_product(const session& s, const blas& library, const product
   const auto left = library.matrix(how.type, p.n, p.k, p.batch), right = library.matrix(how.type, p.k, p.m, p.batch),
              result = library.matrix(how.type, p.n, p.m, p.batch);
   cublasLtMatmulPreference_t preference = nullptr;
-  blas::check(library.create_preference(&preference), "describing what is preferred");
+  blas::check(library.create_preference(&preference), "setting the search's preferences");
   blas::check(library.set_preference(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most_workspace,
                                      sizeof most_workspace),
-              "describing what is preferred");
+              "setting the search's preferences");
   std::array<cublasLtMatmulHeuristicResult_t, 8> found{};
   int count = 0;
   const double from = now_us();
   blas::check(library.heuristic(library.handle, operation, left, right, result, result, preference,
                                 static_cast<int>(found.size()), found.data(), &count),
-              "asking for algorithms");
+              "querying algorithms");
   const double asked = now_us() - from;
   const float one = 1, nothing = 0;
   for (int i = 0; i < count; ++i) {

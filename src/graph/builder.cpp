@@ -34,7 +34,8 @@ value graph_builder::add_value(const tensor_type& type, value_role role, std::st
     throw error(error_kind::invalid_argument,
                 "every extent of a constant must be known, and it is " + detail::to_string(type), name);
   if (detail::is_too_large(type.dims))
-    throw error(error_kind::invalid_argument, "a tensor of " + detail::to_string(type) + " is too large", name);
+    throw error(error_kind::invalid_argument, "a tensor of " + detail::to_string(type) + " is too large", name,
+                "its extents and their product must be at most 2^48");
   value_record record;
   record.type = type;
   record.role = role;
@@ -45,7 +46,9 @@ value graph_builder::add_value(const tensor_type& type, value_role role, std::st
 }
 
 value graph_builder::constant(text_ref name, const tensor_type& type, std::shared_ptr<const std::byte> bytes) {
-  if (bytes == nullptr) throw error(error_kind::invalid_argument, "a constant needs contents", name);
+  if (bytes == nullptr)
+    throw error(error_kind::invalid_argument, "a constant needs contents", name,
+                "pass its bytes, or add it unbound and call bind");
   const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
   value_record& record = graph_.values_[v.index];
   // `type` may be that of a value of this graph, which has moved: read the copy.
@@ -86,7 +89,8 @@ value graph_builder::add_input(text_ref name, const tensor_type& type) {
 
 value graph_builder::add_constant(text_ref name, const tensor_type& type, contents_source source, uniform fill) {
   if (source == contents_source::rule && type.type != dtype::f32)
-    throw error(error_kind::invalid_argument, "only float32 constants can be filled by rule", name);
+    throw error(error_kind::invalid_argument, "only float32 constants can be filled by the generator", name,
+                "bind the contents instead");
   const value v = add_value(type, value_role::constant, std::string(name.data, name.size));
   graph_.constants_[v.index].source = source;
   graph_.constants_[v.index].fill = fill;
@@ -110,7 +114,8 @@ void graph_builder::add_output(text_ref name, value v) {
 value graph_builder::add_scalar(text_ref name, double number, dtype type) {
   const std::shared_ptr<std::byte> bytes = allocate_bytes(size_of(type));
   if (!detail::store_number(bytes.get(), type, number))
-    throw error(error_kind::invalid_argument, std::string("its value cannot be stored as ") + name_of(type), name);
+    throw error(error_kind::invalid_argument, std::string("its value cannot be stored as ") + name_of(type), name,
+                "choose an element type that holds it");
   return constant(name, tensor_type{type, {}}, bytes);
 }
 
@@ -137,7 +142,7 @@ value graph_builder::add(const kind_info& kind, std::span<const value> operands,
   }
   if (bodies.size() != kind.bodies)
     throw error(error_kind::invalid_argument,
-                "owns " + std::to_string(kind.bodies) + " sub-graphs, not " + std::to_string(bodies.size()), where);
+                "owns " + std::to_string(kind.bodies) + " subgraphs, not " + std::to_string(bodies.size()), where);
   const detail::signatures_of_bodies signatures(bodies);
   attribute_words words = attributes;
   if (kind.normalise != nullptr) kind.normalise(words, in);

@@ -134,18 +134,18 @@ std::uint32_t graph::bindable(text_ref name, std::size_t bytes, const dtype* typ
     const std::vector<std::uint32_t> missing = unbound();
     refuse(found == value_names_.end() ? "the network has no constant of this name" : "this value is no constant",
            missing.empty() ? std::string("every constant has contents already")
-                           : "to be bound still: " + detail::some_names(*this, missing));
+                           : "constants without contents: " + detail::some_names(*this, missing));
   }
   const value_record& record = values_[v];
   if (constants_[v].source == contents_source::given && (record.has_scalar || record.type.type == dtype::i64))
     refuse("its contents are part of the network", "bind constants that were added without contents");
   if (type != nullptr && record.type.type != *type)
-    refuse(std::string("it is of type ") + name_of(record.type.type) + ", and was given " + name_of(*type),
+    refuse(std::string("it has type ") + name_of(record.type.type) + ", but the given elements have " + name_of(*type),
            "convert the elements, or give them as bytes");
   if (bytes != record.type.bytes())
     refuse("it has " + std::to_string(record.type.bytes()) + " bytes, " + detail::to_string(record.type) +
-               ", and was given " + std::to_string(bytes),
-           "give it one element for each of its own");
+               ", but was given " + std::to_string(bytes),
+           "give as many bytes as it has");
   return v;
 }
 

@@ -105,7 +105,7 @@ std::string building::name_like(const std::string& wanted) {
 
 value importer::operand(const lowering& n, std::size_t i) {
   const std::optional<value> v = find(n.node().inputs[i]);
-  if (!v) throw error(error_kind::failure, "reads what was refused", where_);
+  if (!v) throw error(error_kind::failure, "reads the result of a refused node", where_);
   return *v;
 }
 
@@ -211,7 +211,7 @@ void importer::walk(std::span<const model_node> nodes, std::span<const std::stri
   while (waits[stuck] == 0) ++stuck;
   throw error(error_kind::invalid_argument,
               "node " + printable(name_of(nodes[stuck])) + " (" + operator_name(nodes[stuck]) +
-                  ") needs what is only computed behind it: the graph has a cycle",
+                  ") reads a value that is computed only after it: the graph has a cycle",
               where);
 }
 
@@ -222,7 +222,7 @@ void importer::import_node(const model_node& node) {
   --unroll_left_;
   if (++walked_ > options_.most_nodes)
     throw error(error_kind::invalid_argument, "it becomes more than " + std::to_string(options_.most_nodes) + " nodes",
-                model_.file, "raise the limit load_options::most_nodes if that is meant");
+                model_.file, "raise load_options::most_nodes to load it");
   const auto version = scope_->opsets->find(node.domain);
   const std::int64_t opset = version != scope_->opsets->end() ? version->second : 1;
 
@@ -273,7 +273,7 @@ void importer::lower(const model_node& node, std::int64_t opset) {
     return lower_scan(n);
   }
   const auto found = built_in_rules().find({node.domain, node.operator_type});
-  if (found == built_in_rules().end()) n.unsupported(unknown_operator(node));
+  if (found == built_in_rules().end()) n.refuse(unknown_operator(node));
   if (node.domain.empty() && scope_->opsets->count("") == 0)
     n.invalid("the model imports no version of ONNX's operators");
   found->second(n);

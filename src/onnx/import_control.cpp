@@ -98,10 +98,10 @@ void importer::lower_if(lowering& n) {
     const tensor_type& first = bodies[0]->type_of(bodies[0]->outputs()[i]);
     const tensor_type& second = bodies[1]->type_of(bodies[1]->outputs()[i]);
     if (first != second)
-      n.unsupported(
-          "its branches answer different types (" + collage::detail::to_string(first) + " and " +
+      n.refuse(
+          "its branches return different types (" + collage::detail::to_string(first) + " and " +
           collage::detail::to_string(second) +
-          ") and its condition is not known: bind the input that decides it to a value (--bind NAME=FILE.npy)");
+          ") and its condition is not known before the run: bind the input that decides it (--bind NAME=FILE.npy)");
   }
   const value made = add(kind_of<decltype(ops::branch)>, operands, {}, "", bodies);
   for (std::size_t i = 0; i < n.outputs(); ++i) n.result(i, {made.index + static_cast<std::uint32_t>(i)});
@@ -192,9 +192,9 @@ value importer::nothing_stacked(lowering& n, const model_graph& body, std::size_
   const std::size_t before = problems_.size();
   const body_graph made = build_body(body, types, captures_of(std::array{&body}));
   problems_.resize(before);  // this body is not run
-  if (made.made == nullptr) n.unsupported("a loop without rounds leaves the shape of what it stacks open");
+  if (made.made == nullptr) n.unsupported("a loop of 0 iterations (the shape of its stacked outputs is unknown)");
   tensor_type type = made.made->type_of(made.made->outputs()[1 + output]);
-  if (type.rank() == shape::max_rank) n.unsupported("what it stacks would have more than 8 dimensions");
+  if (type.rank() == shape::max_rank) n.unsupported("a stacked output of more than 8 dimensions");
   shape dims{0};
   for (const std::int64_t extent : type.dims) dims.push_back(extent);
   type.dims = dims;
@@ -206,8 +206,9 @@ value importer::stack(lowering& n, std::span<const value> list, std::size_t axis
   std::vector<value> parts;
   for (const value v : list) {
     const shape& one = n.dims_of(v);
-    if (one.size() == shape::max_rank) n.unsupported("what it stacks would have more than 8 dimensions");
-    if (n.type_of(v) != n.type_of(list[0])) n.unsupported("what it stacks changes its type or shape between rounds");
+    if (one.size() == shape::max_rank) n.unsupported("a stacked output of more than 8 dimensions");
+    if (n.type_of(v) != n.type_of(list[0]))
+      n.unsupported("a stacked output that changes its type or shape between iterations");
     shape dims;
     for (std::size_t d = 0; d <= one.size(); ++d) {
       if (d == axis) dims.push_back(1);
@@ -222,14 +223,15 @@ void importer::lower_loop(lowering& n) {
   const model_graph* body = n.graph_attribute("body");
   if (body == nullptr) n.invalid("it lacks a body");
   const std::size_t carried = n.operands() > 2 ? n.operands() - 2 : 0;
-  if (body->inputs.size() != 2 + carried) n.invalid("its body must take a round, a condition and all carried values");
-  if (body->outputs.size() < 1 + carried) n.invalid("its body must answer a condition and all carried values");
+  if (body->inputs.size() != 2 + carried)
+    n.invalid("its body must take an iteration number, a condition and all carried values");
+  if (body->outputs.size() < 1 + carried) n.invalid("its body must return a condition and all carried values");
   if (n.outputs() > body->outputs.size() - 1) n.invalid("it has more outputs than its body");
   constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
   const bool rounds_known = !n.has(0) || n.is_known(n.operand(0));
   const bool condition_known = !n.has(1) || n.is_known(n.operand(1));
   if (rounds_known && condition_known) {
-    const std::int64_t rounds = n.has(0) ? n.integer_of(0, "its number of rounds") : endless;
+    const std::int64_t rounds = n.has(0) ? n.integer_of(0, "its number of iterations") : endless;
     if (unroll(n, *body, std::max<std::int64_t>(rounds, 0))) return;
   }
   const value rounds =
@@ -251,13 +253,13 @@ void importer::lower_loop(lowering& n) {
   }
   for (std::size_t i = 0; i < carried; ++i)
     if (made.made->type_of(made.made->outputs()[i + 1]) != types[i + 2])
-      n.unsupported(
-          "a value that it carries changes its type or shape from round to round, and its rounds are not known: "
-          "bind the input that decides them to a value (--bind NAME=FILE.npy)");
+      n.refuse(
+          "a carried value changes its type or shape, and the number of iterations is unknown: "
+          "bind the input that decides it (--bind NAME=FILE.npy)");
   const bool stops = !(made.condition.value_or(false) || made.passes_condition);
   if (body->outputs.size() > 1 + carried && (stops || !n.is_known(rounds) || !n.is_known(condition)))
-    n.unsupported(
-        "how many rounds it stacks is not known before it is run: bind the input that decides it to a value "
+    n.refuse(
+        "the number of its stacked iterations is not known before the run: bind the input that decides it "
         "(--bind NAME=FILE.npy)");
   const ops::loop_attributes attributes{.carried = static_cast<std::int64_t>(carried), .stops = stops};
   const value first = add(kind_of<decltype(ops::loop)>, operands, to_words(attributes), "", {&made.made, 1});
@@ -271,17 +273,18 @@ void importer::lower_scan(lowering& n) {
   // In operator set 8, the lengths of sequences are operand 0, and the first dimension of all others is the batch.
   const bool batched = n.opset() < 9;
   const std::size_t skip = batched ? 1 : 0;
-  if (batched && n.has(0)) n.unsupported("a scan over sequences of different lengths is not supported");
+  if (batched && n.has(0)) n.unsupported("a scan over sequences of different lengths");
   if (scanned < 1 || static_cast<std::uint64_t>(scanned) + skip > n.operands())
-    n.invalid("its num_scan_inputs is wrong");
+    n.invalid("its num_scan_inputs must be from 1 to the number of its inputs");
   const std::size_t inputs = static_cast<std::size_t>(scanned);
   const std::size_t states = n.operands() - skip - inputs;
   if (body->inputs.size() != states + inputs || body->outputs.size() < states || n.outputs() > body->outputs.size())
-    n.invalid("its body must take and answer all states and scanned values");
+    n.invalid("its body must take and return all states and scanned values");
   const std::size_t outputs = body->outputs.size() - states;
   const auto list = [&](const char* name, std::size_t count) {
     std::vector<std::int64_t> given = n.integers(name, std::vector<std::int64_t>(count, 0));
-    if (given.size() != count) n.invalid(std::string("its ") + name + " must have one entry for each");
+    if (given.size() != count)
+      n.invalid(std::string("its ") + name + " must have one entry for each scanned input or output");
     return given;
   };
   const std::vector<std::int64_t> in_directions = list(batched ? "directions" : "scan_input_directions", inputs);
@@ -291,21 +294,22 @@ void importer::lower_scan(lowering& n) {
   std::int64_t batches = 1, length = -1;
   for (std::size_t i = 0; i < inputs; ++i) {
     const shape& dims = n.dims_of(n.operand(skip + states + i));
-    if (dims.size() < 1 + skip) n.invalid("what it scans must have a dimension to go along");
+    if (dims.size() < 1 + skip) n.invalid("each scanned input must have the dimension of its scan axis");
     if (batched) {
       batches = dims[0];
       in_axes[i] = 1;
     }
     in_axes[i] = n.axis(in_axes[i], dims.size());
     const std::int64_t own = dims[static_cast<std::size_t>(in_axes[i])];
-    if (length >= 0 && own != length) n.invalid("what it scans must have one length");
+    if (length >= 0 && own != length) n.invalid("all scanned inputs must have the same length along their scan axes");
     length = own;
   }
-  if (batches < 1 || length < 1) n.unsupported("a scan over nothing leaves the shape of what it stacks open");
+  if (batches < 1 || length < 1)
+    n.unsupported("a scan of length 0 or batch size 0 (the shape of its stacked outputs is unknown)");
   const auto inner = static_cast<std::int64_t>(std::max<std::size_t>(count_nodes(*body), 1));
   if (length > 100000 / inner / batches)
-    n.unsupported("it becomes more than 100000 nodes: " + std::to_string(length) + " rounds of " +
-                  std::to_string(inner));
+    n.refuse("it becomes more than 100000 nodes: " + std::to_string(length) + " iterations of " +
+             std::to_string(inner) + " nodes");
 
   // One element along an axis, without that axis.
   const auto pick = [&](value x, std::size_t axis, std::int64_t at) {

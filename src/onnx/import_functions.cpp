@@ -66,7 +66,7 @@ void importer::call_function(const model_node& node, const model_function& funct
   scope inner{scope_->into, nullptr, {}, {}, &function.opsets};
   for (std::size_t i = 0; i < function.inputs.size(); ++i)
     if (i < node.inputs.size() && !node.inputs[i].empty()) inner.names[function.inputs[i]] = find(node.inputs[i]);
-  // An input that the call leaves out is left out wherever the function reads it, also within sub-graphs.
+  // An input that the call leaves out is left out wherever the function reads it, also within subgraphs.
   std::unordered_set<std::string> absent;
   for (const std::string& name : function.inputs)
     if (inner.names.count(name) == 0) absent.insert(name);

@@ -58,7 +58,8 @@ void read(const lowering& n, attribute_value& field) {
     case tag::text: {
       const std::string text = n.text(name, "");
       check_size(text.size(), sizeof(field.text.text) - 1, "characters");
-      if (text.find('\0') != std::string::npos) n.invalid(std::string("its attribute ") + name + " is no plain text");
+      if (text.find('\0') != std::string::npos)
+        n.invalid(std::string("its attribute ") + name + " contains a zero byte");
       field.text = text.c_str();
       break;
     }
@@ -107,8 +108,8 @@ std::vector<value> operands_of(const lowering& n, const kind_info& kind) {
   std::vector<value> operands;
   for (std::size_t i = 0; i < count; ++i) {
     if (!n.has(i))
-      n.unsupported("its operand " + std::to_string(i) + " is left out and a later one is not, and of the kind " +
-                    kind.name + " only the last may be; write a rule for it (load_options::rules)");
+      n.refuse("its operand " + std::to_string(i) + " is left out but a later one is not, which kind " + kind.name +
+               " does not allow; write a rule for it (load_options::rules)");
     operands.push_back(n.operand(i));
   }
   return operands;
@@ -127,15 +128,15 @@ void check_kinds(std::span<const kind_info* const> kinds) {
     if (kind.onnx.op_type == nullptr || *kind.onnx.op_type == '\0')
       wrong(name + " has no name in ONNX", "declare it in the kind: static constexpr onnx_name onnx{domain, operator}");
     if (kind.bodies != 0)
-      wrong(name + " owns sub-graphs, which cannot be read by name", "write a rule for it (load_options::rules)");
+      wrong(name + " owns subgraphs, which cannot be read by name", "write a rule for it (load_options::rules)");
     for (const kind_info* built_in : built_in_kinds)
       if (built_in->id == kind.id && !is_same(*built_in, kind))
         wrong(name + " has the name or the id of the built-in kind " + built_in->name, "rename it");
     for (std::size_t j = 0; j < i; ++j) {
       const kind_info& other = *kinds[j];
       if (is_same(other, kind)) continue;
-      const std::string both = name + " and the kind " + other.name;
-      if (other.id == kind.id) wrong(both + " have one name or id", "rename one of them");
+      const std::string both = "kind " + std::string(kind.name) + " and kind " + other.name;
+      if (other.id == kind.id) wrong(both + " have the same name or id", "rename one of them");
       if (domain_of(other) == domain_of(kind) && other.onnx.op_type == std::string(kind.onnx.op_type))
         wrong(both + " are both ONNX's " + (domain_of(kind).empty() ? "" : domain_of(kind) + ".") + kind.onnx.op_type,
               "give each a name of its own");
@@ -150,10 +151,10 @@ const kind_info* importer::users_kind_of(const model_node& node) const {
 }
 
 std::string importer::unknown_operator(const model_node& node) const {
-  std::string text = "there is no such operator here";
+  std::string text = "this operator is not known";
   for (const kind_info* kind : options_.kinds)
     if (node.operator_type == kind->onnx.op_type)
-      text += "; the kind " + std::string(kind->name) + " is that of the domain " +
+      text += "; kind " + std::string(kind->name) + " has this name in domain " +
               (domain_of(*kind).empty() ? "ai.onnx" : domain_of(*kind));
   return text;
 }
@@ -174,8 +175,8 @@ void importer::lower_kind(lowering& n, const kind_info& kind) {
   for (std::size_t i = 0; i < n.outputs(); ++i) {
     const value v{first.index + static_cast<std::uint32_t>(i)};
     if (!n.dims_of(v).is_concrete())
-      n.unsupported("the shape of its output " + std::to_string(i) + " is " + collage::detail::to_string(n.dims_of(v)) +
-                    ", and every extent must be known before it is run");
+      n.refuse("the shape of its output " + std::to_string(i) + " is " + collage::detail::to_string(n.dims_of(v)) +
+               ", and every extent must be known before it is run");
     n.result(i, v);
   }
 }

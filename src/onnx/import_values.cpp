@@ -17,7 +17,7 @@ std::optional<value> importer::find(const std::string& name) {
       const value_record record = s->into->builder.at(*found->second);
       const constant_data data = s->into->builder.contents_of(*found->second);
       if (record.role != value_role::constant)
-        throw error(error_kind::failure, "reads " + name + ", which was not handed in", where_);
+        throw error(error_kind::failure, "reads " + name + ", which was not passed in", where_);
       const std::string own = scope_->into->name_like(name);
       const value copy = data.bytes != nullptr ? builder().constant(own, record.type, data.bytes)
                                                : builder().constant(own, record.type, data.fill);
@@ -56,7 +56,7 @@ void importer::spend(std::size_t bytes) {
   if (spent_ > options_.most_bytes)
     throw error(error_kind::invalid_argument,
                 "loading it would make more than " + std::to_string(options_.most_bytes >> 20U) + " MiB of constants",
-                where_, "raise the limit load_options::most_bytes if that is meant");
+                where_, "raise load_options::most_bytes to load it");
 }
 
 bool importer::foldable(const kind_info& kind, std::span<const value> operands, const attribute_words& words) {
@@ -95,7 +95,7 @@ value importer::add(const kind_info& kind, std::span<const value> operands, cons
                     const std::string& label, std::span<const std::shared_ptr<const graph>> bodies) {
   if (++walked_ > options_.most_nodes)
     throw error(error_kind::invalid_argument, "it becomes more than " + std::to_string(options_.most_nodes) + " nodes",
-                model_.file, "raise the limit load_options::most_nodes if that is meant");
+                model_.file, "raise load_options::most_nodes to load it");
   const std::string base = node_ != nullptr ? name_of(*node_) : std::string(kind.name);
   const std::string name = current().name_like(!label.empty() ? base + "/" + label
                                                : pieces_ == 0 ? base

@@ -46,7 +46,7 @@ struct depth_guard {
   depth_guard(std::size_t& d, const std::string& where) : depth(d) {
     if (++depth > 64) {
       --depth;
-      throw error(error_kind::invalid_argument, "its functions and sub-graphs are nested more than 64 deep", where);
+      throw error(error_kind::invalid_argument, "its functions and subgraphs are nested more than 64 deep", where);
     }
   }
   depth_guard(const depth_guard&) = delete;

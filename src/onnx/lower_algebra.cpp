@@ -91,7 +91,7 @@ value table(lowering& n, const shape& dims, std::span<const double> contents) {
   const std::int64_t number = n.integer("output_datatype", 1);
   const bool fits = number > 0 && number <= std::numeric_limits<int>::max();
   const std::optional<dtype> type = fits ? element_type_of(static_cast<int>(number)) : std::nullopt;
-  if (!type) n.unsupported("its output_datatype, " + std::to_string(number));
+  if (!type) n.unsupported("the output_datatype " + std::to_string(number));
   oracle_value t(tensor_type{dtype::f64, dims});
   t.real.assign(contents.begin(), contents.end());
   return n.cast(n.constant(t), *type);
@@ -176,7 +176,7 @@ transform transform_of(lowering& n, std::int64_t length, std::int64_t taken, std
     t.bins = length / 2 + 1;
   }
   if (t.bins > most_table_elements / 4 / std::max<std::int64_t>(t.taken, 1))
-    n.unsupported("a transform of " + std::to_string(length) + " elements, whose matrix is too large");
+    n.unsupported("a transform of " + std::to_string(length) + " elements (its matrix is too large)");
   return t;
 }
 

@@ -94,7 +94,8 @@ value gelu(lowering& n, value x) {
 }
 void lower_gelu(lowering& n) {
   const std::string approximate = n.text("approximate", "none");
-  if (approximate != "none" && approximate != "tanh") n.invalid("it approximates by " + approximate);
+  if (approximate != "none" && approximate != "tanh")
+    n.invalid("its approximate is \"" + approximate + "\", and must be none or tanh");
   n.result(0, approximate == "tanh" ? n(ops::gelu_tanh, n.operand(0)) : gelu(n, n.operand(0)));
 }
 void lower_bias_gelu(lowering& n) { n.result(0, gelu(n, n(ops::add, n.operand(0), n.operand(1)))); }
@@ -180,7 +181,7 @@ void lower_cast(lowering& n) {
   const bool is_number = number >= 0 && number <= std::numeric_limits<int>::max();
   const std::optional<dtype> type = is_number ? element_type_of(static_cast<int>(number)) : std::nullopt;
   if (!is_number) n.invalid("there is no element type " + std::to_string(number));
-  if (!type) n.unsupported("a cast to " + element_type_name(static_cast<int>(number)) + " is not supported");
+  if (!type) n.unsupported("a cast to " + element_type_name(static_cast<int>(number)));
   n.result(0, n.cast(n.operand(0), *type));
 }
 void lower_cast_like(lowering& n) { n.result(0, n.cast(n.operand(0), n.element_type_of(n.operand(1)))); }

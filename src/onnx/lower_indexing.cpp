@@ -144,7 +144,7 @@ void lower_max_unpool(lowering& n) {
   ops::pad_attributes a{.pads_begin = shape::filled(dims.size(), 0), .pads_end = shape::filled(dims.size(), 0)};
   for (std::size_t i = 0; i < dims.size(); ++i) {
     if (wanted[i] < dims[i] || (i < 2 && wanted[i] != dims[i]))
-      n.invalid("its output's shape is smaller than what was pooled");
+      n.invalid("its output's shape is smaller than the shape before pooling");
     a.pads_end[i] = wanted[i] - dims[i];
   }
   n.result(0, wanted == dims ? y : n(ops::pad, y, a));

@@ -53,7 +53,7 @@ void lower_conv_transpose(lowering& n) {
     if (extents[d] > detail::largest_extent / w.strides[d]) n.invalid("its output would be too large");
     const std::int64_t places = wanted.empty() ? extents[d] * w.strides[d] : wanted[d];
     if (places < 1 || places > detail::largest_extent)
-      n.invalid("its output_shape has the entry " + std::to_string(places));
+      n.invalid("its output_shape has the entry " + std::to_string(places) + ", and must be from 1 to 2^48");
     const std::int64_t total = w.strides[d] * (extents[d] - 1) + added[d] + reach(w, d) - places;
     divide_pads(w, d, std::max<std::int64_t>(total, 0));
     // The windows do not reach the whole output. An explicit output_shape is filled up with the bias. SAME gives the part that
@@ -100,7 +100,7 @@ void lower_average_pool(lowering& n) { n.result(0, n(ops::average_pool, n.operan
 
 double exponent_of(const lowering& n) {
   const std::int64_t p = n.integer("p", 2);
-  if (p < 1) n.invalid("its p is " + std::to_string(p));
+  if (p < 1) n.invalid("its p is " + std::to_string(p) + ", and must be at least 1");
   return static_cast<double>(p);
 }
 
@@ -136,7 +136,7 @@ value scaled(lowering& n, value x, const char* attribute) {
   if (factor == 1) return x;
   const dtype type = n.element_type_of(x);
   if (!is_floating(type) && factor != std::nearbyint(factor))
-    n.unsupported(std::string("its ") + attribute + " is no integer, but its operands are");
+    n.refuse(std::string("its ") + attribute + " is no integer, but its operands are");
   return n(ops::mul, x, n.scalar(factor, type));
 }
 

@@ -60,10 +60,11 @@ void lower_batch_normalization(lowering& n) {
   const dtype type = wide(n.element_type_of(input));
   const value x = n.cast(input, type);
   const auto list = [&](std::size_t i) { return n.cast(n.operand(i), type); };
-  if (n.opset() < 9 && n.integer("spatial", 1) == 0) n.unsupported("a batch norm of every single element");
+  if (n.opset() < 9 && n.integer("spatial", 1) == 0)
+    n.unsupported("batch normalisation of single elements (spatial=0)");
   const double epsilon = n.real("epsilon", 1e-5);
   const bool training = n.integer("training_mode", 0) != 0;
-  if (n.opset() < 14 && n.wants(1)) n.unsupported("training of a batch norm before version 14");
+  if (n.opset() < 14 && n.wants(1)) n.unsupported("batch normalisation in training mode before version 14");
   value mean = list(3);
   value variance = list(4);
   if (training) {
@@ -85,7 +86,7 @@ void lower_batch_normalization(lowering& n) {
     mean = batch_mean;
     variance = batch_variance;
   } else if (n.wants(1)) {
-    n.invalid("it has further outputs without training_mode");
+    n.invalid("it has more than one output, which needs training_mode=1");
   }
   const value scale = n(ops::div, list(1), square_root(n, variance, epsilon));
   const value shift = n(ops::sub, list(2), n(ops::mul, mean, scale));

@@ -53,7 +53,7 @@ recurrent_direction direction_of(const lowering& n) {
   if (text == "forward") return recurrent_direction::forward;
   if (text == "reverse") return recurrent_direction::reverse;
   if (text == "bidirectional") return recurrent_direction::bidirectional;
-  n.invalid("its direction is \"" + text + "\"");
+  n.invalid("its direction is \"" + text + "\", and must be forward, reverse or bidirectional");
 }
 
 /// Direction, activations and clip. Alphas and betas are used up in order by the activations that have any.

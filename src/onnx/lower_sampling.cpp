@@ -47,7 +47,8 @@ shape scaled_extents(lowering& n, const shape& x, std::span<const double> scales
   shape y;
   for (std::size_t d = 0; d < x.size(); ++d) {
     const float extent = static_cast<float>(x[d]) * static_cast<float>(scales[d]);
-    if (!(scales[d] > 0) || !(extent < 0x1p40F)) n.invalid("its scales must be positive numbers of a sensible size");
+    if (!(scales[d] > 0) || !(extent < 0x1p40F))
+      n.invalid("its scales must be positive, and the scaled extents below 2^40");
     y.push_back(static_cast<std::int64_t>(std::floor(extent)));
   }
   return y;
@@ -131,14 +132,14 @@ void take_sizes(lowering& n, ops::resize_attributes& a, const shape& x, std::spa
   double scale = 0;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     if (x[axes[i]] < 1 || sizes[i] < 0 || sizes[i] > (std::int64_t{1} << 40))
-      n.invalid("its aspect ratio cannot be kept for extents of 0 or sizes that are negative or immense");
+      n.invalid("its aspect ratio cannot be kept: an extent is 0, or a size is negative or too large");
     const double own = static_cast<double>(sizes[i]) / static_cast<double>(x[axes[i]]);
     scale = i == 0 ? own : policy == "not_larger" ? std::min(scale, own) : std::max(scale, own);
   }
   std::vector<double> scales(x.size(), 1.0);
   for (const std::size_t axis : axes) {
     const double extent = std::floor(scale * static_cast<double>(x[axis]) + 0.5);
-    if (!(extent < 0x1p40)) n.invalid("its sizes are immense");
+    if (!(extent < 0x1p40)) n.invalid("its sizes are too large");
     a.sizes[axis] = static_cast<std::int64_t>(extent);
     scales[axis] = scale;
   }
@@ -176,7 +177,7 @@ void lower_resize(lowering& n) {
   if (n.text("coordinate_transformation_mode", "") == "tf_half_pixel_for_nn") {
     // It lies half an element further on than half_pixel, which is the same as rounding differently.
     if (a.mode != ops::resize_mode::nearest || (a.rounding != rounding::down && a.rounding != rounding::prefer_floor))
-      n.unsupported("the coordinate mode tf_half_pixel_for_nn with another mode than nearest, or rounding up");
+      n.unsupported("tf_half_pixel_for_nn in another mode than nearest, or with a nearest_mode that rounds up,");
     a.rounding = a.rounding == rounding::down ? rounding::prefer_ceil : rounding::up;
   }
   // Either may be there and be empty.
@@ -291,7 +292,7 @@ void lower_col2im(lowering& n) {
 }
 
 void lower_deform_conv(lowering& n) {
-  if (n.rank_of(n.operand(0)) != 4) n.unsupported("a deformed convolution of other than two dimensions");
+  if (n.rank_of(n.operand(0)) != 4) n.unsupported("a deformable convolution with other than two spatial dimensions");
   ops::deform_conv_attributes a;
   a.groups = n.integer("group", 1);
   a.offset_groups = n.integer("offset_group", 1);

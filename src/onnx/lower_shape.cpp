@@ -56,9 +56,8 @@ value constant_of(lowering& n) {
   if (n.has_attribute("value_ints")) return listed(n, dtype::i64, n.integers("value_ints"));
   if (n.has_attribute("value_int"))
     return n.reshape(listed(n, dtype::i64, std::vector<std::int64_t>{n.integer("value_int", 0)}), {});
-  if (n.has_attribute("sparse_value")) n.unsupported("a sparse constant is not supported");
-  if (n.has_attribute("value_string") || n.has_attribute("value_strings"))
-    n.unsupported("a constant of strings is not supported");
+  if (n.has_attribute("sparse_value")) n.unsupported("a sparse constant");
+  if (n.has_attribute("value_string") || n.has_attribute("value_strings")) n.unsupported("a constant of strings");
   n.invalid("it lacks the attribute value");
 }
 void lower_constant(lowering& n) { n.result(0, constant_of(n)); }
@@ -86,7 +85,8 @@ void lower_range(lowering& n) {
     const double first = n.number_of(0, "its start"), limit = n.number_of(1, "its limit");
     const double step = n.number_of(2, "its step");
     const double count = std::ceil((limit - first) / step);
-    if (!(step != 0) || !(count <= static_cast<double>(most))) n.invalid("it has no last element, or too many");
+    if (!(step != 0) || !(count <= static_cast<double>(most)))
+      n.invalid("its step must not be 0, and it must have at most 2^40 elements");
     return n.result(0, generated(n, {type, {count > 0 ? static_cast<std::int64_t>(count) : 0}},
                                  [&](std::size_t i) { return first + static_cast<double>(i) * step; }));
   }
@@ -111,7 +111,7 @@ void lower_eye_like(lowering& n) {
   std::optional<dtype> type = like.type;
   if (n.has_attribute("dtype"))
     type = number > 0 && number < 1000 ? element_type_of(static_cast<int>(number)) : std::nullopt;
-  if (!type) n.unsupported("element type " + std::to_string(number) + " is not supported");
+  if (!type) n.unsupported("the element type " + std::to_string(number));
   const shape dims = like.dims;
   const std::int64_t diagonal = n.integer("k", 0);
   n.result(0, generated(n, {*type, dims}, [&](std::size_t i) {
@@ -128,7 +128,7 @@ void lower_one_hot(lowering& n) {
   const value indices = n.cast(n.operand(0), dtype::i64), values = n.operand(2);
   if (!(n.dims_of(values) == shape{2})) n.invalid("its values must be two: off and on");
   const std::size_t rank = n.rank_of(indices);
-  if (rank == shape::max_rank) n.unsupported("its output has more than 8 dimensions");
+  if (rank == shape::max_rank) n.unsupported("an output of more than 8 dimensions");
   const auto axis = static_cast<std::size_t>(n.axis(n.integer("axis", -1), rank + 1));
   shape spread, along = shape::filled(rank + 1, 1);
   for (std::size_t i = 0; i <= rank; ++i) spread.push_back(i == axis ? 1 : n.dims_of(indices)[i < axis ? i : i - 1]);
@@ -168,8 +168,7 @@ void lower_identity(lowering& n) { n.result(0, n.operand(0)); }
 void lower_dropout(lowering& n) {
   const value x = n.operand(0);
   const bool training = n.has(2) && n.integer_of(2, "whether it is training") != 0;
-  if (training && (!n.has(1) || n.number_of(1, "its ratio") != 0))
-    n.unsupported("dropping at random, as in training, is not supported");
+  if (training && (!n.has(1) || n.number_of(1, "its ratio") != 0)) n.unsupported("dropping at random, as in training,");
   n.result(0, x);
   if (!n.wants(1)) return;
   // The mask of the elements that are kept. Before version 12, it has no meaning outside training, and runtimes return 0.
@@ -222,7 +221,8 @@ void lower_squeeze(lowering& n) {
   shape kept;
   for (std::size_t i = 0; i < dims.rank; ++i) {
     if (named[i] && dims[i] != 1)
-      n.invalid("it takes away dimension " + std::to_string(i) + ", whose extent is " + std::to_string(dims[i]));
+      n.invalid("it removes dimension " + std::to_string(i) + ", whose extent is " + std::to_string(dims[i]) +
+                ", not 1");
     if (axes.empty() ? dims[i] != 1 : !named[i]) kept.push_back(dims[i]);
   }
   n.result(0, n.reshape(x, kept));
@@ -233,7 +233,7 @@ void lower_unsqueeze(lowering& n) {
   const shape dims = n.dims_of(x);
   const std::optional<std::vector<std::int64_t>> axes = axes_of(n);
   if (!axes) n.invalid("it lacks its axes");
-  if (axes->size() > shape::max_rank - dims.rank) n.unsupported("its output has more than 8 dimensions");
+  if (axes->size() > shape::max_rank - dims.rank) n.unsupported("an output of more than 8 dimensions");
   const std::vector<bool> named = listed_axes(n, *axes, dims.rank + axes->size());
   shape spread;
   std::size_t next = 0;

@@ -26,7 +26,7 @@ struct gram_pool {
 
 /// The pool by length, from where each length begins in it.
 std::vector<gram_pool> pools_of(lowering& n) {
-  if (n.has_attribute("pool_strings")) n.unsupported("a pool of texts");
+  if (n.has_attribute("pool_strings")) n.unsupported("a pool of strings");
   const std::vector<std::int64_t> items = n.integers("pool_int64s"), starts = n.integers("ngram_counts");
   std::vector<gram_pool> pools;
   for (std::size_t i = 0; i < starts.size(); ++i) {
@@ -81,7 +81,8 @@ void lower_tf_idf_vectorizer(lowering& n) {
   }
   if (grams != static_cast<std::int64_t>(places.size()) || weights.size() != places.size() || places.empty())
     n.invalid("it must have one index and one weight for each n-gram of its pool");
-  if (grams > (std::int64_t{1} << 25) / columns) n.unsupported("a pool this large");
+  if (grams > (std::int64_t{1} << 25) / columns)
+    n.unsupported("a pool with more than 2^25 n-grams times output columns");
   std::vector<value> counts;
   for (const gram_pool& pool : pools) {
     if (pool.count == 0) continue;

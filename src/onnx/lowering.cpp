@@ -144,7 +144,7 @@ const model_graph* lowering::graph_attribute(const char* name) const {
 
 shape lowering::to_shape(std::span<const std::int64_t> list, const char* what) const {
   if (list.size() > shape::max_rank)
-    unsupported(std::string(what) + " have " + std::to_string(list.size()) + " entries, and at most 8 are supported");
+    refuse(std::string(what) + " have " + std::to_string(list.size()) + " entries, and at most 8 are supported");
   return shape(list);
 }
 
@@ -221,7 +221,7 @@ value lowering::concatenate(std::vector<value> parts, std::int64_t axis) {
     }
     parts = std::move(joined);
   }
-  if (parts.empty()) invalid("it has nothing to join");
+  if (parts.empty()) invalid("it has no operands to concatenate");
   return parts[0];
 }
 
@@ -230,9 +230,8 @@ value lowering::cast(value x, dtype to) {
   return (*this)(ops::cast, x, {.to = to});
 }
 
-void lowering::unsupported(const std::string& what) const {
-  throw error(error_kind::unsupported, what, into_->where());
-}
+void lowering::unsupported(const std::string& what) const { refuse(what + " is not supported"); }
+void lowering::refuse(const std::string& why) const { throw error(error_kind::unsupported, why, into_->where()); }
 void lowering::invalid(const std::string& what) const {
   throw error(error_kind::invalid_argument, what, into_->where());
 }

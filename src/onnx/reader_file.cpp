@@ -68,7 +68,7 @@ input_file input_file::open(const std::string& path, std::string& why) {
 
 input_file input_file::open_within(const std::string& folder, const std::string& location, std::string& why) {
   if (location.empty() || location.find('\0') != std::string::npos) {
-    why = "is no file's name";
+    why = "is not a file name";
     return {};
   }
   if (location.front() == '/') {

@@ -106,8 +106,8 @@ void tensor_reader::refuse(const std::string& called, const std::string& what) c
 
 void tensor_reader::take_bytes(const std::string& called, std::size_t bytes) {
   if (bytes > bytes_left_)
-    refuse(called, "takes " + std::to_string(bytes) + " bytes, and the limit leaves " + std::to_string(bytes_left_) +
-                       " for it");
+    refuse(called, "takes " + std::to_string(bytes) + " bytes, but the limit load_options::most_bytes leaves only " +
+                       std::to_string(bytes_left_));
   bytes_left_ -= bytes;
 }
 

@@ -53,7 +53,7 @@ sliding_window window_of(const lowering& n, const shape& size) {
       w.pads_end[d] = pads[rank + d];
     }
   } else if (w.automatic != "VALID" && !w.is_same()) {
-    n.invalid("its auto_pad is \"" + w.automatic + "\"");
+    n.invalid("its auto_pad is \"" + w.automatic + "\", and must be NOTSET, VALID, SAME_UPPER or SAME_LOWER");
   }
   return w;
 }

@@ -1,4 +1,4 @@
-// In which layouts candidates read and write, and what would make them fit each other.
+// The forms in which candidates read and write values, and the conversions that make them fit each other.
 #pragma once
 
 #include <algorithm>
@@ -26,49 +26,49 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// A conversion, and which candidate of `candidate_layouts::conversions` is to make it; nothing where nobody can.
+/// A conversion, with the candidate of `candidate_layouts::conversions` that makes it; none if no backend can.
 using served_conversion = std::pair<needed_conversion, std::optional<std::uint32_t>>;
 
 class candidate_layouts {
  public:
-  /// Leaves out of candidates and views what nobody can make plain, of the former with a refusal for each; of views also those
-  /// in layouts that kernels have no use for.
+  /// Removes candidates and views with values that no backend can convert to plain and back. Each removed candidate gets a
+  /// refusal. Views in forms that no kernel uses are removed, too.
   candidate_layouts(const place_task& task, allowed_candidates& left) : network_(task.network), known_(task.forms) {
     take_candidates(task, left.may_convert, left.candidates);
     for (std::uint32_t n = 0; n < left.views.size(); ++n)
       std::erase_if(left.views[n], [&](std::uint32_t order) { return order != 0 && !take_view(n, order); });
   }
 
-  /// Nothing where all that candidates read and write is plain.
+  /// Empty if candidates read and write plain values only.
   std::optional<conversion_book>& conversions() { return conversions_; }
   const std::optional<conversion_book>& conversions() const { return conversions_; }
 
-  /// What each candidate reads and writes otherwise than plain.
+  /// The values that a candidate reads or writes in another form than plain, with these forms.
   const value_forms& borders_of(std::uint32_t candidate) const {
-    static const value_forms nothing;  // regions, which are added later, read and write plain values
+    static const value_forms nothing;  // for regions: they are added later, and read and write plain values
     return candidate < borders_.size() ? borders_[candidate] : nothing;
   }
-  /// The same of a node that is a view in the layout of this number; null where that is plain.
+  /// The same for a node that is a view in the form of this number; null if that is plain.
   const value_forms* borders_of_view(std::uint32_t node, std::uint32_t order) const {
     const auto known = view_borders_.find({node, order});
     return known == view_borders_.end() ? nullptr : &known->second;
   }
-  /// Whether whoever else reads or writes these values can be served.
+  /// Whether conversions can serve all other readers and writers of these values.
   bool can_be_converted(const value_forms& borders) const {
     return std::ranges::all_of(borders.list(),
                                [&](const auto& border) { return can_be_converted(border.first, border.second); });
   }
 
-  /// The forms in which a value of numbers() may lie, by their numbers in the search: the plain one on the host first.
+  /// The forms in which a value of numbers() may lie, by their numbers in the search. The first is plain on the host.
   const std::vector<form>& forms_of_value(std::uint32_t value) const { return forms_.at(value); }
   std::size_t number_of(std::uint32_t value, const form& stored) const {
     const std::vector<form>& list = forms_of_value(value);
     return static_cast<std::size_t>(std::ranges::find(list, stored) - list.begin());
   }
-  /// The values that may lie otherwise than plain, with their numbers in the search.
+  /// The values that may lie in another form than plain, with their numbers in the search.
   const std::map<std::uint32_t, std::uint32_t>& numbers() const { return numbers_; }
 
-  /// The conversions that groups of these nodes need between them; `borders` as for conversions_between.
+  /// The conversions that are needed between groups of these nodes; `borders` as for conversions_between.
   std::vector<served_conversion> conversions_between_groups(const std::vector<std::vector<std::uint32_t>>& nodes,
                                                             const std::vector<const value_forms*>& borders) const {
     std::vector<served_conversion> list;
@@ -78,7 +78,7 @@ class candidate_layouts {
       if (std::ranges::none_of(list, is_same)) list.emplace_back(c, by);
     };
     const std::vector<needed_conversion> needed = conversions_between(network_, nodes, borders);
-    // Single conversions first: chains may begin with them.
+    // Single conversions come first, because chains may begin with them.
     for (const std::size_t least : {std::size_t{1}, std::size_t{2}})
       for (const needed_conversion& c : needed) {
         const std::vector<std::uint32_t> path = conversions_->path(c.value, c.from, c.to);
@@ -113,7 +113,7 @@ class candidate_layouts {
           return "no backend converts the forms that it reads or writes";
         const std::vector<form>& known = met_[v];
         const bool is_new = std::ranges::find(known, order) == known.end();
-        if (known.size() + (is_new ? 2 : 1) > search::problem::most_forms)  // one more is the plain form
+        if (known.size() + (is_new ? 2 : 1) > search::problem::most_forms)  // the plain form counts, too
           return "the search allows at most 16 forms of a value, and this kernel needs another one";
       }
       for (const auto& [v, order] : borders.list()) add(met_[v], order);
@@ -141,8 +141,8 @@ class candidate_layouts {
     }
   }
 
-  /// Whether a node can be a view in another layout than the plain one: some kernel has each of its values otherwise than plain,
-  /// and all other readers and writers can be served.
+  /// Adds a node as a view in another form than plain, and returns whether that is possible. It is if some kernel has each of its
+  /// values in another form than plain, and conversions can serve all other readers and writers.
   bool take_view(std::uint32_t node, std::uint32_t order) {
     value_forms borders;
     for (const value_view& v : views_of(network_, node, known_[order]))
@@ -161,8 +161,9 @@ class candidate_layouts {
     const std::size_t count = forms_of_value(value).size();
     return number_of(value, stored) < count || count < search::problem::most_forms;
   }
-  /// Whether a value in a layout can be made over into, and from, each other in which some kernel has it. Of those in another
-  /// memory that holds for the plain ones alone: a conversion changes the memory or the arrangement.
+  /// Whether a value can be converted between this form and each other form in which some kernel has it. A conversion changes
+  /// either the layout or the memory space. So forms in another space are reached through the plain forms of both spaces, and
+  /// need no check here.
   bool can_be_converted(std::uint32_t value, const form& order) const {
     const auto is_there = [&](const form& from, const form& to) {
       return !conversions_->path(value, from, to).empty();
@@ -177,13 +178,13 @@ class candidate_layouts {
   }
 
   const graph& network_;
-  const std::vector<form>& known_;  // by the numbers of views
+  const std::vector<form>& known_;  // by the numbers of views' forms
   std::optional<conversion_book> conversions_;
-  std::map<std::uint32_t, std::vector<form>> met_;    // values that may lie otherwise than plain, and how
-  std::vector<form> used_{form()};                    // in which some kernel has some value
-  std::map<std::uint32_t, std::vector<form>> forms_;  // by value: those of the search, by number
+  std::map<std::uint32_t, std::vector<form>> met_;    // values that may lie in other forms than plain, with these forms
+  std::vector<form> used_{form()};                    // those that some kernel has for some value
+  std::map<std::uint32_t, std::vector<form>> forms_;  // by value: its forms by their numbers in the search
   std::vector<value_forms> borders_;                  // by candidate
-  std::map<std::pair<std::uint32_t, std::uint32_t>, value_forms> view_borders_;  // by node and layout, other than plain
+  std::map<std::pair<std::uint32_t, std::uint32_t>, value_forms> view_borders_;  // by node and form, other than plain
   std::map<std::uint32_t, std::uint32_t> numbers_;                               // of values in the search
 };
 

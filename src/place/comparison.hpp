@@ -1,5 +1,5 @@
-// The comparison end to end: placements run, show what their kernels take within the network, and the search goes on with that
-// until it finds nothing that has not run. The fastest is handed out.
+// The comparison end to end. Placements run, which gives the times of their kernels within the network, and the search goes on
+// with these times. This ends when the search finds nothing that has not run. Then the fastest placement is selected.
 #pragma once
 
 #include <algorithm>
@@ -49,7 +49,7 @@ class comparison {
         kernels_(known, learner_, runs_, listener),
         trials_(known, regions, measurer, runs_) {}
 
-  /// Compares a plan's placement and its single backends, and makes it the fastest of all that ran. Answers the last search.
+  /// Compares a plan's placement with its baselines, and makes it the fastest placement that ran. Returns the last search.
   search_result run(plan& made) {
     placement_race& race = runs_.race();
     runs_.set_incumbent(race.add(made.chosen));
@@ -62,18 +62,18 @@ class comparison {
     bool knows_split = (may_split || race.met_split()) && kernels_.run_split(search_);
     search_on();
     trials_.run(search_);
-    // Caches are split at some times and not at others: split caches that were not met before may be met now.
+    // Caches are split at times only. Split caches that were not met before may be met now.
     if (may_split && !knows_split && kernels_.run_split(search_)) search_on();
     return decide(made);
   }
 
-  /// What the search over regions did.
+  /// The report of the search over regions.
   const region_report& regions() const { return report_; }
   /// The rounds of the race.
   const round_log& log() const { return runs_.race().log(); }
 
  private:
-  /// Searches and runs what is found, until that is nothing new.
+  /// Searches and runs the placements that it finds, until it finds no new one.
   void search_on() {
     placement_race& race = runs_.race();
     const double compare_s = known_.task.options.compare_s;
@@ -82,14 +82,14 @@ class comparison {
       runs_.find_fastest();
       learner_.learn(race, runs_.incumbent());
       const search_result last = search_.best();
-      // What would gain less than runs can tell is not run.
+      // A placement does not run if its expected gain is too small for runs to show.
       constexpr double telling = 0.995;
       const placement& fastest = race.which(runs_.incumbent());
       const auto& conversions = known_.layouts.conversions();
       const double to_beat = writer_.refreshed(fastest).cost_ms + (conversions ? conversions->presumed_ms(fastest) : 0);
       if (last.found.cost_ms > telling * to_beat) break;
       const std::size_t before = race.size();
-      // One that ran does not run again, unless what it showed was forgotten since.
+      // A placement does not run again, unless its rounds were forgotten since.
       if (const std::size_t number = race.add(writer_.write("plan", last)); number < before && race.rounds(number) != 0)
         break;
       run_for(compare_s / 2, "a placement found with costs measured within the network",
@@ -110,20 +110,20 @@ class comparison {
     runs_.run(how);
   }
 
-  /// Adds the previous plan to the runs; nothing where it cannot be built any more.
+  /// Adds the previous plan to the race and returns its number; nothing if it does not fit or cannot be built any more.
   std::optional<std::size_t> add_previous(const plan& previous) {
     if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen) ||
         !serves(previous.precision, known_.task.precision))
       return {};
-    // Its kernels are to have costs, too.
+    // Its kernels need costs, too.
     regions_.add_those_of(previous.chosen);
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });
     for (const auto& who : known_.candidates.in(previous.chosen))
-      if (who && !measurer_.has_kernel(*who)) return {};  // what was right then is wrong now
+      if (who && !measurer_.has_kernel(*who)) return {};  // accepted then, refused now
     return runs_.add_if_possible(previous.chosen, race_role::baseline);
   }
 
-  /// Whether all that a placement runs is on backends that may be used now.
+  /// Whether all kernels and conversions of a placement are of backends that may be used now.
   bool is_over_our_backends(const placement& p) const {
     const auto is_ours = [this](const std::string& name) {
       for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b)
@@ -140,7 +140,7 @@ class comparison {
            std::ranges::all_of(p.conversions, [&](const plan_conversion& c) { return is_ours(c.step.backend); });
   }
 
-  /// Makes the plan the fastest of what ran, with costs, runners-up and the certificate as they are known now.
+  /// Makes the plan the fastest placement that ran, with costs, runners-up and certificate by what is known now.
   search_result decide(plan& made) {
     placement_race& race = runs_.race();
     runs_.find_selected();
@@ -172,7 +172,7 @@ class comparison {
     list_runs(made);
     return last;
   }
-  /// Of the regions that were tried, the last searches look at those that still run.
+  /// Hides regions that were tried and no longer run, so that the last searches do not use them.
   void hide_regions_that_lost() {
     const placement_race& race = runs_.race();
     std::vector<bool> runs(known_.candidates.size(), false);
@@ -182,7 +182,7 @@ class comparison {
           if (who) runs[*who] = true;
     view_.hide_regions(regions_.first_tried(), runs);
   }
-  /// Who the winner was, where it is not what the search finds.
+  /// The origin of a winner that is not the placement that the search finds.
   std::string origin_of(std::size_t winner, const plan& made) const {
     const auto single = std::find(singles_.begin(), singles_.end(), winner);
     if (single != singles_.end()) return made.singles[static_cast<std::size_t>(single - singles_.begin())].name;
@@ -214,7 +214,7 @@ class comparison {
   whole_runs runs_;
   kernel_trials kernels_;
   region_trials trials_;
-  std::vector<std::size_t> singles_;  // their numbers among the runs
+  std::vector<std::size_t> singles_;  // the baselines' numbers in the race
   std::optional<std::size_t> previous_;
   region_report report_;
 };

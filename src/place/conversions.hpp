@@ -1,4 +1,4 @@
-// Conversions between layouts: which backends can make them, and what they cost.
+// Conversions between forms: which backends can make them, and what they cost.
 #pragma once
 
 #include <algorithm>
@@ -29,11 +29,11 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// The conversions that the values of a network may need, as the candidates of a network of their own: one node for each type.
+/// The conversions that the values of a network may need. They are candidates of a second network, with one node for each type.
 class conversion_book {
  public:
-  /// `met` are the layouts in which each value may lie. Of arrangements that are no backend's in common nothing is known here,
-  /// nor of others than the plain one of tensors without channels. `may_split`: place_task::may_split.
+  /// `met` are the forms in which each value may lie. Only layouts that backends share are considered (`shared_layouts`), and for
+  /// tensors without channels only the plain layout. `may_split`: place_task::may_split.
   conversion_book(const graph& network, backend_table backends, const std::vector<bool>& use,
                   const std::map<std::uint32_t, std::vector<form>>& met, int threads, bool may_split)
       : backends_(backends), threads_(threads), may_split_(may_split) {
@@ -52,7 +52,7 @@ class conversion_book {
     }
     graph_.emplace(g.finish());
     candidates_ = find_candidates(*graph_, backends, use);
-    // Whoever reads and writes the same layout converts nothing, and what no kernel has is not asked for.
+    // Candidates with equal forms at both ends convert nothing, and forms that no kernel has are not needed.
     std::erase_if(candidates_.list, [&](const place_candidate& c) {
       const auto [from, to] = ends_of(c);
       const std::vector<form>& wanted = met_at[node_of(c)];
@@ -79,7 +79,7 @@ class conversion_book {
     return candidates_.groups[candidates_.list[candidate].group].structure;
   }
 
-  /// The cheapest candidate for a conversion of a value; nothing where there is none.
+  /// The cheapest candidate for a conversion of a value; nothing if there is none.
   std::optional<std::uint32_t> best(std::uint32_t value, const form& from, const form& to) const {
     std::optional<std::uint32_t> found;
     const auto ways = ways_.find(node_of_.at(value));
@@ -91,8 +91,8 @@ class conversion_book {
     }
     return found;
   }
-  /// The conversions that make a value in one form into another, in order: the cheapest single one, or where none exists the
-  /// cheapest chain. None where the value cannot get there.
+  /// The conversions from one form of a value to another, in order. This is the cheapest single conversion, or else the cheapest
+  /// chain. Empty if there is neither.
   std::vector<std::uint32_t> path(std::uint32_t value, const form& from, const form& to,
                                   outlook how = outlook::doubtful) const {
     if (const auto single = best(value, from, to)) return {*single};
@@ -103,7 +103,7 @@ class conversion_book {
       double ms = 0;
       std::vector<std::uint32_t> path;
     };
-    // Bellman and Ford's algorithm: there are few forms, and prices are positive.
+    // The Bellman-Ford algorithm. There are few forms, and prices are positive.
     std::vector<stop> known{{from, 0, {}}};
     for (bool changed = true; changed;) {
       changed = false;
@@ -125,31 +125,32 @@ class conversion_book {
   }
   const std::pair<form, form>& ends_of(std::uint32_t candidate) const { return ends_[candidate]; }
 
-  /// What the search is to count for it. Where caches may be split at times, conversions take about four times as long then
-  /// (docs/measuring.md): as long as such times have not shown it, that is presumed of half of all times, but for what is to be
-  /// tried. Otherwise kernels that need a dear conversion would never run within the network, where it turns out what they gain.
+  /// The price of a conversion for the search. In split caches conversions take about four times as long (docs/measuring.md). If
+  /// caches may be split at times, half of all rounds are presumed to be so until the conversion ran in such rounds. Optimistic
+  /// prices leave the presumption out. Otherwise kernels that need an expensive conversion would never run within the network,
+  /// which shows what they gain.
   double price_of(std::uint32_t candidate, outlook how = outlook::doubtful) const {
     constexpr double presumed = 2;
     if (how == outlook::hopeful || how == outlook::hopeful_split) return cost_of(candidate);
     const place_candidate& c = candidates_.list[candidate];
-    // What is expected of those that never ran within the network rests on those of the backend that did.
+    // The expected cost of a conversion that never ran within the network comes from conversions of its backend that did.
     const bool is_known =
         book_->cost_of(c).state == cost_state::within ? book_->is_known_split(c) : book_->knows_split(c.backend);
     return cost_of(candidate) * (may_split_ && !is_known ? presumed : 1);
   }
-  /// What the search counts for the conversions of a placement beyond what they are known to cost.
+  /// The difference between the prices and the known costs of a placement's conversions.
   double presumed_ms(const placement& p) const {
     double sum = 0;
     for (const plan_conversion& one : p.conversions)
       if (const std::optional<std::uint32_t> c = find(one)) sum += price_of(*c) - cost_of(*c);
     return sum;
   }
-  /// What a conversion costs, in milliseconds; before it was measured, what it takes at least to read and write so much.
+  /// The cost of a conversion in milliseconds. Before it is measured: a lower bound for reading and writing its bytes.
   double cost_of(std::uint32_t candidate) const {
     const place_candidate& c = candidates_.list[candidate];
     const known_cost known = book_->cost_of(c);
     if (known.state != cost_state::bounded) return known.ms;
-    const double bytes_per_ms = 2e8 * threads_;  // of a cache that is near; no memory is that fast
+    const double bytes_per_ms = 2e8 * threads_;  // of a near cache; no memory is that fast
     const auto& [from, to] = ends_[candidate];
     const tensor_type& type = graph_->type_of(graph_->view().output_of(node_of(c)));
     return static_cast<double>(bytes_in(type, from) + bytes_in(type, to)) / bytes_per_ms;
@@ -157,7 +158,7 @@ class conversion_book {
 
   bool is_measured(std::uint32_t candidate) const { return book_->find(candidates_.list[candidate]) != nullptr; }
 
-  /// The candidate that a conversion of a plan is; nothing where there is none any more.
+  /// The candidate for a conversion of a plan; nothing if there is none any more.
   std::optional<std::uint32_t> find(const plan_conversion& c) const {
     if (!node_of_.contains(c.value)) return {};
     const auto ways = ways_.find(node_of_.at(c.value));
@@ -173,7 +174,7 @@ class conversion_book {
 
  private:
   std::uint32_t node_of(const place_candidate& c) const { return candidates_.groups[c.group].nodes.front(); }
-  /// From which layout into which.
+  /// The forms before and after the conversion.
   std::pair<form, form> ends_of(const place_candidate& c) const {
     const value_forms found = forms_of(*graph_, backends_, candidates_, c);
     const graph_view view = graph_->view();
@@ -182,11 +183,11 @@ class conversion_book {
 
   backend_table backends_;
   int threads_;
-  bool may_split_;  // processors, from each other
+  bool may_split_;  // place_task::may_split
   std::optional<graph> graph_;
   place_candidates candidates_;
   std::optional<cost_book> book_;
-  std::map<std::uint32_t, std::size_t> node_of_;            // by value of the network that is placed
+  std::map<std::uint32_t, std::size_t> node_of_;            // by value of the placed network
   std::map<std::size_t, std::vector<std::uint32_t>> ways_;  // by node: candidates
   std::vector<std::pair<form, form>> ends_;                 // by candidate
 };
@@ -196,8 +197,8 @@ struct needed_conversion {
   form from, to;
 };
 
-/// What groups need to read each other's values. `borders` are those of each group, in their order: null for those that read and
-/// write plain values.
+/// The conversions that groups need to read each other's values. `borders` has an entry for each group, in their order: null for
+/// a group that reads and writes plain values only.
 inline std::vector<needed_conversion> conversions_between(const graph& network,
                                                           std::span<const std::vector<std::uint32_t>> nodes,
                                                           std::span<const value_forms* const> borders) {

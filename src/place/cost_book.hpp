@@ -1,4 +1,4 @@
-// What placing knows of its candidates' costs: measured alone, measured within whole runs, or only bounded from below.
+// The costs of candidates as placing knows them: measured alone, measured within the network, or only bounded from below.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +33,7 @@ enum class cost_state : std::uint8_t {
   refused,  ///< there is no kernel
   bounded,  ///< not measured: it costs at least this
   alone,    ///< measured alone; within the network it is expected to cost this
-  within,   ///< measured in whole runs of the network
+  within,   ///< measured within the network
 };
 
 struct known_cost {
@@ -41,17 +41,17 @@ struct known_cost {
   double ms = 0;
 };
 
-/// What a search takes a kernel to cost that has been measured, but not often enough to be sure.
+/// How the search prices kernels that were not measured often enough to be sure.
 enum class outlook : std::uint8_t {
   as_known,
-  /// More than is known: for the placement to be handed out. The doubt goes against what would replace a kernel of the
-  /// fastest placement, and more of it against what never ran within the network. Otherwise the search would go after
-  /// each measurement that came out too low, of which there always are some among hundreds.
+  /// Pessimistic prices, for the search for the plan. Kernels that are not in the fastest placement cost more than is known, and
+  /// those that never ran within the network still more. Otherwise the search would follow each measurement that came out too
+  /// low. Among hundreds there always are some.
   doubtful,
-  /// Less than is known where it never ran within the network, and a little less where it did in few placements: what
-  /// such a search finds is worth a run, until there is nothing more to be learnt of it.
+  /// Optimistic prices, for trials. Kernels that never ran within the network cost less than is known, and those that ran in few
+  /// placements a little less. The placement that the search finds is worth a run, until more runs would show nothing new.
   hopeful,
-  /// The same for what kernels take in split caches (round_log.hpp).
+  /// The same for times in split caches (round_log.hpp).
   hopeful_split,
 };
 
@@ -67,12 +67,12 @@ class cost_book {
     }
   }
 
-  /// Takes note of a candidate that was added behind the others, at the first group of its structure.
+  /// Notes a candidate that was appended to the list, at the first group of its structure.
   void add(std::uint32_t candidate) {
     rivals_[candidates_.groups[candidates_.list[candidate].group].structure].push_back(candidate);
   }
 
-  /// What a candidate is known or expected to cost.
+  /// The known or expected cost of a candidate.
   known_cost cost_of(const place_candidate& c) const {
     const auto known = table_.find(key_of(candidates_, c));
     const double factor = factor_[c.backend];
@@ -81,13 +81,13 @@ class cost_book {
     if (known->second.within.samples != 0) return {cost_state::within, known->second.within.median_ms};
     return {cost_state::alone, known->second.alone_ms * factor};
   }
-  /// What the search is to count for it.
+  /// The price of a candidate for the search.
   known_cost price_of(const place_candidate& c, outlook how) const {
     known_cost price = cost_of(c);
     const bool is_doubtful = how == outlook::doubtful;
     if (how == outlook::as_known || !any_within_) return price;
     if (price.state == cost_state::within && !is_doubtful && ran_far_off(c)) {
-      // In a placement much slower than the fastest one caches are in another state: what it takes alone may say more.
+      // In a placement much slower than the fastest, caches are in another state. The cost alone may say more.
       price.state = cost_state::alone;
       price.ms = std::min(price.ms, find(c)->alone_ms * factor_[c.backend]);
     }
@@ -98,7 +98,7 @@ class cost_book {
     else if (!is_well_known(c, how)) price.ms *= 0.98;
     return price;
   }
-  /// Whether another run within the network would tell little: it is part of the fastest placement, or ran in several.
+  /// Whether another run within the network would show little: it is part of the fastest placement, or ran in several.
   bool is_well_known(const place_candidate& c, outlook how) const {
     constexpr std::size_t enough_split = 2;
     const auto found = seen_.find(key_of(candidates_, c));
@@ -113,19 +113,19 @@ class cost_book {
     const auto seen = seen_.find(key_of(candidates_, c));
     return seen != seen_.end() && !seen->second.split.empty();
   }
-  /// Whether anything of its backend did.
+  /// The same for any candidate of a backend.
   bool knows_split(std::uint32_t backend) const {
     return std::ranges::any_of(seen_, [backend](const auto& seen) {
       return std::get<1>(seen.first) == backend && !seen.second.split.empty();
     });
   }
-  /// Says which placement is the fastest so far, by its candidates.
+  /// Sets the fastest placement so far, by its candidates.
   void favour(std::span<const std::optional<std::uint32_t>> who) {
     favoured_.clear();
     for (const auto& candidate : who)
       if (candidate) favoured_.insert(key_of(candidates_, candidates_.list[*candidate]));
   }
-  /// Its measurements; null where there are none.
+  /// Its measurements; null if there are none.
   const measured_cost* find(const place_candidate& c) const {
     const auto known = table_.find(key_of(candidates_, c));
     return known == table_.end() ? nullptr : &known->second;
@@ -143,14 +143,14 @@ class cost_book {
     measure_structure(candidates_, structure, measurer, table_);
     note_fastest(structure);
   }
-  /// Takes over what was measured at an earlier time.
+  /// Takes over a cost from the store.
   void recall(const place_candidate& c, measured_cost known) {
     known.from_store = true;
     table_[key_of(candidates_, c)] = std::move(known);
     note_fastest(candidates_.groups[c.group].structure);
   }
 
-  /// Forgets what was measured of a structure now.
+  /// Forgets the costs of a structure that were measured now. Those from the store stay.
   void forget(std::uint32_t structure) {
     for (const std::uint32_t i : rivals_.at(structure))
       if (const auto known = table_.find(key_of(candidates_, candidates_.list[i]));
@@ -159,7 +159,7 @@ class cost_book {
     fastest_alone_.erase(structure);
   }
 
-  /// Forgets what `learn` noted.
+  /// Forgets all that `learn` noted.
   void learn_anew() {
     seen_.clear();
     for (auto& [key, cost] : table_) cost.within = {};
@@ -167,12 +167,12 @@ class cost_book {
     hope_ = most_hope;
     any_within_ = false;
   }
-  /// Takes note of how long the steps of a placement took within whole runs. `steps` has one entry for each group of the
-  /// placement that is no view, in its order; `who` says which candidate each group is, none for control flow. `far_off`:
-  /// much slower than the fastest, as single backends may be. It counts from `finish_learning` on.
+  /// Notes the times of a placement's steps within the network. `steps` has one entry for each group of the placement that is no
+  /// view, in its order. `who` has the candidate of each of these groups, none for control flow. `far_off`: the placement is much
+  /// slower than the fastest, as baselines may be. The times count after `finish_learning`.
   void learn(std::span<const std::optional<std::uint32_t>> who, std::span<const timing> steps, cache_regime regime,
              bool far_off = false) {
-    // A kernel that runs at several places of a placement: their mean, so that the sum over the network holds.
+    // A kernel that runs at several places of a placement gets their mean, so that the sum over the network is right.
     std::map<cost_key, std::vector<timing>> places;
     for (std::size_t i = 0; i < who.size(); ++i)
       if (who[i] && steps[i].samples != 0 && find(candidates_.list[*who[i]]) != nullptr)
@@ -185,9 +185,9 @@ class cost_book {
       }));
     }
   }
-  /// Takes over what all placements showed.
+  /// Computes costs and factors from all that `learn` noted.
   void finish_learning() {
-    // In several placements: the median of those, because one that ran in a bad minute may be off by any factor.
+    // The median over placements, because one that ran in a bad minute may be off by any factor.
     std::vector<double> within(backends_.size()), alone(backends_.size());
     const auto median = [](std::vector<double> list) { return summarise(std::move(list)).median_ms; };
     for (const auto& [key, seen] : seen_) {
@@ -204,17 +204,17 @@ class cost_book {
     hope_ = hope();
   }
 
-  /// For kernels that are chosen without measuring: nothing is known but that they can be built, or why not.
+  /// An entry to fill in for a kernel that is chosen without measuring: its name, or why it cannot be built.
   measured_cost& entry_of(const place_candidate& c) { return table_[key_of(candidates_, c)]; }
   const cost_table& table() const { return table_; }
 
  private:
   static constexpr double least_hope = 0.7, most_hope = 0.9;
 
-  /// In so many placements a kernel is well known.
+  /// A kernel that ran in this many placements is well known.
   static constexpr std::size_t enough_sightings = 3;
 
-  /// What a kernel took within the network, by placement: in each cache regime, and in placements that are far off.
+  /// Times of a kernel within the network, one for each placement: in each cache regime, and in placements that are far off.
   struct sightings {
     std::vector<timing> shared, split, far_off;
     bool is_far_off() const { return shared.empty() && split.empty() && !far_off.empty(); }
@@ -225,11 +225,11 @@ class cost_book {
     return seen != seen_.end() && seen->second.is_far_off() && seen->second.far_off.size() < enough_sightings;
   }
 
-  /// How much less than expected a kernel may well take that never ran within the network: of the time of those that did,
-  /// a tenth went to kernels that took so much less, or less still. Where the machine was restless while kernels were
-  /// measured alone, that is more than elsewhere.
+  /// The portion of its expected time that a kernel may well take if it never ran within the network. It comes from kernels that
+  /// did: a tenth of their time went to kernels that took at most this portion. If the machine was restless while kernels were
+  /// measured alone, the portion is smaller.
   double hope() const {
-    std::vector<std::pair<double, double>> parts;  // of what was expected; what it took
+    std::vector<std::pair<double, double>> parts;  // portion of the expected time; time
     double sum = 0;
     for (const auto& [key, seen] : seen_) {
       const measured_cost& cost = table_.at(key);
@@ -247,7 +247,7 @@ class cost_book {
   }
   bool is_favoured(const place_candidate& c) const { return favoured_.count(key_of(candidates_, c)) != 0; }
 
-  /// Several timings as one: of each of their figures, what `f` makes of the list.
+  /// Combines timings into one: each figure is `f` of the list of this figure.
   template <class F>
   static timing combined(std::span<const timing> times, F f) {
     timing all;
@@ -261,7 +261,7 @@ class cost_book {
     return all;
   }
 
-  /// Of a structure of one node, what it takes at least: a bound for groups that contain one like it.
+  /// Notes the smallest cost of a structure of one node. It bounds the cost of groups that contain such a node.
   void note_fastest(std::uint32_t structure) {
     if (candidates_.groups[candidates_.structures[structure].example].nodes.size() != 1) return;
     double& fastest = fastest_alone_[structure];
@@ -271,7 +271,7 @@ class cost_book {
         fastest = fastest == 0 ? m->alone_ms : std::min(fastest, m->alone_ms);
   }
 
-  /// What a candidate costs at least, by what is known of its parts.
+  /// A lower bound for a candidate's cost, from the costs of its nodes.
   double least_ms(const place_candidate& c) const {
     double most = 0;
     for (const std::uint32_t n : candidates_.groups[c.group].nodes) {
@@ -289,13 +289,13 @@ class cost_book {
   backend_table backends_;
   const place_candidates& candidates_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> rivals_;  // by structure: candidates at its example
-  std::unordered_map<std::uint32_t, std::uint32_t> alone_structure_;      // by node: of the group of it alone
+  std::unordered_map<std::uint32_t, std::uint32_t> alone_structure_;      // by node: of the group with this node alone
   std::unordered_map<std::uint32_t, double> fastest_alone_;               // by structure of one node
   cost_table table_;
   std::map<cost_key, sightings> seen_;
   std::set<cost_key> favoured_;
   std::vector<double> factor_;  // by backend: how much longer kernels take within the network than alone
-  double hope_ = most_hope;     // what kernels that never ran there may take of what they are expected to
+  double hope_ = most_hope;     // see hope()
   bool any_within_ = false;
 };
 

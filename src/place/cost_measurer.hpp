@@ -1,4 +1,4 @@
-// Learns what candidates cost alone: from the store, or by measuring, and again where the machine was slow at first.
+// Gets the costs of candidates alone, from the store or by measuring. It measures again if the machine was slow at first.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +34,7 @@ namespace {
 
 class cost_measurer {
  public:
-  /// Opens the store where there is to be one. Errors: as of cost_store.
+  /// Opens the store if the options name one. Errors: those of cost_store.
   cost_measurer(placing_state& known, const progress& listener)
       : task_(known.task),
         progress_(listener),
@@ -59,14 +59,14 @@ class cost_measurer {
 
   // ---- Kernels ----
 
-  /// Learns the costs of a structure: from the store, or by measuring, which one process at a time does with a store.
+  /// Gets the costs of a structure, from the store or by measuring. With a store, one process at a time measures.
   void measure(std::uint32_t structure) {
     const double start = now_ms();
     learn(kernels_, structure);
     ++structures_;
     took_ms_ += now_ms() - start;
   }
-  /// Measures the structures that are wanted, until all of them are: a slow start may make it forget some.
+  /// Measures the wanted structures until all have costs, because those measured during a slow start are invalidated.
   template <class Wanted>
   void measure_all(Wanted wanted) {
     for (bool again = true; again;) {
@@ -78,13 +78,13 @@ class cost_measurer {
       }
     }
   }
-  /// Whether a candidate has a kernel that can be used, measured where that is not known yet.
+  /// Whether a candidate has a kernel that can be used. Measures it if that is not known yet.
   bool has_kernel(std::uint32_t candidate) {
     const std::uint32_t structure = kernels_.structure_of(candidate);
     if (!kernels_.book.is_measured(structure)) measure(structure);
     return is_usable(kernels_, candidate);
   }
-  /// The same by what is known and what is in the store.
+  /// The same by known costs and the store, without measuring.
   bool is_known_to_have_kernel(std::uint32_t candidate) {
     recall(kernels_, kernels_.structure_of(candidate));
     return is_usable(kernels_, candidate);
@@ -98,8 +98,8 @@ class cost_measurer {
     learn(*conversions_, structure);
     ++converted_;
   }
-  /// Measures what is not known yet of the conversions that `needed` answers, which may be others once that is known. Answers
-  /// whether all of them can be made.
+  /// Measures the conversions that `needed` returns, if they have no cost yet. The new costs may change which conversions are
+  /// needed, so this is repeated. Returns whether all of them can be made.
   template <class Needed>
   bool measure_conversions(Needed needed) {
     for (bool again = true; again;) {
@@ -120,8 +120,8 @@ class cost_measurer {
 
   // ---- Slow starts ----
 
-  /// What was measured before the machine turned out to be faster than it began is not comparable with what comes now: it is
-  /// forgotten, and measured again where it is needed. Answers whether that was found now.
+  /// Invalidates the costs that were measured so far if the machine turns out to be faster than at the start. They are not
+  /// comparable with later ones, and are measured again if needed. Returns whether costs were invalidated.
   bool distrust_slow_start() {
     monitor_->look();
     if (!monitor_->is_faster_than(trusted_ms_)) return false;
@@ -136,11 +136,11 @@ class cost_measurer {
     ++distrusts_;
     return true;
   }
-  /// How often that was found so far.
+  /// How often costs were invalidated so far.
   std::size_t distrusts() const { return distrusts_; }
-  /// Measures again what a slow start made forgotten, so that the store and the plan have no such times.
+  /// Measures invalidated costs again, so that neither the store nor the plan has times of a slow start.
   void replace_distrusted() {
-    for (std::optional<std::size_t> before; before != distrusts_;) {  // which measuring may find once more
+    for (std::optional<std::size_t> before; before != distrusts_;) {  // measuring may invalidate costs once more
       before = distrusts_;
       measure_all([this](std::uint32_t s) { return kernels_.distrusted.count(s) != 0 && !task_.until.is_over(); });
       for (std::uint32_t i = 0; conversions_ && i < conversions_->candidates.list.size() && !task_.until.is_over(); ++i)
@@ -150,7 +150,7 @@ class cost_measurer {
 
   // ---- The machine and the store ----
 
-  /// Does something with the right to measure, where there is a store. What is measured meanwhile needs no other.
+  /// Does some work with the right to measure, if there is a store. Measurements within the work do not wait for it again.
   template <class Work>
   void in_turn(Work work) {
     const measuring_lock lock = wait_for_turn();
@@ -158,29 +158,28 @@ class cost_measurer {
     work();
     has_turn_ = false;
   }
-  /// Nothing without a store.
+  /// Empty without a store.
   std::optional<kept_costs>& kept() { return kernels_.kept; }
   drift_monitor& monitor() { return *monitor_; }
-  /// How long was waited until the machine was calm.
+  /// The time spent waiting for an undisturbed machine.
   double waited_ms() const { return monitor_->waited_ms() + worker_.waited_ms(); }
   /// As place_report::where.
   const std::string& where() const { return where_; }
 
  private:
-  /// Costs of the candidates of one network, and which of them a slow start may have spoilt.
+  /// Costs of the candidates of one network, and which of them were invalidated.
   struct cost_ledger {
     const graph& network;
     const place_candidates& candidates;
     cost_book& book;
     std::optional<kept_costs> kept = {};
     std::vector<std::uint32_t> measured_now = {};  // structures
-    std::set<std::uint32_t> distrusted =
-        {};  // structures measured during a slow start: what the store has of them is not asked
+    std::set<std::uint32_t> distrusted = {};       // structures whose costs were invalidated: not read from the store
 
     std::uint32_t structure_of(std::uint32_t candidate) const {
       return candidates.groups[candidates.list[candidate].group].structure;
     }
-    /// What was measured of a structure, and not taken from the store.
+    /// The costs of a structure that were measured, not taken from the store.
     std::vector<std::pair<place_candidate, measured_cost>> fresh_of(std::uint32_t structure) const {
       std::vector<std::pair<place_candidate, measured_cost>> fresh;
       for (const std::uint32_t i : book.rivals_of(structure))
@@ -224,7 +223,7 @@ class cost_measurer {
     const std::string where = task_.options.workers ? worker_.where() : "in this process";
     if (where_.empty() || where != in_a_worker) where_ = where;
     of.measured_now.push_back(structure);
-    // What time did not suffice for is not kept.
+    // Costs are not kept if the time ended while they were measured.
     if (!of.kept || task_.until.is_over()) return;
     of.kept->put(of.fresh_of(structure), where);
   }
@@ -249,7 +248,7 @@ class cost_measurer {
     return s;
   }
 
-  /// The right to measure, if there is a store. `next` has the work that waits; null if it is not in a ledger.
+  /// Waits for the right to measure, if there is a store. `next` has the work that waits; null if no ledger has it.
   measuring_lock wait_for_turn(const cost_ledger* next = nullptr) {
     const std::optional<kept_costs>& store = kernels_.kept;
     if (!store || !store->problem().empty() || has_turn_) return {};
@@ -278,13 +277,13 @@ class cost_measurer {
   const place_task& task_;
   const progress& progress_;
   cost_ledger kernels_;
-  std::optional<cost_ledger> conversions_;  // nothing where all layouts are plain
+  std::optional<cost_ledger> conversions_;  // none if all layouts are plain
   std::optional<drift_monitor> monitor_;
-  std::array<double, drift_signs> trusted_ms_{};  // its usual times while what is trusted was measured
+  std::array<double, drift_signs> trusted_ms_{};  // the monitor's usual times while the trusted costs were measured
   worker_client worker_;
   std::size_t distrusts_ = 0;
-  std::size_t structures_ = 0;  // so many kernels' structures are known, and took so long
-  std::size_t converted_ = 0;   // so many conversions' structures are known
+  std::size_t structures_ = 0;  // structures of kernels with costs; `took_ms_`: the time to get them
+  std::size_t converted_ = 0;   // structures of conversions with costs
   double took_ms_ = 0;
   bool has_turn_ = false;
   std::string where_;

@@ -1,4 +1,4 @@
-// The error of a network that the backends do not cover: every node that nobody takes, and who refused it and why.
+// The error for a network that the backends do not cover. It names each node that no backend takes, with all refusals.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// What a node is, what it reads, and who refuses it and why.
+/// Describes a node for the error: its operator, its operands, and which backends refuse it and why.
 inline std::string why_not_covered(const placing_state& known, std::uint32_t node) {
   const graph& network = known.task.network;
   std::string what = std::string(" (") + network.node(node).kind->name;
@@ -45,7 +45,7 @@ inline std::string why_not_covered(const placing_state& known, std::uint32_t nod
   return what + (who.empty() ? ": no backend has a pattern for it" : ", " + who);
 }
 
-/// Throws one error that names every node for which no candidate is `usable`.
+/// Throws one error that names every node without a `usable` candidate, unless the node is a view or control flow.
 template <class Usable>
 void require_cover(const placing_state& known, Usable usable) {
   const graph& network = known.task.network;
@@ -56,7 +56,7 @@ void require_cover(const placing_state& known, Usable usable) {
   for (std::uint32_t i = 0; i < known.candidates.size(); ++i)
     if (usable(known.candidates[i]))
       for (const std::uint32_t n : known.candidates.nodes_of(i)) covered[n] = true;
-  // Places that are alike, of which a network has dozens, are told together.
+  // Equal places share an entry, because a network has dozens of them.
   std::vector<std::pair<std::string, std::vector<std::uint32_t>>> holes;
   for (std::uint32_t n = 0; n < covered.size(); ++n) {
     if (covered[n]) continue;

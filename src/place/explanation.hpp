@@ -1,4 +1,4 @@
-// Says of each group of a plan why it was chosen: who would run its nodes without it, and what that would cost.
+// Says why each group of a plan was chosen: which candidates would run its nodes otherwise, and what that would cost.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// Who runs a group's nodes in another placement.
+/// Adds to `g.instead` what runs the group's nodes in another placement.
 inline void tell_instead(const placing_state& known, plan_group& g, std::uint32_t candidate,
                          const search_result& other) {
   const search::node_set mine(known.candidates.nodes_of(candidate));
@@ -46,7 +46,7 @@ inline void tell_instead(const placing_state& known, plan_group& g, std::uint32_
   }
 }
 
-/// Searches without a candidate. Answers how many transitions that took.
+/// Searches without a candidate and notes the runner-up and regret of its group. Returns the number of transitions it took.
 inline std::size_t find_instead(const placing_state& known, plan_group& g, std::uint32_t candidate,
                                 const search_result& best) {
   search_result without;
@@ -73,8 +73,8 @@ inline std::string why_chosen(const plan_group& g, bool is_known) {
   return "the best placement without it costs more; it uses " + g.instead;
 }
 
-/// For each group of the plan: what the best placement without it would cost, who would run its nodes, and in words why it
-/// was chosen. Networks whose searches take long get this for as many groups as a count of transitions allows.
+/// Explains each group of the plan: the cost of the best placement without it, what would run its nodes, and why it was chosen.
+/// If searches take long, only as many groups get this as a count of transitions allows.
 inline void explain_groups(const placing_state& known, const search_view& view, plan& made) {
   if (made.origin != "search") {
     for (plan_group& g : made.chosen.groups)
@@ -92,7 +92,8 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
     if (g.is_view()) continue;
     const auto candidate = who[at++];
     if (!candidate) continue;
-    constexpr std::size_t most_transitions = 500'000;  // by count: the same plan has the same explanations
+    constexpr std::size_t most_transitions =
+        500'000;  // a count, not a time, so that equal plans have equal explanations
     if (!is_best[*candidate]) {
       tell_instead(known, g, *candidate, best);
       g.regret_ms = 0;

@@ -1,4 +1,4 @@
-// What the drift monitor repeats.
+// The fixed pieces of work that the drift monitor repeats.
 #pragma once
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace collage::inline v0::detail {
 namespace {
 
-/// Some ten microseconds: the threads of the team read what another one has just written, several times over, as threads of
-/// a network do from step to step. It takes three times as long while the processors that they run on share no cache, and
-/// longer while one of them is somebody else's. A team of one computes in its own cache.
+/// The exchange, some ten microseconds long. Several times over, each thread reads data that another thread has just written, as
+/// the threads of a network do from step to step. It takes three times as long while the processors share no cache. It also
+/// takes longer while another program or machine uses one of them. A team of one thread computes in its own cache.
 class exchange_work {
  public:
   explicit exchange_work(int threads) : threads_(threads) {
@@ -25,7 +25,7 @@ class exchange_work {
   }
 
   void operator()() {
-    const int turns = threads_ > 1 ? 8 : 64;  // a turn of one thread alone is that much shorter
+    const int turns = threads_ > 1 ? 8 : 64;  // a turn of a single thread is about this much shorter
     for (int turn = 0; turn < turns; ++turn) {
       const auto& from = buffers_[static_cast<std::size_t>(turn % 2)];
       auto& to = buffers_[static_cast<std::size_t>(1 - turn % 2)];
@@ -44,18 +44,18 @@ class exchange_work {
   std::array<std::vector<std::vector<float>>, 2> buffers_;
 };
 
-/// Some ten microseconds: each thread reads what fits its second-level cache and not its first, several times over. It takes a
-/// fifth longer while another machine is at work on the other half of the same core.
+/// The walk, some ten microseconds long. Each thread reads data that fits its second-level cache but not its first, several
+/// times over. It takes a fifth longer while another machine uses the other half of the same core.
 class walk_work {
  public:
   explicit walk_work(int threads) : threads_(threads), parts_(static_cast<std::size_t>(threads)) {}
 
-  /// Answers the longest time that one of the threads took. How long it takes to wake them is another matter.
+  /// Returns the longest time of a thread, without the time to wake the threads.
   double operator()(const time_source& time) {
 #pragma omp parallel for num_threads(threads_) schedule(static, 1)
     for (int t = 0; t < threads_; ++t) {
       part& own = parts_[static_cast<std::size_t>(t)];
-      if (own.elements.empty()) own.elements.assign(elements, 1.0F);  // by the thread that reads them
+      if (own.elements.empty()) own.elements.assign(elements, 1.0F);  // allocated by the thread that reads them
       const double start = time.now_ms();
       read(own.elements.data(), own.sums.data());
       own.took_ms = time.now_ms() - start;
@@ -66,10 +66,12 @@ class walk_work {
   }
 
  private:
-  static constexpr std::size_t elements = 16384, lanes = 32;  // 64 KiB; as many sums at a time as wait for loads alone
+  static constexpr std::size_t elements = 16384,
+                               lanes = 32;  // 64 KiB; so many independent sums that only loads take time
   static constexpr int turns = 16;
 
-  /// Adds all up, so that nothing is left out. Sanitizers have nothing to find here, and would make it take milliseconds.
+  /// Adds all elements, so that no load is optimised away. Sanitizers have nothing to find here, and would make it take
+  /// milliseconds.
   [[gnu::noinline, gnu::no_sanitize("address", "undefined")]] static void read(const float* own, float* to) {
     float sum[lanes] = {};
     for (int turn = 0; turn < turns; ++turn)
@@ -88,7 +90,7 @@ class walk_work {
   std::vector<part> parts_;
 };
 
-/// What a drift monitor repeats, by its sign.
+/// The works of a drift monitor, by their signs.
 inline std::array<drift_work, drift_signs> drift_works(int threads) {
   return {timed(exchange_work(threads)), walk_work(threads)};
 }

@@ -1,4 +1,4 @@
-// How the groups of a placement stand to each other: in which order they can run, and who reads whose results.
+// The order in which the groups of a placement can run, and which backends wrote the values that they read.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -20,8 +20,8 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// Puts groups into an order in which they can run: of those whose operands are there, the one with the lowest root first.
-/// Where groups have one exit each, that is the order of their roots.
+/// Puts groups into an order in which they can run. Among groups whose operands are there, the group with the lowest root comes
+/// first. If each group has one exit, that is the order of their roots.
 inline void order_groups(const graph& network, placement& p) {
   std::vector<std::size_t> group_of(network.nodes().size());
   for (std::size_t g = 0; g < p.groups.size(); ++g)
@@ -51,7 +51,7 @@ inline void order_groups(const graph& network, placement& p) {
   p.groups = std::move(ordered);
 }
 
-/// The number of who is no backend of a table: of control flow, and of what the network is given.
+/// Stands for a backend's number where there is no backend: for control flow, and as the writer of the network's inputs.
 constexpr std::uint32_t nobody = match_record::nothing;
 
 inline std::uint32_t backend_number(backend_table backends, const std::string& name) {
@@ -60,18 +60,18 @@ inline std::uint32_t backend_number(backend_table backends, const std::string& n
   return nobody;
 }
 
-/// For each group of a placement that is no view: who wrote the values that it is the first of its backend to read, as far
-/// as that is another backend.
+/// For each group of a placement that is no view: which other backends wrote the values that it reads, one entry for each value.
+/// A value counts only for the first group of a backend that reads it.
 inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& network, backend_table backends,
                                                              const placement& p) {
   std::vector<std::uint32_t> writer(network.values().size(), nobody);
-  std::vector<std::vector<std::uint32_t>> written(writer.size());  // of a view: the values that kernels wrote for it
+  std::vector<std::vector<std::uint32_t>> written(writer.size());  // by value: the values that kernels wrote for it
   for (std::uint32_t v = 0; v < written.size(); ++v) written[v] = {v};
   std::set<std::pair<std::uint32_t, std::uint32_t>> read;  // value and reader's backend
   std::vector<std::vector<std::uint32_t>> list;
   for (const plan_group& g : p.groups) {
     if (g.is_view()) {
-      // Of what a view reads, the operands of a concat lie in its result, and all else lies in its first operand.
+      // All operands of a concat lie in its result. The result of another view lies in its first operand.
       const std::uint32_t node = g.nodes.back();
       std::span<const std::uint32_t> parts = network.view().inputs_of(node);
       if (network.node(node).kind->id != kind_id<struct ops::concat>) parts = parts.first(1);

@@ -1,4 +1,4 @@
-// The store as placing uses it: costs of candidates, found again and kept.
+// The store as placing uses it: finds and keeps the costs of candidates and the results of comparisons.
 #pragma once
 
 #include <collage/detail/hash.hpp>
@@ -30,7 +30,7 @@ namespace {
 
 class kept_costs {
  public:
-  /// Opens the store. Errors: as of cost_store.
+  /// Opens the store. Errors: those of cost_store.
   kept_costs(const std::string& path, const graph& network, backend_table backends, const place_candidates& candidates,
              const std::vector<bool>& use, int threads, const char* precision, bool divides)
       : store_(path),
@@ -65,8 +65,8 @@ class kept_costs {
     return cost;
   }
 
-  /// Keeps the costs of rivals, which were measured together. Where that fails, placing goes on without, and `problem` says
-  /// why. The times are kept such that the median is the cost that was decided among the rivals.
+  /// Keeps the costs of rivals that were measured together. If that fails, placing goes on without the store, and `problem` says
+  /// why. The times are scaled so that their median is the cost by the race.
   void put(const std::vector<std::pair<place_candidate, measured_cost>>& costs, const std::string& how) {
     if (!problem_.empty() || costs.empty()) return;
     std::vector<std::pair<stored_key, stored_cost>> entries;
@@ -94,7 +94,7 @@ class kept_costs {
     } catch (const error& e) { problem_ = e.what(); }
   }
 
-  /// Removes what turned out to be wrong, so that it is wrong for nobody, whatever becomes of this process.
+  /// Removes costs that turned out to be wrong, so that no other process reads them, whatever becomes of this process.
   void forget(const std::vector<place_candidate>& candidates) {
     if (!problem_.empty() || candidates.empty()) return;
     std::vector<stored_key> keys;
@@ -104,8 +104,8 @@ class kept_costs {
     } catch (const error& e) { problem_ = e.what(); }
   }
 
-  /// The plan that came of comparing these placements, where searches might use these views, and where it comes from; nothing
-  /// where that was never done, or its plan cannot be read any more.
+  /// The plan that an earlier comparison of these placements made, with the same views to choose from. Nothing if there was no such
+  /// comparison, or if its plan cannot be read any more.
   std::optional<plan> find(const plan& compared, const view_layouts& views) const {
     const std::optional<stored_run> kept = store_.find(key_of(compared, views));
     if (!kept) return {};
@@ -115,7 +115,7 @@ class kept_costs {
       return {};
     }
   }
-  /// Keeps what came of comparing `compared`.
+  /// Keeps the plan `made` that came of comparing `compared`.
   void put(const plan& compared, const view_layouts& views, const plan& made) {
     if (!problem_.empty() || made.runs.empty()) return;
     stored_run kept;
@@ -139,7 +139,7 @@ class kept_costs {
     } catch (const error& e) { problem_ = e.what(); }
   }
 
-  /// What a work of the drift monitor usually takes here; 0 where that is not known.
+  /// The usual time of a work of the drift monitor on this machine; 0 if unknown.
   double usual_ms(drift_sign sign) const {
     const std::optional<stored_cost> kept = store_.find(drift_key(sign));
     return kept ? kept->median_ms : 0;
@@ -156,7 +156,7 @@ class kept_costs {
     } catch (const error& e) { problem_ = e.what(); }
   }
 
-  /// The right to measure; none where `stop` says so while another process has it.
+  /// Waits for the right to measure. Gives up if `go_on` returns false while another process has it.
   measuring_lock lock(const std::function<bool(const measuring_process&)>& go_on) const {
     return store_.measuring(go_on);
   }
@@ -174,7 +174,7 @@ class kept_costs {
     key.pattern = pattern_name(backends_, c.backend, c.pattern);
     key.choice = c.choice;
     key.computes = structure_key(network_, candidates_.groups[c.group].nodes);
-    // What a choice stands for may be another thing in another version of a backend.
+    // The number of a variant may stand for other forms in another version of a backend, so the forms are part of the key.
     if (const value_forms borders = forms_of(network_, backends_, candidates_, c); !borders.list().empty()) {
       const node_group values = values_of(network_, backends_, candidates_, c);
       for (const auto* list : {&values.arguments, &values.outputs})
@@ -190,13 +190,13 @@ class kept_costs {
     key.waiting = waiting_;
     key.precision = fp32;
     key.backend = "machine";
-    key.library = "1";  // of the work: another one is another time
+    key.library = "1";  // of the work: another version takes another time
     key.pattern = sign == drift_sign::exchange ? "drift" : "drift of a walk";
     return key;
   }
 
-  /// The placements with which a comparison begins: they follow from the costs of kernels, which are in the store, too. All
-  /// backends of the set count, not only those in the placements.
+  /// The key of a comparison: the placements with which it begins, and all that its searches choose from. These placements follow
+  /// from the costs of kernels, which are in the store, too. All backends of the set count, not only those in the placements.
   stored_run_key key_of(const plan& compared, const view_layouts& views) const {
     std::uint64_t words[] = {0x452821E638D01377, 0xBE5466CF34E90C6C};
     const auto add = [&words](std::uint64_t word) {
@@ -222,8 +222,8 @@ class kept_costs {
           add_text(*text);
       }
     };
-    // Later searches of a comparison go over all candidates and views, of which rules may have taken some away. Regions that were
-    // tried meanwhile stand behind them.
+    // Later searches of a comparison choose from all candidates and views, of which placement constraints may have removed some.
+    // Regions that were tried meanwhile come after the first candidates and do not count.
     add(first_candidates_);
     add(divides_ ? 1 : 0);
     for (const place_candidate& c : std::span(candidates_.list).first(first_candidates_))
@@ -243,7 +243,7 @@ class kept_costs {
   std::size_t first_candidates_ = candidates_.list.size();
   int threads_;
   const char* precision_;
-  bool divides_ = false;  // whether a comparison goes on with a search over regions
+  bool divides_ = false;  // whether the comparison has a search over regions
   std::string machine_, waiting_, set_, problem_;
   std::vector<std::string> libraries_;  // by backend
 };

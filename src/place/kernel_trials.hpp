@@ -1,4 +1,4 @@
-// Runs kernels within the network that may be faster there than what they take alone says.
+// Trials: runs kernels within the network that may be faster there than their costs alone suggest.
 #pragma once
 
 #include <algorithm>
@@ -25,10 +25,10 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// What a kernel takes within the network is known to some per cent until it has run there, and which of two is chosen
-/// would rest on that. So the search is shown such kernels cheaper than they are expected to be (`outlook::hopeful`),
-/// and what it finds runs, again and again, until all that it finds is well known: optimism in the face of uncertainty,
-/// as bandits have it (Lai and Robbins, Asymptotically efficient adaptive allocation rules, 1985).
+/// Until a kernel has run within the network, its time there is known to some per cent only. That error would decide between
+/// kernels. So the search gets optimistic prices for such kernels (`outlook::hopeful`), and the placement that it finds runs. This
+/// is repeated until all kernels that it finds are well known. The principle is optimism in the face of uncertainty, from bandit
+/// problems (Lai and Robbins, Asymptotically efficient adaptive allocation rules, 1985).
 class kernel_trials {
  public:
   kernel_trials(const placing_state& known, run_learner& learner, whole_runs& runs, const progress& listener)
@@ -45,7 +45,7 @@ class kernel_trials {
       const std::optional<std::size_t> number = add_next(search, outlook::hopeful);
       if (!number) return;
       runs_.run(how);
-      // One that was ended before its time would win by chance, if it did.
+      // A placement whose runs were cut short could only win by chance.
       if (runs_.race().rounds(*number) < how.least_rounds) return runs_.race().release(*number);
       runs_.find_fastest();
       if (runs_.incumbent() == *number) keep(*number);
@@ -53,8 +53,8 @@ class kernel_trials {
     }
   }
 
-  /// The same in split caches, if the processors come to that. Returns whether something ran then. What is found
-  /// takes part in no comparison, as it is known of one kind of times alone; the next search knows both.
+  /// The same in split caches, if the processors come to that. Returns whether something ran then. The placements found join no
+  /// comparison, because they have times of one cache regime only. The next search knows both.
   bool run_split(placement_search& search) {
     placement_race& race = runs_.race();
     race_options how = runs_.options();
@@ -66,7 +66,7 @@ class kernel_trials {
     how.seconds /= 6;
     const auto rounds = [&race] { return race.log().count(cache_regime::split); };
     const auto before = rounds();
-    runs_.run(how);  // so that it is known of the fastest first
+    runs_.run(how);  // so that the fastest placement has such times first
     if (rounds() == before) return false;
     runs_.find_fastest();
     const std::size_t most = most_turns(how);
@@ -83,33 +83,34 @@ class kernel_trials {
   }
 
  private:
-  /// Adds what is found by a search with so much hope; nothing where all of it is well known.
+  /// Adds the placement that a search with these prices finds; nothing if all of its kernels are well known.
   std::optional<std::size_t> add_next(placement_search& search, outlook hope) {
     learner_.learn(runs_.race(), runs_.incumbent());
     const search_result next = search.best_of_operators(hope);
-    if (are_well_known(next, hope) || known_.task.until.is_over()) return {};  // searching may have taken what was left
-    // As a twin where it ran before: another engine, whose memory lies elsewhere.
+    if (are_well_known(next, hope) || known_.task.until.is_over())
+      return {};  // the search may have taken the time that was left
+    // If it ran before, a replica is added: another engine, whose memory lies elsewhere.
     return runs_.add_if_possible(writer_.write("plan", next), race_role::replica);
   }
-  /// The last two that were the fastest go on running, so that chance does not decide between them; others of those that
-  /// were would take memory and time.
+  /// Keeps the last two placements that were the fastest running, so that chance does not decide between them. Earlier ones are
+  /// released: they would take memory and time.
   void keep(std::size_t number) {
     fastest_.push_back(number);
     if (fastest_.size() <= 2) return;
     if (!runs_.race().is_baseline(fastest_.front())) runs_.race().release(fastest_.front());
     fastest_.erase(fastest_.begin());
   }
-  /// How many placements may run: one, or all of them together for about four times as long as the comparison with
-  /// single backends. By what the fastest takes, not by the clock, so that what else happens on the machine decides less
-  /// of what is tried.
+  /// How many placements may run: at least one, and all together for about four times as long as the comparison with the
+  /// baselines. It is computed from the time of the fastest, not from a clock. So other load on the machine decides less of what
+  /// is tried.
   std::size_t most_turns(const race_options& how) const {
     constexpr double most = 24;
     const double all_ms = known_.task.options.compare_s * 4e3, one_ms = turn_ms(how);
     return static_cast<std::size_t>(one_ms > 0 ? std::clamp(all_ms / one_ms, 1.0, most) : most);
   }
-  /// What running one placement takes, about.
+  /// About how long it takes to run one placement.
   double turn_ms(const race_options& how) const {
-    constexpr double engines = 3;  // the new one and those that are about as fast
+    constexpr double engines = 3;  // of the new placement and those that are about as fast
     const double round_ms = engines * runs_.race().turn_ms(runs_.incumbent(), how);
     return std::max(how.seconds * 1e3, static_cast<double>(how.least_rounds) * round_ms);
   }
@@ -135,7 +136,7 @@ class kernel_trials {
   whole_runs& runs_;
   const progress& progress_;
   placement_writer writer_;
-  std::vector<std::size_t> fastest_;  // numbers of placements that were, the last of them last
+  std::vector<std::size_t> fastest_;  // numbers of placements that were the fastest, the latest last
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What it costs that a kernel's operands come from another backend: learnt from the steps of whole runs.
+// Switches: the extra time of a kernel whose operand another backend wrote, learnt from steps within the network.
 #pragma once
 
 #include <algorithm>
@@ -17,19 +17,19 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// One step of a placement within its whole runs.
+/// One step of a placement, with its time within the network.
 struct observed_step {
   cost_key kernel;
   double ms = 0;
-  /// Who wrote the values that it is the first of its backend to read, as far as that is another backend.
+  /// The other backends whose values it reads, as other_writers returns them: one entry for each value.
   std::vector<std::uint32_t> from;
 };
 
-/// For each pair of backends, by how much a kernel of the second takes longer for an operand that the first wrote: threads of
-/// another pool that still look for work or have to be woken, data in the cache of another core.
+/// The costs of switches, for each pair of backends: how much longer a kernel of the second takes for an operand that the first
+/// wrote. Threads of another pool still look for work or have to be woken, and data lies in the cache of another core.
 ///
-/// Known from kernels that ran both ways, behind their own backend and behind another one, within the runs of one comparison:
-/// it is the median of the differences, where all that chance allows for (95 %) is above nothing, and else nothing.
+/// They are learnt from kernels that ran both after their own backend and after another one, within one comparison. The cost is
+/// the median of the differences if the 95 % confidence interval is above zero, and zero otherwise.
 class neighbour_costs {
  public:
   explicit neighbour_costs(std::size_t backends)
@@ -37,7 +37,7 @@ class neighbour_costs {
 
   void learn(std::span<const observed_step> steps) {
     std::map<cost_key, mean> at_home;
-    std::map<std::pair<std::uint32_t, cost_key>, mean> behind;  // by the other backend
+    std::map<std::pair<std::uint32_t, cost_key>, mean> behind;  // by the other backend: kernels that ran after it
     for (const observed_step& s : steps) {
       if (s.from.empty()) at_home[s.kernel].add(s.ms);
       if (s.from.empty() || std::ranges::count(s.from, s.from.front()) != std::ssize(s.from)) continue;
@@ -49,7 +49,7 @@ class neighbour_costs {
         differences[which.first * backends_ + std::get<1>(which.second)].push_back(
             (there.value() - home->second.value()) / (there.operands / there.count));
     for (std::size_t i = 0; i < ms_.size(); ++i) {
-      constexpr std::size_t enough = 6;  // kernels of which all but none must agree for an interval of 95 %
+      constexpr std::size_t enough = 6;  // with so few kernels, all must agree for a 95 % interval
       const timing found = summarise(std::move(differences[i]));
       ms_[i] = found.samples >= enough && found.sure_low_ms > 0 ? found.median_ms : 0;
       kernels_[i] = found.samples;
@@ -57,9 +57,9 @@ class neighbour_costs {
   }
 
   double of(std::uint32_t from, std::uint32_t to) const { return ms_[from * backends_ + to]; }
-  /// How many kernels tell it.
+  /// The number of kernels that it was learnt from.
   std::size_t kernels(std::uint32_t from, std::uint32_t to) const { return kernels_[from * backends_ + to]; }
-  /// What a kernel of `to` takes longer for operands from all of these.
+  /// How much longer a kernel of `to` takes for operands from all of these.
   double of(std::span<const std::uint32_t> from, std::uint32_t to) const {
     double sum = 0;
     for (const std::uint32_t one : from) sum += of(one, to);
@@ -68,10 +68,11 @@ class neighbour_costs {
   bool any() const {
     return std::ranges::any_of(ms_, [](double ms) { return ms > 0; });
   }
-  /// By backend, the number under which the search knows it: those that nothing is known of are one, and so are those that the
-  /// search has no number for, which have the least to tell.
+  /// The number under which the search knows each backend. Backends without known switches share number 0. If the search has too
+  /// few numbers, the backends with the cheapest switches share it, too.
   std::vector<std::uint32_t> runtimes() const {
-    std::vector<std::pair<double, std::size_t>> dearest;  // what is known of a backend, and which it is
+    std::vector<std::pair<double, std::size_t>>
+        dearest;  // the largest cost of a backend's switches, negative, and the backend
     for (std::size_t b = 0; b < backends_; ++b) {
       double most = 0;
       for (std::size_t other = 0; other < backends_; ++other)

@@ -1,4 +1,4 @@
-// What the caller's rules leave: who may run which node, and convert between layouts.
+// Applies the user's placement constraints: which backends may run which nodes, and which may convert between layouts.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +22,7 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// Whether a rule's word is the name of a node or an operator of a network or its sub-graphs.
+/// Whether `what` is the name of a node or operator kind in a network or its subgraphs.
 inline bool is_named(const graph& network, const std::string& what) {
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
     if (network.node_name(n) == what || network.node(n).kind->name == what) return true;
@@ -39,7 +39,7 @@ inline bool is_pattern_of(backend_table backends, const place_rule& rule) {
   return false;
 }
 
-/// Those of the rules that name something in a sub-graph, or in those that it owns.
+/// The constraints that a subgraph inherits. They name a node or operator kind in it or in its own subgraphs, or a pattern.
 inline std::vector<place_rule> rules_in(const graph& body, backend_table backends,
                                         const std::vector<place_rule>& rules) {
   std::vector<place_rule> list;
@@ -48,8 +48,8 @@ inline std::vector<place_rule> rules_in(const graph& body, backend_table backend
   return list;
 }
 
-/// By node: the forms in which it is a view, or is one if the search wants it to, as numbers in place_task::forms.
-/// Ascending.
+/// By node: the forms in which it can be a view, as ascending numbers in place_task::forms. A reshape always is a view; for other
+/// nodes the search decides.
 using view_layouts = std::vector<std::vector<std::uint32_t>>;
 
 inline view_layouts views_in(const graph& network, const std::vector<form>& forms) {
@@ -60,15 +60,15 @@ inline view_layouts views_in(const graph& network, const std::vector<form>& form
   return list;
 }
 
-/// What is left when rules have been applied.
+/// The candidates, conversions and views that the constraints allow.
 struct allowed_candidates {
   place_candidates candidates;
-  std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
+  std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold the node
   std::vector<bool> may_convert;             ///< by backend
   view_layouts views;
 };
 
-/// What a rule says of regions. `named` are the nodes that it names, or that the pattern which it pins matches.
+/// Applies a constraint to regions. `named` are the nodes that it names, or that its pinned pattern matches.
 inline void forbid_regions(const place_rule& rule, std::uint32_t backend, const std::vector<bool>& named,
                            bool is_pattern, std::vector<std::vector<bool>>& forbidden) {
   const bool pins = rule.act == place_rule::action::pin;
@@ -81,7 +81,8 @@ inline void forbid_regions(const place_rule& rule, std::uint32_t backend, const 
     }
 }
 
-/// Takes away what a rule forbids. Errors: a rule that names nothing.
+/// Removes the candidates, conversions and views that a constraint forbids. Errors: an unknown backend; a constraint that names
+/// nothing.
 inline void apply_rule(const place_task& task, const place_rule& rule, allowed_candidates& left) {
   const graph& network = task.network;
   const bool pins = rule.act == place_rule::action::pin;
@@ -100,13 +101,13 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
   bool any = false;
   for (std::uint32_t n = 0; n < named.size(); ++n)
     if (network.node_name(n) == rule.what || network.node(n).kind->name == rule.what) any = named[n] = true;
-  // Patterns of one operator have its name: it is the operator that is meant, in whatever group.
+  // A pattern of a single operator has the operator's name. Such a name means the operator, in any group.
   const bool is_pattern = !any && !is_named(network, rule.what) && is_pattern_of(task.backends, rule);
   const auto has_pattern = [&](const place_candidate& c) {
     return is_pattern && c.backend == number && pattern_name(task.backends, c.backend, c.pattern) == rule.what;
   };
   place_candidates& candidates = left.candidates;
-  if (is_pattern && pins)  // where the pattern matches, nobody else runs the nodes
+  if (is_pattern && pins)  // where the pattern matches, no other kernel runs the nodes
     for (const place_candidate& c : candidates.list)
       if (has_pattern(c))
         for (const std::uint32_t n : candidates.groups[c.group].nodes) named[n] = true;
@@ -125,7 +126,7 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
   });
 }
 
-/// All candidates that rules leave. Control flow and views have none. Errors: as of find_candidates and apply_rule.
+/// All candidates that the constraints allow. Control flow and reshapes have none. Errors: as of find_candidates and apply_rule.
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
   allowed_candidates left{find_candidates(task.network, task.backends, task.use),

@@ -1,4 +1,4 @@
-// What is to be placed, over which backends and until when: what stays as it is while placing goes on.
+// The task of placing: the network, the backends, the options and the deadline. It does not change during placing.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// When the budget is used up or the caller says stop.
+/// The end of placing: the budget is used up, or the caller's `stop` returns true.
 class deadline {
  public:
   explicit deadline(const place_options& options) : options_(options), start_ms_(now_ms()) {}
@@ -46,13 +46,14 @@ struct place_task {
   deadline until;
   int threads;
   const char* precision;
-  std::vector<bool> use;                   ///< by backend: it may be used and can run here
+  std::vector<bool> use;                   ///< by backend: the user allows it, and it can run here
   std::vector<place_refusal> missing;      ///< backends that cannot run here
-  std::vector<bool> is_alias;              ///< by node: a view and nothing else
-  std::vector<form> forms;                 ///< in which backends may pass values to each other: forms_between
-  std::shared_ptr<packed_weights> packed;  ///< for all kernels that are built
+  std::vector<bool> is_alias;              ///< by node: a reshape, which never needs a kernel
+  std::vector<form> forms;                 ///< in which backends can pass values to each other (forms_between)
+  std::shared_ptr<packed_weights> packed;  ///< shared by all kernels that are built
 
-  /// Errors: an unknown backend, none that can run here, a network with unknown extents, options that exclude each other.
+  /// Errors: a named backend that is unknown or cannot run here; no backend that can run here; a network with unknown extents;
+  /// contradictory options.
   place_task(const graph& placed, backend_table table, const place_options& how)
       : network(placed),
         backends(table),
@@ -74,12 +75,12 @@ struct place_task {
     for (std::uint32_t n = 0; n < is_alias.size(); ++n) is_alias[n] = collage::is_alias(network.view(), n);
   }
 
-  /// The number of a form by its text; the count of forms where there is no such form.
+  /// The index in `forms` of the form with this text; `forms.size()` if there is none.
   std::uint32_t number_of_form(const std::string& text) const {
     const auto at = std::ranges::find_if(forms, [&](const form& f) { return text == to_text(f); });
     return static_cast<std::uint32_t>(at - forms.begin());
   }
-  /// Whether processors may part from each other and meet again, so that threads share a cache at times alone.
+  /// Whether to expect a split cache: a host may move virtual processors, so that threads share a cache only at times.
   bool may_split() const { return threads > 1 && options.parts_processors.value_or(is_virtual_machine()); }
 
  private:
@@ -95,7 +96,7 @@ struct place_task {
     for (const backend_entry& b : backends) {
       const bool wanted = options.backends.empty() ||
                           std::find(options.backends.begin(), options.backends.end(), b.name) != options.backends.end();
-      // Asking opens the library, which may take some MB: not where it is not wanted.
+      // A probe opens the library, which may take some MB. So only the wanted backends are probed.
       const probe_result found = wanted ? b.probe() : probe_result{.available = false};
       use.push_back(found.available);
       if (wanted && !found.available) {

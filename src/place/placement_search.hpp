@@ -1,4 +1,4 @@
-// Searches for placements, and measures what they are made of, until nothing in them is unknown.
+// Searches for placements, and measures their kernels and conversions until every cost in the result is measured.
 #pragma once
 
 #include <algorithm>
@@ -36,13 +36,14 @@ class placement_search {
     progress_.best_ms = result.found.cost_ms;
     return result;
   }
-  /// The cheapest on the level of operators; where these do not cover the network, with regions.
+  /// The cheapest placement without regions. Regions are allowed if the other candidates do not cover the network.
   search_result best_of_operators(outlook costs = outlook::doubtful) {
     return search_exactly({.regions = !view_.is_covered_by_operators(), .costs = costs});
   }
-  /// The same for one backend alone: nodes that it refuses go to the next backend of the set that takes them, and are named.
+  /// The baseline of a backend. Other backends run the nodes that it refuses (`search_view::ranks` says which), and the placement
+  /// lists these fallback nodes.
   placement single(std::uint32_t backend) {
-    // Whoever lacks an operator does not give the whole network away for it, where it has another choice.
+    // Without need, no region of another backend takes part: for one missing operator, it could take the whole network.
     const bool operators_alone = !known_.task.backends[backend].takes_regions && view_.is_covered_by_operators();
     const search_result alone = search_and_measure(
         [&](const search_result& r) { return search::exact_by_rank(r.problem, view_.ranks(r, backend)); },
@@ -56,7 +57,7 @@ class placement_search {
 
   std::size_t searches() const { return searches_; }
   double took_ms() const { return took_ms_; }
-  /// Whether the time was up before a search.
+  /// Whether the time was up before some search began.
   bool was_interrupted() const { return was_interrupted_; }
 
  private:
@@ -64,8 +65,8 @@ class placement_search {
     return search_and_measure([this](const search_result& r) { return view_.solve(r.problem); }, shown);
   }
 
-  /// Searches, measures what is in the placement found and was not measured yet, and again: until all of it has been
-  /// measured. What was not measured counts with a bound from below, so that it could not be part of a better placement.
+  /// Searches, measures the unmeasured parts of the placement found, and repeats this until there are none. Unmeasured candidates
+  /// count with a lower bound of their cost. So candidates that stay unmeasured cannot be part of a better placement.
   template <class Search>
   search_result search_and_measure(Search search_over, shown_candidates shown) {
     for (;;) {
@@ -76,7 +77,8 @@ class placement_search {
       if (is_over && !search::uncovered(result.problem).empty()) result = view_.problem(shown);
       if (!search::uncovered(result.problem).empty()) {
         require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
-        // A region is all that is left for some node. Otherwise it is the search that tells what is missing.
+        // Some node has no candidate left but regions, so they are shown. If they are shown already, the search throws an error
+        // that names the uncovered nodes.
         if (!std::exchange(shown.regions, true)) continue;
       }
       const double start = now_ms();
@@ -87,7 +89,7 @@ class placement_search {
       if (!measure_parts_of(result)) return result;
     }
   }
-  /// Answers whether something was not measured yet.
+  /// Measures the unmeasured kernels and conversions of a result. Returns whether there were any.
   bool measure_parts_of(const search_result& result) {
     std::vector<std::uint32_t> wanted;
     for (const std::uint32_t chosen : result.found.chosen)

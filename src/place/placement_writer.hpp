@@ -1,4 +1,4 @@
-// Writes what was found as a placement of a plan, with the costs that are known now.
+// Writes the result of a search as a placement of a plan, with the costs that are known now.
 #pragma once
 
 #include <algorithm>
@@ -38,14 +38,14 @@ class placement_writer {
       result.groups.push_back(what.is(shown_step::kind::view)      ? view_of(node, what.number)
                               : what.is(shown_step::kind::control) ? control_of(node, name)
                                                                    : group_of(what.number));
-      result.cost_ms += result.groups.back().cost_ms;  // without the doubt that the search counts
+      result.cost_ms += result.groups.back().cost_ms;  // the cost, not the price that the search counts
     }
     order_groups(known_.task.network, result);
     result.cost_ms += add_conversions(result) + add_switches(result);
     return result;
   }
 
-  /// A placement with the costs that are known now.
+  /// A copy of a placement with the costs that are known now.
   placement refreshed(const placement& p) const {
     placement result = p;
     result.cost_ms = 0;
@@ -70,8 +70,8 @@ class placement_writer {
     return result;
   }
 
-  /// A placement with other groups in place of those whose nodes they hold. Its costs leave out conversions and switches, which
-  /// are added once the former are measured.
+  /// A copy of `base` in which `others` replace the groups that hold their nodes. Its cost lacks conversions and switches: the
+  /// caller adds these after it has measured the conversions.
   placement replaced(const placement& base, const std::vector<plan_group>& others) const {
     placement p = base;
     std::vector<bool> is_replaced(known_.task.network.nodes().size());
@@ -88,7 +88,7 @@ class placement_writer {
     return p;
   }
 
-  /// The group of a candidate that was measured or built.
+  /// The plan's group for a candidate that was measured or built.
   plan_group group_of(std::uint32_t candidate) const {
     const place_candidate& c = known_.candidates[candidate];
     const measured_cost* cost = known_.costs.find(c);
@@ -99,7 +99,7 @@ class placement_writer {
     g.nodes = known_.candidates.nodes_of(candidate);
     if (!c.is_by_rule()) {
       const auto root = std::find(g.nodes.begin(), g.nodes.end(), c.root);
-      std::rotate(root, root + 1, g.nodes.end());  // it stands last, where the others' order is that of the graph
+      std::rotate(root, root + 1, g.nodes.end());  // the root is last; the others keep the graph's order
     }
     g.cost_ms = known_.costs.cost_of(c).ms;
     g.alone_ms = cost->alone_ms;
@@ -128,7 +128,7 @@ class placement_writer {
     }
     return known_.layouts.conversions_between_groups(nodes, borders);
   }
-  /// Gives a placement the conversions that its groups need, each by whoever is fastest at it. Answers what they cost.
+  /// Gives a placement the conversions that its groups need, each by the fastest backend. Returns their cost in milliseconds.
   double add_conversions(placement& p) const {
     p.conversions.clear();
     double sum = 0;
@@ -148,7 +148,7 @@ class placement_writer {
     }
     return sum;
   }
-  /// Adds to the costs of a placement's groups what it takes that values come from other backends. Answers the sum.
+  /// Adds the switches to the costs of a placement's groups. Returns the sum of the switches in milliseconds.
   double add_switches(placement& p) const {
     if (!known_.neighbours.any()) return 0;
     const auto writers = other_writers(known_.task.network, known_.task.backends, p);
@@ -185,7 +185,7 @@ class placement_writer {
     return g;
   }
 
-  /// "blocked-16", or "plain to blocked-16" where a kernel reads one and writes the other.
+  /// "blocked-16", or "plain to blocked-16" if a kernel reads one form and writes another.
   std::string layout_text(std::uint32_t candidate) const {
     const value_forms& borders = known_.layouts.borders_of(candidate);
     if (borders.list().empty()) return plain.name;

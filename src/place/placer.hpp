@@ -1,5 +1,5 @@
-// Definitions of place.hpp and place/monitor.hpp, for place.cpp. Here is the order of events of one placing;
-// its parts are the other headers of this folder.
+// Definitions of place.hpp and place/monitor.hpp, for place.cpp. This header has the order of the steps of placing. The other
+// headers of this folder have the steps.
 #pragma once
 
 #include <algorithm>
@@ -51,7 +51,7 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// One run of `place`.
+/// One call of `place`.
 class placer {
  public:
   placer(const graph& network, backend_table backends, const place_options& options)
@@ -94,10 +94,10 @@ class placer {
     return made;
   }
 
-  /// The placements that follow from what kernels take alone: the best, which `last` has found, and those of single backends.
+  /// A plan by costs measured alone: the best placement and the baselines. Sets `last` to the search result of the best one.
   plan begin(cost_measurer& measurer, placement_search& search, search_result& last) {
-    // Kernels of single operators come first: with them there is a placement, which then only gets better, and bounds for
-    // all others.
+    // Kernels of single operators come first. They give a placement, which later measurements only improve, and lower bounds for
+    // all other candidates.
     measurer.measure_all([this](std::uint32_t s) {
       const place_candidates& all = known_.candidates.all();
       return all.groups[all.structures[s].example].nodes.size() == 1;
@@ -116,10 +116,11 @@ class placer {
     return made;
   }
 
-  /// After a slow start, searches did not have the costs that are in the store now. A later placing will, and may ask for others:
-  /// these are measured, and `made` is kept for the placements with which that one begins.
+  /// Prepares the store for later placings, if a slow start made this one measure again. A later placing searches with the new
+  /// costs, and may need costs of other kernels. So this function measures those kernels, too. It then stores `made` as the result
+  /// for the placements with which a later placing begins.
   void begin_again(const plan& made) {
-    constexpr int most_turns = 3;  // each of which may find that the machine was slow before
+    constexpr int most_turns = 3;  // each may find that the machine was slow before
     for (int turn = 0; turn < most_turns && !task_.until.is_over(); ++turn) {
       place_options how = task_.options;
       how.budget_s = task_.options.budget_s > 0 ? task_.until.left_s() : 0;
@@ -138,8 +139,8 @@ class placer {
     }
   }
 
-  /// Promise 1: what is handed out is never slower than the best single backend, nor than the previous plan, in a paired
-  /// run. What the store knows of the same comparison is taken over.
+  /// Makes sure that the selected plan is never slower, by paired ratios, than the best baseline or the previous plan. Uses the
+  /// store's result of the same comparison, if there is one.
   void compare(plan& made, search_result& last, cost_measurer& measurer, placement_search& search) {
     const double start = now_ms();
     const plan begun = made;
@@ -155,7 +156,7 @@ class placer {
     };
     if (!recalled())
       measurer.in_turn([&] {
-        if (recalled()) return;  // another process has done it meanwhile
+        if (recalled()) return;  // another process has stored it meanwhile
         comparison runs(known_, regions_, view_, measurer, search, progress_);
         last = runs.run(made);
         report_.regions = runs.regions();
@@ -168,8 +169,8 @@ class placer {
     report_.comparing_s = (now_ms() - start) / 1e3;
   }
 
-  /// Whether a plan from the store can be handed out: each of its kernels is still among the candidates and can be used, and
-  /// the previous plan took part in its comparison.
+  /// Whether a plan from the store can be selected. All its kernels, views and conversions must still be usable candidates. The
+  /// previous plan must have taken part in its comparison.
   bool is_current(const plan& kept, cost_measurer& measurer) {
     regions_.add_those_of(kept.chosen);
     const auto who = known_.candidates.in(kept.chosen);
@@ -178,7 +179,7 @@ class placer {
       if (const auto* const view = std::get_if<view_step>(&g.step)) {
         const std::vector<std::uint32_t>& views = known_.views[g.nodes[0]];
         if (std::ranges::find(views, task_.number_of_form(view->form)) == views.end())
-          return false;  // a rule wants a kernel, say
+          return false;  // a constraint wants a kernel, for example
         continue;
       }
       const std::optional<std::uint32_t> candidate = who[at++];
@@ -196,17 +197,17 @@ class placer {
            std::ranges::any_of(kept.singles, [&](const placement& s) { return same_steps(previous->chosen, s); });
   }
 
-  /// The certificate of the last search, and why each group was chosen.
+  /// Adds the certificate of the last search to a plan, and the reason for the choice of each group.
   void describe(plan& made, const search_result& last) const {
-    made.lower_bound_ms = std::min(last.found.lower_bound_ms, made.chosen.cost_ms);  // rounded otherwise
+    made.lower_bound_ms = std::min(last.found.lower_bound_ms, made.chosen.cost_ms);  // the two are rounded differently
     made.optimal = last.found.optimal;
     explain_groups(known_, view_, made);
   }
 
   // ---- By rank ----
 
-  /// The priority list over what can be built: kernels that were chosen are built, and where one refuses the choice is
-  /// made again without it.
+  /// Chooses by a priority list, without measuring. Builds the chosen kernels and conversions; if some cannot be built, chooses
+  /// again without them.
   plan run_unmeasured() {
     place_bodies();
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
@@ -238,7 +239,7 @@ class placer {
     const place_candidate& c = conversions.candidates().list[candidate];
     return is_built(conversions.network(), conversions.candidates(), c, conversions.book().entry_of(c));
   }
-  /// Builds a candidate's kernel, and notes its name or why there is none.
+  /// Builds a candidate's kernel. Records its name, or the reason why it cannot be built. Returns whether it was built.
   bool is_built(const graph& network, const place_candidates& all, const place_candidate& c, measured_cost& cost) {
     try {
       const backend_entry& b = task_.backends[c.backend];
@@ -268,7 +269,7 @@ class placer {
     return made;
   }
 
-  /// Places the sub-graphs of control flow, each as a network of its own.
+  /// Places the subgraphs of control flow, each as a network of its own.
   void place_bodies() {
     for (std::uint32_t n = 0; n < task_.network.nodes().size(); ++n)
       for (const std::shared_ptr<const graph>& body : task_.network.bodies_of(n)) {
@@ -284,7 +285,7 @@ class placer {
 
   // ---- The report ----
 
-  /// Where kernels were measured, and whether the store has their costs.
+  /// Reports where measurements ran and how long they waited. Stores the machine's usual times.
   void report_costs(cost_measurer& measurer) {
     std::optional<kept_costs>& kept = measurer.kept();
     for (std::size_t i = 0; i < drift_signs && kept && has_measured(); ++i)
@@ -332,7 +333,7 @@ class placer {
                                       known_.neighbours.of(from, to), known_.neighbours.kernels(from, to)});
   }
 
-  /// What `build` refused, then what `accepts` did, each reason once.
+  /// Lists the refusals of `build` and of measuring, then those of `accepts`, each reason once.
   void report_refusals() {
     const auto add = [this](const cost_book& book, const place_candidates& candidates) {
       for (const auto& [key, cost] : book.table())

@@ -1,4 +1,4 @@
-// What one placing knows: its candidates, and what has been learnt of their costs so far.
+// The state of one placing: its candidates, and their costs as far as they are known.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,29 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// Read by all parts of placing. Who writes: `region_candidates` adds candidates and forbids what has no kernel,
-/// `cost_measurer` adds costs measured alone, `run_learner` what whole runs showed, and `placer` the plans of sub-graphs and,
-/// where nothing is measured, what can be built.
+/// All parts of placing read the state. These parts write it:
+///
+/// - `region_candidates` adds regions, and forbids nodes that have no kernel in a region.
+/// - `cost_measurer` adds costs measured alone.
+/// - `run_learner` adds costs measured within the network.
+/// - `placer` adds the plans of subgraphs and, if it does not measure, which kernels can be built.
 struct placing_state {
   explicit placing_state(const place_task& given) : placing_state(given, find_allowed_candidates(given)) {}
   placing_state(const placing_state&) = delete;
   placing_state& operator=(const placing_state&) = delete;
 
   place_task task;
-  candidate_layouts layouts;  ///< and what conversions between them cost
+  candidate_layouts layouts;  ///< with the costs of conversions between them
   candidate_index candidates;
   cost_book costs;             ///< of kernels
-  neighbour_costs neighbours;  ///< what is added where kernels of different backends meet
+  neighbour_costs neighbours;  ///< of switches between backends
   sub_plans bodies;
-  std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold it
+  std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold the node
   view_layouts views;
 
-  /// Whether the search is to know that a node may be a view in a layout, one of `views`. Conversions of unknown cost are not
-  /// asked for, nor those that nobody makes any more.
+  /// Whether the search may make a node a view in a form, which is one of `views`. A form other than plain may need conversions.
+  /// Without measuring, their costs are unknown, and only the plain form is allowed. Otherwise, some backend must still be able to
+  /// make them.
   bool can_be_view(std::uint32_t node, std::uint32_t order) const {
     return order == 0 || (task.options.measure && layouts.can_be_converted(*layouts.borders_of_view(node, order)));
   }

@@ -1,4 +1,4 @@
-// Tells the caller how far placing is.
+// Reports the progress of placing to the caller.
 #pragma once
 
 #include <collage/place.hpp>
@@ -10,7 +10,7 @@ namespace {
 
 struct progress {
   const place_options& options;
-  double best_ms = 0;  ///< what the best placement so far costs
+  double best_ms = 0;  ///< cost of the best placement so far
 
   void tell(place_progress now) const {
     if (!options.progress) return;

@@ -1,4 +1,4 @@
-// Regions as candidates: which of them there may be, and those that are added while placing goes on.
+// Regions as candidates: which regions the constraints allow, and which are added during placing.
 #pragma once
 
 #include <algorithm>
@@ -18,25 +18,25 @@ namespace {
 
 class region_candidates {
  public:
-  /// Adds the largest regions that rules leave.
+  /// Adds the largest regions that the constraints allow. Without constraints, `known` has the largest regions already.
   explicit region_candidates(placing_state& known) : known_(known) {
     for (std::uint32_t b = 0; b < known.task.backends.size() && !known.task.options.rules.empty(); ++b)
       if (takes_regions(b)) add_largest(b);
     first_tried_ = known.candidates.size();
   }
 
-  /// Whether a backend that may be used takes regions.
+  /// Whether a backend takes regions and may be used.
   bool takes_regions(std::uint32_t backend) const {
     return known_.task.use[backend] && known_.task.backends[backend].takes_regions;
   }
   bool may_hold(std::uint32_t backend, std::uint32_t node) const {
     return !known_.forbidden[backend][node] && takes_node(known_.task.backends[backend], known_.task.network, node);
   }
-  /// From this candidate on they were added by the search over regions.
+  /// The search over regions added the candidates from this number on.
   std::size_t first_tried() const { return first_tried_; }
 
-  /// The candidate for a region, made where there is none yet; nothing where the backend does not take all of it. `nodes` are
-  /// ascending.
+  /// The candidate for a region, which is added if it does not exist yet; nothing if the backend does not take all nodes. `nodes`
+  /// are ascending.
   std::optional<std::uint32_t> add(std::uint32_t backend, const std::vector<std::uint32_t>& nodes) {
     if (const auto there = known_.candidates.find_region(backend, nodes)) return there;
     for (const std::uint32_t n : nodes)
@@ -45,7 +45,7 @@ class region_candidates {
     if (made.is_first_of_structure) known_.costs.add(made.candidate);
     return made.candidate;
   }
-  /// Makes the regions of a placement candidates, so that their costs can be looked up.
+  /// Adds the regions of a placement as candidates, so that their costs can be looked up.
   void add_those_of(const placement& p) {
     for (const plan_group& g : p.groups)
       for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b)
@@ -58,8 +58,9 @@ class region_candidates {
         }
   }
 
-  /// Where a largest region has no kernel, single operators in it may be to blame, which are not worth the rest: each is
-  /// tried alone, and the regions are made again without those that have none. `has_kernel` is asked for a candidate.
+  /// Tries the largest regions. If one has no kernel, a few operators may be the cause, and the rest is worth keeping. So each
+  /// operator is tried alone, and the regions are made again without the operators that have no kernel. `has_kernel` is called with
+  /// a candidate.
   template <class HasKernel>
   void try_largest(HasKernel has_kernel) {
     const deadline& until = known_.task.until;

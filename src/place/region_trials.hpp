@@ -1,4 +1,4 @@
-// Tries which parts of the best placement on the level of operators are faster as regions of backends that take these.
+// Tries which parts of the best placement without regions are faster as regions, for backends that take regions.
 #pragma once
 
 #include <algorithm>
@@ -36,8 +36,8 @@ class region_trials {
   region_trials(const placing_state& known, region_candidates& regions, cost_measurer& measurer, whole_runs& runs)
       : known_(known), regions_(regions), measurer_(measurer), runs_(runs), writer_(known) {}
 
-  /// Searches over regions, for each backend that takes them, from the best placement on the level of operators. Adds that,
-  /// and the best that was found, to the runs.
+  /// Searches over regions for each backend that takes them, starting from the best placement without regions. Adds this
+  /// placement and the best division found to the race.
   void run(placement_search& search) {
     const place_options& options = known_.task.options;
     for (std::uint32_t b = 0; b < known_.task.backends.size() && !known_.task.until.is_over(); ++b) {
@@ -54,11 +54,11 @@ class region_trials {
     }
   }
 
-  /// The number of the best placement on the level of operators; nothing where no backend takes regions.
+  /// The number in the race of the best placement without regions; nothing if no backend takes regions.
   std::optional<std::size_t> operators() const { return operators_; }
-  /// The fastest before divisions were tried; nothing where none were.
+  /// The number of the fastest placement before divisions were tried; nothing if none were tried.
   std::optional<std::size_t> before() const { return before_; }
-  /// What was tried. How it compares in the end is not known here.
+  /// The divisions that were tried. `ratio` is not set, because it is known only at the end of placing.
   const region_report& report() const { return report_; }
 
  private:
@@ -71,13 +71,13 @@ class region_trials {
     };
     region_search search(known_.task.network, units_of(base, backend), {.seed = known_.task.options.seed});
     std::size_t number = 0;
-    double level = 1;  // the fastest's time, as a part of what it was before
-    // Libraries keep packed weights of their own for each: those of a generation need not all be there at once.
+    double level = 1;  // time of the fastest placement, relative to the fastest before the search
+    // In each engine, libraries may keep packed weights of their own. So the engines of a generation are not all built at once.
     const std::size_t together = engines_together();
     const auto evaluate = [&](const std::vector<region_search::regions>& fresh) {
       std::vector<double> times(fresh.size(), std::numeric_limits<double>::infinity());
       for (std::size_t first = 0; first < fresh.size(); first += together) {
-        std::vector<std::pair<std::size_t, std::size_t>> joined;  // which of them, and its number in the comparison
+        std::vector<std::pair<std::size_t, std::size_t>> joined;  // index in `fresh`, number in the race
         for (std::size_t i = first; i < std::min(first + together, fresh.size()) && !is_over(); ++i) {
           tell(++number, start);
           if (const auto added = add(base, fresh[i], backend)) joined.emplace_back(i, *added);
@@ -87,7 +87,7 @@ class region_trials {
         how.seconds = known_.task.options.compare_s / 3;
         how.least_rounds = 3;
         runs_.run(how);
-        // Against who was the fastest, and so ran in every round.
+        // Times are relative to the placement that was the fastest before, because it ran in every round.
         const std::size_t before = runs_.incumbent();
         for (const auto& [i, ran] : joined) {
           const paired_ratio r = race.ratio(ran, before);
@@ -110,7 +110,7 @@ class region_trials {
     report_.is_saturated = result.is_saturated;
   }
 
-  /// The groups of a placement as the search over regions knows them.
+  /// The groups of a placement as units of the search over regions.
   std::vector<region_unit> units_of(const placement& base, std::uint32_t backend) const {
     std::vector<region_unit> units;
     std::map<std::uint64_t, std::uint32_t> alike;
@@ -120,11 +120,11 @@ class region_trials {
       region_unit u;
       u.nodes = g.nodes;
       const bool runs = !g.is_view();
-      // What a concat joins may come from inside and from outside, so that it is chosen by itself.
+      // A concat may join values from inside and outside a region. So it is chosen by itself, even if it is a view.
       u.is_view = !runs && known_.task.is_alias[g.nodes[0]];
       u.is_taken = std::ranges::all_of(g.nodes, [&](std::uint32_t n) { return regions_.may_hold(backend, n); });
       const std::optional<std::uint32_t> candidate = runs ? who[at++] : std::nullopt;
-      // Groups that are no candidates are like none.
+      // A group that is no candidate is like no other group.
       const std::uint64_t kind =
           candidate ? known_.candidates.structure_of(*candidate) : (std::uint64_t{1} << 32) + units.size();
       u.alike = alike.try_emplace(kind, static_cast<std::uint32_t>(alike.size())).first->second;
@@ -133,7 +133,7 @@ class region_trials {
     return units;
   }
 
-  /// How many engines of this network are built side by side while divisions are tried.
+  /// The number of engines that exist at the same time while divisions are tried: more if the network has few weights.
   std::size_t engines_together() const {
     const graph& network = known_.task.network;
     std::size_t bytes = 0;
@@ -155,8 +155,8 @@ class region_trials {
     options.progress(now);
   }
 
-  /// Adds the base with these regions in place of the groups that they hold to the runs; nothing where one of them has no
-  /// kernel.
+  /// Adds `base` to the race, with these regions in place of the groups that they hold. Returns its number, or nothing if a region
+  /// has no kernel or the placement cannot be built.
   std::optional<std::size_t> add(const placement& base, const region_search::regions& regions, std::uint32_t backend) {
     std::vector<plan_group> made;
     for (const std::vector<std::uint32_t>& nodes : regions) {

@@ -1,4 +1,4 @@
-// Learns from whole runs what kernels and conversions take within the network, and what it costs where backends meet.
+// Learns costs from end-to-end runs: of kernels and conversions within the network, and of switches between backends.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ class run_learner {
  public:
   explicit run_learner(placing_state& known) : known_(known) {}
 
-  /// Takes over what kernels took within the runs, the fastest of which is that of `incumbent`; what their neighbours add only
-  /// where the sum of costs is off without.
+  /// Learns the costs of kernels and conversions within the network; `incumbent` is the fastest placement. Learns the costs of
+  /// switches only if the sum of costs is wrong without them.
   void learn(const placement_race& race, std::size_t incumbent) {
     learn_kernels(race, incumbent);
     const double took = race.time_of(incumbent).median_ms;
@@ -49,15 +49,14 @@ class run_learner {
   }
 
  private:
-  /// How much of a step's time its neighbours are taken to add at most.
+  /// The largest part of a step's time that may count as its switches.
   static constexpr double most_added = 0.9;
-  /// By how much, as a part of the time end to end, the sum of costs may be off before what a kernel takes is told apart by
-  /// whose results it reads.
+  /// Switches are learnt if the sum of costs differs from the end-to-end time by more than this part of the time.
   static constexpr double most_off = 0.02;
-  /// From this many times the fastest placement's time on, what a kernel takes says little of what it would take there.
+  /// If a placement is slower than the fastest by more than this factor, times of its kernels say little about the fastest.
   static constexpr double much_slower = 1.5;
 
-  /// The steps of a placement's runs whose kernels are candidates.
+  /// The timed steps of a placement, as far as their kernels are candidates.
   std::vector<observed_step> observed(const placement_race& race, std::size_t i, std::size_t incumbent) const {
     std::vector<observed_step> list;
     const auto who = known_.candidates.in(race.which(i));
@@ -68,7 +67,7 @@ class run_learner {
         list.push_back({key_of(known_.candidates.all(), known_.candidates[*who[s]]), steps[s].median_ms, writers[s]});
     return list;
   }
-  /// What steps took, without what their neighbours add.
+  /// Learns the times of steps without their switches.
   void learn_kernels(const placement_race& race, std::size_t incumbent) {
     known_.costs.learn_anew();
     for (std::size_t i = 0; i < race.size(); ++i) {
@@ -110,7 +109,7 @@ class run_learner {
   }
 
   placing_state& known_;
-  bool neighbours_count_ = false;  // costs depend on whose results a kernel reads
+  bool neighbours_count_ = false;  // costs include switches
 };
 
 }  // namespace

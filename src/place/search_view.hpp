@@ -1,4 +1,4 @@
-// The search's view of a placing: its problems, and which candidates what it found stands for.
+// The search's view of placing: states problems for the search, and maps its results back to candidates, views and control flow.
 #pragma once
 
 #include <algorithm>
@@ -28,7 +28,7 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// What one of the problem's candidates stands for.
+/// The meaning of one candidate of a search problem.
 struct shown_step {
   enum class kind : std::uint8_t { candidate, view, control } what = kind::candidate;
   std::uint32_t number = 0;  ///< of a candidate, or of a view's form in place_task::forms
@@ -39,16 +39,16 @@ struct shown_step {
   friend bool operator==(const shown_step&, const shown_step&) = default;
 };
 
-/// Candidates with what the search is to know of them, and what it found.
+/// A search problem, the meaning of its candidates, and the placement that the search found.
 struct search_result {
   search::problem problem;
-  std::vector<shown_step> who;  ///< what each of the problem's candidates stands for
+  std::vector<shown_step> who;  ///< the meaning of each candidate of the problem
   search::placement found;
 };
 
-/// What the search is shown.
+/// Which candidates the search gets, and at which prices.
 struct shown_candidates {
-  bool not_measured = true;  ///< with bounds from below
+  bool not_measured = true;  ///< at the lower bounds of their costs
   bool regions = true;
   outlook costs = outlook::doubtful;
 };
@@ -57,14 +57,15 @@ class search_view {
  public:
   explicit search_view(const placing_state& known) : known_(known) {}
 
-  /// From now on regions that were added behind the first candidates are left out, but those for which `shown` is true.
+  /// From now on, leaves out regions from candidate `first` on, except those for which `shown` is true.
   void hide_regions(std::size_t first, const std::vector<bool>& shown) {
     hidden_.assign(known_.candidates.size(), false);
     for (auto i = static_cast<std::uint32_t>(first); i < hidden_.size(); ++i)
       hidden_[i] = known_.candidates.is_region(i) && !shown[i];
   }
 
-  /// Candidates that can be built, then one for each layout in which a node may be a view, and for control flow.
+  /// The problem of all candidates that can be built. Candidates for views follow, one for each form in which a node may be a view,
+  /// and for control flow.
   search_result problem(const shown_candidates& shown) const {
     search_result result;
     search::problem& p = result.problem;
@@ -100,8 +101,8 @@ class search_view {
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
       add(known_.candidates.nodes_of(i), cost.ms, shown_step::of(i), runtimes[c.backend]);
     }
-    // A view is whoever's reads it, and control flow nobody's. The runtime of those of whom nothing is known is no view's: as a
-    // stop on the way it would spare each switch.
+    // A view has the runtime of its reader, and control flow belongs to no backend, so both get a candidate for each runtime.
+    // Runtime 0 is for backends without known switches. No view gets it: as a stop between two runtimes, it would save the switch.
     for (std::uint32_t runtime = 0; runtime < p.runtimes; ++runtime)
       for (std::uint32_t n = 0; n < p.nodes; ++n) {
         const std::uint32_t nodes[] = {n};
@@ -113,8 +114,9 @@ class search_view {
     return result;
   }
 
-  /// The best of a problem. Where layouts are dear and neighbours count, a large network may have millions of states: by then
-  /// costs are known to some per cent, and the search runs some dozens of times. What it could not prove, the plan says.
+  /// Solves a problem. If conversions are expensive and switches count, a large network may have millions of states. Then the
+  /// search has a limit: it runs some dozens of times, and costs are known only to some per cent. The plan says whether the result
+  /// was proved optimal.
   search::placement solve(const search::problem& p) const {
     search::limits most;
     if (known_.neighbours.any()) most.states = 200'000;
@@ -124,18 +126,18 @@ class search_view {
   /// Whether there is a placement without regions.
   bool is_covered_by_operators() const { return search::uncovered(problem({.regions = false}).problem).empty(); }
 
-  /// Whether a candidate has a kernel as far as is known, and whoever reads or writes its values otherwise can be served.
+  /// Whether a candidate has a kernel, as far as is known, and its values can be converted for their other readers and writers.
   bool can_be_used(const place_candidate& c) const {
     return known_.costs.cost_of(c).state != cost_state::refused &&
            known_.layouts.can_be_converted(
                forms_of(known_.task.network, known_.task.backends, known_.candidates.all(), c));
   }
 
-  /// Ranks of a problem's candidates when the backend `first` comes first. Of a backend that takes regions it is not asked
-  /// what an engine would be that has it and the others in this order, but what it gives where it can: all else goes to
-  /// whoever is fastest.
+  /// Ranks of a problem's candidates if the backend `first` comes first. The other backends follow in the order of the set, as in
+  /// an engine with a priority list. If costs are measured and `first` takes regions, the others share a rank: the fastest of them
+  /// runs each node that `first` cannot run. So the baseline shows the gain where `first` can run. Fallback kernels come last.
   std::vector<std::uint32_t> ranks(const search_result& of, std::uint32_t first) const {
-    // A view that is none in the plain layout may take conversions: it is for those who have nothing else.
+    // A node that is no view in the plain layout may need conversions as a view. So the view is only for nodes without kernels.
     const auto last = 2 * static_cast<std::uint32_t>(known_.task.backends.size()) + 1;
     std::vector<std::uint32_t> rank;
     for (std::size_t k = 0; k < of.who.size(); ++k) {
@@ -153,7 +155,7 @@ class search_view {
     return rank;
   }
 
-  /// The conversions of what a search found.
+  /// The conversions that a search result needs.
   std::vector<served_conversion> conversions_of(const search_result& from) const {
     std::vector<std::vector<std::uint32_t>> nodes;
     std::vector<const value_forms*> borders;
@@ -167,16 +169,16 @@ class search_view {
   }
 
  private:
-  /// What a candidate, or a node that is a view or control flow, reads and writes; null where that is plain.
+  /// The forms that a candidate, view or control flow reads and writes; null if all of them are plain.
   const value_forms* borders_of(const shown_step& what, std::uint32_t node) const {
     if (what.is_candidate()) return &known_.layouts.borders_of(what.number);
     return what.is(shown_step::kind::view) ? known_.layouts.borders_of_view(node, what.number) : nullptr;
   }
 
-  /// What the search counts for conversions that no backend makes. No kernel needs them.
+  /// The price of a conversion that no backend makes. No kernel needs such a conversion.
   static constexpr double impossible_ms = 1e4;
 
-  /// The values that some candidate reads or writes in another layout than the plain one, and what conversions cost.
+  /// Adds the values that some candidate reads or writes in another form than plain, with the prices of their conversions.
   void add_values(search::problem& p, outlook costs) const {
     if (known_.layouts.numbers().empty()) return;
     const conversion_book& conversions = *known_.layouts.conversions();
@@ -194,7 +196,7 @@ class search_view {
       p.values.push_back(std::move(at));
     }
   }
-  /// What it costs that values come from other backends. Values of which nothing else is known follow those of `add_values`.
+  /// Adds the costs of switches, and the values that `add_values` did not add.
   void add_switches(search::problem& p, std::span<const std::uint32_t> runtimes) const {
     if (p.runtimes == 1) return;
     p.switch_ms.assign(std::size_t{p.runtimes} * p.runtimes, 0.0);
@@ -208,7 +210,7 @@ class search_view {
       if (network.at(v).producer < 0) continue;
       const auto producer = static_cast<std::uint32_t>(network.at(v).producer);
       if (known_.task.is_alias[producer] || is_control(view, producer)) continue;
-      // Who reads a view of it reads what the kernel wrote.
+      // A reader of a view of the value reads what the kernel wrote.
       std::vector<std::uint32_t> behind;
       add_readers_behind_views(v, behind);
       for (const std::uint32_t reader : behind) p.edges.emplace_back(producer, reader);
@@ -225,7 +227,7 @@ class search_view {
       p.values.push_back(std::move(at));
     }
   }
-  /// Collects who reads a value through reshapes, which are plain whoever reads them.
+  /// Collects the nodes that read a value through reshapes, as far as the results of these are always plain.
   void add_readers_behind_views(std::uint32_t v, std::vector<std::uint32_t>& readers) const {
     const graph_view view = known_.task.network.view();
     for (const use& one : view.uses_of(v)) {
@@ -252,7 +254,7 @@ class search_view {
     return at;
   }
 
-  /// Where a candidate stands when `first` comes first and the others follow in the set's order; last resorts at the end.
+  /// The rank of a candidate: `first` comes first, then the other backends in the order of the set, then fallback kernels.
   std::uint32_t rank_of(const place_candidate& c, std::uint32_t first) const {
     const std::size_t count = known_.task.backends.size();
     const std::size_t turn = (c.backend + count - first) % count;

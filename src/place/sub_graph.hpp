@@ -28,15 +28,16 @@
 
 namespace collage::inline v0::detail {
 
-/// The network's nodes are the group: what it reads are inputs and constants, what is read outside are outputs.
+/// A network whose nodes are those of a group. Values from outside are its inputs and constants, and values that are read outside
+/// are its outputs.
 struct sub_graph {
   graph network;
-  place_candidates candidates;  ///< those that were asked about, at one group
+  place_candidates candidates;  ///< the candidates to measure, all for this group
   std::vector<std::uint32_t> asked;
 };
 
-/// Takes the group of the candidates out of its network. Values and nodes keep their order and names. Nothing, and why, where
-/// a worker could not be told all of it, or where a candidate would be another one there.
+/// Extracts the group of the candidates from its network. Values and nodes keep their order and names. `make` returns nothing if a
+/// request cannot describe the whole group, or if a candidate would compute something else there; `why_not` then says why.
 class sub_graph_maker {
  public:
   sub_graph_maker(const graph& from, backend_table backends, const place_candidates& candidates,
@@ -65,7 +66,7 @@ class sub_graph_maker {
 
   bool copy_values() {
     const graph_view view = from_.view();
-    std::vector<std::uint32_t> values;  // what is read, and the first output of each node
+    std::vector<std::uint32_t> values;  // values read from outside, and the first output of each node
     for (const std::uint32_t n : nodes_) {
       values.push_back(view.output_of(n));
       for (const std::uint32_t v : view.inputs_of(n))
@@ -125,7 +126,7 @@ class sub_graph_maker {
     return true;
   }
 
-  /// The number of an old node in the new graph.
+  /// The number of an old node in the new graph; `none` if it is not there.
   std::uint32_t node_of(std::uint32_t old) const {
     const auto at = std::ranges::find(new_node_, old);
     return at == new_node_.end() ? none : static_cast<std::uint32_t>(at - new_node_.begin());

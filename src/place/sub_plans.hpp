@@ -1,4 +1,4 @@
-// Plans of the sub-graphs that control flow runs.
+// Plans of the subgraphs that control flow runs.
 #pragma once
 
 #include <algorithm>
@@ -22,11 +22,11 @@ class sub_plans {
  public:
   explicit sub_plans(const graph& network) : network_(network), plans_(network.nodes().size()) {}
 
-  /// Adds the plan of the next of a node's sub-graphs.
+  /// Adds the plan of a node's next subgraph.
   void add(std::uint32_t node, plan of_body) { plans_[node].push_back(std::move(of_body)); }
 
-  /// Of a branch the dearer side, of a loop one round, or all of them where their number is known. There is one candidate
-  /// for the node, so that nothing rests on it.
+  /// The cost of a node, in milliseconds. A branch costs as much as its more expensive side. A loop costs as much as one round, or
+  /// as all rounds if their number is known. No choice depends on this cost, because the node has a single candidate.
   double cost_of(std::uint32_t node) const {
     double most = 0;
     for (const plan& body : plans_[node]) most = std::max(most, body.chosen.cost_ms);
@@ -36,7 +36,7 @@ class sub_plans {
     return most * std::clamp(network_.at(first).scalar, 0.0, 1e6);
   }
 
-  /// The sub-graphs' placements for a plan of the whole, or for the single backend of that name.
+  /// The placements of a node's subgraphs: the baselines of this name, or the best placements if there is no such baseline.
   std::vector<placement> placements_of(std::uint32_t node, const std::string& name) const {
     std::vector<placement> list;
     for (const plan& body : plans_[node]) {
@@ -52,7 +52,7 @@ class sub_plans {
   std::vector<std::vector<plan>> plans_;  // by node
 };
 
-/// Whether a run may take any time: a loop ends by its data, and random ones may never end it.
+/// Whether a run may take any time: a loop may end by its data, and with random data it may never end.
 inline bool may_be_endless(const graph& network) {
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
     for (const std::shared_ptr<const graph>& body : network.bodies_of(n))

@@ -1,4 +1,4 @@
-// Placements that run end to end against each other, and which of them is the fastest so far.
+// Runs placements end to end against each other, and keeps track of the fastest so far.
 #pragma once
 
 #include <algorithm>
@@ -32,11 +32,11 @@ class whole_runs {
   placement_race& race() { return race_; }
   const placement_race& race() const { return race_; }
 
-  /// The number of the fastest so far, as of the last time that it was asked who that is.
+  /// The number of the placement that was last found or set as the fastest.
   std::size_t incumbent() const { return incumbent_; }
   void set_incumbent(std::size_t number) { incumbent_ = number; }
 
-  /// How placements are compared, for the time that the task gives: who gives little for it does not want to wait either.
+  /// How placements are compared in the time that the task gives. A short time also shortens the waiting before calls count.
   race_options options() const {
     race_options how;
     how.seconds = task_.options.compare_s;
@@ -44,7 +44,7 @@ class whole_runs {
     return how;
   }
 
-  /// Adds a placement to the runs (placement_race::add) and answers its number; nothing where it cannot be built, as for want
+  /// Adds a placement to the race (placement_race::add). Returns its number, or nothing if it cannot be built, for example for lack
   /// of memory.
   std::optional<std::size_t> add_if_possible(const placement& p, race_role role = race_role::contender) {
     try {
@@ -54,11 +54,11 @@ class whole_runs {
     }
   }
 
-  /// Rounds of whole runs. Where the machine turns out to be faster than it began, all that was timed is timed again.
+  /// Runs rounds. If the machine turns out to be faster than at the start, all kernels and placements are timed again.
   void run(const race_options& how) {
     const auto is_over = [this] { return task_.until.is_over(); };
     for (;;) {
-      if (measurer_.distrusts() != distrusts_ && !is_over()) {  // found here, or while kernels were measured meanwhile
+      if (measurer_.distrusts() != distrusts_ && !is_over()) {  // by this function, or while kernels were measured
         measurer_.replace_distrusted();
         distrusts_ = measurer_.distrusts();
         race_.forget_rounds();
@@ -68,11 +68,11 @@ class whole_runs {
     }
   }
 
-  /// Finds the fastest of what ran.
+  /// Finds the fastest of the placements that ran.
   void find_fastest() { incumbent_ = fastest_of(race_).find(incumbent_); }
 
-  /// Decides who is handed out, after as many rounds as it takes to be sure: of what joined late there are few yet, and of what
-  /// was disturbed.
+  /// Selects a placement. First runs more rounds if the fastest placement has too few undisturbed ones, because it joined late or
+  /// was often disturbed.
   void find_selected() {
     race_options how = options();
     how.seconds /= 2;
@@ -95,7 +95,7 @@ class whole_runs {
  private:
   const place_task& task_;
   cost_measurer& measurer_;
-  std::size_t distrusts_;  // as of the rounds that are kept
+  std::size_t distrusts_;  // the measurer's count when the race's rounds began
   placement_race race_;
   std::size_t incumbent_ = 0;
 };

@@ -1,5 +1,5 @@
-// What a worker and who started it say to each other, as bytes. Whoever reads them believes nothing: every count and length
-// is checked against what there is, and what is wrong is an error.
+// Messages between a worker and the process that started it, as bytes. Readers trust no message: they check every count and length
+// against the bytes that are there, and throw an error if one is wrong.
 #pragma once
 
 #include <cmath>
@@ -16,23 +16,23 @@
 
 namespace collage::inline v0::detail {
 
-/// Messages are packets of at most so many bytes; a request travels as a file in memory behind one.
+/// Messages are packets of at most this size. A request is a file in memory, which is attached to a packet.
 inline constexpr std::size_t most_message_bytes = 48 * 1024;
-/// A longer text is cut: kernels' names and reasons.
+/// Longer texts are cut: names of kernels, and reasons.
 inline constexpr std::size_t most_text_bytes = 8 * 1024;
 
-/// What a message is about: its first word. The second is the number of the request that it belongs to, so that what a kernel
-/// sends by accident, or what an earlier request left behind, is nobody's answer.
+/// The kind of a message, which is its first word. The second word is the number of the request that it belongs to. So bytes that a
+/// kernel sends by accident, or messages about an earlier request, are not taken for results.
 enum class message : std::uint64_t {
   hello = 0x636F6C6C61676501,  ///< a worker is ready
-  request,                     ///< measure what the file holds
-  stop,                        ///< end timing after the round under way
-  note,                        ///< which, step: what is under way
-  beat,                        ///< timing goes on
+  request,                     ///< measure the candidates in the file
+  stop,                        ///< end timing after the current round
+  note,                        ///< which, step: this step of this candidate begins
+  beat,                        ///< timing continues
   result,                      ///< which, a measured_candidate
-  thrown,                      ///< which, step, text: a candidate threw something, and nothing was measured
-  cannot,                      ///< text: the worker does not know how to measure this
-  done,                        ///< that was all; ms waited until the machine was calm
+  thrown,                      ///< which, step, text: a candidate threw, and nothing was measured
+  cannot,                      ///< text: why the worker cannot measure this
+  done,                        ///< all results were sent; ms waited for an undisturbed machine
 };
 
 [[noreturn]] inline void refuse_message(const char* what) {
@@ -45,7 +45,7 @@ class byte_writer {
   template <class T>
     requires(std::is_arithmetic_v<T> || std::is_enum_v<T>)
   void put(T value) {
-    // Every number takes eight bytes, so that all of them stay aligned.
+    // Every number takes eight bytes, so that all numbers are aligned.
     std::uint64_t word = 0;
     std::memcpy(&word, &value, sizeof value);
     const auto* from = reinterpret_cast<const std::byte*>(&word);
@@ -57,7 +57,7 @@ class byte_writer {
     bytes_.insert(bytes_.end(), from, from + text.size());
     bytes_.resize((bytes_.size() + 7) / 8 * 8);
   }
-  /// A text of any length, cut where it is too long.
+  /// Writes a text, and cuts it if it is longer than most_text_bytes.
   void put_cut(const std::string& text) {
     put(text.size() <= most_text_bytes ? text : text.substr(0, most_text_bytes - 3) + "...");
   }
@@ -90,7 +90,7 @@ class byte_reader {
     if (word > most) refuse_message("a count in it is out of range");
     return static_cast<std::size_t>(word);
   }
-  /// How many items follow, of which each takes at least `bytes`.
+  /// The number of items that follow, each of which takes at least `bytes` bytes.
   std::size_t get_items(std::size_t bytes = 8) { return get_count(left() / bytes); }
   bool get_flag() { return get_count(1) == 1; }
   double get_real() {
@@ -105,7 +105,7 @@ class byte_reader {
     std::memcpy(&value, &bits, sizeof value);
     return value;
   }
-  /// A number of milliseconds, or the like.
+  /// A time in milliseconds, or another finite number that is not negative.
   double get_amount() {
     const double value = get_real();
     if (!std::isfinite(value) || value < 0) refuse_message("a time in it is negative or no number");
@@ -140,7 +140,7 @@ inline std::uint64_t checksum(std::span<const std::byte> bytes) {
   return hash(reinterpret_cast<const char*>(bytes.data()), bytes.size());
 }
 
-// What is measured with. The bindings are there so that a member that is added does not compile before it travels, too.
+// Options and results of measuring. The bindings name all members, so that the code does not compile if a new member is not sent.
 
 inline void put(byte_writer& to, const timing_options& options) {
   const auto& [sample_ms, rounds, least_rounds, beaten, tie, budget_ms] = options;
@@ -203,7 +203,7 @@ inline measured_candidate get_measured(byte_reader& from) {
   return m;
 }
 
-/// What a candidate's kernel was doing, for a sentence about what became of it.
+/// The step in which a kernel failed, for a sentence about the failure.
 inline const char* step_text(measuring_step step) {
   switch (step) {
     case measuring_step::build: return "while it was built";

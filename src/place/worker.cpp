@@ -1,4 +1,4 @@
-// Workers, in the target collage::place: who places asks this program, started again, to measure.
+// Workers, in the target collage::place: the process that places starts this program again, and lets it measure.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -38,21 +38,21 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// How a question to a worker ended.
+/// How a request to a worker ended.
 enum class fate : std::uint8_t {
   measured,
-  blamed,   ///< a candidate brought the worker down, or may have
-  outside,  ///< the worker ended for a reason that no candidate is known to have given
-  cannot,   ///< workers cannot be asked this
+  blamed,   ///< a candidate made the worker fail, or may have
+  outside,  ///< the worker failed, and no candidate is known to be the cause
+  cannot,   ///< workers cannot measure this
 };
 
 struct outcome {
   fate what = fate::measured;
   std::string why;
-  std::size_t which = 0;  ///< in the list that was asked
+  std::size_t which = 0;  ///< index in the requested list
   measuring_step step = measuring_step::build;
-  bool is_sure = false;       ///< that it was `which`
-  bool is_under_way = false;  ///< `which` and `step` mean something
+  bool is_sure = false;       ///< `which` is certainly the cause
+  bool is_under_way = false;  ///< `which` and `step` are valid
 };
 
 }  // namespace
@@ -66,7 +66,7 @@ class worker_client::state {
                                           const measuring_setup& setup) {
     std::vector<measured_candidate> found(asked.size());
     if (asked.empty()) return found;
-    std::vector<std::size_t> open(asked.size());  // positions in `asked` of which it is not known what becomes of them
+    std::vector<std::size_t> open(asked.size());  // positions in `asked` without a result
     std::iota(open.begin(), open.end(), std::size_t{0});
     const auto here = [&](const std::string& why) {
       where_ = "in this process (" + why + ")";
@@ -100,7 +100,7 @@ class worker_client::state {
   int process() const { return process_.pid(); }
 
  private:
-  /// What all questions about one list have in common.
+  /// The common part of all requests about one list.
   struct question {
     const sub_graph& group;
     backend_table backends;
@@ -111,8 +111,8 @@ class worker_client::state {
     }
   };
 
-  /// Asks until it is known of all in `open` what becomes of them. Answers why workers cannot do it; what is then left in
-  /// `open` is to be measured elsewhere.
+  /// Sends requests until all candidates in `open` have a result. If workers cannot measure them, returns why. The caller then
+  /// measures elsewhere the candidates that are left in `open`.
   std::string run(const question& q, std::vector<std::size_t>& open, std::vector<measured_candidate>& found) {
     bool is_puzzling = false;
     while (!open.empty()) {
@@ -128,7 +128,7 @@ class worker_client::state {
         refuse(open, open[o.which], o.why, found);
         continue;
       }
-      // It may have been another one that ran before it. Each is tried in a worker of its own.
+      // The cause may be another candidate, which ran before in the same process. Each is tried in a worker of its own.
       std::vector<std::size_t> suspects = {open[o.which]};
       if (o.step == measuring_step::timing) suspects = those_that_run(q, open);
       bool is_clear = false;
@@ -148,7 +148,7 @@ class worker_client::state {
     std::erase(open, which);
   }
 
-  /// Those that are not last resorts; where there are none, all.
+  /// The candidates that are not fallback kernels; if there are only fallback kernels, all of them.
   static std::vector<std::size_t> those_that_run(const question& q, const std::vector<std::size_t>& open) {
     std::vector<std::size_t> list;
     for (const std::size_t i : open)
@@ -156,7 +156,7 @@ class worker_client::state {
     return list.empty() ? open : list;
   }
 
-  /// Measures one in a worker of its own, and refuses it where it brings that down. Answers why workers cannot do it.
+  /// Measures a candidate in a worker of its own, and refuses it if the worker fails. If workers cannot measure it, returns why.
   std::string try_alone(const question& q, std::size_t which, std::vector<std::size_t>& open,
                         std::vector<measured_candidate>& found, bool& is_refused) {
     const std::vector<std::size_t> alone = {which};
@@ -178,7 +178,7 @@ class worker_client::state {
     }
   }
 
-  /// What brings workers down only together is measured apart.
+  /// Measures each candidate in a worker of its own, because only several together make a worker fail. Returns as `run`.
   std::string measure_apart(const question& q, std::vector<std::size_t>& open, std::vector<measured_candidate>& found) {
     bool any = false;
     for (const bool last_resorts : {false, true}) {
@@ -198,8 +198,8 @@ class worker_client::state {
     return {};
   }
 
-  /// Counts an end that no candidate is known to have caused. The same candidate three times at the same step is one; three
-  /// others in a row, and no more workers are started.
+  /// Counts a failure that no candidate is known to have caused. After three in a row at the same step of the same candidate, it
+  /// returns that candidate as the cause. After three others in a row, no more workers are started.
   std::optional<std::size_t> count_outside(const outcome& o, const std::vector<std::size_t>& open) {
     const bool is_one = o.is_under_way && o.step != measuring_step::timing;
     const std::size_t which = is_one ? open[o.which] : 0;
@@ -213,7 +213,7 @@ class worker_client::state {
     return {};
   }
 
-  /// Asks a worker to measure those at these positions.
+  /// Requests the candidates at these positions from a worker.
   outcome ask(const question& q, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
     outcome o;
     measuring_request request;
@@ -237,7 +237,7 @@ class worker_client::state {
 
     o.what = fate::outside;
     byte_writer letter = start_letter(message::request, ++number_);
-    // One that ended while it had nothing to do is replaced without a word.
+    // A worker that ended while it was idle is replaced without a report.
     if (process_.is_there() && !send_packet(process_.socket(), letter.bytes(), file.get())) process_.end(1000);
     if (!process_.is_there()) {
       if (o.why = start(); !o.why.empty()) return o;
@@ -267,7 +267,7 @@ class worker_client::state {
           byte_reader(p.bytes).get<std::uint64_t>() == static_cast<std::uint64_t>(message::hello))
         return {};
     } catch (const error&) {
-      // It said something else.
+      // The first message was not a hello.
     }
     process_.end();
     return "a worker did not start";
@@ -277,7 +277,7 @@ class worker_client::state {
     outcome o;
     std::vector<std::optional<measured_candidate>> results(which.size());
     const double timeout_ms = options_.timeout_s * 1e3;
-    double patience_ms = 10 * timeout_ms;  // the reference computes first, and nobody is to blame for that
+    double patience_ms = 10 * timeout_ms;  // the reference computes first, which is no candidate's fault
     double first_calls_ms = 0, since_ms = now_ms();
     bool is_told = false;
     const auto tick = [&] {
@@ -309,7 +309,7 @@ class worker_client::state {
             from.expect_end();
             if (o.step == measuring_step::build) ++built_;
             patience_ms = timeout_ms;
-            // Kernels are called some ten times before the first round is over.
+            // Kernels are called about ten times before the first round ends.
             if (o.step == measuring_step::timing) patience_ms += 10 * first_calls_ms;
             if (q.setup.note) q.setup.note(o.step == measuring_step::timing ? 0 : which[o.which], o.step);
             break;
@@ -357,7 +357,7 @@ class worker_client::state {
     }
   }
 
-  /// The candidate under way is to blame; nobody where there is none.
+  /// Blames the candidate that is under way; without one, the failure came from outside.
   outcome blame(outcome o, bool is_sure) const {
     o.what = o.is_under_way ? fate::blamed : fate::outside;
     o.is_sure = is_sure;
@@ -376,7 +376,7 @@ class worker_client::state {
       o.what = fate::outside;
       return o;
     }
-    // What ran in the same process before may have spoilt it.
+    // Sure only for the first kernel in a process: an earlier kernel may have damaged the process.
     return blame(o, o.step != measuring_step::timing && built_ == 1);
   }
 
@@ -386,13 +386,13 @@ class worker_client::state {
   worker_process process_;
   std::string where_ = worker_client::is_possible() ? in_a_worker : "in this process (" + std::string(not_noted) + ")";
   std::string given_up_;
-  std::size_t starts_ = 0, built_ = 0;  // `built_`: kernels, by the worker that is alive
-  std::size_t outside_ = 0, same_ = 0;  // ends in a row that nobody is to blame for; those at one candidate and step
+  std::size_t starts_ = 0, built_ = 0;  // `built_`: kernels that the current worker built
+  std::size_t outside_ = 0, same_ = 0;  // failures in a row without a known cause, and at one step of one candidate
   std::size_t last_which_ = 0;
   measuring_step last_step_ = measuring_step::build;
   double waited_ms_ = 0;
   std::uint64_t number_ =
-      hash(std::to_string(now_ms()).c_str());  // of the last request; where they begin, nobody guesses
+      hash(std::to_string(now_ms()).c_str());  // of the last request; the first number cannot be guessed
 };
 
 worker_client::worker_client(const worker_options& options) : state_(std::make_unique<state>(options)) {}
@@ -426,7 +426,7 @@ bool worker(backend_table backends, int argc, char** argv, list_view<const kind_
   try {
     detail::worker_loop(socket, backends, kinds).run();
   } catch (const error&) {
-    // Who started it said what no worker understands; it sees that the connection ends.
+    // The process that started this worker sent an invalid message. It notices that the connection ends.
   }
   close(socket);
   return true;

@@ -1,4 +1,4 @@
-// The client of workers, which measure for it. Declarations; the definitions are in worker.cpp.
+// The client that lets workers measure. Declarations; the definitions are in worker.cpp.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -16,11 +16,11 @@
 namespace collage::inline v0::detail {
 
 struct worker_options {
-  double timeout_s = 60;  ///< for one step of one candidate: building it, its first call, a round of timing
+  double timeout_s = 60;  ///< for one step of one candidate: building, the first call, a round of timing
 };
 
-/// Measures in a worker, which is started when it is first needed and lives until it fails. Where there can be none, it
-/// measures in this process. Used by one thread at a time.
+/// Measures in a worker, which starts when it is first needed and lives until it fails. If there can be no worker, measures in this
+/// process. Only one thread at a time may use a client.
 class worker_client {
  public:
   explicit worker_client(const worker_options& options = {});
@@ -31,20 +31,21 @@ class worker_client {
   /// Whether this program can be started as a worker: its main has called collage::worker.
   static bool is_possible();
 
-  /// As measure_candidates, but a candidate that brings its worker down is refused with a sentence that says when and how.
-  /// Of `setup`, a worker takes over the threads, the seed, the timing, what is to be kept and the monitor's options; its
-  /// memory is always fenced. When `stop` says so, timing ends after the round under way, and what there is by then is answered.
+  /// As measure_candidates, but a candidate that makes its worker fail is refused, with a sentence that says when and how.
+  ///
+  /// A worker uses from `setup` the threads, seed, timing, `keep_non_finite` and the options of the monitor. Its memory is always
+  /// guarded. When `stop` returns true, timing ends after the current round, and the results so far are returned.
   std::vector<measured_candidate> measure(const graph& network, backend_table backends,
                                           const place_candidates& candidates, std::span<const std::uint32_t> asked,
                                           const measuring_setup& setup);
 
   /// Where the last list was measured: "in a worker", or "in this process (why)".
   std::string where() const;
-  /// How often a worker had to be replaced.
+  /// The number of workers that had to be replaced.
   std::size_t restarts() const;
-  /// How long workers have waited until the machine was calm.
+  /// The time that workers waited for an undisturbed machine, in milliseconds.
   double waited_ms() const;
-  /// The process id of the worker that is alive; 0 where there is none.
+  /// The process id of the current worker; 0 if there is none.
   int process() const;
 
  private:

@@ -1,4 +1,4 @@
-// The side of a worker: what this program does when it was started as one. Definitions: include it in exactly one file.
+// The worker's side: this program runs it if it was started as a worker. Definitions: include this header in exactly one file.
 #pragma once
 
 #include <fcntl.h>
@@ -44,13 +44,13 @@ namespace {
 /// The first argument of a worker; the second is the number of its socket.
 constexpr char worker_mark[] = "--collage-worker";
 
-/// A packet, and the file behind it where there is one: -1 where not.
+/// A packet, and the descriptor of the file that is attached to it; -1 if there is none.
 struct packet {
   std::vector<std::byte> bytes;
   int file = -1;
 };
 
-/// Sends a packet; false where nobody is there any more.
+/// Sends a packet. Returns false if the other process is gone, or if sending would wait and `flags` forbid that.
 inline bool send_packet(int socket, std::span<const std::byte> bytes, int file = -1, int flags = 0) {
   iovec part{const_cast<std::byte*>(bytes.data()), bytes.size()};
   msghdr header{};
@@ -74,7 +74,7 @@ inline bool send_packet(int socket, std::span<const std::byte> bytes, int file =
 
 enum class received : std::uint8_t { packet, nothing, end };
 
-/// Receives a packet; `nothing` where none is there and `flags` say not to wait.
+/// Receives a packet. Returns `nothing` if there is none and `flags` forbid waiting.
 inline received receive_packet(int socket, packet& to, int flags = 0) {
   to.bytes.resize(most_message_bytes);
   to.file = -1;
@@ -100,7 +100,7 @@ inline received receive_packet(int socket, packet& to, int flags = 0) {
   return received::packet;
 }
 
-/// A worker at work.
+/// The work of a worker: receives requests, measures and sends results.
 class worker_loop {
  public:
   worker_loop(int socket, backend_table backends, list_view<const kind_info* const> more)
@@ -113,14 +113,14 @@ class worker_loop {
     for (std::size_t i = 0; i < built_in_kinds.size(); ++i) kinds_.emplace(built_in_kinds[i]->id, built_in_kinds[i]);
   }
 
-  /// Serves until the connection ends.
+  /// Serves requests until the connection ends.
   void run() {
     send(start(message::hello));
     for (packet p; !ended_ && receive_packet(socket_, p) == received::packet;) {
       byte_reader from(p.bytes);
       const auto about = from.get<std::uint64_t>();
       const auto number = from.get<std::uint64_t>();
-      if (about == static_cast<std::uint64_t>(message::stop)) continue;  // of a request that is answered already
+      if (about == static_cast<std::uint64_t>(message::stop)) continue;  // for a request that is already done
       if (about != static_cast<std::uint64_t>(message::request) || p.file < 0) return;
       number_ = number;
       serve(p.file);
@@ -138,7 +138,7 @@ class worker_loop {
     if (!send_packet(socket_, what.bytes())) ended_ = true;
   }
 
-  /// Maps a file and closes it.
+  /// Maps a file into memory, and closes its descriptor.
   static std::shared_ptr<const std::byte> map(int file, std::size_t& size) {
     struct stat known{};
     void* memory = MAP_FAILED;
@@ -224,7 +224,7 @@ class worker_loop {
     send(to);
   }
 
-  /// Whether who asked wants no more, or is not there any more.
+  /// Whether the process that sent the request wants no more results, or is gone.
   bool is_stopped() {
     packet p;
     const received what = receive_packet(socket_, p, MSG_DONTWAIT);
@@ -237,7 +237,7 @@ class worker_loop {
     return ended_ || from.get<std::uint64_t>() == number_;
   }
 
-  /// Kept from request to request: its readings say what is usual here.
+  /// The monitor is kept from request to request, because its readings show which times are usual on this machine.
   drift_monitor& monitor_for(int threads, const drift_options& options) {
     const auto are_same = [](const drift_options& a, const drift_options& b) {
       return a.calm == b.calm && a.patience_ms == b.patience_ms && a.longest_wait_ms == b.longest_wait_ms;
@@ -255,7 +255,7 @@ class worker_loop {
   bool ended_ = false;
 };
 
-/// Ends this process soon after who started it has ended, also where a kernel never returns.
+/// Ends this process soon after the end of the process that started it, even if a kernel never returns.
 inline void watch_connection(int socket) {
   std::thread([socket] {
     pollfd on{socket, 0, 0};
@@ -265,22 +265,22 @@ inline void watch_connection(int socket) {
   }).detach();
 }
 
-/// What a worker does before anything else.
+/// Prepares this process to be a worker, before anything else runs.
 inline void prepare_worker(int socket) {
   fcntl(socket, F_SETFD, FD_CLOEXEC);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  signal(SIGINT, SIG_IGN);  // who started it decides what becomes of it
+  signal(SIGINT, SIG_IGN);  // the process that started this worker decides when it ends
   signal(SIGQUIT, SIG_IGN);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);       // crashes are expected
-  dup2(STDERR_FILENO, STDOUT_FILENO);  // what a library prints must not mix with what the program answers
+  dup2(STDERR_FILENO, STDOUT_FILENO);  // output of libraries must not mix with the program's own
   if (const int empty = open("/dev/null", O_RDONLY | O_CLOEXEC); empty >= 0) {
     dup2(empty, STDIN_FILENO);
     if (empty != STDIN_FILENO) close(empty);
   }
 }
 
-/// The socket of a worker, or -1 where the program was not started as one.
+/// The socket of a worker, or -1 if the program was not started as a worker.
 inline int worker_socket(int argc, char** argv) {
   if (argc != 3 || std::strcmp(argv[1], worker_mark) != 0) return -1;
   int socket = -1;

@@ -84,8 +84,8 @@ TEST_F(cuda, says_what_is_free_when_there_is_not_enough) {
     FAIL() << "was allocated";
   } catch (const c::error& e) {
     const std::string text = e.what();
-    EXPECT_NE(text.find("out of memory: 33554432 MB are needed in one piece, and of the device's "), std::string::npos)
-        << text;
+    EXPECT_NE(text.find("out of memory: 33554432 MB are needed in one block; "), std::string::npos) << text;
+    EXPECT_NE(text.find(" MB of the device's "), std::string::npos) << text;
   }
 }
 
@@ -141,8 +141,7 @@ TEST_F(cuda, products_agree_with_the_reference) {
     EXPECT_GT(found, 0U) << c::to_string(network);
     right += found;
     for (const std::string& why : refused)
-      EXPECT_NE(why.find("algorithms for it, and this would be the next"), std::string::npos) << why << "\n"
-                                                                                              << c::to_string(network);
+      EXPECT_NE(why.find("algorithms for this product"), std::string::npos) << why << "\n" << c::to_string(network);
   }
   EXPECT_GT(right, 200U);
 }
@@ -156,7 +155,7 @@ TEST_F(cuda, what_is_added_may_be_an_operand_as_well) {
     g.output("z", g(op::add, is_first ? g(op::matmul, twice, other) : g(op::matmul, other, twice), twice));
     std::vector<std::string> refused;
     EXPECT_GT(check_candidates(g.finish(), refused), 3U);
-    for (const std::string& why : refused) EXPECT_NE(why.find("and this would be the next"), std::string::npos) << why;
+    for (const std::string& why : refused) EXPECT_NE(why.find("algorithms for this product"), std::string::npos) << why;
   }
 }
 
@@ -174,8 +173,8 @@ TEST_F(cuda, refuses_what_the_library_cannot_do) {
     return reasons;
   };
   EXPECT_EQ(refused({3, 4}, {4, 5}, {5}), "");
-  EXPECT_NE(refused({3, 4}, {4, 5}, {3, 5}).find("one number for each column"), std::string::npos);
-  EXPECT_NE(refused({3, 4}, {4, 5}, {1}).find("one number for each column"), std::string::npos);
+  EXPECT_NE(refused({3, 4}, {4, 5}, {3, 5}).find("one number per column"), std::string::npos);
+  EXPECT_NE(refused({3, 4}, {4, 5}, {1}).find("one number per column"), std::string::npos);
   EXPECT_NE(refused({2, 1, 3, 4}, {3, 4, 5}, {}).find("equal distances"), std::string::npos);
   EXPECT_NE(refused({0, 4}, {4, 5}, {}).find("empty"), std::string::npos);
   EXPECT_EQ(refused({4}, {4, 5}, {}), "");

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (everything): accepts cannot be evaluated by the compiler
+// expect: backend (library), pattern (everything): accepts cannot be evaluated at compile time
 // A pattern of whichever operator has no kind whose rules could be asked.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (conv_relu): accepts cannot be evaluated by the compiler
+// expect: backend (library), pattern (conv_relu): accepts cannot be evaluated at compile time
 // What the machine decides belongs to probe and build.
 #include <collage/collage.hpp>
 

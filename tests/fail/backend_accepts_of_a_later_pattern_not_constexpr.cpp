@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (relu): accepts cannot be evaluated by the compiler
+// expect: backend (library), pattern (relu): accepts cannot be evaluated at compile time
 // One function for one of two patterns, the second, and the first takes no match of it.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (conv_relu): accepts answers something else; declare static constexpr verdict accepts(const match<P>&), or bool
+// expect: backend (library), pattern (conv_relu): accepts returns another type; declare static constexpr verdict accepts(const match<P>&), or bool
 // A text is no verdict: it would always be true.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (conv_relu): build answers something else; declare static kernel build
+// expect: backend (library), pattern (conv_relu): build returns another type; declare static kernel build
 // A build that tells whether it could.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library), pattern (conv_relu): choices answers something else; declare static std::size_t choices(const match<P>&)
+// expect: backend (library), pattern (conv_relu): choices returns another type; declare static std::size_t choices(const match<P>&)
 // How many ways there are to build it, not whether there are several.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library): probe answers something else; declare static probe_result probe()
+// expect: backend (library): probe returns another type; declare static probe_result probe()
 // A probe that cannot say what is missing.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: a backend is called (alias), which means something else in plans; give it another name
+// expect: a backend is called (alias), which is a reserved name in plans; rename it
 // Plans write "alias" where a node is a view of another's value.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: backend (library): rule answers something else; declare static constexpr auto rule, a rule for groups of collage/fuse, and no takes_regions beside it
+// expect: backend (library): rule returns another type; declare static constexpr auto rule, a rule for groups of collage/fuse, and no takes_regions beside it
 // Groups by a rule and regions at once: nobody could say which of them a plan means.
 #include <collage/collage.hpp>
 #include <collage/fuse/combine.hpp>

@@ -1,4 +1,4 @@
-// expect: backend (library): rule answers something else; declare static constexpr auto rule, a rule for groups of collage/fuse
+// expect: backend (library): rule returns another type; declare static constexpr auto rule, a rule for groups of collage/fuse
 // A rule that lists nothing.
 #include <collage/collage.hpp>
 #include <collage/fuse/combine.hpp>

@@ -1,4 +1,4 @@
-// expect: add: the set has the backend (other) already; take it out of what is added
+// expect: add: the set already has the backend (other); remove it from the list to add
 // The order of preference would be unclear.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: filter takes a property, a struct that answers for each backend of the set
+// expect: filter takes a property, a struct with a value for each backend of the set
 // A property answers with a constant.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: a backend_set holds conv_relu, which is no backend; derive it from collage::backend<name>
+// expect: a backend_set holds conv_relu, which is not a backend; derive it from collage::backend<name>
 // A pattern is no backend.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: a backend_set holds library, which is no backend; list what it runs
+// expect: a backend_set holds library, which is not a backend; list what it runs
 // A backend that runs nothing says so: patterns<>.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: the graph has another operator kind called (relu) than pattern (relu) of backend (library), and kinds are told apart by name; give one another name
+// expect: the graph has another operator kind called (relu) than pattern (relu) of backend (library), and kinds are identified by name; rename one of them
 // The user's own relu, and the library's in the network.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: an operand of a node is a value: what g.input, g.constant, g.scalar or another node has answered
+// expect: an operand of a node is a value, as g.input, g.constant, g.scalar and nodes return it
 // The name of a constant where the constant is wanted.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: node 0 (loop): it owns sub-graphs, which static graphs do not have; build this network with graph_builder
+// expect: node 0 (loop): it owns subgraphs, which static graphs do not have; build this network with graph_builder
 // Control flow, which owns graphs.
 #include <collage/collage.hpp>
 

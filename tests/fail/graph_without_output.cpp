@@ -1,4 +1,4 @@
-// expect: the graph has no output, so nothing of it would ever be computed; name what it answers with g.output(y)
+// expect: the graph has no output; name its outputs with g.output(y)
 // Nothing reads what the graph computes.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: an operator kind must take at least as many operands at most as at least
+// expect: the least number of operands of an operator kind is above the most
 // It cannot take more operands at least than at most.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: its body may read those alone that are double
+// expect: its body may read only attributes that are double
 // The bits of an integer would be taken for a double.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: m.get<name>(): the name is captured in a repetition; say of which iteration, m.get<name>(i)
+// expect: m.get<name>(): the name is captured in a repetition; give its iteration, m.get<name>(i)
 // There is one for each iteration.
 #include <collage/collage.hpp>
 

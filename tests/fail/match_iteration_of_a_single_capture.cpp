@@ -1,4 +1,4 @@
-// expect: m.get<name>(i): the name is captured outside of repetitions, or of fewer than asked for
+// expect: m.get<name>(i): the name is captured in fewer repetitions than there are indices
 // The start is there once.
 #include <collage/collage.hpp>
 

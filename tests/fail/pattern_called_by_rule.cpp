@@ -1,4 +1,4 @@
-// expect: backend (library): a pattern is called (by rule), which means something else in plans; give it another name
+// expect: backend (library): a pattern is called (by rule), which is a reserved name in plans; rename it
 // The name under which plans keep what a rule found.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: pattern example: previous stands outside of the step of a repetition (at previous)
+// expect: pattern example: previous is used outside the step of a repetition (at previous)
 // There is no iteration before.
 #include <collage/collage.hpp>
 

@@ -1,4 +1,4 @@
-// expect: where(...): the predicate answers bool or verdict, and nothing that merely converts to one
+// expect: where(...): the predicate must return exactly bool or verdict
 // The rule is returned instead of a verdict: as a bool it would always hold.
 #include <collage/collage.hpp>
 

@@ -56,8 +56,7 @@ std::string refusals_table(std::span<const test_result> results, const std::set<
   for (const test_result& r : results)
     if (r.is == outcome::refused && known.contains(r.operator_name))
       for (const std::string& reason : reasons_of(r.why))
-        ++by_reason[reason == "there is no such operator here" ? "an operator of the first list" : reason]
-                   [r.operator_name];
+        ++by_reason[reason == "this operator is not known" ? "an operator of the first list" : reason][r.operator_name];
   std::string text = "| refused | in tests of |\n|---|---|\n";
   for (const auto& [reason, operators] : by_reason) {
     std::string names;

@@ -161,7 +161,7 @@ class Plans(Case):
         refused(lambda p: p["backends"].append({"name": "tpu", "version": "1", "details": ""}),
                 "needs backend tpu, which is not in this program's set; build the program with it, or place")
         refused(lambda p: p["backends"].clear(), f"does not say with which version of backend {name} it was made")
-        refused(lambda p: p["chosen"]["groups"][0].update(layout="nChw16c"), "chosen.groups[0].layout is nChw16c, and known are plain, ")
+        refused(lambda p: p["chosen"]["groups"][0].update(layout="nChw16c"), "chosen.groups[0].layout is nChw16c; known are plain, ")
 
         shape = self.good["inputs"][0]["shape"]
         other = [shape[0], 128, shape[2]]
@@ -169,8 +169,8 @@ class Plans(Case):
         def other_shapes(plan):
             plan["inputs"][0]["shape"] = other
             plan["fingerprint"] = "0123456789abcdef"
-        refused(other_shapes, f"is a plan for other shapes: input input is float32[{'x'.join(map(str, other))}] there, and "
-                              f"float32[{'x'.join(map(str, shape))}] here; load")
+        refused(other_shapes, f"is a plan for other shapes: input input is float32[{'x'.join(map(str, other))}] in the plan, but "
+                              f"float32[{'x'.join(map(str, shape))}] in the network; load")
         for absent in json.loads(collage("backends", "--all", "--json").stdout):
             if not absent["available"]:
                 refused(lambda p, b=absent: p["backends"].append({"name": b["name"], "version": "1", "details": ""}),

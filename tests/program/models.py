@@ -126,7 +126,7 @@ class Models(Case):
         x, y = port(11, "x", ["batch", 3]), port(12, "y", ["batch", 3])
         refused(model(node("Relu", ["z"], ["y"], "rectify"), x, y), "node rectify (Relu, opset 17, of ?): reads z, which nothing defines")
         refused(model(node("Relu", ["b"], ["a"], "one"), node("Relu", ["a"], ["b"], "two"), node("Relu", ["x"], ["y"]), x, y),
-                "node one (Relu) needs what is only computed behind it: the graph has a cycle")
+                "node one (Relu) reads a value that is computed only after it: the graph has a cycle")
         refused(model(node("Relu", ["x"], ["y"], "one"), node("Abs", ["x"], ["y"], "two"), x, y),
                 "node two defines y, which is defined elsewhere too")
         refused(model(*RELU[:2]), "the graph has no output")
@@ -143,8 +143,8 @@ class Models(Case):
         lines = done.stderr.splitlines()
         self.assertIn("3 nodes cannot be imported:", lines[0])
         self.assertEqual(len(lines), 4, done.stderr)
-        self.assertIn("  first (NoSuchOperator, opset 17, of float32[2x3]): there is no such operator here", lines[1])
-        self.assertIn("  second (AnotherOne, opset 17, of ?): there is no such operator here", lines[2])
+        self.assertIn("  first (NoSuchOperator, opset 17, of float32[2x3]): this operator is not known", lines[1])
+        self.assertIn("  second (AnotherOne, opset 17, of ?): this operator is not known", lines[2])
         self.assertIn("  third (MatMul, opset 17, of float32[2x3], float32[2x3]): the columns of a must be as many", lines[3])
 
     def test_a_newer_operator_set_is_tried(self):

@@ -127,7 +127,7 @@ TEST(control, a_branch_runs_the_side_its_condition_names) {
 }
 
 TEST(control, rules_hold_where_what_they_name_is) {
-  const c::graph network = branching();  // neg is in one sub-graph alone
+  const c::graph network = branching();  // neg is only in one subgraph
   c::place_options o{.rules = {{c::place_rule::action::pin, "portable", "neg"}}, .threads = 1, .compare_s = 0.01};
   EXPECT_NO_THROW((void)c::place<set>(network, o));
   const auto message = [&] {
@@ -203,7 +203,7 @@ TEST(control, sub_graphs_are_counted_printed_and_hashed) {
   EXPECT_EQ(c::totals_of(network).nodes, 6U);
   const std::string text = c::to_string(network);
   EXPECT_NE(text.find("choice = branch(condition, x)"), std::string::npos) << text;
-  EXPECT_NE(text.find("sub-graph 1 of choice"), std::string::npos) << text;
+  EXPECT_NE(text.find("subgraph 1 of choice"), std::string::npos) << text;
   EXPECT_NE(network.fingerprint(), looping(false, 3).fingerprint());
   EXPECT_NE(looping(false, 3).fingerprint(), looping(true, 3).fingerprint());
 }
@@ -221,8 +221,8 @@ TEST(control, what_cannot_be_is_refused) {
     return std::string("no error");
   };
   EXPECT_NE(add(operands, bodies).find("must take the types of the captured values (operand 1)"), std::string::npos);
-  EXPECT_NE(add(operands, {bodies, 1}).find("owns 2 sub-graphs, not 1"), std::string::npos);
-  EXPECT_NE(add({operands, 1}, bodies).find("must take all captured values"), std::string::npos);
+  EXPECT_NE(add(operands, {bodies, 1}).find("owns 2 subgraphs, not 1"), std::string::npos);
+  EXPECT_NE(add({operands, 1}, bodies).find("must have one input for each captured value"), std::string::npos);
 }
 
 }  // namespace

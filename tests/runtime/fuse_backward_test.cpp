@@ -207,17 +207,17 @@ TEST(fuse_kernel, says_why_not) {
   EXPECT_EQ(refusal(flow, {1, 2}), "");
   EXPECT_EQ(refusal(flow, {0, 1}), "an operator before an anchor");
   EXPECT_EQ(refusal(flow, {2, 6}), "an opaque operator");
-  EXPECT_EQ(refusal(flow, {1, 2, 3}), "elements moved behind an exit or a row");
-  EXPECT_EQ(refusal(flow, {1, 7}), "two heavy operators");
-  EXPECT_EQ(refusal(flow, {4, 5}), "an operator behind a reduction");
+  EXPECT_EQ(refusal(flow, {1, 2, 3}), "elements moved after an output or a row");
+  EXPECT_EQ(refusal(flow, {1, 7}), "two anchors or reductions, or one of them with rows");
+  EXPECT_EQ(refusal(flow, {4, 5}), "an operator after a reduction");
   EXPECT_EQ(refusal(flow, {4, 5}, {.rows = true}), "");
-  EXPECT_EQ(refusal(flow, {0, 4}), "a reduction beside other outputs");
+  EXPECT_EQ(refusal(flow, {0, 4}), "a reduction with other outputs");
   EXPECT_EQ(refusal(flow, {0, 4}, {.rows = true}), "");
   EXPECT_EQ(refusal(flow, {0, 4, 5, 8}, {.rows = true}), "");
-  EXPECT_EQ(refusal(flow, {1, 4}, {.rows = true}), "two heavy operators");
-  EXPECT_EQ(refusal(flow, {1, 2, 8}), "an output apart from the anchor");
+  EXPECT_EQ(refusal(flow, {1, 4}, {.rows = true}), "two anchors or reductions, or one of them with rows");
+  EXPECT_EQ(refusal(flow, {1, 2, 8}), "an output that does not depend on the anchor");
   EXPECT_EQ(refusal(flow, {5, 8}), "outputs of different shapes");
-  EXPECT_EQ(refusal(flow, {2, 3}), "elements moved behind an exit or a row");
+  EXPECT_EQ(refusal(flow, {2, 3}), "elements moved after an output or a row");
   EXPECT_EQ(refusal(flow, {0, 8}, {.nodes = 1}), "too many nodes");
   EXPECT_EQ(refusal(flow, {0, 8}, {.outputs = 1}), "too many outputs");
   EXPECT_EQ(refusal(flow, {0, 2}, {.arguments = 1}), "too many arguments");
@@ -229,7 +229,7 @@ TEST(fuse_kernel, behind_a_convolution_shapes_are_kept) {
   g.output(g.node(kind::injective, {g.relu(c)}));
   const fuse::dataflow flow = g.finish();
   EXPECT_EQ(refusal(flow, {0, 1}), "");
-  EXPECT_EQ(refusal(flow, {0, 1, 2}), "more than elementwise behind an anchor");
+  EXPECT_EQ(refusal(flow, {0, 1, 2}), "an operator that is not elementwise after an anchor");
 }
 
 TEST(fuse_kernel, rows_are_of_one_length) {
@@ -321,8 +321,8 @@ TEST(fuse_order, violations_are_named) {
   const fuse::dataflow flow = around_an_opaque_operator();
   const auto check = [&](std::vector<node_set> order) { return fuse::order_violation(flow, order); };
   EXPECT_EQ(check({{0}, {2}, {1, 3}}), "");
-  EXPECT_EQ(check({{0}, {1, 3}, {2}}), "group 1 reads from a group behind it");
-  EXPECT_EQ(check({{0, 1, 3}, {2}}), "group 0 reads from a group behind it");
+  EXPECT_EQ(check({{0}, {1, 3}, {2}}), "group 1 reads from a later group");
+  EXPECT_EQ(check({{0, 1, 3}, {2}}), "group 0 reads from a later group");
   EXPECT_EQ(check({{0}, {1, 3}}), "node 2 is in no group");
   EXPECT_EQ(check({{0}, {0, 1, 2, 3}}), "node 0 is in two groups");
   EXPECT_EQ(check({{0, 1, 2, 3}, {9}}), "group 1 holds node 9, which does not exist");

@@ -249,7 +249,7 @@ std::string error_of(const std::function<void(fuse::flow_builder&)>& write) {
 
 TEST(fuse_dataflow, refuses_what_cannot_be) {
   EXPECT_EQ(error_of([](auto& b) { b.node(fusion_kind::elementwise, {1}, {4, 0}); }),
-            "node 0: reads value 1, which no node before computes; list nodes in a topological order, without cycles");
+            "node 0: reads value 1, which no earlier node computes; list nodes in a topological order, without cycles");
   EXPECT_EQ(error_of([](auto& b) { b.output(1); }), "dataflow: there is no value 1 to be an output");
   EXPECT_EQ(error_of([](auto& b) { b.node(fusion_kind::reduction, {}, {4, 0}, fuse::node_role::operation, 4); }),
             "node 0: works on rows, but reads nothing");

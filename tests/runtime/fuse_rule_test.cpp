@@ -286,7 +286,7 @@ TEST(fuse_valid, taps) {
                                   .output(7)
                                   .flow();
   EXPECT_EQ(judge(flow, {5, 6}, {.exits = 1}), "has 2 exits");
-  EXPECT_EQ(judge(flow, {5, 6}, {.exits = 2}), "hands out a value that it reads itself");
+  EXPECT_EQ(judge(flow, {5, 6}, {.exits = 2}), "returns a value that it also reads itself");
   EXPECT_EQ(judge(flow, {5, 6}, {.exits = 2, .taps = true}), "");
 }
 
@@ -307,7 +307,7 @@ TEST(fuse_valid, composites_inside) {
   EXPECT_EQ(with({{"a", {4, 5, 6, 7}}, {"b", {8, 9, 10}}}), "");
   EXPECT_EQ(with({{"a", {4, 5, 6, 7}}, {"b", {7, 8, 9}}}), "has parts that overlap");
   EXPECT_EQ(with({{"a", {4, 6}}}), "has a part that depends on itself through a node outside");
-  EXPECT_EQ(with({{"a", {2, 3}}}), "does not hold its part a");
+  EXPECT_EQ(with({{"a", {2, 3}}}), "does not contain its part a");
 
   const fuse::dataflow tapped = numbered()
                                     .node(3, kind::anchor, {x})
@@ -318,7 +318,7 @@ TEST(fuse_valid, composites_inside) {
                                     .flow();
   const fuse::group g{{3, 4, 5}, kind::anchor, {{"a", {3, 4}}}};
   EXPECT_EQ(fuse::why_invalid(tapped, g, {.exits = 2, .taps = true}), "");
-  EXPECT_EQ(fuse::why_invalid(tapped, g, {.exits = 2}), "hands out a value that it reads itself");
+  EXPECT_EQ(fuse::why_invalid(tapped, g, {.exits = 2}), "returns a value that it also reads itself");
 }
 
 /// Every connected convex set of operators, by trying all sets.

@@ -175,13 +175,12 @@ TEST(match, a_kernel_that_takes_another_type_is_not_built) {
     }
   };
   EXPECT_EQ(told([&] { return m.in<"left", double>(); }),
-            "scaled_sum: left is float32, and the kernel takes it for float64; let `accepts` ask for the element type");
-  EXPECT_EQ(
-      told([&] { return m.in<std::int32_t>(m.get<"x">()); }),
-      "scaled_sum: an operand is float32, and the kernel takes it for int32; let `accepts` ask for the element type");
+            "scaled_sum: left is float32, but the kernel reads it as float64; check the element type in `accepts`");
+  EXPECT_EQ(told([&] { return m.in<std::int32_t>(m.get<"x">()); }),
+            "scaled_sum: an operand is float32, but the kernel reads it as int32; check the element type in `accepts`");
   EXPECT_EQ(
       told([&] { return m.out<double>(1); }),
-      "scaled_sum: its output is float32, and the kernel takes it for float64; let `accepts` ask for the element type");
+      "scaled_sum: its output is float32, but the kernel reads it as float64; check the element type in `accepts`");
   EXPECT_EQ(told([&] { return m.in<"left", std::byte>(); }), "nothing") << "bytes are whatever lies there";
   EXPECT_EQ(told([&] { return m.in<"bias", double>(); }), "nothing") << "it is absent";
 }
@@ -211,11 +210,11 @@ TEST(match, why_not_with_the_names_of_the_graph) {
   EXPECT_STREQ(
       c::explain_match(conv_bias_act{}, g, 2).text,
       "pattern conv_bias_act does not match at node 2 (relu, act): operand 1 of node 1 (add) is the input other "
-      "where the pattern has constant as bias: a constant is wanted here");
+      "where the pattern has constant as bias: it must be a constant");
   EXPECT_STREQ(
       c::explain_match(conv_bias_act{}, g).text,
       "pattern conv_bias_act does not match anywhere; it comes nearest at node 2 (relu, act): operand 1 of node "
-      "1 (add) is the input other where the pattern has constant as bias: a constant is wanted here");
+      "1 (add) is the input other where the pattern has constant as bias: it must be a constant");
   EXPECT_STREQ(c::explain_match(op::add(op::conv(any, any), any), g).text,
                "the pattern matches at node 1 (add), of nodes 0 and 1");
   EXPECT_STREQ(c::explain_match("of the table", c::nodes_of<c::single<op::conv>>, g, 1).text,

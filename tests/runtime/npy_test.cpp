@@ -146,7 +146,7 @@ TEST_F(npy, refuses_other_files) {
   EXPECT_EQ(content_refusal("PK\x03\x04 and so on, as in .npz files"),
             "is not an .npy file; write one with numpy.save");
   EXPECT_EQ(content_refusal("\x93NUMPY\x03\x00\x00\x00\x00\x00"s),
-            "is an .npy file of version 3.0, and 1.0 and 2.0 are read");
+            "is an .npy file of version 3.0, but only versions 1.0 and 2.0 can be read");
   EXPECT_EQ(load_refusal(path("missing.npy")), "there is no such file");
   EXPECT_EQ(load_refusal(folder_.string()), "is a folder, not an .npy file");
   EXPECT_EQ(load_refusal("/dev/null"), "is not a regular file");
@@ -164,12 +164,11 @@ TEST_F(npy, refuses_what_it_cannot_hold) {
             "its elements are complex numbers ('<c8'); save numbers, as with array.astype('float32')");
   EXPECT_EQ(content_refusal(typed("<U2", "(1,)", eight)),
             "its elements are texts ('<U2'); save numbers, as with array.astype('float32')");
-  EXPECT_EQ(
-      content_refusal(typed("<f16", "(1,)", eight)),
-      "its elements are of a type that is not known here ('<f16'); save numbers, as with array.astype('float32')");
+  EXPECT_EQ(content_refusal(typed("<f16", "(1,)", eight)),
+            "its elements are of an unknown type ('<f16'); save numbers, as with array.astype('float32')");
   EXPECT_EQ(content_refusal(
                 with_header("{'descr': [('a', '<f4'), ('b', '<f4')], 'fortran_order': False, 'shape': (1,), }", eight)),
-            "its elements are records, and a tensor has numbers; save one field of them");
+            "its elements are records, but a tensor holds numbers; save one field of them");
   EXPECT_EQ(content_refusal(typed("|i1", "(1, 1, 1, 1, 2, 2, 2, 1, 1)", eight)), "it has more than 8 dimensions");
 }
 
@@ -217,14 +216,15 @@ TEST_F(npy, the_network_s_wish_is_in_the_message) {
     return refusal(three, [&] { (void)c::load_npy(three, expected, "input"); });
   };
   EXPECT_EQ(wants({c::dtype::f32, {1, 64, 56, 56}}),
-            "has shape 1x3 float64, the network's input `input` wants shape 1x64x56x56 float32");
-  EXPECT_EQ(
-      wants({c::dtype::f32, {1, 3}}),
-      "has shape 1x3 float64, the network's input `input` wants shape 1x3 float32; save it with array.astype('float32')");
-  EXPECT_EQ(
-      wants({c::dtype::f64, {3, 1}}),
-      "has shape 1x3 float64, the network's input `input` wants shape 3x1 float64; save it with array.reshape((3, 1))");
-  EXPECT_EQ(wants({c::dtype::f64, {}}), "has shape 1x3 float64, the network's input `input` wants shape () float64");
+            "has shape 1x3 float64, but the network's input `input` needs shape 1x64x56x56 float32");
+  EXPECT_EQ(wants({c::dtype::f32, {1, 3}}),
+            "has shape 1x3 float64, but the network's input `input` needs shape 1x3 float32; save it with "
+            "array.astype('float32')");
+  EXPECT_EQ(wants({c::dtype::f64, {3, 1}}),
+            "has shape 1x3 float64, but the network's input `input` needs shape 3x1 float64; save it with "
+            "array.reshape((3, 1))");
+  EXPECT_EQ(wants({c::dtype::f64, {}}),
+            "has shape 1x3 float64, but the network's input `input` needs shape () float64");
 
   EXPECT_EQ(c::load_npy(three, {c::dtype::f64, {1, 3}}, "input").bytes(), 24U);
   EXPECT_EQ(c::load_npy(three, {c::dtype::f64, {c::unknown, 3}}, "input").type().dims, (c::shape{1, 3}));

@@ -22,7 +22,7 @@ class onednn_test : public ::testing::Test {
  protected:
   void SetUp() override {
     if (!check.available()) GTEST_SKIP() << check.why_not();
-    lenient.must_cover = false;  // the library has plain loops alone for some odd shapes, and those are refused
+    lenient.must_cover = false;  // the library has only slow loops for some odd shapes, and those are refused
     special.must_cover = false;
     special.range.specials = 0.02;
   }

@@ -374,7 +374,7 @@ TEST_F(onednn_test, depthwise_convolutions_are_fused_behind_others) {
   const std::size_t large = check.checked("conv_depthwise");
   pair({1, 16, 32, 20, 20, 1, true}, clip, clip);
   pair({1, 5, 7, 3, 1, 2, false}, relu, relu);
-  EXPECT_EQ(check.checked("conv_depthwise"), large);  // the library has plain code alone
+  EXPECT_EQ(check.checked("conv_depthwise"), large);  // the library has only slow loops
   EXPECT_EQ(check.refused("conv_depthwise"), 0U);
   // Windows and steps that the library's post-op does not know, or groups of several channels.
   for (const op::conv_attributes& a :

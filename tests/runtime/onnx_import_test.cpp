@@ -62,7 +62,7 @@ class onnx_import : public testing::Test {
   c::onnx::load_report report;
 };
 
-/// x -> x OPERATOR k, with k an initializer of the sub-graph itself and x read from around it.
+/// x -> x OPERATOR k, with k an initializer of the subgraph itself and x read from around it.
 proto::GraphProto branch_of(const char* operator_type, float k, const std::string& result) {
   proto::GraphProto g;
   g.set_name(result);
@@ -101,7 +101,7 @@ TEST_F(onnx_import, a_branch_is_inlined_where_its_condition_is_known_and_kept_wh
 }
 
 TEST_F(onnx_import, names_inside_hide_nothing_outside) {
-  // Both sub-graphs and the graph itself have a constant k; what follows reads the outer one.
+  // Both subgraphs and the graph itself have a constant k; what follows reads the outer one.
   proto::ModelProto model = branching();
   proto::GraphProto& g = *model.mutable_graph();
   add_initializer(g, tensor_of<float>("k", {}, {100}));
@@ -171,7 +171,8 @@ TEST_F(onnx_import, loops_at_the_edges) {
   proto::GraphProto& g = *model.mutable_graph();
   add_input(g, "starts", {}, TensorProto::BOOL);
   g.mutable_node(0)->set_input(1, "starts");
-  EXPECT_NE(refusal(model).find("how many rounds it stacks is not known"), std::string::npos) << refusal(model);
+  EXPECT_NE(refusal(model).find("the number of its stacked iterations is not known"), std::string::npos)
+      << refusal(model);
 }
 
 TEST_F(onnx_import, loops_within_loops_share_what_they_may_become) {

@@ -305,10 +305,9 @@ TEST_F(onnx_kind, what_does_not_fit_the_kind_is_refused_in_one_sentence) {
             "its mode must be 0, 1 or 2; its operands are float32[2x6]");
   EXPECT_EQ(refusal_of("Spread", {"x"}, {"y"}, {attribute("axis", 2)}),
             "its axis must be within the rank of its input; its operands are float32[2x6]");
-  EXPECT_EQ(
-      refusal_of("Spread", {"", "x"}, {"y"}),
-      "its operand 0 is left out and a later one is not, and of the kind spread only the last may be; write a rule "
-      "for it (load_options::rules)");
+  EXPECT_EQ(refusal_of("Spread", {"", "x"}, {"y"}),
+            "its operand 0 is left out but a later one is not, which kind spread does not allow; write a rule for it "
+            "(load_options::rules)");
   EXPECT_EQ(refusal_of("Spread", {"x", "x", "x"}, {"y"}), "takes 1 to 2 operands, not 3");
   EXPECT_EQ(refusal_of("Spread", {"x"}, {"a", "b", "c"}), "it has 3 outputs, and the kind spread has 2");
   EXPECT_EQ(refusal_of("Pieces", {"x"}, {"a", "b"}, {attribute("count", 1)}),
@@ -328,9 +327,10 @@ TEST_F(onnx_kind, another_domain_is_another_operator) {
   proto::GraphProto& g = *model.mutable_graph();
   add_node(g, "Snake", {"x"}, {"y"}, {}, "n").set_domain("org.example");
   add_output(g, "y", {2, 6});
-  EXPECT_EQ(refusal(model),
-            "node n (org.example.Snake, opset 1, of float32[2x6]): there is no such operator here; the kind snake is "
-            "that of the domain com.example");
+  EXPECT_EQ(
+      refusal(model),
+      "node n (org.example.Snake, opset 1, of float32[2x6]): this operator is not known; kind snake has this name in "
+      "domain com.example");
   proto::ModelProto undeclared = new_model();
   add_input(*undeclared.mutable_graph(), "x", {2, 6});
   add_own(*undeclared.mutable_graph(), "Snake", {"x"}, {"y"}, {}, "n");
@@ -377,10 +377,10 @@ TEST_F(onnx_kind, lists_of_kinds_are_checked) {
   };
   EXPECT_EQ(
       refused(c::onnx::kinds<own::snake, serpent>),
-      "load_options::kinds: the kind serpent and the kind snake are both ONNX's com.example.Snake; give each a name "
-      "of its own");
+      "load_options::kinds: kind serpent and kind snake are both ONNX's com.example.Snake; give each a name of its "
+      "own");
   EXPECT_EQ(refused(c::onnx::kinds<own::snake, other::snake>),
-            "load_options::kinds: the kind snake and the kind snake have one name or id; rename one of them");
+            "load_options::kinds: kind snake and kind snake have the same name or id; rename one of them");
   EXPECT_EQ(refused(c::onnx::kinds<other::relu>),
             "load_options::kinds: the kind relu has the name or the id of the built-in kind relu; rename it");
   const c::kind_info* const without_name[] = {&c::kind_of<decltype(op::relu)>};
@@ -394,7 +394,7 @@ TEST_F(onnx_kind, lists_of_kinds_are_checked) {
   owner.bodies = 1;
   const c::kind_info* const owners[] = {&owner};
   EXPECT_EQ(refused(owners),
-            "load_options::kinds: the kind snake owns sub-graphs, which cannot be read by name; write a rule for it "
+            "load_options::kinds: the kind snake owns subgraphs, which cannot be read by name; write a rule for it "
             "(load_options::rules)");
   // The same kind twice is one kind, also where its description exists twice.
   const c::kind_info* const twice[] = {&c::kind_of<struct own::snake>, &c::kind_of<decltype(own::snake)>};

@@ -485,8 +485,8 @@ TEST_F(onnx_reader, external_data) {
     EXPECT_TRUE(text.starts_with(start)) << text;
     return text.substr(std::min(text.size(), start.size()));
   };
-  EXPECT_EQ(why(""), "in ``, which is no file's name");
-  EXPECT_EQ(why("a\0b"s), "in `a?b`, which is no file's name");
+  EXPECT_EQ(why(""), "in ``, which is not a file name");
+  EXPECT_EQ(why("a\0b"s), "in `a?b`, which is not a file name");
   EXPECT_EQ(why("missing.bin"), "in `missing.bin`, which does not exist");
   EXPECT_EQ(why("none/w.bin"), "in `none/w.bin`, which does not exist");
   EXPECT_EQ(why("sub/w.bin/w.bin"), "in `sub/w.bin/w.bin`, which does not exist");
@@ -615,11 +615,14 @@ TEST_F(onnx_reader, limits) {
   for (const char* name : {"a", "b"}) add_initializer(*model.mutable_graph(), tensor_of<float>(name, {2}, {1, 2}));
   const std::string path = files_.write(model);
   (void)c::onnx::read_model(path, {.tensor_bytes = 16});
-  EXPECT_EQ(refused(path, {.tensor_bytes = 15}), "the initializer `b` takes 8 bytes, and the limit leaves 7 for it");
+  EXPECT_EQ(refused(path, {.tensor_bytes = 15}),
+            "the initializer `b` takes 8 bytes, but the limit load_options::most_bytes leaves only 7");
   // A small file that claims to be filled with much, and one of many small messages.
   TensorProto filled = tensor_header("w", TensorProto::FLOAT, {std::int64_t{1} << 40});
   filled.set_doc_string("uniform 0 1");
-  EXPECT_EQ(refused(filled), "the initializer `w` takes 4398046511104 bytes, and the limit leaves 68719476736 for it");
+  EXPECT_EQ(
+      refused(filled),
+      "the initializer `w` takes 4398046511104 bytes, but the limit load_options::most_bytes leaves only 68719476736");
   for (int i = 0; i < 1000; ++i) model.mutable_graph()->add_node();
   EXPECT_EQ(refused(files_.write(model), {.fields = 1000}),
             "is damaged or cut short: it has more fields than the limit of its reader allows");

@@ -94,7 +94,7 @@ TEST(rewrite, reading_what_was_dropped_is_an_error) {
 }
 
 TEST(rewrite, sub_graphs) {
-  // Two nodes share their sub-graphs; in these something can be folded and something is dead.
+  // Two nodes share their subgraphs; in these something can be folded and something is dead.
   c::graph_builder inner;
   const c::value x = inner.input("x", {c::dtype::f32, {2}});
   inner(op::exp, x);
@@ -118,7 +118,7 @@ TEST(rewrite, sub_graphs) {
 }
 
 TEST(rewrite, a_sub_graph_keeps_its_types) {
-  // Folding makes the extents known, in one of two sub-graphs that must answer the same types: it stays.
+  // Folding makes the extents known, in one of two subgraphs that must return the same types: it stays.
   const auto flat = [](bool computed) {
     c::graph_builder g;
     const c::value x = g.input("x", {c::dtype::f32, {2, 3}});

@@ -90,7 +90,7 @@ TEST(pattern, the_same_value_twice) {
     sketch s;
     const auto o = match(s, silu, s(op::mul, s.x, s(op::sigmoid, s.y)));
     EXPECT_FALSE(o.matched);
-    EXPECT_EQ(o.rule(), "the same value as elsewhere in the pattern is wanted here");
+    EXPECT_EQ(o.rule(), "it must be the same value as elsewhere in the pattern");
   }
   {
     // mul(r, r) with r an operator's output: the operator is part of the match, once.
@@ -116,7 +116,7 @@ TEST(pattern, what_a_match_computes_is_not_its_argument) {
   const c::value r = s(op::relu, s.x);
   const auto o = match(s, op::add(op::relu(any), any), s(op::add, r, r));
   EXPECT_FALSE(o.matched);
-  EXPECT_EQ(o.rule(), "a value from outside the match is wanted here");
+  EXPECT_EQ(o.rule(), "this operand must come from outside the match");
   EXPECT_EQ(o.why.graph_node, 1);
 
   sketch many;
@@ -190,7 +190,7 @@ TEST(pattern, operands_that_may_be_missing) {
   EXPECT_EQ(with.record.arguments, 2U);
   EXPECT_EQ(without.record.arguments, 1U);
   EXPECT_FALSE(other.matched) << "what is there must fit";
-  EXPECT_EQ(other.rule(), "a constant is wanted here");
+  EXPECT_EQ(other.rule(), "it must be a constant");
 }
 
 TEST(pattern, a_missing_operator_takes_its_operands_along) {
@@ -260,7 +260,7 @@ TEST(pattern, a_number_within_its_tolerance) {
 
   sketch s, t;
   const auto no_number = match(s, op::mul(any, c::scalar(2)), s(op::mul, s.x, s.w));
-  EXPECT_EQ(no_number.rule(), "a constant of one element with a known value is wanted here");
+  EXPECT_EQ(no_number.rule(), "it must be a constant of one element with a known value");
   const auto other = match(t, op::mul(any, c::scalar(2)), t(op::mul, t.x, t.scalar("three", 3)));
   EXPECT_EQ(other.rule(), "the constant has another value");
   EXPECT_EQ(other.why.operand, 1);
@@ -282,7 +282,7 @@ TEST(pattern, a_pattern_larger_than_the_graph) {
   sketch s;
   const auto o = match(s, op::relu(op::relu(op::relu(op::relu(any)))), s(op::relu, s(op::relu, s.x)));
   EXPECT_FALSE(o.matched);
-  EXPECT_EQ(o.rule(), "an operator is wanted here, and no operator computes this");
+  EXPECT_EQ(o.rule(), "an operator must compute this, and none does");
   EXPECT_EQ(o.why.pattern_node, 2);
   EXPECT_EQ(o.why.graph_node, 0) << "the reader of the graph's input";
   EXPECT_EQ(o.why.operand, 0);
@@ -325,7 +325,7 @@ TEST(pattern, the_reason_says_where) {
   {
     sketch s;
     const auto o = match(s, pattern, s(op::relu, s(op::sub, s(op::neg, s.x), s.y)));
-    EXPECT_EQ(o.rule(), "a constant is wanted here");
+    EXPECT_EQ(o.rule(), "it must be a constant");
     EXPECT_EQ(o.why.graph_node, 1);
     EXPECT_EQ(o.why.operand, 1);
   }
@@ -337,7 +337,7 @@ TEST(pattern, the_reason_says_where) {
   {
     sketch s;
     const auto o = match(s, op::relu(variable), s(op::relu, s.w));
-    EXPECT_EQ(o.rule(), "a value that is not constant is wanted here");
+    EXPECT_EQ(o.rule(), "it must not be a constant");
   }
 }
 
@@ -359,8 +359,7 @@ TEST(pattern, a_further_output_among_many_readers) {
     EXPECT_FALSE(unfit.matched);
     EXPECT_EQ(unfit.rule(), readers == 1     ? "nothing of this kind reads the value that the outputs share"
                             : readers < 2000 ? "it has another number of dimensions"
-                                             : "the search was given up: there are too many ways in which the pattern "
-                                               "might match");
+                                             : "the match was given up: too many combinations would have to be tried");
     EXPECT_GE(unfit.why.graph_node, 0);
   }
 }
@@ -370,7 +369,7 @@ TEST(pattern, a_misfit_under_the_second_operator_that_reads_the_iteration_before
   const c::value left = s(op::relu, s.x), right = s(op::sigmoid, s.y);
   const auto o =
       match(s, c::repeat<1, 2>(op::sub(op::relu(c::previous), op::sigmoid(c::previous)), any), s(op::sub, left, right));
-  EXPECT_EQ(o.rule(), "the same value as elsewhere in the pattern is wanted here");
+  EXPECT_EQ(o.rule(), "it must be the same value as elsewhere in the pattern");
   EXPECT_EQ(o.why.graph_node, 1);
   EXPECT_EQ(o.why.operand, 0);
 }

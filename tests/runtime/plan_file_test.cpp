@@ -245,8 +245,8 @@ TEST_F(plan_file, tells_the_network_it_is_for) {
   expect_refused(path(), other.finish(), "is a plan for another network, zoo:something");
   expect_refused(
       path(), network(16),
-      "is a plan for other shapes: input x is float32[1x4x8x8] there, and float32[1x4x16x8] here; load the network "
-      "with those, or place it");
+      "is a plan for other shapes: input x is float32[1x4x8x8] in the plan, but float32[1x4x16x8] in the network; "
+      "load the network with the plan's shapes, or place it again with");
   c::graph_builder named;
   named.output("out", named(op::tanh, named.input("y", {c::dtype::f32, {1, 4, 16, 8}})));
   expect_refused(path(), named.finish(), "is a plan for another network");
@@ -290,22 +290,23 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
     refused([&](c::json& j) { j["chosen"]["groups"][0][member] = value; },
             "chosen.groups[0]." + std::string(member) + ' ' + words);
   };
-  group_is("layout", "nChw16c", "is nChw16c, and known are plain, channels-last, blocked-8, blocked-16");
-  group_is("layout", "plain to spiral", "is spiral, and known are plain, channels-last, blocked-8, blocked-16");
+  group_is("layout", "nChw16c", "is nChw16c; known are plain, channels-last, blocked-8, blocked-16");
+  group_is("layout", "plain to spiral", "is spiral; known are plain, channels-last, blocked-8, blocked-16");
   for (const char* time : {"cost_ms", "low_ms", "high_ms", "alone_ms", "switch_ms"})
     group_is(time, -0.5, "is negative");
   refused([](c::json& j) { j["runs"][1]["ratio"] = -1; }, "runs[1].ratio is negative");
   refused([](c::json& j) { j["first_cost_ms"] = -1; }, "first_cost_ms is negative");
   refused([](c::json& j) { j["inputs"][0]["shape"][1] = -4; }, "inputs[0].shape[1] is not a whole number");
-  refused([](c::json& j) { j["inputs"][0]["shape"][1] = 5; },
-          "inputs do not fit the network: input x is float32[1x5x8x8] there, and float32[1x4x8x8] here");
+  refused(
+      [](c::json& j) { j["inputs"][0]["shape"][1] = 5; },
+      "inputs do not fit the network: input x is float32[1x5x8x8] in the plan, but float32[1x4x8x8] in the network");
   refused([](c::json& j) { j["threads"] = 0; }, "threads is not a whole number from 1 to 1024");
   refused([](c::json& j) { j["threads"] = 1.5; }, "threads is not a whole number");
   refused([](c::json& j) { j["threads"] = 1000000; }, "threads is not a whole number");
   refused([](c::json& j) { j["chosen"]["groups"][0]["configuration"] = -1; },
           "chosen.groups[0].configuration is not a string");
   refused([](c::json& j) { j["chosen"]["groups"][0]["step"] = "spell"; },
-          "chosen.groups[0].step is spell, and known are kernel, group, view, control");
+          "chosen.groups[0].step is spell; known are kernel, group, view, control");
   refused([](c::json& j) { j["chosen"]["groups"][0] = 1; }, "chosen.groups[0] is not an object");
   refused([](c::json& j) { j["chosen"]["borrowed"] = {1}; }, "chosen.borrowed[0] is not a string");
 }
@@ -335,7 +336,7 @@ TEST_F(plan_file, checks_nodes_against_the_network) {
   refused([](c::json& j) { j[2].update({{"step", "view"}, {"form", "plain"}}); },
           "treats node tanh_3 as a view, which it is not");
   refused([](c::json& j) { j[1]["form"] = "spiral"; },
-          "chosen.groups[1].form is spiral, and known are plain, channels-last, blocked-8, blocked-16");
+          "chosen.groups[1].form is spiral; known are plain, channels-last, blocked-8, blocked-16");
   refused([](c::json& j) { j[1]["form"] = "blocked-8"; }, "as a view in blocked-8, which it is not");
   refused([](c::json& j) { j[2].update({{"step", "control"}, {"bodies", c::json::array()}}); },
           "treats node tanh_3 as control flow, which it is not");
@@ -424,8 +425,7 @@ TEST(plan_fit, only_where_it_was_made) {
 
   refused(
       kind::network,
-      "is a plan for another network, an example, with \"quotes\" and \n a line; take that network, or place this one to "
-      "get a plan of its own",
+      "is a plan for another network, an example, with \"quotes\" and \n a line; load that network, or place this one",
       network(16));
   here.precision = "bf16";
   refused(kind::precision, "is a plan in fp32, not in bf16; place the network again", g);

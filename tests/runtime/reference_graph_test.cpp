@@ -121,7 +121,7 @@ TEST(reference_graph, says_what_is_missing_or_does_not_fit) {
   const small_network n;
   const std::uint32_t wanted[] = {n.y};
   EXPECT_EQ(message([&] { (void)collage::evaluate(n.network, {}); }),
-            "oracle: the network has 1 inputs, but 0 were given");
+            "reference: the network has 1 inputs, but 0 were given");
   const const_tensor_view turned[] = {const_tensor_view(n.input.data(), {dtype::f32, {3, 2}})};
   EXPECT_EQ(message([&] { (void)collage::evaluate(n.network, turned); }),
             "value x: the elements given for it have another type or shape");

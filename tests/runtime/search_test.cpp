@@ -1076,7 +1076,7 @@ TEST(search_checker, names_planted_faults) {
   EXPECT_EQ(fault(p, {6, 1, 2, 3}), "node 2 is covered twice, by candidates 6 and 2");
   EXPECT_EQ(fault(p, {0, 0, 1, 2, 3}), "node 0 is covered twice, by candidates 0 and 0");
   EXPECT_EQ(fault(p, {0, 1, 2, 30}), "there is no candidate 30");
-  EXPECT_EQ(fault(p, {4, 5}), "the groups wait for each other in a cycle; among or behind it are candidates 4, 5");
+  EXPECT_EQ(fault(p, {4, 5}), "the groups depend on each other in a cycle; in it or after it are candidates 4, 5");
   EXPECT_EQ(fault(p, {}), "node 0 is not covered");
   EXPECT_EQ(fault({}, {}), "none");
 
@@ -1201,7 +1201,7 @@ TEST(search_errors, costs_at_borders) {
                      .switch_ms = {0, 1, 1, 0},
                      .values = {{.producer = 0, .readers = {1}, .forms = 2, .convert_ms = {0, 1, 1, 0}}}};
   EXPECT_EQ(error_of(good), "no error");
-  const std::string rest = "; leave out candidates that would need what cannot be done";
+  const std::string rest = "; leave out candidates that need an impossible conversion or switch";
   for (const auto& [cost, fault] : {std::pair(-1.0, "is negative"),
                                     {std::numeric_limits<double>::quiet_NaN(), "is not a number"},
                                     {std::numeric_limits<double>::infinity(), "is infinite"},
@@ -1271,15 +1271,16 @@ TEST(search_errors, candidates) {
     change(q);
     return error_of(q, error_kind::invalid_argument);
   };
-  EXPECT_EQ(spoiled([](problem& q) { q.runtimes = 0; }), "search: 0 runtimes are asked for, and there may be 1 to 8");
-  EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].runtime = 1; }), "candidate 4 (tag 8): its runtime is 1 of 1");
+  EXPECT_EQ(spoiled([](problem& q) { q.runtimes = 0; }), "search: 0 runtimes are given, but only 1 to 8 are allowed");
+  EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].runtime = 1; }),
+            "candidate 4 (tag 8): its runtime is 1, but there are 1");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 0}}; }),
             "candidate 4 (tag 8): it names value 0, which is not there");
   p.values = {{.producer = 0, .readers = {1, 2}, .forms = 2, .convert_ms = {0, 1, 1, 0}}};
   p.candidates[4].borders = {{0, 1}};
   EXPECT_EQ(error_of(p), "no error");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 2}}; }),
-            "candidate 4 (tag 8): it wants value 0 in form 2 of 2");
+            "candidate 4 (tag 8): it needs value 0 in form 2, but that value has 2 forms");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].forms = 0; }), "value 0: it has no form; count form 0");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 1}, {0, 0}}; }),
             "candidate 4 (tag 8): its borders are not ascending by value");
@@ -1291,15 +1292,14 @@ TEST(search_errors, candidates) {
             "value 0: its reader 0 is not there, before its producer or out of order");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].convert_ms = {0, 1}; }),
             "value 0: the table of costs has 2 entries for 2 x 2");
-  EXPECT_EQ(
-      spoiled([](problem& q) {
-        q.values[0].forms = 40;
-        q.values[0].convert_ms.assign(1600, 1);
-        for (std::uint32_t form = 1; form <= 16; ++form)
-          q.candidates.push_back({.nodes = {0}, .cost_ms = 1, .borders = {{0, form}}});
-      }),
-      "value 0: candidates read and write it in 17 forms, form 0 included, and the search tells at most 16 apart; "
-      "leave out candidates");
+  EXPECT_EQ(spoiled([](problem& q) {
+              q.values[0].forms = 40;
+              q.values[0].convert_ms.assign(1600, 1);
+              for (std::uint32_t form = 1; form <= 16; ++form)
+                q.candidates.push_back({.nodes = {0}, .cost_ms = 1, .borders = {{0, form}}});
+            }),
+            "value 0: candidates read and write it in 17 forms, form 0 included, but the search handles at most 16; "
+            "leave out candidates");
   EXPECT_EQ(spoiled([](problem& q) {
               q.values[0].forms = 40;  // and making it over costs nothing
               q.values[0].convert_ms.clear();
@@ -1307,8 +1307,9 @@ TEST(search_errors, candidates) {
                 q.candidates.push_back({.nodes = {0}, .cost_ms = 1, .borders = {{0, form}}});
             }),
             "no error");
-  EXPECT_EQ(spoiled([](problem& q) { q.values[0].convert_ms[1] = -1; }),
-            "value 0: the cost from 0 to 1 is negative; leave out candidates that would need what cannot be done");
+  EXPECT_EQ(
+      spoiled([](problem& q) { q.values[0].convert_ms[1] = -1; }),
+      "value 0: the cost from 0 to 1 is negative; leave out candidates that need an impossible conversion or switch");
 }
 
 TEST(search_errors, random_groups_are_judged_rightly) {

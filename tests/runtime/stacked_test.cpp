@@ -282,11 +282,11 @@ TEST(stacked, refuses_what_is_no_group_of_its_rule) {
               const value x = g.input("x", f32({4, 6}));
               g.output("y", g(op::softmax, g(op::transpose, g(op::softmax, x, {.axis = 1}), {}), {.axis = 1}));
             }),
-            "stacked: its operators work on different rows");
+            "stacked: its operators reduce rows of different shapes");
   EXPECT_EQ(refusal([](graph_builder& g) {
               g.output("y", g(op::transpose, g(op::softmax, g.input("x", f32({4, 4})), {.axis = 1}), {}));
             }),
-            "stacked: what its rows give is read in another order, or at other rows");
+            "stacked: a result of its rows is read in another order or at other rows");
   EXPECT_EQ(refusal([](graph_builder& g) {
               const value x = g.input("x", f32({4, 6}));
               g.output("y", g(op::relu, x));
@@ -297,12 +297,12 @@ TEST(stacked, refuses_what_is_no_group_of_its_rule) {
               const value x = g.input("x", f32({4, 6}));
               g.output("y", g(op::softmax, g(op::concat, {g(op::relu, x), x}, {.axis = 1}), {.axis = 1}));
             }),
-            "stacked: rows are put together from values that it computes");
+            "stacked: a concatenation of rows reads values that the group computes");
   EXPECT_EQ(refusal([](graph_builder& g) {
               std::vector<value> many(100, g.input("x", f32({4, 6})));
               g.output("y", g(op::relu, g(op::concat, many, {.axis = 0})));
             }),
-            "stacked: it puts together too many parts");
+            "stacked: it concatenates too many parts");
   EXPECT_EQ(refusal([](graph_builder& g) {
               g.output("y", g(op::matmul, g.input("x", f32({4, 6})), g.input("z", f32({6, 4}))));
             }),

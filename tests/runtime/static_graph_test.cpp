@@ -214,7 +214,7 @@ TEST(static_graph, shares_contents_that_are_bound_as_a_pointer) {
   network.bind("w", bytes, 24);
   EXPECT_EQ(network.bytes_of(1).data(), bytes.get());
   EXPECT_EQ(refusal([&] { network.bind("w", bytes, 20); }),
-            "bind w: it has 24 bytes, float32[3x2], and was given 20; give it one element for each of its own");
+            "bind w: it has 24 bytes, float32[3x2], but was given 20; give as many bytes as it has");
   const std::shared_ptr<const std::byte> odd(bytes, bytes.get() + 1);
   EXPECT_EQ(refusal([&] { network.bind("w", odd, 24); }),
             "bind w: its memory must be aligned to 64 bytes; take it from allocate_bytes, or bind a span to be copied");
@@ -224,13 +224,14 @@ TEST(static_graph, binding_says_what_is_wrong) {
   c::graph network = layer{};
   EXPECT_EQ(network.unbound(), (std::vector<std::uint32_t>{1, 3}));
   EXPECT_EQ(refusal([&] { network.bind("v", weights); }),
-            "bind v: the network has no constant of this name; to be bound still: w and b");
+            "bind v: the network has no constant of this name; constants without contents: w and b");
   EXPECT_EQ(refusal([&] { network.bind("x", weights); }),
-            "bind x: this value is no constant; to be bound still: w and b");
+            "bind x: this value is no constant; constants without contents: w and b");
   EXPECT_EQ(refusal([&] { network.bind("w", bias); }),
-            "bind w: it has 24 bytes, float32[3x2], and was given 8; give it one element for each of its own");
-  EXPECT_EQ(refusal([&] { network.bind("w", std::vector<double>(6)); }),
-            "bind w: it is of type float32, and was given float64; convert the elements, or give them as bytes");
+            "bind w: it has 24 bytes, float32[3x2], but was given 8; give as many bytes as it has");
+  EXPECT_EQ(
+      refusal([&] { network.bind("w", std::vector<double>(6)); }),
+      "bind w: it has type float32, but the given elements have float64; convert the elements, or give them as bytes");
   EXPECT_EQ(network.unbound().size(), 2U);
   EXPECT_EQ(refusal([&] { network.bind("w", std::vector<std::byte>(24)); }), "accepted");
   EXPECT_EQ(network.unbound(), (std::vector<std::uint32_t>{3}));
@@ -240,8 +241,9 @@ TEST(static_graph, binding_says_what_is_wrong) {
     EXPECT_EQ(
         refusal([&] { parts.bind(name, std::vector<std::byte>(8)); }),
         "bind " + name + ": its contents are part of the network; bind constants that were added without contents");
-  EXPECT_EQ(refusal([&] { parts.bind("half", std::vector<std::uint16_t>(6)); }),
-            "bind half: it is of type float16, and was given uint16; convert the elements, or give them as bytes");
+  EXPECT_EQ(
+      refusal([&] { parts.bind("half", std::vector<std::uint16_t>(6)); }),
+      "bind half: it has type float16, but the given elements have uint16; convert the elements, or give them as bytes");
   EXPECT_EQ(refusal([&] { parts.bind("half", std::vector<std::byte>(12)); }), "accepted");
 }
 

@@ -98,7 +98,7 @@ TEST(verify, inputs_may_be_the_users_own) {
   try {
     (void)c::verify<set>(g, p, {.inputs = {x}});
     FAIL() << "one input of two is enough";
-  } catch (const c::error& e) { EXPECT_STREQ(e.what(), "oracle: the network has 2 inputs, but 1 were given"); }
+  } catch (const c::error& e) { EXPECT_STREQ(e.what(), "reference: the network has 2 inputs, but 1 were given"); }
 }
 
 TEST(verify, a_plan_of_another_network_is_refused) {

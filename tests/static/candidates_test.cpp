@@ -164,9 +164,9 @@ static_assert(ask<c::eigen>("conv", floats_view, 0) && ask<c::onednn>("conv", fl
               ask<c::openblas>("conv", floats_view, 0) && ask<c::portable>("loops", floats_view, 0));
 static_assert(ask<c::eigen>("conv_activation", floats_view, 1) && ask<c::onednn>("conv_chain", floats_view, 1) &&
               ask<c::openblas>("conv_relu", floats_view, 1));
-static_assert(refuses(ask<c::eigen>("conv", doubles_view, 0), "eigen computes this with float32 alone"));
-static_assert(refuses(ask<c::onednn>("conv", doubles_view, 0), "onednn computes in float32 alone"));
-static_assert(refuses(ask<c::openblas>("conv", doubles_view, 0), "openblas computes in float32 alone"));
+static_assert(refuses(ask<c::eigen>("conv", doubles_view, 0), "eigen computes this only in float32"));
+static_assert(refuses(ask<c::onednn>("conv", doubles_view, 0), "onednn computes only in float32"));
+static_assert(refuses(ask<c::openblas>("conv", doubles_view, 0), "openblas computes only in float32"));
 static_assert(ask<c::portable>("loops", doubles_view, 0));
 
 }  // namespace

@@ -178,7 +178,7 @@ static_assert(said([](auto& g) { g.output(g(op::add, g.input("x", {2}))); }) ==
 static_assert(
     said([](auto& g) { g.output(g(op::add, g.input("x", {2}), c::value{9})); }) ==
     "node 0 (add): operand 1 names value 9, which does not exist yet; a graph has no cycles: add values before "
-    "the nodes that read them, and use the values of this graph alone");
+    "the nodes that read them, and use only values of this graph");
 static_assert(said([](auto& g) {
                 auto x = g.input("x", {4});
                 g.output(g(op::neg, g(op::top_k, x)[2]));
@@ -190,11 +190,10 @@ static_assert(said([](auto& g) { g.output(g(op::neg, g.input("x", {4}))[1]); }) 
 static_assert(
     said([](auto& g) { g.output(g(op::neg, g.input("x", {4})[1])); }) ==
     "node 0 (neg): operand 0 asks for output 1 of x, which no node computes; only nodes have further outputs");
-static_assert(
-    said([](auto& g) { g(op::neg, g.input("x", {4})); }) ==
-    "the graph has no output, so nothing of it would ever be computed; name what it answers with g.output(y)");
+static_assert(said([](auto& g) { g(op::neg, g.input("x", {4})); }) ==
+              "the graph has no output; name its outputs with g.output(y)");
 static_assert(said([](auto& g) { g.output("y", c::value{3}); }) ==
-              "output 0 names value 3, which does not exist; use the values of this graph alone");
+              "output 0 names value 3, which does not exist; use only values of this graph");
 static_assert(said([](auto& g) {
                 auto x = g.input("x", {4});
                 g.output(g(op::add, x, g.constant("x", {4})));
@@ -212,14 +211,13 @@ static_assert(said([](auto& g) { g.output(g.constant("w", {4, -1})); }) ==
               "constant w: every extent of a constant must be known, and it is [4, ?]; give it extents of 0 or more");
 static_assert(
     said([](auto& g) { g.output(g.constant("w", {c::dtype::i8, {4}}, {0, 1})); }) ==
-    "constant w: only float32 constants can be filled by rule, and it is int8; leave the rule out and bind its "
-    "contents");
+    "constant w: only float32 constants can be filled by the generator, and it is int8; bind the contents instead");
 static_assert(said([](auto& g) { g.output(g.scalar("s", 300, c::dtype::i8)); }) ==
               "constant s: its value cannot be stored as int8; choose an element type that holds it");
 static_assert(said([](auto& g) { g.output(g.scalar("s", 1, c::dtype::bf16)); }) ==
               "constant s: its value cannot be stored as bfloat16; choose an element type that holds it");
 static_assert(said([](auto& g) { g.output(g(op::branch, g.input("c", {c::dtype::boolean, {}}))); }) ==
-              "node 0 (branch): it owns sub-graphs, which static graphs do not have; build this network with "
+              "node 0 (branch): it owns subgraphs, which static graphs do not have; build this network with "
               "graph_builder");
 static_assert(
     said([](auto& g) { g.output(g.input("x", {std::int64_t{1} << 30, std::int64_t{1} << 30})); }) ==
@@ -230,7 +228,7 @@ static_assert(
     "node 0 (pieces of x [6]): how many outputs it has depends on its operands, so only graph_builder can build "
     "it; change its operands or its attributes");
 static_assert(said([](auto& g) { g.output(g(pieces, g.input("x", {6}), {.count = 0})); }) ==
-              "node 0 (pieces): it has no output, or too many; its attributes must ask for 1 to 65535");
+              "node 0 (pieces): its attributes must give it 1 to 65535 outputs");
 static_assert(said([](auto& g) {
                 auto x = g.input("x", {std::int64_t{1} << 30, 1});
                 g.output(g(op::add, x, g.input("y", {1, std::int64_t{1} << 30})));

@@ -320,7 +320,7 @@ static_assert(
              op::relu(op::add(op::conv(any, constant).rank(3), constant)), network{}, 2U));
 static_assert(
     explains("the pattern does not match at node 2 (relu): operand 0 of node 1 (add) is a constant where the "
-             "pattern has conv(any, any): an operator is wanted here, and no operator computes this",
+             "pattern has conv(any, any): an operator must compute this, and none does",
              op::relu(op::add(op::conv(any, any), op::conv(any, any))), view, 2U));
 // Where it comes nearest.
 static_assert(explains("pattern conv_bias_relu matches at node 2 (relu), of nodes 0, 1 and 2", conv_bias_relu{},
@@ -345,8 +345,7 @@ struct near_and_nearer {
 };
 static_assert(
     explains("the pattern does not match anywhere; it comes nearest at node 2 (relu): operand 0 of node 1 (neg) "
-             "is the input x where the pattern has neg(any): an operator is wanted here, and no operator "
-             "computes this",
+             "is the input x where the pattern has neg(any): an operator must compute this, and none does",
              op::relu(op::neg(op::neg(any))), near_and_nearer{}));
 
 constexpr c::verdict why(c::pattern_view pattern, std::uint32_t node) {
@@ -357,7 +356,7 @@ constexpr c::verdict why(c::pattern_view pattern, std::uint32_t node) {
 }
 static_assert(!why(chain, 1) && why(chain, 1).pattern_node == 5);
 static_assert(std::string_view(why(op::relu(op::add(op::conv(constant, constant), any)), 2).rule) ==
-              "a constant is wanted here");
+              "it must be a constant");
 static_assert(why(op::relu(op::add(op::conv(constant, constant), any)), 2).graph_node == 0);
 static_assert(bool(why(c::single<op::concat>::expr, 3)));
 

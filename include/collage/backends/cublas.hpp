@@ -53,25 +53,25 @@ struct cublas : backend<"cublas"> {
   static constexpr verdict accepts(const any_match& m) {
     const std::uint32_t product = m.nodes()[0];  // the innermost operator comes first
     for (const std::uint32_t v : m.arguments()) {
-      if (m.type_of(v).type != dtype::f32) return {false, "cublas computes in float32 alone"};
+      if (m.type_of(v).type != dtype::f32) return {false, "cublas computes only in float32"};
       if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
-      if (m.type_of(v).dims.elements() > limit) return {false, "cublas counts with 32 bits"};
+      if (m.type_of(v).dims.elements() > limit) return {false, "cublas has 32-bit sizes, and this tensor is larger"};
     }
     const shape& a = m.type_of(m.inputs_of(product)[0]).dims;
     const shape& b = m.type_of(m.inputs_of(product)[1]).dims;
     const shape& result = m.type_of(m.output_of(product)).dims;
     if (a.elements() == 0 || b.elements() == 0) return {false, "an operand is empty"};
-    if (result.elements() > limit) return {false, "cublas counts with 32 bits"};
+    if (result.elements() > limit) return {false, "cublas has 32-bit sizes, and this tensor is larger"};
     const auto e = decltype(ops::matmul)::extents_of(m.attributes(product, ops::matmul), a, b);
     const std::int64_t products = result.elements() / (e.m * e.n);
     if (!is_strided(e.batch_a.elements(), products) || !is_strided(e.batch_b.elements(), products))
-      return {false, "its products do not begin at equal distances"};
+      return {false, "its matrices must be at equal distances in memory (one stride per batch)"};
     if (const std::uint32_t bias = bias_of(m); bias != none) {
       if (m.at(bias).role != value_role::constant) return {false, "the bias must be a constant"};
       const shape& added = m.type_of(bias).dims;
       if (b.rank < 2 || added.rank == 0 || added[added.rank - 1] != e.n || added.elements() != e.n ||
           m.type_of(m.output()).dims != result)
-        return {false, "what is added must be one number for each column"};
+        return {false, "the added operand must have one number per column"};
     }
     return {};
   }

@@ -119,12 +119,11 @@ constexpr verdict eigen_accepts_node(const any_match& m, std::uint32_t node) {
   if (kind.has_body) {
     for (const std::uint32_t v : m.inputs_of(node))
       if (m.type_of(v).type != m.type_of(m.output_of(node)).type)
-        return {false, "eigen wants operands and results of one element type"};
-    if (x.type == dtype::i64)
-      return {is_integer_body(*kind.body), "eigen computes this with float32 alone, not with int64"};
-    if (x.type != dtype::f32) return {false, "eigen computes with float32 and int64 alone"};
+        return {false, "eigen needs operands and results of the same element type"};
+    if (x.type == dtype::i64) return {is_integer_body(*kind.body), "eigen computes this only in float32, not in int64"};
+    if (x.type != dtype::f32) return {false, "eigen computes only in float32 and int64"};
   }
-  if (x.type != dtype::f32) return {false, "eigen computes this with float32 alone"};
+  if (x.type != dtype::f32) return {false, "eigen computes this only in float32"};
   if ((m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) && x.rank() > 5)
     return {false, "eigen pools over at most three spatial dimensions"};
   return {};

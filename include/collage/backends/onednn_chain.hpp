@@ -60,8 +60,7 @@ constexpr bool is_sane_factor(double x) {
 constexpr verdict accepts_activation(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::leaky_relu))
     return {m.attributes(node, ops::leaky_relu).alpha != 0, "onednn's leaky_relu of slope 0 loses NaN"};
-  return {!m.is(node, ops::elu) || m.attributes(node, ops::elu).alpha >= 0,
-          "onednn's elu wants an alpha that is not negative"};
+  return {!m.is(node, ops::elu) || m.attributes(node, ops::elu).alpha >= 0, "onednn's elu needs an alpha of 0 or more"};
 }
 
 /// A match with an anchor (a convolution, perhaps transposed, or a product) and the steps after it, or of any other
@@ -143,8 +142,8 @@ struct chain : any_match {
       s.alpha = at(in[1]).scalar;
       s.beta = at(in[2]).scalar;
       const bool are_known = at(in[1]).has_scalar && at(in[2]).has_scalar;
-      if (!are_known) refuse("onednn clips to bounds that are known numbers alone");
-      else if (!(s.alpha <= s.beta)) refuse("onednn clips to a lower bound that is not above the upper one");
+      if (!are_known) refuse("onednn clips only to bounds that are known numbers");
+      else if (!(s.alpha <= s.beta)) refuse("onednn needs a lower bound that is not above the upper one");
     } else if (is(node, ops::transpose)) {
       s.what = action::transpose;
     } else {

@@ -14,10 +14,10 @@ namespace collage::inline v0::detail::onednn {
 /// All tensors must be float32 and have elements.
 constexpr verdict accepts_types(const any_match& m) {
   for (const std::uint32_t v : m.arguments()) {
-    if (m.type_of(v).type != dtype::f32) return {false, "onednn computes in float32 alone"};
-    if (m.type_of(v).dims.elements() <= 0) return {false, "onednn wants shapes that are known and not empty"};
+    if (m.type_of(v).type != dtype::f32) return {false, "onednn computes only in float32"};
+    if (m.type_of(v).dims.elements() <= 0) return {false, "onednn needs shapes that are known and not empty"};
   }
-  return {m.type_of(m.output()).dims.elements() > 0, "onednn wants shapes that are known and not empty"};
+  return {m.type_of(m.output()).dims.elements() > 0, "onednn needs shapes that are known and not empty"};
 }
 
 /// The steps after a convolution or product.
@@ -34,8 +34,10 @@ constexpr verdict accepts_steps(const chain& m) {
     // In a product of a matrix and a vector of rank 1, the last dimension is the rows.
     const bool of_rows = lies == spread::channel && m.type_of(m.inputs_of(m.anchor)[1]).dims.rank == 1;
     if (lies == spread::other || of_rows)
-      return {false,
-              "onednn combines with a tensor of the result's shape, one number per channel or column, or one number"};
+      return {
+          false,
+          "onednn combines the result only with a tensor of its shape, with one number per channel or column, or with "
+          "one number"};
   }
   return {};
 }
@@ -49,14 +51,17 @@ constexpr verdict accepts_pair(const chain& m) {
   const auto a = m.attributes(m.anchor, ops::conv);
   const auto b = m.attributes(m.depthwise, ops::conv);
   if (x.rank != 4 || a.groups != 1 || m.type_of(m.inputs_of(m.anchor)[1]).dims.from(2).elements() != 1)
-    return {false, "onednn fuses a depthwise convolution behind a window of one element in images"};
-  if (b.groups != inner[1] || w[0] != inner[1]) return {false, "onednn fuses a depthwise convolution alone"};
+    return {false, "onednn fuses a depthwise convolution only into a 1x1 convolution of 2D images"};
+  if (b.groups != inner[1] || w[0] != inner[1]) return {false, "the second convolution must be depthwise"};
   bool fits = b.strides[0] == b.strides[1];
   for (std::size_t i = 0; i < 2; ++i) {
     fits = fits && a.strides[i] == 1 && a.pads_begin[i] == 0 && a.pads_end[i] == 0 && w[i + 2] == 3;
     fits = fits && b.dilations[i] == 1 && b.pads_begin[i] == 1 && b.pads_end[i] == 1 && b.strides[i] <= 2;
   }
-  return {fits, "onednn fuses a depthwise convolution of 3x3 with a pad of 1 and steps of 1 or 2"};
+  return {
+      fits,
+      "onednn fuses only a 3x3 depthwise convolution with pads of 1 and equal strides of 1 or 2 into a 1x1 convolution "
+      "with strides of 1 and no pads"};
 }
 
 constexpr verdict accepts_pool(const any_match& m, std::uint32_t node) {
@@ -65,12 +70,12 @@ constexpr verdict accepts_pool(const any_match& m, std::uint32_t node) {
   const shape& y = m.type_of(m.output_of(node)).dims;
   if (x.rank > 5) return {false, "onednn pools over at most 3 dimensions"};
   for (std::size_t i = 0; i < a.window.size(); ++i) {
-    if (a.dilations[i] != 1) return {false, "onednn pools dilated windows in plain loops"};
+    if (a.dilations[i] != 1) return {false, "onednn pools dilated windows only in slow loops"};
     // Rounding up may leave a window partly beyond the pads; the library would count the elements there.
     const std::int64_t beyond =
         (y[i + 2] - 1) * a.strides[i] + a.window[i] - x[i + 2] - a.pads_begin[i] - a.pads_end[i];
     if (m.is(node, ops::average_pool) && a.count_padding && beyond > 0)
-      return {false, "onednn counts all of a window that reaches beyond the pads"};
+      return {false, "onednn divides by the whole window where it reaches beyond the pads"};
   }
   return {};
 }
@@ -103,18 +108,18 @@ constexpr verdict accepts_resize(const any_match& m, std::uint32_t node) {
   const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
   const shape& y = m.type_of(m.output()).dims;
   if (x.rank < 3 || x.rank > 5 || x[0] != y[0] || x[1] != y[1])
-    return {false, "onednn resizes 1 to 3 dimensions behind images and channels"};
+    return {false, "onednn resizes only the 1 to 3 dimensions after N and C"};
   if (!decltype(ops::resize)::is_common(a))
     return {false, "onednn resizes to the nearest element or linearly, by the ratio of the extents"};
   for (std::size_t d = 2; d < x.rank; ++d) {
     if (x[d] == y[d]) continue;
     if (y[d] > (std::int64_t{1} << 16)) return {false, "onednn's coordinates are float32, too coarse for this size"};
     if (a.mode == ops::resize_mode::nearest && !picks_the_same(a, x[d], y[d]))
-      return {false, "onednn rounds half-pixel coordinates, which picks other elements here"};
+      return {false, "onednn rounds half-pixel coordinates and would pick other elements here"};
     const bool half_pixel = a.coordinates == ops::resize_coordinates::half_pixel ||
                             (a.coordinates == ops::resize_coordinates::pytorch_half_pixel && y[d] > 1);
     if (a.mode == ops::resize_mode::linear && !half_pixel)
-      return {false, "onednn resizes linearly by half-pixel coordinates"};
+      return {false, "onednn resizes linearly only with half-pixel coordinates"};
   }
   return {};
 }
@@ -129,17 +134,17 @@ constexpr verdict accepts_upsampled(const chain& m) {
   const shape& w = m.type_of(m.inputs_of(m.anchor)[1]).dims;
   if (!decltype(ops::resize)::is_common(r) || r.mode != ops::resize_mode::nearest || x[0] != between[0] ||
       x[1] != between[1])
-    return {false, "onednn fuses a resize that repeats the elements of images"};
+    return {false, "onednn fuses only a nearest resize of the dimensions after N and C"};
   bool fits = true, gains = false;
   for (std::size_t d = 2; d < x.rank; ++d) {
     if (between[d] % x[d] != 0 || between[d] > (std::int64_t{1} << 16) || !picks_the_same(r, x[d], between[d]))
-      return {false, "onednn fuses a resize that repeats each element as often as any other"};
+      return {false, "onednn fuses only a resize by a whole factor"};
     gains = gains || (between[d] != x[d] && w[d] > 1);  // else fusing saves no work
     fits = fits && a.strides[d - 2] == 1 && a.dilations[d - 2] == 1 && a.pads_begin[d - 2] < w[d] &&
            a.pads_end[d - 2] < w[d];
   }
   if (!gains) return {false, "there is nothing to gain from fusing this resize"};
-  return {fits, "behind a resize onednn wants steps of 1, no dilation and pads that are smaller than the window"};
+  return {fits, "after a resize, onednn needs strides of 1, no dilation, and pads smaller than the window"};
 }
 
 constexpr verdict accepts_binary(const any_match& m, std::uint32_t node) {
@@ -148,13 +153,13 @@ constexpr verdict accepts_binary(const any_match& m, std::uint32_t node) {
     return m.type_of(m.inputs_of(node)[operand]).dims.elements() == out.elements();
   };
   if (is_full(0)) return {};
-  return {m.kind_of(node).commutative && is_full(1), "onednn broadcasts the second operand alone"};
+  return {m.kind_of(node).commutative && is_full(1), "onednn broadcasts only the second operand"};
 }
 
 constexpr verdict accepts_softmax(const any_match& m, std::uint32_t node) {
   const shape& x = m.type_of(m.output()).dims;
   const auto axis = static_cast<std::size_t>(m.attributes(node, ops::softmax).axis);
-  return {x.from(axis + 1).elements() == 1, "onednn has a fast softmax over the last dimension alone"};
+  return {x.from(axis + 1).elements() == 1, "onednn has a fast softmax only over the last dimension"};
 }
 
 /// Whether each operand of a layer_norm holds one number for each element of a row. The library then applies the
@@ -171,7 +176,7 @@ constexpr bool scales_rows(const any_match& m, std::uint32_t node) {
 constexpr verdict accepts_layer_norm(const any_match& m, std::uint32_t node) {
   const auto in = m.inputs_of(node);
   return {scales_rows(m, node) || in.size() == 2 || m.type_of(in[1]).dims == m.type_of(in[2]).dims,
-          "onednn wants one scale and bias for each normalised element, or both of one shape", 2};
+          "onednn needs one scale and bias for each normalised element, or a scale and a bias of the same shape", 2};
 }
 
 constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {
@@ -182,7 +187,7 @@ constexpr verdict accepts_reduction(const any_match& m, std::uint32_t node) {
   for (std::size_t d = x.rank; d > 0; --d) {
     bool reduced = false;
     for (const std::int64_t axis : a.axes) reduced = reduced || axis == static_cast<std::int64_t>(d) - 1;
-    if (x[d - 1] != 1 && reduced && !inner) return {false, "onednn has fast reductions over the last dimensions alone"};
+    if (x[d - 1] != 1 && reduced && !inner) return {false, "onednn has fast reductions only over the last dimensions"};
     if (x[d - 1] != 1 && !reduced) inner = false;
   }
   return {};
@@ -197,17 +202,18 @@ constexpr verdict accepts_cell(const any_match& m, std::uint32_t node, const Kin
             static_cast<std::int32_t>(Kind::inputs.least)};
   for (const std::size_t i : {std::size_t{1}, std::size_t{2}, std::size_t{3}})
     if (!m.graph().is_constant(in[i]))
-      return {false, "onednn packs the weights of cells", static_cast<std::int32_t>(i)};
+      return {false, "onednn needs constant weights and biases in recurrent cells, because it packs them",
+              static_cast<std::int32_t>(i)};
   const auto a = m.attributes(node, kind);
-  if (a.clip != 0) return {false, "onednn bounds nothing in cells"};
+  if (a.clip != 0) return {false, "onednn has no clip in recurrent cells"};
   using enum recurrent_activation;
   for (std::size_t i = 0; i < a.activations.size(); ++i) {
     const auto wanted = i % Kind::activations == 0 ? sigmoid : tanh;
     if (static_cast<recurrent_activation>(a.activations[i]) != wanted)
-      return {false, "onednn has cells with the usual activations alone"};
+      return {false, "onednn has recurrent cells only with sigmoid and tanh"};
   }
   if constexpr (requires { a.input_forget; })
-    if (a.input_forget) return {false, "onednn's lstm has a forget gate of its own"};
+    if (a.input_forget) return {false, "onednn's lstm cannot couple the input and forget gates (input_forget)"};
   return {};
 }
 
@@ -239,7 +245,7 @@ constexpr verdict accepts(const chain& m) {
   if (m.resize != match_record::nothing) return accepts_upsampled(m);
   const bool moved = m.ends_in_transpose();
   return {!moved || (rank > 1 && m.type_of(m.inputs_of(m.anchor)[1]).dims.rank > 1),
-          "onednn transposes products of matrices alone"};
+          "onednn transposes only products of two matrices"};
 }
 
 }  // namespace collage::inline v0::detail::onednn

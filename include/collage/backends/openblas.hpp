@@ -49,7 +49,7 @@ struct openblas : backend<"openblas"> {
   static constexpr verdict accepts(const any_match& m) {
     const std::uint32_t product = m.nodes()[0];  // the innermost operator comes first
     for (const std::uint32_t v : m.arguments()) {
-      if (m.type_of(v).type != dtype::f32) return {false, "openblas computes in float32 alone"};
+      if (m.type_of(v).type != dtype::f32) return {false, "openblas computes only in float32"};
       if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
     }
     const shape& result = m.type_of(m.output_of(product)).dims;
@@ -58,8 +58,8 @@ struct openblas : backend<"openblas"> {
         return {false, "an operand that broadcasts the product to a larger shape cannot be fused"};
     constexpr std::int64_t limit = 0x7FFFFFFF;
     for (const std::uint32_t v : m.inputs_of(product))
-      if (m.type_of(v).dims.elements() > limit) return {false, "openblas counts with 32 bits"};
-    return {result.elements() <= limit, "openblas counts with 32 bits"};
+      if (m.type_of(v).dims.elements() > limit) return {false, "openblas has 32-bit sizes, and this tensor is larger"};
+    return {result.elements() <= limit, "openblas has 32-bit sizes, and this tensor is larger"};
   }
   static kernel build(const any_match& m, build_context& context);
   static probe_result probe();

@@ -149,7 +149,7 @@ class flow_builder {
     for (const std::uint32_t v : operands) {
       if (v >= first)
         throw error(error_kind::invalid_argument,
-                    "reads value " + std::to_string(v) + ", which no node before computes",
+                    "reads value " + std::to_string(v) + ", which no earlier node computes",
                     "node " + std::to_string(flow_.nodes_.size()), "list nodes in a topological order, without cycles");
     }
     if (row > 0 && operands.empty())

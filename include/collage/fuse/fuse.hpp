@@ -118,7 +118,7 @@ inline std::string order_violation(const dataflow& flow, std::span<const search:
     for (const std::uint32_t v : flow.operands(n)) {
       const std::uint32_t producer = flow.at(v).producer;
       if (producer != none && (place[producer] == none || place[producer] > place[n]))
-        return "group " + std::to_string(place[n]) + " reads from a group behind it";
+        return "group " + std::to_string(place[n]) + " reads from a later group";
     }
   }
   return "";

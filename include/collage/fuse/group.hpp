@@ -130,13 +130,13 @@ inline std::string why_invalid(const dataflow& flow, const group& g, const limit
   }
   const auto beyond = [](std::size_t count, std::size_t limit) { return limit != 0 && count > limit; };
   if (beyond(exits, allowed.exits)) return "has " + std::to_string(exits) + " exits";
-  if (tapped && !allowed.taps) return "hands out a value that it reads itself";
+  if (tapped && !allowed.taps) return "returns a value that it also reads itself";
   if (beyond(g.nodes.size(), allowed.nodes)) return "has " + std::to_string(g.nodes.size()) + " nodes";
   if (allowed.depth != 0 && depth(flow, g.nodes) > allowed.depth) return "is too deep";
   if (allowed.arguments != 0 && argument_count(flow, g.nodes) > allowed.arguments) return "has too many arguments";
   if (!is_convex(flow, g.nodes)) return "depends on itself through a node outside";
   for (std::size_t i = 0; i < g.parts.size(); ++i) {
-    if (!g.nodes.contains(g.parts[i].nodes)) return "does not hold its part " + g.parts[i].name;
+    if (!g.nodes.contains(g.parts[i].nodes)) return "does not contain its part " + g.parts[i].name;
     for (std::size_t j = 0; j < i; ++j) {
       // A part that is wrapped again has the same nodes, or holds the inner part: only crossing parts are wrong.
       const node_set &a = g.parts[i].nodes, &b = g.parts[j].nodes;

@@ -68,7 +68,7 @@ class surveyor {
     if (beyond(facts.outputs, most.outputs)) return "too many outputs";
     mark(nodes);
     if (const char* why = members(nodes, most); *why != '\0') return why;
-    if (reductions_ > 0 && facts.outputs > 1) return "a reduction beside other outputs";
+    if (reductions_ > 0 && facts.outputs > 1) return "a reduction with other outputs";
     for (const std::uint32_t n : nodes)
       if (const char* why = edges_into(n); *why != '\0') return why;
     return spaces(nodes);
@@ -116,7 +116,8 @@ class surveyor {
         ++anchors_;
       }
     }
-    if (anchors_ + reductions_ > 1 || (anchors_ + reductions_ > 0 && first_row_ != none)) return "two heavy operators";
+    if (anchors_ + reductions_ > 1 || (anchors_ + reductions_ > 0 && first_row_ != none))
+      return "two anchors or reductions, or one of them with rows";
     return "";
   }
 
@@ -134,12 +135,12 @@ class surveyor {
       state.behind_anchor = state.behind_anchor || from.behind_anchor;
       state.below_exit = state.below_exit || from.below_exit;
       if (from.behind_anchor && flow_->edge(v, n) != fusion_kind::elementwise)
-        why = "more than elementwise behind an anchor";
-      if (flow_->kind(producer) == fusion_kind::reduction && !is_row(producer)) why = "an operator behind a reduction";
+        why = "an operator that is not elementwise after an anchor";
+      if (flow_->kind(producer) == fusion_kind::reduction && !is_row(producer)) why = "an operator after a reduction";
     });
     const bool moves = !row && (kind == fusion_kind::injective || kind == fusion_kind::tuple);
     if (fed && kind == fusion_kind::anchor) why = "an operator before an anchor";
-    if (fed && moves && (state.below_exit || first_row_ != none)) why = "elements moved behind an exit or a row";
+    if (fed && moves && (state.below_exit || first_row_ != none)) why = "elements moved after an output or a row";
     if (kind == fusion_kind::anchor) state.behind_anchor = true;
     each_output(n, [&](std::uint32_t v) { state.below_exit = state.below_exit || escapes(v); });
     return why;
@@ -160,7 +161,7 @@ class surveyor {
         if (of != space && !(first_row_ != none && of == row_space(nodes))) why = "outputs of different shapes";
       });
       if (anchors_ > 0 && writes && !state_[n].behind_anchor && !state_[n].has_reader)
-        why = "an output apart from the anchor";
+        why = "an output that does not depend on the anchor";
     }
     return why;
   }

@@ -54,7 +54,7 @@ constexpr bool is_node_call() {
     return false;
   } else if constexpr (!(std::is_same_v<Operands, value> && ...)) {
     static_assert((std::is_same_v<Operands, value> && ...),
-                  "an operand of a node is a value: what g.input, g.constant, g.scalar or another node has answered");
+                  "an operand of a node is a value, as g.input, g.constant, g.scalar and nodes return it");
     return false;
   } else {
     return true;

@@ -208,7 +208,7 @@ consteval auto define(Function) {
     static_assert(
         is_writer,
         "collage::define takes a lambda [](auto& g) {...}, which is called with a builder that is not copied; "
-        "where the lambda is one, an error above says what is wrong inside it");
+        "if this is such a lambda, an error above shows the fault inside it");
     if constexpr (!is_writer) {
       return detail::empty_graph{};
     } else if constexpr (std::is_same_v<decltype(detail::try_count<Function>(0)), detail::uncounted>) {

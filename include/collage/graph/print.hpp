@@ -167,14 +167,14 @@ inline std::string summary(const graph& network, const print_options& options = 
   return text;
 }
 
-/// The whole graph: its summary, then a line for each node, and its sub-graphs in the same form behind the node that
+/// The whole graph: its summary, then a line for each node, and its subgraphs in the same form after the node that
 /// owns them.
 inline std::string to_string(const graph& network, const print_options& options = {}) {
   std::string text = summary(network, options);
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
     text += "  " + to_string(network, n, options) + '\n';
     for (std::size_t i = 0; i < network.bodies_of(n).size(); ++i) {
-      text += "    sub-graph " + std::to_string(i) + " of " + network.node_name(n) + ", a ";
+      text += "    subgraph " + std::to_string(i) + " of " + network.node_name(n) + ", a ";
       for (const char c : to_string(*network.bodies_of(n)[i], options)) {
         text += c;
         if (c == '\n') text += "    ";

@@ -63,7 +63,7 @@ inline opened_npy open_npy(const std::string& path) {
   const int version = start[6];
   if ((version != 1 && version != 2) || start[7] != 0)
     refuse("is an .npy file of version " + std::to_string(version) + "." + std::to_string(start[7]) +
-           ", and 1.0 and 2.0 are read");
+           ", but only versions 1.0 and 2.0 can be read");
   std::size_t length = static_cast<std::size_t>(start[8]) + (static_cast<std::size_t>(start[9]) << 8);
   const std::size_t offset = version == 1 ? 10 : 12;
   if (version == 2) length += (static_cast<std::size_t>(start[10]) << 16) + (static_cast<std::size_t>(start[11]) << 24);
@@ -119,10 +119,10 @@ inline tensor load_npy(const std::string& path, const tensor_type& expected, con
   if (fits) remedy = std::string("save it with array.astype('") + name_of(expected.type) + "')";
   else if (found.type == expected.type && found.dims.elements() == expected.dims.elements())
     remedy = "save it with array.reshape(" + detail::npy_shape(expected.dims) + ")";
-  throw error(
-      error_kind::invalid_argument,
-      "has " + detail::npy_words(found) + ", the network's input `" + name + "` wants " + detail::npy_words(expected),
-      path, remedy);
+  throw error(error_kind::invalid_argument,
+              "has " + detail::npy_words(found) + ", but the network's input `" + name + "` needs " +
+                  detail::npy_words(expected),
+              path, remedy);
 }
 
 /// Writes an array that lies in plain layout in the host's memory. The file appears whole or not at all: it is written under

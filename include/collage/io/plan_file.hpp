@@ -32,7 +32,7 @@ inline constexpr std::uint64_t plan_file_version = 7;
 namespace detail {
 
 inline constexpr const char* plan_file_format = "collage plan";
-inline constexpr const char* new_plan = "place the network again and save the plan anew";
+inline constexpr const char* new_plan = "place the network again, which writes a new plan";
 inline constexpr std::uint64_t most_threads = 1024;
 
 /// A time or a ratio of times.
@@ -75,7 +75,7 @@ inline std::string other_shapes(const json_place& inputs, const graph& network) 
     const auto [name, type] = input_from_json(here[i]);
     if (its_name != name) return {};
     if (its_type != type && differing.empty())
-      differing = "input " + name + " is " + its_type + " there, and " + type + " here";
+      differing = "input " + name + " is " + its_type + " in the plan, but " + type + " in the network";
   }
   return differing;
 }
@@ -164,7 +164,7 @@ inline std::string form_from_json(const json_place& from, const std::string& tex
   if (can_be_space && form_of(text.substr(0, at), shared_layouts, {})) return text;
   std::string known;
   for (const layout& l : shared_layouts) known += (known.empty() ? "" : ", ") + std::string(l.name);
-  from.wrong("is " + text + ", and known are " + known);
+  from.wrong("is " + text + "; known are " + known);
 }
 
 inline plan_step step_from_json(const json_place& from, const graph& network, std::uint32_t node) {
@@ -173,10 +173,10 @@ inline plan_step step_from_json(const json_place& from, const graph& network, st
     return kernel_step{from["backend"].text(), from["pattern"].text(), from["configuration"].text()};
   if (kind.text() == "group") return group_step{from["backend"].text()};
   if (kind.text() == "view") return view_step{form_from_json(from["form"], from["form"].text())};
-  if (kind.text() != "control") kind.wrong("is " + kind.text() + ", and known are kernel, group, view, control");
+  if (kind.text() != "control") kind.wrong("is " + kind.text() + "; known are kernel, group, view, control");
   const auto owned = network.bodies_of(node);
   const json_place bodies = from["bodies"];
-  if (bodies.size() != owned.size()) bodies.wrong("does not have one entry per sub-graph");
+  if (bodies.size() != owned.size()) bodies.wrong("does not have one entry per subgraph");
   control_step step;
   for (std::size_t i = 0; i < owned.size(); ++i) step.bodies.push_back(placement_from_json(bodies[i], *owned[i]));
   return step;
@@ -326,9 +326,9 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   if (top["fingerprint"].text() != detail::hex_of(network.fingerprint())) {
     if (!shapes.empty() && detail::has_same_nodes(top["chosen"], network))
       throw error(error_kind::invalid_argument, "is a plan for other shapes: " + shapes, file,
-                  "load the network with those, or place it with these to get a plan of its own");
+                  "load the network with the plan's shapes, or place it again with the present ones");
     throw error(error_kind::invalid_argument, "is a plan for another network, " + made.network, file,
-                "take that network, or place this one to get a plan of its own");
+                "load that network, or place this one");
   }
   if (!shapes.empty()) inputs.wrong("do not fit the network: " + shapes);
   made.fingerprint = network.fingerprint();

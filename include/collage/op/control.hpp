@@ -32,17 +32,18 @@ inline constexpr struct branch : kind<branch> {
     return owned.empty() ? 0 : owned[0].out.size();
   }
   static constexpr verdict infer(const attributes&, auto& io) {
-    if (io.bodies.size() != 2) return {false, "it must own two sub-graphs"};
+    if (io.bodies.size() != 2) return {false, "it must own two subgraphs"};
     if (!detail::is_single(io.in[0], dtype::boolean)) return {false, "its condition must be one boolean", 0};
     for (std::size_t b = 0; b < 2; ++b) {
       const body_signature& body = io.bodies[b];
-      if (body.in.size() + 1 != io.in.size()) return {false, "its sub-graphs must take all captured values"};
+      if (body.in.size() + 1 != io.in.size())
+        return {false, "its subgraphs must have one input for each captured value"};
       for (std::size_t i = 0; i < body.in.size(); ++i)
         if (body.in[i] != io.in[i + 1])
-          return {false, "its sub-graphs must take the types of the captured values", static_cast<std::int32_t>(i + 1)};
-      if (body.out.size() != io.out.size()) return {false, "its sub-graphs must have as many outputs"};
+          return {false, "its subgraphs must take the types of the captured values", static_cast<std::int32_t>(i + 1)};
+      if (body.out.size() != io.out.size()) return {false, "its subgraphs must have as many outputs as the node"};
       for (std::size_t i = 0; i < io.out.size(); ++i)
-        if (body.out[i] != io.bodies[0].out[i]) return {false, "its sub-graphs must answer the same types and shapes"};
+        if (body.out[i] != io.bodies[0].out[i]) return {false, "its subgraphs must return the same types and shapes"};
     }
     for (std::size_t i = 0; i < io.out.size(); ++i) io.out[i] = io.bodies[0].out[i];
     return {};
@@ -78,22 +79,23 @@ inline constexpr struct loop : kind<loop> {
     return owned.empty() || owned[0].out.empty() ? 0 : owned[0].out.size() - 1;
   }
   static constexpr verdict infer(const attributes& a, auto& io) {
-    if (io.bodies.size() != 1) return {false, "it must own one sub-graph"};
+    if (io.bodies.size() != 1) return {false, "it must own one subgraph"};
     const body_signature& body = io.bodies[0];
-    if (!detail::is_single(io.in[0], dtype::i64)) return {false, "its number of rounds must be one int64", 0};
+    if (!detail::is_single(io.in[0], dtype::i64)) return {false, "its number of iterations must be one int64", 0};
     if (!detail::is_single(io.in[1], dtype::boolean)) return {false, "its condition must be one boolean", 1};
     if (a.carried < 0 || static_cast<std::uint64_t>(a.carried) > io.in.size() - 2)
-      return {false, "it must be given all values that it carries"};
+      return {false, "it must have one operand for each carried value"};
     const auto carried = static_cast<std::size_t>(a.carried);
-    if (body.in.size() != io.in.size()) return {false, "its sub-graph must take all its operands"};
-    if (body.out.size() < carried + 1) return {false, "its sub-graph must answer a condition and all carried values"};
+    if (body.in.size() != io.in.size()) return {false, "its subgraph must have one input for each operand"};
+    if (body.out.size() < carried + 1) return {false, "its subgraph must return a condition and all carried values"};
     if (!detail::is_single(body.in[0], dtype::i64) || !detail::is_single(body.in[1], dtype::boolean) ||
         !detail::is_single(body.out[0], dtype::boolean))
       return {false,
-              "its sub-graph must take a round (one int64) and a condition, and answer a condition (one boolean)"};
+              "its subgraph must take an iteration number (one int64) and a condition (one boolean), and return a "
+              "condition (one boolean)"};
     for (std::size_t i = 2; i < io.in.size(); ++i)
       if (body.in[i] != io.in[i])
-        return {false, "its sub-graph must take the types of its operands", static_cast<std::int32_t>(i)};
+        return {false, "its subgraph must take the types of its operands", static_cast<std::int32_t>(i)};
     for (std::size_t i = 0; i < carried; ++i) {
       if (body.out[i + 1] != body.in[i + 2])
         return {false, "a carried value must keep its type and shape", static_cast<std::int32_t>(i + 2)};
@@ -103,7 +105,7 @@ inline constexpr struct loop : kind<loop> {
     for (std::size_t i = carried; i + 1 < body.out.size(); ++i) {
       const tensor_type& one = body.out[i + 1];
       if (a.stops || rounds.size() != 1 || rounds[0] < 0)
-        return {false, "stacked outputs need a number of rounds that is known, and a loop that does not stop early"};
+        return {false, "stacked outputs need a known number of iterations, and a loop that does not stop early"};
       if (one.rank() == shape::max_rank) return {false, "a stacked output would have more than 8 dimensions"};
       io.out[i].type = one.type;
       io.out[i].dims = {rounds[0]};

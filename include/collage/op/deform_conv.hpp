@@ -71,7 +71,7 @@ inline constexpr struct deform_conv : kind<deform_conv> {
         fits = fits && moves[1] % a.offset_groups == 0 && moves[1] / a.offset_groups % each == 0 &&
                moves[1] / a.offset_groups / each == window[0] * window[1];
       if (!fits)
-        return {false, "its offsets and mask must have two entries, and one, for each tap at each place",
+        return {false, "for each tap at each place, its offsets must have two entries and its mask one",
                 static_cast<std::int32_t>(i)};
     }
     return {};

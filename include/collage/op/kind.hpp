@@ -65,7 +65,7 @@ struct kind_info {
 };
 
 /// The error for a node with no outputs, or with more than `any_number`.
-inline constexpr char output_count_rule[] = "it has no output, or too many; its attributes must ask for 1 to 65535";
+inline constexpr char output_count_rule[] = "its attributes must give it 1 to 65535 outputs";
 
 /// Whether two descriptions are of one kind. A description may exist more than once: for the type and for the constant,
 /// and in several shared objects. There its functions have different addresses, so the other members decide.

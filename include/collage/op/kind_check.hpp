@@ -193,7 +193,8 @@ consteval void tell() {
   using enum kind_fault;
   static_assert(Fault != base, "an operator kind must derive from kind<itself>: struct my_kind : kind<my_kind>");
   static_assert(Fault != name, "an operator kind needs a name: static constexpr char name[] = ...");
-  static_assert(Fault != is_final, "an operator kind must not be final: what it lacks is found by deriving from it");
+  static_assert(Fault != is_final,
+                "an operator kind must not be final: the library derives from it to check its members");
   static_assert(Fault != fields,
                 "the attributes of an operator kind must list their fields: "
                 "template <class Self, class Visitor> static constexpr void visit(Self&, Visitor&&)");
@@ -201,7 +202,7 @@ consteval void tell() {
       Fault != record,
       "the attributes of an operator kind take more than 72 words: 9 for each list, 7 for text, 1 for all else");
   static_assert(Fault != operands,
-                "an operator kind must take at least as many operands at most as at least: "
+                "the least number of operands of an operator kind is above the most: "
                 "static constexpr arity inputs{least, most}");
   static_assert(Fault != outputs, "an operator kind must have an output");
   static_assert(Fault != commutative, "an operator kind that is commutative must take two operands or more");
@@ -226,8 +227,8 @@ consteval void tell() {
                 "static constexpr auto body(auto x, auto alpha)");
   static_assert(Fault != body_size, "the body of an elementwise kind has at most 48 instructions");
   static_assert(Fault != body_attributes,
-                "an elementwise kind must have no attributes that are lists or text, and its body may read those alone "
-                "that are double");
+                "an elementwise kind must have no attributes that are lists or text, and its body may read only "
+                "attributes that are double");
 }
 
 }  // namespace collage::inline v0::detail

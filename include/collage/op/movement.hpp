@@ -155,7 +155,7 @@ inline constexpr struct concat : kind<concat> {
         if (d != axis) {
           if (whole < 0) whole = more;
           else if (more >= 0 && more != whole)
-            return {false, "its operands may differ in the joined dimension alone", which};
+            return {false, "its operands may differ only in the joined dimension", which};
           continue;
         }
         if (whole >= 0 && more > detail::most_elements - whole) return {false, "its output is too large", which};

@@ -39,7 +39,7 @@ struct expression {
   template <fixed_string Name>
   constexpr expression as() const {
     expression copy = *this;
-    if (copy.root().capture != 0) copy.root().defect = "a value has one name: as<name>() is said twice of it";
+    if (copy.root().capture != 0) copy.root().defect = "as<name>() is used twice for one value";
     copy.root().capture = detail::hash(Name.text);
     copy.root().capture_name = detail::text_of<Name>;
     return copy;
@@ -58,7 +58,7 @@ struct expression {
     expression copy = *this;
     pattern_node& p = copy.root();
     if (p.role != pattern_role::apply && p.role != pattern_role::same)
-      p.defect = "output<k>() is for operators and for same<name>(); say it inside of either, repeat and optional";
+      p.defect = "output<k>() is for operators and same<name>(); put it inside either, repeat and optional";
     p.output = static_cast<std::uint8_t>(Index);
     p.says_output = true;
     return copy;

@@ -49,7 +49,7 @@ class match_iteration {
     constexpr detail::capture_place place = find<Name>();
     static_assert(place.count != 0, "step.get<name>(): the step captures nothing under this name");
     static_assert(place.count == 0 || place.depth == outer.depth + 1 + sizeof...(Inner),
-                  "step.get<name>(...): say of which iteration of each repetition within the step");
+                  "step.get<name>(...): give the iteration of each repetition within the step");
     std::size_t iterations[outer.depth + 1 + sizeof...(Inner)] = {}, given = 0;
     for (; given <= outer.depth; ++given) iterations[given] = iteration_[given];
     ((iterations[given++] = static_cast<std::size_t>(inner)), ...);
@@ -62,8 +62,9 @@ class match_iteration {
   }
   /// Which alternative was taken, counted from 0, where the step is an either(...).
   constexpr std::size_t alternative() const {
-    static_assert(P::expr.node[first_root].role == pattern_role::either,
-                  "step.alternative(): the step is no either(...); name one within it and ask m.alternative<name>(i)");
+    static_assert(
+        P::expr.node[first_root].role == pattern_role::either,
+        "step.alternative(): the step is no either(...); name an either within it and call m.alternative<name>(i)");
     return detail::taken_alternative(detail::view_of(P::expr), match_->record(), root());
   }
 

@@ -65,8 +65,8 @@ constexpr void expect_element(const char* pattern, const char* what, dtype type)
   if constexpr (!std::same_as<T, std::byte>) {
     if (type == dtype_of<T>) return;
     sentence text;
-    text << what << " is " << name_of(type) << ", and the kernel takes it for " << name_of(dtype_of<T>);
-    throw error(error_kind::unsupported, text.text, pattern, "let `accepts` ask for the element type");
+    text << what << " is " << name_of(type) << ", but the kernel reads it as " << name_of(dtype_of<T>);
+    throw error(error_kind::unsupported, text.text, pattern, "check the element type in `accepts`");
   }
 }
 

@@ -117,9 +117,9 @@ class match {
     constexpr detail::capture_place place = detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text));
     static_assert(place.count != 0, "m.get<name>(): the pattern captures nothing under this name");
     static_assert(place.count == 0 || sizeof...(Iteration) >= place.depth,
-                  "m.get<name>(): the name is captured in a repetition; say of which iteration, m.get<name>(i)");
+                  "m.get<name>(): the name is captured in a repetition; give its iteration, m.get<name>(i)");
     static_assert(place.count == 0 || sizeof...(Iteration) <= place.depth,
-                  "m.get<name>(i): the name is captured outside of repetitions, or of fewer than asked for");
+                  "m.get<name>(i): the name is captured in fewer repetitions than there are indices");
     const std::size_t iterations[] = {static_cast<std::size_t>(iteration)..., 0};
     return find(place, detail::hash(Name.text), place.offset(iterations, sizeof...(Iteration)));
   }

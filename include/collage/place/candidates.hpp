@@ -1,4 +1,4 @@
-// Candidates: every group of nodes that some backend's pattern matches and that backend accepts, or that its rule lists.
+// Candidates: each group of nodes that a pattern of a backend matches and the backend accepts, or that its fusion rule lists.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@
 
 namespace collage::inline v0 {
 
-/// A kernel that might run a group, before it is known what it costs.
+/// One way to run a group, without its cost: a backend with a pattern and a variant, or with its fusion rule.
 struct place_candidate {
   std::uint32_t backend = 0;  ///< index into the table
   std::uint32_t pattern = 0;
@@ -39,19 +39,18 @@ struct place_candidate {
   std::uint32_t group = 0;  ///< index into place_candidates::groups
   std::uint32_t root = 0;   ///< the node at which the pattern matches
 
-  /// In place of a pattern: the backend's rule lists the group.
+  /// The value of `pattern` if the backend's fusion rule lists the group.
   static constexpr std::uint32_t rule = 0xFFFFFFFF;
   bool is_by_rule() const { return pattern == rule; }
 };
 
-/// A group of nodes at one place of the network that some candidate covers.
+/// A group of nodes of the network for which there is a candidate.
 struct place_group {
   std::vector<std::uint32_t> nodes;  ///< ascending
   std::uint32_t structure = 0;       ///< index into place_candidates::structures
 };
 
-/// Groups that are the same computation: same operators, attributes, types, constants in the same positions. Measured
-/// once.
+/// Groups of one workload: equal operators, attributes and types, and constants in the same positions. They are measured once.
 struct place_structure {
   std::uint32_t example = 0;  ///< the first group of this structure
   std::string label;          ///< for people: "conv+relu 1x64x56x56"
@@ -84,7 +83,7 @@ inline match_record record_of(const graph& network, backend_table backends, cons
   return record;
 }
 
-/// What the candidate's kernel reads and writes, in the order of its calls.
+/// The values that the candidate's kernel reads and writes, in the order in which the kernel gets them.
 inline node_group values_of(const graph& network, backend_table backends, const place_candidates& all,
                             const place_candidate& c) {
   const std::vector<std::uint32_t>& nodes = all.groups[c.group].nodes;
@@ -93,7 +92,7 @@ inline node_group values_of(const graph& network, backend_table backends, const 
   const auto arguments = record.argument_list();
   return {nodes, {arguments.begin(), arguments.end()}, written_values(network.view(), record)};
 }
-/// In which forms the candidate's kernel reads and writes them.
+/// The forms in which the candidate's kernel reads and writes these values.
 inline value_forms forms_of(const graph& network, backend_table backends, const place_candidates& all,
                             const place_candidate& c) {
   const backend_entry& b = backends[c.backend];
@@ -103,7 +102,7 @@ inline value_forms forms_of(const graph& network, backend_table backends, const 
   if (p.layouts == nullptr && p.space == nullptr) return {};
   return forms_of(p, network.view(), record_of(network, backends, c), c.choice);
 }
-/// Builds the candidate's kernel. Errors: what the backend refuses.
+/// Builds the candidate's kernel. Errors: those of the backend, if it refuses to build it.
 inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,
                               const place_candidate& c, build_context& context) {
   if (c.is_by_rule()) return backends[c.backend].build_group(group_of(network, all.groups[c.group].nodes), context);
@@ -113,11 +112,12 @@ inline kernel build_candidate(const graph& network, backend_table backends, cons
 
 namespace detail {
 
-/// Everything a kernel for this group could depend on, as words: equal keys, equal kernels. `nodes` are ascending.
+/// Everything that a kernel for this group can depend on, as 64-bit words: groups with equal keys can share kernels. `nodes` are
+/// ascending.
 inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<const std::uint32_t> nodes) {
   std::vector<std::uint64_t> key;
   const graph_view view = network.view();
-  std::vector<std::uint32_t> seen;  // by order of first appearance
+  std::vector<std::uint32_t> seen;  // in the order of first appearance
   const auto is_read_outside = [&](std::uint32_t v) {
     if (network.at(v).is_output) return true;
     for (const use& reader : view.uses_of(v))
@@ -133,7 +133,7 @@ inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<
     key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 |
                   static_cast<std::uint64_t>(r.role == value_role::constant) << 2 |
                   static_cast<std::uint64_t>(is_read_outside(v)) << 1 | static_cast<std::uint64_t>(r.has_scalar));
-    key.push_back(plain.id);  // a word of the key since stores exist: without it, no stored cost would be found again
+    key.push_back(plain.id);  // always the same: keys in existing stores have this word
     key.push_back(r.type.dims.rank);
     for (const std::int64_t extent : r.type.dims) key.push_back(static_cast<std::uint64_t>(extent));
     if (r.has_scalar) key.push_back(__builtin_bit_cast(std::uint64_t, r.scalar));
@@ -159,8 +159,8 @@ inline std::string structure_label(const graph& network, std::span<const std::ui
   return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
 }
 
-/// A kernel for a group that a rule lists serves wherever the group has the same structure: whether a rule also lists it
-/// there depends on what stands around it.
+/// Adds candidates for groups that have the same key as a group of a fusion rule: its kernel fits them, too. Whether the rule
+/// lists them itself depends on the nodes around them.
 inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys,
                          const std::vector<std::vector<bool>>& taken, place_candidates& found) {
   if (std::ranges::none_of(found.list, &place_candidate::is_by_rule)) return;
@@ -178,8 +178,8 @@ inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys,
         found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = other});
 }
 
-/// Finds which groups are the same computation. What a condition of a pattern or an `accepts` told apart is not: groups of
-/// one structure have the same candidates.
+/// Finds the structures: groups with equal keys and equal candidates. If a pattern's condition or an `accepts` distinguishes
+/// two groups, their candidates differ, so they are different structures.
 inline void list_structures(const graph& network, const std::vector<std::vector<bool>>& taken,
                             place_candidates& found) {
   std::vector<std::vector<std::uint64_t>> keys;
@@ -188,7 +188,7 @@ inline void list_structures(const graph& network, const std::vector<std::vector<
   std::vector<std::vector<std::array<std::uint32_t, 3>>> kernels(found.groups.size());
   for (const place_candidate& c : found.list) kernels[c.group].push_back({c.backend, c.pattern, c.choice});
   for (std::uint32_t g = 0; g < keys.size(); ++g) {
-    std::ranges::sort(kernels[g]);  // what was repeated stands behind what was listed
+    std::ranges::sort(kernels[g]);  // repeat_rules appends, so the order may differ between groups
     for (const auto& kernel : kernels[g]) keys[g].insert(keys[g].end(), kernel.begin(), kernel.end());
   }
   std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
@@ -201,8 +201,8 @@ inline void list_structures(const graph& network, const std::vector<std::vector<
   }
 }
 
-/// Throws where a pattern names another operator kind than the network has under the same name: matches would read the
-/// attributes of one as those of the other.
+/// Throws if a pattern and the network have different operator kinds of the same name. A match would read the attributes of one
+/// kind as those of the other.
 inline void check_kinds(const graph& network, backend_table backends, const std::vector<bool>& use) {
   std::map<std::uint64_t, const kind_info*> kinds;
   for (const node_record& node : network.nodes()) kinds.emplace(node.kind->id, node.kind);
@@ -226,7 +226,7 @@ inline void check_kinds(const graph& network, backend_table backends, const std:
 
 namespace detail {
 
-/// The numbers of groups, which are made when first asked for.
+/// Numbers groups. A group is added when its number is first requested.
 class group_numbers {
  public:
   explicit group_numbers(place_candidates& found) : found_(&found) {}
@@ -244,17 +244,17 @@ class group_numbers {
 
  private:
   place_candidates* found_;
-  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_;  // by a hash; looked up, never walked
+  std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> known_;  // by hash; looked up, never iterated
 };
 
-/// Adds what patterns match, by node, backend and pattern.
+/// Adds the matches of patterns, by node, backend and pattern. Refused matches become refusals.
 inline void list_matches(const graph& network, backend_table backends, const std::vector<bool>& use,
                          group_numbers& number_of, place_candidates& found) {
   struct found_match {
     place_candidate of;
     std::size_t choices = 0;       // 0: refused
-    const char* reason = nullptr;  // why it is
-    std::uint32_t first = 0;       // its nodes, in `nodes`
+    const char* reason = nullptr;  // why it is refused
+    std::uint32_t first = 0;       // of its nodes in `nodes`
     std::uint32_t size = 0;
   };
   const graph_view view = network.view();
@@ -296,7 +296,7 @@ inline void list_matches(const graph& network, backend_table backends, const std
   }
 }
 
-/// Adds the largest regions of backends that take regions. Smaller ones are found by the search over regions.
+/// Adds the largest regions of backends that take regions. The search over regions finds smaller ones.
 inline void list_regions(const graph& network, backend_table backends, const std::vector<bool>& use,
                          group_numbers& number_of, place_candidates& found) {
   for (std::uint32_t b = 0; b < backends.size(); ++b) {
@@ -308,8 +308,8 @@ inline void list_regions(const graph& network, backend_table backends, const std
   }
 }
 
-/// Adds what the rules of backends list, and answers which operators each of these takes. What it does not take is opaque to
-/// its rule, as views and control flow are to all.
+/// Adds the groups that the backends' fusion rules list. Returns, for each backend with a rule, which nodes it takes. All other
+/// nodes are opaque to its rule. Views and control flow are opaque to every rule.
 inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backend_table backends,
                                                     const std::vector<bool>& use, group_numbers& number_of,
                                                     place_candidates& found) {
@@ -354,9 +354,13 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
 
 }  // namespace detail
 
-/// Enumerates all candidates of the backends for which `use` is true, by node, backend and pattern: what candidates_of
-/// (collage/set/candidates.hpp) is for static graphs, and each once for every way to build it; then what rules list, and the
-/// largest regions, by backend.
+/// Finds all candidates of the backends for which `use` is true, in this order:
+///
+/// 1. matches of patterns, by node, backend and pattern, each once for every variant (for static graphs, candidates_of in
+///    collage/set/candidates.hpp lists the matches);
+/// 2. groups that fusion rules list, by backend;
+/// 3. the largest regions, by backend;
+/// 4. other groups of the same workload as a group of a fusion rule.
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
   place_candidates found;
   detail::check_kinds(network, backends, use);

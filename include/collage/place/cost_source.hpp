@@ -1,4 +1,4 @@
-// Where costs come from: one concept for measured, published, modelled and random ones.
+// Sources of costs: one concept for measured, published, modelled and random costs.
 #pragma once
 
 #include <concepts>
@@ -10,40 +10,39 @@
 
 namespace collage::inline v0 {
 
-/// A candidate as a source of costs sees it. Every source reads the part that it knows; a span and a view stay the
-/// asker's.
+/// A candidate as a source of costs sees it. Each source reads the members that it knows. The caller owns the memory of the
+/// spans and views.
 struct cost_question {
   /// Ascending.
   std::span<const std::uint32_t> nodes = {};
   std::string_view backend = {};
-  /// What the group computes, as words: operators, how they hang together, shapes, attributes. Equal words, equal
-  /// computation. How they are made is between who fills a source and who asks it.
+  /// The workload as 64-bit words: operators, their connections, shapes, attributes. Equal words mean equal workloads. The
+  /// author of the source and its caller agree on the encoding.
   std::span<const std::uint64_t> computes = {};
   /// Arithmetic of the whole group; a multiply-add counts twice.
   double flops = 0;
-  /// What crosses the group's border: operands from outside, constants included, and results read outside.
+  /// Bytes that cross the group's border: operands from outside, including constants, and results read outside.
   double bytes = 0;
-  /// The asker's own number for the candidate.
+  /// The caller's own number for the candidate.
   std::uint32_t tag = 0;
 };
 
-/// Milliseconds, finite and not negative, or why there are none.
+/// A cost in milliseconds, finite and not negative, or the reason why there is none.
 struct cost_answer {
   double ms = 0;
-  std::string refusal;  ///< one clause, "the table has no record of it"; empty where there is a cost
+  std::string refusal;  ///< one clause, such as "the table has no record of it"; empty if there is a cost
 
   explicit operator bool() const noexcept { return refusal.empty(); }
   static cost_answer none(std::string why) { return {0, std::move(why)}; }
 };
 
-/// Anything that prices candidates. The answer depends on the source and the question alone, so that a search over it can
-/// be repeated.
+/// A type that prices candidates. The result depends on the source and the question alone, so that a search can be repeated.
 template <class Source>
 concept cost_source = requires(const Source& source, const cost_question& question) {
   { source.cost_of(question) } -> std::same_as<cost_answer>;
 };
 
-/// Asks one source, and another where the first has no cost.
+/// Queries the first source, and the second if the first has no cost. Refers to both; they must outlive it.
 template <cost_source First, cost_source Second>
 class first_known {
  public:

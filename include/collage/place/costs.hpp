@@ -1,4 +1,4 @@
-// What is known of kernels: how long each takes, alone and within whole runs.
+// Measured costs of kernels, alone and within the network.
 #pragma once
 
 #include <collage/measure/statistics.hpp>
@@ -10,23 +10,23 @@
 
 namespace collage::inline v0 {
 
-/// A bound from measured parts: no kernel for a group is expected to take less than this portion of what the fastest kernel
-/// takes for one of its operators, an anchor or another. What moves or maps elements can become free inside a group that need
-/// not write them.
+/// A lower bound for a group from its operators. A kernel for the group is expected to take at least this portion of the time of
+/// the fastest kernel for any of them. The portion is small for operators that move or map elements, because they can become
+/// free inside a group that does not write their results.
 inline constexpr double least_of_anchor = 0.8, least_of_other = 0.25;
 
-/// What is known of one kernel for one structure.
+/// The measurements of one kernel for one structure.
 struct measured_cost {
-  timing time;          ///< of the kernel alone, called again and again
-  double alone_ms = 0;  ///< what it costs alone, decided among its rivals: those as good as each other cost the same
-  timing within;        ///< inside whole runs of the network; no samples where it was never part of one
+  timing time;          ///< of the kernel alone, in repeated calls
+  double alone_ms = 0;  ///< its cost alone, by the race with its rivals: ties cost the same
+  timing within;        ///< of the kernel within the network; no samples if it never ran there
   std::string kernel;
-  std::string refusal;      ///< why it cannot be used; empty when it can
-  bool passing = false;     ///< the refusal may not hold another time: it is not stored
-  bool from_store = false;  ///< measured at an earlier time
+  std::string refusal;      ///< why it cannot be used; empty if it can
+  bool passing = false;     ///< the refusal may not hold next time, so it is not stored
+  bool from_store = false;  ///< read from the store, not measured now
 };
 
-/// (structure, backend, pattern, choice): the key under which a cost is known.
+/// The key of a cost: structure, backend, pattern, variant.
 using cost_key = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
 
 inline cost_key key_of(const place_candidates& candidates, const place_candidate& c) {

@@ -1,5 +1,4 @@
-// Measuring: the kernels that might run one structure are built, checked against the reference and timed against each
-// other.
+// Measuring: builds the kernels that can run one structure, checks them against the reference and times them against each other.
 #pragma once
 
 #include <algorithm>
@@ -36,39 +35,40 @@
 
 namespace collage::inline v0 {
 
-/// What a candidate's kernel showed.
+/// The result of measuring one candidate.
 struct measured_candidate {
   std::string kernel;
-  std::string refusal;  ///< why it cannot be used; empty where it can
+  std::string refusal;  ///< why it cannot be used; empty if it can
   timing time;
-  double cost_ms = 0;    ///< decided among those that were asked about together
-  bool passing = false;  ///< the refusal is the machine's at that moment, as for want of memory, and not the kernel's
+  double cost_ms = 0;    ///< by the race with the rivals that were measured in the same call
+  bool passing = false;  ///< the refusal is due to the machine's state, such as a lack of memory, not to the kernel
 };
 
-/// What is done with a candidate just now. One that brings its process down is refused with this.
+/// The step that a candidate is at. If it brings its process down, the refusal names this step.
 enum class measuring_step : std::uint8_t { build, first_call, timing };
 
-/// What measuring needs besides what it measures.
+/// How candidates are measured.
 struct measuring_setup {
   int threads = 1;
-  std::uint64_t seed = 1;  ///< of what the kernels read
+  std::uint64_t seed = 1;  ///< of the values that the kernels read
   packed_weights* packed = nullptr;
   timing_options timing = {};
-  drift_monitor* monitor = nullptr;  ///< null: nobody looks whether the machine is calm
+  drift_monitor* monitor = nullptr;  ///< null: drift is not monitored
   std::function<bool()> stop = {};
   time_source time = {};
-  /// Told before each step; `which` is a position in the list that was asked about, and with `timing` means all of them.
+  /// Called before each step. `which` is a position in the list of candidates to measure; the step `timing` is for all of them.
   std::function<void(std::size_t which, measuring_step step)> note = {};
-  /// The first call of each kernel finds its memory between fences, so that one that writes elsewhere is caught or ends
-  /// the process. For workers.
+  /// The first call of each kernel runs in guarded memory, so that a kernel that writes elsewhere is caught or ends the process.
+  /// For workers.
   bool fence = false;
-  /// Kernels through which NaN or infinity do not pass as in the reference are refused.
+  /// Kernels that do not pass on NaN or infinity as the reference does are refused.
   bool keep_non_finite = false;
 };
 
 namespace detail {
 
-/// Where an argument or an output of a kernel lies. One that is not read, or that nobody wants, is null and has no bytes.
+/// The memory of an argument or output of a kernel. An argument that is not read, or an output that is not wanted, is null and
+/// has no bytes.
 struct rival_value {
   const memory_space* space = &host_space;
   std::size_t bytes = 0;
@@ -79,21 +79,21 @@ struct rival {
   kernel run;
   std::vector<const void*> in;
   std::vector<void*> out;
-  std::vector<rival_value> arguments, outputs;  ///< of the same
-  std::map<std::uint32_t, buffer> results;      ///< by value: what it does not write in the plain layout on the host
+  std::vector<rival_value> arguments, outputs;  ///< the memory of `in` and `out`
+  std::map<std::uint32_t, buffer> results;      ///< by value: outputs that are not plain on the host
   buffer workspace;
   const backend_entry* backend = nullptr;
   int threads = 1;
 
   void call() const { run({in.data(), out.data(), workspace.data()}); }
-  /// As the engine does: the library's thread count is set around its kernels.
+  /// Calls the kernel as the engine does: with the library's thread count set around the call.
   void enter_and_call() const {
     const thread_scope scope(*backend, threads);
     call();
   }
 };
 
-/// The rivals for one structure, with what they read and write.
+/// The rivals for one structure, with the values that they read and write.
 class structure_rivals {
  public:
   structure_rivals(const graph& network, backend_table backends, const place_candidates& candidates,
@@ -128,13 +128,13 @@ class structure_rivals {
       try {
         non_finite_.emplace_back(network, nodes, std::move(spoilt), wanted_);
       } catch (const error&) {
-        // What has no meaning but for numbers has nothing to pass.
+        // The reference needs finite operands here, so there is nothing to compare.
       }
     }
   }
 
-  /// Builds a candidate's kernel and checks what it computes. Answers why it cannot be used; nothing where it can, and is a
-  /// rival from now on. `which` is what notes are told; `found` gets the kernel's name, and whether the refusal is passing.
+  /// Builds a candidate's kernel and checks its results. Returns why it cannot be used; if it can, returns an empty text and adds
+  /// it to the rivals. Notes get `which`. `found` gets the kernel's name, and whether the refusal is passing.
   std::string add(const place_candidate& c, std::size_t which, measured_candidate& found) {
     const backend_entry& b = backends_[c.backend];
     try {
@@ -198,7 +198,7 @@ class structure_rivals {
     if (setup_.note) setup_.note(which, step);
   }
 
-  /// The clock, which is read when the rivals' devices have done what they were asked for.
+  /// The clock. Before it is read, it waits until the rivals' devices have finished.
   time_source finishing_time() const {
     std::vector<const memory_space*> devices;
     for (const rival& r : rivals_)
@@ -213,7 +213,7 @@ class structure_rivals {
     return time;
   }
 
-  /// A kernel that leaves elements unwritten must not pass on what another wrote there.
+  /// Overwrites the results, so that a kernel that leaves elements unwritten does not pass with those of another kernel.
   void overwrite_results(const rival& r, int byte) const {
     for (const auto& [v, t] : results_)
       if (t.data() != nullptr) std::memset(t.data(), byte, t.bytes());
@@ -228,7 +228,7 @@ class structure_rivals {
     }
   }
 
-  /// In what the results of the last call differ from the reference; empty where they do not.
+  /// How the results of the last call differ from the reference; empty if they agree.
   std::string fault_of(const rival& r, const value_forms& forms, const trial_data& data) {
     for (const auto& [v, made] : r.results) {
       const host_copy here(made);
@@ -241,7 +241,8 @@ class structure_rivals {
     return {};
   }
 
-  /// The same where the kernel writes over its arguments, one after the other, which an engine may have it do.
+  /// The same for calls in which an output lies in the memory of an argument, for each pair that the kernel allows. An engine may
+  /// place them so.
   std::string fault_in_place(rival& r, const node_group& values, const value_forms& forms) {
     for (std::size_t o = 0; o < r.out.size(); ++o)
       for (std::size_t i = 0; i < r.in.size(); ++i) {
@@ -259,7 +260,7 @@ class structure_rivals {
     return {};
   }
 
-  /// The same where some of what it reads is NaN, and where some is infinite. Nothing where that does not matter.
+  /// The same for arguments with NaN, and for arguments with infinity. Empty if these are not checked.
   std::string fault_beyond_finite(rival& r, const node_group& values, const value_forms& forms) {
     const std::vector<const void*> finite = r.in;
     std::string why;
@@ -276,8 +277,8 @@ class structure_rivals {
     return why;
   }
 
-  /// Calls a rival in memory of its own between fences, and copies what it wrote to the results. Of devices the memory stays
-  /// as it is: what they do there, fences of the host do not see.
+  /// Calls a rival in guarded memory and copies its outputs to the results. Returns how it violates the guards, or an empty text.
+  /// Memory of devices is not guarded: the host's guard pages do not catch accesses there.
   static std::string call_between_fences(const rival& r) {
     std::vector<fenced_memory> in, out;
     const bool has_workspace = r.workspace.space() == host_space && r.workspace.size() != 0;
@@ -316,7 +317,7 @@ class structure_rivals {
   backend_table backends_;
   const place_candidates& candidates_;
   const measuring_setup& setup_;
-  std::map<std::uint32_t, tensor> results_;  // what the kernels write, whichever operator is the root of each
+  std::map<std::uint32_t, tensor> results_;  // by value: outputs of all kernels, whose roots may differ
   std::vector<std::uint32_t> wanted_;
   std::optional<trial_data> finite_;
   std::vector<trial_data> non_finite_;
@@ -328,8 +329,8 @@ class structure_rivals {
 /// The refusal of a fallback kernel whose nodes another kernel runs.
 inline constexpr const char* needless_fallback = "is a fallback kernel, and another kernel runs these nodes";
 
-/// Measures candidates of one structure against each other: `asked` are positions in `candidates.list`, at one group.
-/// Answers what each showed, in the same order. Last resorts are tried where nothing else is left.
+/// Measures candidates of one structure against each other. `asked` are positions in `candidates.list`, all at one group.
+/// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel can be used.
 inline std::vector<measured_candidate> measure_candidates(const graph& network, backend_table backends,
                                                           const place_candidates& candidates,
                                                           std::span<const std::uint32_t> asked,
@@ -355,14 +356,14 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
   return measured;
 }
 
-/// Who measures: this process, or a worker.
+/// Measures candidates, in this process or in a worker.
 using candidate_measurer = std::function<std::vector<measured_candidate>(std::span<const std::uint32_t> asked)>;
 
-/// Measures the candidates of one structure that the table does not know yet, against each other, and adds them to it.
-/// Kernels that cannot be built or whose output does not agree with the reference are recorded as refused, with the reason.
+/// Measures the candidates of one structure that are not in the table yet, against each other, and adds them to it. Kernels that
+/// cannot be built or do not agree with the reference are recorded as refused, with the reason.
 ///
-/// Where some are known, the fastest of those runs along, and the others' costs are scaled so that its cost is what it
-/// was: what was measured at another time stays comparable.
+/// If some candidates are in the table, the fastest of them joins the race. The new costs are scaled as if its cost had not
+/// changed, so that costs measured at different times stay comparable.
 inline void measure_structure(const place_candidates& candidates, std::uint32_t structure,
                               const candidate_measurer& measure, cost_table& costs) {
   const std::uint32_t example = candidates.structures[structure].example;

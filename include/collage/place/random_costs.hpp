@@ -1,4 +1,4 @@
-// Random costs, for tests of what depends on costs and not on what they mean.
+// Random costs, for tests that need costs but not their meaning.
 #pragma once
 
 #include <collage/detail/hash.hpp>
@@ -10,8 +10,8 @@
 
 namespace collage::inline v0 {
 
-/// Uniform in [low_ms, high_ms), drawn by (seed, backend, what is computed): the same computation costs the same wherever
-/// it stands and in whatever order it is asked for.
+/// Costs that are uniform in [low_ms, high_ms). They depend on the seed, the backend and the workload alone: equal workloads
+/// cost the same at every place, and in any order of queries.
 class random_costs {
  public:
   /// Throws `error` unless 0 <= low_ms <= high_ms, both finite.

@@ -1,4 +1,4 @@
-// What placing leaves out, and why.
+// Refusals: candidates that placing leaves out, and why.
 #pragma once
 
 #include <algorithm>
@@ -8,15 +8,15 @@
 
 namespace collage::inline v0 {
 
-/// A backend that declared a pattern for an operator but refuses this place.
+/// A backend's refusal of a match, of a measured kernel, or of groups that its fusion rule lists.
 struct place_refusal {
   std::string backend;
   std::string pattern;
-  std::string where;  ///< a node's name
+  std::string where;  ///< a node's name, the label of a structure for a measured kernel, or "all of it"
   std::string reason;
 };
 
-/// The same for all places that a backend refuses for one reason.
+/// One refusal for all places where backend, pattern and reason are the same.
 struct merged_refusal : place_refusal {  ///< `where` is the first of them
   std::size_t places = 1;
 };

@@ -1,10 +1,12 @@
-// The search on the level of graphs: which groups of a placement are given, as regions, to a backend that compiles whole
-// networks.
+// The graph-level search: which groups of a placement are joined into regions for a backend that compiles whole networks.
 //
-// A genome has one gene for each group of the placement on the level of operators, as in the Collage paper (Jeon and
-// others, 2022, section 4.2), beginning with all of them on and all off: two-point crossover, mutation, tournaments, and
-// the best survive. What differs: a gene may also say that a region begins anew, so that regions are merged and split;
-// groups that are the same computation may change together; and genomes that give the same regions are tried once.
+// It is the genetic algorithm of the Collage paper (Jeon and others, 2022, section 4.2). A genome has one gene for each group of
+// the operator-level placement. The first genomes have all genes on or all off. New genomes come from two-point crossover,
+// mutation and tournaments, and the best survive. There are three differences:
+//
+// - a gene can also begin a new region, so that regions can be merged and split;
+// - groups of one workload can change together;
+// - genomes that give the same regions are tried once.
 #pragma once
 
 #include <algorithm>
@@ -23,48 +25,48 @@
 
 namespace collage::inline v0 {
 
-/// A group of the placement on the level of operators.
+/// A group of the operator-level placement.
 struct region_unit {
   std::vector<std::uint32_t> nodes;
-  bool is_taken = false;    ///< the backend on the level of graphs takes all of it
-  bool is_view = false;     ///< nothing runs for it: it goes with what it reads and who reads it
-  std::uint32_t alike = 0;  ///< equal for groups that are the same computation
+  bool is_taken = false;    ///< the backend takes all of its nodes into regions
+  bool is_view = false;     ///< it runs no kernel: it is inside if its operand and a reader are
+  std::uint32_t alike = 0;  ///< equal for groups of one workload
 };
 
-/// How long and how widely is searched.
+/// How long and how widely to search.
 struct region_search_options {
   std::uint64_t seed = 1;
-  std::size_t population = 8;  ///< genomes that live on from one generation to the next
-  std::size_t offspring = 6;   ///< new ones in each
-  /// After so many generations that gained less than `telling` in all, it ends.
+  std::size_t population = 8;  ///< genomes that survive each generation
+  std::size_t offspring = 6;   ///< new genomes in each generation
+  /// The search ends after this many generations that together gained less than the portion `telling`.
   std::size_t patience = 4;
   double telling = 0.005;
   std::size_t most_generations = 100;
 };
 
-/// One division that was tried.
+/// A division of the network into regions and other groups, and its time.
 struct tried_regions {
-  std::vector<std::vector<std::uint32_t>> regions;        ///< nodes of each; all else stays as it was
-  double time = std::numeric_limits<double>::infinity();  ///< by what `evaluate` answered
+  std::vector<std::vector<std::uint32_t>> regions;        ///< nodes of each; all other groups stay as they were
+  double time = std::numeric_limits<double>::infinity();  ///< as `evaluate` returned it
 };
 
-/// What the search did.
+/// The result of a search over regions.
 struct region_search_result {
   tried_regions best;
   std::size_t tried = 0;              ///< different divisions
-  std::vector<double> by_generation;  ///< the best time after each
-  bool is_saturated = false;          ///< it ended because nothing was gained any more
+  std::vector<double> by_generation;  ///< the best time after each generation
+  bool is_saturated = false;          ///< it ended because there was no more gain
 };
 
-/// Searches for the regions with which the network takes least. `evaluate` is given divisions that were not tried before
-/// and answers a time for each, infinity where it cannot run; `stop` is asked between generations. The same seed and times
-/// give the same result.
+/// Searches for the regions with which the network takes the least time. `evaluate` gets divisions that were not tried before
+/// and returns a time for each, infinity if it cannot run. `stop` is called between generations and ends the search if it
+/// returns true. The same seed and times give the same result.
 class region_search {
  public:
   using regions = std::vector<std::vector<std::uint32_t>>;
   using evaluator = std::function<std::vector<double>(const std::vector<regions>&)>;
 
-  /// Units stand in an order in which they can run, all nodes of the network among them.
+  /// Units are in an order in which they can run, and cover all nodes of the network.
   region_search(const graph& network, std::vector<region_unit> units, const region_search_options& options = {})
       : network_(network), units_(std::move(units)), options_(options), random_(options.seed) {
     for (const region_unit& u : units_) nodes_.push_back(u.nodes);
@@ -91,7 +93,7 @@ class region_search {
       result.is_saturated = without_gain >= options_.patience;
       if (result.is_saturated || (stop && stop())) break;
       young = offspring();
-      if (young.empty()) {  // nothing is left that was not tried
+      if (young.empty()) {  // no new division was found
         result.is_saturated = true;
         break;
       }
@@ -120,7 +122,7 @@ class region_search {
     join_views(inside);
     return regions_of(network_, nodes_, inside, anew);
   }
-  /// A view is inside where the group that it reads is and a reader of it is, so that it parts no region.
+  /// Sets a view inside if its operand and one of its readers are inside, so that it does not split a region.
   void join_views(std::vector<bool>& inside) const {
     const graph_view view = network_.view();
     std::vector<std::size_t> unit_of(network_.nodes().size());
@@ -138,7 +140,7 @@ class region_search {
     }
   }
 
-  /// All on, all off, each half on, and random ones in which groups that are alike have the same gene.
+  /// All on, all off, each half on, and random genomes in which groups of one workload have the same gene.
   std::vector<genome> seeds() {
     const std::size_t n = free_.size();
     std::vector<genome> list = {genome(n, gene::on), genome(n, gene::off)};
@@ -160,9 +162,9 @@ class region_search {
   std::vector<genome> offspring() {
     std::vector<genome> list;
     std::set<regions> made;
-    // Of genomes whose regions were tried before there are ever more: after so many draws there are hardly others.
+    // More and more draws give regions that were tried before. After this many, there is hardly anything new left.
     for (std::size_t draws = 0; draws < 20 * options_.offspring && list.size() < options_.offspring; ++draws) {
-      // Half of them stay near the best: there is time for few generations.
+      // Half of the children stay near the best genome, because there is time for few generations.
       const genome& first = draw(2) == 0 ? population_.front().genes : chosen().genes;
       genome child = crossed(first, chosen().genes);
       mutate(child);
@@ -172,7 +174,7 @@ class region_search {
     }
     return list;
   }
-  /// The better of two drawn.
+  /// A tournament: the better of two random individuals.
   const individual& chosen() {
     const individual &a = population_[draw(population_.size())], &b = population_[draw(population_.size())];
     return b.time < a.time ? b : a;
@@ -231,7 +233,7 @@ class region_search {
   std::mt19937_64 random_;
   std::vector<std::vector<std::uint32_t>> nodes_;            // by unit
   std::vector<std::size_t> free_;                            // units that have a gene
-  std::map<std::uint32_t, std::vector<std::size_t>> alike_;  // those that are alike
+  std::map<std::uint32_t, std::vector<std::size_t>> alike_;  // units that have a gene, by workload
   std::map<regions, double> known_;
   std::vector<individual> population_;  // best first
 };

@@ -1,4 +1,4 @@
-// Regions: which sets of nodes a backend on the level of graphs is given, so that they can run one after the other.
+// Regions: sets of nodes that a backend compiles as a whole, such that they can run one after the other.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@
 
 namespace collage::inline v0 {
 
-/// Divides those units that are `inside` into as few regions as go one after the other. Units are groups of nodes that
-/// each run as a whole, in an order in which they can run, all nodes of the network among them; a unit that is `anew` does
-/// not join the region of what it reads. Answers the regions in an order in which they can run, each with its nodes
-/// ascending. With them in place of their units no group depends on itself.
+/// Divides the units that are `inside` into as few regions as possible that can run one after the other. A unit is a group that
+/// runs as a whole. Units are in an order in which they can run, and cover all nodes of the network. A unit that is `anew` does
+/// not join a region that it reads from. Returns the regions in an order in which they can run, with ascending nodes. If each
+/// region replaces its units, no group depends on itself.
 ///
-/// A unit's level is the number of times that the way from the inputs to it enters a region, where that is most often, and
-/// a region is all that is inside on one level: what lies outside on a level reads no region of a later one, and a region
-/// reads what lies outside on levels before its own.
+/// A unit's level is the largest number of times that a path from the inputs to it enters a region. A region is all units that
+/// are inside on one level. A unit outside then reads only regions up to its own level. A region reads only units outside whose
+/// level is lower than its own.
 inline std::vector<std::vector<std::uint32_t>> regions_of(const graph& network,
                                                           std::span<const std::vector<std::uint32_t>> units,
                                                           const std::vector<bool>& inside,
@@ -29,7 +29,7 @@ inline std::vector<std::vector<std::uint32_t>> regions_of(const graph& network,
     for (const std::uint32_t n : units[u]) unit_of[n] = u;
   std::vector<std::vector<std::uint32_t>> regions;
   for (std::size_t u = 0; u < units.size(); ++u) {
-    // Level 0 is before all regions.
+    // Level 0 comes before all regions.
     level[u] = inside[u] ? 1 : 0;
     for (const std::uint32_t n : units[u])
       for (const std::uint32_t v : view.inputs_of(n)) {
@@ -49,20 +49,20 @@ inline std::vector<std::vector<std::uint32_t>> regions_of(const graph& network,
   return regions;
 }
 
-/// The regions of all nodes for which `taken` is true: as few as there can be. Views that stand between a region and what
-/// lies outside are left out, since as views they cost nothing, and what would be views alone is no region.
+/// The regions of all nodes for which `taken` is true, as few as possible. Views between a region and the outside are left out:
+/// as views they cost nothing. So no region consists of views alone.
 inline std::vector<std::vector<std::uint32_t>> largest_regions(const graph& network, const std::vector<bool>& taken) {
   const graph_view view = network.view();
   std::vector<std::vector<std::uint32_t>> units;
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) units.push_back({n});
   std::vector<bool> inside = taken;
-  for (std::uint32_t n = 0; n < inside.size(); ++n) {  // in order, so that what a view reads is settled before it
+  for (std::uint32_t n = 0; n < inside.size(); ++n) {  // in order, so that a view's operand is decided before it
     if (!inside[n] || !is_alias(view, n)) continue;
     const std::int32_t producer = network.at(view.inputs_of(n)[0]).producer;
     inside[n] = producer >= 0 && inside[static_cast<std::size_t>(producer)];
   }
   for (std::uint32_t n = static_cast<std::uint32_t>(inside.size());
-       n-- > 0;) {  // backwards: readers before what they read
+       n-- > 0;) {  // backwards, so that a view's readers are decided before it
     if (!inside[n] || !is_alias(view, n)) continue;
     const std::uint32_t made = view.output_of(n);
     const auto readers = view.uses_of(made);

@@ -1,4 +1,4 @@
-// Modelled costs: a launch, and then whichever takes longer, the arithmetic or the memory traffic.
+// Modelled costs: a launch plus the longer of arithmetic and memory traffic.
 #pragma once
 
 #include <collage/error.hpp>
@@ -12,7 +12,7 @@
 
 namespace collage::inline v0 {
 
-/// What the model knows of a backend.
+/// The rates of one backend.
 struct roofline_rates {
   std::string backend;
   double flops_per_s = 0;
@@ -20,8 +20,8 @@ struct roofline_rates {
   double launch_ms = 0;
 };
 
-/// The roofline model (Williams, Waterman, Patterson 2009) with a cost per call added: small kernels are mostly that.
-/// It knows no caches and no shapes that a library is bad at.
+/// The roofline model (Williams, Waterman, Patterson 2009) plus a cost per call, which dominates for small kernels. It models
+/// neither caches nor shapes for which a library is slow.
 class roofline {
  public:
   /// Throws `error` for rates that are not positive and finite, and for a launch that is negative or not finite.

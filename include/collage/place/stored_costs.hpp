@@ -1,4 +1,4 @@
-// The costs that were measured here, as a source.
+// Costs measured on this machine, as a source of costs.
 #pragma once
 
 #include <collage/place/candidates.hpp>
@@ -7,8 +7,8 @@
 
 namespace collage::inline v0 {
 
-/// A table of measured costs, asked by a candidate's place in the list: `cost_question::tag` is an index into
-/// `candidates.list`. Refers to both; they must outlive it.
+/// Looks up a table of measured costs by candidate: `cost_question::tag` is an index into `candidates.list`. Refers to the
+/// candidates and the table; they must outlive it.
 class stored_costs {
  public:
   stored_costs(const place_candidates& candidates, const cost_table& costs)

@@ -1,4 +1,4 @@
-// Costs from a table that someone else measured, found by what is computed.
+// Costs from a table that was measured elsewhere, found by workload.
 #pragma once
 
 #include <collage/detail/hash.hpp>
@@ -15,8 +15,8 @@
 
 namespace collage::inline v0 {
 
-/// A table of (what is computed, backend) -> milliseconds. Looked up by hash, compared word by word: a network asks for
-/// thousands of candidates, most of which are not there.
+/// A table from (workload, backend) to milliseconds. It is looked up by hash and compared word by word. That is fast for the
+/// thousands of candidates of a network, most of which are not in the table.
 class table_costs {
  public:
   struct record {
@@ -24,7 +24,7 @@ class table_costs {
     double ms;
   };
 
-  /// Adds a record. Of several for one computation by one backend the cheapest is kept: they are timings of the same.
+  /// Adds a record. Several records for one workload and backend time the same thing, so the smallest cost is kept.
   void add(std::span<const std::uint64_t> computes, std::string_view backend, double ms) {
     const record added{number_of(backend), ms};
     const std::size_t at = locate(computes);
@@ -40,7 +40,7 @@ class table_costs {
     else slots_[at] = static_cast<std::uint32_t>(entries_.size() - 1);
   }
 
-  /// The records of a computation, in the order in which their backends were added; none where there is none.
+  /// The records of a workload, in the order in which their backends were added; empty if there are none.
   std::span<const record> records_of(std::span<const std::uint64_t> computes) const {
     const std::size_t at = locate(computes);
     if (at == slots_.size() || slots_[at] == nothing) return {};
@@ -48,7 +48,7 @@ class table_costs {
   }
 
   const std::vector<std::string>& backends() const noexcept { return backends_; }
-  /// How many distinct computations have a record.
+  /// The number of distinct workloads.
   std::size_t size() const noexcept { return entries_.size(); }
 
   cost_answer cost_of(const cost_question& question) const {
@@ -70,7 +70,7 @@ class table_costs {
     return static_cast<std::uint32_t>(std::ranges::find(backends_, backend) - backends_.begin());
   }
 
-  /// The slot of a computation, or the empty one where it would go; the number of slots while there are none.
+  /// The slot of a workload, or the empty slot where it would go. While there are no slots, it returns their number, 0.
   std::size_t locate(std::span<const std::uint64_t> computes) const {
     if (slots_.empty()) return 0;
     std::uint64_t key = computes.size();

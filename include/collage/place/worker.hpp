@@ -1,5 +1,5 @@
-// Workers: candidates are measured in this program started again, so that a kernel that crashes, hangs or ends its process
-// is refused with a reason, and placing goes on.
+// Workers: placing starts this program again and measures candidates there. A kernel that crashes, hangs or ends its process is
+// refused with a reason, and placing goes on.
 //
 // Declarations. The definitions are in src/place/worker.cpp (the target collage::place).
 #pragma once
@@ -12,17 +12,17 @@
 
 namespace collage::inline v0 {
 
-/// To be called first in main: `if (collage::worker<backends>(argc, argv)) return 0;`.
+/// Call it first in main: `if (collage::worker<backends>(argc, argv)) return 0;`.
 ///
-/// Where the program was started by its user, it notes that this program can be started again as a worker with these
-/// backends, which from then on measure for whoever places, and answers false. Where it was started as a worker, it serves
-/// until whoever started it closes the connection or ends, and answers true.
+/// If the user started the program, it notes that this program can be started as a worker with these backends, and returns
+/// false. From then on, placing measures in workers. If the program was started as a worker, it serves until the placing process
+/// closes the connection or ends, and returns true.
 ///
-/// `kinds` are operator kinds of the user's own that no pattern of the table names; groups that hold a kind which neither
-/// these nor the patterns nor collage itself know are measured in the process that places.
+/// `kinds` are the user's own operator kinds that no pattern of the table names. A group with a kind that is not in `kinds`, in
+/// the patterns or in collage itself is measured in the placing process.
 bool worker(backend_table backends, int argc, char** argv, list_view<const kind_info* const> kinds = {});
 
-/// The same over a backend set, with kinds of the user's own: `collage::worker<backends, struct my::kind>(argc, argv)`.
+/// The same for a backend set, with the user's own operator kinds: `collage::worker<backends, struct my::kind>(argc, argv)`.
 template <backend_set_type Set, operator_kind... Kind>
 bool worker(int argc, char** argv) {
   static constexpr const kind_info* kinds[] = {&kind_of<Kind>..., nullptr};

@@ -89,7 +89,7 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   const std::string again = "place the network again";
   if (made.fingerprint != network.fingerprint())
     return plan_misfit{kind::network, "is a plan for another network, " + made.network,
-                       "take that network, or place this one to get a plan of its own"};
+                       "load that network, or place this one"};
   if (!serves(made.precision, options.precision))
     return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + options.precision, again};
   if (options.threads != 0 && made.threads != options.threads)

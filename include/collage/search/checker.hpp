@@ -95,7 +95,7 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
   for (std::size_t g = 0; g < chosen.size(); ++g) {
     if (missing[g] != 0) stuck += (stuck.empty() ? "" : ", ") + text(chosen[g]);
   }
-  return "the groups wait for each other in a cycle; among or behind it are candidates " + stuck;
+  return "the groups depend on each other in a cycle; in it or after it are candidates " + stuck;
 }
 
 namespace detail {

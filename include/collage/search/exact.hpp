@@ -229,7 +229,7 @@ inline placement exact(const problem& p, const limits& l = {}) {
   placement best = detail::solve(p, detail::costs_of(p), may_cycle, l);
 #ifndef NDEBUG
   if (const auto fault = violation(p, best))
-    throw error(error_kind::failure, "the answer is no placement: " + *fault, "search",
+    throw error(error_kind::failure, "the search's result is not a placement: " + *fault, "search",
                 "report this as a fault of collage");
 #endif
   return best;

@@ -204,16 +204,17 @@ inline void check_table(const std::vector<double>& table, std::size_t side, doub
     if (const char* fault = fault_of_cost(table[i], most))
       throw error(invalid_argument,
                   "the cost from " + std::to_string(i / side) + " to " + std::to_string(i % side) + " " + fault, where,
-                  "leave out candidates that would need what cannot be done");
+                  "leave out candidates that need an impossible conversion or switch");
 }
 
 inline void check_values(const problem& p, double most) {
   using enum error_kind;
   const auto few = [](std::uint32_t count, std::uint32_t limit, const char* what) {
     if (count >= 1 && count <= limit) return;
-    throw error(invalid_argument,
-                std::to_string(count) + " " + what + " are asked for, and there may be 1 to " + std::to_string(limit),
-                "search");
+    throw error(
+        invalid_argument,
+        std::to_string(count) + " " + what + " are given, but only 1 to " + std::to_string(limit) + " are allowed",
+        "search");
   };
   few(p.runtimes, problem::most_runtimes, "runtimes");
   check_table(p.switch_ms, p.runtimes, most, "switches between runtimes");
@@ -241,7 +242,8 @@ inline void check_borders(const problem& p, std::size_t index, std::span<const s
   using enum error_kind;
   const candidate& c = p.candidates[index];
   if (c.runtime >= p.runtimes)
-    throw error(invalid_argument, "its runtime is " + std::to_string(c.runtime) + " of " + std::to_string(p.runtimes),
+    throw error(invalid_argument,
+                "its runtime is " + std::to_string(c.runtime) + ", but there are " + std::to_string(p.runtimes),
                 name_of(p, index));
   for (std::size_t i = 0; i < c.borders.size(); ++i) {
     const border& at = c.borders[i];
@@ -250,8 +252,8 @@ inline void check_borders(const problem& p, std::size_t index, std::span<const s
                   name_of(p, index));
     if (at.form >= forms[at.value])
       throw error(invalid_argument,
-                  "it wants value " + std::to_string(at.value) + " in form " + std::to_string(at.form) + " of " +
-                      std::to_string(forms[at.value]),
+                  "it needs value " + std::to_string(at.value) + " in form " + std::to_string(at.form) +
+                      ", but that value has " + std::to_string(forms[at.value]) + " forms",
                   name_of(p, index));
     if (i != 0 && c.borders[i - 1].value >= at.value)
       throw error(invalid_argument, "its borders are not ascending by value", name_of(p, index));
@@ -276,8 +278,7 @@ inline void check_number_of_forms(const problem& p) {
     if (static_cast<std::size_t>(count) > problem::most_forms)
       throw error(error_kind::invalid_argument,
                   "candidates read and write it in " + std::to_string(count) +
-                      " forms, form 0 included, and the search tells at most " + std::to_string(problem::most_forms) +
-                      " apart",
+                      " forms, form 0 included, but the search handles at most " + std::to_string(problem::most_forms),
                   "value " + std::to_string(v), "leave out candidates");
   }
 }

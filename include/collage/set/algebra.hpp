@@ -125,7 +125,7 @@ struct check_absent {
         out << "add: the backend (" << names[i].text << ") is named twice; name it once";
     for (std::size_t i = 0; i < sizeof...(Named); ++i)
       if (in[i] && out.empty())
-        out << "add: the set has the backend (" << names[i].text << ") already; take it out of what is added";
+        out << "add: the set already has the backend (" << names[i].text << "); remove it from the list to add";
     return out;
   }
 };
@@ -181,7 +181,7 @@ template <class... B, class Property>
 struct filter_of<backend_list<B...>, Property> {
   static constexpr bool is_property = (says_of<Property, B> && ...);
   static_assert(is_property,
-                "filter takes a property, a struct that answers for each backend of the set: "
+                "filter takes a property, a struct with a value for each backend of the set: "
                 "template <class B> static constexpr bool holds = ...;");
   using which = std::conditional_t<is_property, with_property<Property, B...>, without_repeats<B...>>;
   using type = picked<which, B...>;

@@ -372,9 +372,10 @@ constexpr void tell_member(Text& out, const set_fault& f) {
   switch (f.state) {
     case member::other_arguments: out << " takes other arguments"; break;
     case member::not_static: out << " is not static"; break;
-    case member::other_result: out << " answers something else"; break;
+    case member::other_result: out << " returns another type"; break;
     case member::not_constant:
-      out << " cannot be evaluated by the compiler (tried on tensors of one element), and may depend on the match alone";
+      out << " cannot be evaluated at compile time (tried with tensors of one element), and may depend only on the "
+             "match";
       break;
     default: out << " is missing or private"; break;
   }
@@ -395,20 +396,20 @@ constexpr void tell_fault(Text& out, const set_fault& f) {
         << ") twice, and costs are kept by its name; declare it once, or give the other another name";
   if (f.rule == set_rule::reserved && f.pattern != nullptr)
     out << "backend (" << f.backend << "): a pattern is called (" << f.pattern
-        << "), which means something else in plans; give it another name";
+        << "), which is a reserved name in plans; rename it";
   if (f.rule == set_rule::reserved && f.pattern == nullptr)
-    out << "a backend is called (" << f.backend << "), which means something else in plans; give it another name";
+    out << "a backend is called (" << f.backend << "), which is a reserved name in plans; rename it";
   if (f.rule == set_rule::twice) out << "a backend_set names the backend (" << f.backend << ") twice; name it once";
   if (f.rule == set_rule::one_name) {
     const Text types[] = {type_name<B>()...};
     out << "a backend_set holds two backends called (" << f.backend << "), the types " << types[f.first].text << " and "
-        << types[f.second].text << ", and plans tell backends apart by name; give one another name";
+        << types[f.second].text << ", and plans identify backends by name; rename one of them";
   }
 }
 template <class B, class Text>
 constexpr void tell_type(Text& out) {
   if (!out.empty() || backend_type<B>) return;
-  out << "a backend_set holds " << type_name<B>().text << ", which is no backend; "
+  out << "a backend_set holds " << type_name<B>().text << ", which is not a backend; "
       << (derives_from_backend<B> ? "" : "derive it from collage::backend<name>, and ")
       << "list what it runs: using patterns = collage::patterns<...>";
 }

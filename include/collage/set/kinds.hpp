@@ -102,7 +102,7 @@ constexpr sentence tell_strangers(const Graph& graph) {
     if (at == kinds.count || is_same_kind(*kinds.kind[at], *kind)) continue;
     out << "the graph has another operator kind called (" << kind->name << ") than ";
     tell_mention(out, backends_of<B...>, sizeof...(B), kinds.kind[at]);
-    out << ", and kinds are told apart by name; give one another name";
+    out << ", and kinds are identified by name; rename one of them";
   }
   return out;
 }
@@ -115,7 +115,7 @@ constexpr void tell_twins(Text& out) {
   tell_mention(out, backends_of<B...>, sizeof...(B), kinds.twin_of);
   out << " and that of ";
   tell_mention(out, backends_of<B...>, sizeof...(B), kinds.twin);
-  out << ", and kinds are told apart by name; give one another name";
+  out << ", and kinds are identified by name; rename one of them";
 }
 
 }  // namespace collage::inline v0::detail

@@ -98,18 +98,18 @@ inline cublasLtEpilogue_t epilogue_of(const any_match& m, bool has_bias) {
 /// The algorithms that the library's heuristics propose, best first. There may be fewer than cublas::most_algorithms.
 inline std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const lt_matmul& run) {
   cublasLtMatmulPreference_t made = nullptr;
-  check_cublas(the_cublas().create_preference(&made), "describing what is preferred");
+  check_cublas(the_cublas().create_preference(&made), "setting the search's preferences");
   const lt_preference preference(made);
   const std::uint64_t most_workspace = std::uint64_t{32} << 20;
   check_cublas(the_cublas().set_preference(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most_workspace,
                                            sizeof most_workspace),
-               "describing what is preferred");
+               "setting the search's preferences");
   // In the arena values begin at multiples of 64 bytes, and views at multiples of 64 bytes within a value.
   const std::uint32_t alignment = 64;
   for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     check_cublas(the_cublas().set_preference(made, operand, &alignment, sizeof alignment),
-                 "describing what is preferred");
+                 "setting the search's preferences");
   std::vector<cublasLtMatmulHeuristicResult_t> found(cublas::most_algorithms);
   int count = 0;
   const auto& [b, a, c] = *run.matrices;
@@ -117,7 +117,7 @@ inline std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const lt_matm
       the_cublas().find_algorithms(lt_handle(), run.operation->get(), b.get(), a.get(), c.get(), c.get(), made,
                                    static_cast<int>(found.size()), found.data(), &count);
   if (code == CUBLAS_STATUS_NOT_SUPPORTED) count = 0;
-  else check_cublas(code, "asking for algorithms");
+  else check_cublas(code, "querying algorithms");
   found.resize(static_cast<std::size_t>(count));
   std::erase_if(found, [](const cublasLtMatmulHeuristicResult_t& f) { return f.state != CUBLAS_STATUS_SUCCESS; });
   return found;
@@ -147,8 +147,7 @@ inline kernel make_lt_matmul(const any_match& m, const matmul_shape& s, lt_matmu
   const auto found = algorithms_for(run);
   if (context.choice() >= found.size())
     throw error(error_kind::unsupported,
-                "cuBLASLt finds " + std::to_string(found.size()) + " algorithms for it, and this would be the next",
-                cublas::name);
+                "cuBLASLt has only " + std::to_string(found.size()) + " algorithms for this product", cublas::name);
   run.algorithm = found[context.choice()].algo;
   run.workspace = found[context.choice()].workspaceSize;
   const std::size_t workspace = run.workspace, a = run.a, b = run.b;

@@ -155,7 +155,7 @@ class cublas_handle {
   cublas_handle() {
     const cuda_scope scope(use_cuda());
     check_cublas(the_cublas().create(&handle_), "starting cuBLAS");
-    check_cublas(the_cublas().set_stream(handle_, stream_of_this_thread()), "giving cuBLAS a stream");
+    check_cublas(the_cublas().set_stream(handle_, stream_of_this_thread()), "setting the stream of cuBLAS");
   }
   cublas_handle(const cublas_handle&) = delete;
   cublas_handle& operator=(const cublas_handle&) = delete;

@@ -56,9 +56,9 @@ void* allocate_cuda(std::size_t bytes) {
     std::size_t free = 0, all = 0;
     (void)driver.memory_info(&free, &all);
     throw error(error_kind::environment,
-                "out of memory: " + host::megabytes(bytes) + " are needed in one piece, and of the device's " +
-                    host::megabytes(all) + ", " + host::megabytes(free) + " are free",
-                "memory space cuda", "end what else uses the device, or place a smaller network");
+                "out of memory: " + host::megabytes(bytes) + " are needed in one block; " + host::megabytes(free) +
+                    " of the device's " + host::megabytes(all) + " are free",
+                "memory space cuda", "end other programs on the device, or place a smaller network");
   }
   host::check_cuda(driver, code, "allocating memory");
   return reinterpret_cast<void*>(memory);

@@ -100,11 +100,11 @@ inline cuda_driver open_cuda_driver() {
   const auto works = [&](CUresult code, const char* what) {
     if (code != CUDA_SUCCESS && driver.reason.empty())
       driver.reason = std::string("NVIDIA's driver ") + what + " (" + text_of(driver, code) +
-                      "): see whether nvidia-smi runs as this user";
+                      "): check whether this user can run nvidia-smi";
     return code == CUDA_SUCCESS;
   };
   int version = 0, count = 0;
-  if (!works(get_version(&version), "does not say its version")) return driver;
+  if (!works(get_version(&version), "does not report its version")) return driver;
   constexpr int least = 12000;
   if (version < least) {
     driver.reason = "NVIDIA's driver is for CUDA " + cuda_version(version) + ", and " + cuda_version(least) +
@@ -151,8 +151,8 @@ inline const cuda_driver& use_cuda() {
 inline void check_cuda(const cuda_driver& driver, CUresult code, const char* what) {
   if (code == CUDA_SUCCESS) return;
   throw error(error_kind::failure,
-              std::string(what) + " failed (" + text_of(driver, code) + "), or something that was asked for before it",
-              "cuda", "where the device itself failed, start the program again");
+              std::string(what) + " failed (" + text_of(driver, code) + "), or an earlier asynchronous operation did",
+              "cuda", "if the device itself failed, restart the program");
 }
 
 /// Makes the device's context the current one of this thread, until the scope ends. The caller's context stays below it.

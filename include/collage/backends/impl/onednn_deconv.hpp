@@ -101,7 +101,7 @@ inline deconv_descriptor describe_deconv(const conv_problem& p, const desc& x, c
                             free_layout(p.w), bias_of(p), y, p.strides, p.dilations, p.pads_begin, p.pads_end,
                             attributes(then.ops()));
   if (then.ops().len() != 0 && std::string(d.impl_info_str()).starts_with("conv:"))
-    throw error(error_kind::unsupported, "the library has plain loops alone for what stands behind", "onednn");
+    throw error(error_kind::unsupported, "the library has only slow loops for the operators after it", "onednn");
   return d;
 }
 

@@ -49,7 +49,7 @@ bool is_plain_loop(const Descriptor& d) {
 }
 template <class Descriptor>
 Descriptor fast(Descriptor d) {
-  if (is_plain_loop(d)) throw error(error_kind::unsupported, "the library has plain loops alone for this", "onednn");
+  if (is_plain_loop(d)) throw error(error_kind::unsupported, "the library has only slow loops for this", "onednn");
   return d;
 }
 
@@ -62,7 +62,7 @@ Descriptor implementation(Descriptor d, std::size_t which) {
   std::vector<std::string> seen{d.impl_info_str()};
   while (seen.size() <= which) {
     if (!d.next_impl() || is_plain_loop(d))
-      throw error(error_kind::unsupported, "the library has no further implementation of this", "onednn");
+      throw error(error_kind::unsupported, "the library has no other implementation of this", "onednn");
     if (std::ranges::find(seen, d.impl_info_str()) == seen.end()) seen.emplace_back(d.impl_info_str());
   }
   return d;

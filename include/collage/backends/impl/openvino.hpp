@@ -140,7 +140,8 @@ probe_result openvino::probe() {
   static const std::string version = ov::get_openvino_version().buildNumber;
   static const std::string trouble = [] {
     try {
-      return detail::openvino::library().get_property("CPU", ov::device::full_name).empty() ? "it names no device" : "";
+      return detail::openvino::library().get_property("CPU", ov::device::full_name).empty() ? "it reports no CPU device"
+                                                                                            : "";
     } catch (const std::exception& e) { return e.what(); }
   }();
   static const std::string reason =

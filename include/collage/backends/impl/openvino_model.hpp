@@ -36,7 +36,7 @@ inline ov::element::Type type_of(dtype type) {
     case dtype::f32: return ov::element::f32;
     case dtype::i32: return ov::element::i32;
     case dtype::i64: return ov::element::i64;
-    default: throw error(error_kind::unsupported, "openvino is given float32 and integers alone", "openvino");
+    default: throw error(error_kind::unsupported, "openvino runs only float32 and integer operators", "openvino");
   }
 }
 

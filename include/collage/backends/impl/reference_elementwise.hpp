@@ -139,7 +139,7 @@ class body_interpreter {
   }
   void bits(const instruction& code, element* to) const {
     if constexpr (std::is_same_v<element, double>) {
-      throw error(error_kind::unsupported, "floating-point numbers have no bits to compute with", "oracle");
+      throw error(error_kind::unsupported, "bitwise operators need integer operands", "reference");
     } else {
       switch (code.code) {
         case opcode::bitwise_and: return binary(code, to, [](element x, element y) { return x & y; });

@@ -69,7 +69,7 @@ class evaluation {
     std::unordered_set<std::uint32_t> seen;
     for (const std::uint32_t value : wanted) {
       if (value >= network_->values().size())
-        throw error(error_kind::invalid_argument, "the network has no value " + std::to_string(value), "oracle");
+        throw error(error_kind::invalid_argument, "the network has no value " + std::to_string(value), "reference");
       read(value);
     }
     while (!open.empty()) {
@@ -78,7 +78,7 @@ class evaluation {
       const value_record& record = network_->at(value);
       if (known_.count(value) != 0 || record.role == value_role::constant) continue;
       if (record.producer < 0 || !may_run(static_cast<std::uint32_t>(record.producer)))
-        throw error(error_kind::invalid_argument, "it is needed, but neither given nor computed", describe(value));
+        throw error(error_kind::invalid_argument, "it is read, but it is neither given nor computed", describe(value));
       const auto node = static_cast<std::uint32_t>(record.producer);
       if (!seen.insert(node).second) continue;
       nodes_.push_back(node);
@@ -174,7 +174,7 @@ std::vector<oracle_value> evaluate(const graph& network, std::span<const const_t
     throw error(error_kind::invalid_argument,
                 "the network has " + std::to_string(network.inputs().size()) + " inputs, but " +
                     std::to_string(inputs.size()) + " were given",
-                "oracle");
+                "reference");
   detail::evaluation evaluation(network);
   for (std::size_t i = 0; i < inputs.size(); ++i) evaluation.know(network.inputs()[i], inputs[i]);
   evaluation.plan(wanted, [](std::uint32_t) { return true; });
@@ -194,7 +194,7 @@ std::vector<oracle_value> evaluate_group(const graph& network, std::span<const s
 std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const std::uint64_t> words,
                                         std::span<oracle_value> in) {
   if (kind.bodies != 0)
-    throw error(error_kind::unsupported, "a kind with sub-graphs is evaluated in a graph alone", kind.name,
+    throw error(error_kind::unsupported, "an operator kind with subgraphs can be evaluated only in a graph", kind.name,
                 "build a graph of one node");
   std::vector<tensor_type> in_types, out_types(kind.output_count(words));
   std::vector<list_view<const std::int64_t>> contents;

@@ -124,7 +124,7 @@ class expression_list {
     key.insert(key.end(), made.operand, made.operand + made.operands);
     const auto [at, is_new] = same_.try_emplace(std::move(key), static_cast<std::uint32_t>(nodes_.size()));
     if (is_new) nodes_.push_back(made);
-    if (nodes_.size() > most_expressions) refuse_group("its values would be computed too many times over");
+    if (nodes_.size() > most_expressions) refuse_group("its values would be computed again too often");
     return at->second;
   }
   bool is_number(std::uint32_t e) const { return nodes_[e].is == what::number; }

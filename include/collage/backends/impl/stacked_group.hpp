@@ -47,7 +47,7 @@ class group_reader {
  public:
   group_reader(const graph& network, const node_group& group)
       : network_(network), view_(network.view()), group_(group) {
-    if (group.outputs.empty()) refuse_group("a group that nobody reads has nothing to compute");
+    if (group.outputs.empty()) refuse_group("no value of the group is read outside it");
   }
 
  protected:
@@ -95,7 +95,7 @@ class space_finder : group_reader {
       if (rows == 0) continue;
       const shape& x = dims_of(view_.inputs_of(n)[0]);
       if (found.rows != 0 && !(found.rows == rows && x == found.dims))
-        refuse_group("its operators work on different rows");
+        refuse_group("its operators reduce rows of different shapes");
       found = {x, rows};
     }
     if (found.rows == 0) found.dims = dims_of(group.outputs[0]);
@@ -229,7 +229,7 @@ class expression_maker : group_reader {
     while (!todo.empty()) {
       walked_part part{.box = todo.back()};
       todo.pop_back();
-      if (todo.size() + parts.size() > most_parts) refuse_group("its rows are of too many parts");
+      if (todo.size() + parts.size() > most_parts) refuse_group("its rows consist of too many parts");
       const walked_cut cut = source_of(value, at, part);
       if (!cut) {
         parts.push_back(part);
@@ -248,7 +248,7 @@ class expression_maker : group_reader {
     std::int32_t n = 0;
     for (; (n = producer_of(value)) >= 0;) {
       if (!movers_.contain(static_cast<std::uint32_t>(n)))
-        refuse_group("rows are put together from values that it computes");
+        refuse_group("a concatenation of rows reads values that the group computes");
       moved_access from = movers_.through(static_cast<std::uint32_t>(n), at, part.box);
       if (from.cut) return from.cut;
       part.is_number = from.is_zero;
@@ -289,7 +289,7 @@ class expression_maker : group_reader {
     bool same = true;
     for (std::size_t i = 0; i < y.size(); ++i)
       same = same && (y[i] == 1 || (at.offset[i] == 0 && at.step[i] == 1 && at.from[i] == wanted.from[i]));
-    if (!same) refuse_group("what its rows give is read in another order, or at other rows");
+    if (!same) refuse_group("a result of its rows is read in another order or at other rows");
   }
 
   std::uint32_t row_operator(std::uint32_t n, const element_access& at) {

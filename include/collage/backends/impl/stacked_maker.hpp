@@ -122,7 +122,7 @@ class program_of_tiles {
 
   void make_output(std::uint32_t i) {
     const group_output& o = group_.outputs()[i];
-    if (o.is_numbers && varies_[o.expression]) refuse_group("an output of one number for each row changes along it");
+    if (o.is_numbers && varies_[o.expression]) refuse_group("an output with one number per row varies along the row");
     if (o.is_numbers) return make_numbers(i);
     std::uint32_t from = computed(o.expression);
     const tile_place to{role::output, i};
@@ -190,7 +190,7 @@ class program_of_tiles {
         emit(true, {.what = action::load_pieces, .index = n.leaf, .y = y, .a = y, .b = y, .c = y}, 4);
         return place_of_[e] = y;
       }
-      case what::fold: refuse_group("a fold of rows is read before it is there");
+      case what::fold: refuse_group("a reduction of rows is read before it is computed");
       default: break;
     }
     if (const std::uint32_t pair = computed_pair(e); pair != nothing) return place_of_[e] = pair;
@@ -220,7 +220,7 @@ class program_of_tiles {
       if (n.is == what::extra && n.operands == 2) return place_of_[e] = distance(e, place[0], place[1], tiles);
       if (n.is == what::code) run = table_.of(n.code, tile_form::tiles);
     }
-    if (run == nullptr) refuse_group("it does not compute an instruction of an operator");
+    if (run == nullptr) refuse_group("it has no code for an instruction of an operator");
     const std::uint32_t y = result_place(e, tiles);
     emit(tiles,
          {.run = run, .y = y, .a = place[0], .b = n.operands > 1 ? place[1] : y, .c = n.operands > 2 ? place[2] : y},
@@ -393,7 +393,7 @@ inline std::vector<tile_program> programs_of(const graph& network, const node_gr
   while (!todo.empty()) {
     const walked_box box = todo.back();
     todo.pop_back();
-    if (todo.size() + made.size() > most_parts) refuse_group("it puts together too many parts");
+    if (todo.size() + made.size() > most_parts) refuse_group("it concatenates too many parts");
     const expression_maker expressions(network, group, space, box);
     if (!expressions.cut()) {
       made.push_back(program_of_tiles(expressions, table).take());

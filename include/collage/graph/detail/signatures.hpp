@@ -1,4 +1,4 @@
-// The inputs and outputs of a node's sub-graphs, for shape rules.
+// The inputs and outputs of a node's subgraphs, for shape rules.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -13,7 +13,7 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// The inputs and outputs of a node's sub-graphs, as shape rules see them.
+/// The inputs and outputs of a node's subgraphs, as shape rules see them.
 struct signatures_of_bodies {
   std::vector<tensor_type> types;
   std::vector<body_signature> list;

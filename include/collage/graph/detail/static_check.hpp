@@ -106,8 +106,8 @@ constexpr bool check_constants(auto& why, const auto& g) {
     if (is_unknown)
       why << "every extent of a constant must be known, and it is " << type.dims << "; give it extents of 0 or more";
     else if (is_odd_rule)
-      why << "only float32 constants can be filled by rule, and it is " << name_of(type.type)
-          << "; leave the rule out and bind its contents";
+      why << "only float32 constants can be filled by the generator, and it is " << name_of(type.type)
+          << "; bind the contents instead";
     else why << "its value cannot be stored as " << name_of(type.type) << "; choose an element type that holds it";
     return false;
   }
@@ -150,7 +150,7 @@ constexpr bool check_nodes(auto& why, const auto& g, std::uint32_t* slots, std::
     }
     if (kind.bodies != 0) {
       say_node(why, g, n);
-      why << "it owns sub-graphs, which static graphs do not have; build this network with graph_builder";
+      why << "it owns subgraphs, which static graphs do not have; build this network with graph_builder";
       return false;
     }
     if (node.inputs < kind.inputs.least || node.inputs > kind.inputs.most) {
@@ -171,7 +171,7 @@ constexpr bool check_nodes(auto& why, const auto& g, std::uint32_t* slots, std::
       say_node(why, g, n);
       why << "operand " << i << " names value " << g.operands[node.first_input + i]
           << ", which does not exist yet; a graph has no cycles: add values before the nodes that read them, and use "
-             "the values of this graph alone";
+             "only values of this graph";
       return false;
     }
     if (g.wrong->found && !g.wrong->is_output && g.wrong->where == n) {
@@ -188,13 +188,12 @@ constexpr bool check_outputs(auto& why, const auto& g) {
     return false;
   }
   if (g.sizes.outputs == 0) {
-    why << "the graph has no output, so nothing of it would ever be computed; name what it answers with g.output(y)";
+    why << "the graph has no output; name its outputs with g.output(y)";
     return false;
   }
   for (std::uint32_t i = 0; i < g.sizes.outputs; ++i) {
     if (g.outputs[i] < g.sizes.values) continue;
-    why << "output " << i << " names value " << g.outputs[i]
-        << ", which does not exist; use the values of this graph alone";
+    why << "output " << i << " names value " << g.outputs[i] << ", which does not exist; use only values of this graph";
     return false;
   }
   return true;

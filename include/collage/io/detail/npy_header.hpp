@@ -121,7 +121,7 @@ class npy_dictionary_parser {
 
   void read_type() {
     if (accept('[') || accept('('))
-      refuse("its elements are records, and a tensor has numbers", "save one field of them");
+      refuse("its elements are records, but a tensor holds numbers", "save one field of them");
     const std::string_view code = string();
     const std::string shown = "'" + printable(code) + "'";
     const bool swapped = code.size() == 3 && code[0] == '>' && code[2] != '1';
@@ -142,7 +142,7 @@ class npy_dictionary_parser {
                        : kind == 'c'                ? "complex numbers"
                        : kind == 'U' || kind == 'S' ? "texts"
                        : kind == 'M' || kind == 'm' ? "times"
-                                                    : "of a type that is not known here";
+                                                    : "of an unknown type";
     refuse("its elements are " + std::string(what) + " (" + shown + ")",
            "save numbers, as with array.astype('float32')");
   }

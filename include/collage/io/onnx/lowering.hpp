@@ -98,8 +98,10 @@ class lowering : public node_calls<lowering> {
   /// x in another element type. Returns x if it has that type.
   value cast(value x, dtype to);
 
-  /// Refuses the node: `what` as in "an antialiased resize is not supported".
+  /// Refuses the node: `what` is what is not supported, as in "an antialiased resize". The message adds " is not supported".
   [[noreturn]] void unsupported(const std::string& what) const;
+  /// Refuses the node for a reason that is a whole sentence, as in "its branches return different types".
+  [[noreturn]] void refuse(const std::string& why) const;
   /// Rejects the node as wrong: `what` as in "its axis is 7, but its input has rank 4".
   [[noreturn]] void invalid(const std::string& what) const;
 

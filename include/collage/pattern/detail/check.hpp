@@ -113,13 +113,13 @@ class pattern_checker {
  private:
   /// Checks one node and its children.
   constexpr const char* judge(std::size_t at, const Node& p) const {
-    if (p.role == pattern_role::previous) return "previous stands outside of the step of a repetition";
+    if (p.role == pattern_role::previous) return "previous is used outside the step of a repetition";
     if (p.role == pattern_role::outputs && at + 1 != pattern_.size)
       return "outputs(...) is a whole pattern and cannot be part of another";
     if (p.role == pattern_role::outputs && (p.capture != 0 || p.is_restricted))
       return "outputs(...) takes no name and no condition; give them to its parts";
     if (p.may_escape && is_value(p.role))
-      return "escaping() is for operators: a value that the pattern does not compute is read outside anyway";
+      return "escaping() is only for operators: other values are not computed by the pattern";
     if (p.count == pattern_count::many && p.role == pattern_role::same)
       return "many(...) takes any, constant, variable, input or scalar";
     if (p.role != pattern_role::apply) {
@@ -139,7 +139,7 @@ class pattern_checker {
     for (std::size_t i = 0; i < p.conditions; ++i) {
       if (!p.condition[i].reads_attributes) continue;
       if (p.role != pattern_role::apply)
-        return "where(...): the predicate reads attributes, which one operator has; say it of that";
+        return "where(...): the predicate reads attributes, so it must be put on one operator";
       bool fits = p.kinds != 0;
       for (std::size_t k = 0; k < p.kinds; ++k)
         fits = fits && p.kind[k]->attributes_tag == p.condition[i].attributes_tag;
@@ -174,7 +174,7 @@ class pattern_checker {
                         : "the root of a pattern must be an operator",
                 at};
       if (c == 0 && output[at] == 255)
-        return {"the root of a pattern must be the same output of whichever operator is taken", at};
+        return {"the root of a pattern must be the same output for every alternative", at};
       bool escapes = pattern_[at].may_escape;
       if (pattern_[at].role == pattern_role::either)
         for (std::size_t a = 0; a < pattern_[at].children; ++a)
@@ -219,7 +219,7 @@ class pattern_checker {
         if (other.capture != p.capture || other.role == pattern_role::same) continue;
         captured = true;
         if (p.role != pattern_role::same && j > i && !can_share_name(pattern_, i, j))
-          return {"a pattern captures two values under one name; the same value again is written same<name>()", j};
+          return {"a pattern captures two values under one name; use same<name>() for the same value", j};
       }
       if (p.role != pattern_role::same) continue;
       if (captures(pattern_.node, pattern_.size, p.capture, p.scope)) {

@@ -56,8 +56,7 @@ constexpr pattern_condition make_condition(const char* text) {
     using read = parameter_type<Predicate>;
     constexpr bool answers =
         std::is_same_v<result_type<Predicate>, bool> || std::is_same_v<result_type<Predicate>, verdict>;
-    static_assert(answers,
-                  "where(...): the predicate answers bool or verdict, and nothing that merely converts to one");
+    static_assert(answers, "where(...): the predicate must return exactly bool or verdict");
     constexpr bool reads_value = std::is_same_v<read, tensor_type> || std::is_same_v<read, value_record>;
     static_assert(reads_value || attribute_record<read>,
                   "where(...): the parameter says what is read: the attributes of the operator, as in "

@@ -112,7 +112,7 @@ class match_judge : public match_state<Graph, Node> {
       const std::uint16_t at = trail_[i];
       if (pattern_[at].role != pattern_role::same) continue;
       const std::size_t captured = find_captured(pattern_[at]);
-      if (captured == room) return miss("what it is to be the same as was left out of the match", at, value_of(at));
+      if (captured == room) return miss("the value that it must equal was left out of the match", at, value_of(at));
       if (!is_same(pattern_[at], captured, value_of(at))) return miss(another_value, at, value_of(at));
     }
     return true;
@@ -175,8 +175,9 @@ class match_judge : public match_state<Graph, Node> {
     if (reader == 0) return true;
     std::uint32_t i = 0;
     while (found_.node[i] != reader) ++i;
-    return miss_at_operand("it is computed outside from a value of the match: fused, both would wait for each other",
-                           by_[i], reader, operand);
+    return miss_at_operand(
+        "it is computed outside from a value of the match, so a fused kernel would depend on its own result", by_[i],
+        reader, operand);
   }
 
   constexpr bool list_arguments() {
@@ -201,7 +202,7 @@ class match_judge : public match_state<Graph, Node> {
     return true;
   }
 
-  static constexpr const char* from_outside = "a value from outside the match is wanted here";
+  static constexpr const char* from_outside = "this operand must come from outside the match";
 
   std::uint16_t by_[room];  // for each of found_.node, the pattern node that matched it
 };

@@ -29,7 +29,7 @@ class match_state {
 
  protected:
   static constexpr std::size_t room = match_record::max_pattern;
-  static constexpr const char* another_value = "the same value as elsewhere in the pattern is wanted here";
+  static constexpr const char* another_value = "it must be the same value as elsewhere in the pattern";
 
   struct matched_operator {
     std::uint32_t node;

@@ -76,7 +76,7 @@ class matcher : public match_judge<Graph, Node> {
 
   constexpr bool admit_operator(const Node& p, std::uint16_t at, std::uint32_t value) {
     const auto& v = graph_.values[value];
-    if (v.producer < 0) return miss("an operator is wanted here, and no operator computes this", at, value);
+    if (v.producer < 0) return miss("an operator must compute this, and none does", at, value);
     const auto& node = graph_.nodes[static_cast<std::size_t>(v.producer)];
     if ((p.kinds != 0 && p.kind[0]->id != node.kind->id && !has_kind(p, node.kind->id, 1)) ||
         node.first_output + p.output != value || node.inputs < p.least_operands ||
@@ -107,14 +107,13 @@ class matcher : public match_judge<Graph, Node> {
   constexpr bool admit_value(const Node& p, std::uint16_t at, std::uint32_t value) {
     const auto& v = graph_.values[value];
     switch (p.role) {
-      case pattern_role::constant:
-        return v.role == value_role::constant || miss("a constant is wanted here", at, value);
+      case pattern_role::constant: return v.role == value_role::constant || miss("it must be a constant", at, value);
       case pattern_role::variable:
-        return v.role != value_role::constant || miss("a value that is not constant is wanted here", at, value);
+        return v.role != value_role::constant || miss("it must not be a constant", at, value);
       case pattern_role::input:
-        return v.role == value_role::input || miss("an input of the graph is wanted here", at, value);
+        return v.role == value_role::input || miss("it must be an input of the graph", at, value);
       case pattern_role::scalar: {
-        if (!v.has_scalar) return miss("a constant of one element with a known value is wanted here", at, value);
+        if (!v.has_scalar) return miss("it must be a constant of one element with a known value", at, value);
         return is_near(v.scalar, p.scalar, p.tolerance) || miss("the constant has another value", at, value, is_close);
       }
       case pattern_role::same: {
@@ -286,8 +285,7 @@ class matcher : public match_judge<Graph, Node> {
   }
 
   constexpr bool give_up(std::uint32_t node) {
-    if (explains_)
-      tell("the search was given up: there are too many ways in which the pattern might match", root_, node, -1);
+    if (explains_) tell("the match was given up: too many combinations would have to be tried", root_, node, -1);
     return false;
   }
 
