@@ -215,7 +215,7 @@ typedef struct collage_progress {
   const char* stage;  /* "measuring", "comparing", "regions", "waiting" for other measurements; may grow */
   const char* what;   /* the group that is measured, or the placement that runs end to end */
   uint64_t done;
-  uint64_t remaining; /* at most this many */
+  uint64_t remaining; /* with the current one; some may be skipped, and others added when they are needed */
   double remaining_s; /* an estimate; 0 while nothing is known */
   double best_ms;     /* of the best placement so far; 0 while there is none */
 } collage_progress;
@@ -308,12 +308,12 @@ COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
  *
  * "runs" is as in the plan file. "placing" is null for a plan from a file, and otherwise
  *
- *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "interrupted", "seconds", "waited_s", "where",
- *    "regions": {"tried", "ratio", "saturated", "by_generation"}, "store", "unstored",
+ *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "conversions", "interrupted", "seconds",
+ *    "waited_s", "where", "regions": {"tried", "ratio", "saturated", "by_generation"}, "store", "unstored",
  *    "refusals": [{"backend", "pattern", "reason", "where", "places"}]}
  *
- * The first "where" says in words where kernels were measured. "store" is the file, or null. "unstored" says why
- * measurements are not in the store, or is null.
+ * "distinct" is the sum of the four numbers after it. The first "where" says in words where kernels were measured.
+ * "store" is the file, or null. "unstored" says why measurements are not in the store, or is null.
  */
 COLLAGE_API collage_status collage_plan_json(const collage_plan* plan, const char** json) COLLAGE_NOEXCEPT;
 

@@ -40,6 +40,7 @@ inline json report_to_json(const place_report& report, const std::string& store)
           {"from_store", report.from_store},
           {"skipped", report.skipped},
           {"refused", report.refused},
+          {"conversions", report.conversions},
           {"where", report.where},
           {"searches", report.searches},
           {"search_ms", rounded(report.search_ms)},

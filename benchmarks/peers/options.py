@@ -142,8 +142,7 @@ def check(given: argparse.Namespace, threads: Sequence[int]) -> None:
     if max(threads) > processors:
         raise Mistake(f"--threads {given.threads}: this process may use {processors} processor{'s' * (processors > 1)}")
     if given.rounds < statistics.LEAST_ROUNDS:
-        raise Mistake(f"--rounds {given.rounds}: at least {statistics.LEAST_ROUNDS} are needed for an interval that is 95 % "
-                      "sure")
+        raise Mistake(f"--rounds {given.rounds}: at least {statistics.LEAST_ROUNDS} are needed for a 95 % interval")
     if not LEAST_SECONDS <= given.seconds <= 3600:
         raise Mistake(f"--seconds {given.seconds:g}: a slice takes at least {LEAST_SECONDS} s, since the threads of who ran "
                       "before look for work for a while")

@@ -5,7 +5,7 @@ import dataclasses
 import math
 from collections.abc import Sequence
 
-LEAST_ROUNDS = 6  # with fewer there is no interval that is 95 % sure
+LEAST_ROUNDS = 6  # with fewer there is no 95 % interval
 
 
 @dataclasses.dataclass(frozen=True)

@@ -121,10 +121,10 @@ class Comparisons(unittest.TestCase):
         self.assertAlmostEqual(second["ratio"], 1.25)
 
     def test_a_network_that_cannot_be_tuned_is_measured_on_the_peers(self) -> None:
-        self.tuner.plan.side_effect = Failure("no backend takes loop_1")
+        self.tuner.plan.side_effect = Failure("no backend runs loop_1")
         comparison, _ = self.comparison()
         first, _ = comparison.rows("speed", self.workload, 2)
-        self.assertEqual(first["failures"], {"collage": "tuning: no backend takes loop_1"})
+        self.assertEqual(first["failures"], {"collage": "tuning: no backend runs loop_1"})
         self.assertIsNotNone(first["peers"]["openvino"])
 
     def test_a_file_that_cannot_be_read_is_a_row_with_a_reason(self) -> None:

@@ -24,10 +24,12 @@ namespace collage::inline v0 {
 struct place_progress {
   const char* stage = "";  ///< "measuring", "comparing", "regions", or "waiting" for another process
   std::string what;        ///< the group being measured, or the placement that runs end to end
-  std::size_t done = 0;
-  std::size_t remaining = 0;  ///< an upper limit: groups that can no longer be part of the best placement are skipped
-  double remaining_s = 0;     ///< an estimate, if all remaining ones are measured; 0 while nothing is known
-  double best_ms = 0;         ///< cost of the best placement with the costs measured so far; 0 while nodes lack a cost
+  std::size_t done = 0;    ///< pieces of work that are finished, of done + remaining in all
+  std::size_t remaining =
+      0;  ///< with the current one. Some may be skipped: groups that cannot be part of the best placement.
+          ///< Some are added when they are needed: conversions and regions
+  double remaining_s = 0;  ///< an estimate, if all remaining ones are measured; 0 while nothing is known
+  double best_ms = 0;      ///< cost of the best placement with the costs measured so far; 0 while nodes lack a cost
 };
 
 /// Results of the search over regions, for backends that compile whole networks.
@@ -50,12 +52,13 @@ struct place_switch {
 
 /// A report of placing, beyond the plan itself.
 struct place_report {
-  std::size_t candidates = 0;    ///< at all places of the network
-  std::size_t distinct = 0;      ///< different candidates; the next four numbers count these
+  std::size_t candidates = 0;    ///< at all places of the network, without its subgraphs
+  std::size_t distinct = 0;      ///< different candidates: the sum of the next four numbers
   std::size_t measured = 0;      ///< measured now
-  std::size_t from_store = 0;    ///< with costs from the store
+  std::size_t from_store = 0;    ///< measured at an earlier time: the store has their costs
   std::size_t skipped = 0;       ///< not measured: they cannot be part of the best placement, or time was up
-  std::size_t refused = 0;       ///< without a kernel, or with a wrong one
+  std::size_t refused = 0;       ///< without a kernel, or with a wrong one, now or at an earlier time
+  std::size_t conversions = 0;   ///< conversions between forms with a cost or a refusal; in none of the numbers above
   bool compared_before = false;  ///< the end-to-end times come from the store
   std::vector<place_refusal> refusals;
   std::size_t states = 0, transitions = 0;  ///< of the last search

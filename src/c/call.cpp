@@ -51,36 +51,35 @@ void call::misuse(const std::string& what, const std::string& remedy) const {
   throw c::error(c::error_kind::invalid_argument, what, function_, remedy);
 }
 
-void call::no_pointer(const char* name) const {
-  misuse(std::string(name) + " is NULL", "give one, since it cannot be left out");
-}
+void call::no_pointer(const char* name) const { misuse(std::string(name) + " is NULL", "it is required"); }
 
 void call::wrong_handle(std::uint32_t found, handle_kind expected) const {
   const std::string wanted = name_of(expected);
   for (const handle_kind kind : kinds)
     if (found == static_cast<std::uint32_t>(kind))
-      misuse(wanted + " is the handle of " + (kind == handle_kind::engine ? "an " : "a ") + name_of(kind),
-             "give the one of " + std::string(expected == handle_kind::engine ? "an " : "a ") + wanted);
-  misuse(wanted + " is no handle of this library", "give one that was made here and is not released yet");
+      misuse(wanted + " is a handle of " + (kind == handle_kind::engine ? "an " : "a ") + name_of(kind),
+             "give a handle of " + std::string(expected == handle_kind::engine ? "an " : "a ") + wanted);
+  misuse(wanted + " is not a handle of this library",
+         "give a handle that the library returned and that is not released");
 }
 
 std::string call::text(const char* given, const char* name) const {
   if (given == nullptr) no_pointer(name);
-  if (*given == '\0') misuse(std::string(name) + " is empty", "give a text");
+  if (*given == '\0') misuse(std::string(name) + " is empty", "give a non-empty text");
   return given;
 }
 
 void call::check_index(std::size_t index, std::size_t count, const char* thing) const {
   if (index < count) return;
-  misuse("there is no " + std::string(thing) + " " + std::to_string(index) + ", but " + std::to_string(count) +
-             " in all, counted from 0",
-         "ask how many there are");
+  misuse("there is no " + std::string(thing) + " " + std::to_string(index) + ": there are " + std::to_string(count) +
+             ", counted from 0",
+         "query their number first");
 }
 
 void call::check_list(const void* first, std::size_t count, const char* name) const {
   if (first == nullptr && count != 0)
-    misuse(std::string(name) + " is NULL, but " + std::to_string(count) + " are announced",
-           "give the address of the first, or say that there are none");
+    misuse(std::string(name) + " is NULL, but its count is " + std::to_string(count),
+           "give the address of the first, or set the count to 0");
 }
 
 std::size_t call::checked_size(const void* given, std::size_t known, const char* name, std::size_t oldest,
@@ -88,14 +87,14 @@ std::size_t call::checked_size(const void* given, std::size_t known, const char*
   std::size_t size = 0;
   std::memcpy(&size, given, sizeof size);  // the first member of each options and result struct
   if (size < oldest || size > largest_struct)
-    misuse(std::string(name) + " has struct_size " + std::to_string(size) + ", which is no size of a " + name,
+    misuse(std::string(name) + " has struct_size " + std::to_string(size) + ", which no version of " + name + " has",
            "set it to sizeof(" + std::string(name) + "), which is " + std::to_string(known) + " here");
   const auto* bytes = static_cast<const unsigned char*>(given);
   for (std::size_t i = known; is_read && i < size; ++i)
     if (bytes[i] != 0)
-      misuse(std::string(name) + " asks for something that this library of version " + collage_version() +
-                 " does not know yet",
-             "leave the members that came later zero, or load a newer library");
+      misuse(std::string(name) + " has members that are not zero and that this library, version " + collage_version() +
+                 ", does not know",
+             "leave newer members zero, or load a newer library");
   return size;
 }
 
@@ -105,12 +104,14 @@ collage_status note_failure() noexcept {
   } catch (const c::error& e) {
     return keep(e.exit_code() == 2 ? COLLAGE_MISUSE : COLLAGE_FAILURE, e.what());
   } catch (const std::bad_alloc&) {
-    return keep(COLLAGE_FAILURE, "out of memory; release what is not needed any more");
+    return keep(COLLAGE_FAILURE, "out of memory; release contexts, engines or networks that are not needed");
   } catch (const std::exception& e) {
     try {
       return keep(COLLAGE_FAILURE, ("unexpected: " + std::string(e.what())).c_str());
     } catch (...) { return keep(COLLAGE_FAILURE, "out of memory"); }
-  } catch (...) { return keep(COLLAGE_FAILURE, "something unexpected was thrown that is no exception of C++"); }
+  } catch (...) {
+    return keep(COLLAGE_FAILURE, "an exception was thrown that is not a std::exception; please report it");
+  }
 }
 
 }  // namespace c_interface

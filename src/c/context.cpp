@@ -58,12 +58,12 @@ void bind(const call& here, context_state& state, const side& of, std::size_t in
   if (dtype != COLLAGE_DTYPE_ANY && dtype != static_cast<std::int32_t>(type.type)) {
     const char* given = collage_dtype_name(dtype);
     here.misuse(title(of, index) + " is " + c::name_of(type.type) + ", not " +
-                    (*given == '\0' ? "element type " + std::to_string(dtype) + ", which there is not" : given),
+                    (*given == '\0' ? "element type " + std::to_string(dtype) + ", which does not exist" : given),
                 "convert the elements, or export the model with that type");
   }
   if (bytes != type.bytes())
-    here.misuse(title(of, index) + " has " + std::to_string(type.bytes()) + " bytes, being " +
-                    c::detail::to_string(type) + ", not " + std::to_string(bytes),
+    here.misuse(title(of, index) + " has " + std::to_string(type.bytes()) + " bytes (" + c::detail::to_string(type) +
+                    "), not " + std::to_string(bytes),
                 "bind memory of that size, or load the network with other shapes");
   if (data == nullptr && bytes != 0)
     here.misuse(
@@ -72,7 +72,7 @@ void bind(const call& here, context_state& state, const side& of, std::size_t in
   if (reinterpret_cast<std::uintptr_t>(data) % c::size_of(type.type) != 0)
     here.misuse("the memory for " + title(of, index) + " is not aligned to its elements of " +
                     std::to_string(c::size_of(type.type)) + " bytes",
-                "copy it to memory that is");
+                "copy it to aligned memory");
   of.bindings[index].data = data;
   of.bindings[index].is_bound = true;
   state.is_ready = false;
@@ -154,11 +154,11 @@ collage_context* new_context(const call& here, const std::shared_ptr<const engin
   const c::dynamic_engine& e = engine->engine;
   if (given.arena == nullptr && given.arena_bytes != 0)
     here.misuse("arena is NULL, but has " + std::to_string(given.arena_bytes) + " bytes",
-                "give its address, or no bytes for an arena of the context's own");
+                "give its address, or set arena_bytes to 0: the context then allocates its arena");
   if (given.arena != nullptr && given.arena_bytes < e.arena_bytes())
     here.misuse("arena has " + std::to_string(given.arena_bytes) + " bytes, but " + std::to_string(e.arena_bytes()) +
                     " are needed",
-                "give the arena_bytes of collage_engine_info");
+                "allocate arena_bytes of collage_engine_info");
   if (reinterpret_cast<std::uintptr_t>(given.arena) % 64 != 0)
     here.misuse("arena is not aligned to 64 bytes", "allocate it with aligned_alloc(64, ...)");
   const std::span<std::byte> arena(static_cast<std::byte*>(given.arena), given.arena_bytes);
@@ -239,7 +239,7 @@ collage_status collage_context_run_profiled(collage_context* context, double* st
     const std::size_t steps = state.engine->engine.steps().size();
     if (count != steps)
       here.misuse("count is " + std::to_string(count) + ", but there are " + std::to_string(steps) + " steps",
-                  "give a list of as many as collage_engine_get_info says");
+                  "give a list with as many entries as collage_engine_get_info reports steps");
     here.check_list(step_ms, count, "step_ms");
     const c_interface::turn mine(here, state);
     c_interface::prepare(here, state);

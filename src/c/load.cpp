@@ -41,7 +41,7 @@ c::shape shape_of(const call& here, const std::string& input, const std::int64_t
   for (std::size_t i = 0; i < rank; ++i) {
     if (extents[i] < 0)
       here.misuse("the shape of input " + input + " has the extent " + std::to_string(extents[i]),
-                  "give the extents that it will have");
+                  "give extents of 0 or more");
     dims.push_back(extents[i]);
   }
   return dims;
@@ -58,7 +58,7 @@ void check_new(const call& here, const List& list, const std::string& input) {
 c::tensor tensor_of(const call& here, const collage_input_value& from) {
   if (collage_dtype_size(from.dtype) == 0)
     here.misuse("the value of input " + std::string(from.input) + " has the element type " +
-                    std::to_string(from.dtype) + ", which there is not",
+                    std::to_string(from.dtype) + ", which does not exist",
                 "give one of collage_dtype");
   const c::tensor_type type{static_cast<c::dtype>(from.dtype), shape_of(here, from.input, from.extents, from.rank)};
   // Multiplied step by step with a check for overflow, because the caller's extents may have any size.
@@ -68,7 +68,7 @@ c::tensor tensor_of(const call& here, const collage_input_value& from) {
   if (from.bytes != expected)
     here.misuse("the value of input " + std::string(from.input) + " has " + std::to_string(from.bytes) +
                     " bytes, but its elements are " + std::to_string(expected),
-                "let extents, dtype and bytes say the same");
+                "make extents, dtype and bytes agree");
   here.check_list(from.data, from.bytes, "data");
   c::tensor copy(type);
   if (from.bytes != 0) std::memcpy(copy.data(), from.data, from.bytes);

@@ -44,7 +44,7 @@ std::vector<std::string> names_in(const call& here, const char* list) {
 
 double checked_seconds(const call& here, double seconds, const char* name) {
   if (!std::isfinite(seconds) || seconds < 0)
-    here.misuse(std::string(name) + " is " + std::to_string(seconds), "give seconds, or 0");
+    here.misuse(std::string(name) + " is " + std::to_string(seconds), "give a finite number of seconds, 0 or more");
   return seconds;
 }
 
@@ -54,10 +54,11 @@ std::vector<c::place_rule> rules_in(const call& here, const collage_place_option
   for (std::size_t i = 0; i < given.rule_count; ++i) {
     const collage_place_rule& r = given.rules[i];
     if (r.action != COLLAGE_RULE_PIN && r.action != COLLAGE_RULE_EXCLUDE)
-      here.misuse("rule " + std::to_string(i) + " has the action " + std::to_string(r.action) + ", which there is not",
-                  "give one of collage_rule_action");
+      here.misuse(
+          "rule " + std::to_string(i) + " has the action " + std::to_string(r.action) + ", which does not exist",
+          "give one of collage_rule_action");
     rules.push_back({r.action == COLLAGE_RULE_PIN ? c::place_rule::action::pin : c::place_rule::action::exclude,
-                     here.text(r.backend, "the backend of a rule"), here.text(r.what, "what a rule is about")});
+                     here.text(r.backend, "the backend of a rule"), here.text(r.what, "the `what` of a rule")});
   }
   return rules;
 }
@@ -98,7 +99,7 @@ std::unique_lock<std::timed_mutex> turn_to_measure(listener& user) {
   if (lock.owns_lock()) return lock;
   c::place_progress now;
   now.stage = "waiting";
-  now.what = "another thread of this process that measures";
+  now.what = "another thread of this process is measuring";
   user.tell(now);
   while (!user.is_ended() && !lock.try_lock_for(std::chrono::milliseconds(100))) continue;
   return lock;
@@ -135,7 +136,8 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   how.rules = rules_in(here, given);
   how.threads = checked_threads(here, given.threads);
   if (given.how != COLLAGE_PLACE_MEASURE && given.how != COLLAGE_PLACE_PRIORITY)
-    here.misuse("there is no way " + std::to_string(given.how) + " to place", "give one of collage_place_how");
+    here.misuse("how is " + std::to_string(given.how) + ", which is no placing method",
+                "give one of collage_place_how");
   how.measure = given.how == COLLAGE_PLACE_MEASURE;
   how.budget_s = checked_seconds(here, given.budget_s, "budget_s");
   if (const double seconds = checked_seconds(here, given.compare_s, "compare_s"); seconds > 0) how.compare_s = seconds;
@@ -151,7 +153,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
     const plan_state& previous = here.state_of(given.previous);
     if (previous.made.fingerprint != network->fingerprint)
       here.misuse("previous is a plan for another network, " + previous.made.network,
-                  "give one for this network, or none");
+                  "give a plan for this network, or NULL");
     how.previous = &previous.made;
   }
   listener user(given.progress, given.progress_data);

@@ -66,8 +66,8 @@ collage_plan* new_plan(std::shared_ptr<const network_state> network, c::plan mad
 int checked_threads(const call& here, std::int32_t threads) {
   constexpr auto most = static_cast<std::int32_t>(c::detail::most_threads);  // of a plan
   if (threads < 0 || threads > most)
-    here.misuse(std::to_string(threads) + " threads cannot be had",
-                "give 0 or a number up to " + std::to_string(most) + ", at best that of the processors");
+    here.misuse("threads is " + std::to_string(threads),
+                "give 0 for all processors, or a number up to " + std::to_string(most));
   return threads;
 }
 

@@ -26,19 +26,19 @@ void check_view(const graph& network, const plan_group& g, const view_step& step
   const std::string in_space = step.form.substr(0, step.form.find('@'));
   const std::optional<form> stored = form_of(in_space, shared_layouts, {});
   if (!stored)
-    throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view in form " + step.form +
+    throw plan_error("treats node " + network.node_name(g.nodes.back()) + " as a view in form " + step.form +
                          ", which does not exist",
                      "plan");
   if (g.nodes.size() == 1 && !views_of(network, g.nodes[0], *stored).empty()) return;
   const std::string where = *stored != form() ? " in " + in_space : "";
-  throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for a view" + where + ", which it is not",
+  throw plan_error("treats node " + network.node_name(g.nodes.back()) + " as a view" + where + ", which it is not",
                    "plan");
 }
 
 void check_step(const graph& network, const plan_group& g) {
   if (const auto* const view = std::get_if<view_step>(&g.step)) check_view(network, g, *view);
   if (g.is_control() && (g.nodes.size() != 1 || network.node(g.nodes[0]).bodies == 0))
-    throw plan_error("takes node " + network.node_name(g.nodes.back()) + " for control flow, which it is not", "plan");
+    throw plan_error("treats node " + network.node_name(g.nodes.back()) + " as control flow, which it is not", "plan");
   if (std::holds_alternative<conversion_step>(g.step) || std::holds_alternative<copy_step>(g.step))
     throw plan_error("runs no operator at node " + network.node_name(g.nodes.back()), "plan");
 }
@@ -65,8 +65,9 @@ void check_cover(const graph& network, const placement& groups) {
     if (g.nodes.empty()) throw plan_error("has a group without nodes", "plan");
     for (const std::uint32_t n : g.nodes) {
       if (n >= covered.size())
-        throw plan_error("names node " + std::to_string(n) + ", but the network has " + std::to_string(covered.size()),
-                         "plan");
+        throw plan_error(
+            "names node " + std::to_string(n) + ", but the network has " + std::to_string(covered.size()) + " nodes",
+            "plan");
       if (covered[n]++ != 0) throw plan_error("runs node " + network.node_name(n) + " twice", "plan");
     }
     check_step(network, g);

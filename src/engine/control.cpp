@@ -147,7 +147,7 @@ kernel build_control(const graph& network, std::uint32_t node, const control_ste
   const auto bodies = network.bodies_of(node);
   if (step.bodies.size() != bodies.size())
     throw plan_error("has placements for " + std::to_string(step.bodies.size()) + " of " +
-                         std::to_string(bodies.size()) + " sub-graphs",
+                         std::to_string(bodies.size()) + " subgraphs",
                      "plan, node " + network.node_name(node));
   std::vector<std::shared_ptr<body_engine>> engines;
   for (std::size_t i = 0; i < bodies.size(); ++i)

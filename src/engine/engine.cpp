@@ -115,7 +115,7 @@ std::shared_ptr<const engine_core> build(const graph& network, graph* released, 
 void check_fingerprint(const graph& network, const plan& made) {
   if (made.fingerprint != network.fingerprint())
     throw error(error_kind::invalid_argument, "the plan was made for another network (" + made.network + ")", "plan",
-                "place this network to get a plan of its own");
+                "load that network, or place this one");
 }
 
 }  // namespace detail
@@ -152,9 +152,10 @@ dynamic_context dynamic_engine::context(std::span<std::byte> arena) const {
     throw error(
         error_kind::invalid_argument,
         "the arena has " + std::to_string(arena.size()) + " bytes but " + std::to_string(arena_bytes()) + " are needed",
-        "context", "ask the engine for arena_bytes()");
+        "context", "call arena_bytes() of the engine");
   if (reinterpret_cast<std::uintptr_t>(arena.data()) % 64 != 0)
-    throw error(error_kind::invalid_argument, "the arena must be aligned to 64 bytes", "context");
+    throw error(error_kind::invalid_argument, "the arena must be aligned to 64 bytes", "context",
+                "allocate it with aligned_alloc(64, ...)");
   return {core_, arena.data()};
 }
 
@@ -204,16 +205,16 @@ void dynamic_context::check(std::span<const const_tensor_view> inputs, std::span
                             const char* what) {
     if (type != p.type)
       throw error(error_kind::invalid_argument,
-                  "is " + detail::to_string(type) + ", but the network wants " + detail::to_string(p.type),
+                  "is " + detail::to_string(type) + ", but the network needs " + detail::to_string(p.type),
                   std::string(what) + " " + p.name);
     if (data == nullptr && type.dims.elements() != 0)
       throw error(error_kind::invalid_argument, "has no memory", std::string(what) + " " + p.name);
     if (*stored.space != host_space)
       throw error(error_kind::invalid_argument,
-                  std::string("lies in memory space ") + stored.space->name + ", but the host's memory is wanted",
+                  std::string("lies in memory space ") + stored.space->name + ", but host memory is needed",
                   std::string(what) + " " + p.name);
     if (stored != form())
-      throw error(error_kind::invalid_argument, "has form " + to_text(stored) + ", but plain is wanted",
+      throw error(error_kind::invalid_argument, "has form " + to_text(stored) + ", but plain is needed",
                   std::string(what) + " " + p.name);
   };
   if (inputs.size() != core_->code().inputs.size() || outputs.size() != core_->code().outputs.size())

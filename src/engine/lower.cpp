@@ -69,12 +69,12 @@ match_record match_group(const graph& network, const plan_group& g, const kernel
 
 /// The group that a backend's rule found. Errors: the plan does not fit the backend.
 node_group rule_group(const graph& network, const plan_group& g, const backend_entry& b) {
-  if (b.build_group == nullptr) throw plan_error(std::string("backend ") + b.name + " has no rule", "plan");
+  if (b.build_group == nullptr) throw plan_error(std::string("backend ") + b.name + " has no fusion rule", "plan");
   std::vector<std::uint32_t> nodes = g.nodes;
   std::ranges::sort(nodes);
   for (const std::uint32_t n : nodes)
     if (!takes_node(b, network, n))
-      throw plan_error(std::string("backend ") + b.name + " does not take node " + network.node_name(n), "plan");
+      throw plan_error(std::string("backend ") + b.name + " does not run node " + network.node_name(n), "plan");
   return group_of(network, nodes);
 }
 
@@ -96,10 +96,10 @@ kernel build_conversion(const graph& network, const plan_conversion& c, const ba
   match_record record;
   if (p == nullptr || !match_at(view, p->nodes, 0, record) || !p->accepts(view, record) || !choice ||
       *choice >= p->choices(view, record))
-    throw plan_error(std::string(b.name) + " does not convert it", where);
+    throw plan_error(std::string(b.name) + " cannot make this conversion", where);
   const value_forms found = forms_of(*p, view, record, *choice);
   if (to_text(found.of(view.inputs_of(0)[0])) != c.step.from || to_text(found.of(view.output_of(0))) != c.step.to)
-    throw plan_error(std::string(b.name) + " converts other forms by configuration " + c.step.configuration, where);
+    throw plan_error("configuration " + c.step.configuration + " of " + b.name + " converts other forms", where);
   build_context context(one, threads, packed, *b.space);
   context.set_choice(*choice);
   const thread_scope scope(b, threads);
@@ -165,7 +165,7 @@ class lowering {
 
   form parse(const std::string& text, const std::string& where) const {
     if (const std::optional<form> found = form_of(text, shared_layouts, spaces_)) return *found;
-    throw plan_error("names form " + text + ", and no backend of this program's set has such memory", where);
+    throw plan_error("names form " + text + ", but no backend of this program has that memory space", where);
   }
 
   /// A value in a form: as it was written, or converted now where nothing has needed that before. `steps` bounds a path of
@@ -181,7 +181,7 @@ class lowering {
     if (how == nullptr || steps > groups_.conversions.size()) throw fail(" and not converted");
     const bool is_direct = how->step.from == to_text(plan_.storage.form_at(v));
     if (!is_direct && find_conversion(groups_, v, how->step.from) == nullptr) throw fail(" and not converted");
-    if (how->step.backend.empty()) throw fail(", and no backend converts that");
+    if (how->step.backend.empty()) throw fail(", and no backend makes that conversion");
     const std::uint32_t from = in_form(v, parse(how->step.from, "plan, value " + network_.value_name(v)), steps + 1);
     const backend_entry& by = use(how->step.backend);
     lowered_step s;

@@ -55,12 +55,11 @@ class verifier {
       case home::part: {
         if (std::string wrong = below(p_.regions.size(), "region"); !wrong.empty()) return wrong;
         const program_region& of = p_.regions[r.index];
-        if (of.where == home::part || of.where == home::nowhere)
-          return "is a part of a region that has no memory of its own";
+        if (of.where == home::part || of.where == home::nowhere) return "is part of a region without memory of its own";
         return r.offset + r.bytes <= of.bytes ? "" : "reaches beyond the region that it is a part of";
       }
     }
-    return "has no known home";
+    return "has an unknown location";
   }
 
   std::uint32_t whole(std::uint32_t region) const {
@@ -90,7 +89,8 @@ class verifier {
       if (!is_known(o.region)) return "writes " + number_text(o.region) + ", which has no memory";
       if (!is_alive(o.region, at) && !it.is_view()) return "writes " + number_text(o.region) + " outside its lifetime";
       is_written_[o.region] = true;
-      if (o.how == access::inout && !overwrites_argument(it, o)) return "writes over no argument of its own";
+      if (o.how == access::inout && !overwrites_argument(it, o))
+        return "is marked as in place, but overwrites none of its arguments";
     }
     if (it.workspace != program_region::none && (!is_known(it.workspace) || !is_alive(it.workspace, at)))
       return "has a workspace without memory";
@@ -167,7 +167,7 @@ std::string words_of(const plan_step& step) {
     std::string operator()(const view_step& s) const { return "view in " + s.form; }
     std::string operator()(const control_step& s) const {
       return "control flow over " + std::to_string(s.bodies.size()) +
-             (s.bodies.size() == 1 ? " sub-graph" : " sub-graphs");
+             (s.bodies.size() == 1 ? " subgraph" : " subgraphs");
     }
     std::string operator()(const conversion_step& s) const {
       return s.backend + " convert " + s.from + " to " + s.to + configured(s.configuration);
@@ -215,8 +215,8 @@ std::string fault_of(const program& p) { return verifier(p).fault(); }
 std::string to_text(const program& p, const graph& network) {
   std::string text = "program for " + std::to_string(p.threads) + (p.threads == 1 ? " thread\n" : " threads\n");
   for (const program_arena& a : p.arenas)
-    text +=
-        std::string("arena ") + a.space->name + ": " + megabytes(a.bytes) + ", at least " + megabytes(a.bound) + "\n";
+    text += std::string("arena ") + a.space->name + ": " + megabytes(a.bytes) + ", lower bound " + megabytes(a.bound) +
+            "\n";
   text += "\nregions\n";
   for (std::uint32_t i = 0; i < p.regions.size(); ++i)
     if (p.regions[i].where != home::nowhere) text += "  " + region_line(p, network, i) + "\n";

@@ -110,11 +110,11 @@ class candidate_layouts {
       const value_forms borders = forms_of(network_, task.backends, candidates, c);
       for (const auto& [v, order] : borders.list()) {
         if (network_.at(v).role == value_role::constant || !can_be_converted(v, order))
-          return "nobody converts the layouts that it reads or writes";
+          return "no backend converts the forms that it reads or writes";
         const std::vector<form>& known = met_[v];
         const bool is_new = std::ranges::find(known, order) == known.end();
         if (known.size() + (is_new ? 2 : 1) > search::problem::most_forms)  // the plain form counts, too
-          return "the search counts with 16 forms of a value at most, and it has others";
+          return "the search allows at most 16 forms of a value, and this kernel needs another one";
       }
       for (const auto& [v, order] : borders.list()) add(met_[v], order);
       return nullptr;

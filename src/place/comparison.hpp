@@ -91,7 +91,7 @@ class comparison {
       // A placement does not run again, unless its rounds were forgotten since.
       if (const std::size_t number = race.add(writer_.write("plan", last)); number < before && race.rounds(number) != 0)
         break;
-      run_for(compare_s / 2, "a placement that counts what kernels take within the network",
+      run_for(compare_s / 2, "a placement found with costs measured within the network",
               race.met_split() ? compare_s : 0);
     }
   }

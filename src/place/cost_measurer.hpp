@@ -94,7 +94,9 @@ class cost_measurer {
 
   void measure_conversion(std::uint32_t candidate) {
     const std::uint32_t structure = conversions_->structure_of(candidate);
-    if (!conversions_->book.is_measured(structure)) learn(*conversions_, structure);
+    if (conversions_->book.is_measured(structure)) return;
+    learn(*conversions_, structure);
+    ++converted_;
   }
   /// Measures the conversions that `needed` returns, if they have no cost yet. The new costs may change which conversions are
   /// needed, so this is repeated. Returns whether all of them can be made.
@@ -127,7 +129,10 @@ class cost_measurer {
     for (std::size_t i = 0; i < drift_signs; ++i) trusted_ms_[i] = std::min(trusted_ms_[i], now[i]);
     structures_ -= kernels_.measured_now.size();
     kernels_.distrust();
-    if (conversions_) conversions_->distrust();
+    if (conversions_) {
+      converted_ -= conversions_->measured_now.size();
+      conversions_->distrust();
+    }
     ++distrusts_;
     return true;
   }
@@ -206,8 +211,8 @@ class cost_measurer {
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
     distrust_slow_start();
-    tell("measuring", of.candidates.structures[structure].label);
-    const measuring_lock lock = wait_for_turn();
+    tell("measuring", of.candidates.structures[structure].label, &of);
+    const measuring_lock lock = wait_for_turn(&of);
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
     const measuring_setup how = setup();
@@ -243,23 +248,27 @@ class cost_measurer {
     return s;
   }
 
-  /// Waits for the right to measure, if there is a store.
-  measuring_lock wait_for_turn() {
+  /// Waits for the right to measure, if there is a store. `next` has the work that waits; null if no ledger has it.
+  measuring_lock wait_for_turn(const cost_ledger* next = nullptr) {
     const std::optional<kept_costs>& store = kernels_.kept;
     if (!store || !store->problem().empty() || has_turn_) return {};
     return store->lock([&](const measuring_process& other) {
-      tell("waiting", other.pid != 0 ? "process " + std::to_string(other.pid) + " measures with the same store"
-                                     : "another process measures with the same store");
+      tell("waiting",
+           other.pid != 0 ? "process " + std::to_string(other.pid) + " measures with the same store"
+                          : "another process measures with the same store",
+           next);
       return !task_.until.is_over();
     });
   }
 
-  void tell(const char* stage, const std::string& what) const {
+  void tell(const char* stage, const std::string& what, const cost_ledger* next) const {
     place_progress now;
     now.stage = stage;
     now.what = what;
-    now.done = structures_;
+    now.done = structures_ + converted_;
     now.remaining = kernels_.candidates.structures.size() - structures_;
+    // A conversion is counted when it is needed, because few of the possible ones ever are.
+    if (next != nullptr && next != &kernels_) ++now.remaining;
     if (structures_ != 0)
       now.remaining_s = took_ms_ / static_cast<double>(structures_) * static_cast<double>(now.remaining) / 1e3;
     progress_.tell(std::move(now));
@@ -274,6 +283,7 @@ class cost_measurer {
   worker_client worker_;
   std::size_t distrusts_ = 0;
   std::size_t structures_ = 0;  // structures of kernels with costs; `took_ms_`: the time to get them
+  std::size_t converted_ = 0;   // structures of conversions with costs
   double took_ms_ = 0;
   bool has_turn_ = false;
   std::string where_;

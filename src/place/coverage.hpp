@@ -42,7 +42,7 @@ inline std::string why_not_covered(const placing_state& known, std::uint32_t nod
     if (cost != nullptr && !cost->refusal.empty() && std::find(nodes.begin(), nodes.end(), node) != nodes.end())
       add(known.task.backends[known.candidates[i].backend].name, cost->refusal);
   }
-  return what + (who.empty() ? " is in no backend's patterns" : ", " + who);
+  return what + (who.empty() ? ": no backend has a pattern for it" : ", " + who);
 }
 
 /// Throws one error that names every node without a `usable` candidate, unless the node is a view or control flow.
@@ -74,8 +74,12 @@ void require_cover(const placing_state& known, Usable usable) {
     if (nodes.size() > named) text += " and " + std::to_string(nodes.size() - named) + " more";
     text += what;
   }
-  throw error(error_kind::unsupported, "no backend takes " + text, "network " + known.task.options.network,
-              "add a backend that does");
+  bool has_portable = false;  // it runs every operator kind with a reference
+  for (std::uint32_t b = 0; b < known.task.backends.size(); ++b)
+    has_portable = has_portable || (known.task.use[b] && known.task.backends[b].name == std::string("portable"));
+  throw error(error_kind::unsupported, "no backend runs " + text, "network " + known.task.options.network,
+              has_portable ? "add a backend that runs them, or give the operator kind a reference"
+                           : "add a backend that runs them, such as portable");
 }
 
 }  // namespace

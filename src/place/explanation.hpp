@@ -67,9 +67,10 @@ inline std::size_t find_instead(const placing_state& known, plan_group& g, std::
 
 inline std::string why_chosen(const plan_group& g, bool is_known) {
   if (g.regret_ms < 0)
-    return is_known ? "no other kernel runs these nodes" : "the search ended before it was known what else costs";
-  if (g.regret_ms == 0) return "as good as " + g.instead + ", and first in the order of the set";
-  return "without it the network costs more, with " + g.instead;
+    return is_known ? "no other kernel runs these nodes"
+                    : "the search stopped before it knew the cost without this kernel";
+  if (g.regret_ms == 0) return g.instead + " costs the same, and this backend is first in the backend set";
+  return "the best placement without it costs more; it uses " + g.instead;
 }
 
 /// Explains each group of the plan: the cost of the best placement without it, what would run its nodes, and why it was chosen.
@@ -77,7 +78,7 @@ inline std::string why_chosen(const plan_group& g, bool is_known) {
 inline void explain_groups(const placing_state& known, const search_view& view, plan& made) {
   if (made.origin != "search") {
     for (plan_group& g : made.chosen.groups)
-      if (!g.is_view()) g.why = "part of the placement that ran fastest end to end";
+      if (!g.is_view()) g.why = "it belongs to the placement that was fastest end to end";
     return;
   }
   search_result best = view.problem({.not_measured = false, .costs = outlook::as_known});
@@ -96,7 +97,7 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
     if (!is_best[*candidate]) {
       tell_instead(known, g, *candidate, best);
       g.regret_ms = 0;
-      g.why = "with " + g.instead + " the costs say less, by so little that runs do not tell";
+      g.why = "by its costs, " + g.instead + " is faster, but by too little to show end to end";
       continue;
     }
     if (tried < most_transitions && best.found.optimal) tried += find_instead(known, g, *candidate, best);

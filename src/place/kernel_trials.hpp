@@ -60,7 +60,7 @@ class kernel_trials {
     placement_race& race = runs_.race();
     race_options how = runs_.options();
     double splitting_s = 2 * how.seconds;
-    tell("whether processors come to share no cache under load", 0, 1, how);
+    tell("checking whether the processors stop sharing a cache under load", 0, 1, how);
     if (!race.split_caches(splitting_s, [this] { return known_.task.until.is_over(); })) return false;
     how.is_split_alone = true;
     how.splitting_s = how.seconds;

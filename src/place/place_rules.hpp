@@ -113,7 +113,7 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
         for (const std::uint32_t n : candidates.groups[c.group].nodes) named[n] = true;
   if (!any && !is_pattern && !is_named(network, rule.what))
     throw error(error_kind::invalid_argument,
-                "is no node of the network, no operator in it and no pattern of " + rule.backend, where,
+                "is neither a node nor an operator of the network, nor a pattern of " + rule.backend, where,
                 "see `collage inspect` and `collage backends`");
   forbid_regions(rule, number, named, is_pattern, left.forbidden);
   for (std::uint32_t n = 0; pins && n < named.size(); ++n)

@@ -64,7 +64,7 @@ struct place_task {
         forms(forms_between(table)),
         packed(std::make_shared<packed_weights>()) {
     if (how.keep_non_finite && !how.measure)
-      throw error(error_kind::invalid_argument, "without measuring, nobody knows which kernels keep NaN and infinity",
+      throw error(error_kind::invalid_argument, "only measuring shows which kernels keep NaN and infinity",
                   "keep_non_finite", "measure, or leave it out");
     choose_backends();
     for (const value_record& v : network.values())

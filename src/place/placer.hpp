@@ -24,6 +24,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -130,7 +131,8 @@ class placer {
       const plan begun = later.begin(measurer, search, last);
       measurer.replace_distrusted();
       later.report_costs(measurer);
-      count_costs(later.known_, false);
+      for (const auto& [key, cost] : later.known_.costs.table())
+        if (!cost.from_store) measured_later_.emplace(key, cost);
       if (measurer.distrusts() != 0 || task_.until.is_over()) continue;
       if (std::optional<kept_costs>& kept = measurer.kept()) kept->put(begun, later.known_.views, made);
       return;
@@ -276,48 +278,59 @@ class placer {
         inner.previous = nullptr;
         inner.parts_processors = false;
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
-        inner.network = task_.options.network + ", sub-graph of " + task_.network.node_name(n);
+        inner.network = task_.options.network + ", subgraph of " + task_.network.node_name(n);
         known_.bodies.add(n, placer(*body, task_.backends, inner).run());
       }
   }
 
   // ---- The report ----
 
-  /// Reports the number of measurements, where they ran and how long they waited. Stores the machine's usual times.
+  /// Reports where measurements ran and how long they waited. Stores the machine's usual times.
   void report_costs(cost_measurer& measurer) {
-    count_costs(known_, true);
     std::optional<kept_costs>& kept = measurer.kept();
-    for (std::size_t i = 0; i < drift_signs && kept && report_.measured != 0; ++i)
+    for (std::size_t i = 0; i < drift_signs && kept && has_measured(); ++i)
       kept->put_usual(static_cast<drift_sign>(i), measurer.monitor().known_ms()[i]);
     if (kept) report_.unstored = kept->problem();
     report_.where = measurer.where();
     report_.waited_s = measurer.waited_ms() / 1e3;
   }
 
-  void count_costs(const placing_state& known, bool those_from_store) {
-    const auto count = [&](const cost_book& book) {
-      for (const auto& [key, cost] : book.table())
-        if (those_from_store || !cost.from_store)
-          ++(!cost.refusal.empty() ? report_.refused : cost.from_store ? report_.from_store : report_.measured);
+  /// Whether any cost was measured now.
+  bool has_measured() const {
+    const auto has_fresh = [](const cost_book& book) {
+      return std::ranges::any_of(
+          book.table(), [](const auto& entry) { return entry.second.refusal.empty() && !entry.second.from_store; });
     };
-    count(known.costs);
-    if (known.layouts.conversions()) count(known.layouts.conversions()->book());
-    for (const auto& [key, cost] : known.costs.table()) looked_at_ += those_from_store || !cost.from_store;
+    const auto& conversions = known_.layouts.conversions();
+    return has_fresh(known_.costs) || (conversions && has_fresh(conversions->book()));
+  }
+
+  /// Counts each distinct candidate once, so that the counts add up to their number.
+  void count_candidates() {
+    report_.candidates = known_.candidates.size();
+    std::set<cost_key> distinct;
+    for (std::uint32_t i = 0; i < known_.candidates.size(); ++i)
+      distinct.insert(key_of(known_.candidates.all(), known_.candidates[i]));
+    report_.distinct = distinct.size();
+    for (const cost_key& key : distinct) {
+      const cost_table& known = known_.costs.table().count(key) != 0 ? known_.costs.table() : measured_later_;
+      const auto found = known.find(key);
+      if (found != known.end() && !found->second.refusal.empty()) ++report_.refused;
+      else if (found == known.end() || !task_.options.measure) ++report_.skipped;
+      else ++(found->second.from_store ? report_.from_store : report_.measured);
+    }
+    if (const auto& conversions = known_.layouts.conversions(); conversions && task_.options.measure)
+      report_.conversions = conversions->book().table().size();
   }
 
   void finish_report() {
     report_refusals();
-    report_.candidates = known_.candidates.size();
-    std::map<cost_key, bool> distinct;
-    for (std::uint32_t i = 0; i < known_.candidates.size(); ++i)
-      distinct[key_of(known_.candidates.all(), known_.candidates[i])] = true;
-    report_.distinct = distinct.size();
+    count_candidates();
     for (std::uint32_t from = 0; from < task_.backends.size(); ++from)
       for (std::uint32_t to = 0; to < task_.backends.size(); ++to)
         if (known_.neighbours.of(from, to) > 0)
           report_.switches.push_back({task_.backends[from].name, task_.backends[to].name,
                                       known_.neighbours.of(from, to), known_.neighbours.kernels(from, to)});
-    report_.skipped = distinct.size() - std::min(distinct.size(), looked_at_);
   }
 
   /// Lists the refusals of `build` and of measuring, then those of `accepts`, each reason once.
@@ -341,7 +354,7 @@ class placer {
   search_view view_;
   progress progress_;
   place_report report_;
-  std::size_t looked_at_ = 0;  // number of kernels with a cost or a refusal
+  cost_table measured_later_;  // measured for a later placing, after a slow start
 };
 
 }  // namespace

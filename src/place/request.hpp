@@ -153,7 +153,7 @@ class request_reader {
   measuring_request read() {
     measuring_setup& setup = request_.setup;
     setup.threads = static_cast<int>(from_.get_count(1U << 16));
-    if (setup.threads < 1) refuse_message("it asks for no threads");
+    if (setup.threads < 1) refuse_message("it requests no threads");
     setup.seed = from_.get<std::uint64_t>();
     setup.fence = from_.get_flag();
     setup.keep_non_finite = from_.get_flag();
@@ -249,14 +249,14 @@ class request_reader {
     const kind_info* kind = find_kind_(id);
     if (kind == nullptr)
       throw error(error_kind::unsupported, "its operator kind is not known to workers", "node " + name,
-                  "name it where collage::worker is called");
+                  "pass the kind where collage::worker is called");
     std::vector<value> operands(from_.get_items());
     for (value& operand : operands) operand = {from_.get<std::uint32_t>()};
     attribute_words words;
     words.size = from_.get_count(max_attribute_words);
     for (std::size_t i = 0; i < words.size; ++i) words.word[i] = from_.get<std::uint64_t>();
     if (!fits(*kind, words)) refuse_message("the attributes of a node are not those of its operator");
-    if (kind->bodies != 0) refuse_message("a node in it owns sub-graphs");
+    if (kind->bodies != 0) refuse_message("a node in it owns subgraphs");
     const std::size_t count = from_.get_items();
     if (count == 0 || count > most || kind->output_count(words.list()) != count)
       refuse_message("a node in it has another number of outputs");
@@ -291,7 +291,7 @@ class request_reader {
     c.root = from_.get<std::uint32_t>();
     const auto refuse = [&](const char* what) {
       throw error(error_kind::unsupported, what, "pattern " + pattern + " of backend " + backend,
-                  "call collage::worker with the backends that place has");
+                  "call collage::worker with the same backends as place");
     };
     const auto entry = std::ranges::find_if(backends_, [&](const backend_entry& b) { return backend == b.name; });
     if (entry == backends_.end()) refuse("the backend is not known to workers");
@@ -302,7 +302,7 @@ class request_reader {
       c.pattern = place_candidate::rule;
       bool takes_all = entry->build_group != nullptr && c.choice == 0;
       for (std::uint32_t n = 0; n < end && takes_all; ++n) takes_all = takes_node(*entry, network, n);
-      if (!takes_all) refuse("its rule does not take the group in a worker");
+      if (!takes_all) refuse("its fusion rule does not take the group in a worker");
       return c;
     }
     const pattern_entry* known = entry->find(pattern);

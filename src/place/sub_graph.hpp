@@ -88,7 +88,8 @@ class sub_graph_maker {
         graph_builder trial;
         if (r.has_scalar !=
             (data.source == contents_source::given && trial.at(trial.constant("trial", r.type, data.bytes)).has_scalar))
-          return refuse("constant " + from_.value_name(v) + " was made in a way of its own");
+          return refuse("constant " + from_.value_name(v) +
+                        " cannot be copied: the copy would have another known value");
       }
     }
     for (const std::uint32_t n : nodes_)
@@ -106,10 +107,10 @@ class sub_graph_maker {
 
   bool copy_node(graph_builder& to, std::uint32_t n) {
     const node_record& node = from_.node(n);
-    if (node.bodies != 0) return refuse("node " + from_.node_name(n) + " owns sub-graphs");
+    if (node.bodies != 0) return refuse("node " + from_.node_name(n) + " owns subgraphs");
     std::vector<value> operands;
     for (const std::uint32_t v : from_.view().inputs_of(n)) {
-      if (new_of_[v] == none) return refuse("the network's values stand in no topological order");
+      if (new_of_[v] == none) return refuse("the network's values are not in topological order");
       operands.push_back({new_of_[v]});
     }
     attribute_words words;
@@ -120,7 +121,7 @@ class sub_graph_maker {
       const std::uint32_t v = from_.view().output_of(n, i);
       new_of_[v] = first.index + i;
       if (new_of_[v] >= first.index + node.outputs || to.type_of({new_of_[v]}) != from_.type_of(v))
-        return refuse("node " + from_.node_name(n) + " has another shape on its own");
+        return refuse("node " + from_.node_name(n) + " gets another shape when it is copied alone");
     }
     return true;
   }
@@ -149,7 +150,7 @@ class sub_graph_maker {
       const node_group old = values_of(from_, backends_, candidates_, c);
       c.group = 0;
       if (c.is_by_rule()) c.root = 0;
-      else if (c.root = node_of(c.root); c.root == none) return refuse("a match whose root is outside");
+      else if (c.root = node_of(c.root); c.root == none) return refuse("the root of the match is outside the group");
       match_record record;
       if (!c.is_by_rule() &&
           (!match_at(made_.network.view(), backends_[c.backend].patterns[c.pattern].nodes, c.root, record) ||
@@ -164,7 +165,7 @@ class sub_graph_maker {
   }
   std::string otherwise(const place_candidate& c) const {
     return "pattern " + std::string(pattern_name(backends_, c.backend, c.pattern)) + " of backend " +
-           backends_[c.backend].name + " matches otherwise where the group stands alone";
+           backends_[c.backend].name + " matches differently when the group is copied alone";
   }
 
   const graph& from_;

@@ -121,13 +121,13 @@ class byte_reader {
   }
   std::size_t left() const { return bytes_.size(); }
   void expect_end() const {
-    if (!bytes_.empty()) refuse_message("it is longer than what it says");
+    if (!bytes_.empty()) refuse_message("it is longer than its contents");
   }
 
  private:
   std::uint64_t get_word() {
     std::uint64_t word = 0;
-    if (bytes_.size() < sizeof word) refuse_message("it ends too soon");
+    if (bytes_.size() < sizeof word) refuse_message("it is too short");
     std::memcpy(&word, bytes_.data(), sizeof word);
     bytes_ = bytes_.subspan(sizeof word);
     return word;
@@ -207,7 +207,7 @@ inline measured_candidate get_measured(byte_reader& from) {
 inline const char* step_text(measuring_step step) {
   switch (step) {
     case measuring_step::build: return "while it was built";
-    case measuring_step::first_call: return "at its first call, between fences";
+    case measuring_step::first_call: return "at its first call, in guarded memory";
     case measuring_step::timing: return "while it was timed";
   }
   return "";

@@ -187,7 +187,7 @@ class worker_client::state {
         if (q.is_last_resort(i) != last_resorts) continue;
         bool is_refused = false;
         if (last_resorts && any) {
-          refuse(open, i, not_the_last_way, found);
+          refuse(open, i, needless_fallback, found);
           continue;
         }
         if (const std::string why_not = try_alone(q, i, open, found, is_refused); !why_not.empty()) return why_not;
@@ -242,7 +242,7 @@ class worker_client::state {
     if (!process_.is_there()) {
       if (o.why = start(); !o.why.empty()) return o;
       if (!send_packet(process_.socket(), letter.bytes(), file.get())) {
-        o.why = "a worker ended before it was asked";
+        o.why = "a worker ended before it got its request";
         process_.end(1000);
         return o;
       }
@@ -291,8 +291,8 @@ class worker_client::state {
       if (what == waited::end) return after_end(o, process_.end(1000));
       if (what == waited::too_long) {
         process_.end();
-        o.why = o.is_under_way ? "did not answer within " + seconds_text(options_.timeout_s) + " " + step_text(o.step)
-                               : "a worker did not answer before it measured anything";
+        o.why = o.is_under_way ? "returned nothing within " + seconds_text(options_.timeout_s) + " " + step_text(o.step)
+                               : "a worker sent nothing in time before it measured anything";
         return blame(o, o.step != measuring_step::timing || which.size() == 1);
       }
       try {
@@ -340,18 +340,18 @@ class worker_client::state {
             return blame(o, o.step != measuring_step::timing || which.size() == 1);
           }
           case message::cannot: {
-            if (o.is_under_way) refuse_message("it comes too late");
+            if (o.is_under_way) refuse_message("it comes after measuring began");
             o.why = from.get_text();
             from.expect_end();
             o.what = fate::cannot;
             return o;
           }
-          default: refuse_message("it is about nothing that workers tell");
+          default: refuse_message("it is of an unknown kind");
         }
       } catch (const error& e) {
         process_.end();
         o.why = e.what();
-        if (o.is_under_way) o.why = std::string("garbled its worker's messages ") + step_text(o.step);
+        if (o.is_under_way) o.why = std::string("its worker sent damaged messages ") + step_text(o.step);
         return blame(o, false);
       }
     }
@@ -381,7 +381,6 @@ class worker_client::state {
   }
 
   static constexpr const char* not_noted = "the program does not call collage::worker first in main";
-  static constexpr const char* not_the_last_way = "is the last resort, and there is another way";
 
   worker_options options_;
   worker_process process_;

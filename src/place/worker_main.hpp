@@ -215,7 +215,7 @@ class worker_loop {
       send(to);
       return;
     } catch (const std::exception& e) { why = std::string("failed: ") + e.what(); } catch (...) {
-      why = "threw what is no std::exception";
+      why = "threw an object that is no std::exception";
     }
     byte_writer to = start(message::thrown);
     to.put(std::uint64_t{which});

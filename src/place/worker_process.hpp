@@ -73,7 +73,7 @@ std::string end_text(const exit_status& status, measuring_step step) {
   const int signal = WTERMSIG(*status);
   std::string text = "crashed with " + signal_text(signal) + " " + step_text(step);
   if (step == measuring_step::first_call && (signal == SIGSEGV || signal == SIGBUS))
-    text += ": it reads or writes outside of its memory, or writes to its inputs";
+    text += ": it reads or writes outside its memory, or writes to its inputs";
   return text;
 }
 

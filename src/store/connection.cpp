@@ -79,7 +79,7 @@ void connection::fail(int code) const {
     case SQLITE_AUTH:
       throw error(error_kind::invalid_argument,
                   "cannot be opened: " + (system_error != 0 ? sentence_of(system_error) : said), name_, name_another);
-    case SQLITE_INTERRUPT: damaged("its pages lead back to themselves");
+    case SQLITE_INTERRUPT: damaged("its pages form a cycle");
     case SQLITE_CORRUPT:
     case SQLITE_ERROR:  // our statements are right if the tables are ours
     case SQLITE_TOOBIG:
@@ -95,13 +95,13 @@ void connection::damaged(const std::string& why) const {
 }
 
 void connection::full() const {
-  throw error(error_kind::environment, "cannot grow: no room is left on its disk, or none that we may use", name_,
-              "make room and start again, what was measured before is kept");
+  throw error(error_kind::environment, "cannot grow: its disk is full, or the user's quota is used up", name_,
+              "free some space and start again; earlier results are kept");
 }
 
 void connection::moved() const {
   throw error(error_kind::environment, "was moved, removed or replaced while it was in use", name_,
-              "start again, and leave the file alone meanwhile");
+              "start again, and do not touch the file while it is in use");
 }
 
 void connection::execute(const char* sql) const {

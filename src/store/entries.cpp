@@ -70,8 +70,7 @@ template <class Table>
 void must_be_valid(const opened_store& s, const typename Table::key_type& key) {
   to_valid fields;
   Table::each_of_key(key, fields);
-  if (!fields.wrong.empty())
-    s.refuse("cannot hold this key: " + fields.wrong, "ask for and put keys that are complete");
+  if (!fields.wrong.empty()) s.refuse("cannot hold this key: " + fields.wrong, "give complete keys to find and put");
 }
 
 template <class Key>

@@ -153,7 +153,7 @@ store_merge cost_store::import_json(std::string_view text, const std::string& na
   try {
     parsed = json::parse(text);
   } catch (const json::parse_error& e) {
-    throw error(error_kind::invalid_argument, "is not JSON, as byte " + std::to_string(e.byte) + " shows", name,
+    throw error(error_kind::invalid_argument, "is not JSON: error at byte " + std::to_string(e.byte), name,
                 parts::export_anew);
   } catch (const json::exception&) {
     throw error(error_kind::invalid_argument, "is not JSON: a number is out of range", name, parts::export_anew);
@@ -195,7 +195,8 @@ store_report cost_store::check() const {
   trying([&] { report.schema = static_cast<int>(s.db.number("PRAGMA user_version")); });
   if (report.damaged != 0)
     report.problems.push_back(std::to_string(report.damaged) + (report.damaged == 1 ? " entry is" : " entries are") +
-                              " damaged; collage store prune --damaged removes what is measured again anyway");
+                              " damaged; remove " + (report.damaged == 1 ? "it" : "them") +
+                              " with collage store prune --damaged: damaged entries are measured again when needed");
   std::error_code ignored;
   for (const char* part : {"", "-wal"})
     if (const std::filesystem::path file = s.real + part; std::filesystem::exists(file, ignored))

@@ -107,17 +107,17 @@ void opened_store::look(store_mode how) {
   }
   real = file.string();
   // SQLite's own limit, less room for the suffixes of its other files' names.
-  if (real.size() > 480) refuse("is too long a path", name_another);
+  if (real.size() > 480) refuse("has a path of more than 480 bytes", name_another);
 
   if (exists) {
     if (const std::string why = why_not(file, R_OK); !why.empty()) refuse("cannot be read: " + why, name_another);
     look_at_header();
   }
-  if (how == store_mode::read_only) not_writable = "is opened to be read alone";
+  if (how == store_mode::read_only) not_writable = "is opened read-only";
   else if (const std::string own = exists ? why_not(file, W_OK) : ""; !own.empty())
     not_writable = "cannot be written: " + own;
   else if (const std::string around = why_not(folder, W_OK | X_OK); !around.empty())
-    not_writable = "cannot be written, since its folder cannot: " + around;
+    not_writable = "cannot be written, because its folder is not writable: " + around;
   if (!exists && !not_writable.empty()) refuse(not_writable, name_another);
 }
 
@@ -170,12 +170,12 @@ void opened_store::open() {
     identify();
   }
   if (not_writable.empty() && sqlite3_db_readonly(db.get(), "main") == 1)
-    not_writable = "may be written by a newer SQLite alone, as its header says";
+    not_writable = "can be written only by a newer SQLite, as its header says";
 }
 
 void opened_store::read_as_unchanging() {
   db = connection(path, immutable_uri(real), SQLITE_OPEN_READONLY | SQLITE_OPEN_URI);
-  notes.emplace_back("its folder cannot be written to: it is read as a file that nobody changes meanwhile");
+  notes.emplace_back("its folder is not writable: the file is read on the assumption that no program changes it");
 }
 
 /// Whether the last error says that the store has a write-ahead log, but cannot have one here.
@@ -225,7 +225,7 @@ void opened_store::identify() {
   }
   for (const auto& [name, sql] : {std::pair{costs_table::name, costs_table::sql}, {runs_table::name, runs_table::sql}})
     if (db.text(std::string("SELECT sql FROM sqlite_schema WHERE type='table' AND name='") + name + "'") != sql)
-      db.damaged("its table of " + std::string(name) + " is not ours");
+      db.damaged("its table " + std::string(name) + " has another definition than this version creates");
 }
 
 /// The number of the file's schema; 0 if the file is empty.
@@ -238,7 +238,7 @@ int opened_store::schema_found() const {
   if (version > newest_schema)
     refuse("was written by a newer collage: its schema is " + std::to_string(version) + ", and this one knows " +
                std::to_string(newest_schema),
-           "use that version, or another file for the store");
+           "use that version, or name another file for the store");
   if (version < 1) db.damaged("its schema is " + std::to_string(version));
   return static_cast<int>(version);
 }

@@ -166,7 +166,7 @@ inline constexpr int busy_ms = 10'000;
 inline constexpr std::int64_t least_steps = 1'000'000;
 inline constexpr const char* not_a_store = "is not a store of costs, and not a file of SQLite";
 inline constexpr const char* left_open = "was left open by a process that ended early, and may not be written to here";
-inline constexpr const char* open_once = "open it once with the right to write, as in collage store check";
+inline constexpr const char* open_once = "open it once with write permission, as collage store check does";
 inline constexpr const char* name_another = "name another file for the store";
 
 /// The system's text for an error number.

@@ -214,7 +214,7 @@ class CInterface(unittest.TestCase):
             port_of("network_input", None)
         with self.assertRaisesRegex(Refused, "there is no input 5"):
             port_of("network_input", network, 5)
-        with self.assertRaisesRegex(Refused, "plan is the handle of a network"):
+        with self.assertRaisesRegex(Refused, "plan is a handle of a network"):
             made("engine_create", network, None)
         with self.assertRaisesRegex(Refused, "nonsense"):
             place(network, how=1, backends=b"nonsense")

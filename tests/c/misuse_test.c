@@ -68,7 +68,7 @@ static void networks(const char* model) {
     collage_network_options known;
     int later;
   } newer = {{.struct_size = sizeof newer}, 1};
-  MISUSED(collage_network_from_file(model, &newer.known, &network), "does not know yet");
+  MISUSED(collage_network_from_file(model, &newer.known, &network), "does not know; leave newer members zero");
   CHECK(network == (collage_network*)&failures);
 }
 
@@ -82,11 +82,11 @@ static void ports(const collage_network* network, const collage_plan* plan) {
   port.struct_size = 0;
   MISUSED(collage_network_input(network, 0, &port), "struct_size 0");
   MISUSED(collage_network_input_count(network, NULL), "count is NULL");
-  MISUSED(collage_network_input_count((const collage_network*)plan, &count), "network is the handle of a plan");
+  MISUSED(collage_network_input_count((const collage_network*)plan, &count), "network is a handle of a plan; give a handle of a network");
   MISUSED(collage_network_fingerprint(network, NULL), "fingerprint is NULL");
   const char nothing[64] = "no handle, but memory that may be read";
   MISUSED(collage_network_input_count((const collage_network*)(const void*)nothing, &count),
-          "no handle of this library");
+          "not a handle of this library");
   collage_network_release((collage_network*)(uintptr_t)plan); /* nothing happens */
   CHECK(strstr(collage_last_error(), "handle of a plan") != NULL);
 }
@@ -97,10 +97,10 @@ static void plans(const collage_network* network, const char* folder) {
   MISUSED(collage_plan_place(NULL, NULL, &plan), "network is NULL");
   MISUSED(collage_plan_place(network, &how, NULL), "plan is NULL");
   how.threads = -1;
-  MISUSED(collage_plan_place(network, &how, &plan), "-1 threads");
+  MISUSED(collage_plan_place(network, &how, &plan), "threads is -1");
   how.threads = 1;
   how.how = 2;
-  MISUSED(collage_plan_place(network, &how, &plan), "no way 2");
+  MISUSED(collage_plan_place(network, &how, &plan), "how is 2");
   how.how = COLLAGE_PLACE_PRIORITY;
   how.keep_non_finite = 1;
   MISUSED(collage_plan_place(network, &how, &plan), "keep_non_finite");

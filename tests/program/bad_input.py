@@ -14,23 +14,23 @@ from program import BERT, BERT_SHAPE, MOBILENET, PROGRAM, Case, collage, complet
 
 class CommandLine(Case):
     def test_commands_and_options(self):
-        self.refused(saying="no command is given")
-        self.refused("tunes", saying="there is no command tunes")
+        self.refused(saying="no command is given; the commands are backends, zoo, ")
+        self.refused("tunes", saying="there is no command tunes; the commands are backends, zoo, ")
         self.refused("--threads", "2", "bench", BERT, saying="there is no option --threads before the command")
         for command in ("inspect", "tune", "run", "bench", "explain", "verify"):
             self.refused(command, saying=f"{command}: NET is required")
             self.refused(command, BERT, "--frobnicate", saying="there is no option --frobnicate")
         for command in ("backends", "zoo"):
             self.refused(command, "--threads", "1", saying="there is no option --threads")
-            self.refused(command, "word", saying="there is no place for the argument word")
-        self.refused("bench", BERT, MOBILENET, saying="there is no place for the argument zoo:mobilenet-v2")
+            self.refused(command, "word", saying="unexpected argument word")
+        self.refused("bench", BERT, MOBILENET, saying="unexpected argument zoo:mobilenet-v2")
         self.refused("tune", BERT, saying="--plan is required")
         self.refused("bench", BERT, "--plan", saying="--plan needs one value")
         self.refused("diff", saying="diff: PLAN is required")
         self.refused("diff", "a.json", "--threads", "1", saying="there is no option --threads")
         self.refused("tune", BERT, "--plan", "p.json", "--accept-version-change", saying="there is no option --accept-version-change")
         for command in ("run", "bench", "explain", "verify"):
-            self.refused(command, BERT, "--accept-version-change", saying="--accept-version-change: it is for a plan, and none is given")
+            self.refused(command, BERT, "--accept-version-change", saying="--accept-version-change: it needs --plan; give --plan FILE")
 
     def test_numbers(self):
         for text in ("0", "-1", "two", "1.5", "", "1e3", "99999999999999999999", "2000"):
@@ -46,25 +46,28 @@ class CommandLine(Case):
             self.refused("bench", BERT, "--pin", text, saying=f"--pin: '{text}' is not WHAT=BACKEND")
         self.refused("bench", BERT, "--exclude", "softmax=nobody", saying="nobody")
         backend = placed_backends()[0]
-        self.refused("bench", BERT, "--quiet", "--exclude", f"nothing={backend}", saying="exclude nothing: is no node of the network")
-        self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}", saying="p.json: is a plan, and --pin is for making one")
-        self.refused("bench", BERT, "--plan", "p.json", "--recheck", "--complete", saying="is a plan, and --recheck and --complete are for making one")
+        self.refused("bench", BERT, "--quiet", "--exclude", f"nothing={backend}",
+                     saying="exclude nothing: is neither a node nor an operator of the network")
+        self.refused("bench", BERT, "--plan", "p.json", "--pin", f"softmax={backend}",
+                     saying="p.json: is a finished plan, and --pin only affects placing; leave it out, or run collage tune with it")
+        self.refused("bench", BERT, "--plan", "p.json", "--recheck", "--complete",
+                     saying="is a finished plan, and --recheck and --complete only affect placing; leave them out, or run")
 
     def test_what_is_asked_of_kernels(self):
         self.refused("bench", BERT, "--keep-non-finite", "--place", "priority",
-                     saying="--keep-non-finite: which kernels do is seen by measuring, and --place priority does not measure; leave one of them out")
+                     saying="--keep-non-finite: it needs measuring, and --place priority does not measure; leave one of them out")
 
     def test_networks(self):
         for name in ("zoo:nothing", "zoo:", "bert-paper", "", "zoo:bert-paper\nx"):
             for command in ("inspect", "run", "bench", "explain", "verify"):
-                self.refused(command, name, saying="there is no such network; name a file of ONNX or one of zoo:bert-paper, ")
+                self.refused(command, name, saying="there is no such network; name an ONNX file or one of zoo:bert-paper, ")
             self.refused("tune", name, "--plan", self.path("p.json"), saying="there is no such network")
 
     def test_backends(self):
         self.refused("bench", BERT, "--backends", "tpu", saying="backend 'tpu': there is no such backend")
         self.refused("bench", BERT, "--backends", "", saying="there is no such backend")
         self.refused("bench", BERT, "--backends", placed_backends()[0] + ",", saying="there is no such backend")
-        self.refused("bench", BERT, "--backends", "reference", saying="never placed")
+        self.refused("bench", BERT, "--backends", "reference", saying="no network is placed on it; choose among ")
         for backend in json.loads(collage("backends", "--all", "--json").stdout):
             if not backend["available"]:
                 self.refused("tune", BERT, "--plan", self.path("p"), "--backends", backend["name"], "--quiet",
@@ -133,7 +136,7 @@ class Plans(Case):
         others = [b for b in placed_backends() if b != self.backend]
         if others:
             self.refused("run", self.net, "--plan", self.plan, "--backends", others[0],
-                         saying=f"is a plan over --backends {self.backend}, not {others[0]}")
+                         saying=f"was made with --backends {self.backend}, not {others[0]}")
 
     def spoiled_file(self, spoil):
         plan = copy.deepcopy(self.good)
@@ -153,7 +156,7 @@ class Plans(Case):
                     self.refused(command, self.net, "--plan", path, *accepting, saying=f"{path}: {saying[0]}")
 
         name = self.backend
-        refused(lambda p: p.update(processor="Another CPU"), "was measured on Another CPU, and this is ")
+        refused(lambda p: p.update(processor="Another CPU"), "was measured on Another CPU; this is ")
         refused(lambda p: p.update(precision="bf16"), "is a plan in bf16, not in fp32; place the network again")
         refused(lambda p: p["backends"].append({"name": "tpu", "version": "1", "details": ""}),
                 "needs backend tpu, which is not in this program's set; build the program with it, or place")
@@ -176,9 +179,9 @@ class Plans(Case):
     def test_plans_of_other_versions(self):
         used = next(i for i, b in enumerate(self.good["backends"]) if b["name"] == self.backend)
         version = self.good["backends"][used]["version"]
-        for change, saying in (({"version": "0.0.1"}, f"was made with {self.backend} 0.0.1, and {version} is here"),
-                               ({"details": "other flags"}, f"was made with {self.backend} {version} (other flags), and here it is "
-                                                            "another build")):
+        for change, saying in (({"version": "0.0.1"}, f"was made with {self.backend} 0.0.1, but {version} is installed"),
+                               ({"details": "other flags"}, f"was made with {self.backend} {version} (other flags), but the "
+                                                            "installed build is another (")):
             path = self.spoiled_file(lambda p: p["backends"][used].update(change))
             for command in ("run", "bench", "explain", "verify"):
                 self.refused(command, self.net, "--plan", path, saying=f"{path}: {saying}")
@@ -196,7 +199,7 @@ class Plans(Case):
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "needs backend tpu, which is not in this program's set")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(pattern="nothing"), "has no pattern nothing")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(configuration="999"), "has no configuration 999")
-        self.spoiled(lambda p: p["chosen"]["groups"][at].update(step="view", form="plain"), "for a view, which it is not")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(step="view", form="plain"), "as a view, which it is not")
         self.spoiled(lambda p: p["chosen"]["groups"].pop(at), "chosen.groups do not fit the network")
         self.spoiled(lambda p: p["chosen"]["groups"][at].pop("kernel"), f"chosen.groups[{at}].kernel is missing")
         self.spoiled(lambda p: p.update(version=99), "has version 99 of the plan format")

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import signal
 import subprocess
 import unittest
@@ -79,7 +80,7 @@ class Pages(Case):
         rows = json.loads(self.succeeds("backends", "--coverage", "--json").stdout)
         self.assertEqual([row["operator"] for row in rows], [line.split("  ")[0] for line in lines[1:len(rows) + 1]])
         asked = [b["name"] for b in json.loads(self.succeeds("backends", "--json").stdout) if b["rule"] or b["regions"]]
-        self.assertEqual(lines[len(rows) + 1:], ["", "By a rule or as regions, about which they are asked when a network is placed: "
+        self.assertEqual(lines[len(rows) + 1:], ["", "Backends whose operators depend on the network (fusion rule or regions): "
                                                  + ", ".join(asked) + "."])
         for row in rows:
             self.assertEqual(row["backends"]["portable"], {"alone": True, "fused": 0})
@@ -134,6 +135,12 @@ class Placed(Case):
         self.fits_page(self.tuned.stdout)
         self.assertIn("measuring 1 of ", self.tuned.stderr)
         self.assertIn("remain", self.tuned.stderr)
+        said = re.search(r"(\d+) candidates, (\d+) of them different: (\d+) measured in [\d.]+ s"
+                         r"(?: \(\d+ s of it waiting for an undisturbed machine\))?((?:, \d+ (?:from the store|refused|skipped))*)\. ",
+                         " ".join(self.tuned.stdout.split()))
+        self.assertIsNotNone(said, self.tuned.stdout)
+        self.assertGreaterEqual(int(said[1]), int(said[2]))
+        self.assertEqual(int(said[2]), int(said[3]) + sum(map(int, re.findall(r"\d+", said[4]))))
         plan = json.loads(pathlib.Path(self.plan).read_text())
         self.assertEqual((plan["format"], plan["version"], plan["network"], plan["threads"]), ("collage plan", 7, BERT, 1))
         self.assertEqual([s["name"] for s in plan["singles"]], self.backends)
@@ -185,7 +192,7 @@ class Placed(Case):
         self.assertIs(self.json_of(*words, "--recheck")["compared_before"], False)
         again = self.json_of(*words)
         page = self.succeeds(*words, "--quiet").stdout
-        self.assertEqual("--recheck compares them again" in " ".join(page.split()), again["compared_before"])
+        self.assertEqual("--recheck runs it again" in " ".join(page.split()), again["compared_before"])
 
     def test_kernels_that_keep_nan_and_infinity(self):
         precision = "fp32 with NaN and infinity kept"
@@ -207,7 +214,7 @@ class Placed(Case):
         plan = pathlib.Path(self.path("previous.json"))
         words = ("tune", self.small, "--plan", str(plan), "--backends", self.complete, "--place", "priority")
         self.succeeds(*words, "--threads", "1", "--quiet")
-        note = "note: there is no previous plan to compare with: "
+        note = "note: the previous plan in the file is not compared: "
         self.assertIn(note + f"{plan}: is a plan for 1 thread, not 2", self.succeeds(*words, "--threads", "2").stderr)
         old = json.loads(plan.read_text())
         next(b for b in old["backends"] if b["name"] == self.complete)["version"] = "0.0.1"
@@ -225,7 +232,7 @@ class Placed(Case):
         self.assertEqual((second["measured"], second["from_store"]), (0, first["measured"]))
         self.assertEqual((second["compared_before"], second["runs"]), (True, first["runs"]))  # nothing ran
         listed = [c for c in self.json_of("store", "list", *store)["costs"] if c["backend"] == self.complete]
-        self.assertEqual(len(listed), first["measured"] + first["refused"])
+        self.assertEqual(len(listed), first["measured"] + first["refused"] + first["conversions"])
         again = self.json_of(*words, *store, "--recheck")
         self.assertIs(again["compared_before"], False)
         self.assertEqual([r["name"] for r in again["runs"]], ["plan", self.complete, "previous"])
@@ -262,7 +269,7 @@ class Placed(Case):
         page = self.succeeds("bench", BERT, "--plan", self.plan, "--seconds", "0").stdout
         self.fits_page(page)
         self.assertIn("Ratio of the best single backend", page)
-        self.assertIn(f"The plan takes an arena of {done['arena_bytes'] / 1e6:.1f} MB", page)
+        self.assertIn(f"A run of the plan needs an arena of {done['arena_bytes'] / 1e6:.1f} MB", page)
 
     def test_explain(self):
         page = self.succeeds("explain", BERT, "--plan", self.plan, "--dot", self.path("placed.dot")).stdout
@@ -276,7 +283,7 @@ class Placed(Case):
         done = self.json_of("explain", BERT, "--plan", self.plan)
         self.assertEqual(done["chosen"], plan["chosen"])
         self.assertIn("refusals", done)
-        self.assertIn(f"It takes an arena of {done['arena_bytes'] / 1e6:.1f} MB, 1.0", page)
+        self.assertIn(f"A run needs an arena of {done['arena_bytes'] / 1e6:.1f} MB, 1.0", page)
         self.assertAlmostEqual(done["additive_error"], plan["chosen"]["cost_ms"] / plan["runs"][0]["median_ms"] - 1, places=4)
         self.assertIn(f"The sum of the groups' costs is {100 * abs(done['additive_error']):.1f} %", " ".join(page.split()))
         self.assertEqual(sum(t["nodes"] for t in done["totals"]), 232)
@@ -320,7 +327,7 @@ class Placed(Case):
                 cost = sum(g["cost_ms"] for g in groups if any(kinds[n] == kind for n, _ in g["nodes"]))
                 self.assertAlmostEqual(m["cost_ms"], cost, delta=1e-5 * cost)
             self.assertNotIn(("openblas", "matmul"), listed)
-            self.assertIn("Operators that a backend does not take", page)
+            self.assertIn("Operators that a backend does not run, and their cost now", page)
 
         for m in missing["fusions"]:
             self.assertEqual(list(m), ["backend", "first", "second", "places", "cost_ms", "example"])
@@ -331,13 +338,13 @@ class Placed(Case):
 
     def test_diff(self):
         kept = json.loads(pathlib.Path(self.plan).read_text())
+        run = [g for g in kept["chosen"]["groups"] if g["step"] != "view"]
         page = self.succeeds("diff", self.plan, self.plan).stdout
         self.fits_page(page)
-        self.assertIn("The same kernels run all ", page)
+        self.assertIn(f"All {len(run)} groups have the same kernel in both plans.", page)
         done = self.json_of("diff", self.plan, self.plan)
         self.assertEqual(list(done), ["network", "fingerprint", "same", "first", "second", "header", "other_kernels", "same_kernels",
                                       "other_costs", "totals", "runs"])
-        run = [g for g in kept["chosen"]["groups"] if g["step"] != "view"]
         self.assertEqual((done["same"], done["header"], done["other_kernels"], done["other_costs"]), (True, [], [], []))
         self.assertEqual((done["network"], done["same_kernels"]), (BERT, len(run)))
         self.assertEqual([r["first_ms"] for r in done["runs"]], [r["median_ms"] for r in kept["runs"]])
@@ -363,7 +370,7 @@ class Placed(Case):
         self.assertEqual([r["second_ms"] is None for r in done["runs"]], [False] + [True] * (len(kept["runs"]) - 1))
         page = self.succeeds("diff", self.plan, path).stdout
         self.fits_page(page)
-        for text in ("Made with", "Run by other kernels", "whose intervals do not meet"):
+        for text in ("Made with", "Groups that other kernels run", "whose 95 % intervals do not overlap"):
             self.assertIn(text, page)
 
         # A kernel where the first plan has a view.
@@ -390,7 +397,7 @@ class Placed(Case):
         self.refused("diff", self.plan, other, saying=f"{other}: is a plan for another network or other shapes (zoo:mobilenet-v2")
         self.refused("diff", self.plan, self.path("none.json"), saying="cannot be read")
         self.refused("diff", self.plan, saying="diff: OTHER is required")
-        self.refused("diff", self.plan, self.plan, self.plan, saying="there is no place for the argument")
+        self.refused("diff", self.plan, self.plan, self.plan, saying="unexpected argument")
         kept = json.loads(pathlib.Path(self.plan).read_text())
         for spoil, saying in ((lambda g: g.pop(3), "does not run node "), (lambda g: g.append(g[3]), "runs node "),
                               (lambda g: g[3].pop("kernel"), "chosen.groups[3].kernel is missing"),
@@ -452,6 +459,10 @@ class Placed(Case):
         text = on_terminal("tune", self.small, "--plan", self.path("watched.json"), "--backends", self.complete, "--threads", "1",
                            "--store", "none")
         self.assertIn("\r\033[Kmeasuring 2 of ", text)
+        counts = re.findall(r"\r\033\[K[a-z]+ (\d+) of (\d+), ", text)
+        self.assertTrue(counts)
+        for number, total in counts:
+            self.assertLessEqual(int(number), int(total), text)
         self.assertIn("best so far", text)
         quiet = on_terminal("explain", BERT, "--plan", self.plan, "--quiet")
         self.assertNotIn("\r\033[K", quiet)

@@ -81,16 +81,32 @@ class Models(Case):
         self.assertEqual(floats(self.path("out/y.npy")), (1, 0, 2, 0, 0, 5))
         for text, saying in (("x=2x4", "is given as 2x4, but the model declares float[batchx3]"),
                              ("x=2", "is given as 2, but"), ("z=2x3", "the model has no such input; it has x (float"),
-                             ("x=2xx3", "it is no shape"), ("x=2x-3", "it is no shape"), ("x=", "is given as scalar"),
+                             ("x=2xx3", "it is not a shape"), ("x=2x-3", "it is not a shape"), ("x=", "is given as scalar"),
                              ("x", "it is not of the form NAME=1x3x224x224"), ("=2x3", "it is not of the form"),
-                             ("x=99999999999999999999x3", "it is no shape"), ("x=9223372036854775807x3", "too large"),
+                             ("x=99999999999999999999x3", "it is not a shape"), ("x=9223372036854775807x3", "too large"),
                              ("x=1x1x1x1x1x1x1x1x1", "more than 8 extents")):
             self.refused("inspect", relu, "--shape", text, saying=saying)
         self.refused("inspect", relu, "--shape", "x=2x3", "--shape", "x=2x3", saying="it is given twice")
         (self.folder / "i.npy").write_bytes(npy((2, 3), "<i4"))
         self.refused("inspect", relu, "--bind", f"x={self.path('i.npy')}", saying="is bound to int32, but the model declares")
         self.refused("inspect", relu, "--bind", f"x={self.path('none.npy')}", saying="no such file")
-        self.refused("inspect", BERT, "--shape", "input=1x64x256", saying="it is for networks from files")
+        for option, remedy in (("--shape", "have fixed shapes"), ("--bind", "collage run takes contents as --input NAME=FILE.npy")):
+            done = collage("inspect", BERT, option, "input=1x64x256")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(f"{option} input=1x64x256: this option is only for networks from files; leave it out", done.stderr)
+            self.assertIn(remedy, done.stderr)
+
+    def test_outputs_have_files_of_their_own(self):
+        named = self.write("outputs.onnx", model(
+            node("Relu", ["x"], ["a/b"], "one"), node("Neg", ["x"], ["a_b"], "two"), node("Abs", ["x"], ["a_b_2"], "three"),
+            port(11, "x", [2, 3]), port(12, "a/b", [2, 3]), port(12, "a_b", [2, 3]), port(12, "a_b_2", [2, 3])))
+        (self.folder / "x.npy").write_bytes(npy((2, 3), values=[1, -1, 2, -2, 0, 5]))
+        done = self.json_of("run", named, "--place", "priority", "--output", self.path("own"), "--input", f"x={self.path('x.npy')}")
+        files = {o["name"]: pathlib.Path(o["file"]).name for o in done["outputs"]}
+        self.assertEqual(files, {"a/b": "a_b_3.npy", "a_b": "a_b.npy", "a_b_2": "a_b_2.npy"})
+        self.assertEqual(floats(self.path("own/a_b_3.npy")), (1, 0, 2, 0, 0, 5))
+        self.assertEqual(floats(self.path("own/a_b.npy")), (-1, 1, -2, 2, 0, -5))
+        self.assertEqual(floats(self.path("own/a_b_2.npy")), (1, 1, 2, 2, 0, 5))
 
     def test_files_that_are_no_models(self):
         good = pathlib.Path(MODEL).read_bytes()

@@ -49,7 +49,7 @@ class Replay(Case):
         self.refused("replay", "--data", self.path("nowhere"), saying="cannot be read")
         self.refused("replay", "--costs", str(self.folder), saying="cannot be read")
         table = pathlib.Path(self.path("table.json"))
-        for text, saying in (("", "is not JSON"), ("{}", "no table of costs"), ('{"relu": [1, 0]}', "its key")):
+        for text, saying in (("", "is not JSON"), ("{}", "is not a table of costs"), ('{"relu": [1, 0]}', "its key")):
             table.write_text(text)
             self.refused("replay", "taso-bert", "--costs", str(table), saying=saying)
 

@@ -105,7 +105,7 @@ class Commands(Stores):
     def test_show(self):
         self.fill([cost(0), refused(2)], [run(0)])
         page = self.say("show", "56x0")
-        for text in ("eigen, 3.2.0, compiled for x86-64-v3", "conv_relu, choice 0", "jit:avx2", "0.1250 ms",
+        for text in ("eigen, 3.2.0, compiled for x86-64-v3", "conv_relu, variant 0", "jit:avx2", "0.1250 ms",
                      "30, the middle 80 %", "some processor (avx2), 2 threads, waiting passive, fp32",
                      "2023-11-14 22:13:20 UTC, in a worker, warm"):
             self.assertIn(text, page)
@@ -114,7 +114,7 @@ class Commands(Stores):
         self.assertIn("1.250 to plan", self.say("show", "zoo:"))
         some = self.ask("list")["costs"][0]
         self.assertEqual(self.ask("show", some["id"][:8])["costs"], [some])
-        self.wrong("show", "nothing", saying=": nothing: has no entry")
+        self.wrong("show", "nothing", saying=": nothing: is neither the beginning of an id nor part of a label")
 
     def test_texts_that_move_the_cursor(self):
         self.fill([cost(0, label="a\u001b[2Jb\nc", kernel="\r\u007fk")], [run(0, name="\u0007")])
@@ -146,7 +146,7 @@ class Commands(Stores):
         pathlib.Path(self.store).unlink()
         self.fill(everything, [run(0)])
         self.assertIn("removed 5 costs and 1 end-to-end result from", self.say("prune", "--other-machines"))
-        self.wrong("prune", saying="nothing says what to remove")
+        self.wrong("prune", saying="no condition is given")
 
     def test_export_and_import(self):
         first = self.fill([cost(i) for i in range(5)], [run(0)])
@@ -204,11 +204,11 @@ class Commands(Stores):
 
 class Mistakes(Stores):
     def test_calls(self):
-        self.refused("store", saying="no command is given, and there are list, show, prune")
-        self.refused("store", "lst", saying="there is no command lst, but list, show, prune")
+        self.refused("store", saying="no command is given; the commands are list, show, prune")
+        self.refused("store", "lst", saying="there is no command lst; the commands are list, show, prune")
         self.refused("store", "--json", saying="there is no option --json before the command")
         self.wrong("list", "--old", saying="there is no option --old")
-        self.wrong("list", "a", "b", saying="there is no place for the argument b")
+        self.wrong("list", "a", "b", saying="unexpected argument b")
         self.wrong("show", saying="TEXT is required")
         self.wrong("import", saying="FILE is required")
         self.wrong("prune", "--older-than", "soon", saying="'soon' is not a whole number from 0 to 36500")
@@ -242,7 +242,8 @@ class Mistakes(Stores):
         with sqlite3.connect(self.store) as store:
             store.execute("PRAGMA user_version=7")
         store.close()
-        self.wrong("list", saying="was written by a newer collage: its schema is 7, and this one knows 1; use that version")
+        self.wrong("list", saying="was written by a newer collage: its schema is 7, and this one knows 1; use that version, or name "
+                                  "another file for the store")
 
     def test_imports(self):
         self.fill([cost(0)])
@@ -251,7 +252,7 @@ class Mistakes(Stores):
             pathlib.Path(self.path("in.json")).write_text(text)
             self.wrong("import", self.path("in.json"), saying=f"in.json: {saying}")
 
-        wrong("", "is not JSON, as byte 1 shows")
+        wrong("", "is not JSON: error at byte 1")
         wrong("{}", "is not an export of a store")
         wrong('{"format": "collage costs", "version": 9}', "has version 9 of the export format")
         for member in cost(0):
@@ -271,10 +272,10 @@ class Mistakes(Stores):
         store.close()
         done = self.succeeds("store", "list", "--store", self.store)
         self.assertIn("1 cost and 0", done.stdout)
-        self.assertIn("left out what is damaged; see collage store check", done.stderr)
+        self.assertIn("damaged entries are left out; see collage store check", done.stderr)
         done = collage("store", "check", "--store", self.store)
         self.assertEqual(done.returncode, 1)
-        self.assertIn("1 entry is damaged; collage store prune --damaged", " ".join(done.stdout.split()))
+        self.assertIn("1 entry is damaged; remove it with collage store prune --damaged", " ".join(done.stdout.split()))
         self.assertEqual(self.ask("prune", "--damaged")["damaged"], 1)
         self.assertTrue(self.ask("check")["sound"])
 

@@ -137,9 +137,9 @@ TEST(control, rules_hold_where_what_they_name_is) {
     return std::string("no error");
   };
   o.rules[0].act = c::place_rule::action::exclude;
-  EXPECT_NE(message().find("no backend takes"), std::string::npos) << message();
+  EXPECT_NE(message().find("no backend runs"), std::string::npos) << message();
   o.rules[0].what = "tanh";
-  EXPECT_NE(message().find("is no node of the network"), std::string::npos) << message();
+  EXPECT_NE(message().find("is neither a node nor an operator of the network"), std::string::npos) << message();
 }
 
 TEST(control, a_loop_carries_stacks_and_stops) {

@@ -492,9 +492,9 @@ TEST(engine, takes_the_callers_memory) {
   context.run(m.inputs, m.outputs);
   expect_right(network, m);
   EXPECT_EQ(message_of([&] { (void)e.context({arena.data(), 63}); }),
-            "context: the arena has 63 bytes but 64 are needed; ask the engine for arena_bytes()");
+            "context: the arena has 63 bytes but 64 are needed; call arena_bytes() of the engine");
   EXPECT_EQ(message_of([&] { (void)e.context({arena.data() + 4, e.arena_bytes()}); }),
-            "context: the arena must be aligned to 64 bytes");
+            "context: the arena must be aligned to 64 bytes; allocate it with aligned_alloc(64, ...)");
 }
 
 TEST(engine, contexts_run_side_by_side) {
@@ -669,8 +669,9 @@ TEST(engine, refuses_plans_that_do_not_fit) {
   for (const c::plan_step& step : {c::plan_step(c::conversion_step()), c::plan_step(c::copy_step())})
     EXPECT_NE(with([&](c::plan& p) { p.chosen.groups[0].step = step; }).find("runs no operator at node add_0"),
               std::string::npos);
-  EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes = {99}; }).find("names node 99, but the network has 3"),
-            std::string::npos);
+  EXPECT_NE(
+      with([](c::plan& p) { p.chosen.groups[0].nodes = {99}; }).find("names node 99, but the network has 3 nodes"),
+      std::string::npos);
   EXPECT_NE(with([](c::plan& p) { p.chosen.groups[0].nodes.clear(); }).find("a group without nodes"),
             std::string::npos);
 }
@@ -683,7 +684,7 @@ TEST(engine, refuses_tensors_that_do_not_fit) {
   std::vector<c::const_tensor_view> inputs = m.inputs;
   inputs[1] = wrong;
   EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }),
-            "input y: is float32[3x2], but the network wants float32[2x3]");
+            "input y: is float32[3x2], but the network needs float32[2x3]");
   inputs[1] = c::const_tensor_view(nullptr, m.inputs[1].type);
   EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }), "input y: has no memory");
   inputs.pop_back();

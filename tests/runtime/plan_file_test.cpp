@@ -87,7 +87,7 @@ c::plan example(const c::graph& g) {
                       {},
                       0.125,
                       "two conv, two relu",
-                      "without it the network costs more"};
+                      "the best placement without it costs more; it uses two relu"};
   first.runners_up = {{"two", "conv_relu", "kernel b", 1.5}, {"two", "other", "c", 2}};
   c::plan_group view, last;
   view.step = c::view_step{"plain"};
@@ -334,12 +334,12 @@ TEST_F(plan_file, checks_nodes_against_the_network) {
   refused([](c::json& j) { j.erase(2); }, "chosen.groups do not fit the network (plan: does not run node tanh_3)");
   refused([](c::json& j) { std::swap(j[0], j[2]); }, "before it is computed");
   refused([](c::json& j) { j[2].update({{"step", "view"}, {"form", "plain"}}); },
-          "takes node tanh_3 for a view, which it is not");
+          "treats node tanh_3 as a view, which it is not");
   refused([](c::json& j) { j[1]["form"] = "spiral"; },
           "chosen.groups[1].form is spiral; known are plain, channels-last, blocked-8, blocked-16");
-  refused([](c::json& j) { j[1]["form"] = "blocked-8"; }, "for a view in blocked-8, which it is not");
+  refused([](c::json& j) { j[1]["form"] = "blocked-8"; }, "as a view in blocked-8, which it is not");
   refused([](c::json& j) { j[2].update({{"step", "control"}, {"bodies", c::json::array()}}); },
-          "takes node tanh_3 for control flow, which it is not");
+          "treats node tanh_3 as control flow, which it is not");
 }
 
 TEST_F(plan_file, is_written_whole_or_not_at_all) {
@@ -438,15 +438,15 @@ TEST(plan_fit, only_where_it_was_made) {
   here.accept_version_change = true;
   refused(
       kind::processor,
-      "was measured on some processor, and this is another processor, of which its costs say nothing; place the network "
-      "again here",
+      "was measured on some processor; this is another processor, for which its costs do not hold; place the network again "
+      "here",
       g);
   here.processor = "some processor";
   here.waiting = "passive";
   refused(
       kind::waiting,
-      "was measured with waiting policy spin 300, and here it is waiting policy passive, which can take twice as long or "
-      "half; start the program with GOMP_SPINCOUNT=300, or place the network again",
+      "was measured with waiting policy spin 300; this process has waiting policy passive, and its times can differ by a "
+      "factor of two; start the program with GOMP_SPINCOUNT=300, or place the network again",
       g);
   p.threads = 1;  // nobody waits
   EXPECT_TRUE(fits());
@@ -458,9 +458,9 @@ TEST(plan_fit, only_where_it_was_made) {
     c::probe_result (*probe)();
     const char* words;
   } changes[] = {
-      {newer_one, "was made with one 1.2.3, and 1.3.0 is here"},
-      {nameless_one, "was made with one 1.2.3, and an unknown version is here"},
-      {rebuilt_one, "was made with one 1.2.3 (details of one), and here it is another build (other details)"},
+      {newer_one, "was made with one 1.2.3, but 1.3.0 is installed"},
+      {nameless_one, "was made with one 1.2.3, but an unknown version is installed"},
+      {rebuilt_one, "was made with one 1.2.3 (details of one), but the installed build is another (other details)"},
   };
   for (const auto& [probe, words] : changes) {
     table[2].probe = probe;
@@ -474,8 +474,8 @@ TEST(plan_fit, only_where_it_was_made) {
   here.accept_version_change = false;
   refused(
       kind::version,
-      "was made with one 1.2.3, and 1.3.0 is here; with two of an unknown version, and 2 is here; place the network again, or accept the change "
-      "of version",
+      "was made with one 1.2.3, but 1.3.0 is installed; with two of an unknown version, but 2 is installed; place the network again, or accept "
+      "the change of version",
       g);
   here.accept_version_change = true;
   EXPECT_TRUE(fits());

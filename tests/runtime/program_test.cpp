@@ -63,7 +63,7 @@ TEST(program, says_what_lies_where_and_what_runs) {
   EXPECT_EQ(seen.index, z);
   EXPECT_EQ(c::to_text(p, from),
             "program for 1 thread\n"
-            "arena host: 0.0 MB, at least 0.0 MB\n"
+            "arena host: 0.0 MB, lower bound 0.0 MB\n"
             "\n"
             "regions\n"
             "  %0  96 bytes, input x: x float32[4x6]\n"
@@ -121,12 +121,12 @@ TEST(program, what_is_not_sound_is_found) {
   EXPECT_EQ(fault([](c::program& p) { p.instructions[0].in[0].region = 99; }),
             "instruction 0 (neg_0) reads %99, which has no memory");
   EXPECT_EQ(fault([](c::program& p) { p.instructions[1].out[0].how = c::access::inout; }),
-            "instruction 1 (relu_1) writes over no argument of its own");
+            "instruction 1 (relu_1) is marked as in place, but overwrites none of its arguments");
   EXPECT_EQ(fault([](c::program& p) { p.instructions.pop_back(); }), "output y is never written");
   EXPECT_EQ(fault([](c::program& p) { p.regions[3].offset = 8; }),
             "region %3 reaches beyond the region that it is a part of");
   EXPECT_EQ(fault([](c::program& p) { p.regions[3].index = 3; }),
-            "region %3 is a part of a region that has no memory of its own");
+            "region %3 is part of a region without memory of its own");
   EXPECT_EQ(fault([&](c::program& p) {
               p.regions.push_back(p.regions[between]);
               p.regions.back().first = p.regions.back().last = 1;

@@ -498,7 +498,7 @@ TEST(region_backend, a_plan_that_gives_it_too_much_is_refused) {
     const c::dynamic_engine engine(network, p, c::table_of<with_compiler>, 1);
     ADD_FAILURE() << "it was taken";
   } catch (const c::error& e) {
-    EXPECT_NE(std::string(e.what()).find("does not take node " + network.node_name(5)), std::string::npos) << e.what();
+    EXPECT_NE(std::string(e.what()).find("does not run node " + network.node_name(5)), std::string::npos) << e.what();
   }
 }
 

@@ -232,8 +232,8 @@ TEST(replay_costs, refuses_what_is_not_of_the_form) {
   EXPECT_EQ(refusal("{" + one_record("relu", "(1, 2)", relu) + "}"), "no error");
   const std::pair<std::string, const char*> wrong[] = {
       {"", "is not JSON"},
-      {"[1, 2]", "is no table of costs"},
-      {"{}", "is no table of costs"},
+      {"[1, 2]", "is not a table of costs"},
+      {"{}", "is not a table of costs"},
       {"{\"a\": 1e999}", "out of range"},
       {"{\"relu\": [1, 0]}", "its key is not of the form"},
       {"{" + one_record("relu", "(1, 2)", relu, "1") + "}", "[mean, standard deviation]"},
@@ -377,6 +377,21 @@ TEST(replay_problem, says_which_node_has_no_shape) {
   // Of channels that do not fit.
   EXPECT_TRUE(says(refusal(constant(1, "(8, 4, 3)") + call(2, 0, "a", "nn.conv2d") + edge(0, 2) + edge(1, 2)),
                    "node 2 (nn.conv2d)"));
+  EXPECT_TRUE(says(refusal(call(1, 0, "a", "reshape") + edge(0, 1)), "of the records fit at node 1"));
+}
+
+/// Each pool has two attributes that fit, so a convolution after 20 of them is reached in a million ways. Its weight never fits.
+TEST(replay_problem, says_that_its_search_for_shapes_was_stopped) {
+  const replay::published_costs table =
+      replay::read_published_costs("{" + one_record("relu", "(1, 4, 8, 8)", "'nn.relu', ''") + "}", "t.json");
+  const replay::published_costs* tables[] = {&table};
+  constexpr unsigned pools = 20;
+  std::string lines = constant(1, "(8, 4, 3)");
+  for (unsigned n = 2; n < 2 + pools; ++n) lines += call(n, 0, "a", "nn.avg_pool2d") + edge(n == 2 ? 0 : n - 1, n);
+  lines += call(2 + pools, 0, "a", "nn.conv2d") + edge(1 + pools, 2 + pools) + edge(1, 2 + pools);
+  const std::string why =
+      message([&] { replay::infer_shapes(replay::read_placement(network(lines), "n.gv"), tables); });
+  EXPECT_TRUE(says(why, "was stopped after 100000 steps, without a fit at node 22 (nn.conv2d)")) << why;
 }
 
 /// Strides that no record tells are assumed: an operator keeps the extents, or halves them where only that fits.

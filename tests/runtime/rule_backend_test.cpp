@@ -259,7 +259,8 @@ TEST(rule_backend, a_node_beyond_the_network_is_an_error) {
     c::find_candidates(network, c::table_of<c::backend_set<astray>>, {true});
     FAIL();
   } catch (const c::error& e) {
-    EXPECT_NE(std::string(e.what()).find("its rule lists node 5, but the network has 5"), std::string::npos)
+    EXPECT_NE(std::string(e.what()).find("its fusion rule lists node 5, but the network has 5 nodes"),
+              std::string::npos)
         << e.what();
   }
 }
@@ -295,9 +296,9 @@ TEST(rule_backend, plans_that_do_not_fit_are_refused) {
     c::placement wrong = p;
     c::plan_group& other = wrong.groups[static_cast<std::size_t>(&g - p.groups.data())];
     other.step = c::group_step{g.backend()};
-    EXPECT_NE(message(wrong).find("has no rule"), std::string::npos) << message(wrong);
+    EXPECT_NE(message(wrong).find("has no fusion rule"), std::string::npos) << message(wrong);
     other.step = c::group_step{"one_pass"};
-    EXPECT_NE(message(wrong).find("does not take node"), std::string::npos) << message(wrong);
+    EXPECT_NE(message(wrong).find("does not run node"), std::string::npos) << message(wrong);
   }
 }
 

@@ -461,8 +461,8 @@ TEST_F(cost_store, refuses_to_import_what_is_no_export) {
     ASSERT_NE(at, std::string::npos) << from << " in\n" << good;
     refused(text.replace(at, from.size(), to), part);
   };
-  refused("", "f.json: is not JSON, as byte 1 shows");
-  refused(good.substr(0, good.size() / 2), "is not JSON, as byte");
+  refused("", "f.json: is not JSON: error at byte 1");
+  refused(good.substr(0, good.size() / 2), "is not JSON: error at byte");
   refused("1e999", "a number is out of range");
   refused("[]", "is not an export of a store");
   refused(R"({"format": "collage plan"})", "is not an export of a store");
@@ -567,7 +567,7 @@ TEST_F(cost_store, says_what_is_wrong_with_a_path) {
   EXPECT_SAYS(open(path(std::string(300, 'x'))), invalid_argument, "File name too long");
   std::string deep = path("deep");
   for (int i = 0; i < 6; ++i) fs::create_directory(deep), deep += "/" + std::string(100, 'd');
-  EXPECT_SAYS(open(deep + ".db"), invalid_argument, "too long a path");
+  EXPECT_SAYS(open(deep + ".db"), invalid_argument, "has a path of more than 480 bytes");
 }
 
 TEST_F(cost_store, takes_any_name_for_a_file) {
@@ -646,9 +646,10 @@ TEST_F(cost_store, refuses_tables_that_are_not_ours) {
     sql(path(), change);
     EXPECT_SAYS(open(path()), environment, part);
   };
-  damaged("DROP TABLE runs", "its table of runs is not ours");
-  damaged("DROP TABLE costs; CREATE VIEW costs AS SELECT 1 AS digest", "its table of costs is not ours");
-  damaged("ALTER TABLE costs ADD COLUMN more", "its table of costs is not ours");
+  damaged("DROP TABLE runs", "its table runs has another definition than this version creates");
+  damaged("DROP TABLE costs; CREATE VIEW costs AS SELECT 1 AS digest",
+          "its table costs has another definition than this version creates");
+  damaged("ALTER TABLE costs ADD COLUMN more", "its table costs has another definition than this version creates");
   damaged("PRAGMA user_version=0", "its schema is 0");
   damaged("PRAGMA user_version=-3", "its schema is -3");
   // What else is in it is never run.
@@ -746,7 +747,7 @@ void is_readable_alone(c::cost_store& store, const char* why) {
 TEST_F(cost_store, is_opened_to_be_read_alone) {
   c::cost_store(path()).put(key(1), cost(1));
   c::cost_store store(path(), c::store_mode::read_only);
-  is_readable_alone(store, "is opened to be read alone");
+  is_readable_alone(store, "is opened read-only");
   c::cost_store writer(path());
   writer.put(key(3), cost(3));
   EXPECT_EQ(store.find(key(3)), cost(3));  // what others put meanwhile is seen
@@ -767,9 +768,9 @@ TEST_F(cost_store, is_read_where_the_folder_cannot_be_written) {
   {
     const unprivileged for_now;
     c::cost_store store(path());
-    is_readable_alone(store, "its folder cannot");
-    EXPECT_NE(store.check().notes.at(0).find("nobody changes"), std::string::npos);
-    EXPECT_SAYS(open(path("new.db")), invalid_argument, "its folder cannot: Permission denied");
+    is_readable_alone(store, "its folder is not writable");
+    EXPECT_NE(store.check().notes.at(0).find("no program changes it"), std::string::npos);
+    EXPECT_SAYS(open(path("new.db")), invalid_argument, "its folder is not writable: Permission denied");
   }
   fs::permissions(folder_, fs::perms{0755});
 }
@@ -827,7 +828,7 @@ TEST_F(cost_store, is_read_where_a_newer_sqlite_alone_may_write) {
   pages.at(18) = 3;  // the "file format write version"
   write(path(), pages);
   c::cost_store store(path());
-  is_readable_alone(store, "may be written by a newer SQLite alone");
+  is_readable_alone(store, "can be written only by a newer SQLite");
 }
 
 TEST_F(cost_store, says_when_its_file_was_removed_or_replaced) {
@@ -871,7 +872,7 @@ TEST_F(cost_store, does_without_a_write_ahead_log) {
     EXPECT_EQ(report.problems, std::vector<std::string>{});
   }
   c::cost_store read(path("read.db"), c::store_mode::read_only);
-  is_readable_alone(read, "is opened to be read alone");
+  is_readable_alone(read, "is opened read-only");
 }
 
 // ---- Full disks ---------------------------------------------------------------------------------------------------
@@ -903,10 +904,10 @@ int fill_up(const std::string& path, const std::string& more, const std::functio
       EXPECT_EQ(static_cast<int>(e.kind()), static_cast<int>(c::error_kind::environment));
       said = e.what();
     }
-    EXPECT_NE(said.find("cannot grow: no room is left"), std::string::npos) << said;
+    EXPECT_NE(said.find("cannot grow: its disk is full"), std::string::npos) << said;
     EXPECT_GT(put, 10U);
     for (std::uint64_t i = 0; i < put; ++i) EXPECT_EQ(store.find(key(i)), cost(i));
-    EXPECT_SAYS(store.import_json(more, "f.json"), environment, "cannot grow: no room is left");
+    EXPECT_SAYS(store.import_json(more, "f.json"), environment, "cannot grow: its disk is full");
     EXPECT_EQ(store.list().size(), put);  // all of an import or nothing
     make_room();
     store.put(key(put), cost(put));
@@ -945,7 +946,7 @@ TEST_F(cost_store, keeps_what_it_has_on_a_full_disk) {
     std::ofstream all(path("disk/all"));
     all << std::string(9U << 20, 'x');
   }
-  EXPECT_SAYS(open(path("disk/costs.db")), environment, "no room is left");
+  EXPECT_SAYS(open(path("disk/costs.db")), environment, "its disk is full");
   EXPECT_EQ(::umount(path("disk").c_str()), 0);
 }
 

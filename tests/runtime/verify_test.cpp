@@ -112,8 +112,7 @@ TEST(verify, a_plan_of_another_network_is_refused) {
   } catch (const c::error& e) {
     EXPECT_EQ(e.exit_code(), 2);
     EXPECT_STREQ(e.what(),
-                 "verify: the plan was made for another network (network); place this network to get a plan of "
-                 "its own");
+                 "verify: the plan was made for another network (network); load that network, or place this one");
   }
 }
 

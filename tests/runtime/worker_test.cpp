@@ -343,28 +343,28 @@ TEST_F(worker, what_a_deed_comes_to_and_the_others_are_measured) {
       {deed::none, {"", ""}},
       {deed::crash_at_build, {"crashed with SIGSEGV while it was built", "while it was built"}},
       {deed::abort_at_build, {"crashed with SIGABRT while it was built", "while it was built"}},
-      {deed::sleep_at_build, {"did not answer within 1 s while it was built", "did not answer"}},
+      {deed::sleep_at_build, {"returned nothing within 1 s while it was built", "returned nothing"}},
       {deed::exit_at_build, {"ended its process with exit status 3 while it was built", "while it was built"}},
       {deed::throw_error_at_build, {"failed: no", "failed: no"}},
-      {deed::throw_int_at_build, {"threw what is no std::exception while it was built", "threw"}},
+      {deed::throw_int_at_build, {"threw an object that is no std::exception while it was built", "threw"}},
       {deed::kill_at_build, {"was killed by SIGKILL while it was built, three times", "was killed by SIGKILL"}},
-      {deed::crash, {"crashed with SIGSEGV at its first call, between fences", "at its first call"}},
-      {deed::abort, {"crashed with SIGABRT at its first call, between fences", "at its first call"}},
-      {deed::exit, {"ended its process with exit status 0 at its first call, between fences", "at its first call"}},
-      {deed::hang, {"did not answer within 1 s at its first call", "did not answer within 1 s at its first call"}},
-      {deed::write_1_after, {"it writes around its outputs", "it writes around its outputs"}},
-      {deed::write_64_after, {"it writes around its outputs", "it writes around its outputs"}},
-      {deed::write_8192_after, {"reads or writes outside of its memory", "at its first call"}},
-      {deed::write_1_before, {"it writes around its outputs", "it writes around its outputs"}},
+      {deed::crash, {"crashed with SIGSEGV at its first call, in guarded memory", "at its first call"}},
+      {deed::abort, {"crashed with SIGABRT at its first call, in guarded memory", "at its first call"}},
+      {deed::exit, {"ended its process with exit status 0 at its first call, in guarded memory", "at its first call"}},
+      {deed::hang, {"returned nothing within 1 s at its first call", "returned nothing within 1 s at its first call"}},
+      {deed::write_1_after, {"it writes outside its outputs", "it writes outside its outputs"}},
+      {deed::write_64_after, {"it writes outside its outputs", "it writes outside its outputs"}},
+      {deed::write_8192_after, {"reads or writes outside its memory", "at its first call"}},
+      {deed::write_1_before, {"it writes outside its outputs", "it writes outside its outputs"}},
       {deed::write_input, {"crashed with SIGSEGV at its first call", "at its first call"}},
       {deed::read_64_after, {"", ""}},
-      {deed::read_8192_after, {"reads or writes outside of its memory", "at its first call"}},
+      {deed::read_8192_after, {"reads or writes outside its memory", "at its first call"}},
       {deed::wrong_number, {"wrong result", "wrong result"}},
       {deed::unwritten, {"wrong result", "wrong result"}},
       {deed::throw_int, {"at its first call", "at its first call"}},
       {deed::print, {"", ""}},
       {deed::crash_in_timing, {"crashed with SIGSEGV while it was timed", "while it was timed"}},
-      {deed::hang_in_timing, {"did not answer within 1 s while it was timed", "did not answer"}},
+      {deed::hang_in_timing, {"returned nothing within 1 s while it was timed", "returned nothing"}},
   };
   const c::graph network = one_relu();
   const measurement m(network);
@@ -388,7 +388,7 @@ TEST_F(worker, what_a_deed_comes_to_and_the_others_are_measured) {
       EXPECT_EQ(found[i].refusal, "");
       EXPECT_EQ(found[i].kernel, "loop relu");
     } else {
-      EXPECT_EQ(found[i].refusal, "is the last resort, and there is another way");
+      EXPECT_EQ(found[i].refusal, c::needless_fallback);
     }
     EXPECT_EQ(found[i].refusal.empty(), found[i].cost_ms > 0) << k.choice;
     EXPECT_EQ(found[i].refusal.empty(), found[i].time.samples > 0) << k.choice;
@@ -446,7 +446,7 @@ TEST_F(worker, nobody_is_refused_for_what_another_did) {
   EXPECT_EQ(found[0].refusal, "");
   EXPECT_EQ(found[1].refusal, "");
   EXPECT_GT(found[1].cost_ms, 0.0);
-  EXPECT_EQ(found[2].refusal, "is the last resort, and there is another way");
+  EXPECT_EQ(found[2].refusal, c::needless_fallback);
 }
 
 /// Kernels and refusals, in a worker and here.
@@ -670,7 +670,7 @@ TEST_F(worker, crashes_are_told_where_nobody_hears_of_ended_children) {
     worker_client client;
     const auto found = m.in(client, relus_with(m, {deed::none, deed::crash}));
     EXPECT_EQ(found[0].refusal, "");
-    EXPECT_EQ(found[1].refusal, "ended its process at its first call, between fences");
+    EXPECT_EQ(found[1].refusal, "ended its process at its first call, in guarded memory");
   }
   signal(SIGCHLD, before);
 }

@@ -64,13 +64,14 @@ std::vector<described_backend> describe_backends(bool all) {
   for (const known_backend& k : complete)
     if (all && std::none_of(list.begin(), list.end(), [&](const described_backend& d) { return d.name == k.name; }))
       list.push_back(left_out(k));
-  const c::probe_result oracle = c::reference::probe();
+  const c::probe_result found = c::reference::probe();
   described_backend d;
   d.name = c::reference::name;
-  d.available = oracle.available;
+  d.available = found.available;
   d.placed = false;
-  d.version = oracle.version;
-  d.details = std::string(oracle.details) + "; the oracle, which checks the others and is never placed";
+  d.version = found.version;
+  d.details =
+      std::string(found.details) + "; the reference: it checks the other backends, and no network is placed on it";
   list.push_back(std::move(d));
   return list;
 }
@@ -102,8 +103,9 @@ void check_backend_names(const std::vector<std::string>& names) {
     if (k != std::end(complete))
       throw c::error(c::error_kind::invalid_argument, left_out(*k).reason, "backend " + name);
     if (name == c::reference::name)
-      throw c::error(c::error_kind::invalid_argument, "it is the oracle, which checks the others and is never placed",
-                     "backend " + name, "this program places " + known);
+      throw c::error(c::error_kind::invalid_argument,
+                     "the reference checks the other backends, and no network is placed on it", "backend " + name,
+                     "choose among " + known);
     throw c::error(c::error_kind::invalid_argument, "there is no such backend", "backend '" + name + "'",
                    "this program has " + (known.empty() ? "none" : known));
   }

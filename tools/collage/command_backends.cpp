@@ -37,8 +37,8 @@ int show_coverage(const options& given) {
   std::string names;
   for (const std::string& name : coverage.by_rule) names += (names.empty() ? "" : ", ") + name;
   if (!names.empty())
-    names = "\n" +
-            wrap("By a rule or as regions, about which they are asked when a network is placed: " + names + ".", 0, 0);
+    names =
+        "\n" + wrap("Backends whose operators depend on the network (fusion rule or regions): " + names + ".", 0, 0);
   print(page.text() + names);
   return 0;
 }
@@ -70,8 +70,8 @@ int show_backends(const options& given) {
       for (const described_pattern& p : b.patterns) names += " " + p.name;
       page += wrap(names, 4, 2);
     }
-    if (b.has_rule) page += "  by a rule: groups of operators that are grown in each network\n";
-    if (b.takes_regions) page += "  as regions: any part of a network, up to all of it\n";
+    if (b.has_rule) page += "  fusion rule: groups of operators, found in each network\n";
+    if (b.takes_regions) page += "  regions: any part of a network, up to all of it\n";
   }
   print(given.json ? collage::to_text(list) : page);
   return 0;

@@ -62,7 +62,7 @@ int bench(const options& given) {
     page += wrap("Ratio of the best single backend, " + runs[best].name + ", to the plan: " +
                      format_number("%.3f", runs[best].ratio) + " (median over rounds; above 1 the plan is faster).",
                  0);
-  page += wrap("The plan takes an " + arena_text(engine) + ".", 0);
+  page += wrap("A run of the plan needs an " + arena_text(engine) + ".", 0);
   page += borrowed_text(p.made, 12);
   print(page);
   return 0;

@@ -98,7 +98,7 @@ struct comparison {
     add("waiting", a.waiting, b.waiting);
     const auto find = [](const c::plan& in, const std::string& name) {
       const auto at = std::ranges::find(in.backends, name, &c::plan_backend::name);
-      return at == in.backends.end() ? c::plan_backend{name, "not there", "not there"} : *at;
+      return at == in.backends.end() ? c::plan_backend{name, "absent", "absent"} : *at;
     };
     for (const std::string& name : names_in([](const c::plan& p) { return p.backends; })) {
       const c::plan_backend one = find(a, name), other = find(b, name);
@@ -289,35 +289,35 @@ std::string groups_page(const comparison& found) {
                 {"ms", align::right},
                 {"second", align::left, 16},
                 {"ms", align::right},
-                {"+ms in all", align::right}});
+                {"+ms, all places", align::right}});
     for (const auto& [r, places] : counted(found.other_kernels)) {
       const double a = cost_of(r->first), b = cost_of(r->second);
       page.add({label_of(r->first), std::to_string(places), who_runs(r->first), format_number("%.4f", a),
                 who_runs(r->second), format_number("%.4f", b),
                 difference(a * static_cast<double>(places), b * static_cast<double>(places), "%+.4f")});
     }
-    text += heading("Run by other kernels, with what they cost at each place") + page.text();
+    text += heading("Groups that other kernels run, with the cost at each place") + page.text();
   }
   if (!found.other_costs.empty()) {
     table page({{"group", align::left, 16},
                 {"places", align::right},
                 {"kernel", align::left, 16},
                 {"first ms", align::right},
-                {"95 % sure", align::right},
+                {"95 % interval", align::right},
                 {"second ms", align::right},
-                {"95 % sure", align::right}});
+                {"95 % interval", align::right}});
     for (const auto& [r, places] : counted(found.other_costs)) {
       const file_group &a = *r->first[0], &b = *r->second[0];
       page.add({a.label, std::to_string(places), a.backend + " " + a.kernel, format_number("%.4f", a.cost_ms),
                 interval(a), format_number("%.4f", b.cost_ms), interval(b)});
     }
-    text += heading("Run by the same kernels, at costs whose intervals do not meet") + page.text();
+    text += heading("Groups that the same kernels run, with costs whose 95 % intervals do not overlap") + page.text();
   }
   const std::size_t other = found.other_kernels.size();
-  std::string sentence = other == 0 ? "The same kernels run all " + std::to_string(found.same) + " groups"
-                                    : "The same kernels run " + std::to_string(found.same) +
-                                          (found.same == 1 ? " group" : " groups") + ", others run the nodes of " +
-                                          std::to_string(other) + (other == 1 ? " place" : " places");
+  std::string sentence = (other == 0 ? "All " : "") + std::to_string(found.same) +
+                         (found.same == 1 ? " group has" : " groups have") + " the same kernel in both plans";
+  if (other != 0)
+    sentence += "; other kernels run the nodes at " + std::to_string(other) + (other == 1 ? " place" : " places");
   return text + "\n" + wrap(sentence + ".", 0);
 }
 
@@ -357,11 +357,11 @@ std::string runs_page(const comparison& found) {
     page.add({name, number(ms.first), number(ms.second),
               ms.first > 0 && ms.second >= 0 ? format_number("%.3f", ms.second / ms.first) : ""});
   return "\n" + page.text() +
-         wrap("Each plan's figures are of the time when it was made; collage bench compares now.", 0);
+         wrap("These times were measured when each plan was made; to compare now, run collage bench.", 0);
 }
 
 std::string certificate(const file_plan& p) {
-  return "its groups cost " + format_number("%.3f ms", p.cost_ms) + ", and no placement of its kernels less than " +
+  return "its groups cost " + format_number("%.3f ms", p.cost_ms) + "; no placement of its kernels costs less than " +
          format_number("%.3f ms", p.made.lower_bound_ms) + " (origin: " + p.made.origin + ").";
 }
 

@@ -109,7 +109,7 @@ std::string totals_table(const c::plan& made) {
               std::to_string(views->second.nodes),
               "",
               "",
-              {"other views of the same memory", colour::dim}});
+              {"views: no kernel runs", colour::dim}});
   if (const auto control = totals.find(c::control_runner); control != totals.end())
     page.add({c::control_runner,
               std::to_string(control->second.groups),
@@ -129,9 +129,9 @@ std::string switches_text(const c::placement& chosen) {
     groups += g.switch_ms > 0;
   }
   return groups == 0 ? ""
-                     : "Of these, " + format_number("%.4f ms", sum) + " are what " + std::to_string(groups) +
-                           (groups == 1 ? " group takes longer because another backend wrote what it reads."
-                                        : " groups take longer because other backends wrote what they read.");
+                     : format_number("%.4f ms", sum) + " of this are switches: " + std::to_string(groups) +
+                           (groups == 1 ? " group takes longer because another backend wrote its operands."
+                                        : " groups take longer because another backend wrote their operands.");
 }
 
 std::string refusals_text(const std::vector<c::merged_refusal>& list) {
@@ -157,7 +157,7 @@ std::string operators_table(const std::vector<missing_operator>& list) {
   for (std::size_t i = 0; i < std::min(shown, list.size()); ++i) {
     const missing_operator& m = list[i];
     page.add({m.backend, m.kind, std::to_string(m.nodes), format_number("%.4f", m.cost_ms),
-              m.reason.empty() ? "it has no pattern for them" : m.reason});
+              m.reason.empty() ? "none of its patterns matches" : m.reason});
   }
   return page.text() + more_than(list.size());
 }
@@ -167,8 +167,8 @@ std::string fusions_table(const std::vector<missing_fusion>& list) {
               {"operators", align::left, 16},
               {"then", align::left, 16},
               {"places", align::right},
-              {"pays below ms", align::right},
-              {"first at", align::left, 12}});
+              {"ms to beat", align::right},
+              {"first place", align::left, 12}});
   for (std::size_t i = 0; i < std::min(shown, list.size()); ++i) {
     const missing_fusion& m = list[i];
     page.add({m.backend, m.first, m.second, std::to_string(m.places), format_number("%.4f", m.cost_ms), m.example});
@@ -277,21 +277,21 @@ int explain(const options& given) {
   const auto heading = [](const char* text) { return "\n" + paint(colour::bold, text) + "\n"; };
   std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + groups_table(p);
   if (!p.made.chosen.conversions.empty())
-    page += heading("Values that are converted into another form") + conversions_table(p);
+    page += heading("Conversions of values into another form") + conversions_table(p);
   page += "\n" + totals_table(p.made) + "\n" + wrap(certificate_text(p.made), 0);
   if (const std::string text = switches_text(p.made.chosen); !text.empty()) page += wrap(text, 0);
-  page += wrap("It takes an " + arena_text(engine) + ".", 0);
+  page += wrap("A run needs an " + arena_text(engine) + ".", 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
   if (!missing.operators.empty())
-    page +=
-        heading("Operators that a backend does not take, and what they cost now") + operators_table(missing.operators);
+    page += heading("Operators that a backend does not run, and their cost now") + operators_table(missing.operators);
   if (!missing.fusions.empty())
-    page += heading("Neighbours of one backend that it has no pattern for, and below what cost one would pay") +
-            fusions_table(missing.fusions);
+    page +=
+        heading("Pairs of groups that a backend does not fuse, and the cost that a fused kernel would have to beat") +
+        fusions_table(missing.fusions);
   if (const std::string borrowed = borrowed_text(p.made, static_cast<std::size_t>(-1)); !borrowed.empty())
-    page += heading("What single backends leave to others") + borrowed;
-  if (!p.refusals.empty()) page += heading("What backends refused") + refusals_text(p.refusals);
+    page += heading("Nodes that each single backend leaves to others") + borrowed;
+  if (!p.refusals.empty()) page += heading("Refusals") + refusals_text(p.refusals);
   print(page);
   return 0;
 }

@@ -26,14 +26,14 @@ constexpr const char* program_footer =
 Examples:
   collage zoo                                           the built-in networks
   collage tune zoo:resnext50-paper --plan resnext.json  measure, place, keep the plan
-  collage explain zoo:resnext50-paper --plan resnext.json    who runs what, and why
-  collage bench zoo:resnext50-paper --plan resnext.json      the plan against every library
+  collage explain zoo:resnext50-paper --plan resnext.json    which kernel runs what, and why
+  collage bench zoo:resnext50-paper --plan resnext.json      the plan and each backend alone
   collage diff resnext.json other.json                       two plans of one network
   collage verify zoo:bert-paper --backends onednn,eigen      place now, then check
-  collage inspect model.onnx --shape image=1x3x224x224       what a file holds
+  collage inspect model.onnx --shape image=1x3x224x224       nodes and shapes of a file
 
 Results are on standard output, progress and errors on standard error. Exit status: 0 done,
-1 failure, 2 mistake in the call. `collage COMMAND --help` tells a command's options.)";
+1 failure, 2 wrong usage. `collage COMMAND --help` lists the options of a command.)";
 
 /// Checks that a text is a whole number in a range. As CLI11 requires, returns the fault, or an empty string.
 template <class Int>
@@ -57,7 +57,7 @@ std::string read_seconds(std::string& text) {
   const std::string_view unit(end.ptr, static_cast<std::size_t>(last - end.ptr));
   if (unit == "min") number *= 60;
   if (end.ec != std::errc() || (!unit.empty() && unit != "s" && unit != "min") || !(number >= 0 && number <= 3600))
-    return "'" + text + "' is not a number of seconds from 0 to 3600, as 90, 90s or 1.5min";
+    return "'" + text + "' is not a number of seconds from 0 to 3600; write 90, 90s or 1.5min";
   char exact[32];  // with all digits: rounded to 0, it would mean no limit
   text.assign(exact, std::to_chars(exact, exact + sizeof exact, number).ptr);
   return {};
@@ -87,13 +87,13 @@ class command {
   }
 
   command& network() {
-    app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo), or a file of ONNX")
+    app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo), or an ONNX file")
         ->required()
         ->option_text(" ");
-    app_->add_option("--shape", given_.shapes, "The extents of an input that the file leaves open; once for each")
+    app_->add_option("--shape", given_.shapes, "The shape of an input that the file leaves open; repeatable")
         ->option_text("NAME=1x3x224x224")
         ->allow_extra_args(false);
-    app_->add_option("--bind", given_.bindings, "Make an input a constant before all else is decided; once for each")
+    app_->add_option("--bind", given_.bindings, "Make an input a constant before the network is placed; repeatable")
         ->option_text("NAME=FILE.npy")
         ->allow_extra_args(false);
     return *this;
@@ -102,48 +102,52 @@ class command {
     app_->add_option("--plan", given_.plan_file, "A plan from collage tune; without it, the network is placed first")
         ->option_text("FILE");
     app_->add_flag("--accept-version-change", given_.accept_version_change,
-                   "Take a plan that was made with other versions of the libraries");
+                   "Accept a plan that was made with other versions of the libraries");
     return *this;
   }
   command& placing() {
     app_->add_option_function<std::string>(
             "--backends", [this](const std::string& text) { given_.backends = split(text); },
-            "Use these alone, as in onednn,eigen (see collage backends)")
+            "Use only these backends, as in onednn,eigen (see collage backends)")
         ->option_text("A,B");
-    app_->add_option("--threads", given_.threads, "How many; as many as the process may use if not given")
+    app_->add_option("--threads", given_.threads, "Number of threads; default: all processors that the process may use")
         ->option_text("N")
         ->check(whole_number(1, 1024));
     app_->add_option_function<std::string>(
             "--place", [this](const std::string& how) { given_.measure = how == "measure"; },
-            "By measuring, or by the order of the backends, where no plan is given")
+            "How to place without a plan: by measuring, or by the order of the backends")
         ->option_text("measure|priority")
         ->check(CLI::IsMember({"measure", "priority"}).description(""));
-    app_->add_option("--store", given_.store_file, "Where costs are kept; among the user's caches if not given")
+    app_->add_option("--store", given_.store_file,
+                     "File of measured costs; default: collage/costs.db in the user's cache folder")
         ->option_text("FILE|none");
-    app_->add_option("--pin", given_.pins, "A node, operator or pattern for this backend alone; once for each")
+    app_->add_option("--pin", given_.pins, "Let only BACKEND run a node, operator or pattern; repeatable")
         ->option_text("WHAT=BACKEND")
         ->allow_extra_args(false);
-    app_->add_option("--exclude", given_.exclusions, "A node, operator or pattern not for this backend; once for each")
+    app_->add_option("--exclude", given_.exclusions, "Do not let BACKEND run a node, operator or pattern; repeatable")
         ->option_text("WHAT=BACKEND")
         ->allow_extra_args(false);
-    app_->add_option("--budget", given_.budget_s, "Seconds for placing; then the best so far is taken")
+    app_->add_option("--budget", given_.budget_s,
+                     "Time limit for placing; after it, the best placement so far is taken")
         ->option_text("S")
         ->transform(seconds());
-    app_->add_option("--regions", given_.regions_s, "Seconds for the search over regions; 30 if not given, 0 for none")
+    app_->add_option("--regions", given_.regions_s,
+                     "Time limit for the search over regions; default: 30, 0: no such search")
         ->option_text("S")
         ->transform(seconds());
-    app_->add_flag("--complete", given_.complete, "Measure every kernel, not only those that can be part of the best");
+    app_->add_flag("--complete", given_.complete,
+                   "Measure every kernel, not only those that the best placement may contain");
     app_->add_flag("--keep-non-finite", given_.keep_non_finite,
-                   "Leave out kernels that do not treat NaN and infinity as the reference does");
-    app_->add_flag("--recheck", given_.recheck, "Compare end to end again what the store has compared before");
-    app_->add_option("--seed", given_.seed, "Of the random inputs; 1 if not given")
+                   "Refuse kernels that do not treat NaN and infinity as the reference does");
+    app_->add_flag("--recheck", given_.recheck, "Run end-to-end comparisons again even if the store has their results");
+    app_->add_option("--seed", given_.seed, "Seed of the random inputs; default: 1")
         ->option_text("N")
         ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));
     return *this;
   }
   command& output() {
     app_->add_flag("--json", given_.json, "Print JSON");
-    app_->add_flag("--quiet", given_.quiet, "No progress and no notes on standard error");
+    app_->add_flag("--quiet", given_.quiet, "Print no progress and no notes");
     return *this;
   }
   CLI::App* operator->() { return app_; }
@@ -167,46 +171,47 @@ std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
     part->footer(footer);
     part->set_help_flag("-h,--help", "Print this page");
     part->callback([&given, name] { given.store_action = name; });
-    part->add_option("--store", given.store_file, "Which store; collage/costs.db under the user's caches if not given")
+    part->add_option("--store", given.store_file,
+                     "File of the store; default: collage/costs.db in the user's cache folder")
         ->option_text("FILE");
     return part;
   };
   const auto filter = [&](CLI::App* part) {
-    part->add_option("--backend", given.store_backend, "Costs of this backend alone")->option_text("B");
-    part->add_flag("--refused", given.refused, "Costs that are refusals alone");
+    part->add_option("--backend", given.store_backend, "Only costs of this backend")->option_text("B");
+    part->add_flag("--refused", given.refused, "Only refusals");
     return part;
   };
   const auto file = [&](CLI::App* part, const char* about) {
     part->add_option("FILE", given.store_word, about)->required()->option_text(" ");
   };
-  filter(add("list", "List what was measured", "Example:\n  collage store list --backend onednn"))
-      ->add_option("TEXT", given.store_word, "Part of a label, a kernel or a pattern, or how an id begins")
+  filter(add("list", "List measured costs and end-to-end results", "Example:\n  collage store list --backend onednn"))
+      ->add_option("TEXT", given.store_word, "Part of a label, kernel or pattern, or the beginning of an id")
       ->option_text(" ");
-  add("show", "Print all that is known of some entries", "Example:\n  collage store show 322fb33d")
-      ->add_option("TEXT", given.store_word, "How an id begins, or part of a label, a kernel or a pattern")
+  add("show", "Print every field of some entries", "Example:\n  collage store show 322fb33d")
+      ->add_option("TEXT", given.store_word, "The beginning of an id, or part of a label, kernel or pattern")
       ->required()
       ->option_text(" ");
   CLI::App* prune =
-      filter(add("prune", "Remove entries that meet every condition given; asks nothing",
+      filter(add("prune", "Remove the entries that meet all given conditions, without asking",
                  "Examples:\n  collage store prune --older-than 90\n  collage store prune --backend onednn "
                  "--refused"));
-  prune->add_option("--older-than", given.older_than_days, "Measured more than so many days ago")
+  prune->add_option("--older-than", given.older_than_days, "Entries measured more than DAYS days ago")
       ->option_text("DAYS")
       ->check(whole_number(0, 36500));
-  prune->add_flag("--other-machines", given.other_machines, "Measured on another processor than this machine's");
-  prune->add_flag("--damaged", given.damaged, "Also every entry that cannot be trusted, see collage store check");
-  file(add("export", "Write everything to a file of JSON", "Example:\n  collage store export costs.json"),
+  prune->add_flag("--other-machines", given.other_machines, "Entries measured on another processor model");
+  prune->add_flag("--damaged", given.damaged, "Damaged entries (see collage store check)");
+  file(add("export", "Write all entries to a JSON file", "Example:\n  collage store export costs.json"),
        "The file to write");
-  file(add("import", "Add what an exported file has; the newer of two stays",
+  file(add("import", "Add the entries of an exported file; newer entries replace older ones",
            "Example:\n  collage store import costs.json"),
        "The file to read");
-  file(add("merge", "Add what another store has; the newer of two stays",
+  file(add("merge", "Add the entries of another store; newer entries replace older ones",
            "Example:\n  collage store merge other/costs.db"),
        "The other store");
-  add("check", "Read all of the store and say whether it is sound", "Exit status 1 says that it is not.");
+  add("check", "Read the whole store and report damage", "Exit status 1: the store is damaged.");
   for (CLI::App* part : store.get_subcommands({})) {
     part->add_flag("--json", given.json, "Print JSON");
-    part->add_flag("--quiet", given.quiet, "No progress and no notes on standard error");
+    part->add_flag("--quiet", given.quiet, "Print no progress and no notes");
   }
   return names;
 }
@@ -218,8 +223,7 @@ std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
 /// Throws for the first word of the command line that the parser did not recognise, if there is one.
 void refuse_extras(const CLI::App& app, const std::string& where, const std::string& help) {
   for (const std::string& word : app.remaining(true))
-    refuse((word.rfind('-', 0) == 0 ? "there is no option " : "there is no place for the argument ") + word, where,
-           help);
+    refuse((word.rfind('-', 0) == 0 ? "there is no option " : "unexpected argument ") + word, where, help);
 }
 
 }  // namespace
@@ -247,16 +251,17 @@ command_line parse(int argc, char** argv) {
                        const char* footer) -> command& {
     return commands.emplace_back(app, given, name, function, about, footer);
   };
-  add("backends", show_backends, "List the backends: version, what they run, or why they are not there",
+  add("backends", show_backends, "List the backends: version, patterns, or why they are unavailable",
       "With --json, every pattern is described in words.")
       .output()
-      ->add_flag("--coverage", given.coverage, "Print which operators each backend declares instead");
-  commands.back()->add_flag("--all", given.all, "Also those that this program was built without, and how to get them");
+      ->add_flag("--coverage", given.coverage, "Instead, print which operators each backend declares");
+  commands.back()->add_flag("--all", given.all,
+                            "Include backends that this program was built without, and how to add them");
   add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
   add("inspect", inspect, "Print a network: its nodes, shapes and size",
       "Example:\n  collage inspect zoo:dcgan-paper --dot dcgan.dot && dot -Tsvg dcgan.dot > dcgan.svg")
       .network()
-      ->add_option("--dot", given.dot_file, "Write the network for Graphviz instead")
+      ->add_option("--dot", given.dot_file, "Instead, write the network as a Graphviz file")
       ->option_text("FILE");
   commands.back().output();
   add("tune", tune, "Measure and place a network, and write the plan to a file",
@@ -271,38 +276,40 @@ command_line parse(int argc, char** argv) {
                              "--output results")
                              .network()
                              .plan();
-  run_command->add_option("--input", given.inputs, "What an input holds; once for each, random where not given")
+  run_command->add_option("--input", given.inputs, "Contents of an input; repeatable, default: random")
       ->option_text("NAME=FILE.npy|random")
       ->allow_extra_args(false);
   run_command->add_option("--output", given.output_folder, "Write each output to FOLDER/NAME.npy")
       ->option_text("FOLDER");
-  run_command->add_flag("--profile", given.profile, "Tell the time of each step");
+  run_command->add_flag("--profile", given.profile, "Print the time of each step");
   run_command.placing().output();
-  add("bench", bench, "Run the plan and every single backend in turns, and compare",
-      "A backend alone is the same search restricted to it; what it refuses goes to the next that takes it.\n\n"
+  add("bench", bench, "Run the plan and each backend alone in turns, and compare the times",
+      "A backend alone: the same search with its kernels only. Nodes that it refuses go to the next\n"
+      "backend that runs them.\n\n"
       "Example:\n  collage bench zoo:resnext50-paper --plan resnext.json --seconds 30")
       .network()
       .plan()
-      ->add_option("--seconds", given.seconds, "For about how long; 10 if not given")
+      ->add_option("--seconds", given.seconds, "Seconds to run, approximately; default: 10")
       ->option_text("S")
       ->transform(seconds());
   commands.back().placing().output();
-  add("explain", explain, "Say which backend runs what, how long it takes, and what else could",
+  add("explain", explain, "Print which kernel runs what, its time, and the alternatives",
       "Example:\n  collage explain zoo:resnext50-paper --plan resnext.json | less")
       .network()
       .plan()
-      ->add_option("--dot", given.dot_file, "Also write the placed network for Graphviz")
+      ->add_option("--dot", given.dot_file, "Also write the placed network as a Graphviz file")
       ->option_text("FILE");
-  commands.back()->add_flag("--program", given.program,
-                            "Print what the engine does step by step, memory included, instead");
+  commands.back()->add_flag("--program", given.program, "Instead, print the engine's instructions and their memory");
   commands.back().placing().output();
   command& diff_command =
-      add("diff", diff, "Compare two plans of one network: who runs what, and what it costs",
-          "The network need not be there. Exit status 0 says that they were compared, also where they\n"
-          "differ; with --json, `same` says whether the same kernels run everything.\n\n"
+      add("diff", diff, "Compare two plans of one network: kernels and costs",
+          "The network's file is not needed. Exit status 0: the plans were compared, even if they differ.\n"
+          "With --json, `same` is true if the same kernels run everything.\n\n"
           "Example:\n  collage diff before.json after.json");
   diff_command->add_option("PLAN", given.plan_file, "A plan from collage tune")->required()->option_text(" ");
-  diff_command->add_option("OTHER", given.other_plan_file, "Another one")->required()->option_text(" ");
+  diff_command->add_option("OTHER", given.other_plan_file, "Another plan of the same network")
+      ->required()
+      ->option_text(" ");
   diff_command.output();
   add("verify", verify, "Check the plan and every backend against the reference in double precision",
       "Example:\n  collage verify zoo:bert-paper --plan bert.json")
@@ -313,15 +320,16 @@ command_line parse(int argc, char** argv) {
   command& replay_command =
       add("replay", replay_placements, "Place networks on published or modelled costs, without measuring",
           "Example:\n  collage replay nasnet-a-paper --json");
-  replay_command->add_option("NETWORK", given.networks, "Which networks; all if none is given")->option_text("...");
-  replay_command->add_option("--costs", given.costs_file, "Costs to use instead of those that are built in")
+  replay_command->add_option("NETWORK", given.networks, "Networks to replay; default: all")->option_text("...");
+  replay_command->add_option("--costs", given.costs_file, "File of costs to use instead of the built-in ones")
       ->option_text("FILE");
-  replay_command->add_option("--data", given.data_folder, "Where costs and placements lie, instead of those built in")
+  replay_command
+      ->add_option("--data", given.data_folder, "Folder of costs and placements to use instead of the built-in ones")
       ->option_text("FOLDER");
   replay_command.output();
-  command& store_command = add("store", store, "Look after the store of measured costs",
+  command& store_command = add("store", store, "List, check and clean the store of measured costs",
                                "Examples:\n  collage store list --backend onednn\n  collage store check\n\n"
-                               "`collage store COMMAND --help` tells a command's options.");
+                               "`collage store COMMAND --help` lists the options of a command.");
   const std::vector<std::string> store_commands = add_store_commands(*store_command.operator->(), given);
 
   // Checked before parsing: CLI11 would report only that a command is missing.
@@ -332,9 +340,9 @@ command_line parse(int argc, char** argv) {
     names += (names.empty() ? "" : ", ") + c.name();
     known = known || c.name() == first;
   }
-  if (argc < 2) refuse("no command is given, and there are " + names, "command line", "collage");
+  if (argc < 2) refuse("no command is given; the commands are " + names, "command line", "collage");
   if (!known && first.rfind('-', 0) != 0)
-    refuse("there is no command " + first + ", but " + names, "command line", "collage");
+    refuse("there is no command " + first + "; the commands are " + names, "command line", "collage");
   if (!known && first != "-h" && first != "--help" && first != "--version")
     refuse("there is no option " + first + " before the command", "command line", "collage");
 
@@ -345,10 +353,10 @@ command_line parse(int argc, char** argv) {
     const bool is_command = std::find(store_commands.begin(), store_commands.end(), second) != store_commands.end();
     std::string list;
     for (const std::string& name : store_commands) list += (list.empty() ? "" : ", ") + name;
-    if (second.empty()) refuse("no command is given, and there are " + list, where, help);
+    if (second.empty()) refuse("no command is given; the commands are " + list, where, help);
     if (!is_command && second != "-h" && second != "--help")
       refuse((second.front() == '-' ? "there is no option " + second + " before the command"
-                                    : "there is no command " + second + ", but " + list),
+                                    : "there is no command " + second + "; the commands are " + list),
              where, help);
     if (is_command) {
       where += " " + second;

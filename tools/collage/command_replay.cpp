@@ -45,9 +45,10 @@ constexpr replayable replayables[] = {
 };
 
 constexpr const char* explanation =
-    "Costs in ms. optimum: no placement of these candidates costs less, up to the gap; published: the published "
-    "placement on the same table; coverage: share of the operators that the table has a record of, the others cost "
-    "what a roofline through the table's records says; search: median of 20, candidates included.";
+    "Costs are in ms. optimum: the cheapest placement of these candidates, proved up to the gap. published: the "
+    "published placement, priced by the same table. coverage: share of the operators that have a record in the table; "
+    "the others have modelled costs, from a roofline of the table's records. search: median of 20 searches, each with "
+    "the making of its candidates.";
 
 /// The tables of costs. Each is read at its first use.
 class tables {
@@ -104,7 +105,7 @@ std::vector<replayable> chosen(const options& given) {
     std::string known;
     for (const replayable& r : replayables) known += (known.empty() ? "" : ", ") + std::string(r.name);
     throw c::error(c::error_kind::invalid_argument, "there is no such network to replay", name,
-                   "name some of " + known);
+                   "choose among " + known);
   }
   return list;
 }

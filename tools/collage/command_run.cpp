@@ -10,6 +10,7 @@
 #include <collage/io/json.hpp>
 #include <collage/io/npy.hpp>
 #include <collage/place/compare.hpp>
+#include <collage/run/buffers.hpp>
 #include <collage/run/elements.hpp>
 #include <collage/run/engine.hpp>
 
@@ -18,6 +19,7 @@
 #include <filesystem>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -59,7 +61,23 @@ std::vector<c::tensor> read_inputs(const options& given, const c::graph& network
   return contents;
 }
 
-/// The file for each output. A slash, which the name of an output may contain, becomes an underscore.
+/// A file name for each output. A slash in an output's name becomes an underscore. If the file name belongs to another
+/// output, a number follows; names without a slash are the first to get theirs.
+std::vector<std::string> file_names(const c::graph& network) {
+  std::vector<std::string> names(network.outputs().size());
+  std::set<std::string> taken;
+  for (const bool has_slash : {false, true})
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      std::string name = network.output_name(i);
+      if ((name.find('/') != std::string::npos) != has_slash) continue;
+      std::replace(name.begin(), name.end(), '/', '_');
+      names[i] = name;
+      for (int number = 2; !taken.insert(names[i]).second; ++number) names[i] = name + "_" + std::to_string(number);
+    }
+  return names;
+}
+
+/// The file for each output. Throws if one of them cannot be written.
 std::vector<std::string> output_files(const std::string& folder, const c::graph& network) {
   std::vector<std::string> files;
   if (folder.empty()) return files;
@@ -68,9 +86,7 @@ std::vector<std::string> output_files(const std::string& folder, const c::graph&
     throw c::error(c::error_kind::invalid_argument,
                    "cannot be created: " + (failed ? failed.message() : std::string("there is a file of that name")),
                    folder, "name a folder that may be written to");
-  for (std::size_t i = 0; i < network.outputs().size(); ++i) {
-    std::string name = network.output_name(i);
-    std::replace(name.begin(), name.end(), '/', '_');
+  for (const std::string& name : file_names(network)) {
     files.push_back((std::filesystem::path(folder) / (name + ".npy")).string());
     c::check_writable(files.back());
   }

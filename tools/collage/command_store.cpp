@@ -148,7 +148,7 @@ std::vector<c::stored_run_entry> plain(std::vector<c::stored_run_entry> all) {
 
 void note_damaged(const c::cost_store& store, const options& given) {
   if (store.damaged() != 0 && !given.quiet)
-    complain("note: " + store.path() + ": left out what is damaged; see collage store check");
+    complain("note: " + store.path() + ": damaged entries are left out; see collage store check");
 }
 
 int list(const options& given) {
@@ -186,11 +186,11 @@ int list(const options& given) {
   if (!runs.empty()) {
     table entries({{"id"},
                    {"network", align::left, 16},
-                   {"plan from", align::left, 10},
+                   {"origin", align::left, 10},
                    {"threads", align::right},
                    {"ms", align::right},
-                   {"to the best other", align::right},
-                   {"95 % between", align::right},
+                   {"to fastest other", align::right},
+                   {"95 % interval", align::right},
                    {"measured"}});
     for (const c::stored_run_entry& e : plain(runs))
       entries.add({{e.id.substr(0, short_id), colour::dim},
@@ -227,7 +227,7 @@ int show(const options& given) {
   note_damaged(store, given);
   if (costs.empty() && runs.empty())
     throw c::error(c::error_kind::invalid_argument,
-                   "has no entry whose id begins so, or that has it in its label, kernel or pattern",
+                   "is neither the beginning of an id nor part of a label, kernel or pattern",
                    store.path() + ": " + given.store_word, "see collage store list");
   if (given.json) {
     print(c::to_text({{"store", store.path()}, {"costs", to_json(costs)}, {"runs", to_json(runs)}}));
@@ -240,7 +240,7 @@ int show(const options& given) {
   for (const c::stored_entry& e : plain(costs)) {
     heading(e.cost.label, e.id);
     page += line_of("backend", e.key.backend + ", " + e.key.library);
-    page += line_of("pattern", e.key.pattern + ", choice " + std::to_string(e.key.choice));
+    page += line_of("pattern", e.key.pattern + ", variant " + std::to_string(e.key.choice));
     page += line_of("kernel", e.cost.kernel);
     if (!e.cost.refusal.empty()) page += line_of("refused", e.cost.refusal);
     else {
@@ -255,7 +255,7 @@ int show(const options& given) {
   }
   for (const c::stored_run_entry& e : plain(runs)) {
     heading(e.run.label, e.id);
-    page += line_of("plan from", e.run.name);
+    page += line_of("origin", e.run.name);
     page += line_of("compared", e.key.placement);
     page += line_of("libraries", e.key.libraries);
     page += line_of("median", ms(e.run.median_ms) + " ms; the middle 80 % of " + std::to_string(e.run.runs) +
@@ -276,7 +276,7 @@ int prune(const options& given) {
   if (given.other_machines) which.other_than_machine = c::processor_name();
   const bool filters = given.older_than_days >= 0 || given.other_machines || given.refused || !which.backend.empty();
   if (!filters && !given.damaged)
-    throw c::error(c::error_kind::invalid_argument, "nothing says what to remove", "store prune",
+    throw c::error(c::error_kind::invalid_argument, "no condition is given", "store prune",
                    "give --older-than, --backend, --refused, --other-machines or --damaged");
   c::cost_store store = existing(given, c::store_mode::read_write);
   const std::size_t damaged = given.damaged ? store.remove_damaged() : 0;
@@ -315,8 +315,8 @@ int tell(const options& given, const c::cost_store& store, const c::store_merge&
                       {"damaged", became.damaged}}));
   else
     print(wrap("added " + std::to_string(became.added) + " of " + given.store_word + " to " + store.path() +
-                   "; replaced " + std::to_string(became.replaced) + " that were older and kept " +
-                   std::to_string(became.kept) +
+                   "; replaced " + std::to_string(became.replaced) + " older entries, kept " +
+                   std::to_string(became.kept) + " that are as new or newer" +
                    (became.damaged == 0 ? "" : "; left out " + std::to_string(became.damaged) + " damaged ones"),
                2));
   return 0;

@@ -17,16 +17,29 @@ namespace program {
 
 namespace {
 
-/// The result of the search over regions, in a sentence; empty if there was no such search.
+/// How many candidates there were, and what became of them, in a sentence.
+std::string candidates_text(const collage::place_report& r) {
+  const auto part = [](std::size_t count, const char* what) {
+    return count == 0 ? std::string() : ", " + std::to_string(count) + what;
+  };
+  return std::to_string(r.candidates) + " candidates, " + std::to_string(r.distinct) +
+         " of them different: " + std::to_string(r.measured) + " measured in " +
+         format_number("%.1f s", r.measuring_s + r.comparing_s) +
+         (r.waited_s < 1 ? ""
+                         : " (" + format_number("%.0f s", r.waited_s) + " of it waiting for an undisturbed machine)") +
+         part(r.from_store, " from the store") + part(r.refused, " refused") + part(r.skipped, " skipped") + ".";
+}
+
+/// The result of the search over regions, in sentences; empty if there was no such search.
 std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
   const double gained = 1 - regions.ratio;
   return "The search over regions tried " + std::to_string(regions.tried) + " divisions of the network in " +
-         std::to_string(regions.by_generation.size()) + " generations, " +
-         (gained < 0.0005 ? "of which none was surely faster than what had run before"
-                          : "and found one that took " + format_number("%.1f %%", 100 * gained) +
-                                " less than what had run before") +
-         (regions.is_saturated ? "." : "; its time was up.");
+         std::to_string(regions.by_generation.size()) + " generations. " +
+         (gained < 0.0005 ? "None was significantly faster than the placements before it."
+                          : "The best took " + format_number("%.1f %%", 100 * gained) +
+                                " less than the fastest placement before it.") +
+         (regions.is_saturated ? "" : " Its time limit ended the search.");
 }
 
 }  // namespace
@@ -39,7 +52,6 @@ int tune(const options& given) {
   c::save_plan(p.made, p.network, given.plan_file);
   if (!given.quiet) note_spread(p.made.runs);
   const c::place_report& r = p.report;
-  const double seconds = r.measuring_s + r.comparing_s;
   if (given.json) {
     const std::size_t best = c::best_single(p.made.runs);
     c::json all = {{"network", p.made.network},
@@ -64,24 +76,18 @@ int tune(const options& given) {
     return 0;
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";
-  page += wrap(
-      "Measured " + std::to_string(r.measured) + " kernels for " + std::to_string(r.candidates) + " places in " +
-          format_number("%.1f s", seconds) +
-          (r.waited_s < 1 ? "" : ", of which " + format_number("%.0f s", r.waited_s) + " until the machine was calm") +
-          (r.from_store == 0 ? "" : ", took " + std::to_string(r.from_store) + " from the store") +
-          (r.refused == 0 ? "" : ", and refused " + std::to_string(r.refused)) + ". " + certificate_text(p.made),
-      0);
+  page += wrap(candidates_text(r) + " " + certificate_text(p.made), 0);
   if (!p.made.runs.empty()) page += "\n" + runs_table(p.made, p.made.runs);
   if (const std::string text = regions_text(r.regions); !text.empty()) page += wrap(text, 0);
   if (r.rounds_apart >= c::enough_of_a_regime && r.rounds_apart < r.rounds)
-    page += wrap("In " + std::to_string(r.rounds_apart) + " of " + std::to_string(r.rounds) +
-                     " rounds the processors shared no cache, as they do otherwise: such times count for half.",
-                 0);
-  if (r.compared_before)
-    page += wrap("The placements were compared at an earlier time; --recheck compares them again.", 0);
-  if (r.interrupted)
     page +=
-        wrap("It was ended before everything was measured: this is the best placement so far. Tune again to go on.", 0);
+        wrap("In " + std::to_string(r.rounds_apart) + " of " + std::to_string(r.rounds) +
+                 " rounds the processors shared no cache. The times with and without a shared cache have equal weight.",
+             0);
+  if (r.compared_before)
+    page += wrap("The store has the end-to-end comparison of these placements; --recheck runs it again.", 0);
+  if (r.interrupted)
+    page += wrap("Measuring was ended early: this is the best placement so far. Repeat the command to continue.", 0);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
   page += "\nThe plan is in " + given.plan_file + ".\n";
   print(page);

@@ -26,7 +26,10 @@ c::json to_json(const std::string& network, const c::verification& found) {
 }
 
 std::string to_page(const c::plan& made, const c::verification& found) {
-  table page({{"placement"}, {"worst relative", align::right}, {"verdict"}, {"first differing node", align::left, 20}});
+  table page({{"placement"},
+              {"largest relative error", align::right},
+              {"verdict"},
+              {"first differing node", align::left, 20}});
   for (const c::verified_placement& p : found.placements)
     page.add({p.name,
               format_number("%.2e", p.worst_relative()),
@@ -56,7 +59,9 @@ int verify(const options& given) {
   print(given.json ? c::to_text(to_json(p.made.network, found)) : to_page(p.made, found));
   if (const c::verified_placement* failed = found.failed(); failed != nullptr)
     complain("verify: " + failed->name + " differs from the reference" +
-             (failed->fault ? ", first at node " + failed->fault->node : std::string()));
+             (failed->fault ? ", first at node " + failed->fault->node + "; leave " + failed->fault->backend +
+                                  " out there with --exclude, and report the fault to its authors"
+                            : std::string()));
   return found ? 0 : 1;
 }
 

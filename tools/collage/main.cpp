@@ -40,7 +40,7 @@ int main(int argc, char** argv) {
   } catch (const std::bad_alloc&) {
     program::complain("out of memory; end other programs or take a smaller network");
   } catch (const std::exception& e) {
-    program::complain(std::string("this should not have happened: ") + e.what() + "; please report it");
-  } catch (...) { program::complain("this should not have happened; please report it"); }
+    program::complain(std::string("internal error: ") + e.what() + "; please report it");
+  } catch (...) { program::complain("an internal error occurred; please report it"); }
   return 1;
 }

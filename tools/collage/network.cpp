@@ -48,7 +48,7 @@ c::shape parse_shape(const std::string& text, const std::string& where) {
     const std::size_t end = std::min(text.find('x', at), text.size());
     std::int64_t extent = -1;
     const auto read = std::from_chars(text.data() + at, text.data() + end, extent);
-    if (read.ec != std::errc() || read.ptr != text.data() + end || extent < 0) refuse("it is no shape");
+    if (read.ec != std::errc() || read.ptr != text.data() + end || extent < 0) refuse("it is not a shape");
     if (dims.size() == c::shape::max_rank) refuse("it has more than 8 extents");
     dims.push_back(extent);
     at = end + 1;
@@ -103,10 +103,13 @@ loaded load_network(const options& given) {
                    "install libonnx-dev and libprotobuf-dev and build again");
 #endif
   }
-  for (const auto& [list, option] : {std::pair(&given.shapes, "--shape"), std::pair(&given.bindings, "--bind")})
-    if (!list->empty())
-      throw c::error(c::error_kind::invalid_argument, "it is for networks from files", option + (" " + list->front()),
-                     "a built-in network's inputs have fixed shapes: leave it out");
+  const auto refuse_for_zoo = [](const std::vector<std::string>& list, const char* option, const char* remedy) {
+    if (!list.empty())
+      throw c::error(c::error_kind::invalid_argument, "this option is only for networks from files",
+                     option + (" " + list.front()), remedy);
+  };
+  refuse_for_zoo(given.shapes, "--shape", "leave it out: the inputs of built-in networks have fixed shapes");
+  refuse_for_zoo(given.bindings, "--bind", "leave it out; collage run takes contents as --input NAME=FILE.npy");
   if (given.network.rfind(zoo, 0) == 0) {
     c::graph_builder builder;
     if (c::zoo::build(given.network.c_str() + 4, builder)) return {builder.finish(), {}, {}};
@@ -114,7 +117,7 @@ loaded load_network(const options& given) {
   std::string known;
   for (const c::zoo::network& n : c::zoo::networks) known += (known.empty() ? "" : ", ") + std::string(zoo) + n.name;
   throw c::error(c::error_kind::invalid_argument, "there is no such network", "network " + given.network,
-                 "name a file of ONNX or one of " + known);
+                 "name an ONNX file or one of " + known);
 }
 
 c::graph load_ready_network(const options& given) {

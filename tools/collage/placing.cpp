@@ -41,7 +41,7 @@ std::string joined(const std::set<std::string>& names) {
 std::string store_of(const options& given) {
   std::string problem;
   std::string file = c::store_named(given.store_file.empty() ? nullptr : &given.store_file, problem);
-  if (!problem.empty() && !given.quiet) complain("note: nothing is kept of what is measured: " + problem);
+  if (!problem.empty() && !given.quiet) complain("note: measured costs are not stored: " + problem);
   return file;
 }
 
@@ -77,7 +77,7 @@ std::optional<c::plan> previous_plan(const options& given, const c::graph& netwo
                        given.plan_file);
     return previous;
   } catch (const c::error& e) {
-    if (!given.quiet) complain(std::string("note: there is no previous plan to compare with: ") + e.what());
+    if (!given.quiet) complain(std::string("note: the previous plan in the file is not compared: ") + e.what());
     return {};
   }
 }
@@ -112,9 +112,10 @@ void refuse_what_makes_plans(const options& given) {
   add(given.complete, "--complete");
   if (names.empty()) return;
   const bool is_one = names.find(" and ") == std::string::npos;
-  throw c::error(c::error_kind::invalid_argument,
-                 "is a plan, and " + names + (is_one ? " is" : " are") + " for making one", given.plan_file,
-                 is_one ? "leave it out, or tune with it" : "leave them out, or tune with them");
+  throw c::error(
+      c::error_kind::invalid_argument,
+      "is a finished plan, and " + names + (is_one ? " only affects" : " only affect") + " placing", given.plan_file,
+      is_one ? "leave it out, or run collage tune with it" : "leave them out, or run collage tune with them");
 }
 
 /// Throws if the plan does not fit. An accepted change of versions is printed as a note.
@@ -139,8 +140,8 @@ placed read_plan(const options& given) {
   const std::set<std::string> wanted(given.backends.begin(), given.backends.end());
   if (!wanted.empty() && wanted != made_of)
     throw c::error(c::error_kind::invalid_argument,
-                   "is a plan over --backends " + joined(made_of) + ", not " + joined(wanted), given.plan_file,
-                   "leave --backends out, or tune over those");
+                   "was made with --backends " + joined(made_of) + ", not " + joined(wanted), given.plan_file,
+                   "leave --backends out, or tune with these backends");
   check_fits(p, given);
   if (given.threads == 0) note_shared_processors(p.made.threads, given);
   const c::backend_table table = backends();
@@ -157,12 +158,11 @@ void check(const options& given) {
   (void)rules_of(given);
   note_shared_processors(given.threads, given);
   if (given.accept_version_change && given.plan_file.empty())
-    throw c::error(c::error_kind::invalid_argument, "it is for a plan, and none is given", "--accept-version-change",
-                   "name one by --plan, or leave it out");
+    throw c::error(c::error_kind::invalid_argument, "it needs --plan", "--accept-version-change",
+                   "give --plan FILE, or leave it out");
   if (given.keep_non_finite && !given.measure)
-    throw c::error(c::error_kind::invalid_argument,
-                   "which kernels do is seen by measuring, and --place priority does not measure", "--keep-non-finite",
-                   "leave one of them out");
+    throw c::error(c::error_kind::invalid_argument, "it needs measuring, and --place priority does not measure",
+                   "--keep-non-finite", "leave one of them out");
 }
 
 placed place_now(const options& given, purpose why) {
@@ -193,7 +193,7 @@ placed place_now(const options& given, purpose why) {
   if (!given.quiet)
     how.progress = [&](const c::place_progress& now) {
       std::string text = now.stage;
-      if (now.done + now.remaining > 1)
+      if (now.remaining != 0 && now.done + now.remaining > 1)
         text += " " + std::to_string(now.done + 1) + " of " + std::to_string(now.done + now.remaining) + ", " +
                 std::to_string(now.remaining) + " remain";
       if (now.remaining_s >= 1) text += format_number(", about %.0f s", now.remaining_s);
@@ -209,9 +209,9 @@ placed place_now(const options& given, purpose why) {
   p.store = how.store;
   const std::string& where = p.report.where;
   if (!given.quiet && !where.empty() && where != c::in_a_worker)
-    complain("note: kernels were measured " + where + ", where one that fails takes the program with it");
+    complain("note: kernels were measured " + where + "; a kernel that crashes there ends the program");
   if (!p.report.unstored.empty() && !given.quiet)
-    complain("note: what was measured was not kept: " + p.report.unstored);
+    complain("note: measured costs were not stored: " + p.report.unstored);
   return p;
 }
 

@@ -45,7 +45,7 @@ std::string runs_table(const c::plan& made, const std::vector<c::plan_run>& runs
               {"90 %", align::right},
               {"runs", align::right},
               {"ratio", align::right},
-              {"95 % sure", align::right},
+              {"95 % interval", align::right},
               {"", align::left, 16}});
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const c::plan_run& r = runs[i];
@@ -67,13 +67,13 @@ void note_spread(const std::vector<c::plan_run>& runs) {
   const auto spread =
       std::find_if(runs.begin(), runs.end(), [](const c::plan_run& r) { return r.high_ms > 1.5 * r.low_ms; });
   if (spread != runs.end())
-    complain("note: the times of " + spread->name + " spread from " + format_number("%.3f", spread->low_ms) + " to " +
+    complain("note: the times of " + spread->name + " vary from " + format_number("%.3f", spread->low_ms) + " to " +
              format_number("%.3f ms", spread->high_ms) + "; end other programs that use the processors, and repeat");
 }
 
 void note_slower(const c::plan& made, double median_ms) {
   if (made.runs.empty() || median_ms <= 1.5 * made.runs[0].median_ms) return;
-  complain("note: the plan took " + format_number("%.3f ms", median_ms) + ", and " +
+  complain("note: the plan took " + format_number("%.3f ms", median_ms) + ", but " +
            format_number("%.3f ms", made.runs[0].median_ms) +
            " when it was made; end other programs that use the processors, or tune again");
 }
@@ -107,41 +107,41 @@ std::string prediction_text(const c::plan& made) {
   if (made.runs.empty()) return {};
   const double off = prediction_error(made);
   return "The sum of the groups' costs is " + format_number("%.1f %%", 100 * std::abs(off)) +
-         (off < 0 ? " below" : " above") +
-         " the plan's time end to end; before anything had run within the network it was " +
+         (off < 0 ? " below" : " above") + " the plan's time end to end. With kernels measured alone, the sum was " +
          format_number("%.3f ms", made.first_cost_ms) + ".";
 }
 
 std::string origin_text(const std::string& origin) {
   if (origin == c::previous_run) return "the previous plan";
-  if (origin == c::operators_run) return "the best placement on the level of operators";
+  if (origin == c::operators_run) return "the best placement without regions";
   if (origin == c::regions_run) return "a division into regions";
   return origin + " alone";
 }
 
 std::string certificate_text(const c::plan& made) {
-  if (made.origin == "priority") return "The order of the backends decided: nothing was timed, and nothing is proved.";
+  if (made.origin == "priority")
+    return "The network was placed by the order of the backends: nothing was measured, and no bound was proved.";
   // The placement that won end to end may cost more than the one that the search found.
   const double cost = made.chosen.cost_ms;
   const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
   const std::string least = format_number("%.3f ms", made.lower_bound_ms);
   std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
   if (made.origin != "search")
-    return text + "no placement costs less than " + least + ", but end to end " + origin_text(made.origin) +
-           " proved faster than what the last search found, and was taken.";
+    return text + "no placement costs less than " + least + ". End to end, " + origin_text(made.origin) +
+           " was faster than the placement that the last search found, and is the plan.";
   if (!made.optimal)
-    return text + "the search stopped early and proved that none costs less than " + least +
+    return text + "the search stopped early; it proved that no placement costs less than " + least +
            format_number(" (gap %.1f %%).", gap);
   if (gap < 1e-3) return text + "the search proved that no placement of these kernels costs less.";
   return text + "the search proved that no placement of these kernels costs less than " + least +
-         format_number(" (gap %.1f %%)", gap) + ", and end to end none that it found was surely faster.";
+         format_number(" (gap %.1f %%)", gap) + "; end to end, no placement that it found was significantly faster.";
 }
 
 std::string arena_text(const c::dynamic_engine& engine) {
   const auto bytes = static_cast<double>(engine.arena_bytes()), least = static_cast<double>(engine.arena_lower_bound());
   return "arena of " + format_number("%.1f MB", bytes / 1e6) + ", " +
-         format_number("%.3f", least > 0 ? bytes / least : 1) + " times the " + format_number("%.1f MB", least / 1e6) +
-         " in use at one step, without which no plan can do";
+         format_number("%.3f", least > 0 ? bytes / least : 1) + " times the lower bound of " +
+         format_number("%.1f MB", least / 1e6) + " (the most that one step uses)";
 }
 void add_arena(c::json& to, const c::dynamic_engine& engine) {
   to["arena_bytes"] = engine.arena_bytes();

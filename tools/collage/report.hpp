@@ -50,8 +50,8 @@ double prediction_error(const collage::plan& made);
 /// The prediction error in a sentence; empty if nothing ran.
 std::string prediction_text(const collage::plan& made);
 
-/// The size of the arena, compared with the lower bound that no plan can be below: "arena of 12.0 MB, 1.000 times the
-/// 12.0 MB ...".
+/// The size of the arena, and the lower bound that no plan can be below. It begins "arena of 12.0 MB, 1.000 times the
+/// lower bound".
 std::string arena_text(const collage::dynamic_engine& engine);
 /// Adds both sizes of the arena to a JSON object.
 void add_arena(collage::json& to, const collage::dynamic_engine& engine);

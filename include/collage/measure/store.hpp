@@ -160,7 +160,7 @@ class cost_store {
   ~cost_store();
 
   const std::string& path() const noexcept;
-  /// Empty, or a clause that says why the store cannot be written: "is opened to be read alone". `find` still works; `put`,
+  /// Empty, or a clause that says why the store cannot be written: "is opened read-only". `find` still works; `put`,
   /// `remove`, `merge_from` and `import_json` throw.
   const std::string& why_not_writable() const noexcept;
   bool writable() const noexcept { return why_not_writable().empty(); }

@@ -215,7 +215,7 @@ inline void check_kinds(const graph& network, backend_table backends, const std:
           if (known == kinds.end() || is_same_kind(*known->second, *nodes[n].kind[i])) continue;
           throw error(error_kind::invalid_argument,
                       std::string("the network has another operator kind called (") + known->second->name +
-                          "), and kinds are told apart by name",
+                          "), and kinds are identified by name",
                       std::string("pattern ") + backends[b].patterns[p].name + " of backend " + backends[b].name,
                       "give one of them another name");
         }
@@ -274,7 +274,7 @@ inline void list_matches(const graph& network, backend_table backends, const std
             {.backend = b, .pattern = p, .root = n}, 0, why.rule, static_cast<std::uint32_t>(nodes.size()), 0};
         if (state == candidate_state::found) {
           m.choices = pattern.choices(view, record);
-          m.reason = "it has no way to build it";
+          m.reason = "its choices() returned 0 variants";
         }
         m.size = record.nodes;
         nodes.insert(nodes.end(), record.node_list().begin(), record.node_list().end());
@@ -326,14 +326,16 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
     fuse::group_list groups;
     e.list_groups(flow, groups);
     if (!groups.complete)
-      found.refusals.push_back({e.name, by_rule, "all of it", "its rule lists more groups than its limit allows"});
+      found.refusals.push_back(
+          {e.name, by_rule, "all of it",
+           "its fusion rule lists more groups than its limit allows; the others were not candidates"});
     for (const fuse::group& g : groups) {
       std::vector<std::uint32_t> nodes(g.nodes.begin(), g.nodes.end());
       if (nodes.back() >= taken.size())
         throw error(error_kind::invalid_argument,
-                    "its rule lists node " + std::to_string(nodes.back()) + ", but the network has " +
-                        std::to_string(taken.size()),
-                    std::string("backend ") + e.name, "list nodes of the dataflow that the rule is given");
+                    "its fusion rule lists node " + std::to_string(nodes.back()) + ", but the network has " +
+                        std::to_string(taken.size()) + " nodes",
+                    std::string("backend ") + e.name, "list nodes of the dataflow that the fusion rule is given");
       if (!std::ranges::all_of(nodes, [&](std::uint32_t n) { return taken[n]; })) continue;
       if (!fuse::is_convex(flow, g.nodes)) {
         found.refusals.push_back(

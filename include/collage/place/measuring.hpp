@@ -174,7 +174,7 @@ class structure_rivals {
       if (*b.space != host_space) b.space->finish();
       if (const std::string why = fault_of(r, forms, *finite_); !why.empty()) return "wrong result: " + why;
       if (const std::string why = fault_in_place(r, values, forms); !why.empty())
-        return "wrong result where it writes over an argument, as it says it may: " + why;
+        return "wrong result when it runs in place, which it allows: " + why;
       if (const std::string why = fault_beyond_finite(r, values, forms); !why.empty())
         return "NaN and infinity do not pass as in the reference: " + why;
       rivals_.push_back(std::move(r));
@@ -234,7 +234,7 @@ class structure_rivals {
       const host_copy here(made);
       to_plain(network_.type_of(v), forms.of(v), here.data(), results_.at(v).data());
       if (!is_filled_with_zeros(network_.type_of(v), forms.of(v).order, here.data()))
-        return "what fills up the blocks of " + to_text(forms.of(v)) + " is not zero";
+        return "the padding of form " + to_text(forms.of(v)) + " is not zero";
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i)
       if (const agreement a = compare(results_.at(wanted_[i]), data.expected()[i]); !a) return a.why;
@@ -309,8 +309,8 @@ class structure_rivals {
     for (std::size_t i = 0; i < r.out.size(); ++i)
       if (out[i].size() != 0) std::memcpy(r.out[i], out[i].data(), out[i].size());
     if (!std::all_of(out.begin(), out.end(), [](const fenced_memory& m) { return m.is_whole(); }))
-      return "it writes around its outputs";
-    return workspace.is_whole() ? "" : "it writes around its workspace";
+      return "it writes outside its outputs";
+    return workspace.is_whole() ? "" : "it writes outside its workspace";
   }
 
   const graph& network_;
@@ -326,6 +326,9 @@ class structure_rivals {
 
 }  // namespace detail
 
+/// The refusal of a fallback kernel whose nodes another kernel runs.
+inline constexpr const char* needless_fallback = "is a fallback kernel, and another kernel runs these nodes";
+
 /// Measures candidates of one structure against each other. `asked` are positions in `candidates.list`, all at one group.
 /// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel can be used.
 inline std::vector<measured_candidate> measure_candidates(const graph& network, backend_table backends,
@@ -340,7 +343,7 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const place_candidate& c = candidates.list[asked[i]];
       if (is_last_resort(backends, c) != last_resorts) continue;
-      if (last_resorts && !rivals.empty()) measured[i].refusal = "is the last resort, and there is another way";
+      if (last_resorts && !rivals.empty()) measured[i].refusal = needless_fallback;
       else measured[i].refusal = rivals.add(c, i, measured[i]);
       if (measured[i].refusal.empty()) who.push_back(i);
     }

@@ -31,7 +31,7 @@ struct oracle_value {
   /// Zeros. Errors: an extent of the type is unknown.
   explicit oracle_value(const tensor_type& t) : type(t) {
     if (!t.dims.is_concrete())
-      throw error(error_kind::unsupported, "its shape is not known", "oracle", "bind every symbolic extent");
+      throw error(error_kind::unsupported, "its shape is not known", "reference", "bind every symbolic extent");
     const auto count = static_cast<std::size_t>(t.dims.elements());
     if (is_floating(t.type)) real.resize(count);
     else integer.resize(count);
@@ -168,7 +168,7 @@ inline void store_elements(dtype type, std::span<const std::int64_t> from, void*
 /// Converts a tensor to the reference's form. It must be dense and on the host.
 inline oracle_value to_oracle(const const_tensor_view& from) {
   if (from.stored != form())
-    throw error(error_kind::failure, "the oracle reads dense tensors on the host only", "oracle",
+    throw error(error_kind::failure, "the reference reads only dense tensors in host memory", "reference",
                 "copy the tensor first");
   oracle_value value(from.type);
   if (is_floating(from.type.type)) load_elements(from.type.type, from.data, std::span<double>(value.real));

@@ -46,9 +46,7 @@ inline channel_blocks channel_blocks_of(const tensor_type& type, const layout& o
   if (order == channels_last) b.block = std::max<std::int64_t>(b.channels, 1);
   else if (order == blocked_8) b.block = 8;
   else if (order == blocked_16) b.block = 16;
-  else
-    throw error(error_kind::unsupported, "only the backend that it belongs to knows it",
-                std::string("layout ") + order.name);
+  else throw error(error_kind::unsupported, "only its own backend can convert it", std::string("layout ") + order.name);
   b.blocks = (b.channels + b.block - 1) / b.block;
   return b;
 }

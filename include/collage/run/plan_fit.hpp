@@ -73,9 +73,9 @@ inline std::string waiting_setting(const std::string& policy) {
 inline std::string version_change(const plan_backend& made, const probe_result& now) {
   const std::string before = made.name + (made.version.empty() ? " of an unknown version" : " " + made.version);
   if (made.version != now.version)
-    return before + ", and " + (*now.version == '\0' ? "an unknown version" : now.version) + " is here";
+    return before + ", but " + (*now.version == '\0' ? "an unknown version" : now.version) + " is installed";
   if (made.details != now.details)
-    return before + " (" + made.details + "), and here it is another build (" + now.details + ")";
+    return before + " (" + made.details + "), but the installed build is another (" + now.details + ")";
   return {};
 }
 
@@ -100,12 +100,12 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   if (made.processor != options.processor)
     return plan_misfit{
         kind::processor,
-        "was measured on " + made.processor + ", and this is " + options.processor + ", of which its costs say nothing",
+        "was measured on " + made.processor + "; this is " + options.processor + ", for which its costs do not hold",
         again + " here"};
   if (made.threads > 1 && !made.waiting.empty() && made.waiting != options.waiting)
     return plan_misfit{kind::waiting,
-                       "was measured with " + detail::waiting_sentence(made.waiting) + ", and here it is " +
-                           detail::waiting_sentence(options.waiting) + ", which can take twice as long or half",
+                       "was measured with " + detail::waiting_sentence(made.waiting) + "; this process has " +
+                           detail::waiting_sentence(options.waiting) + ", and its times can differ by a factor of two",
                        "start the program with " + detail::waiting_setting(made.waiting) + ", or " + again};
 
   std::set<std::string> wanted;

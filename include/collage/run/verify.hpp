@@ -185,7 +185,7 @@ inline verification verify(const graph& network, const plan& made, backend_table
                            const verify_options& options = {}) {
   if (made.fingerprint != network.fingerprint())
     throw error(error_kind::invalid_argument, "the plan was made for another network (" + made.network + ")", "verify",
-                "place this network to get a plan of its own");
+                "load that network, or place this one");
   const auto tell = [&](const std::string& what) {
     if (options.progress) options.progress(what);
   };

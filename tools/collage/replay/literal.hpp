@@ -29,7 +29,7 @@ class literal_reader {
 
   literal read() {
     literal result = value(0);
-    if (at_ != text_.size()) wrong("there is something behind the end");
+    if (at_ != text_.size()) wrong("there is text after the end");
     return result;
   }
 
@@ -40,7 +40,7 @@ class literal_reader {
     throw collage::error(collage::error_kind::invalid_argument,
                          std::string(what) + " at character " + std::to_string(at_ + 1) + " of '" +
                              std::string(text_.substr(0, 80)) + "'",
-                         where_, "take the file as it was published");
+                         where_, "use the published file unchanged");
   }
   bool takes(std::string_view word) {
     if (!text_.substr(at_).starts_with(word)) return false;

@@ -53,7 +53,7 @@ class placement_reader {
       else wrong("neither a node nor an edge");
     }
     while (at_ < text_.size())
-      if (!next().empty()) wrong("behind the end");
+      if (!next().empty()) wrong("text after the end");
     for (const placed_node& n : found_.nodes)
       if ((n.is == placed_node::kind::call || n.is == placed_node::kind::tuple) && n.operands.empty())
         wrong("the end, but an operator has no operands");
@@ -65,7 +65,7 @@ class placement_reader {
  private:
   [[noreturn]] void wrong(const char* what) const {
     throw collage::error(collage::error_kind::invalid_argument, std::string("this is ") + what,
-                         file_ + ", line " + std::to_string(line_), "take the file as it was published");
+                         file_ + ", line " + std::to_string(line_), "use the published file unchanged");
   }
   std::string_view next() {
     if (at_ >= text_.size()) wrong("the end, but the closing bracket is missing");
@@ -86,7 +86,7 @@ class placement_reader {
   std::uint32_t take_number(std::string_view& rest) const {
     std::uint32_t number = 0;
     const auto read = std::from_chars(rest.data(), rest.data() + rest.size(), number);
-    if (read.ec != std::errc()) wrong("not a number where one belongs");
+    if (read.ec != std::errc()) wrong("not a number");
     rest.remove_prefix(static_cast<std::size_t>(read.ptr - rest.data()));
     return number;
   }
@@ -95,7 +95,7 @@ class placement_reader {
     const std::uint32_t to = take_number(rest);
     if (!rest.empty() || to >= found_.nodes.size() || from >= to) wrong("an edge that does not lead to a later node");
     const placed_node::kind is = found_.nodes[to].is;
-    if (is == placed_node::kind::input || is == placed_node::kind::constant) wrong("an edge to what has no operands");
+    if (is == placed_node::kind::input || is == placed_node::kind::constant) wrong("an edge to an input or a constant");
     found_.nodes[to].operands.push_back(from);
   }
 
@@ -104,7 +104,7 @@ class placement_reader {
     if (number != found_.nodes.size()) wrong("a node out of order");
     placed_node made;
     const std::string_view name = rest.substr(0, rest.find(" ["));
-    if (name.empty() || !takes(rest, name) || !takes(rest, " [")) wrong("a node without its place");
+    if (name.empty() || !takes(rest, name) || !takes(rest, " [")) wrong("a node without its position and group");
     if (take_number(rest) != number || !takes(rest, ", ")) wrong("a node whose position is not its number");
     made.group = take_number(rest);
     const std::size_t bar = rest.find("_0-");
@@ -115,7 +115,7 @@ class placement_reader {
     if (name == "Call") {
       skip_to(rest, ends[0]);
       const std::size_t end = rest.find(')');
-      if (end == std::string_view::npos || end == 0) wrong("a call of nothing");
+      if (end == std::string_view::npos || end == 0) wrong("a call without an operator");
       made.op = rest.substr(0, end);
     } else if (name == "Tuple") {
       skip_to(rest, ends[1]);
@@ -129,7 +129,7 @@ class placement_reader {
   }
   void skip_to(std::string_view& rest, std::string_view word) const {
     const std::size_t at = rest.find(word);
-    if (at == std::string_view::npos) wrong("a node whose label does not end as its kind's do");
+    if (at == std::string_view::npos) wrong("a node whose label has the wrong ending");
     rest.remove_prefix(at + word.size());
   }
   extents tensor(std::string_view line) const {

@@ -62,7 +62,7 @@ inline extents numbers_of(const literal& given, const std::string& where) {
   for (const literal& item : one.empty() ? given.items : one) {
     if (item.is != literal::kind::number || item.number < -most_number || item.number > most_number)
       throw collage::error(collage::error_kind::invalid_argument, "a list of whole numbers below 2^31 is expected",
-                           where, "take the file as it was published");
+                           where, "use the published file unchanged");
     numbers.push_back(item.number);
   }
   return numbers;
@@ -74,11 +74,11 @@ inline attribute_list attributes_of(const literal& given, const std::string& whe
   if (given.is == literal::kind::text && given.text.empty()) return list;
   if (given.is != literal::kind::tuple)
     throw collage::error(collage::error_kind::invalid_argument, "an operator's attributes are not a tuple", where,
-                         "take the file as it was published");
+                         "use the published file unchanged");
   for (const literal& pair : given.items) {
     if (pair.is != literal::kind::tuple || pair.items.size() != 2 || pair.items[0].is != literal::kind::text)
       throw collage::error(collage::error_kind::invalid_argument, "an attribute is not a name with a value", where,
-                           "take the file as it was published");
+                           "use the published file unchanged");
     const std::string& name = pair.items[0].text;
     const literal& value = pair.items[1];
     const bool is_text = value.is == literal::kind::text;
@@ -116,7 +116,7 @@ class pattern_reader {
     throw collage::error(collage::error_kind::invalid_argument,
                          "there is no pattern at character " + std::to_string(at_ + 1) + " of '" +
                              std::string(text_.substr(0, 80)) + "'",
-                         where_, "take the file as it was published");
+                         where_, "use the published file unchanged");
   }
   bool takes(std::string_view word) {
     if (!text_.substr(at_).starts_with(word)) return false;
@@ -160,7 +160,7 @@ class pattern_reader {
 /// the operators. Each is the first operand of the operator before it, or either operand of an addition or product.
 inline void read_operators(cost_record& record, const literal& paths, const std::string& where) {
   const auto refuse = [&](const char* what) {
-    throw collage::error(collage::error_kind::invalid_argument, what, where, "take the file as it was published");
+    throw collage::error(collage::error_kind::invalid_argument, what, where, "use the published file unchanged");
   };
   if (paths.is != literal::kind::set || paths.items.size() != 1) refuse("its attributes are not one path of operators");
   const std::vector<literal>& path = paths.items[0].items;
@@ -204,7 +204,7 @@ inline cost_record read_key(std::string_view key, const std::string& file) {
     if (!key.substr(at).starts_with(titles[i]) || end == std::string_view::npos)
       throw collage::error(collage::error_kind::invalid_argument,
                            "its key is not of the form op_type, data_shape, attrs, op_name", where,
-                           "take the file as it was published");
+                           "use the published file unchanged");
     field[i] = key.substr(at + titles[i].size(), end - at - titles[i].size());
     at = end;
   }
@@ -215,12 +215,12 @@ inline cost_record read_key(std::string_view key, const std::string& file) {
   if (record.backend.starts_with("tvmgpu-")) record.backend.erase(0, 7);
   if (bar == std::string_view::npos || record.backend.empty() || field[3].substr(bar + 1) != field[0])
     throw collage::error(collage::error_kind::invalid_argument, "op_name is not a backend and the op_type", where,
-                         "take the file as it was published");
+                         "use the published file unchanged");
   record.data = numbers_of(literal_reader(field[1], where).read(), where);
   for (const std::int64_t extent : record.data)
     if (extent <= 0)
       throw collage::error(collage::error_kind::invalid_argument, "an extent of data_shape is not positive", where,
-                           "take the file as it was published");
+                           "use the published file unchanged");
   read_operators(record, literal_reader(field[2], where).read(), where);
   return record;
 }
@@ -236,14 +236,15 @@ inline published_costs read_published_costs(const std::string& text, const std::
     if (const std::size_t at = table.name.find(part); at != std::string::npos) table.name.erase(at, part.size());
   nlohmann::ordered_json content;
   const auto refuse = [&](const std::string& what, const std::string& where) {
-    throw collage::error(collage::error_kind::invalid_argument, what, where, "take the file as it was published");
+    throw collage::error(collage::error_kind::invalid_argument, what, where, "use the published file unchanged");
   };
   try {
     content = nlohmann::ordered_json::parse(text);
   } catch (const nlohmann::json::parse_error& e) {
-    refuse("is not JSON: something is wrong at byte " + std::to_string(e.byte), file);
+    refuse("is not JSON: error at byte " + std::to_string(e.byte), file);
   } catch (const nlohmann::json::exception&) { refuse("is not JSON: a number in it is out of range", file); }
-  if (!content.is_object() || content.empty()) refuse("is no table of costs: it must be an object with records", file);
+  if (!content.is_object() || content.empty())
+    refuse("is not a table of costs: it must be an object with at least one record", file);
   for (const auto& [key, value] : content.items()) {
     cost_record record = detail::read_key(key, file);
     const std::string where = file + ", record '" + key.substr(0, 60) + (key.size() > 60 ? "...'" : "'");

@@ -97,8 +97,8 @@ inline collage::roofline roofline_of(const published_costs& table, std::span<con
     for (const collage::roofline_rates& b : backends)
       if (b.*rate > 0) least = least > 0 ? std::min(least, b.*rate) : b.*rate;
     if (least == 0)
-      throw collage::error(collage::error_kind::unsupported, "no record tells how fast any backend is", table.name,
-                           "take a table with records of single operators");
+      throw collage::error(collage::error_kind::unsupported, "no record shows how fast a backend is", table.name,
+                           "use a table with records of single operators");
     for (collage::roofline_rates& b : backends)
       if (!(b.*rate > 0)) b.*rate = least;
     for (std::size_t o = 0; o < operators.size(); ++o)

@@ -97,12 +97,13 @@ class inferrer {
   }
 
   std::vector<operator_call> run() {
-    if (!fits())
+    if (const search_end end = search(); end != search_end::found)
       throw collage::error(collage::error_kind::unsupported,
-                           "the records tell no strides, padding and axes with which the shapes fit; node " +
-                               std::to_string(node_of_[furthest_]) + " (" + calls_[furthest_].op +
-                               ") is as far as they go",
-                           "placement", "take a table with records of this network");
+                           (end == search_end::stopped ? "the search for strides, padding and axes was stopped after " +
+                                                             std::to_string(most_steps) + " steps, without a fit"
+                                                       : "no strides, padding and axes of the records fit") +
+                               " at node " + std::to_string(node_of_[furthest_]) + " (" + calls_[furthest_].op + ")",
+                           "placement", "use a table with records of this network");
     for (operator_call& c : calls_) c.flops = flops_of(c);
     settle_widths();
     return std::move(calls_);
@@ -110,6 +111,8 @@ class inferrer {
 
  private:
   static constexpr std::size_t most_steps = 100'000;
+
+  enum class search_end { found, none_fits, stopped };
 
   void check_arity(const operator_call& c, std::uint32_t node) const {
     static constexpr std::array one{"nn.relu",   "sigmoid",       "tanh",         "reshape",
@@ -167,7 +170,9 @@ class inferrer {
     return list;
   }
 
-  bool fits() {
+  /// Chooses attributes and shapes for all calls. It stops after `most_steps`, because the number of combinations has no
+  /// other bound.
+  search_end search() {
     struct level {
       std::vector<std::pair<attribute_list, extents>> choices;
       std::size_t next = 0;
@@ -180,11 +185,11 @@ class inferrer {
         if (c.operands[i] >= 0) c.shapes[i] = calls_[static_cast<std::size_t>(c.operands[i])].result;
       levels.push_back({choices(c)});
       while (!levels.empty() && levels.back().next == levels.back().choices.size()) levels.pop_back();
-      if (levels.empty()) return false;
+      if (levels.empty()) return search_end::none_fits;
       operator_call& chosen = calls_[levels.size() - 1];
       std::tie(chosen.attributes, chosen.result) = levels.back().choices[levels.back().next++];
     }
-    return levels.size() == calls_.size();
+    return levels.size() == calls_.size() ? search_end::found : search_end::stopped;
   }
 
   /// Records of dense lack the width, so calls of several widths share one key, and a file keeps only the last record
