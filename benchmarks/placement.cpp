@@ -10,7 +10,7 @@
 #include "../tools/collage/replay/published_problem.hpp"
 
 #ifdef COLLAGE_HAS_CBC
-#include "../tests/runtime/integer_program.hpp"
+#include "../tests/support/integer_program.hpp"
 #endif
 
 #include <collage/error.hpp>

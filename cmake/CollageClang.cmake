@@ -17,8 +17,10 @@ function(collage_clang_objects out target)
   set(folders "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
   set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
   foreach(source IN LISTS ARGN)
-    cmake_path(GET source FILENAME name)
+    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE name)
     set(object "${CMAKE_CURRENT_BINARY_DIR}/clang/${name}.o")
+    cmake_path(GET object PARENT_PATH folder)
+    file(MAKE_DIRECTORY "${folder}")
     add_custom_command(
       OUTPUT "${object}"
       COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${COLLAGE_CLANG}" -std=c++20 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
@@ -31,6 +33,5 @@ function(collage_clang_objects out target)
       COMMAND_EXPAND_LISTS VERBATIM)
     list(APPEND objects "${object}")
   endforeach()
-  file(MAKE_DIRECTORY "${CMAKE_CURRENT_BINARY_DIR}/clang")
   set(${out} "${objects}" PARENT_SCOPE)
 endfunction()

@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "../runtime/own_kind.hpp"
+#include "support/own_kind.hpp"
 
 namespace {
 

@@ -1,9 +1,9 @@
-// Every case of tests/pattern_cases.hpp in constant evaluation.
+// Every case of tests/support/pattern_cases.hpp in constant evaluation.
 #include <collage/collage.hpp>
 #include <collage/pattern/explain.hpp>
 #include <cstddef>
 
-#include "../pattern_cases.hpp"
+#include "support/pattern_cases.hpp"
 
 namespace {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "../pattern_kinds.hpp"
 #include "rows.hpp"
+#include "support/pattern_kinds.hpp"
 
 namespace {
 

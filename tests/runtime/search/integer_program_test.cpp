@@ -1,0 +1,118 @@
+// The exact search against an integer program.
+#ifdef COLLAGE_HAS_CBC
+#include <collage/error.hpp>
+#include <collage/search/checker.hpp>
+#include <collage/search/exact.hpp>
+#include <collage/search/node_set.hpp>
+#include <collage/search/placement.hpp>
+#include <collage/search/problem.hpp>
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "oracle.hpp"
+#include "support/integer_program.hpp"
+
+namespace {
+
+namespace search = collage::search;
+using search_testing::describe;
+using search_testing::integer_program;
+using search_testing::random_source;
+
+/// Whole microseconds: exact in the arithmetic of both.
+void round_costs(search::problem& p) {
+  const auto round = [](double& ms) { ms = std::round(ms * 1000) / 1000; };
+  for (search::candidate& c : p.candidates) round(c.cost_ms);
+  for (search::value& v : p.values)
+    for (double& ms : v.convert_ms) round(ms);
+  for (double& ms : p.switch_ms) round(ms);
+}
+
+void compare(std::uint32_t problems) {
+  random_source random;
+  std::size_t cut = 0, with_borders = 0, nodes = 0;
+  double ours_ms = 0, theirs_ms = 0;
+  const auto timed = [](double& sum, auto call) {
+    const auto begin = std::chrono::steady_clock::now();
+    const search::placement plan = call();
+    sum += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    return plan;
+  };
+  for (std::uint32_t i = 0; i < problems; ++i) {
+    search_testing::random_shape shape{.least_nodes = 10,
+                                       .most_nodes = 40,
+                                       .ties = i % 4 == 0,
+                                       .window = 8,
+                                       .most_density = 0.3,
+                                       .listed_borders = 0.3,
+                                       .groups_per_node = 3};
+    // The integer program takes long where there are many of both.
+    shape.forms = i % 5 == 0 ? 1 : i % 5 == 1 ? 4 : random.number(2, 3);
+    shape.runtimes = i % 5 == 0 ? random.number(1, 3) : i % 5 == 2 ? 2 : 1;
+    search::problem p = random_bordered_problem(random, shape);
+    round_costs(p);
+    const search::placement ours = timed(ours_ms, [&] { return search::exact(p); });
+    const search::placement theirs = timed(theirs_ms, [&] { return integer_program(p); });
+    for (const search::placement* plan : {&ours, &theirs}) {
+      ASSERT_TRUE(plan->optimal);
+      const auto wrong = search::violation(p, *plan);
+      ASSERT_FALSE(wrong) << *wrong << "\n" << describe(p);
+    }
+    ASSERT_EQ(ours.cost_ms, theirs.cost_ms) << describe(p);
+    double groups = 0;
+    for (const std::uint32_t c : ours.chosen) groups += p.candidates[c].cost_ms;
+    with_borders += ours.cost_ms > groups + 1e-6;
+    cut += theirs.states > 1;
+    nodes += p.nodes;
+  }
+  std::cout << problems << " problems of " << nodes / problems << " nodes on average, " << cut
+            << " of which groups that wait for each other had to be cut off, " << with_borders
+            << " whose best plan pays at borders; exact " << ours_ms << " ms, integer program " << theirs_ms << " ms\n";
+  EXPECT_GT(with_borders, problems / 2);
+  EXPECT_GT(cut, problems / 100);
+}
+
+TEST(integer_program, equals_exact) { compare(200); }
+TEST(integer_program_long, equals_exact) { compare(2000); }
+
+TEST(integer_program, small_cases) {
+  EXPECT_TRUE(integer_program({}).optimal);
+  // Groups that wait for each other are the cheapest, and cannot be.
+  search::problem p{.nodes = 4, .edges = {{0, 2}, {1, 3}}, .candidates = {}, .outputs = {}};
+  p.candidates = {{{0}, 1, 0}, {{1}, 1, 0}, {{2}, 1, 0}, {{3}, 1, 0}, {{0, 3}, 1, 0}, {{1, 2}, 1.5, 0}};
+  const search::placement plan = integer_program(p);
+  EXPECT_EQ(plan.cost_ms, 3);
+  EXPECT_EQ(plan.states, 2U);
+  EXPECT_EQ(search::violation(p, plan), std::nullopt);
+}
+
+TEST(integer_program, errors) {
+  const auto message = [](const search::problem& p, const search::limits& l) -> std::string {
+    try {
+      integer_program(p, l);
+    } catch (const collage::error& e) { return e.what(); }
+    return "no error";
+  };
+  search::problem p{.nodes = 3, .edges = {{0, 1}, {1, 2}}, .candidates = {{{0, 1}, 1}, {{1, 2}, 1}}, .outputs = {}};
+  EXPECT_EQ(
+      message(p, {}),
+      "integer program: no set of candidates covers every node exactly once; give every node a candidate of its own");
+  p.candidates.push_back({{0}, 1});
+  EXPECT_EQ(message(p, {}), "no error");
+  EXPECT_EQ(message(p, {.time = std::chrono::nanoseconds(0)}),
+            "integer program: the limit ended it before a solution was proven best; raise the limit, or take another "
+            "search");
+  p.candidates[0].cost_ms = -1;
+  EXPECT_EQ(message(p, {}),
+            "candidate 0 (tag 0): its cost is negative; leave out candidates that could not be measured");
+}
+
+}  // namespace
+#endif
