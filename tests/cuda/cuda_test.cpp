@@ -25,8 +25,10 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
+
+#include "support/engine_check.hpp"
+#include "support/random_numbers.hpp"
 
 namespace {
 
@@ -112,9 +114,7 @@ std::size_t check_candidates(const c::graph& network, std::vector<std::string>& 
 }
 
 TEST_F(cuda, products_agree_with_the_reference) {
-  const auto seed = std::random_device{}();
-  std::cout << "seed " << seed << "\n";
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(collage_test::fresh_seed());
   std::size_t right = 0;
   for (int trial = 0; trial < 60; ++trial) {
     const auto extent = [&] { return static_cast<std::int64_t>(1 + random() % 40); };
@@ -212,19 +212,7 @@ TEST_F(cuda, networks_are_placed_and_run) {
     ASSERT_EQ(made.chosen.conversions.size(), 2U);
     EXPECT_GT(engine.arena_bytes(c::cuda_space), 0U);
     // In several threads, each with a stream of its own.
-    std::vector<std::string> wrong(3);
-    std::vector<std::thread> threads;
-    for (std::size_t t = 0; t < wrong.size(); ++t)
-      threads.emplace_back([&, t] {
-        c::run_buffers memory(network);
-        memory.randomise(t);
-        c::dynamic_context context = engine.context();
-        for (int run = 0; run < 20; ++run) context.run(memory.inputs, memory.outputs);
-        const std::vector<c::oracle_value> expected = c::evaluate(network, memory.inputs);
-        if (const c::agreement a = c::compare(memory.out[0], expected[0]); !a) wrong[t] = a.why;
-      });
-    for (std::thread& t : threads) t.join();
-    for (const std::string& w : wrong) EXPECT_EQ(w, "");
+    collage_test::expect_agreement_in_threads(network, engine, 3, 20);
   }
 }
 

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "counting_allocator.hpp"
+#include "random_numbers.hpp"
 
 #include <collage/backend_set.hpp>
 #include <collage/backends/reference.hpp>
@@ -34,12 +35,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <map>
 #include <memory>
 #include <new>
-#include <random>
 #include <span>
 #include <string>
 #include <thread>
@@ -56,22 +55,9 @@ struct data_range {
   double specials = 0;  ///< the part of the elements that are NaN, infinite, or a zero of either sign
 };
 
-/// Random numbers from a new seed every time, printed once; COLLAGE_SEED repeats a run.
-class data_source {
+/// Random shapes and contents.
+class data_source : public random_numbers {
  public:
-  data_source() {
-    const char* given = std::getenv("COLLAGE_SEED");
-    seed_ = given != nullptr ? std::strtoul(given, nullptr, 10) : std::random_device{}();
-    std::cout << "COLLAGE_SEED=" << seed_ << "\n";
-    engine_.seed(seed_);
-  }
-  unsigned long seed() const { return seed_; }
-  /// Uniform in [low, high].
-  std::int64_t number(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
-  }
-  double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
-  bool chance(double probability) { return real(0, 1) < probability; }
   /// `rank` extents, each uniform in [low, high].
   collage::shape extents(std::size_t rank, std::int64_t low, std::int64_t high) {
     collage::shape s;
@@ -100,9 +86,6 @@ class data_source {
     const double list[] = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 0.0, -0.0};
     return list[number(0, 4)];
   }
-
-  unsigned long seed_ = 0;
-  std::mt19937_64 engine_;
 };
 
 /// Memory that a kernel writes, with guards on both sides that tell of writes outside.

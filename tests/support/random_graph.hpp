@@ -5,21 +5,16 @@
 #include <collage/collage.hpp>
 #include <collage/graph/graph.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "random_numbers.hpp"
 
 namespace collage_test {
 
 namespace c = collage;
 namespace op = collage::ops;
-
-/// The seed of a random test: COLLAGE_SEED where it is set, so that a failure can be repeated.
-inline std::uint64_t seed_or(std::uint64_t otherwise) {
-  const char* text = std::getenv("COLLAGE_SEED");
-  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
-}
 
 using generator = std::mt19937_64;
 

@@ -1,6 +1,8 @@
 // What the tests of the reference share: random tensors from a printed seed, tensors by index, running a kind.
 #pragma once
 
+#include "random_numbers.hpp"
+
 #include <collage/backends/reference.hpp>
 #include <collage/ops.hpp>
 #include <collage/run/elements.hpp>
@@ -10,10 +12,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
+#include <initializer_list>
 #include <limits>
-#include <random>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -21,26 +22,20 @@
 
 namespace collage_test::reference {
 
+namespace op = collage::ops;
+using collage::dtype;
+using collage::oracle_value;
+using collage::shape;
+
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline const double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
 using multi_index = std::vector<std::int64_t>;
 
-/// Random numbers from a new seed every time, printed; COLLAGE_SEED repeats a run.
-class random_source {
+/// Random shapes and tensors.
+class random_source : public random_numbers {
  public:
-  random_source() {
-    const char* given = std::getenv("COLLAGE_SEED");
-    const auto seed =
-        static_cast<std::uint32_t>(given != nullptr ? std::strtoul(given, nullptr, 10) : std::random_device{}());
-    std::cout << "COLLAGE_SEED=" << seed << "\n";
-    engine_.seed(seed);
-  }
-  std::int64_t number(std::int64_t low, std::int64_t high) {
-    return std::uniform_int_distribution<std::int64_t>(low, high)(engine_);
-  }
-  double real() { return std::uniform_real_distribution<double>(-2, 2)(engine_); }
-  bool chance(double p) { return std::bernoulli_distribution(p)(engine_); }
+  double real() { return random_numbers::real(-2, 2); }
 
   /// A shape of the given rank; extents are small, often 1, and sometimes 0.
   collage::shape dims(std::int64_t rank, bool with_empty = true) {
@@ -65,10 +60,22 @@ class random_source {
       });
     return v;
   }
-
- private:
-  std::mt19937_64 engine_;
 };
+
+/// The extents of both, one after the other.
+inline collage::shape joined(std::initializer_list<std::int64_t> head, const collage::shape& tail) {
+  collage::shape s;
+  for (const std::int64_t e : head) s.push_back(e);
+  for (const std::int64_t e : tail) s.push_back(e);
+  return s;
+}
+
+/// The elements as a tensor of its type stores them.
+inline std::shared_ptr<const std::byte> bytes_of(const collage::oracle_value& v) {
+  const std::shared_ptr<std::byte> bytes = collage::allocate_bytes(v.type.bytes());
+  collage::from_oracle(v, bytes.get());
+  return bytes;
+}
 
 /// Where an index lies in a dense tensor; missing leading entries and extents of 1 broadcast.
 inline std::size_t at(const collage::shape& dims, const multi_index& i) {

@@ -180,6 +180,17 @@ inline matmul_case random_matmul(data_source& data) {
   return c;
 }
 
+/// What follows a convolution or a product in a test.
+inline value as_it_is(graph_builder&, data_source&, value x) { return x; }
+inline value clipped(graph_builder& g, data_source&, value x) {
+  return g(op::clip, x, g.scalar("low", -0.25), g.scalar("high", 0.5));
+}
+/// One operator without attributes.
+template <class Kind>
+auto apply(const Kind& kind) {
+  return [kind](graph_builder& g, data_source&, value x) { return g(kind, x); };
+}
+
 /// Convolutions and products, ordinary, awkward and `random` random ones, each followed by `then(g, data, x)`.
 template <class Checker, class Then>
 void check_convs(Checker& check, const Then& then, const check_options& options = {}, int random = 0) {
@@ -197,6 +208,15 @@ void check_matmuls(Checker& check, const Then& then, const check_options& option
   for (int i = 0; i < random; ++i) cases.push_back(random_matmul(check.data()));
   for (const matmul_case& c : cases)
     check([&](graph_builder& g, data_source& data) { return then(g, data, add_matmul(g, data, c)); }, options);
+}
+
+/// A product of integers, which no kernel takes.
+template <class Checker>
+void expect_integers_refused(Checker& check, const check_options& options) {
+  graph_builder integers;
+  integers.output("out", integers(op::matmul, integers.input("a", i64({3, 4})), integers.input("b", i64({4, 5}))));
+  check.check(integers.finish(), options);
+  EXPECT_EQ(check.refused("matmul"), 1U);
 }
 
 }  // namespace collage_test

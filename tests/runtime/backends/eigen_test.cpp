@@ -13,8 +13,6 @@ namespace {
 
 using namespace collage_test;
 
-const auto as_it_is = [](graph_builder&, data_source&, value x) { return x; };
-
 TEST_F(eigen_test, says_what_it_is) {
   const collage::probe_result found = collage::eigen::probe();
   EXPECT_EQ(std::string(found.version).substr(0, 2), "3.");
@@ -101,15 +99,10 @@ value gelu(graph_builder& g, value x) {
 }
 
 TEST_F(eigen_test, chains_after_convolutions) {
-  check_convs(check, [](graph_builder& g, data_source&, value x) { return g(op::relu, x); }, chain);
-  check_convs(check, [](graph_builder& g, data_source&, value x) { return g(op::sigmoid, x); }, chain);
-  check_convs(check, [](graph_builder& g, data_source&, value x) { return g(op::tanh, x); }, chain);
-  check_convs(
-      check,
-      [](graph_builder& g, data_source&, value x) {
-        return g(op::clip, x, g.scalar("low", -0.25), g.scalar("high", 0.5));
-      },
-      chain);
+  check_convs(check, apply(op::relu), chain);
+  check_convs(check, apply(op::sigmoid), chain);
+  check_convs(check, apply(op::tanh), chain);
+  check_convs(check, clipped, chain);
   check_convs(
       check,
       [](graph_builder& g, data_source&, value x) { return g(op::relu, g(op::add, g.input("sum", g.type_of(x)), x)); },

@@ -19,10 +19,6 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
-namespace op = collage::ops;
 
 constexpr dtype integer_types[] = {dtype::i8, dtype::i16, dtype::i32, dtype::i64,
                                    dtype::u8, dtype::u16, dtype::u32, dtype::u64};

@@ -12,12 +12,6 @@
 
 namespace collage_test {
 
-/// Applies one operator without attributes.
-template <class Kind>
-auto apply(const Kind& kind) {
-  return [kind](graph_builder& g, data_source&, value x) { return g(kind, x); };
-}
-
 class onednn_test : public ::testing::Test {
  protected:
   void SetUp() override {

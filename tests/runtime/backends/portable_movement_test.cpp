@@ -16,11 +16,7 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
 using collage::tensor_type;
-namespace op = collage::ops;
 
 constexpr dtype types[] = {dtype::u8,  dtype::boolean, dtype::f16, dtype::i16, dtype::f32,
                            dtype::i32, dtype::f64,     dtype::u64, dtype::i64};
@@ -29,11 +25,7 @@ struct operand {
   tensor_type type;
   std::shared_ptr<const std::byte> bytes;
 };
-operand stored(const oracle_value& v) {
-  const std::shared_ptr<std::byte> bytes = collage::allocate_bytes(v.type.bytes());
-  collage::from_oracle(v, bytes.get());
-  return {v.type, bytes};
-}
+operand stored(const oracle_value& v) { return {v.type, bytes_of(v)}; }
 
 /// Builds the loops' kernel for one node and compares all its outputs with the reference, or with what is wanted instead.
 template <class K>

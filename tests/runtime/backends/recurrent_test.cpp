@@ -11,12 +11,8 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
 using collage::recurrent_activation;
 using collage::recurrent_direction;
-using collage::shape;
-namespace op = collage::ops;
 
 using list = std::vector<double>;
 

@@ -7,10 +7,6 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
-namespace op = collage::ops;
 
 /// By the first row's minors.
 double expanded(const std::vector<double>& m, std::size_t n) {

@@ -1,31 +1,23 @@
 // Evaluating networks, groups and single nodes with the reference.
+#include "support/messages.hpp"
 #include "support/reference_check.hpp"
 
 #include <collage/backend_set.hpp>
 #include <collage/graph/graph.hpp>
 
 #include <algorithm>
-#include <memory>
 #include <set>
 
 namespace {
 
 using namespace collage_test::reference;
 using collage::const_tensor_view;
-using collage::dtype;
 using collage::graph;
 using collage::graph_builder;
 using collage::known_value;
-using collage::oracle_value;
-namespace op = collage::ops;
+using collage_test::message_of;
 
 static_assert(collage::backend_type<collage::reference>);
-
-std::shared_ptr<const std::byte> bytes_of(const oracle_value& v) {
-  std::shared_ptr<std::byte> memory = collage::allocate_bytes(v.type.bytes());
-  collage::from_oracle(v, memory.get());
-  return memory;
-}
 
 /// y = relu(x w + b) and z = x w, with w and b constant; and a node that no output needs.
 struct small_network {
@@ -108,29 +100,21 @@ TEST(reference_graph, evaluates_a_group_from_the_values_around_it) {
   expect_same(collage::evaluate_group(n.network, nodes, both, wanted)[1], reals({2, 2}, {97, 201, 105, 207}), "sum");
 }
 
-/// The text of the error that `call` must throw.
-template <class Call>
-std::string message(const Call& call) {
-  try {
-    call();
-  } catch (const collage::error& e) { return e.what(); }
-  return "no error";
-}
-
 TEST(reference_graph, says_what_is_missing_or_does_not_fit) {
   const small_network n;
   const std::uint32_t wanted[] = {n.y};
-  EXPECT_EQ(message([&] { (void)collage::evaluate(n.network, {}); }),
+  EXPECT_EQ(message_of([&] { (void)collage::evaluate(n.network, {}); }),
             "reference: the network has 1 inputs, but 0 were given");
   const const_tensor_view turned[] = {const_tensor_view(n.input.data(), {dtype::f32, {3, 2}})};
-  EXPECT_EQ(message([&] { (void)collage::evaluate(n.network, turned); }),
+  EXPECT_EQ(message_of([&] { (void)collage::evaluate(n.network, turned); }),
             "value x: the elements given for it have another type or shape");
   const std::uint32_t node[] = {static_cast<std::uint32_t>(n.network.at(n.y).producer)};
-  EXPECT_NE(
-      message([&] { (void)collage::evaluate_group(n.network, node, {}, wanted); }).find("neither given nor computed"),
-      std::string::npos);
+  EXPECT_NE(message_of([&] {
+              (void)collage::evaluate_group(n.network, node, {}, wanted);
+            }).find("neither given nor computed"),
+            std::string::npos);
   const std::uint32_t nowhere[] = {1000};
-  EXPECT_NE(message([&] { (void)collage::evaluate_group(n.network, node, {}, nowhere); }).find("no value 1000"),
+  EXPECT_NE(message_of([&] { (void)collage::evaluate_group(n.network, node, {}, nowhere); }).find("no value 1000"),
             std::string::npos);
 
   graph_builder g;
@@ -138,9 +122,9 @@ TEST(reference_graph, says_what_is_missing_or_does_not_fit) {
   graph unfilled = g.finish();
   const std::vector<float> x{1, 2};
   const const_tensor_view inputs[] = {const_tensor_view(x.data(), {dtype::f32, {2}})};
-  EXPECT_NE(message([&] { (void)collage::evaluate(unfilled, inputs); }).find("unfilled"), std::string::npos);
+  EXPECT_NE(message_of([&] { (void)collage::evaluate(unfilled, inputs); }).find("unfilled"), std::string::npos);
   collage::fill_constants(unfilled);
-  EXPECT_EQ(message([&] { (void)collage::evaluate(unfilled, inputs); }), "no error");
+  EXPECT_EQ(message_of([&] { (void)collage::evaluate(unfilled, inputs); }), "no error");
 }
 
 constexpr struct mystery : collage::kind<mystery> {
@@ -168,7 +152,7 @@ constexpr struct halves : collage::kind<halves> {
 } halves{};
 
 TEST(reference_graph, runs_users_kinds_and_names_those_without_a_reference) {
-  EXPECT_NE(message([&] { (void)run(mystery, {reals({1}, {1})}); }).find("test_mystery: its kind has no reference"),
+  EXPECT_NE(message_of([&] { (void)run(mystery, {reals({1}, {1})}); }).find("test_mystery: its kind has no reference"),
             std::string::npos);
   graph_builder g;
   const auto low = g(halves, g.input("x", {dtype::f32, {4}}));
@@ -186,11 +170,11 @@ TEST(reference_graph, runs_users_kinds_and_names_those_without_a_reference) {
 TEST(reference_graph, a_node_checks_its_operands) {
   std::vector<oracle_value> one{reals({1}, {1})};
   const std::vector<std::uint64_t> none;
-  EXPECT_NE(message([&] {
+  EXPECT_NE(message_of([&] {
               (void)collage::evaluate_node(collage::kind_of<std::remove_cv_t<decltype(op::add)>>, none, one);
             }).find("wrong number of operands"),
             std::string::npos);
-  EXPECT_EQ(message([&] { (void)run(op::add, {reals({2}, {1, 2}), reals({3}, {1, 2, 3})}); }),
+  EXPECT_EQ(message_of([&] { (void)run(op::add, {reals({2}, {1, 2}), reals({3}, {1, 2, 3})}); }),
             "add: its operands' shapes must broadcast");
 }
 

@@ -8,10 +8,6 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
-namespace op = collage::ops;
 
 constexpr dtype types[] = {dtype::f32, dtype::f64, dtype::f16, dtype::i64,
                            dtype::u64, dtype::i32, dtype::u8,  dtype::boolean};

@@ -7,10 +7,6 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
-namespace op = collage::ops;
 
 template <class K>
 std::vector<oracle_value> run_all(const K&, const oracle_value& x, typename K::attributes a) {
@@ -18,13 +14,6 @@ std::vector<oracle_value> run_all(const K&, const oracle_value& x, typename K::a
   K::normalise(a, types);
   std::vector<oracle_value> in{x};
   return collage::evaluate_node(collage::kind_of<K>, collage::to_words(a).list(), in);
-}
-
-shape joined(std::initializer_list<std::int64_t> head, const shape& tail) {
-  shape s;
-  for (const std::int64_t e : head) s.push_back(e);
-  for (const std::int64_t e : tail) s.push_back(e);
-  return s;
 }
 
 /// Brings a sum of wrapped-around products back to an integer type.

@@ -8,14 +8,10 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
 using collage::ops::resize_coordinates;
 using collage::ops::resize_mode;
 using collage::ops::resize_rounding;
 using collage::ops::sample_padding;
-namespace op = collage::ops;
 
 double keys(double x, double a) {
   x = std::abs(x);

@@ -9,13 +9,9 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
 using collage::ops::resize_coordinates;
 using collage::ops::resize_mode;
 using collage::ops::resize_rounding;
-namespace op = collage::ops;
 
 // Elementwise
 // ------------------------------------------------------------------------------------------------------------

@@ -4,10 +4,6 @@
 namespace {
 
 using namespace collage_test::reference;
-using collage::dtype;
-using collage::oracle_value;
-using collage::shape;
-namespace op = collage::ops;
 
 struct window {
   shape extent, size, strides, dilations, pads_begin, pads_end;
@@ -43,13 +39,6 @@ void for_each_tap(const window& w, const shape& x, const multi_index& o, const B
     }
     if (inside) body(i, tap);
   });
-}
-
-shape joined(std::initializer_list<std::int64_t> head, const shape& tail) {
-  shape s;
-  for (const std::int64_t e : head) s.push_back(e);
-  for (const std::int64_t e : tail) s.push_back(e);
-  return s;
 }
 
 TEST(reference_conv, agrees_with_its_definition) {

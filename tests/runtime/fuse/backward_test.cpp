@@ -20,29 +20,7 @@ namespace {
 
 using namespace collage_test;
 using kind = fusion_kind;
-using groups = std::vector<std::vector<std::uint32_t>>;
-
-groups lists(const fuse::fused& result) {
-  groups all;
-  for (const auto& g : result.groups) all.emplace_back(g.begin(), g.end());
-  std::ranges::sort(all);
-  return all;
-}
-
-struct writer : fuse::flow_builder {
-  std::uint32_t x = given({64, 0});
-  std::uint32_t node(kind k, std::initializer_list<std::uint32_t> operands, std::uint32_t space = 0,
-                     std::uint32_t row = 0) {
-    return flow_builder::node(k, operands, {space == 0 ? 64u : 16u, space}, fuse::node_role::operation, row);
-  }
-  std::uint32_t relu(std::uint32_t v) { return node(kind::elementwise, {v}); }
-  std::uint32_t add(std::uint32_t a, std::uint32_t b) { return node(kind::broadcast, {a, b}); }
-  std::uint32_t conv(std::uint32_t v) { return node(kind::anchor, {v}); }
-  fuse::dataflow result(std::uint32_t v) {
-    output(v);
-    return finish();
-  }
-};
+using writer = flow_writer;
 
 /// d -> n -> m and d -> o -> m, o opaque.
 fuse::dataflow around_an_opaque_operator() {

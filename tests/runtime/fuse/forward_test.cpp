@@ -14,36 +14,13 @@ namespace {
 
 using namespace collage_test;
 using kind = fusion_kind;
-using groups = std::vector<std::vector<std::uint32_t>>;
+using writer = flow_writer;
 
-groups lists(const fuse::fused& result) {
-  groups all;
-  for (const auto& g : result.groups) all.emplace_back(g.begin(), g.end());
-  std::ranges::sort(all);
-  return all;
-}
 groups forward(const fuse::dataflow& flow, const fuse::kernel_limits& most = {}) {
   const fuse::fused result = fuse::fuse_forward(flow, most);
   EXPECT_EQ(fuse::order_violation(flow, result.groups), "");
   return lists(result);
 }
-
-/// Everything of 64 bytes and one shape.
-struct writer : fuse::flow_builder {
-  std::uint32_t x = given({64, 0});
-  std::uint32_t node(kind k, std::initializer_list<std::uint32_t> operands) {
-    return flow_builder::node(k, operands, {64, 0});
-  }
-  std::uint32_t relu(std::uint32_t v) { return node(kind::elementwise, {v}); }
-  std::uint32_t add(std::uint32_t a, std::uint32_t b) { return node(kind::broadcast, {a, b}); }
-  std::uint32_t conv(std::uint32_t v) { return node(kind::anchor, {v}); }
-  std::uint32_t move(std::uint32_t v) { return node(kind::injective, {v}); }
-  std::uint32_t sum(std::uint32_t v) { return flow_builder::node(kind::reduction, {v}, {4, 1}); }
-  fuse::dataflow result(std::uint32_t v) {
-    output(v);
-    return finish();
-  }
-};
 
 TEST(fuse_forward, nothing_and_one_node) {
   EXPECT_EQ(forward(writer().finish()), groups{});

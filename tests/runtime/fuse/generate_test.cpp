@@ -22,14 +22,6 @@ using namespace collage_test;
 using fuse::group_list;
 using fuse::node_set;
 using kind = fusion_kind;
-using sets = std::set<std::vector<std::uint32_t>>;
-
-sets sets_of(const group_list& groups) {
-  sets all;
-  for (const fuse::group& g : groups) all.insert({g.nodes.begin(), g.nodes.end()});
-  EXPECT_EQ(all.size(), groups.size());
-  return all;
-}
 
 /// All nodes on all paths from `from` to `to`, path by path.
 std::set<std::uint32_t> on_paths(const fuse::dataflow& flow, std::uint32_t from, std::uint32_t to) {

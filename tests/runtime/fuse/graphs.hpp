@@ -1,17 +1,22 @@
 // Dataflows for tests of fusion: random ones, and networks written down by kinds, bytes and shapes.
 #pragma once
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <collage/fuse/dataflow.hpp>
+#include <collage/fuse/fuse.hpp>
+#include <collage/fuse/group.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
-#include <random>
+#include <initializer_list>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
+
+#include "support/random_numbers.hpp"
 
 namespace collage_test {
 
@@ -19,23 +24,48 @@ namespace fuse = collage::fuse;
 using collage::fusion_kind;
 using index_list = std::vector<std::uint32_t>;
 
-/// A new seed every time, printed; COLLAGE_SEED repeats a run.
-class fuse_random {
+/// Whole numbers and percentages.
+class fuse_random : public random_numbers {
  public:
-  fuse_random() {
-    const char* given = std::getenv("COLLAGE_SEED");
-    const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-    std::cout << "COLLAGE_SEED=" << seed << "\n";
-    engine_.seed(seed);
-  }
   /// In [low, high].
   std::uint32_t number(std::uint32_t low, std::uint32_t high) {
-    return low + static_cast<std::uint32_t>(engine_() % (high - low + 1));
+    return low + static_cast<std::uint32_t>(engine()() % (high - low + 1));
   }
   bool chance(std::uint32_t percent) { return number(1, 100) <= percent; }
+};
 
- private:
-  std::mt19937_64 engine_;
+/// The nodes of each group.
+using groups = std::vector<index_list>;
+inline groups lists(const fuse::fused& result) {
+  groups all;
+  for (const auto& g : result.groups) all.emplace_back(g.begin(), g.end());
+  std::ranges::sort(all);
+  return all;
+}
+using sets = std::set<index_list>;
+inline sets sets_of(const fuse::group_list& listed) {
+  sets all;
+  for (const fuse::group& g : listed) all.insert({g.nodes.begin(), g.nodes.end()});
+  EXPECT_EQ(all.size(), listed.size());
+  return all;
+}
+
+/// A dataflow written down by kinds: values of 64 bytes and one shape, or of 16 bytes in another space.
+struct flow_writer : fuse::flow_builder {
+  std::uint32_t x = given({64, 0});
+  std::uint32_t node(fusion_kind k, std::initializer_list<std::uint32_t> operands, std::uint32_t space = 0,
+                     std::uint32_t row = 0) {
+    return flow_builder::node(k, operands, {space == 0 ? 64u : 16u, space}, fuse::node_role::operation, row);
+  }
+  std::uint32_t relu(std::uint32_t v) { return node(fusion_kind::elementwise, {v}); }
+  std::uint32_t add(std::uint32_t a, std::uint32_t b) { return node(fusion_kind::broadcast, {a, b}); }
+  std::uint32_t conv(std::uint32_t v) { return node(fusion_kind::anchor, {v}); }
+  std::uint32_t move(std::uint32_t v) { return node(fusion_kind::injective, {v}); }
+  std::uint32_t sum(std::uint32_t v) { return flow_builder::node(fusion_kind::reduction, {v}, {4, 1}); }
+  fuse::dataflow result(std::uint32_t v) {
+    output(v);
+    return finish();
+  }
 };
 
 struct random_flow_options {

@@ -119,14 +119,6 @@ fuse::dataflow fixture_u() {
       .flow();
 }
 
-using sets = std::set<std::vector<std::uint32_t>>;
-
-sets sets_of(const group_list& groups) {
-  sets all;
-  for (const fuse::group& g : groups) all.insert({g.nodes.begin(), g.nodes.end()});
-  EXPECT_EQ(all.size(), groups.size());
-  return all;
-}
 template <class... Sets>
 sets join(const Sets&... parts) {
   sets all;

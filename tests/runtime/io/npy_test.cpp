@@ -4,62 +4,39 @@
 #include <collage/error.hpp>
 #include <collage/io/npy.hpp>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <random>
 #include <string>
+
+#include "support/files.hpp"
+#include "support/messages.hpp"
+#include "support/random_numbers.hpp"
 
 namespace {
 
 namespace c = collage;
+using collage_test::bytes_of;
 using namespace std::string_literals;
 
-/// A folder of this test's own, removed at its end.
 class npy : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* info = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = std::filesystem::path(testing::TempDir()) /
-              ("collage_npy_" + std::to_string(testing::UnitTest::GetInstance()->random_seed()) + "_" + info->name() +
-               "_" + std::to_string(std::random_device()()));
-    std::filesystem::create_directories(folder_);
-  }
-  void TearDown() override {
-    std::filesystem::permissions(folder_, std::filesystem::perms::owner_all);
-    std::filesystem::remove_all(folder_);
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  const std::filesystem::path& folder() const { return files_.folder(); }
+  std::string path(const std::string& name) const { return files_.path(name); }
   std::string file(const std::string& bytes, const std::string& name = "a.npy") const {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-    return path(name);
+    return files_.write(bytes, name);
   }
-  static std::string bytes_of(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  /// The sentence without the path in front; a mistake of the user's.
   template <class Call>
-  static std::string refusal(const std::string& path, Call call) {
-    try {
-      call();
-    } catch (const c::error& e) {
-      EXPECT_EQ(e.exit_code(), 2);
-      const std::string text = e.what();
-      EXPECT_TRUE(text.starts_with(path + ": ")) << text;
-      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-      return text.substr(std::min(text.size(), path.size() + 2));
-    }
-    return "nothing was refused";
+  static std::string refusal(const std::string& path, const Call& call) {
+    return collage_test::message_about(path, call, 2);
   }
   static std::string load_refusal(const std::string& path) {
     return refusal(path, [&] { (void)c::load_npy(path); });
   }
   std::string content_refusal(const std::string& bytes) const { return load_refusal(file(bytes)); }
 
-  std::filesystem::path folder_;
+ private:
+  const collage_test::temporary_folder files_;
 };
 
 /// A file of version 1.0 with this dictionary and these elements.
@@ -148,7 +125,7 @@ TEST_F(npy, refuses_other_files) {
   EXPECT_EQ(content_refusal("\x93NUMPY\x03\x00\x00\x00\x00\x00"s),
             "is an .npy file of version 3.0, but only versions 1.0 and 2.0 can be read");
   EXPECT_EQ(load_refusal(path("missing.npy")), "there is no such file");
-  EXPECT_EQ(load_refusal(folder_.string()), "is a folder, not an .npy file");
+  EXPECT_EQ(load_refusal(folder().string()), "is a folder, not an .npy file");
   EXPECT_EQ(load_refusal("/dev/null"), "is not a regular file");
 }
 
@@ -236,7 +213,7 @@ TEST_F(npy, a_file_appears_whole_or_not_at_all) {
   c::save_npy(old, t);
   expect_equal(c::load_npy(old), t);
   std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder_)) files += entry.is_regular_file() ? 1U : 0U;
+  for (const auto& entry : std::filesystem::directory_iterator(folder())) files += entry.is_regular_file() ? 1U : 0U;
   EXPECT_EQ(files, 1U) << "only the array is left";
 
   // What somebody else left behind is not touched.
@@ -249,7 +226,7 @@ TEST_F(npy, refuses_what_it_cannot_write) {
   const c::tensor t = counting({c::dtype::f32, {4}});
   const auto save_refusal = [&](const std::string& to) { return refusal(to, [&] { c::save_npy(to, t); }); };
   EXPECT_EQ(save_refusal(path("no such folder/t.npy")), "cannot be written: No such file or directory");
-  EXPECT_EQ(save_refusal(folder_.string()), "cannot be written: it is a folder");
+  EXPECT_EQ(save_refusal(folder().string()), "cannot be written: it is a folder");
   EXPECT_EQ(save_refusal(file("", "plain") + "/t.npy"), "cannot be written: Not a directory");
   if (std::filesystem::exists("/dev/full")) {
     EXPECT_EQ(save_refusal("/dev/full"), "cannot be written: No space left on device");
@@ -265,15 +242,14 @@ TEST_F(npy, refuses_what_it_cannot_write) {
 TEST_F(npy, a_link_stays_a_link) {
   const c::tensor t = counting({c::dtype::f32, {4}});
   const std::string target = file("old", "target.npy");
-  std::filesystem::create_symlink(target, folder_ / "link.npy");
+  std::filesystem::create_symlink(target, folder() / "link.npy");
   c::save_npy(path("link.npy"), t);
-  EXPECT_TRUE(std::filesystem::is_symlink(folder_ / "link.npy"));
+  EXPECT_TRUE(std::filesystem::is_symlink(folder() / "link.npy"));
   expect_equal(c::load_npy(target), t);
 }
 
 TEST_F(npy, corrupted_files_are_read_or_refused) {
-  const char* given = std::getenv("COLLAGE_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : 20240607;
+  const std::uint64_t seed = collage_test::seed_or(20240607);
   SCOPED_TRACE("COLLAGE_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   c::save_npy(path("good.npy"), counting({c::dtype::i16, {3, 4}}));

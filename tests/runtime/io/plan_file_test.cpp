@@ -13,45 +13,38 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iostream>
 #include <iterator>
 #include <memory>
 #include <random>
 #include <string>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "support/files.hpp"
 #include "support/random_graph.hpp"
+#include "support/random_numbers.hpp"
 
 namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
 namespace fs = std::filesystem;
+using collage_test::write_file;
 
-/// A folder of the test's own, gone with it.
 class plan_file : public testing::Test {
  protected:
-  plan_file() : folder_(fs::temp_directory_path() / ("collage_plan_file_" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~plan_file() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  std::string path(const char* name = "network.plan.json") const { return (folder_ / name).string(); }
+  std::string path(const char* name = "network.plan.json") const { return files_.path(name); }
+  const fs::path& folder() const { return files_.folder(); }
 
-  fs::path folder_;
+ private:
+  const collage_test::temporary_folder files_;
 };
 
 c::graph network(std::int64_t width = 8) {
@@ -143,8 +136,6 @@ void expect_equal(const c::placement& a, const c::placement& b) {
   }
 }
 
-void write(const std::string& path, const std::string& text) { std::ofstream(path, std::ios::binary) << text; }
-
 /// Loading must fail as the user's mistake, in one line that names the file and holds `words`.
 void expect_refused(const std::string& path, const c::graph& g, const std::string& words) {
   try {
@@ -215,9 +206,9 @@ TEST_F(plan_file, reads_like_text) {
 TEST_F(plan_file, refuses_files_that_are_no_plans) {
   const c::graph g = network();
   expect_refused(path("nowhere"), g, "No such file");
-  expect_refused(folder_.string(), g, "is a folder");
+  expect_refused(folder().string(), g, "is a folder");
   const auto refused = [&](const std::string& text, const std::string& words) {
-    write(path(), text);
+    write_file(path(), text);
     expect_refused(path(), g, words);
   };
   refused("", "is not JSON");
@@ -258,7 +249,7 @@ TEST_F(plan_file, names_the_place_of_every_mistake) {
   const auto refused = [&](const std::function<void(c::json&)>& spoil, const std::string& words) {
     c::json bad = good;
     spoil(bad);
-    write(path(), c::to_text(bad));
+    write_file(path(), c::to_text(bad));
     expect_refused(path(), g, words);
   };
   // Every member of the file, of a group and of the other records: missing, and of a type that is never right.
@@ -317,7 +308,7 @@ TEST_F(plan_file, checks_nodes_against_the_network) {
   const auto refused = [&](const std::function<void(c::json&)>& spoil, const std::string& words) {
     c::json bad = good;
     spoil(bad["chosen"]["groups"]);
-    write(path(), c::to_text(bad));
+    write_file(path(), c::to_text(bad));
     expect_refused(path(), g, words);
   };
   refused([](c::json& j) { j[0]["nodes"][1][0] = 4; },
@@ -358,23 +349,23 @@ TEST_F(plan_file, is_written_whole_or_not_at_all) {
     }
   };
   refused(path("no/such/folder"), "No such file or directory");
-  refused(folder_.string(), "it is a folder");
+  refused(folder().string(), "it is a folder");
   refused("", "it has no file name");
-  write(path("file"), "");
+  write_file(path("file"), "");
   refused(path("file/below"), "Not a directory");
   fs::remove(path("file"));
 
   // The check leaves nothing; a file that is replaced keeps its permissions, and a link to it stays a link.
   c::check_writable(path());
-  EXPECT_TRUE(fs::is_empty(folder_));
-  write(path("real"), "old");
+  EXPECT_TRUE(fs::is_empty(folder()));
+  write_file(path("real"), "old");
   fs::permissions(path("real"), fs::perms::owner_read | fs::perms::owner_write);
   fs::create_symlink(path("real"), path());
   c::save_plan(p, g, path());
   EXPECT_TRUE(fs::is_symlink(path()));
   EXPECT_EQ(fs::status(path("real")).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_NO_THROW(c::load_plan(path("real"), g));
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), fs::directory_iterator()), 2);
 
   // Devices are written to, not replaced; a full one is an error.
   c::check_writable("/dev/null");
@@ -663,8 +654,7 @@ class spoiler {
 
 /// Whatever is in a file, loading it answers a clear error, or a plan that the engine takes or refuses with one.
 void load_spoilt_plans(const std::string& path, std::size_t count) {
-  const std::uint64_t seed = collage_test::seed_or(std::random_device{}());
-  std::cout << "COLLAGE_SEED=" << seed << "\n";
+  const std::uint64_t seed = collage_test::fresh_seed();
   const c::graph networks[] = {network(), branching()};
   const std::string good[] = {
       c::to_text(c::plan_to_json(example(networks[0]), networks[0])),
@@ -675,7 +665,7 @@ void load_spoilt_plans(const std::string& path, std::size_t count) {
     const std::size_t which = i % 4 == 0 ? 0 : 1;  // most of the one that can run
     const c::graph& g = networks[which];
     // One file, overwritten: where loading ends the process, the one at fault is left behind.
-    write(path, spoiler(seed + i * 0x9E3779B97F4A7C15).spoilt(good[which]));
+    write_file(path, spoiler(seed + i * 0x9E3779B97F4A7C15).spoilt(good[which]));
     const std::string where = "file " + std::to_string(i);
     c::plan read;
     try {

@@ -30,7 +30,6 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <memory>
@@ -38,17 +37,19 @@
 #include <random>
 #include <stdexcept>
 #include <string>
-#include <string_view>
-#include <system_error>
 #include <thread>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "support/files.hpp"
+
 namespace {
 
 namespace c = collage;
 namespace fs = std::filesystem;
+using collage_test::bytes_of;
+using collage_test::write_file;
 
 c::stored_key key(std::uint64_t i) {
   c::stored_key k;
@@ -108,25 +109,13 @@ c::stored_run run(std::uint64_t i, std::int64_t when_s = 1'700'000'000) {
           .when_s = when_s};
 }
 
-/// Where a file system is in memory, if there is such a place: what is tested is the death of processes, which memory
-/// outlives, and a busy disk would have thousands of small transactions wait for it.
-fs::path place_for_files() {
-  return ::access("/dev/shm", W_OK | X_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path();
-}
-
-/// A folder of the test's own, gone with it.
 class cost_store : public testing::Test {
  protected:
-  cost_store() : folder_(place_for_files() / ("collage_store_" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~cost_store() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  std::string path(const std::string& name = "costs.db") const { return (folder_ / name).string(); }
+  std::string path(const std::string& name = "costs.db") const { return files_.path(name); }
+  const fs::path& folder() const { return files_.folder(); }
 
-  fs::path folder_;
+ private:
+  const collage_test::temporary_folder files_{collage_test::folder_in_memory()};
 };
 using cost_store_long = cost_store;
 
@@ -150,13 +139,6 @@ void open(const std::string& path, c::store_mode mode = c::store_mode::read_writ
 #define EXPECT_SAYS(action, kind, part)                                                   \
   EXPECT_NE(error_of([&] { action; }, c::error_kind::kind).find(part), std::string::npos) \
       << error_of([&] { action; }, c::error_kind::kind)
-
-std::string bytes_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
-void write(const std::string& path, std::string_view bytes) { std::ofstream(path, std::ios::binary) << bytes; }
 
 /// Runs SQL on a file as another program would.
 void sql(const std::string& path, const std::string& text) {
@@ -551,13 +533,13 @@ TEST_F(cost_store, can_be_moved) {
 
 TEST_F(cost_store, says_what_is_wrong_with_a_path) {
   EXPECT_SAYS(open(""), invalid_argument, "has no name");
-  EXPECT_SAYS(open(folder_.string()), invalid_argument, "is a folder");
-  EXPECT_SAYS(open(folder_.string() + "/"), invalid_argument, "is a folder");
+  EXPECT_SAYS(open(folder().string()), invalid_argument, "is a folder");
+  EXPECT_SAYS(open(folder().string() + "/"), invalid_argument, "is a folder");
   EXPECT_SAYS(open(path("none/costs.db")), invalid_argument, "its folder does not exist");
   EXPECT_SAYS(open(path("none/")), invalid_argument, "has no file name");
   EXPECT_SAYS(open(path(), c::store_mode::read_only), invalid_argument, "cannot be read: No such file");
   EXPECT_FALSE(fs::exists(path()));
-  write(path("file"), "");
+  write_file(path("file"), "");
   EXPECT_SAYS(open(path("file/costs.db")), invalid_argument, "its folder does not exist");
   EXPECT_SAYS(open(path("file"), c::store_mode::read_only), invalid_argument, "is empty");
   c::cost_store(path("file")).put(key(1), cost(1));  // an empty file is an empty store
@@ -572,10 +554,10 @@ TEST_F(cost_store, says_what_is_wrong_with_a_path) {
 
 TEST_F(cost_store, takes_any_name_for_a_file) {
   const fs::path before = fs::current_path();
-  fs::current_path(folder_);
+  fs::current_path(folder());
   for (const char* name : {":memory:", "file:x?mode=memory", "a b%20c#?.db", "été.db", "-x"}) {
     c::cost_store(name).put(key(1), cost(1));
-    EXPECT_TRUE(fs::exists(folder_ / name)) << name;
+    EXPECT_TRUE(fs::exists(folder() / name)) << name;
     EXPECT_EQ(c::cost_store(name, c::store_mode::read_only).find(key(1)), cost(1)) << name;
   }
   fs::current_path(before);
@@ -605,7 +587,7 @@ TEST_F(cost_store, the_default_is_under_the_users_caches) {
       EXPECT_SAYS(c::default_store_path(), environment, "neither XDG_CACHE_HOME nor HOME");
       EXPECT_EQ(c::cost_store(path()).find(key(1)), std::nullopt);  // others do not need it
     }
-    write(path("file"), "");
+    write_file(path("file"), "");
     ::setenv("XDG_CACHE_HOME", path("file").c_str(), 1);
     EXPECT_SAYS(open(c::default_store_path()), environment, "cannot be created: Not a directory");
     return testing::Test::HasFailure() ? 1 : 0;
@@ -622,10 +604,10 @@ TEST_F(cost_store, refuses_what_is_no_store) {
     EXPECT_SAYS(open(path(name), c::store_mode::read_only), invalid_argument, part);
     EXPECT_TRUE(bytes_of(path(name)) == before) << name;  // and leaves it as it was
   };
-  write(path("text.db"), std::string(5000, 'x'));
+  write_file(path("text.db"), std::string(5000, 'x'));
   refused("text.db", "not a file of SQLite");
   for (const char* text : {"x", "SQLite format 3", "# notes\n"}) {
-    write(path("short.db"), text);
+    write_file(path("short.db"), text);
     refused("short.db", "not a file of SQLite");
   }
   sql(path("other.db"), "CREATE TABLE costs (x)");
@@ -764,7 +746,7 @@ TEST_F(cost_store, is_read_where_the_file_cannot_be_written) {
 TEST_F(cost_store, is_read_where_the_folder_cannot_be_written) {
   c::cost_store(path()).put(key(1), cost(1));
   fs::permissions(path(), fs::perms{0666});
-  fs::permissions(folder_, fs::perms{0555});
+  fs::permissions(folder(), fs::perms{0555});
   {
     const unprivileged for_now;
     c::cost_store store(path());
@@ -772,13 +754,13 @@ TEST_F(cost_store, is_read_where_the_folder_cannot_be_written) {
     EXPECT_NE(store.check().notes.at(0).find("no program changes it"), std::string::npos);
     EXPECT_SAYS(open(path("new.db")), invalid_argument, "its folder is not writable: Permission denied");
   }
-  fs::permissions(folder_, fs::perms{0755});
+  fs::permissions(folder(), fs::perms{0755});
 }
 
 TEST_F(cost_store, is_read_where_another_user_writes) {
   c::cost_store writer(path());
   writer.put(key(1), cost(1));
-  fs::permissions(folder_, fs::perms{0555});
+  fs::permissions(folder(), fs::perms{0555});
   {
     const unprivileged for_now;
     c::cost_store store(path());
@@ -789,7 +771,7 @@ TEST_F(cost_store, is_read_where_another_user_writes) {
     const unprivileged for_now;
     EXPECT_EQ(c::cost_store(path()).find(key(2)), cost(2));
   }
-  fs::permissions(folder_, fs::perms{0755});
+  fs::permissions(folder(), fs::perms{0755});
 }
 
 TEST_F(cost_store, says_when_it_cannot_be_read) {
@@ -812,12 +794,12 @@ TEST_F(cost_store, tells_of_a_log_that_cannot_be_read) {
   EXPECT_EQ(end_of(child), 1000 + SIGKILL);
   ASSERT_TRUE(fs::exists(path() + "-wal"));
   fs::remove(path() + "-shm");
-  fs::permissions(folder_, fs::perms{0555});
+  fs::permissions(folder(), fs::perms{0555});
   {
     const unprivileged for_now;
     EXPECT_SAYS(open(path()), invalid_argument, "was left open by a process that ended early");
   }
-  fs::permissions(folder_, fs::perms{0755});
+  fs::permissions(folder(), fs::perms{0755});
   EXPECT_EQ(c::cost_store(path(), c::store_mode::read_only).find(key(1)), cost(1));
   EXPECT_EQ(c::cost_store(path()).find(key(1)), cost(1));
 }
@@ -826,7 +808,7 @@ TEST_F(cost_store, is_read_where_a_newer_sqlite_alone_may_write) {
   c::cost_store(path()).put(key(1), cost(1));
   std::string pages = bytes_of(path());
   pages.at(18) = 3;  // the "file format write version"
-  write(path(), pages);
+  write_file(path(), pages);
   c::cost_store store(path());
   is_readable_alone(store, "can be written only by a newer SQLite");
 }
@@ -1176,10 +1158,10 @@ TEST_F(cost_store, says_what_is_wrong_with_its_lock) {
   fs::create_directory(path() + "-measuring");
   EXPECT_SAYS(store.measuring(), environment, "Is a directory");
   fs::remove(path() + "-measuring");
-  write(path() + "-measuring", "no number");
+  write_file(path() + "-measuring", "no number");
   const c::measuring_lock held = store.measuring();
   EXPECT_TRUE(held);
-  write(path() + "-measuring", "-12345678901234567890123456789");
+  write_file(path() + "-measuring", "-12345678901234567890123456789");
   EXPECT_FALSE(store.measuring([](const c::measuring_process& other) {
     EXPECT_EQ(other.pid, 0);
     return false;
@@ -1228,8 +1210,8 @@ class damage {
       const std::string what = spoil(files, random);
       SCOPED_TRACE("case " + std::to_string(i) + ": " + what);
       for (const char* part : {"", "-wal", "-shm", "-journal"}) fs::remove(path_ + part);
-      write(path_, files.pages);
-      if (!files.log.empty()) write(path_ + "-wal", files.log);
+      write_file(path_, files.pages);
+      if (!files.log.empty()) write_file(path_ + "-wal", files.log);
       const auto begun = std::chrono::steady_clock::now();
       use(random() % 4 == 0 ? c::store_mode::read_only : c::store_mode::read_write);
       EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(60));  // on a busy machine
@@ -1406,7 +1388,7 @@ TEST_F(cost_store, pages_that_lead_to_the_same_pages_end) {
     name_next(page + 8);
     for (std::size_t cell = 0; cell < read(page + 3, 2); ++cell) name_next(page + read(page + 12 + 2 * cell, 2));
   }
-  write(path(), pages);
+  write_file(path(), pages);
   c::cost_store store(path());
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_SAYS(store.list(), environment, "is damaged (");

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "support/messages.hpp"
 #include "support/own_kind.hpp"
 #include "writer.hpp"
 
@@ -95,15 +96,7 @@ class onnx_kind : public testing::Test {
   }
   /// What is said of the one node of a model, without the file's name.
   std::string refusal(const proto::ModelProto& model, const c::onnx::load_options& options = {.kinds = all}) {
-    try {
-      (void)load(model, options);
-    } catch (const c::error& e) {
-      EXPECT_EQ(e.exit_code(), 2) << e.what();
-      const std::string text = e.what(), file = folder.path("a.onnx") + ": ";
-      EXPECT_EQ(text.find(file), 0U) << text;
-      return text.substr(file.size());
-    }
-    return "no error";
+    return message_about(folder.path("a.onnx"), [&] { (void)load(model, options); }, 2);
   }
   /// The same for a model of one node n.
   std::string refusal_of(const std::string& type, const std::vector<std::string>& inputs,
@@ -127,7 +120,7 @@ class onnx_kind : public testing::Test {
   }
   static double wave(double x, double alpha = 1) { return x + std::sin(alpha * x) * std::sin(alpha * x) / alpha; }
 
-  temporary_folder folder;
+  model_folder folder;
 };
 
 TEST_F(onnx_kind, attributes_of_every_type_are_read_by_their_names) {
@@ -366,14 +359,8 @@ TEST_F(onnx_kind, shapes_that_are_not_known_are_refused) {
 
 TEST_F(onnx_kind, lists_of_kinds_are_checked) {
   const std::string file = folder.write(model_of());
-  const auto refused = [&](std::span<const c::kind_info* const> kinds) -> std::string {
-    try {
-      (void)c::onnx::load(file, {.kinds = kinds});
-    } catch (const c::error& e) {
-      EXPECT_EQ(e.exit_code(), 2);
-      return e.what();
-    }
-    return "no error";
+  const auto refused = [&](std::span<const c::kind_info* const> kinds) {
+    return message_of([&] { (void)c::onnx::load(file, {.kinds = kinds}); }, 2);
   };
   EXPECT_EQ(
       refused(c::onnx::kinds<own::snake, serpent>),

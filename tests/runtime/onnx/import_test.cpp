@@ -58,7 +58,7 @@ class onnx_import : public testing::Test {
         std::count_if(g.nodes().begin(), g.nodes().end(), [&](const auto& n) { return n.kind->name == kind; }));
   }
 
-  temporary_folder folder;
+  model_folder folder;
   c::onnx::load_report report;
 };
 

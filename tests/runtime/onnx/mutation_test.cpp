@@ -10,13 +10,13 @@
 #include <cstdint>
 #include <exception>
 #include <iostream>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "mutation.hpp"
 #include "support/own_memory.hpp"
 #include "support/random_graph.hpp"
+#include "support/random_numbers.hpp"
 #include "writer.hpp"
 
 namespace {
@@ -260,9 +260,8 @@ void load_spoilt_files(std::size_t count) {
   collage::onnx::load_options options;
   options.most_bytes = std::size_t{256} << 20;
   options.most_nodes = 10000;
-  const std::uint64_t seed = seed_or(std::random_device{}());
-  std::cout << "COLLAGE_SEED=" << seed << "\n";
-  const temporary_folder folder;
+  const std::uint64_t seed = fresh_seed();
+  const model_folder folder;
   folder.write(std::string(64, '\x3F'), "w.bin");
   for (const proto::ModelProto& model : models) (void)collage::onnx::load(folder.write(model), options);
 

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "support/messages.hpp"
 #include "support/own_memory.hpp"
 #include "writer.hpp"
 
@@ -34,19 +35,9 @@ using proto::TensorProto;
 
 class onnx_reader : public testing::Test {
  protected:
-  /// The sentence without the path in front; a mistake of the user's.
   template <class Call>
-  static std::string refusal(const std::string& path, Call call) {
-    try {
-      call();
-    } catch (const c::error& e) {
-      EXPECT_EQ(e.kind(), c::error_kind::invalid_argument);
-      const std::string text = e.what();
-      EXPECT_TRUE(text.starts_with(path + ": ")) << text;
-      EXPECT_EQ(text.find('\n'), std::string::npos) << text;
-      return text.substr(std::min(text.size(), path.size() + 2));
-    }
-    return "nothing was refused";
+  static std::string refusal(const std::string& path, const Call& call) {
+    return message_about(path, call, c::error_kind::invalid_argument);
   }
   static std::string refused(const std::string& path, const c::onnx::read_limits& limits = {}) {
     return refusal(path, [&] { (void)c::onnx::read_model(path, limits); });
@@ -62,7 +53,7 @@ class onnx_reader : public testing::Test {
   }
   model_tensor read(const TensorProto& tensor) const { return c::onnx::read_tensor(files_.write(tensor, "a.pb")); }
 
-  temporary_folder files_;
+  model_folder files_;
 };
 
 template <class T>
@@ -234,7 +225,7 @@ TEST_F(onnx_reader, fields_nobody_knows_are_ignored) {
 }
 
 template <class T>
-void comes_back(const temporary_folder& files, const std::vector<T>& list, c::dtype type) {
+void comes_back(const model_folder& files, const std::vector<T>& list, c::dtype type) {
   const auto count = static_cast<std::int64_t>(list.size());
   const model_tensor made = c::onnx::read_tensor(files.write(tensor_of<T>("w", {1, count}, list), "a.pb"));
   EXPECT_EQ(made.name, "w");

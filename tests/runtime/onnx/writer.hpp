@@ -5,58 +5,35 @@
 //   add_initializer(*model.mutable_graph(), tensor_of<float>("w", {2}, {1, 2}));
 //   add_node(*model.mutable_graph(), "Concat", {"x", "w"}, {"y"}, {attribute("axis", 0)});
 //   add_output(*model.mutable_graph(), "y", {});
-//   temporary_folder folder;
+//   model_folder folder;
 //   load(folder.write(model, "a.onnx"));
 #pragma once
 
 #include <google/protobuf/message.h>
-#include <gtest/gtest.h>
 #include <onnx/onnx_pb.h>
 
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
-#include <random>
 #include <string>
 #include <type_traits>
 #include <vector>
+
+#include "support/files.hpp"
 
 namespace collage_test {
 
 namespace proto = ::onnx;
 
-/// A folder of this test's own, removed at its end.
-class temporary_folder {
+/// A folder of the test's own for models.
+class model_folder : public temporary_folder {
  public:
-  temporary_folder()
-      : folder_(std::filesystem::path(testing::TempDir()) / ("collage_onnx_" + std::to_string(std::random_device()()) +
-                                                             "_" + std::to_string(std::random_device()()))) {
-    std::filesystem::create_directories(folder_);
-  }
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-
-  std::string path(const std::string& name = {}) const { return (folder_ / name).string(); }
-  /// Writes a file and answers its path.
-  std::string write(const std::string& bytes, const std::string& name) const {
-    std::ofstream(path(name), std::ios::binary) << bytes;
-    return path(name);
-  }
+  using temporary_folder::write;
   std::string write(const google::protobuf::Message& message, const std::string& name = "a.onnx") const {
     return write(message.SerializeAsString(), name);
   }
-
- private:
-  std::filesystem::path folder_;
 };
 
 /// One extent of a declared type: a number, or a symbol.
@@ -219,12 +196,6 @@ proto::NodeProto& add_node(Owner& owner, const std::string& operator_type, const
   for (const std::string& output : outputs) node.add_output(output);
   for (const proto::AttributeProto& a : attributes) *node.add_attribute() = a;
   return node;
-}
-
-/// All bytes of a file.
-inline std::string bytes_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 }  // namespace collage_test

@@ -19,10 +19,13 @@
 #include <thread>
 #include <vector>
 
+#include "support/messages.hpp"
+
 namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
+using collage_test::message_of;
 using set = c::backend_set<c::portable>;
 
 const c::tensor_type row{c::dtype::f32, {3}};
@@ -130,12 +133,7 @@ TEST(control, rules_hold_where_what_they_name_is) {
   const c::graph network = branching();  // neg is only in one subgraph
   c::place_options o{.rules = {{c::place_rule::action::pin, "portable", "neg"}}, .threads = 1, .compare_s = 0.01};
   EXPECT_NO_THROW((void)c::place<set>(network, o));
-  const auto message = [&] {
-    try {
-      (void)c::place<set>(network, o);
-    } catch (const c::error& e) { return std::string(e.what()); }
-    return std::string("no error");
-  };
+  const auto message = [&] { return message_of([&] { (void)c::place<set>(network, o); }); };
   o.rules[0].act = c::place_rule::action::exclude;
   EXPECT_NE(message().find("no backend runs"), std::string::npos) << message();
   o.rules[0].what = "tanh";
@@ -215,10 +213,7 @@ TEST(control, what_cannot_be_is_refused) {
   const std::shared_ptr<const c::graph> bodies[] = {side(true), side(false)};
   const c::value operands[] = {condition, x};
   const auto add = [&](std::span<const c::value> given, std::span<const std::shared_ptr<const c::graph>> owned) {
-    try {
-      (void)g.add(c::kind_of<decltype(op::branch)>, given, {}, "choice", owned);
-    } catch (const c::error& e) { return std::string(e.what()); }
-    return std::string("no error");
+    return message_of([&] { (void)g.add(c::kind_of<decltype(op::branch)>, given, {}, "choice", owned); });
   };
   EXPECT_NE(add(operands, bodies).find("must take the types of the captured values (operand 1)"), std::string::npos);
   EXPECT_NE(add(operands, {bodies, 1}).find("owns 2 subgraphs, not 1"), std::string::npos);

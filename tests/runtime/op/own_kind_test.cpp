@@ -1,6 +1,8 @@
 // Kinds of a user's own header in everything but import: graphs, printing, the reference, passes, patterns, backends,
 // placing, plan files, verify.
 #include "support/own_kind.hpp"
+#include "support/messages.hpp"
+#include "support/placing.hpp"
 
 #include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
@@ -25,6 +27,8 @@ namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
+using collage_test::message_of;
+using collage_test::quick_options;
 
 // A backend with kernels for two of the kinds -------------------------------------------------------------------------
 
@@ -131,14 +135,6 @@ c::graph sealed_network() {
   return g.finish();
 }
 
-c::place_options quick(bool measure = true) {
-  c::place_options o;
-  o.threads = 1;
-  o.compare_s = 0.02;
-  o.measure = measure;
-  return o;
-}
-
 std::vector<c::oracle_value> reference_of(const c::graph& g, const c::tensor& x) {
   const c::const_tensor_view in[] = {x};
   return c::evaluate(g, in);
@@ -161,14 +157,6 @@ void expect_agreement(const c::graph& g, const c::dynamic_engine& engine) {
   const c::const_tensor_view in[] = {x};
   engine.context().run(in, views);
   for (std::size_t i = 0; i < out.size(); ++i) EXPECT_TRUE(c::compare(out[i], expected[i])) << g.output_name(i);
-}
-
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const c::error& e) { return e.what(); }
-  return "no error";
 }
 
 // Tests ---------------------------------------------------------------------------------------------------------------
@@ -238,7 +226,7 @@ TEST(own_kind, is_placed_with_the_users_own_kernels) {
   using backends = c::backend_set<fast, c::portable>;
   const c::graph g = network();
   for (const bool measure : {true, false}) {
-    const c::plan p = c::place<backends>(g, quick(measure));
+    const c::plan p = c::place<backends>(g, quick_options(measure));
     if (!measure) {
       ASSERT_EQ(p.chosen.groups.size(), 1U);
       EXPECT_EQ(p.chosen.groups[0].kernel, "fast spread");
@@ -261,7 +249,7 @@ TEST(own_kind, is_run_by_its_reference_where_no_backend_has_a_kernel) {
   b.output("first", s);
   b.output("second", s[1]);
   const c::graph g = b.finish();
-  const c::plan p = c::place<backends>(g, quick(false));
+  const c::plan p = c::place<backends>(g, quick_options(false));
   ASSERT_EQ(p.chosen.groups.size(), 3U);
   EXPECT_EQ(p.chosen.groups[0].pattern(), "loops");  // from its body
   EXPECT_EQ(p.chosen.groups[1].kernel, "reference spread");
@@ -271,7 +259,8 @@ TEST(own_kind, is_run_by_its_reference_where_no_backend_has_a_kernel) {
 }
 
 TEST(own_kind, a_refusal_says_what_the_backend_said) {
-  const std::string text = message_of([] { (void)c::place<c::backend_set<fast>>(network({.axis = 0}), quick(false)); });
+  const std::string text =
+      message_of([] { (void)c::place<c::backend_set<fast>>(network({.axis = 0}), quick_options(false)); });
   EXPECT_NE(text.find("spread_1 (spread float32[2x6])"), std::string::npos) << text;
   EXPECT_NE(text.find("fast refuses: its axis must be the last"), std::string::npos) << text;
 }
@@ -279,10 +268,10 @@ TEST(own_kind, a_refusal_says_what_the_backend_said) {
 TEST(own_kind, a_kernel_that_lies_is_found) {
   using backends = c::backend_set<liar>;
   const c::graph g = network();
-  const std::string refused = message_of([&] { (void)c::place<backends>(g, quick()); });
+  const std::string refused = message_of([&] { (void)c::place<backends>(g, quick_options()); });
   EXPECT_NE(refused.find("spread_1 (spread float32[2x6]), liar refuses: wrong result: it differs"), std::string::npos)
       << refused;
-  const c::plan p = c::place<backends>(g, quick(false));  // nothing runs, so that nothing is found
+  const c::plan p = c::place<backends>(g, quick_options(false));  // nothing runs, so that nothing is found
   const c::verification found = c::verify<backends>(g, p);
   EXPECT_FALSE(found);
   EXPECT_EQ(found.why(),
@@ -302,7 +291,7 @@ TEST(own_kind, a_kernel_that_lies_is_found) {
 TEST(own_kind, a_plan_of_it_is_written_and_read_back) {
   using backends = c::backend_set<fast, c::portable>;
   const c::graph g = network();
-  const c::plan made = c::place<backends>(g, quick());
+  const c::plan made = c::place<backends>(g, quick_options());
   const std::string path = (std::filesystem::path(testing::TempDir()) / "collage_own_kind.plan.json").string();
   c::save_plan(made, g, path);
   const c::plan read = c::load_plan(path, g);
@@ -319,11 +308,12 @@ TEST(own_kind, without_a_reference_is_said_wherever_one_is_needed) {
   const c::graph g = sealed_network();
   const c::tensor x = random_signal();
   EXPECT_EQ(message_of([&] { (void)reference_of(g, x); }), wanted);
-  EXPECT_EQ(message_of([&] { (void)c::place<backends>(g, quick()); }),
+  EXPECT_EQ(message_of([&] { (void)c::place<backends>(g, quick_options()); }),
             wanted);  // a kernel must be checked to be measured
-  const c::plan p = c::place<backends>(g, quick(false));
+  const c::plan p = c::place<backends>(g, quick_options(false));
   EXPECT_EQ(message_of([&] { (void)c::verify<backends>(g, p); }), wanted);
-  const std::string refused = message_of([&] { (void)c::place<c::backend_set<fast, c::portable>>(g, quick(false)); });
+  const std::string refused =
+      message_of([&] { (void)c::place<c::backend_set<fast, c::portable>>(g, quick_options(false)); });
   EXPECT_NE(refused.find("sealed_1 (sealed float32[2x6]), portable refuses: its kind has no reference"),
             std::string::npos)
       << refused;

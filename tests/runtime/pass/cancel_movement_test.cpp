@@ -15,18 +15,12 @@
 namespace {
 
 using namespace collage_test;
-using names = std::vector<std::string>;
 
 c::graph cancelled(const c::graph& before) {
   const c::graph after = c::remove_dead(c::cancel_movement(before));
   expect_same_results(before, after);
   EXPECT_EQ(c::cancel_movement(after).fingerprint(), after.fingerprint()) << "a fixed point";
   return after;
-}
-names kinds(const c::graph& g) {
-  names list;
-  for (const c::node_record& n : g.nodes()) list.emplace_back(n.kind->name);
-  return list;
 }
 
 /// A network of one input [1, 2, 3, 4] whose output `build` makes.

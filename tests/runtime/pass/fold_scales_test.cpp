@@ -42,12 +42,6 @@ c::graph finished(c::graph_builder& g) {
   c::fill_constants(made);
   return made;
 }
-std::vector<std::string> kinds(const c::graph& g) {
-  std::vector<std::string> names;
-  for (const c::node_record& n : g.nodes()) names.emplace_back(n.kind->name);
-  return names;
-}
-using names = std::vector<std::string>;
 
 TEST(fold_scales, normalisation_behind_a_convolution) {
   for (const bool bias : {false, true}) {

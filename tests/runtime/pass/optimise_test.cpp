@@ -15,7 +15,6 @@
 namespace {
 
 using namespace collage_test;
-using names = std::vector<std::string>;
 
 /// A normalised convolution as an exporter may leave it: the factors are computed, the layout is turned and turned
 /// back, two branches are the same.

@@ -19,7 +19,6 @@
 namespace {
 
 using namespace collage_test;
-using names = std::vector<std::string>;
 
 c::graph without_duplicates(const c::graph& before) {
   const c::graph after = c::remove_duplicates(before);

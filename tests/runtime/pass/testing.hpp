@@ -73,6 +73,13 @@ inline std::vector<std::string> node_names(const c::graph& g) {
   return names;
 }
 
+using names = std::vector<std::string>;
+inline names kinds(const c::graph& g) {
+  names list;
+  for (const c::node_record& n : g.nodes()) list.emplace_back(n.kind->name);
+  return list;
+}
+
 /// Both graphs have the same inputs and outputs, and give the same numbers for the same random inputs.
 inline void expect_same_results(const c::graph& before, const c::graph& after, double tolerance = 0) {
   ASSERT_EQ(before.inputs().size(), after.inputs().size());

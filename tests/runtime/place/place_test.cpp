@@ -13,19 +13,19 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
 #include <algorithm>
 #include <cmath>
 
-#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <set>
 #include <string>
-#include <system_error>
 #include <thread>
 
+#include "support/files.hpp"
 #include "support/loops_backend.hpp"
+#include "support/messages.hpp"
+#include "support/placing.hpp"
 
 namespace {
 
@@ -33,6 +33,8 @@ namespace c = collage;
 namespace op = collage::ops;
 using collage_test::add_relu;
 using collage_test::loops;
+using collage_test::message_of;
+using collage_test::quick_options;
 
 /// The same kernels as `loops`, but each call first waits: clearly slower, whatever the machine does.
 struct slow : c::backend<"slow"> {
@@ -113,16 +115,9 @@ c::graph block(std::int64_t elements = 64) {
   return g.finish();
 }
 
-c::place_options quick() {
-  c::place_options o;
-  o.threads = 1;
-  o.compare_s = 0.02;
-  return o;
-}
-
 TEST(place, takes_the_fastest_and_aliases_reshapes) {
   const c::graph network = block();
-  const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick());
+  const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick_options());
   for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
   EXPECT_TRUE(p.optimal);
   EXPECT_NEAR(p.chosen.cost_ms, p.lower_bound_ms, 1e-8);  // which is in whole picoseconds for each group
@@ -133,29 +128,6 @@ TEST(place, takes_the_fastest_and_aliases_reshapes) {
   ASSERT_EQ(p.runs.size(), 3U);
   EXPECT_EQ(p.runs[0].name, "plan");
 }
-
-template <class F>
-std::string message_of(F f, int code) {
-  try {
-    f();
-  } catch (const c::error& e) {
-    EXPECT_EQ(e.exit_code(), code) << e.what();
-    return e.what();
-  }
-  return "no error";
-}
-
-/// A folder of the test's own, gone with it.
-struct room {
-  std::filesystem::path folder =
-      std::filesystem::temp_directory_path() / ("collage_place_" + std::to_string(::getpid()));
-  room() { std::filesystem::create_directories(folder); }
-  ~room() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder, ignored);
-  }
-  std::string path(const char* name) const { return (folder / name).string(); }
-};
 
 c::graph joined_halves() {
   c::graph_builder g;
@@ -177,7 +149,7 @@ TEST(place, slices_and_concats_of_whole_pieces_cost_nothing) {
         if (std::string(network.node(n).kind->name) == kind) list.insert(g.backend());
     return list;
   };
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   const c::plan p = c::place<both>(network, o);
   EXPECT_EQ(backends_of(p, "concat"), std::set<std::string>{c::view_runner});
   EXPECT_EQ(backends_of(p, "slice"), std::set<std::string>{c::view_runner});
@@ -193,7 +165,7 @@ TEST(place, slices_and_concats_of_whole_pieces_cost_nothing) {
 
 TEST(place, refuses_kernels_that_are_wrong_in_place) {
   const c::graph network = block();
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   const c::placed_plan p = c::place<c::backend_set<hasty, loops>>(network, o);
   const c::place_report& report = p.report;
   for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
@@ -204,10 +176,10 @@ TEST(place, refuses_kernels_that_are_wrong_in_place) {
 
 TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
   using set = c::backend_set<finite, slow>;
-  const room here;
+  const collage_test::temporary_folder here;
   const c::graph network = block();
   c::place_report report;
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.store = here.path("costs.db");
   const auto runs_on = [](const c::plan& p, const std::string& backend) {
     return std::ranges::any_of(p.chosen.groups, [&](const c::plan_group& g) { return g.backend() == backend; });
@@ -257,10 +229,10 @@ TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
 TEST(place, a_previous_plan_whose_kernel_is_wrong_does_not_take_part) {
   using set = c::backend_set<liar, loops>;
   const c::graph network = block();
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.measure = false;
   const c::plan wrong = c::place<set>(network, o);
-  o = quick();
+  o = quick_options();
   o.previous = &wrong;
   const c::plan p = c::place<set>(network, o);
   EXPECT_NE(p.runs.back().name, "previous");
@@ -270,7 +242,7 @@ TEST(place, a_previous_plan_whose_kernel_is_wrong_does_not_take_part) {
 
 TEST(place, runner_up_is_recorded) {
   const c::graph network = block();
-  const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick());
+  const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick_options());
   const c::plan_group& last = p.chosen.groups.back();
   ASSERT_EQ(last.runners_up.size(), 1U);
   EXPECT_EQ(last.runners_up[0].backend, "slow");
@@ -279,7 +251,7 @@ TEST(place, runner_up_is_recorded) {
 
 TEST(place, wrong_results_and_failures_are_refused_with_a_reason) {
   const c::graph network = block();
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   const c::placed_plan p = c::place<c::backend_set<liar, unable, absent, loops>>(network, o);
   const c::place_report& report = p.report;
   for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
@@ -313,7 +285,7 @@ TEST(place, what_is_refused_is_reported_without_measuring_too) {
   const c::value x = g.input("x", {c::dtype::f32, {2, 8}});
   g.output("y", g(op::relu, g(op::add, x, g.input("row", {c::dtype::f32, {8}}))));
   const c::graph network = g.finish();
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.measure = false;
   const c::place_report report = c::place<c::backend_set<absent, unable, loops, c::portable>>(network, o).report;
   const auto told = [&](const std::string& backend, const std::string& pattern, const std::string& text) {
@@ -332,7 +304,7 @@ TEST(place, nodes_that_a_backend_refuses_are_borrowed_and_named) {
   const c::value x = g.input("x", {c::dtype::f32, {8}});
   g.output("y", g(op::neg, g(op::relu, x)));
   const c::graph network = g.finish();
-  const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick());
+  const c::plan p = c::place<c::backend_set<slow, loops>>(network, quick_options());
   ASSERT_EQ(p.singles[0].borrowed.size(), 1U);
   EXPECT_EQ(p.singles[0].borrowed[0], "neg_1");
   ASSERT_EQ(p.singles[0].groups.size(), 2U);
@@ -345,7 +317,7 @@ TEST(place, each_distinct_computation_is_measured_once) {
   c::value x = g.input("x", {c::dtype::f32, {8}});
   for (int i = 0; i < 20; ++i) x = g(op::relu, g(op::neg, x));
   g.output("y", x);
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   const c::place_report report = c::place<c::backend_set<loops>>(g.finish(), o).report;
   EXPECT_EQ(report.candidates, 40U);
   EXPECT_EQ(report.distinct, 2U);
@@ -355,7 +327,7 @@ TEST(place, each_distinct_computation_is_measured_once) {
 
 TEST(place, progress_counts_down_and_improves) {
   std::vector<c::place_progress> seen;
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.progress = [&](const c::place_progress& p) { seen.push_back(p); };
   (void)c::place<c::backend_set<loops>>(block(), o);
   ASSERT_GE(seen.size(), 3U);
@@ -367,14 +339,14 @@ TEST(place, progress_counts_down_and_improves) {
 
 TEST(place, errors_are_one_sentence) {
   const c::graph network = block();
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.backends = {"loops", "nobody"};
   EXPECT_EQ(message_of([&] { (void)c::place<c::backend_set<slow, loops>>(network, o); }, 2),
             "backends: there is no backend nobody; this program has slow, loops");
   o.backends = {"absent"};
   EXPECT_EQ(message_of([&] { (void)c::place<c::backend_set<absent, loops>>(network, o); }, 1),
             "backend absent: libabsent.so was not found; install libabsent");
-  EXPECT_EQ(message_of([&] { (void)c::place<c::backend_set<absent>>(network, quick()); }, 1),
+  EXPECT_EQ(message_of([&] { (void)c::place<c::backend_set<absent>>(network, quick_options()); }, 1),
             "backends: no backend is available; absent: libabsent.so was not found; install libabsent");
 }
 
@@ -420,7 +392,7 @@ TEST(place, groups_with_several_exits_run_and_agree) {
   using only = c::backend_set<joiner, loops>;
   const c::place_candidates found = c::find_candidates(network, c::table_of<only>, {true, false});
   ASSERT_EQ(found.list.size(), 2U);
-  c::place_options unmeasured = quick();
+  c::place_options unmeasured = quick_options();
   unmeasured.measure = false;  // by the order of the set: joiner takes what it can
   const c::plan p = c::place<only>(network, unmeasured);
   std::size_t joined = 0;
@@ -428,7 +400,7 @@ TEST(place, groups_with_several_exits_run_and_agree) {
   EXPECT_EQ(joined, 2U);
   const c::verification checked = c::verify<only>(network, p);
   for (const c::verified_placement& each : checked.placements) EXPECT_TRUE(each.passed()) << each.name << each.why();
-  const c::plan measured = c::place<only>(network, quick());
+  const c::plan measured = c::place<only>(network, quick_options());
   EXPECT_TRUE(measured.optimal);
   for (const c::verified_placement& each : c::verify<only>(network, measured).placements)
     EXPECT_TRUE(each.passed()) << each.name << each.why();
@@ -452,7 +424,7 @@ TEST(place, places_that_differ_in_what_a_pattern_looks_at_are_measured_apart) {
   c::graph_builder g;
   g.output(g(op::relu, g(op::relu, g.input("x", {c::dtype::f32, {64}}))));
   const c::graph network = g.finish();
-  const c::plan p = c::place<c::backend_set<picky, loops>>(network, quick());
+  const c::plan p = c::place<c::backend_set<picky, loops>>(network, quick_options());
   EXPECT_EQ(p.chosen.groups.size(), 2U);
   const c::place_candidates found =
       c::find_candidates(network, c::table_of<c::backend_set<picky, loops>>, {true, true});
@@ -463,7 +435,7 @@ TEST(place, places_that_differ_in_what_a_pattern_looks_at_are_measured_apart) {
 TEST(place, a_match_without_a_way_to_build_it_is_a_refusal) {
   c::graph_builder g;
   g.output(g(op::neg, g.input("x", {c::dtype::f32, {64}})));
-  const std::string text = message_of([&] { (void)c::place<c::backend_set<picky>>(g.finish(), quick()); }, 2);
+  const std::string text = message_of([&] { (void)c::place<c::backend_set<picky>>(g.finish(), quick_options()); }, 2);
   EXPECT_NE(text.find("neg_0 (neg float32[64]), picky refuses: its choices() returned 0 variants"), std::string::npos)
       << text;
 }
@@ -490,7 +462,7 @@ struct leaky : c::backend<"leaky"> {
 
 TEST(place, refuses_a_kind_of_the_name_of_another) {
   EXPECT_EQ(
-      message_of([&] { (void)c::place<c::backend_set<another::leaky>>(block(), quick()); }, 2),
+      message_of([&] { (void)c::place<c::backend_set<another::leaky>>(block(), quick_options()); }, 2),
       "pattern relu of backend leaky: the network has another operator kind called (relu), and kinds are identified "
       "by name; give one of them another name");
 }
@@ -500,7 +472,7 @@ TEST(place, all_nodes_that_nobody_takes_are_named_at_once) {
   const c::value x = g.input("x", {c::dtype::f32, {2, 8}});
   const c::value y = g.input("y", {c::dtype::f32, {8}});
   g.output("z", g(op::exp, g(op::add, g(op::tanh, x), y)));
-  const std::string text = message_of([&] { (void)c::place<c::backend_set<loops>>(g.finish(), quick()); }, 2);
+  const std::string text = message_of([&] { (void)c::place<c::backend_set<loops>>(g.finish(), quick_options()); }, 2);
   EXPECT_NE(text.find("no backend runs tanh_0 (tanh float32[2x8]): no backend has a pattern for it; add_1"),
             std::string::npos)
       << text;
@@ -515,10 +487,10 @@ TEST(place, all_nodes_that_nobody_takes_are_named_at_once) {
 }
 
 TEST(place, what_a_store_has_is_not_measured_again) {
-  const room here;
+  const collage_test::temporary_folder here;
   const c::graph network = block();
   c::place_report first, second;
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.store = here.path("costs.db");
   const c::placed_plan before = c::place<c::backend_set<slow, liar, loops>>(network, o);
   first = before.report;
@@ -548,7 +520,7 @@ TEST(place, what_a_store_has_is_not_measured_again) {
   o.previous = &previous;
   second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
   EXPECT_TRUE(second.compared_before);  // a single backend did
-  c::place_options pinned = quick();
+  c::place_options pinned = quick_options();
   pinned.rules = {{c::place_rule::action::pin, "slow", "add"}};
   previous = c::place<c::backend_set<slow, liar, loops>>(network, pinned);
   second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
@@ -565,10 +537,10 @@ TEST(place, what_a_store_has_is_not_measured_again) {
 }
 
 TEST(place, a_backend_that_joins_is_measured_against_what_is_known) {
-  const room here;
+  const collage_test::temporary_folder here;
   const c::graph network = block();
   c::place_report report;
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.store = here.path("costs.db");
   report = c::place<c::backend_set<loops>>(network, o).report;
   const std::size_t known = report.measured;
@@ -582,7 +554,7 @@ TEST(place, a_backend_that_joins_is_measured_against_what_is_known) {
 TEST(place, ends_when_it_is_told_to_with_the_best_so_far) {
   const c::graph network = block();
   c::place_report report;
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.stop = [] { return true; };
   const c::placed_plan p = c::place<c::backend_set<slow, loops>>(network, o);
   report = p.report;
@@ -608,7 +580,7 @@ TEST(place, rules_pin_and_exclude) {
         if (network.node(n).kind->name == kind) who += g.backend() + " ";
     return who;
   };
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.rules = {{c::place_rule::action::pin, "slow", "relu"}};
   const c::plan pinned = c::place<set>(network, o);
   EXPECT_NE(who_runs(pinned, "relu").find("slow"), std::string::npos);
@@ -634,7 +606,7 @@ TEST(place, rules_hold_at_the_nodes_that_they_name_alone) {
     if (std::string(network.node(n).kind->name) == "relu") relus.push_back(n);
   ASSERT_EQ(relus.size(), 2U);
   for (const std::uint32_t pinned : relus) {
-    c::place_options o = quick();
+    c::place_options o = quick_options();
     o.rules = {{c::place_rule::action::pin, "slow", network.node_name(pinned)}};
     for (o.complete = false;; o.complete = true) {
       const c::plan p = c::place<c::backend_set<slow, loops>>(network, o);
@@ -649,9 +621,9 @@ TEST(place, rules_hold_at_the_nodes_that_they_name_alone) {
 }
 
 TEST(place, kernels_of_a_previous_plan_are_measured) {
-  const room here;
+  const collage_test::temporary_folder here;
   const c::graph network = block();
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.rules = {{c::place_rule::action::pin, "loops", "add_relu"}};
   const c::plan fused = c::place<c::backend_set<loops>>(network, o);
   o.rules.clear();
@@ -666,9 +638,9 @@ TEST(place, kernels_of_a_previous_plan_are_measured) {
 TEST(place, the_previous_plan_takes_part) {
   const c::graph network = block();
   using set = c::backend_set<slow, loops>;
-  c::plan previous = c::place<set>(network, quick());
+  c::plan previous = c::place<set>(network, quick_options());
   previous.chosen = previous.singles[0];  // of slow: it must not win
-  c::place_options o = quick();
+  c::place_options o = quick_options();
   o.previous = &previous;
   const c::plan p = c::place<set>(network, o);
   ASSERT_EQ(p.runs.back().name, "previous");
@@ -682,7 +654,7 @@ TEST(place, the_previous_plan_takes_part) {
 }
 
 TEST(place, groups_say_what_would_run_instead) {
-  const c::plan p = c::place<c::backend_set<slow, loops>>(block(), quick());
+  const c::plan p = c::place<c::backend_set<slow, loops>>(block(), quick_options());
   bool any = false;
   for (const c::plan_group& g : p.chosen.groups) {
     if (g.is_view()) continue;

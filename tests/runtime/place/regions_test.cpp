@@ -1,6 +1,8 @@
 // Regions: dividing a network for a backend that compiles whole networks, the search for the best division, and placing
 // with such a backend.
 #include "support/backend_check.hpp"
+#include "support/files.hpp"
+#include "support/placing.hpp"
 
 #include <collage/backend_set.hpp>
 #include <collage/backends/portable.hpp>
@@ -28,8 +30,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include <unistd.h>
 
 namespace {
 
@@ -330,9 +330,7 @@ struct clumsy : c::backend<"clumsy"> {
 using with_compiler = c::backend_set<c::portable, compiler>;
 
 c::place_options quick() {
-  c::place_options o;
-  o.threads = 1;
-  o.compare_s = 0.02;
+  c::place_options o = collage_test::quick_options();
   o.regions_s = 0.5;
   return o;
 }
@@ -410,15 +408,11 @@ TEST(region_backend, one_operator_that_fails_does_not_take_all_others_along) {
 }
 
 TEST(region_backend, a_comparison_without_the_search_is_not_taken_for_one_with_it) {
-  const std::string store = testing::TempDir() + "collage-divided-" + std::to_string(::getpid()) + ".db";
-  const auto clear = [&] {
-    for (const char* end : {"", "-wal", "-shm", "-measuring"}) ::unlink((store + end).c_str());
-  };
-  clear();
+  const collage_test::temporary_folder folder;
   const c::graph network = mixed();
   c::place_report report;
   c::place_options options = quick();
-  options.store = store;
+  options.store = folder.path("costs.db");
   options.regions_s = 0;
   report = c::place<with_compiler>(network, options).report;
   EXPECT_EQ(report.regions.tried, 0U);
@@ -429,7 +423,6 @@ TEST(region_backend, a_comparison_without_the_search_is_not_taken_for_one_with_i
   options.regions_s = 0;
   report = c::place<with_compiler>(network, options).report;
   EXPECT_TRUE(report.compared_before);
-  clear();
 }
 
 TEST(region_backend, rules_hold_for_regions) {
@@ -461,11 +454,10 @@ TEST(region_backend, rules_hold_for_regions) {
 }
 
 TEST(region_backend, its_regions_come_back_from_the_store) {
-  const std::string store = testing::TempDir() + "collage-regions-" + std::to_string(::getpid()) + ".db";
-  for (const char* end : {"", "-wal", "-shm", "-measuring"}) ::unlink((store + end).c_str());
+  const collage_test::temporary_folder folder;
   const c::graph network = mixed();
   c::place_options options = quick();
-  options.store = store;
+  options.store = folder.path("costs.db");
   const c::plan first = c::place<with_compiler>(network, options);
   c::place_report report;
   const c::placed_plan second = c::place<with_compiler>(network, options);
@@ -486,7 +478,6 @@ TEST(region_backend, its_regions_come_back_from_the_store) {
   const c::placed_plan third = c::place<with_compiler>(network, options);
   report = third.report;
   EXPECT_EQ(std::ranges::count(third.runs, std::string(c::previous_run), &c::plan_run::name), 1);
-  for (const char* end : {"", "-wal", "-shm", "-measuring"}) ::unlink((store + end).c_str());
 }
 
 TEST(region_backend, a_plan_that_gives_it_too_much_is_refused) {

@@ -14,11 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "support/messages.hpp"
+#include "support/placing.hpp"
+
 namespace {
 
 namespace c = collage;
 namespace op = collage::ops;
 using collage::fuse::dataflow;
+using collage_test::quick_options;
 
 bool any_operator(const dataflow&, std::uint32_t) { return true; }
 
@@ -108,13 +112,6 @@ struct both : c::backend<"both"> {
   }
 };
 
-c::place_options quick() {
-  c::place_options o;
-  o.threads = 1;
-  o.compare_s = 0.02;
-  return o;
-}
-
 /// A residual block: the sum is read by the next operator and by the next sum.
 c::graph residual(std::int64_t extent = 512) {
   c::graph_builder g;
@@ -156,7 +153,7 @@ TEST(rule_backend, groups_of_several_outputs_are_candidates_and_run) {
   EXPECT_TRUE(has({0, 1}));  // two outputs: the sum is read further on
   EXPECT_FALSE(has({2}));    // tanh is not taken
 
-  const c::plan p = c::place(network, table, quick());
+  const c::plan p = c::place(network, table, quick_options());
   expect_agreement(network, p, table);
   std::size_t by_rule = 0;
   for (const c::plan_group& g : p.chosen.groups) by_rule += g.pattern() == c::by_rule ? 1U : 0U;
@@ -213,7 +210,7 @@ TEST(rule_backend, what_is_not_taken_is_not_repeated) {
   EXPECT_EQ(found.list.size(), 4U);
   for (const c::place_candidate& candidate : found.list)
     EXPECT_EQ(candidate.backend, found.groups[candidate.group].nodes[0] % 2);
-  expect_agreement(network, c::place(network, table, quick()), table);
+  expect_agreement(network, c::place(network, table, quick_options()), table);
 }
 
 template <std::uint32_t Remainder>
@@ -242,7 +239,7 @@ TEST(rule_backend, what_nobody_reads_is_computed) {
   g.output("y", g(op::relu, x));
   const c::graph network = g.finish();
   const c::backend_table table = c::table_of<c::backend_set<one_pass>>;
-  const c::plan p = c::place(network, table, quick());
+  const c::plan p = c::place(network, table, quick_options());
   expect_agreement(network, p, table);
 }
 
@@ -268,7 +265,7 @@ TEST(rule_backend, a_node_beyond_the_network_is_an_error) {
 TEST(rule_backend, stands_beside_patterns_of_the_same_backend) {
   const c::graph network = residual();
   const c::backend_table table = c::table_of<c::backend_set<both, only_tanh>>;
-  c::place_options options = quick();
+  c::place_options options = quick_options();
   const c::placed_plan p = c::place(network, table, options);
   const c::place_report& report = p.report;
   expect_agreement(network, p, table);
@@ -284,12 +281,9 @@ TEST(rule_backend, stands_beside_patterns_of_the_same_backend) {
 TEST(rule_backend, plans_that_do_not_fit_are_refused) {
   const c::graph network = residual();
   const c::backend_table table = c::table_of<c::backend_set<one_pass, only_tanh>>;
-  c::placement p = c::place(network, table, quick()).chosen;
-  const auto message = [&](const c::placement& wrong) -> std::string {
-    try {
-      c::dynamic_engine(network, wrong, table, 1);
-    } catch (const c::error& e) { return e.what(); }
-    return "";
+  c::placement p = c::place(network, table, quick_options()).chosen;
+  const auto message = [&](const c::placement& wrong) {
+    return collage_test::message_of([&] { c::dynamic_engine(network, wrong, table, 1); });
   };
   for (c::plan_group& g : p.groups) {
     if (g.pattern() == c::by_rule) continue;
@@ -305,7 +299,7 @@ TEST(rule_backend, plans_that_do_not_fit_are_refused) {
 TEST(rule_backend, priority_lists_take_rules_too) {
   const c::graph network = residual();
   const c::backend_table table = c::table_of<c::backend_set<one_pass, only_tanh>>;
-  c::place_options options = quick();
+  c::place_options options = quick_options();
   options.measure = false;
   const c::plan p = c::place(network, table, options);
   expect_agreement(network, p, table);

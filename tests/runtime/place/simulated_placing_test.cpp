@@ -46,7 +46,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -54,6 +53,9 @@
 
 #include "simulated_backends.hpp"
 #include "support/effort.hpp"
+#include "support/files.hpp"
+#include "support/placing.hpp"
+#include "support/random_numbers.hpp"
 
 extern char** environ;
 
@@ -61,6 +63,7 @@ namespace {
 
 namespace c = collage;
 namespace fs = std::filesystem;
+using collage_test::fresh_seed;
 using collage_test::simulated_machine;
 using collage_test::simulated_network;
 using collage_test::simulated_set;
@@ -71,29 +74,12 @@ constexpr double rounding = 0.01 / simulated_machine::ticks_per_ms;
 
 std::string text_of(const c::plan& made, const c::graph& network) { return c::to_text(c::plan_to_json(made, network)); }
 
-/// A seed of its own for each run, which COLLAGE_SEED sets again.
-std::uint64_t fresh_seed() {
-  const char* text = std::getenv("COLLAGE_SEED");
-  const std::uint64_t seed = text != nullptr ? std::strtoull(text, nullptr, 10) : std::random_device{}();
-  std::printf("COLLAGE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
-
-/// A folder of the test's own, in memory where there is such a place: what is tested is the death of processes.
+/// What is tested is the death of processes.
 class simulated_placing : public testing::Test {
  protected:
-  simulated_placing()
-      : folder_((::access("/dev/shm", W_OK | X_OK) == 0 ? fs::path("/dev/shm") : fs::temp_directory_path()) /
-                ("collage_simulated_" + std::to_string(::getpid()))) {
-    fs::create_directories(folder_);
-  }
-  ~simulated_placing() override {
-    std::error_code ignored;
-    fs::remove_all(folder_, ignored);
-  }
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string path(const std::string& name) const { return files_.path(name); }
 
-  fs::path folder_;
+  const collage_test::temporary_folder files_{collage_test::folder_in_memory()};
 };
 using simulated_placing_long = simulated_placing;
 
@@ -629,13 +615,8 @@ TEST(simulated_comparison, what_ran_in_slow_placements_alone_is_tried) {
   c::value x = g.input("x", {c::dtype::f32, {4}});
   for (int i = 0; i < 3; ++i) x = g(collage::ops::relu, x);
   g.output("y", g(collage::ops::neg, x));
-  c::place_options o;
-  o.threads = 1;
-  o.workers = false;
-  o.compare_s = 1;
-  o.timing.rounds = 3;
-  o.time = {[] { return clock_ms; }, [](double ms) { clock_ms += ms; }, [] { return std::uint64_t{0}; }};
-  const c::plan made = c::place<c::backend_set<quick_backend, slow_backend>>(g.finish(), o);
+  const c::plan made =
+      c::place<c::backend_set<quick_backend, slow_backend>>(g.finish(), collage_test::clock_options(clock_ms, 1));
   EXPECT_EQ(made.chosen.groups.back().backend(), "slow");
   EXPECT_NEAR(made.runs[0].median_ms, 3 * 10 + 5, 1e-6);
   EXPECT_NEAR(made.chosen.cost_ms, 3 * 10 + 5, 1e-6);
@@ -851,8 +832,8 @@ void kill_while_placing(const std::string& folder, std::size_t kills) {
       killed, hit, networks, lost, repeated);
 }
 
-TEST_F(simulated_placing, is_killed_and_goes_on) { kill_while_placing(folder_.string(), 20); }
-TEST_F(simulated_placing_long, is_killed_and_goes_on) { kill_while_placing(folder_.string(), 200); }
+TEST_F(simulated_placing, is_killed_and_goes_on) { kill_while_placing(files_.folder().string(), 20); }
+TEST_F(simulated_placing_long, is_killed_and_goes_on) { kill_while_placing(files_.folder().string(), 200); }
 
 TEST_F(simulated_placing, four_processes_share_what_they_measure) {
   const std::uint64_t seed = fresh_seed();
@@ -905,9 +886,11 @@ void kill_while_tuning(const std::string& folder, int kills) {
   std::printf("%d killed; the store has %zu costs\n", kills, most);
 }
 
-TEST_F(simulated_placing, the_program_is_killed_and_its_store_is_sound) { kill_while_tuning(folder_.string(), 3); }
+TEST_F(simulated_placing, the_program_is_killed_and_its_store_is_sound) {
+  kill_while_tuning(files_.folder().string(), 3);
+}
 TEST_F(simulated_placing_long, the_program_is_killed_and_its_store_is_sound) {
-  kill_while_tuning(folder_.string(), 50);
+  kill_while_tuning(files_.folder().string(), 50);
 }
 
 #endif

@@ -46,6 +46,7 @@
 #include <vector>
 
 #include "support/loops_backend.hpp"
+#include "support/messages.hpp"
 #include "support/own_kind.hpp"
 #include "support/random_graph.hpp"
 
@@ -54,6 +55,7 @@ namespace {
 namespace c = collage;
 namespace op = collage::ops;
 using c::detail::worker_client;
+using collage_test::contains;
 using collage_test::loops;
 
 constexpr bool is_sanitized = c::detail::is_watched;  // its handlers turn signals into exit statuses
@@ -335,8 +337,6 @@ class worker : public ::testing::Test {
  private:
   std::size_t files_ = 0;
 };
-
-bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 TEST_F(worker, what_a_deed_comes_to_and_the_others_are_measured) {
   const std::map<deed, std::pair<std::string, std::string>> told = {

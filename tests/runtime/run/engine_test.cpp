@@ -19,8 +19,11 @@
 #include <vector>
 
 #include "support/counting_allocator.hpp"
+#include "support/engine_check.hpp"
 #include "support/loops_backend.hpp"
+#include "support/messages.hpp"
 #include "support/plan_making.hpp"
+#include "support/random_numbers.hpp"
 
 namespace {
 
@@ -62,22 +65,12 @@ struct memory {
 };
 
 void expect_right(const c::graph& network, const memory& m) {
-  const std::vector<c::oracle_value> expected = c::evaluate(network, m.inputs);
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const c::agreement a = c::compare(m.out[i], expected[i]);
-    EXPECT_TRUE(a.agrees) << "output " << i << ": " << (a.why != nullptr ? a.why : "");
-  }
+  collage_test::expect_outputs(m, c::evaluate(network, m.inputs));
 }
 
-template <class F>
-std::string message_of(F f) {
-  try {
-    f();
-  } catch (const c::error& e) {
-    EXPECT_EQ(e.exit_code(), 2) << e.what();
-    return e.what();
-  }
-  return "no error";
+template <class Call>
+std::string message_of(const Call& call) {
+  return collage_test::message_of(call, 2);
 }
 
 c::graph two_sums() {
@@ -154,9 +147,7 @@ TEST(engine, outputs_of_every_sort) {
 }
 
 TEST(engine, random_graphs_agree_with_the_reference) {
-  const auto seed = std::random_device{}();
-  std::cout << "seed " << seed << "\n";
-  std::mt19937 engine(seed);
+  std::mt19937 engine(static_cast<std::uint32_t>(collage_test::fresh_seed()));
   const auto random = [&] { return static_cast<unsigned>(engine()); };
   for (unsigned trial = 0; trial < 100; ++trial) {
     c::graph_builder g;
@@ -415,9 +406,7 @@ TEST(views, are_only_what_lies_in_one_piece_at_an_aligned_place) {
 
 TEST(engine, random_graphs_of_views_agree_with_the_reference) {
   using both = c::backend_set<loops, c::portable>;
-  const auto seed = std::random_device{}();
-  std::cout << "seed " << seed << "\n";
-  std::mt19937 engine(seed);
+  std::mt19937 engine(static_cast<std::uint32_t>(collage_test::fresh_seed()));
   const auto random = [&](std::size_t end) { return static_cast<std::size_t>(engine() % end); };
   std::size_t views = 0, copies = 0;
   for (unsigned trial = 0; trial < 200; ++trial) {

@@ -1,5 +1,11 @@
 // Layouts: how values lie in them, conversions in engines and plans, and placing that chooses between them.
+#include "random_placement.hpp"
+#include "support/engine_check.hpp"
+#include "support/files.hpp"
+#include "support/messages.hpp"
+#include "support/placing.hpp"
 #include "support/plan_making.hpp"
+#include "support/random_numbers.hpp"
 
 #include <collage/backend.hpp>
 #include <collage/backend_set.hpp>
@@ -33,14 +39,10 @@
 
 #include <gtest/gtest.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <filesystem>
-#include <iostream>
 #include <numeric>
 #include <optional>
 #include <random>
@@ -56,6 +58,7 @@ namespace op = collage::ops;
 using collage_test::conversion_by;
 using collage_test::kernel_group;
 using collage_test::kernel_of;
+using collage_test::message_of;
 using collage_test::view_group;
 using collage_test::view_of;
 
@@ -310,15 +313,7 @@ c::value relus(c::graph_builder& g, c::value x, int count) {
   return x;
 }
 
-c::place_options exact_clock() {
-  c::place_options o;
-  o.threads = 1;
-  o.workers = false;
-  o.compare_s = 0.2;
-  o.timing.rounds = 3;
-  o.time = {[] { return now_ms; }, [](double ms) { now_ms += ms; }, [] { return std::uint64_t{0}; }};
-  return o;
-}
+c::place_options exact_clock() { return collage_test::clock_options(now_ms); }
 
 std::size_t steps_in_blocks(const c::placement& p) {
   return static_cast<std::size_t>(
@@ -330,7 +325,7 @@ std::size_t steps_in_blocks(const c::placement& p) {
 c::plan_group group(std::vector<std::uint32_t> nodes, const std::string& pattern, std::size_t configuration) {
   return kernel_group(std::move(nodes), "blocks", pattern, configuration);
 }
-c::plan_conversion conversion(std::uint32_t value, const c::layout& from, const c::layout& to) {
+c::plan_conversion conversion(std::uint32_t value, const c::form& from, const c::form& to) {
   return conversion_by("blocks", value, from, to, to == c::plain ? 1 : 0);
 }
 
@@ -379,13 +374,10 @@ TEST(layouts, engines_refuse_plans_that_convert_too_little_or_otherwise) {
   good.groups = {group({0}, "relu", 1), group({1}, "relu", 1), group({2}, "neg", 0)};
   good.conversions = {conversion(x, c::plain, c::blocked_8), conversion(a, c::blocked_8, c::plain),
                       conversion(b, c::blocked_8, c::plain)};
-  const auto why = [&](const c::placement& p) -> std::string {
-    try {
-      const c::dynamic_engine engine(network, p, c::table_of<set>, 1);
-      return "";
-    } catch (const c::error& e) { return e.what(); }
+  const auto why = [&](const c::placement& p) {
+    return message_of([&] { const c::dynamic_engine engine(network, p, c::table_of<set>, 1); });
   };
-  EXPECT_EQ(why(good), "");
+  EXPECT_EQ(why(good), "no error");
   for (std::size_t i = 0; i < 3; ++i) {
     c::placement p = good;
     p.conversions.erase(p.conversions.begin() + static_cast<std::ptrdiff_t>(i));
@@ -406,19 +398,14 @@ TEST(layouts, engines_refuse_plans_that_convert_too_little_or_otherwise) {
 
 /// Places nodes by chance: relu plain or in blocks, concat and slice as a view in either where that is one, and whatever that
 /// takes of conversions.
-class any_placement {
+class any_placement : public collage_test::random_placement {
  public:
-  any_placement(const c::graph& network, std::mt19937& random) : network_(network), random_(random) {
-    written_.resize(network.values().size());
-    for (std::uint32_t n = 0; n < network.nodes().size(); ++n) add(n);
-    for (const std::uint32_t v : network.outputs()) need(v, c::plain);
-  }
+  any_placement(const c::graph& network, std::mt19937& random) : random_placement(network, random) { place_all(); }
 
-  c::placement made;
   std::size_t views_of_blocks = 0;
 
  private:
-  void add(std::uint32_t n) {
+  void add(std::uint32_t n) override {
     const std::string kind = network_.node(n).kind->name;
     c::plan_group g = group({n}, kind, 0);
     const c::layout& order = random_() % 2 == 0 ? c::plain : c::blocked_8;
@@ -436,21 +423,15 @@ class any_placement {
     written_[network_.view().output_of(n)] = in_order ? order : c::plain;
     made.groups.push_back(g);
   }
-  void need(std::uint32_t v, const c::layout& order) {
-    if (written_[v] != order && c::find_conversion(made, v, order.name) == nullptr)
-      made.conversions.push_back(conversion(v, written_[v], order));
+  void need(std::uint32_t v, const c::form& wanted) override {
+    if (written_[v] != wanted && c::find_conversion(made, v, c::to_text(wanted)) == nullptr)
+      made.conversions.push_back(conversion(v, written_[v], wanted));
   }
-
-  const c::graph& network_;
-  std::mt19937& random_;
-  std::vector<c::layout> written_;
 };
 
 TEST(layouts, random_graphs_of_views_agree_with_the_reference) {
   using both = c::backend_set<blocks, c::portable>;
-  const auto seed = std::random_device{}();
-  std::cout << "seed " << seed << "\n";
-  std::mt19937 random(seed);
+  std::mt19937 random(static_cast<std::uint32_t>(collage_test::fresh_seed()));
   std::size_t views = 0;
   for (unsigned trial = 0; trial < 200; ++trial) {
     c::graph_builder g;
@@ -491,14 +472,8 @@ TEST(layouts, random_graphs_of_views_agree_with_the_reference) {
     memory.randomise(trial);
     std::vector<std::vector<float>> before;
     for (const c::tensor& t : memory.in) before.emplace_back(t.as<float>().begin(), t.as<float>().end());
-    const std::vector<c::oracle_value> expected = c::evaluate(network, memory.inputs);
-    const c::dynamic_engine e(network, p.made, c::table_of<both>, 1);
-    c::dynamic_context context = e.context();
-    for (int run = 0; run < 2; ++run) context.run(memory.inputs, memory.outputs);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const c::agreement a = c::compare(memory.out[i], expected[i]);
-      EXPECT_TRUE(a.agrees) << "trial " << trial << ", output " << i << ": " << (a.why != nullptr ? a.why : "");
-    }
+    collage_test::expect_agreement(network, {network, p.made, c::table_of<both>, 1}, memory,
+                                   "trial " + std::to_string(trial) + ", ");
     for (std::size_t i = 0; i < before.size(); ++i)
       EXPECT_TRUE(std::ranges::equal(before[i], memory.in[i].as<float>())) << "trial " << trial;
   }
@@ -636,14 +611,11 @@ TEST(layouts, plans_with_views_in_other_layouts_than_they_can_have_are_refused) 
   const c::graph network = joined_channels();
   c::plan made = c::place<set>(network, exact_clock());
   const auto view = std::ranges::find_if(made.chosen.groups, &c::plan_group::is_view);
-  const auto why = [&](const char* form) -> std::string {
+  const auto why = [&](const char* form) {
     view_of(*view).form = form;
-    try {
-      (void)c::engine<set>(network, made);
-      return "";
-    } catch (const c::error& e) { return e.what(); }
+    return message_of([&] { (void)c::engine<set>(network, made); });
   };
-  EXPECT_EQ(why("blocked-8"), "");
+  EXPECT_EQ(why("blocked-8"), "no error");
   EXPECT_NE(why("channels-last").find("as a view in channels-last, which it is not"), std::string::npos);
   EXPECT_NE(why("blocked-4").find("as a view in form blocked-4, which does not exist"), std::string::npos);
   EXPECT_NE(why("plain").find("not converted"), std::string::npos) << why("plain");
@@ -773,13 +745,12 @@ TEST(layouts, previous_plans_may_have_conversions_that_are_no_more) {
 }
 
 TEST(layouts, plans_and_stores_keep_them) {
-  const auto folder = std::filesystem::temp_directory_path() / ("collage_layouts_" + std::to_string(::getpid()));
-  std::filesystem::create_directories(folder);
+  const collage_test::temporary_folder folder;
   c::graph_builder g;
   g.output("y", g(op::neg, relus(g, input(g), 5)));
   const c::graph network = g.finish();
   c::place_options o = exact_clock();
-  o.store = (folder / "costs.db").string();
+  o.store = folder.path("costs.db");
   o.progress = [](const c::place_progress& p) {
     if (p.stage == std::string("measuring")) { EXPECT_GE(p.remaining, 1U) << p.what; }
   };
@@ -795,7 +766,7 @@ TEST(layouts, plans_and_stores_keep_them) {
   EXPECT_EQ(report.measured, 0U);
   EXPECT_EQ(c::plan_to_json(again, network), c::plan_to_json(made, network));
 
-  const std::string path = (folder / "plan.json").string();
+  const std::string path = folder.path("plan.json");
   c::save_plan(made, network, path);
   const c::plan read = c::load_plan(path, network);
   EXPECT_EQ(c::plan_to_json(read, network), c::plan_to_json(made, network));
@@ -807,7 +778,6 @@ TEST(layouts, plans_and_stores_keep_them) {
   wrong = c::plan_to_json(made, network);
   wrong["chosen"]["conversions"][0]["value"] = {999, "x"};
   EXPECT_THROW((void)c::plan_from_json(wrong, network, "plan.json"), c::error);
-  std::filesystem::remove_all(folder);
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "support/own_memory.hpp"
+#include "support/random_numbers.hpp"
 
 namespace {
 
@@ -127,10 +128,8 @@ TEST(memory_plan, a_residual_network_reaches_the_bound) {
 }
 
 TEST(memory_plan, few_requests_are_planned_as_well_as_they_can_be) {
-  const auto seed = std::random_device{}();
-  std::mt19937 engine(seed);
+  std::mt19937 engine(static_cast<std::uint32_t>(collage_test::fresh_seed()));
   const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
-  std::cout << "seed " << seed << "\n";
   std::size_t best = 0;
   constexpr std::size_t trials = 200;
   for (std::size_t trial = 0; trial < trials; ++trial) {
@@ -175,10 +174,8 @@ TEST(memory_plan, ten_thousand_values_are_planned_at_once) {
 }
 
 TEST(memory_plan, random_requests_never_overlap_and_are_never_worse_than_greedy) {
-  const auto seed = std::random_device{}();
-  std::mt19937 engine(seed);
+  std::mt19937 engine(static_cast<std::uint32_t>(collage_test::fresh_seed()));
   const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
-  std::cout << "seed " << seed << "\n";
   for (int trial = 0; trial < 200; ++trial) {
     std::vector<memory_request> requests(random() % 40);
     for (memory_request& r : requests) {

@@ -1,6 +1,11 @@
 // Memory spaces: values in the memory of a device, whose addresses the host cannot touch and which does later what it is asked
 // for; engines, plans and placing over it.
+#include "random_placement.hpp"
+#include "support/engine_check.hpp"
+#include "support/messages.hpp"
+#include "support/placing.hpp"
 #include "support/plan_making.hpp"
+#include "support/random_numbers.hpp"
 
 #include <collage/backend.hpp>
 #include <collage/backend_set.hpp>
@@ -40,11 +45,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
-#include <iostream>
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -54,6 +57,7 @@ namespace c = collage;
 namespace op = collage::ops;
 using collage_test::conversion_by;
 using collage_test::kernel_group;
+using collage_test::message_of;
 using collage_test::view_group;
 using collage_test::view_of;
 
@@ -299,27 +303,11 @@ c::value constant(c::graph_builder& g, const std::string& name, const c::tensor_
   return g.constant(name, type, std::shared_ptr<const std::byte>(copy, copy->data()));
 }
 
-c::place_options exact_clock() {
-  c::place_options o;
-  o.threads = 1;
-  o.workers = false;
-  o.compare_s = 0.2;
-  o.timing.rounds = 3;
-  o.time = {[] { return now_ms; }, [](double ms) { now_ms += ms; }, [] { return std::uint64_t{0}; }};
-  return o;
-}
+c::place_options exact_clock() { return collage_test::clock_options(now_ms); }
 
 std::size_t steps_on_device(const c::placement& p) {
   return static_cast<std::size_t>(
       std::ranges::count_if(p.groups, [](const c::plan_group& g) { return g.backend() == "device"; }));
-}
-
-template <class F>
-std::string why(F&& f) {
-  try {
-    f();
-    return "";
-  } catch (const c::error& e) { return e.what(); }
 }
 
 // ---- Names and copies ---------------------------------------------------------------------------------------------------
@@ -386,13 +374,14 @@ TEST(spaces, tables_tell_which_there_are) {
   static constexpr c::memory_space twin{.id = 16, .name = "twin"};
   c::backend_entry entries[] = {c::table_of<set>[1], c::table_of<set>[1]};
   entries[1].space = &twin;
-  EXPECT_NE(why([&] { (void)c::spaces_of(entries); }).find("another one has its id or its name, device (16)"),
+  EXPECT_NE(message_of([&] { (void)c::spaces_of(entries); }).find("another one has its id or its name, device (16)"),
             std::string::npos);
   static constexpr c::memory_space namesake{.id = 18, .name = "device"}, nameless{.id = 19, .name = "a@b"};
   entries[1].space = &namesake;
-  EXPECT_NE(why([&] { (void)c::spaces_of(entries); }).find("another one has its id or its name"), std::string::npos);
+  EXPECT_NE(message_of([&] { (void)c::spaces_of(entries); }).find("another one has its id or its name"),
+            std::string::npos);
   entries[1].space = &nameless;
-  EXPECT_NE(why([&] { (void)c::spaces_of(entries); }).find("its name is empty or has an @"), std::string::npos);
+  EXPECT_NE(message_of([&] { (void)c::spaces_of(entries); }).find("its name is empty or has an @"), std::string::npos);
 }
 
 // ---- Engines --------------------------------------------------------------------------------------------------------------
@@ -487,9 +476,9 @@ TEST(spaces, engines_refuse_what_is_not_copied_or_lies_elsewhere) {
                  kernel_group({2}, "host", "sub")};
   good.conversions = {conversion(x, c::plain, there), conversion(a, there, c::plain)};
   const auto built = [&](const c::placement& p) {
-    return why([&] { (void)c::dynamic_engine(network, p, c::table_of<set>, 1); });
+    return message_of([&] { (void)c::dynamic_engine(network, p, c::table_of<set>, 1); });
   };
-  EXPECT_EQ(built(good), "");
+  EXPECT_EQ(built(good), "no error");
   c::placement p = good;
   p.conversions.erase(p.conversions.begin());
   EXPECT_NE(built(p).find("is needed as plain@device, but written as plain and not converted"), std::string::npos)
@@ -504,11 +493,11 @@ TEST(spaces, engines_refuse_what_is_not_copied_or_lies_elsewhere) {
   c::run_buffers memory(network);
   std::vector<c::const_tensor_view> inputs = memory.inputs;
   inputs[0].stored.space = &space;
-  EXPECT_EQ(why([&] { context.run(inputs, memory.outputs); }),
+  EXPECT_EQ(message_of([&] { context.run(inputs, memory.outputs); }),
             "input x: lies in memory space device, but host memory is needed");
   std::vector<c::tensor_view> outputs = memory.outputs;
   outputs[0].stored.space = &space;
-  EXPECT_EQ(why([&] { context.run(memory.inputs, outputs); }),
+  EXPECT_EQ(message_of([&] { context.run(memory.inputs, outputs); }),
             "output y: lies in memory space device, but host memory is needed");
 }
 
@@ -520,35 +509,19 @@ TEST(spaces, threads_run_side_by_side) {
               kernel_group({2}, "device", "sub")};
   p.conversions = {conversion(x, c::plain, there), conversion(y, there, c::plain)};
   const c::dynamic_engine engine(network, p, c::table_of<set>, 1);
-  std::vector<std::string> wrong(4);
-  std::vector<std::thread> threads;
-  for (std::size_t t = 0; t < wrong.size(); ++t)
-    threads.emplace_back([&, t] {
-      c::run_buffers memory(network);
-      memory.randomise(t);
-      c::dynamic_context context = engine.context();
-      const std::vector<c::oracle_value> expected = c::evaluate(network, memory.inputs);
-      for (int run = 0; run < 50; ++run) context.run(memory.inputs, memory.outputs);
-      if (const c::agreement a = c::compare(memory.out[0], expected[0]); !a) wrong[t] = a.why;
-    });
-  for (std::thread& t : threads) t.join();
-  for (const std::string& w : wrong) EXPECT_EQ(w, "");
+  collage_test::expect_agreement_in_threads(network, engine, 4, 50);
 }
 
 /// Places nodes by chance: on the device, plain or channels last, or on the host, and views in whichever layout they can be.
-class any_placement {
+class any_placement : public collage_test::random_placement {
  public:
-  any_placement(const c::graph& network, std::mt19937& random) : network_(network), random_(random) {
-    written_.resize(network.values().size());
-    for (std::uint32_t n = 0; n < network.nodes().size(); ++n) add(n);
-    for (const std::uint32_t v : network.outputs()) need(v, c::plain);
-  }
+  any_placement(const c::graph& network, std::mt19937& random) : random_placement(network, random) { place_all(); }
 
-  c::placement made;
   std::size_t views_there = 0;
+  std::size_t chains = 0;
 
  private:
-  void add(std::uint32_t n) {
+  void add(std::uint32_t n) override {
     const std::string kind = network_.node(n).kind->name;
     const std::vector<c::form> layouts{c::plain, there, last_there};
     c::form order = layouts[random_() % (kind == "relu" || kind == "concat" || kind == "slice" ? 3 : 2)];
@@ -567,7 +540,7 @@ class any_placement {
     written_[network_.view().output_of(n)] = order;
   }
   /// A conversion changes the memory or the layout. Both at once take a chain over the plain forms.
-  void need(std::uint32_t v, const c::form& wanted) {
+  void need(std::uint32_t v, const c::form& wanted) override {
     c::form at = written_[v];
     for (const c::form& next : {c::form(c::plain, *at.space), c::form(c::plain, *wanted.space), wanted}) {
       if (at == wanted) return;
@@ -578,20 +551,11 @@ class any_placement {
       at = next;
     }
   }
-
-  const c::graph& network_;
-  std::mt19937& random_;
-  std::vector<c::form> written_;
-
- public:
-  std::size_t chains = 0;
 };
 
 TEST(spaces, random_graphs_over_both_memories_agree_with_the_reference) {
   using all = c::backend_set<host, device, c::portable>;
-  const auto seed = std::random_device{}();
-  std::cout << "seed " << seed << "\n";
-  std::mt19937 random(seed);
+  std::mt19937 random(static_cast<std::uint32_t>(collage_test::fresh_seed()));
   std::size_t views = 0, chains = 0;
   const std::ptrdiff_t before = device_buffers;
   for (unsigned trial = 0; trial < 400; ++trial) {
@@ -633,15 +597,9 @@ TEST(spaces, random_graphs_over_both_memories_agree_with_the_reference) {
     chains += p.chains;
     c::run_buffers memory(network);
     memory.randomise(trial);
-    const std::vector<c::oracle_value> expected = c::evaluate(network, memory.inputs);
     const c::dynamic_engine e(network, p.made, c::table_of<all>, 1);
     EXPECT_EQ(c::fault_of(e.code()), "") << c::to_text(e.code(), network);
-    c::dynamic_context context = e.context();
-    for (int run = 0; run < 2; ++run) context.run(memory.inputs, memory.outputs);
-    for (std::size_t i = 0; i < expected.size(); ++i) {
-      const c::agreement a = c::compare(memory.out[i], expected[i]);
-      EXPECT_TRUE(a.agrees) << "trial " << trial << ", output " << i << ": " << (a.why != nullptr ? a.why : "");
-    }
+    collage_test::expect_agreement(network, e, memory, "trial " + std::to_string(trial) + ", ");
   }
   EXPECT_GT(chains, 40U);
   EXPECT_GT(views, 10U);
@@ -719,8 +677,8 @@ TEST(spaces, a_chain_that_goes_in_circles_is_refused) {
   p.groups = {kernel_group({0}, "device", "relu", 1)};
   p.conversions = {conversion(x, c::plain, there), conversion(x, there, last_there), conversion(y, last_there, there),
                    conversion(y, there, c::plain)};
-  const auto built = [&] { return why([&] { const c::dynamic_engine e(network, p, c::table_of<set>, 1); }); };
-  EXPECT_EQ(built(), "");
+  const auto built = [&] { return message_of([&] { const c::dynamic_engine e(network, p, c::table_of<set>, 1); }); };
+  EXPECT_EQ(built(), "no error");
   p.conversions[0] = conversion_by("device", x, last_there, there, 3);
   EXPECT_NE(built().find("not converted"), std::string::npos) << built();
 }
@@ -740,7 +698,7 @@ TEST(spaces, plans_over_both_memories_are_files_as_others) {
     for (c::json& one : other["chosen"]["conversions"])
       if (one["to"] == "plain@device") one["to"] = wrong;
     const std::string reason =
-        why([&] { (void)c::engine<set>(network, c::plan_from_json(other, network, "plan.json")); });
+        message_of([&] { (void)c::engine<set>(network, c::plan_from_json(other, network, "plan.json")); });
     EXPECT_NE(reason.find(std::string(wrong) == "plain@nowhere" ? "not converted" : "known are plain"),
               std::string::npos)
         << wrong << ": " << reason;
@@ -768,9 +726,9 @@ TEST(spaces, views_stay_on_the_device) {
   c::plan other = read;
   view_of(other.chosen.groups[1]).form = "plain";
   EXPECT_FALSE(c::same_steps(other.chosen, made.chosen));
-  EXPECT_NE(why([&] { (void)c::engine<set>(network, other); }).find("not converted"), std::string::npos);
+  EXPECT_NE(message_of([&] { (void)c::engine<set>(network, other); }).find("not converted"), std::string::npos);
   view_of(other.chosen.groups[1]).form = "plain@nowhere";
-  EXPECT_NE(why([&] {
+  EXPECT_NE(message_of([&] {
               (void)c::engine<set>(network, other);
             }).find("names form plain@nowhere, but no backend of this program has that memory space"),
             std::string::npos);

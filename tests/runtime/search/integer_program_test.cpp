@@ -18,6 +18,7 @@
 
 #include "oracle.hpp"
 #include "support/integer_program.hpp"
+#include "support/messages.hpp"
 
 namespace {
 
@@ -94,11 +95,8 @@ TEST(integer_program, small_cases) {
 }
 
 TEST(integer_program, errors) {
-  const auto message = [](const search::problem& p, const search::limits& l) -> std::string {
-    try {
-      integer_program(p, l);
-    } catch (const collage::error& e) { return e.what(); }
-    return "no error";
+  const auto message = [](const search::problem& p, const search::limits& l) {
+    return collage_test::message_of([&] { integer_program(p, l); });
   };
   search::problem p{.nodes = 3, .edges = {{0, 1}, {1, 2}}, .candidates = {{{0, 1}, 1}, {{1, 2}, 1}}, .outputs = {}};
   EXPECT_EQ(

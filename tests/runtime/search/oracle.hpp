@@ -1,6 +1,8 @@
 // Random placement problems, and their best plans by trying everything: written apart from the searches.
 #pragma once
 
+#include "support/random_numbers.hpp"
+
 #include <collage/search/node_set.hpp>
 #include <collage/search/problem.hpp>
 
@@ -10,8 +12,6 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <iostream>
 #include <limits>
 #include <optional>
 #include <random>
@@ -26,26 +26,13 @@ namespace search_testing {
 namespace search = collage::search;
 using index_list = std::vector<std::uint32_t>;
 
-/// A new seed every time, printed; COLLAGE_SEED repeats a run.
-class random_source {
+class random_source : public collage_test::random_numbers {
  public:
-  random_source() {
-    const char* given = std::getenv("COLLAGE_SEED");
-    const unsigned long seed = given != nullptr ? std::strtoul(given, nullptr, 10) : std::random_device{}();
-    std::cout << "COLLAGE_SEED=" << seed << "\n";
-    ::testing::Test::RecordProperty("seed", std::to_string(seed));
-    engine_.seed(seed);
-  }
+  random_source() { ::testing::Test::RecordProperty("seed", std::to_string(seed())); }
   /// Uniform in [low, high].
   std::uint32_t number(std::uint32_t low, std::uint32_t high) {
-    return std::uniform_int_distribution<std::uint32_t>(low, high)(engine_);
+    return std::uniform_int_distribution<std::uint32_t>(low, high)(engine());
   }
-  double real(double low, double high) { return std::uniform_real_distribution<double>(low, high)(engine_); }
-  bool chance(double probability) { return real(0, 1) < probability; }
-  std::mt19937_64& engine() { return engine_; }
-
- private:
-  std::mt19937_64 engine_;
 };
 
 inline std::uint32_t narrow(std::size_t number) { return static_cast<std::uint32_t>(number); }

@@ -7,21 +7,15 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <utility>
 #include <vector>
 
+#include "support/random_numbers.hpp"
+
 namespace {
 
 namespace s = collage::search;
-
-std::uint64_t fresh_seed() {
-  const char* given = std::getenv("COLLAGE_SEED");
-  const std::uint64_t seed = given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::printf("COLLAGE_SEED=%llu\n", static_cast<unsigned long long>(seed));
-  return seed;
-}
 
 struct cell {
   std::uint32_t nodes = 0;
@@ -68,7 +62,7 @@ s::problem chain_of(const cell& c, std::uint32_t copies) {
 }
 
 TEST(search_repeats, copies_are_answered_like_the_first) {
-  std::mt19937_64 random(fresh_seed());
+  std::mt19937_64 random(collage_test::fresh_seed());
   std::size_t with_groups = 0;
   for (int trial = 0; trial < 300; ++trial) {
     const cell c = random_cell(random);
@@ -91,7 +85,7 @@ TEST(search_repeats, copies_are_answered_like_the_first) {
 }
 
 TEST(search_repeats, what_differs_is_solved_for_itself) {
-  std::mt19937_64 random(fresh_seed());
+  std::mt19937_64 random(collage_test::fresh_seed());
   cell c = random_cell(random);
   s::problem p = chain_of(c, 3);
   const std::size_t repeated = s::exact(p).repeated;

@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "oracle.hpp"
+#include "support/messages.hpp"
 
 #include <algorithm>
 #include <array>
@@ -37,6 +38,7 @@ namespace {
 
 namespace search = collage::search;
 using collage::error_kind;
+using collage_test::message_of;
 using search::candidate;
 using search::node_set;
 using search::placement;
@@ -179,18 +181,8 @@ class brute_force {
   index_list chosen_;
 };
 
-std::string error_of(const auto& call, std::optional<error_kind> kind = std::nullopt) {
-  try {
-    call();
-  } catch (const collage::error& e) {
-    EXPECT_EQ(static_cast<int>(e.kind()), static_cast<int>(kind.value_or(e.kind()))) << e.what();
-    return e.what();
-  }
-  return "no error";
-}
-
 std::string error_of(const problem& p, std::optional<error_kind> kind = std::nullopt) {
-  return error_of([&] { search::exact(p); }, kind);
+  return message_of([&] { search::exact(p); }, kind);
 }
 
 bool legal(const problem& p, const placement& plan) {
@@ -212,9 +204,9 @@ void compare_with_brute_force(std::uint32_t problems, std::uint32_t most_nodes) 
       const std::string expected = open.empty() ? "no set of candidates covers every node" : "no candidate covers";
       ASSERT_NE(message.find(expected), std::string::npos) << message << "\n" << describe(p);
       for (const std::uint32_t node : open) ASSERT_NE(message.find(std::to_string(node)), std::string::npos) << message;
-      for (const auto& other : {error_of([&] { search::greedy_by_size(p); }),
-                                error_of([&] { search::priority_list(p, index_list(p.candidates.size())); }),
-                                error_of([&] { search::exact(p, {.states = 0}); })}) {
+      for (const auto& other : {message_of([&] { search::greedy_by_size(p); }),
+                                message_of([&] { search::priority_list(p, index_list(p.candidates.size())); }),
+                                message_of([&] { search::exact(p, {.states = 0}); })}) {
         // A limit of 0 still has the steps to prove it for so few nodes, but says that the limit came first.
         ASSERT_TRUE(other.find(expected) != std::string::npos || other.find("the limit ended") != std::string::npos)
             << other;
@@ -754,9 +746,9 @@ TEST(search_exact, limit_before_any_plan) {
   }
   for (std::uint32_t node = 0; node + 1 < width; ++node) p.candidates.push_back({{node}, 1, 0});
   const auto begin = std::chrono::steady_clock::now();
-  const std::string message = error_of([&] { search::exact(p, {.states = 100}); });
+  const std::string message = message_of([&] { search::exact(p, {.states = 100}); });
   EXPECT_NE(message.find("limit ended the search before any complete plan"), std::string::npos) << message;
-  EXPECT_EQ(error_of([&] { search::exact(p, {.time = std::chrono::nanoseconds(0)}); }), message);
+  EXPECT_EQ(message_of([&] { search::exact(p, {.time = std::chrono::nanoseconds(0)}); }), message);
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
@@ -834,13 +826,13 @@ TEST(search_published, end_with_an_error_at_their_limit) {
     p.candidates.push_back({.nodes = {node, node + 12}, .cost_ms = 1.5});
   }
   EXPECT_EQ(
-      error_of([&] { search::algorithm_one(p, 0, {.states = 1000}); }, error_kind::failure),
+      message_of([&] { search::algorithm_one(p, 0, {.states = 1000}); }, error_kind::failure),
       "search: Algorithm 1 was ended by the limit of 1000 states before any plan; raise the limit, or take another "
       "search");
   EXPECT_EQ(search::shortest_path(p).cost_ms, search::exact(p).cost_ms);
   const problem holes{.nodes = 3, .edges = {{0, 1}, {1, 2}}, .candidates = {{{0, 1}, 1}, {{1, 2}, 1}}, .outputs = {}};
-  for (const auto& other : {error_of([&] { search::algorithm_one(holes, 0); }, error_kind::unsupported),
-                            error_of([&] { search::shortest_path(holes); }, error_kind::unsupported)})
+  for (const auto& other : {message_of([&] { search::algorithm_one(holes, 0); }, error_kind::unsupported),
+                            message_of([&] { search::shortest_path(holes); }, error_kind::unsupported)})
     EXPECT_NE(other.find("no set of candidates covers every node"), std::string::npos) << other;
 }
 
@@ -1044,13 +1036,13 @@ TEST(search_conformance, costs_of_candidates) {
 TEST(search_alternatives, refuse_wrong_ranks) {
   const problem p{.nodes = 1, .edges = {}, .candidates = {{{0}, 1, 0}}, .outputs = {}};
   const index_list two{0, 1};
-  EXPECT_EQ(error_of([&] { search::priority_list(p, two); }, error_kind::invalid_argument),
+  EXPECT_EQ(message_of([&] { search::priority_list(p, two); }, error_kind::invalid_argument),
             "search: there are 2 ranks for 1 candidates; give one rank per candidate");
-  EXPECT_EQ(error_of([&] { search::exact_by_rank(p, two); }),
+  EXPECT_EQ(message_of([&] { search::exact_by_rank(p, two); }),
             "search: there are 2 ranks for 1 candidates; give one rank per candidate");
   problem slow = p;
   slow.candidates[0].cost_ms = 1e8;
-  const std::string message = error_of([&] { search::exact_by_rank(slow, index_list{4'000'000'000u}); });
+  const std::string message = message_of([&] { search::exact_by_rank(slow, index_list{4'000'000'000u}); });
   EXPECT_NE(message.find("ranks times costs are too large"), std::string::npos) << message;
 }
 
@@ -1235,13 +1227,13 @@ TEST(search_errors, every_search_refuses_bad_input) {
     const std::string expected = error_of(p);
     EXPECT_NE(expected, "no error");
     const index_list rank(p.candidates.size());
-    EXPECT_EQ(error_of([&] { search::check(p); }), expected);
-    EXPECT_EQ(error_of([&] { search::exact(p, {.time = std::chrono::nanoseconds(0)}); }), expected);
-    EXPECT_EQ(error_of([&] { search::exact_by_rank(p, rank); }), expected);
-    EXPECT_EQ(error_of([&] { search::priority_list(p, rank); }), expected);
-    EXPECT_EQ(error_of([&] { search::greedy_by_size(p); }), expected);
-    EXPECT_EQ(error_of([&] { search::algorithm_one(p, 0); }), expected);
-    EXPECT_EQ(error_of([&] { search::shortest_path(p); }), expected);
+    EXPECT_EQ(message_of([&] { search::check(p); }), expected);
+    EXPECT_EQ(message_of([&] { search::exact(p, {.time = std::chrono::nanoseconds(0)}); }), expected);
+    EXPECT_EQ(message_of([&] { search::exact_by_rank(p, rank); }), expected);
+    EXPECT_EQ(message_of([&] { search::priority_list(p, rank); }), expected);
+    EXPECT_EQ(message_of([&] { search::greedy_by_size(p); }), expected);
+    EXPECT_EQ(message_of([&] { search::algorithm_one(p, 0); }), expected);
+    EXPECT_EQ(message_of([&] { search::shortest_path(p); }), expected);
   }
 }
 
@@ -1261,7 +1253,7 @@ TEST(search_errors, candidates) {
   EXPECT_EQ(
       with({0, 2, 3}),
       "candidate 4 (tag 8): it is not convex: a path between two of its nodes {0, 2, 3} leaves it through node 1");
-  EXPECT_EQ(error_of([&] { search::check(p); }), "no error");
+  EXPECT_EQ(message_of([&] { search::check(p); }), "no error");
   p.candidates.push_back({{1, 2}, 1, 8});
   p.outputs = {1};  // its value leaves the graph, so that the group has two exits
   EXPECT_EQ(error_of(p), "no error");
@@ -1377,8 +1369,8 @@ TEST(search_errors, coverage) {
             "search, nodes 0 to 2: no set of candidates covers every node exactly once; give every node a candidate of "
             "its own");
   const index_list rank(p.candidates.size());
-  EXPECT_EQ(error_of([&] { search::priority_list(p, rank); }, error_kind::unsupported), error_of(p));
-  EXPECT_EQ(error_of([&] { search::exact_by_rank(p, rank); }), error_of(p));
+  EXPECT_EQ(message_of([&] { search::priority_list(p, rank); }, error_kind::unsupported), error_of(p));
+  EXPECT_EQ(message_of([&] { search::exact_by_rank(p, rank); }), error_of(p));
 }
 
 // --- growth ---------------------------------------------------------------------------------------------------------

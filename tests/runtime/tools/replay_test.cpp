@@ -6,6 +6,8 @@
 #include "../../../tools/collage/replay/published_costs.hpp"
 #include "../../../tools/collage/replay/published_problem.hpp"
 #include "../../../tools/collage/replay/shapes.hpp"
+#include "support/messages.hpp"
+#include "support/random_numbers.hpp"
 
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
@@ -25,9 +27,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <functional>
-#include <iostream>
 #include <limits>
 #include <random>
 #include <span>
@@ -53,6 +53,8 @@ namespace replay = program::replay;
 namespace search = collage::search;
 using collage::cost_answer;
 using collage::cost_question;
+using collage_test::contains;
+using collage_test::message_of;
 using words = std::vector<std::uint64_t>;
 
 std::string data(const std::string& name) {
@@ -65,15 +67,6 @@ replay::published_costs costs(const std::string& name) {
 replay::placed_network placement(const std::string& name) {
   return replay::read_placement(data("placement-rtx2070-" + name + ".gv"), name);
 }
-
-/// The text of the error that a call throws; "no error" where it throws none.
-std::string message(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const collage::error& e) { return e.what(); }
-  return "no error";
-}
-bool says(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
 // Sources.
 
@@ -95,18 +88,18 @@ TEST(cost_source, table_finds_what_was_added) {
   table.add(words{4, 4}, "b", 2);
   EXPECT_EQ(table.cost_of({.backend = "a", .computes = words{4, 4}}).ms, 4);
   EXPECT_EQ(table.records_of(words{4, 4}).size(), 2u);
-  EXPECT_TRUE(says(table.cost_of({.backend = "c", .computes = words{4, 4}}).refusal, "no record of it for c"));
+  EXPECT_TRUE(contains(table.cost_of({.backend = "c", .computes = words{4, 4}}).refusal, "no record of it for c"));
 }
 
 TEST(cost_source, roofline_takes_the_longer_of_arithmetic_and_traffic) {
   const collage::roofline model({{"a", 1e9, 1e6, 0.5}});
   EXPECT_DOUBLE_EQ(model.cost_of({.backend = "a", .flops = 3e6, .bytes = 1}).ms, 3.5);
   EXPECT_DOUBLE_EQ(model.cost_of({.backend = "a", .flops = 3e6, .bytes = 8e3}).ms, 8.5);
-  EXPECT_TRUE(says(model.cost_of({.backend = "b"}).refusal, "no backend b"));
+  EXPECT_TRUE(contains(model.cost_of({.backend = "b"}).refusal, "no backend b"));
   constexpr double nan = std::numeric_limits<double>::quiet_NaN();
   for (const collage::roofline_rates& wrong :
        {collage::roofline_rates{"a", 0, 1, 0}, {"a", 1, -1, 0}, {"a", 1, 1, -1}, {"a", nan, 1, 0}, {"a", 1, 1, nan}})
-    EXPECT_TRUE(says(message([&] { collage::roofline({wrong}); }), "roofline of a"));
+    EXPECT_TRUE(contains(message_of([&] { collage::roofline({wrong}); }), "roofline of a"));
 }
 
 TEST(cost_source, random_costs_depend_on_seed_backend_and_computation_alone) {
@@ -122,8 +115,9 @@ TEST(cost_source, random_costs_depend_on_seed_backend_and_computation_alone) {
     EXPECT_GE(other, 2);
     EXPECT_LT(other, 3);
   }
-  EXPECT_TRUE(says(message([] { collage::random_costs(1, 3, 2); }), "random costs"));
-  EXPECT_TRUE(says(message([] { collage::random_costs(1, 0, std::numeric_limits<double>::infinity()); }), "finite"));
+  EXPECT_TRUE(contains(message_of([] { collage::random_costs(1, 3, 2); }), "random costs"));
+  EXPECT_TRUE(
+      contains(message_of([] { collage::random_costs(1, 0, std::numeric_limits<double>::infinity()); }), "finite"));
 }
 
 TEST(cost_source, stored_costs_answer_for_the_candidate_of_the_tag) {
@@ -158,8 +152,9 @@ TEST(cost_source, first_known_asks_the_second_where_the_first_has_none) {
 
 TEST(replay_files, are_built_in_or_of_a_folder) {
   EXPECT_EQ(replay::published_file("", "a file"), "first, second");
-  EXPECT_TRUE(says(message([] { replay::published_file("", "another"); }), "--data"));
-  EXPECT_TRUE(says(message([] { replay::published_file("/no/such", "a file"); }), "/no/such/a file: cannot be read"));
+  EXPECT_TRUE(contains(message_of([] { replay::published_file("", "another"); }), "--data"));
+  EXPECT_TRUE(
+      contains(message_of([] { replay::published_file("/no/such", "a file"); }), "/no/such/a file: cannot be read"));
   EXPECT_TRUE(data("placement-rtx2070-bert.gv").starts_with("digraph {"));
 }
 
@@ -176,7 +171,7 @@ TEST(replay_literal, reads_what_keys_hold) {
   EXPECT_EQ(items[5].is, replay::literal::kind::tuple);
   for (const char* wrong : {"", "(1", "('a)", "(1 2)", "x", "(1,, 2)", "1)", "99999999999999999999",
                             "((((((((((((((((((((1))))))))))))))))))))"})
-    EXPECT_TRUE(says(message([&] { replay::literal_reader(wrong, "here").read(); }), "here: ")) << wrong;
+    EXPECT_TRUE(contains(message_of([&] { replay::literal_reader(wrong, "here").read(); }), "here: ")) << wrong;
 }
 
 constexpr const char* conv_attributes =
@@ -226,7 +221,7 @@ TEST(replay_costs, reads_named_and_spelt_out_patterns) {
 
 TEST(replay_costs, refuses_what_is_not_of_the_form) {
   const auto refusal = [](const std::string& text) {
-    return message([&] { replay::read_published_costs(text, "t.json"); });
+    return message_of([&] { replay::read_published_costs(text, "t.json"); });
   };
   const std::string relu = "'nn.relu', ''";
   EXPECT_EQ(refusal("{" + one_record("relu", "(1, 2)", relu) + "}"), "no error");
@@ -253,8 +248,8 @@ TEST(replay_costs, refuses_what_is_not_of_the_form) {
       {"{" + one_record("0-Tuple[*]", "(1, 2)", relu) + "}", "there is no pattern"},
   };
   for (const auto& [text, part] : wrong) {
-    EXPECT_TRUE(says(refusal(text), part)) << text << "\n" << refusal(text);
-    EXPECT_TRUE(says(refusal(text), "t.json")) << text;
+    EXPECT_TRUE(contains(refusal(text), part)) << text << "\n" << refusal(text);
+    EXPECT_TRUE(contains(refusal(text), "t.json")) << text;
   }
 }
 
@@ -293,7 +288,7 @@ TEST(replay_placement, reads_nodes_edges_and_groups) {
 TEST(replay_placement, refuses_what_is_not_of_the_form) {
   const std::string relu = call(1, 0, "a", "nn.relu");
   const std::string good = network(relu + edge(0, 1));
-  EXPECT_EQ(message([&] { replay::read_placement(good, "n.gv"); }), "no error");
+  EXPECT_EQ(message_of([&] { replay::read_placement(good, "n.gv"); }), "no error");
   for (const std::string& wrong :
        {std::string(), std::string("graph {\n}\n"), good.substr(0, good.size() - 2), good + "more\n", network(""),
         network(relu), network(relu + edge(1, 1)), network(relu + edge(0, 2)), network(relu + edge(1, 0)),
@@ -303,7 +298,7 @@ TEST(replay_placement, refuses_what_is_not_of_the_form) {
         network("\t1 [label=\"Call [1, 0-a_0-Op(x)[*]](op=)\"]\n" + edge(0, 1)),
         network(constant(1, "(0, 2)") + call(2, 0, "a", "nn.relu") + edge(1, 2)),
         network(constant(1, "(1; 2)") + call(2, 0, "a", "nn.relu") + edge(1, 2))})
-    EXPECT_TRUE(says(message([&] { replay::read_placement(wrong, "n.gv"); }), "n.gv, line ")) << wrong;
+    EXPECT_TRUE(contains(message_of([&] { replay::read_placement(wrong, "n.gv"); }), "n.gv, line ")) << wrong;
 }
 
 // Problems.
@@ -369,15 +364,15 @@ TEST(replay_problem, says_which_node_has_no_shape) {
       replay::read_published_costs("{" + one_record("relu", "(1, 4, 8, 8)", "'nn.relu', ''") + "}", "t.json");
   const replay::published_costs* tables[] = {&table};
   const auto refusal = [&](const std::string& lines) {
-    return message([&] { replay::infer_shapes(replay::read_placement(network(lines), "n.gv"), tables); });
+    return message_of([&] { replay::infer_shapes(replay::read_placement(network(lines), "n.gv"), tables); });
   };
-  EXPECT_TRUE(says(refusal(call(1, 0, "a", "reshape") + edge(0, 1)), "node 1 (reshape)"));
-  EXPECT_TRUE(says(refusal(call(1, 0, "a", "image.resize") + edge(0, 1)), "no shape rule for image.resize"));
-  EXPECT_TRUE(says(refusal(call(1, 0, "a", "add") + edge(0, 1)), "no shape rule for add of 1 operands"));
+  EXPECT_TRUE(contains(refusal(call(1, 0, "a", "reshape") + edge(0, 1)), "node 1 (reshape)"));
+  EXPECT_TRUE(contains(refusal(call(1, 0, "a", "image.resize") + edge(0, 1)), "no shape rule for image.resize"));
+  EXPECT_TRUE(contains(refusal(call(1, 0, "a", "add") + edge(0, 1)), "no shape rule for add of 1 operands"));
   // Of channels that do not fit.
-  EXPECT_TRUE(says(refusal(constant(1, "(8, 4, 3)") + call(2, 0, "a", "nn.conv2d") + edge(0, 2) + edge(1, 2)),
-                   "node 2 (nn.conv2d)"));
-  EXPECT_TRUE(says(refusal(call(1, 0, "a", "reshape") + edge(0, 1)), "of the records fit at node 1"));
+  EXPECT_TRUE(contains(refusal(constant(1, "(8, 4, 3)") + call(2, 0, "a", "nn.conv2d") + edge(0, 2) + edge(1, 2)),
+                       "node 2 (nn.conv2d)"));
+  EXPECT_TRUE(contains(refusal(call(1, 0, "a", "reshape") + edge(0, 1)), "of the records fit at node 1"));
 }
 
 /// Each pool has two attributes that fit, so a convolution after 20 of them is reached in a million ways. Its weight never fits.
@@ -390,8 +385,8 @@ TEST(replay_problem, says_that_its_search_for_shapes_was_stopped) {
   for (unsigned n = 2; n < 2 + pools; ++n) lines += call(n, 0, "a", "nn.avg_pool2d") + edge(n == 2 ? 0 : n - 1, n);
   lines += call(2 + pools, 0, "a", "nn.conv2d") + edge(1 + pools, 2 + pools) + edge(1, 2 + pools);
   const std::string why =
-      message([&] { replay::infer_shapes(replay::read_placement(network(lines), "n.gv"), tables); });
-  EXPECT_TRUE(says(why, "was stopped after 100000 steps, without a fit at node 22 (nn.conv2d)")) << why;
+      message_of([&] { replay::infer_shapes(replay::read_placement(network(lines), "n.gv"), tables); });
+  EXPECT_TRUE(contains(why, "was stopped after 100000 steps, without a fit at node 22 (nn.conv2d)")) << why;
 }
 
 /// Strides that no record tells are assumed: an operator keeps the extents, or halves them where only that fits.
@@ -546,10 +541,7 @@ TEST(replay_modelled, places_the_zoo_and_repeats_itself_under_random_costs) {
 
 /// Changes a few bytes of a published file. It is read, or refused by an error of ours; nothing else happens.
 void damage(const std::string& text, std::size_t times, const std::function<void(const std::string&)>& read) {
-  const char* given = std::getenv("COLLAGE_SEED");
-  const unsigned long seed = given != nullptr ? std::strtoul(given, nullptr, 10) : std::random_device{}();
-  std::cout << "COLLAGE_SEED=" << seed << "\n";
-  std::mt19937_64 random(seed);
+  std::mt19937_64 random(collage_test::fresh_seed());
   std::size_t refused = 0;
   for (std::size_t i = 0; i < times; ++i) {
     std::string damaged = text;
