@@ -5,6 +5,7 @@ option(COLLAGE_BUILD_C "Build the C library, libcollage.so" ${PROJECT_IS_TOP_LEV
 option(COLLAGE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_TEST_LONG "Build also what tools/test --long alone runs" OFF)
 option(COLLAGE_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_WERROR "Treat warnings in the project's own code as errors" OFF)
 
