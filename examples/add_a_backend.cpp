@@ -51,7 +51,7 @@ int main() {
   c::graph network = g.finish();
   c::fill_constants(network);
 
-  const c::plan plan = c::place<backends>(network, {.threads = 1});  // checked against the reference, then measured
+  const c::placed_plan plan = c::place<backends>(network, {.threads = 1});  // checked, then measured
   for (const c::plan_group& group : plan.chosen.groups)
     std::printf("%-10s %-14s %8.4f ms%s%s\n", group.backend().c_str(), group.pattern().c_str(), group.cost_ms,
                 group.runners_up.empty() ? "" : "  runner-up ",

@@ -1,6 +1,7 @@
 #include "backends.hpp"
 #include "commands.hpp"
 #include "placing.hpp"
+#include "report.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 

@@ -219,9 +219,4 @@ placed get_plan(const options& given) {
   return given.plan_file.empty() ? place_now(given, purpose::once) : read_plan(given);
 }
 
-std::string title_of(const c::plan& made) {
-  return made.network + " on " + std::to_string(made.threads) + (made.threads == 1 ? " thread of " : " threads of ") +
-         made.processor + ", " + made.precision;
-}
-
 }  // namespace program

@@ -37,7 +37,4 @@ placed place_now(const options& given, purpose why);
 /// this machine, `--threads` and `--backends`.
 placed get_plan(const options& given);
 
-/// "zoo:resnet50 on 2 threads of AMD EPYC 9R14 (avx512), fp32"
-std::string title_of(const collage::plan& made);
-
 }  // namespace program

@@ -73,34 +73,6 @@ std::string paint(colour c, std::string_view text) {
   return escape_of(c) + std::string(text) + "\033[0m";
 }
 
-std::string wrap(std::string_view text, std::size_t indent, std::size_t first) {
-  std::string page(first, ' ');
-  std::size_t column = first;
-  bool fresh = true;  // nothing stands in this line yet
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (!fresh && column + 1 + word.size() > page_width) {
-      page += '\n' + std::string(indent, ' ');
-      column = indent;
-    } else if (!fresh) {
-      page += ' ';
-      ++column;
-    }
-    page += word;
-    column += word.size();
-    fresh = false;
-  }
-  return page + '\n';
-}
-
-std::string format_number(const char* format, double number) {
-  char text[64];
-  std::snprintf(text, sizeof(text), format, number);
-  return text;
-}
-
 progress_line::progress_line(bool quiet) : quiet_(quiet), moving_(understands_escapes(STDERR_FILENO)) {}
 
 void progress_line::show(const std::string& text) {

@@ -1,16 +1,17 @@
 // Prints results to stdout, progress and notes to stderr; in colour on a terminal.
 #pragma once
 
-#include <cstddef>
+#include <place/text.hpp>
+
 #include <string>
 #include <string_view>
 
 namespace program {
 
-/// The widest line of a table or paragraph, in columns.
-inline constexpr std::size_t page_width = 100;
-
-enum class colour { none, bold, dim, red, green, yellow };
+using collage::detail::colour;
+using collage::detail::format_number;
+using collage::detail::page_width;
+using collage::detail::wrap;
 
 /// Writes to stdout. Ignores a closed pipe (`collage explain ... | head`); any other failure throws `collage::error`.
 void print(std::string_view text);
@@ -21,12 +22,6 @@ void complain(std::string_view text);
 
 /// Colours the text if stdout is a terminal and NO_COLOR is not set.
 std::string paint(colour c, std::string_view text);
-
-/// Breaks text into lines of at most page_width columns. The first is indented by `first`, the others by `indent`.
-std::string wrap(std::string_view text, std::size_t indent, std::size_t first = 0);
-
-/// Formats a number like printf: format_number("%.1f", 1.25).
-std::string format_number(const char* format, double number);
 
 /// Shows progress on stderr. On a terminal it updates one line; elsewhere it prints a line at most every five seconds.
 /// If quiet, it prints nothing.

@@ -1,8 +1,11 @@
-#include "table.hpp"
-
+// Pages of text, in the target collage::place.
+#include "text.hpp"
 #include <algorithm>
+#include <cstdio>
 
-namespace program {
+namespace collage::inline v0 {
+
+namespace detail {
 
 namespace {
 
@@ -21,7 +24,37 @@ std::string cut(const std::string& text, std::size_t width) {
 
 }  // namespace
 
-std::string table::text() const {
+std::string plain_text(colour, std::string_view text) { return std::string(text); }
+
+std::string wrap(std::string_view text, std::size_t indent, std::size_t first) {
+  std::string page(first, ' ');
+  std::size_t column = first;
+  bool fresh = true;  // nothing stands in this line yet
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (!fresh && column + 1 + word.size() > page_width) {
+      page += '\n' + std::string(indent, ' ');
+      column = indent;
+    } else if (!fresh) {
+      page += ' ';
+      ++column;
+    }
+    page += word;
+    column += word.size();
+    fresh = false;
+  }
+  return page + '\n';
+}
+
+std::string format_number(const char* format, double number) {
+  char text[64];
+  std::snprintf(text, sizeof(text), format, number);
+  return text;
+}
+
+std::string table::text(painter paint) const {
   std::vector<std::size_t> width;
   for (const column& c : columns_) width.push_back(width_of(c.title));
   for (const std::vector<cell>& row : rows_)
@@ -80,4 +113,5 @@ std::string table::text() const {
   return page;
 }
 
-}  // namespace program
+}  // namespace detail
+}  // namespace collage::inline v0

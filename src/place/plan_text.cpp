@@ -1,0 +1,295 @@
+// Tables and sentences about plans, in the target collage::place.
+#include "plan_text.hpp"
+#include <algorithm>
+#include <cmath>
+#include <collage/place.hpp>
+#include <collage/place/compare.hpp>
+#include <collage/place/explain.hpp>
+#include <set>
+
+namespace collage::inline v0 {
+
+namespace detail {
+
+namespace {
+
+const placement* placement_of(const plan& made, const std::string& name) {
+  if (name == made.chosen.name) return &made.chosen;
+  for (const placement& s : made.singles)
+    if (s.name == name) return &s;
+  return nullptr;
+}
+
+std::string remark_on(const plan& made, const std::string& name) {
+  const placement* p = placement_of(made, name);
+  if (p == nullptr || p == &made.chosen) return "";
+  if (same_steps(*p, made.chosen)) return "runs the same steps as the plan";
+  for (const placement& other : made.singles) {
+    if (&other == p) break;
+    if (same_steps(*p, other)) return "runs the same steps as " + other.name;
+  }
+  const std::size_t borrowed = p->borrowed.size();
+  return borrowed == 0 ? ""
+                       : "leaves " + std::to_string(borrowed) + (borrowed == 1 ? " node" : " nodes") + " to others";
+}
+
+/// Adds a line for each group. After a group of control flow come the groups of its subgraphs. The groups of the second
+/// subgraph of group 7 have the numbers 7.2.1, 7.2.2, ...
+void add_groups(table& page, const graph& network, const placement& groups, const std::string& prefix,
+                double whole_ms) {
+  std::size_t number = 0;
+  for (const plan_group& g : groups.groups) {
+    if (g.is_view()) continue;
+    std::string other = "none", behind;
+    if (g.regret_ms >= 0) {
+      other = g.instead;
+      behind = format_number("%.4f", g.regret_ms);
+    } else if (!g.runners_up.empty()) {
+      const plan_alternative& r = g.runners_up.front();
+      other = r.backend == g.backend() ? r.kernel : r.backend;
+      behind = format_number("%.4f", r.cost_ms - g.cost_ms);
+    }
+    const std::string name = prefix + std::to_string(++number);
+    page.add({name, label_of(network, g.nodes), g.backend(), g.kernel, format_number("%.4f", g.cost_ms),
+              format_number("%.1f", whole_ms > 0 ? 100 * g.cost_ms / whole_ms : 0), other, behind});
+    for (std::size_t i = 0; i < g.bodies().size(); ++i)
+      add_groups(page, *network.bodies_of(g.nodes[0])[i], g.bodies()[i], name + "." + std::to_string(i + 1) + ".",
+                 whole_ms);
+  }
+}
+
+std::string groups_table(const graph& network, const plan& made, painter paint) {
+  table page({{"#", align::right},
+              {"group", align::left, 16},
+              {"backend"},
+              {"kernel", align::left, 16},
+              {"ms", align::right},
+              {"%", align::right},
+              {"runner-up", align::left, 12},
+              {"+ms", align::right}});
+  add_groups(page, network, made.chosen, "", made.chosen.cost_ms);
+  return page.text(paint);
+}
+
+/// The conversions of values between groups.
+std::string conversions_table(const graph& network, const plan& made, painter paint) {
+  table page({{"value", align::left, 16},
+              {"from"},
+              {"to"},
+              {"backend"},
+              {"kernel", align::left, 16},
+              {"ms", align::right},
+              {"%", align::right}});
+  for (const plan_conversion& x : made.chosen.conversions)
+    page.add({network.value_name(x.value), x.step.from, x.step.to, x.step.backend, x.kernel,
+              format_number("%.4f", x.cost_ms),
+              format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * x.cost_ms / made.chosen.cost_ms : 0)});
+  return page.text(paint);
+}
+
+std::string totals_table(const plan& made, painter paint) {
+  std::map<std::string, backend_total> totals = totals_of(made);
+  table page({{"backend"},
+              {"groups", align::right},
+              {"nodes", align::right},
+              {"ms", align::right},
+              {"%", align::right},
+              {""}});
+  for (const plan_backend& b : made.backends) {
+    const backend_total t = totals[b.name];
+    page.add({b.name,
+              std::to_string(t.groups),
+              std::to_string(t.nodes),
+              format_number("%.4f", t.cost_ms),
+              format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * t.cost_ms / made.chosen.cost_ms : 0),
+              {b.version, colour::dim}});
+  }
+  if (const auto views = totals.find(view_runner); views != totals.end())
+    page.add({"none",
+              std::to_string(views->second.groups),
+              std::to_string(views->second.nodes),
+              "",
+              "",
+              {"views: no kernel runs", colour::dim}});
+  if (const auto control = totals.find(control_runner); control != totals.end())
+    page.add({control_runner,
+              std::to_string(control->second.groups),
+              std::to_string(control->second.nodes),
+              format_number("%.4f", control->second.cost_ms),
+              format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * control->second.cost_ms / made.chosen.cost_ms : 0),
+              {"branches and loops, run by the engine", colour::dim}});
+  return page.text(paint);
+}
+
+/// The sum of the switches in a sentence: the part of the cost that switching backends adds. Empty if there are none.
+std::string switches_text(const placement& chosen) {
+  double sum = 0;
+  std::size_t groups = 0;
+  for (const plan_group& g : chosen.groups) {
+    sum += g.switch_ms;
+    groups += g.switch_ms > 0;
+  }
+  return groups == 0 ? ""
+                     : format_number("%.4f ms", sum) + " of this are switches: " + std::to_string(groups) +
+                           (groups == 1 ? " group takes longer because another backend wrote its operands."
+                                        : " groups take longer because another backend wrote their operands.");
+}
+
+}  // namespace
+
+std::string title_of(const plan& made) {
+  return made.network + " on " + std::to_string(made.threads) + (made.threads == 1 ? " thread of " : " threads of ") +
+         made.processor + ", " + made.precision;
+}
+
+std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint) {
+  table page({{"end to end"},
+              {"median ms", align::right},
+              {"10 %", align::right},
+              {"90 %", align::right},
+              {"runs", align::right},
+              {"ratio", align::right},
+              {"95 % interval", align::right},
+              {"", align::left, 16}});
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const plan_run& r = runs[i];
+    page.add({{r.name, i == 0 ? colour::bold : colour::none},
+              format_number("%.3f", r.median_ms),
+              format_number("%.3f", r.low_ms),
+              format_number("%.3f", r.high_ms),
+              std::to_string(r.runs),
+              {format_number("%.3f", r.ratio), i == 0           ? colour::none
+                                               : r.ratio < 0.99 ? colour::red
+                                                                : colour::green},
+              i == 0 ? "" : format_number("%.3f", r.ratio_low) + ".." + format_number("%.3f", r.ratio_high),
+              {remark_on(made, r.name), colour::dim}});
+  }
+  return page.text(paint);
+}
+
+std::string borrowed_text(const plan& made, std::size_t most) {
+  std::string page;
+  for (const placement& single : made.singles) {
+    std::set<std::string> lenders;
+    for (const plan_group& g : single.groups)
+      if (!g.is_view() && g.backend() != single.name) lenders.insert(g.backend());
+    if (single.borrowed.empty()) continue;
+    std::string text = single.name + " leaves " + std::to_string(single.borrowed.size()) +
+                       (single.borrowed.size() == 1 ? " node to " : " nodes to ");
+    for (auto lender = lenders.begin(); lender != lenders.end(); ++lender)
+      text += (lender == lenders.begin() ? "" : " and ") + *lender;
+    text += ":";
+    for (std::size_t i = 0; i < std::min(most, single.borrowed.size()); ++i)
+      text += (i == 0 ? " " : ", ") + single.borrowed[i];
+    if (single.borrowed.size() > most) text += " and " + std::to_string(single.borrowed.size() - most) + " more";
+    page += wrap(text, 2);
+  }
+  return page;
+}
+
+double prediction_error(const plan& made) {
+  if (made.runs.empty() || made.runs[0].median_ms <= 0) return 0;
+  return made.chosen.cost_ms / made.runs[0].median_ms - 1;
+}
+
+std::string prediction_text(const plan& made) {
+  if (made.runs.empty()) return {};
+  const double off = prediction_error(made);
+  return "The sum of the groups' costs is " + format_number("%.1f %%", 100 * std::abs(off)) +
+         (off < 0 ? " below" : " above") + " the plan's time end to end. With kernels measured alone, the sum was " +
+         format_number("%.3f ms", made.first_cost_ms) + ".";
+}
+
+std::string origin_text(const std::string& origin) {
+  if (origin == previous_run) return "the previous plan";
+  if (origin == operators_run) return "the best placement without regions";
+  if (origin == regions_run) return "a division into regions";
+  return origin + " alone";
+}
+
+std::string certificate_text(const plan& made) {
+  if (made.origin == "priority")
+    return "The network was placed by the order of the backends: nothing was measured, and no bound was proved.";
+  // The placement that won end to end may cost more than the one that the search found.
+  const double cost = made.chosen.cost_ms;
+  const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
+  const std::string least = format_number("%.3f ms", made.lower_bound_ms);
+  std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
+  if (made.origin != "search")
+    return text + "no placement costs less than " + least + ". End to end, " + origin_text(made.origin) +
+           " was faster than the placement that the last search found, and is the plan.";
+  if (!made.optimal)
+    return text + "the search stopped early; it proved that no placement costs less than " + least +
+           format_number(" (gap %.1f %%).", gap);
+  if (gap < 1e-3) return text + "the search proved that no placement of these kernels costs less.";
+  return text + "the search proved that no placement of these kernels costs less than " + least +
+         format_number(" (gap %.1f %%)", gap) + "; end to end, no placement that it found was significantly faster.";
+}
+
+std::string label_of(const graph& network, const std::vector<std::uint32_t>& nodes) {
+  std::string names, kinds;
+  bool telling = true;  // every name begins with its operator kind
+  for (const std::uint32_t n : nodes) {
+    const std::string kind = network.node(n).kind->name;
+    telling = telling && network.node_name(n).rfind(kind, 0) == 0;
+    names += (names.empty() ? "" : "+") + network.node_name(n);
+    kinds += (kinds.empty() ? "" : "+") + kind;
+  }
+  return telling ? names : network.node_name(nodes.back()) + " " + kinds;
+}
+
+std::map<std::string, backend_total> totals_of(const plan& made) {
+  std::map<std::string, backend_total> totals;
+  for (const plan_conversion& x : made.chosen.conversions) totals[x.step.backend].cost_ms += x.cost_ms;
+  for (const plan_group& g : made.chosen.groups) totals[g.backend()].add_group(g.nodes.size(), g.cost_ms);
+  return totals;
+}
+
+std::string refusals_text(const std::vector<merged_refusal>& list) {
+  std::string page;
+  for (const merged_refusal& r : list) {
+    std::string text = r.backend + (r.pattern.empty() ? "" : " " + r.pattern) + " at " + r.where;
+    if (r.places > 1) text += " and " + std::to_string(r.places - 1) + " more";
+    page += wrap(text + ": " + r.reason, 4, 2);
+  }
+  return page;
+}
+
+std::string plan_page::placement() const {
+  std::string page = paint(colour::bold, title_of(made)) + "\n\n" + groups_table(network, made, paint);
+  if (!made.chosen.conversions.empty())
+    page += heading("Conversions of values into another form") + conversions_table(network, made, paint);
+  page += "\n" + totals_table(made, paint) + "\n" + wrap(certificate_text(made), 0);
+  if (const std::string text = switches_text(made.chosen); !text.empty()) page += wrap(text, 0);
+  return page;
+}
+
+std::string plan_page::times() const {
+  std::string page;
+  if (!made.runs.empty()) page += "\n" + runs_table(made, made.runs, paint);
+  if (const std::string error = prediction_text(made); !error.empty()) page += "\n" + wrap(error, 0);
+  return page;
+}
+
+std::string plan_page::fallbacks() const {
+  const std::string nodes = borrowed_text(made, static_cast<std::size_t>(-1));
+  return nodes.empty() ? "" : heading("Nodes that each single backend leaves to others") + nodes;
+}
+
+std::string plan_page::refusals(const std::vector<merged_refusal>& list) const {
+  return list.empty() ? "" : heading("Refusals") + refusals_text(list);
+}
+
+}  // namespace detail
+
+std::string explain(const graph& network, const plan& made) {
+  const detail::plan_page page{network, made, detail::plain_text};
+  return page.placement() + page.times() + page.fallbacks();
+}
+
+std::string explain(const graph& network, const placed_plan& made) {
+  const detail::plan_page page{network, made, detail::plain_text};
+  return explain(network, static_cast<const plan&>(made)) + page.refusals(merged(made.report.refusals));
+}
+
+}  // namespace collage::inline v0
