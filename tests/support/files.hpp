@@ -31,13 +31,14 @@ inline std::filesystem::path folder_in_memory() {
                                                 : std::filesystem::temp_directory_path();
 }
 
-/// A new folder of the test's own, gone with it.
+/// A new folder of the test's own, gone with it. Every user may read it: some tests give up their rights for a while.
 class temporary_folder {
  public:
   explicit temporary_folder(const std::filesystem::path& where = std::filesystem::temp_directory_path()) {
     std::string name = (where / "collage_test_XXXXXX").string();
     if (::mkdtemp(name.data()) == nullptr) throw std::runtime_error(name + " cannot be made");
     folder_ = name;
+    std::filesystem::permissions(folder_, std::filesystem::perms{0755});
   }
   temporary_folder(const temporary_folder&) = delete;
   temporary_folder& operator=(const temporary_folder&) = delete;

@@ -37,7 +37,7 @@ std::string message_of(const Call& call, int exit_code) {
   return "no error";
 }
 
-/// The same of a call that reads or writes a file: one line that begins with the path, which is left out of the result.
+/// The same of a call that reads or writes a file: text that begins with the path, which is left out of the result.
 template <class Call, class Expected>
 std::string message_about(const std::string& path, const Call& call, Expected expected) {
   bool returned = false;
@@ -49,8 +49,15 @@ std::string message_about(const std::string& path, const Call& call, Expected ex
       expected);
   if (returned) return text;
   EXPECT_TRUE(text.starts_with(path + ": ")) << text;
-  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
   return text.substr(std::min(text.size(), path.size() + 2));
+}
+
+/// The same where it must be one line.
+template <class Call, class Expected>
+std::string sentence_about(const std::string& path, const Call& call, Expected expected) {
+  const std::string text = message_about(path, call, expected);
+  EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  return text;
 }
 
 }  // namespace collage_test

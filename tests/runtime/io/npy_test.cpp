@@ -28,7 +28,7 @@ class npy : public testing::Test {
   }
   template <class Call>
   static std::string refusal(const std::string& path, const Call& call) {
-    return collage_test::message_about(path, call, 2);
+    return collage_test::sentence_about(path, call, 2);
   }
   static std::string load_refusal(const std::string& path) {
     return refusal(path, [&] { (void)c::load_npy(path); });

@@ -37,7 +37,7 @@ class onnx_reader : public testing::Test {
  protected:
   template <class Call>
   static std::string refusal(const std::string& path, const Call& call) {
-    return message_about(path, call, c::error_kind::invalid_argument);
+    return sentence_about(path, call, c::error_kind::invalid_argument);
   }
   static std::string refused(const std::string& path, const c::onnx::read_limits& limits = {}) {
     return refusal(path, [&] { (void)c::onnx::read_model(path, limits); });
