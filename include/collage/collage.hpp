@@ -2,8 +2,8 @@
 // no header that allocates. Placement is in collage/place.hpp, running in collage/run/engine.hpp.
 #pragma once
 
-// Headers that check come first, each before those that include it. Errors begin with the way to such a header, and the
-// user's own line should stand near the top.
+// Headers with checks come first, each before the headers that include it. A compile error begins with the chain of
+// includes that leads to the check. A short chain keeps the user's own line near the top.
 #include <collage/shape.hpp>
 
 #include <collage/op/kind_check.hpp>

@@ -47,7 +47,7 @@ inline constexpr const char* in_a_worker = "in a worker";
 struct place_switch {
   std::string from, to;
   double ms = 0;
-  std::size_t kernels = 0;  ///< this many ran both ways; `ms` is the median of their differences
+  std::size_t kernels = 0;  ///< how many kernels ran both ways; `ms` is the median of their differences
 };
 
 /// A report of placing, beyond the plan itself.
@@ -94,27 +94,27 @@ struct place_options {
   std::uint64_t seed = 1;                  ///< of the random inputs that kernels are checked and timed with
   timing_options timing = {};
   drift_options drift = {};
-  /// Another clock than the machine's, for simulations: work that takes no time on it costs nothing. Workers use the machine's
-  /// clock.
+  /// A clock other than the machine's, for simulations. Work that takes no time by this clock costs nothing. Workers use the
+  /// machine's clock.
   time_source time = {};
   std::array<drift_work, drift_signs> drift_works = {};  ///< replace the works of `watch_machine`
   /// Whether to provoke a split cache for some of the measurements. Hosts move virtual processors, so threads may share a cache
-  /// at times and not at others (docs/measuring.md). It takes some seconds. By default only on virtual machines.
+  /// at times and not at others (docs/measuring.md). Provoking it takes a few seconds. Not set: only on virtual machines.
   std::optional<bool> parts_processors = {};
-  double compare_s = 3;  ///< for end-to-end runs against every baseline
-  /// If the set has a backend that takes regions: for this long the search over regions starts new generations. 0: no such
-  /// search.
+  double compare_s = 3;  ///< seconds of end-to-end runs against every baseline
+  /// For how many seconds the search over regions starts new generations, if the set has a backend that takes regions. 0: no
+  /// such search.
   double regions_s = 30;
   /// false: nothing runs. Each node goes to the first backend of the set that takes it and can build its kernel. Large
   /// patterns come first, as in engines with a priority list. Such a plan has no costs, no certificate and no comparison.
   bool measure = true;
-  /// A file of measured costs (measure/store.hpp); empty: none. Costs that it has are not measured again; new costs are added
-  /// to it. Only one process at a time measures with a store.
+  /// A file of measured costs (measure/store.hpp); empty: none. Costs in it are not measured again, and new costs are added.
+  /// Only one process at a time measures with a store.
   std::string store = {};
   /// false: stored end-to-end results of placements are used; true: the placements run again.
   bool recheck = false;
   /// true: also refuses kernels that do not pass NaN and infinity on as the reference does. Each kernel is checked when it is
-  /// measured, with some of them among its inputs. Plans are slower where a library saves time by ignoring them
+  /// measured, with NaN and infinity among its inputs. Plans get slower if a library saves time by not passing NaN on
   /// (docs/measuring.md). Needs `measure`.
   bool keep_non_finite = false;
   /// true: measures every distinct candidate, not only those that can still be part of the best placement.

@@ -17,7 +17,7 @@ namespace {
 /// The 16-bit types have too little range and precision for sums of squares.
 dtype wide(dtype type) { return type == dtype::f16 || type == dtype::bf16 ? dtype::f32 : type; }
 
-/// A list of one number per channel [C] as it broadcasts to x [N, C, ...].
+/// Reshapes a list of one number per channel [C], so that it broadcasts to x [N, C, ...].
 value per_channel(lowering& n, value list, value x) {
   const shape& dims = n.dims_of(x);
   if (dims.rank < 2) n.invalid("its input has rank " + std::to_string(dims.rank) + ", and must be [N, C, ...]");
@@ -28,8 +28,8 @@ value per_channel(lowering& n, value list, value x) {
   return n.reshape(list, broadcast);
 }
 
-/// Mean and variance over some axes; the variance is that of the distances to the mean, which loses nothing where the
-/// mean is large.
+/// Mean and variance over some axes. The variance is computed from the distances to the mean, so it loses no precision
+/// if the mean is large.
 struct moments {
   value distance, mean, variance;
 };
@@ -173,7 +173,7 @@ void lower_lp_normalization(lowering& n) {
   if (p != 1 && p != 2) n.invalid("its p is " + std::to_string(p) + ", and must be 1 or 2");
   const value norm =
       p == 1 ? n(ops::reduce_sum, n(ops::abs, x), along) : n(ops::sqrt, n(ops::reduce_sum, n(ops::mul, x, x), along));
-  // The smallest positive number keeps 0 / 0 away and changes no other norm.
+  // As a lower bound, the smallest positive number avoids 0 / 0 and changes no other norm.
   const value divisor = n(ops::max, norm, n.scalar(type == dtype::f64 ? 0x1p-1074 : 0x1p-149, type));
   n.result(0, n.cast(n(ops::div, x, divisor), n.element_type_of(input)));
 }

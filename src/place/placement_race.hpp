@@ -30,8 +30,9 @@ namespace collage::inline v0 {
 
 namespace detail {
 
-/// Placements of one network that run end to end against each other. Placements may join later; a round in which one did not run
-/// counts for no pair with it. Times are of rounds in a shared cache, and ratios of both regimes once there are some of each.
+/// Placements of one network that run end to end against each other. Placements may join later; a round in which one did not
+/// run counts for no pair with it. Times come from rounds with a shared cache. Ratios come from rounds of both regimes, once
+/// there are some of each.
 class placement_race {
  public:
   using stop_function = std::function<bool()>;
@@ -82,8 +83,8 @@ class placement_race {
     }
   }
 
-  /// Keeps the processors at work until they share no cache, and returns whether they came to that. Uses up to `most_s` and
-  /// takes from it what it used. `stop` ends it.
+  /// Keeps the processors busy until they share no cache, and returns whether it succeeded. Takes at most `most_s`, and
+  /// subtracts the time it took from it. `stop` ends it.
   bool split_caches(double& most_s, const stop_function& stop = {}) {
     const auto at_work = std::ranges::find_if(runners_, &placement_runner::can_run);
     if (most_s <= 0 || setting_.threads == 1 || monitor_ == nullptr || at_work == runners_.end()) return false;
@@ -103,7 +104,7 @@ class placement_race {
     stays_split_ = false;
   }
 
-  /// A placement stops running, and its kernels and memory are given back; its rounds stay known.
+  /// Stops a placement and releases its kernels and memory. Its rounds stay known.
   void release(std::size_t i) { runners_[i].release(); }
 
   bool can_run(std::size_t i) const { return runners_[i].can_run(); }
@@ -228,8 +229,8 @@ class placement_race {
   bool stays_split_ = false;    // waiting does not end a split
 };
 
-/// An end-to-end figure of placement `i`, compared with placement `to`. If they never ran in the same round, their medians are
-/// compared, and the confidence intervals of these.
+/// An end-to-end figure of placement `i`, compared with placement `to`. If the two never ran in the same round, the ratio comes
+/// from their medians, and its interval from the medians' confidence intervals.
 inline plan_run run_of(const placement_race& race, std::size_t i, std::size_t to, const std::string& name) {
   const timing time = race.time_of(i), other = race.time_of(to);
   paired_ratio r = race.ratio(i, to);

@@ -31,10 +31,10 @@ class worker_client {
   /// Whether this program can be started as a worker: its main has called collage::worker.
   static bool is_possible();
 
-  /// As measure_candidates, but a candidate that makes its worker fail is refused, with a sentence that says when and how.
+  /// As measure_candidates. But a candidate that makes its worker fail is refused, with a sentence that says when and how.
   ///
-  /// A worker uses from `setup` the threads, seed, timing, `keep_non_finite` and the options of the monitor. Its memory is always
-  /// guarded. When `stop` returns true, timing ends after the current round, and the results so far are returned.
+  /// From `setup`, a worker uses the threads, seed, timing, `keep_non_finite` and the options of the monitor. Its memory is
+  /// always guarded. When `setup.stop` returns true, timing ends after the current round, and the results so far are returned.
   std::vector<measured_candidate> measure(const graph& network, backend_table backends,
                                           const place_candidates& candidates, std::span<const std::uint32_t> asked,
                                           const measuring_setup& setup);

@@ -6,12 +6,12 @@
 //
 // For finite values, every accepted match agrees with the reference. NaN and infinity may differ:
 // - relu and clip fused after a convolution or product turn NaN into 0 and into the lower bound, and fused GELU turns
-//   infinity into NaN. The library computes them so, and no cheap post-op computes anything else. A relu by itself,
-//   max_pool and softmax pass NaN on, which costs a look at the data.
+//   infinity into NaN. The library computes them like this, and no cheap post-op avoids it. A relu by itself, max_pool
+//   and softmax pass NaN on, which takes an extra look at the data.
 // - A convolution with channels in blocks multiplies the padding of a last block by zero. After an infinity the padding
 //   is NaN. The next convolution then computes NaN there, where the reference may have an infinity.
-// - After a resize that repeats elements, a convolution adds weights before it multiplies. Where an infinity meets
-//   weights of both signs, the reference has NaN, and the result may be an infinity.
+// - After a resize that repeats elements, a convolution adds weights before it multiplies. If an infinity meets weights
+//   of both signs, the reference has NaN, but the result may be an infinity.
 // - exp, log, hard_sigmoid, softplus, max, min, reduce_max and reduce_min lose NaN or digits and are not accepted.
 #pragma once
 
@@ -43,12 +43,11 @@ struct onednn : backend<"onednn"> {
   static constexpr verdict accepts(const detail::onednn::chain& m) { return detail::onednn::accepts(m); }
   static kernel build(const detail::onednn::chain& m, build_context& context);
 
-  /// The number of variants. Convolutions have up to three: the layout in which they compute, or computing as a
-  /// product. The first is the better guess. Elementwise operators on images, pooling and concatenation also have
-  /// variants in blocks of channels and with channels last. A convolution with a depthwise one after it has two: in
-  /// blocks, and with channels last. Transposed convolutions, and convolutions after a resize, have two: with channels
-  /// last, and plain. Products have the library's first implementation and its second, which `build` refuses where
-  /// there is none.
+  /// The number of variants. Convolutions have up to three, which compute in different layouts or as a product. The
+  /// first is the best guess. Elementwise operators on images, pooling and concatenation also have variants in blocks
+  /// of channels and with channels last. A convolution with a depthwise one after it has two: in blocks, and with
+  /// channels last. Transposed convolutions, and convolutions after a resize, have two: with channels last, and plain.
+  /// Products have two: the library's first implementation, and its second, which `build` refuses if there is none.
   static std::size_t choices(const detail::onednn::chain& m);
   static void layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to);
   static probe_result probe();

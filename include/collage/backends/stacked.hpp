@@ -1,5 +1,5 @@
-// Stacked: elementwise operators, broadcasts, movers and operators on rows, tile by tile in cache in one pass. Any
-// group of them may be one kernel, so a fusion rule describes the backend instead of patterns.
+// Stacked: elementwise operators, broadcasts, movers and operators on rows, computed in one pass, tile by tile in the
+// cache. Any group of them may be one kernel, so the backend has a fusion rule instead of patterns.
 //
 // Declarations. The definitions are in collage/backends/impl/stacked.hpp, compiled in exactly one file (by default the
 // target collage::stacked).
@@ -32,8 +32,8 @@ inline bool accepts(const fuse::dataflow& flow, std::uint32_t node) {
   return flow.kind(node) <= fusion_kind::reduction || flow.node(node).row > 0;
 }
 
-/// The groups of a rule that can be one kernel. Growing to post-dominators sees one step at a time, and so may join
-/// rows of different lengths.
+/// Those groups of a rule that one kernel can compute. Growing to post-dominators looks at one step at a time, so a
+/// group may join rows of different lengths.
 template <fuse::candidate_rule Rule>
 struct one_kernel {
   Rule rule;
@@ -54,8 +54,8 @@ one_kernel(Rule, fuse::kernel_limits) -> one_kernel<Rule>;
 
 }  // namespace stacked_groups
 
-/// collage's own code on Highway, for the best of SSE4, AVX2 and AVX-512 that the processor has, or for none of them.
-/// The target is chosen while the program runs, so the backend is always available.
+/// collage's own code on Highway. It uses the best of SSE4, AVX2 and AVX-512 that the processor has, if any. The
+/// program chooses at run time, so the backend is always available.
 struct stacked : backend<"stacked"> {
   using patterns = collage::patterns<>;
 

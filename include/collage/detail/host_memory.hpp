@@ -29,7 +29,8 @@ inline constexpr bool is_watched = false;
 #endif
 
 /// Whether a block of `padded` bytes gets pages of its own from the system. The C library would map such a block as well. But
-/// once the program has freed one, the C library keeps later blocks of that size for itself, and released weights would stay.
+/// once the program has freed such a block, the C library keeps later blocks of that size, and released weights would still
+/// take memory.
 constexpr bool has_own_pages([[maybe_unused]] std::size_t padded) {
 #ifdef __linux__
   return !is_watched && padded >= std::size_t{128} << 10;
@@ -56,10 +57,11 @@ inline void* map_pages(std::size_t bytes, std::size_t alignment) {
 }
 #endif
 
-/// Allocates `bytes`, aligned to 64, of which a kernel may read 64 more; null if there is no memory. Free it with `release_host`.
+/// Allocates `bytes`, aligned to 64; null if there is no memory. A kernel may read the 64 bytes after them. Free it with
+/// `release_host`.
 ///
-/// Blocks of 2 MB and more lie in huge pages, where Linux gives transparent ones on request. Networks read their weights
-/// and activations from end to end. With pages of 4 KB, translating the addresses takes some percent of the time.
+/// Blocks of 2 MB and more lie in huge pages, if Linux gives transparent huge pages on request. Networks read their weights and
+/// activations from end to end. With pages of 4 KB, translating the addresses takes a few percent of the time.
 inline void* allocate_host(std::size_t bytes) {
   constexpr std::size_t line = 64, huge = std::size_t{2} << 20;
   const std::size_t padded = padded_bytes(bytes);
@@ -68,7 +70,7 @@ inline void* allocate_host(std::size_t bytes) {
 #ifdef __linux__
   if (has_own_pages(padded)) {
     void* const memory = map_pages(padded, alignment);
-    // Only whole huge pages: one of which little is used would count as used. If the system refuses, small pages remain.
+    // Only whole huge pages: a page counts as used even if little of it is. If the system refuses, small pages remain.
     if (memory != nullptr && padded >= huge) (void)madvise(memory, padded / huge * huge, MADV_HUGEPAGE);
     return memory;
   }

@@ -30,8 +30,8 @@ class quotient {
     slot_ = at_ = group_of_;
     seen_.resize(flow.size(), 0);
   }
-  /// Nodes with the same number in `group_of` are a group. Errors: not one number for each node, below the number of
-  /// nodes; groups that depend on each other in a cycle.
+  /// Nodes with the same number in `group_of` are a group. Errors: more or fewer numbers than nodes; a number that is
+  /// not below the number of nodes; groups that form a cycle.
   quotient(const dataflow& flow, const std::vector<std::uint32_t>& group_of)
       : flow_(&flow), group_of_(flow.size()), members_(flow.size()), slot_(flow.size(), none), seen_(flow.size(), 0) {
     const bool fits = group_of.size() == flow.size() &&
@@ -62,7 +62,8 @@ class quotient {
     return list;
   }
 
-  /// Calls visit(group, value, reading node) for other groups that read from this group; a group may come again.
+  /// Calls visit(group, value, reading node) for other groups that read from this group, perhaps several times for one
+  /// group.
   template <class Visit>
   void successors(std::uint32_t group, Visit&& visit) const {
     for (const std::uint32_t n : members_[group])
@@ -70,7 +71,8 @@ class quotient {
         if (group_of_[reader] != group) visit(group_of_[reader], v, reader);
       });
   }
-  /// Calls visit(group, value, reading node) for other groups from which this group reads; a group may come again.
+  /// Calls visit(group, value, reading node) for other groups from which this group reads, perhaps several times for
+  /// one group.
   template <class Visit>
   void predecessors(std::uint32_t group, Visit&& visit) const {
     for (const std::uint32_t n : members_[group])
@@ -79,8 +81,8 @@ class quotient {
       });
   }
 
-  /// Merges these groups into one, which gets the smallest of their names. Returns false, and changes nothing, where
-  /// the merge would close a cycle.
+  /// Merges these groups into one, which gets the smallest of their names. Returns false and changes nothing if the
+  /// merge would close a cycle.
   bool merge(std::span<const std::uint32_t> groups) {
     std::uint32_t low = none, high = 0, name = none;
     const std::uint64_t merged = ++round_, behind = ++round_;

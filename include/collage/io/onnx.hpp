@@ -53,15 +53,16 @@ struct load_options {
   std::vector<bound_value> values = {};
   /// The user's operator kinds. A node with the ONNX name of a kind (`kind::onnx`) becomes a node of that kind. Its inputs
   /// become the operands, and only the last ones may be left out. Its attributes are read by the names in the kind's `visit`.
-  /// Their types are int for bool, integer and enumeration, float for double, ints for shape, floats for real_list, string for
-  /// short_text. An attribute that the kind does not have is an error.
+  /// The file has an int for each bool, integer and enumeration, and a float for each double. It has ints for a shape, floats
+  /// for a real_list and a string for a short_text. An attribute that the kind does not have is an error.
   std::span<const kind_info* const> kinds = {};
-  /// The user's lowering rules. They come first; then `kinds`, the model's functions and the built-in rules are tried.
+  /// The user's lowering rules. They are tried first, then `kinds`, the model's functions and the built-in rules.
   std::span<const lowering_rule> rules = {};
-  /// The most bytes of a constant that loading computes. The node of a larger constant stays, unless its operands are as large.
+  /// Loading computes constants of at most this many bytes. If a result would be larger, its node stays, unless the operands
+  /// are as large.
   std::size_t largest_folded = std::size_t{16} << 20;
-  /// The most bytes of constants, and the most nodes, that loading makes before it gives up. Unrolled loops and tensors filled
-  /// with one number could need any amount.
+  /// Loading gives up if it would make more bytes of constants, or more nodes. Unrolled loops and tensors filled with one
+  /// number could need any amount.
   std::size_t most_bytes = std::size_t{1} << 36;
   std::size_t most_nodes = 1000000;
 };

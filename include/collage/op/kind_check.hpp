@@ -41,8 +41,8 @@ enum class kind_fault {
   body_attributes,
 };
 
-/// Counts the words that attributes take at most when encoded. For attributes without lists, it also marks the words
-/// that are doubles.
+/// Counts the most words that encoded attributes can take. For attributes without lists, it also marks the words that
+/// are doubles.
 struct attribute_counter {
   std::size_t words = 0;
   bool has_lists = false;

@@ -22,7 +22,8 @@ struct slice_attributes {
   }
 };
 
-/// slice(x): output index o is input index starts + o * steps in every dimension. None may be outside.
+/// slice(x): output index o is input index starts + o * steps in every dimension. No such index may be outside the
+/// input.
 inline constexpr struct slice : kind<slice> {
   static constexpr char name[] = "slice";
   static constexpr fusion_kind fusion = fusion_kind::injective;
@@ -126,12 +127,12 @@ inline constexpr struct tile : kind<tile> {
   static void reference(const attributes& a, const reference_call& call);
 } tile{};
 
-/// The elements outside the input: a value; the input mirrored at its ends, which are not repeated; its nearest
-/// element; or the input continued periodically.
+/// The elements outside the input. They are a value; the input mirrored at its end elements, which are not repeated;
+/// its nearest element; or the input continued periodically.
 enum class pad_mode : std::uint8_t { constant = 0, reflect = 1, edge = 2, wrap = 3 };
 
-/// Each list has one entry per dimension of the input. Negative pads cut off elements. Pads at the other end mirror,
-/// repeat or wrap the elements that are left.
+/// Each list has one entry per dimension of the input. Negative pads cut off elements. Pads at the other end then
+/// mirror, repeat or wrap only the elements that are left.
 struct pad_attributes {
   shape pads_begin{};
   shape pads_end{};
@@ -144,8 +145,8 @@ struct pad_attributes {
   }
 };
 
-/// pad(x[, value]): x with elements added before and after it. `value` is one element of x's type, for the mode
-/// `constant`; if left out it is 0. Where a pad is longer than the input, mirroring continues at the other end.
+/// pad(x[, value]): x with elements added at both ends of its dimensions. `value` is one element of x's type, for the
+/// mode `constant`; if left out it is 0. If a pad is longer than the input, mirroring continues back and forth.
 inline constexpr struct pad : kind<pad> {
   static constexpr char name[] = "pad";
   static constexpr fusion_kind fusion = fusion_kind::injective;

@@ -179,7 +179,7 @@ inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys,
 }
 
 /// Finds the structures: groups with equal keys and equal candidates. If a pattern's condition or an `accepts` distinguishes
-/// two groups, their candidates differ, so they are different structures.
+/// two groups, their candidates differ, so they belong to different structures.
 inline void list_structures(const graph& network, const std::vector<std::vector<bool>>& taken,
                             place_candidates& found) {
   std::vector<std::vector<std::uint64_t>> keys;

@@ -5,8 +5,8 @@
 
 namespace collage::inline v0 {
 
-/// A drift monitor that detects what disturbs networks on that many threads: split caches, and other programs on the same cores
-/// (docs/measuring.md). For `compare_placements`. Compiled with `place`.
+/// Makes a drift monitor for `compare_placements`. It detects what disturbs networks on `threads` threads: split caches, and
+/// other programs on the same cores (docs/measuring.md). Compiled with `place`.
 drift_monitor watch_machine(int threads, const drift_options& options = {});
 
 }  // namespace collage::inline v0

@@ -42,7 +42,8 @@ struct step_observer {
 
 namespace detail {
 struct engine_core;
-/// Every node must be in exactly one group, and every group after those it reads from. Errors: where that does not hold.
+/// Checks that every node is in exactly one group, and every group comes after the groups from which it reads. Throws
+/// otherwise.
 void check_cover(const graph& network, const placement& groups);
 }  // namespace detail
 
@@ -55,7 +56,8 @@ class dynamic_engine {
   dynamic_engine(const graph& network, const placement& groups, backend_table backends, int threads,
                  std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
   /// The same for a network whose constants the caller does not need any more. Each constant is released as soon as the last
-  /// kernel has packed it: constants and packed forms are never all in memory at once. Other holders keep theirs.
+  /// kernel has packed it: constants and packed forms are never all in memory at once. Constants that another network shares
+  /// stay.
   dynamic_engine(graph&& network, const placement& groups, backend_table backends, int threads,
                  std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>());
 
@@ -63,11 +65,11 @@ class dynamic_engine {
   std::span<const port> outputs() const;
   /// The kernels and conversions that run, in order.
   std::span<const step_info> steps() const;
-  /// The whole work of a run, memory included.
+  /// Everything that a run does, memory included.
   const program& code() const;
   int threads() const;
-  /// Bytes that one context needs for values and workspaces in a memory space. Branches and loops have memory of the engine's
-  /// own besides.
+  /// Bytes that one context needs for values and workspaces in a memory space. Branches and loops use further memory, which the
+  /// engine owns.
   std::size_t arena_bytes(const memory_space& space = host_space) const;
   /// The largest sum of values alive at one step and its kernel's workspace: no arena can be smaller.
   std::size_t arena_lower_bound(const memory_space& space = host_space) const;
@@ -81,7 +83,7 @@ class dynamic_engine {
   std::shared_ptr<const detail::engine_core> core_;
 };
 
-/// One arena and its runs. Not to be used from two threads at once; as many contexts as wanted run side by side.
+/// One arena and its runs. Only one thread at a time may use a context, but any number of contexts can run side by side.
 class dynamic_context {
  public:
   /// Runs the network. `inputs` and `outputs` follow the engine's lists, in dense host memory. Outputs are aligned to their
@@ -108,12 +110,12 @@ class dynamic_context {
  private:
   friend class dynamic_engine;
 
-  /// `arena` is the host's; null: one of its own.
+  /// `arena` is the host's arena; null: the context allocates its own.
   dynamic_context(std::shared_ptr<const detail::engine_core> core, std::byte* arena);
   void bind_pointers();
   void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const;
   void run_observed(const step_observer& observer);
-  /// The memory of a region; null where it has none. The caller's memory has an address during a run alone.
+  /// The memory of a region; null if it has none. The caller's memory has an address only during a run.
   const void* address(std::uint32_t region) const;
 
   /// A pointer that changes with the caller's memory.

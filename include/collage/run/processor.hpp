@@ -43,7 +43,7 @@ inline bool is_virtual_machine() {
 inline int available_threads() {
 #if defined(__linux__)
   // The standard library counts all processors of the machine, but taskset and containers exclude some. If OpenMP binds
-  // threads, it has already bound this thread, and will bind others elsewhere.
+  // threads, the mask of this thread says nothing: OpenMP has bound it already, and binds others elsewhere.
   const bool is_bound = std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("OMP_PLACES") != nullptr ||
                         std::getenv("GOMP_CPU_AFFINITY") != nullptr;
   cpu_set_t allowed;

@@ -36,8 +36,8 @@ struct program_region {
   home where = home::nowhere;
   std::uint32_t index = 0;
   std::size_t offset = 0;
-  /// The first instruction that writes an arena's memory, and the last that needs it. Outputs that are copied at the end live
-  /// until the last instruction.
+  /// For a region in an arena: the first instruction that writes it, and the last that needs it. Outputs that are copied at the
+  /// end live until the last instruction.
   std::uint32_t first = 0, last = 0;
 };
 
@@ -50,10 +50,10 @@ struct program_operand {
   access how = access::in;  ///< inout: the result lies where an argument lay, and is written over it
 };
 
-/// One step of a program. Views are listed where their values come into being; nothing runs for them.
+/// One entry of a program. A view has an entry where its value becomes available, but nothing runs for it.
 struct program_instruction {
   plan_step step;
-  std::string kernel;                ///< the implementation; of views "view"
+  std::string kernel;                ///< the implementation; "view" for a view
   std::vector<std::uint32_t> nodes;  ///< of the network; none for conversions and copies
   std::string label;                 ///< the name of the last node, or of the value that is converted or copied
   std::vector<program_operand> in;   ///< kernel_call::in
@@ -80,8 +80,8 @@ struct program {
   int threads = 1;
 };
 
-/// The first fault of a program, in one sentence; empty where it is sound. A sound program writes every region before it reads
-/// it, and reads it before it overwrites it. Every region lies within its arena, and every output is written.
+/// The first fault of a program, in one sentence; empty if the program is sound. A sound program writes every region before it
+/// reads it, and reads it before it overwrites it. Every region lies within its arena, and every output is written.
 std::string fault_of(const program& p);
 
 /// The program as text, one line for each region and instruction. `network` names values and nodes.

@@ -19,7 +19,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Calls body with an unsigned zero of the size of an element: the type does not matter for moving elements.
+/// Calls `body` with an unsigned zero of the size of an element: only the size matters for moving elements.
 template <class Body>
 auto with_element_size(dtype type, const Body& body) {
   switch (size_of(type)) {
@@ -30,8 +30,8 @@ auto with_element_size(dtype type, const Body& body) {
   }
 }
 
-/// A position in two tensors, each with its own strides. It moves by counting, since a division costs more than copying a short
-/// row.
+/// A position in two tensors, each with its own strides. It advances by counting, since a division costs more than copying a
+/// short row.
 class paired_walk {
  public:
   paired_walk(const strided_dims& a, const strided_dims& b, std::int64_t index)
@@ -58,8 +58,8 @@ class paired_walk {
   std::int64_t at_[shape::max_rank] = {};
 };
 
-/// Two cases. If the innermost dimension stays innermost, rows are copied. If it moves, blocks are transposed between the
-/// innermost dimensions of the input and of the output.
+/// Transposes in one of two ways. If the innermost dimension stays innermost, it copies rows. Otherwise it transposes blocks,
+/// between the innermost dimensions of the input and of the output.
 template <class Element>
 class eigen_transpose {
  public:

@@ -1,10 +1,10 @@
 // Convolutions on oneDNN. Four ways compete:
 //
 //  - product: a window of one element is a product of the filters with the plain image (nchw).
-//  - blocked: input and output have their channels in blocks of a vector's width. Tensors of few channels, such as the colours of
-//    an image, stay plain. These are the library's older kernels, mostly as fast as its newer ones.
-//  - library: input and output are plain, and are reordered into the layout that the library prefers, mostly channels last. This
-//    is best for few channels and for some convolutions of few places. The reorders take up to a third of the time.
+//  - blocked: input and output have their channels in blocks of a vector's width. Tensors with few channels, such as the
+//    colours of an image, stay plain. These are the library's older kernels, mostly as fast as its newer ones.
+//  - library: input and output are plain, and are reordered into the layout that the library prefers, mostly channels last.
+//    This is best for few channels, and for some convolutions with few places. The reorders take up to a third of the time.
 //  - channels last, for input and output: the library's newer kernels.
 //
 // docs/decisions/onednn-kernels.md has the figures, and the ways that were not kept.
@@ -32,7 +32,7 @@ enum class conv_way : std::uint8_t { product, blocked, library, channels_last };
 struct conv_problem {
   std::uint32_t x_value = 0, w_value = 0;
   std::uint32_t bias = match_record::nothing;  ///< a value of M elements
-  dims x, w, y;                                ///< with several groups, the first dimension of w is the groups
+  dims x, w, y;                                ///< with several groups, the first dimension of w counts the groups
   dims strides, dilations, pads_begin, pads_end;
   std::int64_t groups = 1;
   bool pointwise = true;  ///< a window of one element and no pads
@@ -93,7 +93,7 @@ inline std::vector<conv_way> conv_ways(const conv_problem& p) {
   // Groups in blocks of 16 are far faster than the library's choice, or equal to it: measuring both would be a waste.
   if (ways.empty() || (ways.front() == conv_way::blocked && (p.groups == 1 || block == 8)) || block == 0)
     ways.push_back(library);
-  // Channels last is not among the library's best for fewer channels than a vector holds, nor for groups that are not depthwise.
+  // Channels last is slow for fewer channels than a vector holds, and for groups that are not depthwise.
   if (takes_blocks && (p.groups == 1 || depthwise) && p.x[1] >= block && p.y[1] >= block) ways.push_back(channels_last);
   return ways;
 }
@@ -178,8 +178,9 @@ inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const
                          attributes(then.ops()));
 }
 
-/// Returns the first of some layouts for which the library has an implementation that is not a plain loop. For channels last
-/// no other layout is tried, since it is what the library itself prefers inside a kernel. `describe` calls the library.
+/// Tries layouts in turn, and returns the description of the first for which the library has more than a plain loop. For
+/// channels last it tries no other layout, since the library itself prefers channels last inside a kernel. `describe` calls the
+/// library.
 template <class Describe>
 auto choose_conv(const chain& m, std::size_t first, const conv_problem& p, conv_way way, const value_forms& borders,
                  const Describe& describe) {

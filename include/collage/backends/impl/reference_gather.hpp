@@ -1,4 +1,4 @@
-// Operators that read or write where an operand says: gathers and scatters.
+// Operators that read or write at the places that an operand names: gathers and scatters.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 
 namespace collage::inline v0::detail {
 
-/// An index counted from the end if negative; an error where it is outside.
+/// Turns a negative index, which counts from the end, into one from the start. Throws if the index is outside.
 inline std::int64_t resolve_index(std::int64_t index, std::int64_t extent, const char* kind) {
   if (index < -extent || index >= extent)
     throw error(
@@ -23,15 +23,16 @@ inline std::int64_t resolve_index(std::int64_t index, std::int64_t extent, const
   return index < 0 ? index + extent : index;
 }
 
-/// The steps of a tensor walked by the indices of gather_elements and scatter_elements: the axis is not walked, but
-/// given by each index.
+/// The steps through a tensor for a walk over the indices of gather_elements or scatter_elements. The step of the axis
+/// is 0, because each index itself gives the position along the axis.
 inline shape steps_beside(const shape& dims, std::int64_t axis) {
   shape steps = dense_steps(dims);
   steps[static_cast<std::size_t>(axis)] = 0;
   return steps;
 }
 
-/// Where the slice begins that a row of indices of gather_nd or scatter_nd names, from dimension `first` on.
+/// The offset of the slice that a row of indices names in gather_nd or scatter_nd. The first index is for dimension
+/// `first`.
 inline std::int64_t slice_offset(const shape& dims, const shape& steps, std::size_t first,
                                  std::span<const std::int64_t> indices, const char* kind) {
   std::int64_t offset = 0;
@@ -40,7 +41,7 @@ inline std::int64_t slice_offset(const shape& dims, const shape& steps, std::siz
   return offset;
 }
 
-/// How an update is combined with what was there; `body` is called with that function.
+/// Calls `body` with the function that combines an update with the element already there.
 template <class Element, class Body>
 void with_combination(ops::scatter_reduction how, dtype type, const Body& body) {
   using enum ops::scatter_reduction;

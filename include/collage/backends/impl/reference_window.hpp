@@ -17,8 +17,8 @@
 
 namespace collage::inline v0::detail {
 
-/// The matrix of windows of one group of one image, made block by block as the product asks for it: row (channel, tap),
-/// column place. Taps in the padding read zero.
+/// The matrix of windows of one group of one image, made block by block as the product needs it. Each channel and tap
+/// has a row, each place a column. Taps in the padding read zero.
 class window_columns {
  public:
   window_columns(const window_geometry& g, const double* x) : g_(&g), x_(x) {}
@@ -36,7 +36,7 @@ class window_columns {
     for (std::int64_t k = 0; k < depth; ++k) {
       const shape tap = unravel((depth_first + k) % taps, g.window);
       const double* const channel = x_ + (depth_first + k) / taps * channel_size;
-      // Places that differ in the last dimension alone read elements at one distance.
+      // Places that differ only in the last dimension read elements at a fixed distance from each other.
       shape place = unravel(column_first, g.places);
       for (std::int64_t j = 0; j < columns;) {
         const std::int64_t count = std::min(columns - j, g.places[inner] - place[inner]);
@@ -99,7 +99,7 @@ inline void convolve(const ops::conv_attributes& a, const reference_call& call) 
     });
 }
 
-/// The same for an integer type, by the definition.
+/// The same for an integer type, computed straight from the definition.
 template <class Arithmetic>
 void convolve_integers(const ops::conv_attributes& a, const reference_call& call) {
   const shape& w = call.in[1].type.dims;

@@ -1,5 +1,5 @@
-// Which elements of a value are read. An access has steps through the value by the dimensions that a kernel walks over.
-// Operators that move elements change these steps.
+// Which elements of a value are read. An access holds a start and a step for each dimension of the value, by the
+// dimensions that a kernel walks over. Operators that move elements change these steps.
 #pragma once
 
 #include <algorithm>
@@ -77,7 +77,7 @@ struct walked_cut {
   }
 };
 
-/// The elements of an argument, as the kernel walks over them.
+/// The elements of an argument in the order in which the kernel walks them.
 struct walked_leaf {
   std::uint32_t argument = 0;
   std::int64_t offset = 0;
@@ -160,8 +160,8 @@ class movers {
   static std::int64_t first_index(const element_access& at, std::size_t d, const walked_box& box) {
     return at.step[d] == 0 ? at.offset[d] : at.offset[d] + at.step[d] * box.begin[static_cast<std::size_t>(at.from[d])];
   }
-  /// The cut where dimension d of the access leaves [low, high), in which the access begins; no cut where it stays
-  /// inside.
+  /// The cut at which dimension d of the access leaves [low, high). The access begins inside; if it stays there, there
+  /// is no cut.
   static walked_cut leaving(const element_access& at, std::size_t d, const walked_box& box, std::int64_t low,
                             std::int64_t high) {
     if (at.step[d] == 0) return {};

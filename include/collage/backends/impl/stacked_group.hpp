@@ -1,5 +1,5 @@
-// A group as expressions over the elements of one shape. The reader of a value says which elements it reads. Movers and
-// broadcasts therefore only change the steps through the values that are read.
+// A group as expressions over the elements of one shape. Each reader of a value states which elements it reads. So movers and
+// broadcasts only change the steps through the values that are read.
 #pragma once
 
 #include <algorithm>
@@ -149,7 +149,7 @@ class expression_maker : group_reader {
       if (!space_.is_row(i)) list.push_back(i);
     return list;
   }
-  /// The access to a whole value. It has all walked dimensions, some perhaps of extent 1, or only the dimensions that
+  /// The access to a whole value. The value has all walked dimensions, some perhaps of extent 1, or only the dimensions that
   /// belong to no row.
   element_access whole(const shape& dims) const {
     element_access a;
@@ -310,8 +310,8 @@ class expression_maker : group_reader {
     }
     const std::uint32_t largest = fold(row_fold::largest, x);
     if (is(n, ops::reduce_log_sum_exp)) {
-      // The largest is infinite where all elements are -infinity or one is infinite. There is no distance to infinity,
-      // so 0 takes its place.
+      // The largest is infinite if all elements are -infinity or one is infinity. No distance to infinity is a number, so 0
+      // takes the place of the largest.
       const std::uint32_t huge = list_.number(__builtin_huge_val());
       const std::uint32_t is_far = list_.code(opcode::equal, list_.code(opcode::absolute, largest), huge);
       const std::uint32_t middle = list_.code(opcode::select, is_far, list_.number(0), largest);

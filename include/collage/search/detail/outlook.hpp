@@ -16,9 +16,10 @@
 
 namespace collage::inline v0::search::detail {
 
-/// The lower bound of the search: the sum of the uncovered nodes' cheapest shares. Where forms matter, it is instead
-/// the cheapest cover of the rest at prices, plus the least that each value can still cost, less prices. The gain of a
-/// position is the amount by which the bound is known to be too low from there on.
+/// The lower bound of the search: the sum of the uncovered nodes' cheapest shares. If forms matter, potentials.hpp gives prices
+/// to forms, and the bound has two parts instead. One is the cheapest cover of the uncovered nodes at these prices. The other
+/// is the least that each value can still cost, after the prices are subtracted. The gain of a position is how much too low the
+/// bound is known to be from there on.
 class outlook {
  public:
   outlook(const problem& p, const space& s, const tracked_values& tracked)
@@ -54,7 +55,7 @@ class outlook {
   /// The gain of a position.
   std::int64_t gain(std::uint32_t position) const { return gains_[position]; }
   void set_gain(std::uint32_t position, std::int64_t gain) { gains_[position] = gain; }
-  /// The least cost, less prices, of a value that no covered node touches.
+  /// The least cost, with prices subtracted, of a value that no covered node touches.
   std::int64_t untouched(std::uint32_t v) const { return untouched_[v]; }
 
   /// Where `least` stores its results for a value with these readers left; `nothing` if the value has no prices.
@@ -70,7 +71,7 @@ class outlook {
     if (forms <= most_forms_in_sets) least_.resize(least_.size() + ((at.written ? forms : 1U) << forms), unknown);
     return first_of_[at.value];
   }
-  /// The least that a value in that state can still cost, less prices.
+  /// The least that a value in this state can still cost, with prices subtracted.
   std::int64_t least(const live_value& at, const value_state& s) {
     if (at.outlook == nothing) return 0;
     const view& v = views_[at.outlook];

@@ -35,10 +35,11 @@ struct segment {
 
 /// Searches segments, one at a time.
 ///
-/// The gap of the relaxation adds up over many nodes. Best-first search then visits every state whose estimate is
-/// within that gap of the optimum. So if few states do not suffice, the search learns gains. The gain of a stretch of
-/// the segment is the least by which a path across it, begun in any state, exceeds the estimate. The same search finds
-/// it, over stretches of stretches where needed. The bound of states before a stretch then includes its gain.
+/// The gap of the relaxation adds up over many nodes. Best-first search then visits every state whose estimate is within that
+/// gap of the optimum. So if a small number of states does not suffice, the search learns gains. The gain of a stretch of the
+/// segment is the least amount by which a path across it exceeds the estimate, whatever its first state. The same search finds
+/// the gain, and divides long stretches into shorter ones if needed. The bound of states before a stretch then includes its
+/// gain.
 class segment_search {
  public:
   using outcome = piece_search::outcome;
@@ -112,8 +113,8 @@ class segment_search {
     }
   }
 
-  /// Chooses cuts that are about `pace::apart` nodes apart, each the nearby cut that the fewest values live across.
-  /// False if there are none.
+  /// Chooses cuts about `pace::apart` nodes apart: near each such position, the cut across which the fewest values live. False
+  /// if there are none.
   bool choose_stops(const segment& s) {
     stops_.assign(1, begin_);
     for (std::size_t i = s.first + 1; i < s.last;) {
@@ -145,8 +146,8 @@ class segment_search {
     }
   }
 
-  /// Finds, from one stop to another, the least by which a path exceeds the estimate. It expands few states first. If
-  /// they do not suffice, it learns the gains of the parts and searches again. False if a limit ends the search.
+  /// Finds the least amount by which a path from one stop to another exceeds the estimate. First it expands only a few states.
+  /// If they do not suffice, it learns the gains of the parts and searches again. False if a limit ends the search.
   bool learn(std::size_t first, std::size_t last, allowance& left) {
     const std::uint32_t begin = stops_[first], end = stops_[last];
     const beginning from = first == 0 ? whole_ : anywhere(first);
@@ -229,7 +230,7 @@ class segment_search {
   std::vector<std::uint32_t> stops_;              // positions
   std::vector<std::vector<std::uint32_t>> live_;  // by stop: values
   std::vector<std::int64_t> untouched_;           // by stop
-  /// By the position where a stretch begins: where it ends, and the least by which a path across it exceeds the estimate.
+  /// By the position where a stretch begins: where it ends, and its gain.
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::int64_t>>> stretches_;
 };
 

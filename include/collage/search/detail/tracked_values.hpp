@@ -26,13 +26,13 @@ void for_each_bit(bit_set set, Visit visit) {
 }
 inline bool has_bit(bit_set set, unsigned bit) { return (set >> bit & 1U) != 0; }
 
-/// The state of one value when some of the nodes that touch it are covered. Searches keep millions of them: four bytes
-/// instead of eight make a long search some per cent faster.
+/// The state of one value when some of the nodes that touch it are covered. Searches keep millions of them: four bytes instead
+/// of eight make a long search a few per cent faster.
 struct value_state {
-  std::uint16_t forms = 0;                ///< in which it is needed, and paid for where it is written already
-  std::uint8_t runtimes = 0;              ///< likewise
+  std::uint16_t forms = 0;                ///< in which it is needed so far; paid for once it is written
+  std::uint8_t runtimes = 0;              ///< on which it is needed so far; paid for once it is written
   std::uint8_t form : 4 = 0;              ///< in which it was written
-  std::uint8_t runtime : 4 = no_runtime;  ///< by which; `no_runtime` where it can cost nothing any more
+  std::uint8_t runtime : 4 = no_runtime;  ///< by which it was written; `no_runtime` once it costs nothing
 
   static constexpr std::uint8_t no_runtime = 15;
   friend bool operator==(const value_state&, const value_state&) = default;
@@ -47,10 +47,10 @@ struct live_value {
   bool written = false;       ///< its producer is covered
   std::uint32_t readers = 0;  ///< how many are not covered
   std::uint32_t outlook = 0;  ///< into `outlook`
-  std::uint64_t open = 0;     ///< of the first 64 readers those that are not covered
+  std::uint64_t open = 0;     ///< bits: which of the first 64 readers are not covered
 };
 
-/// One entry's dealing with a value.
+/// How one entry of a space touches a value.
 struct touch {
   std::uint32_t value = 0;
   std::uint8_t form = 0;
@@ -64,18 +64,18 @@ struct tracked_value {
   std::uint32_t producer = node_set::none;
   std::uint32_t first = 0, last = 0;  ///< the first and last node that touch it
   bool is_output = false;
-  bool has_forms = false;  ///< whether making it over can cost anything
+  bool has_forms = false;  ///< whether converting it can cost anything
   std::vector<std::uint32_t> readers;
   std::vector<bit_set> read, runtimes;  ///< by reader: what any of its candidates wants
   bit_set written = 0;                  ///< forms in which any candidate writes it
   std::uint32_t forms = 1;              ///< how many
   std::vector<std::int64_t> convert;    ///< picoseconds, [from * forms + to]; empty without `has_forms`
-  std::vector<std::int64_t> dearest;    ///< by form: what making it costs at most
+  std::vector<std::int64_t> dearest;    ///< by form: the most that converting to it costs
 
   const std::int64_t* converting(unsigned from) const { return convert.data() + std::size_t{from} * forms; }
 };
 
-/// All such values, with what each entry of a space does to them.
+/// All tracked values, and how each entry of a space touches them.
 class tracked_values {
  public:
   tracked_values(const problem& p, const space& s) : touch_begin_(s.entries.size() + 1) {
@@ -103,14 +103,14 @@ class tracked_values {
     return std::span(touches_).subspan(touch_begin_[entry], touch_begin_[entry + 1] - touch_begin_[entry]);
   }
 
-  /// Before any node touched the value.
+  /// The state of a value before any node touches it.
   value_state untouched(const tracked_value& v) const {
     value_state s;
     if (v.producer != node_set::none && v.is_output && v.has_forms) s.forms = 1;
     return s;
   }
 
-  /// After an entry that runs on `runtime` did `t` to a value in this state; adds what that costs.
+  /// The state of a value after an entry on `runtime` touched it as `t` says. Adds the costs to `cost`.
   value_state after(const touch& t, std::uint8_t runtime, value_state s, bool written, std::int64_t& cost) const {
     const tracked_value& v = values_[t.value];
     if (t.writes) {
@@ -147,7 +147,7 @@ class tracked_values {
     at.forms = static_cast<std::uint16_t>(at.forms | v.read[reader]);
     at.runtimes = static_cast<std::uint8_t>(at.runtimes | v.runtimes[reader]);
   }
-  /// All states of such a value, but for runtimes.
+  /// All states that such a value may have, without runtimes.
   std::vector<value_state> possible(const live_value& at, std::uint32_t position) const {
     const tracked_value& v = values_[at.value];
     bit_set paid = v.is_output ? 1U : 0U;
@@ -184,7 +184,7 @@ class tracked_values {
     return s;
   }
 
-  /// No way onwards costs more from `a` than from `b` by more than this.
+  /// A bound on how much more the rest of a plan can cost from `a` than from `b`.
   std::int64_t handicap(const value_state& a, const value_state& b, const live_value& at) const {
     if (a == b) return 0;
     const tracked_value& v = values_[at.value];
@@ -254,7 +254,7 @@ class tracked_values {
     }
   }
 
-  /// Which tracked values each node touches, in one array: where each node's begin, and all.
+  /// Which tracked values each node touches, as one array: first where the list of each node begins, then all lists.
   std::pair<std::vector<std::uint32_t>, std::vector<std::uint32_t>> values_by_node(std::size_t nodes) const {
     std::vector<std::uint32_t> begin(nodes + 1);
     const auto for_each = [&](auto visit) {
