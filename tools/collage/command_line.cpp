@@ -1,5 +1,6 @@
 #include "command_line.hpp"
 
+#include "command_options.hpp"
 #include "commands.hpp"
 #include "terminal.hpp"
 
@@ -9,11 +10,8 @@
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <sstream>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace program {
@@ -34,132 +32,6 @@ Examples:
 
 Results are on standard output, progress and errors on standard error. Exit status: 0 done,
 1 failure, 2 wrong usage. `collage COMMAND --help` lists the options of a command.)";
-
-/// Checks that a text is a whole number in a range. As CLI11 requires, returns the fault, or an empty string.
-template <class Int>
-CLI::Validator whole_number(Int least, Int most) {
-  return CLI::Validator(
-      [least, most](std::string& text) {
-        Int number{};
-        const auto end = std::from_chars(text.data(), text.data() + text.size(), number);
-        if (end.ec == std::errc() && end.ptr == text.data() + text.size() && number >= least && number <= most)
-          return std::string();
-        return "'" + text + "' is not a whole number from " + std::to_string(least) + " to " + std::to_string(most);
-      },
-      "");
-}
-
-/// Replaces "90", "90s" or "1.5min" by a number of seconds. Returns the fault, or an empty string.
-std::string read_seconds(std::string& text) {
-  double number = 0;
-  const char* const last = text.data() + text.size();
-  const auto end = std::from_chars(text.data(), last, number);
-  const std::string_view unit(end.ptr, static_cast<std::size_t>(last - end.ptr));
-  if (unit == "min") number *= 60;
-  if (end.ec != std::errc() || (!unit.empty() && unit != "s" && unit != "min") || !(number >= 0 && number <= 3600))
-    return "'" + text + "' is not a number of seconds from 0 to 3600; write 90, 90s or 1.5min";
-  char exact[32];  // with all digits: rounded to 0, it would mean no limit
-  text.assign(exact, std::to_chars(exact, exact + sizeof exact, number).ptr);
-  return {};
-}
-CLI::Validator seconds() { return CLI::Validator(read_seconds, ""); }
-
-/// The names in "a,b". A list of CLI11 would also take the next argument of the command line.
-std::vector<std::string> split(const std::string& text) {
-  std::vector<std::string> names;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t comma = std::min(text.find(',', at), text.size());
-    names.push_back(text.substr(at, comma - at));
-    at = comma + 1;
-  }
-  return names;
-}
-
-/// A command and its options, added to the parser.
-class command {
- public:
-  command(CLI::App& program, options& given, const char* name, int (*function)(const options&), const char* about,
-          const char* footer)
-      : app_(program.add_subcommand(name, about)), given_(given), run_(function) {
-    app_->group("Commands");
-    app_->footer(footer);
-    app_->set_help_flag("-h,--help", "Print this page");
-  }
-
-  command& network() {
-    app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo), or an ONNX file")
-        ->required()
-        ->option_text(" ");
-    app_->add_option("--shape", given_.shapes, "The shape of an input that the file leaves open; repeatable")
-        ->option_text("NAME=1x3x224x224")
-        ->allow_extra_args(false);
-    app_->add_option("--bind", given_.bindings, "Make an input a constant before the network is placed; repeatable")
-        ->option_text("NAME=FILE.npy")
-        ->allow_extra_args(false);
-    return *this;
-  }
-  command& plan() {
-    app_->add_option("--plan", given_.plan_file, "A plan from collage tune; without it, the network is placed first")
-        ->option_text("FILE");
-    app_->add_flag("--accept-version-change", given_.accept_version_change,
-                   "Accept a plan that was made with other versions of the libraries");
-    return *this;
-  }
-  command& placing() {
-    app_->add_option_function<std::string>(
-            "--backends", [this](const std::string& text) { given_.backends = split(text); },
-            "Use only these backends, as in onednn,eigen (see collage backends)")
-        ->option_text("A,B");
-    app_->add_option("--threads", given_.threads, "Number of threads; default: all processors that the process may use")
-        ->option_text("N")
-        ->check(whole_number(1, 1024));
-    app_->add_option_function<std::string>(
-            "--place", [this](const std::string& how) { given_.measure = how == "measure"; },
-            "How to place without a plan: by measuring, or by the order of the backends")
-        ->option_text("measure|priority")
-        ->check(CLI::IsMember({"measure", "priority"}).description(""));
-    app_->add_option("--store", given_.store_file,
-                     "File of measured costs; default: collage/costs.db in the user's cache folder")
-        ->option_text("FILE|none");
-    app_->add_option("--pin", given_.pins, "Let only BACKEND run a node, operator or pattern; repeatable")
-        ->option_text("WHAT=BACKEND")
-        ->allow_extra_args(false);
-    app_->add_option("--exclude", given_.exclusions, "Do not let BACKEND run a node, operator or pattern; repeatable")
-        ->option_text("WHAT=BACKEND")
-        ->allow_extra_args(false);
-    app_->add_option("--budget", given_.budget_s,
-                     "Time limit for placing; after it, the best placement so far is taken")
-        ->option_text("S")
-        ->transform(seconds());
-    app_->add_option("--regions", given_.regions_s,
-                     "Time limit for the search over regions; default: 30, 0: no such search")
-        ->option_text("S")
-        ->transform(seconds());
-    app_->add_flag("--complete", given_.complete,
-                   "Measure every kernel, not only those that the best placement may contain");
-    app_->add_flag("--keep-non-finite", given_.keep_non_finite,
-                   "Refuse kernels that do not treat NaN and infinity as the reference does");
-    app_->add_flag("--recheck", given_.recheck, "Run end-to-end comparisons again even if the store has their results");
-    app_->add_option("--seed", given_.seed, "Seed of the random inputs; default: 1")
-        ->option_text("N")
-        ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));
-    return *this;
-  }
-  command& output() {
-    app_->add_flag("--json", given_.json, "Print JSON");
-    app_->add_flag("--quiet", given_.quiet, "Print no progress and no notes");
-    return *this;
-  }
-  CLI::App* operator->() { return app_; }
-  bool chosen() const { return app_->parsed(); }
-  std::string name() const { return app_->get_name(); }
-  auto run() const { return run_; }
-
- private:
-  CLI::App* app_;
-  options& given_;
-  int (*run_)(const options&);
-};
 
 /// Adds the commands of `collage store`. Returns their names.
 std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
@@ -216,23 +88,201 @@ std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
   return names;
 }
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where, const std::string& help) {
-  throw collage::error(collage::error_kind::invalid_argument, what, where, "see " + help + " --help");
+/// The commands of the program, in the order of its help page.
+class command_list {
+ public:
+  command_list(CLI::App& program, options& given) : program_(program), given_(given) {
+    list_.reserve(11);  // CLI11 keeps references into the elements
+    add_backends();
+    add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
+    add_inspect();
+    add_tune();
+    add_run();
+    add_bench();
+    add_explain();
+    add_diff();
+    add_verify();
+    add_replay();
+    add_store();
+  }
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> names;
+    for (const command& c : list_) names.push_back(c.name());
+    return names;
+  }
+  const std::vector<std::string>& store_names() const { return store_names_; }
+
+  /// The function of the parsed command; null if none was parsed.
+  int (*chosen() const)(const options&) {
+    int (*function)(const options&) = nullptr;
+    for (const command& c : list_)
+      if (c.chosen()) function = c.run();
+    return function;
+  }
+
+ private:
+  command& add(const char* name, int (*function)(const options&), const char* about, const char* footer) {
+    return list_.emplace_back(program_, given_, name, function, about, footer);
+  }
+  void add_backends() {
+    command& c = add("backends", show_backends, "List the backends: version, patterns, or why they are unavailable",
+                     "With --json, every pattern is described in words.");
+    c.output()->add_flag("--coverage", given_.coverage, "Instead, print which operators each backend declares");
+    c->add_flag("--all", given_.all, "Include backends that this program was built without, and how to add them");
+  }
+  void add_inspect() {
+    command& c = add("inspect", inspect, "Print a network: its nodes, shapes and size",
+                     "Example:\n  collage inspect zoo:dcgan-paper --dot dcgan.dot && dot -Tsvg dcgan.dot > dcgan.svg");
+    c.network()
+        ->add_option("--dot", given_.dot_file, "Instead, write the network as a Graphviz file")
+        ->option_text("FILE");
+    c.output();
+  }
+  void add_tune() {
+    command& c = add("tune", tune, "Measure and place a network, and write the plan to a file",
+                     "Example:\n  collage tune zoo:resnext50-paper --plan resnext.json --threads 2");
+    c.network()
+        ->add_option("--plan", given_.plan_file, "Where to write the plan")
+        ->option_text("FILE (required)")
+        ->required();
+    c.placing().output();
+  }
+  void add_run() {
+    command& c = add("run", run, "Run a network on given or random inputs",
+                     "Example:\n  collage run zoo:mobilenet-v2 --plan mobilenet.json --input input=photo.npy "
+                     "--output results");
+    c.network().plan();
+    c->add_option("--input", given_.inputs, "Contents of an input; repeatable, default: random")
+        ->option_text("NAME=FILE.npy|random")
+        ->allow_extra_args(false);
+    c->add_option("--output", given_.output_folder, "Write each output to FOLDER/NAME.npy")->option_text("FOLDER");
+    c->add_flag("--profile", given_.profile, "Print the time of each step");
+    c.placing().output();
+  }
+  void add_bench() {
+    command& c = add("bench", bench, "Run the plan and each backend alone in turns, and compare the times",
+                     "A backend alone: the same search with its kernels only. Nodes that it refuses go to the next\n"
+                     "backend that runs them.\n\n"
+                     "Example:\n  collage bench zoo:resnext50-paper --plan resnext.json --seconds 30");
+    c.network()
+        .plan()
+        ->add_option("--seconds", given_.seconds, "Seconds to run, approximately; default: 10")
+        ->option_text("S")
+        ->transform(seconds());
+    c.placing().output();
+  }
+  void add_explain() {
+    command& c = add("explain", explain, "Print which kernel runs what, its time, and the alternatives",
+                     "Example:\n  collage explain zoo:resnext50-paper --plan resnext.json | less");
+    c.network()
+        .plan()
+        ->add_option("--dot", given_.dot_file, "Also write the placed network as a Graphviz file")
+        ->option_text("FILE");
+    c->add_flag("--program", given_.program, "Instead, print the engine's instructions and their memory");
+    c.placing().output();
+  }
+  void add_diff() {
+    command& c = add("diff", diff, "Compare two plans of one network: kernels and costs",
+                     "The network's file is not needed. Exit status 0: the plans were compared, even if they differ.\n"
+                     "With --json, `same` is true if the same kernels run everything.\n\n"
+                     "Example:\n  collage diff before.json after.json");
+    c->add_option("PLAN", given_.plan_file, "A plan from collage tune")->required()->option_text(" ");
+    c->add_option("OTHER", given_.other_plan_file, "Another plan of the same network")->required()->option_text(" ");
+    c.output();
+  }
+  void add_verify() {
+    add("verify", verify, "Check the plan and every backend against the reference in double precision",
+        "Example:\n  collage verify zoo:bert-paper --plan bert.json")
+        .network()
+        .plan()
+        .placing()
+        .output();
+  }
+  void add_replay() {
+    command& c = add("replay", replay_placements, "Place networks on published or modelled costs, without measuring",
+                     "Example:\n  collage replay nasnet-a-paper --json");
+    c->add_option("NETWORK", given_.networks, "Networks to replay; default: all")->option_text("...");
+    c->add_option("--costs", given_.costs_file, "File of costs to use instead of the built-in ones")
+        ->option_text("FILE");
+    c->add_option("--data", given_.data_folder, "Folder of costs and placements to use instead of the built-in ones")
+        ->option_text("FOLDER");
+    c.output();
+  }
+  void add_store() {
+    command& c = add("store", store, "List, check and clean the store of measured costs",
+                     "Examples:\n  collage store list --backend onednn\n  collage store check\n\n"
+                     "`collage store COMMAND --help` lists the options of a command.");
+    store_names_ = add_store_commands(*c.operator->(), given_);
+  }
+
+  CLI::App& program_;
+  options& given_;
+  std::vector<command> list_;
+  std::vector<std::string> store_names_;
+};
+
+/// The place of a mistake, for messages: the command, and the words that print its help page with --help.
+struct location {
+  std::string where, help;
+};
+
+[[noreturn]] void refuse(const std::string& what, const location& at) {
+  throw collage::error(collage::error_kind::invalid_argument, what, at.where, "see " + at.help + " --help");
+}
+
+/// The names as "a, b".
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+[[noreturn]] void refuse_without_command(const std::vector<std::string>& commands, const location& at) {
+  refuse("no command is given; the commands are " + joined(commands), at);
+}
+
+[[noreturn]] void refuse_command(const std::string& word, const std::vector<std::string>& commands,
+                                 const location& at) {
+  refuse("there is no command " + word + "; the commands are " + joined(commands), at);
+}
+
+[[noreturn]] void refuse_early_option(const std::string& word, const location& at) {
+  refuse("there is no option " + word + " before the command", at);
 }
 
 /// Throws for the first word of the command line that the parser did not recognise, if there is one.
-void refuse_extras(const CLI::App& app, const std::string& where, const std::string& help) {
+void refuse_extras(const CLI::App& app, const location& at) {
   for (const std::string& word : app.remaining(true))
-    refuse((word.rfind('-', 0) == 0 ? "there is no option " : "unexpected argument ") + word, where, help);
+    refuse((word.rfind('-', 0) == 0 ? "there is no option " : "unexpected argument ") + word, at);
 }
 
-}  // namespace
+/// Checks the word that chooses the command. Returns the place of mistakes in the words that follow.
+location check_command(const std::vector<std::string>& commands, int argc, char** argv) {
+  const location at{"command line", "collage"};
+  if (argc < 2) refuse_without_command(commands, at);
+  const std::string word = argv[1];
+  if (contains(commands, word)) return {word, "collage " + word};
+  if (word.rfind('-', 0) != 0) refuse_command(word, commands, at);
+  if (word != "-h" && word != "--help" && word != "--version") refuse_early_option(word, at);
+  return at;
+}
 
-command_line parse(int argc, char** argv) {
-  command_line line;
-  options& given = line.given;
-  CLI::App app("Finds, by measurement, which library runs which part of a neural network, and runs it that way.",
-               "collage");
+/// The same for the word after `collage store`.
+location check_store_command(const std::vector<std::string>& commands, const location& at, int argc, char** argv) {
+  const std::string word = argc > 2 ? argv[2] : "";
+  if (contains(commands, word)) return {at.where + " " + word, at.help + " " + word};
+  if (word.empty()) refuse_without_command(commands, at);
+  if (word.front() != '-') refuse_command(word, commands, at);
+  if (word != "-h" && word != "--help") refuse_early_option(word, at);
+  return at;
+}
+
+/// Sets the program's own options and the layout of the help pages.
+void describe(CLI::App& app) {
   app.set_help_flag("-h,--help", "Print this page");
   app.set_version_flag("--version",
                        "collage " + std::to_string(COLLAGE_VERSION_MAJOR) + "." +
@@ -244,125 +294,19 @@ command_line parse(int argc, char** argv) {
   app.get_formatter()->label("Positionals", "Arguments");
   app.footer(program_footer);
   app.require_subcommand(1);
+}
 
-  std::vector<command> commands;
-  commands.reserve(11);  // CLI11 keeps references into the elements
-  const auto add = [&](const char* name, int (*function)(const options&), const char* about,
-                       const char* footer) -> command& {
-    return commands.emplace_back(app, given, name, function, about, footer);
-  };
-  add("backends", show_backends, "List the backends: version, patterns, or why they are unavailable",
-      "With --json, every pattern is described in words.")
-      .output()
-      ->add_flag("--coverage", given.coverage, "Instead, print which operators each backend declares");
-  commands.back()->add_flag("--all", given.all,
-                            "Include backends that this program was built without, and how to add them");
-  add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
-  add("inspect", inspect, "Print a network: its nodes, shapes and size",
-      "Example:\n  collage inspect zoo:dcgan-paper --dot dcgan.dot && dot -Tsvg dcgan.dot > dcgan.svg")
-      .network()
-      ->add_option("--dot", given.dot_file, "Instead, write the network as a Graphviz file")
-      ->option_text("FILE");
-  commands.back().output();
-  add("tune", tune, "Measure and place a network, and write the plan to a file",
-      "Example:\n  collage tune zoo:resnext50-paper --plan resnext.json --threads 2")
-      .network()
-      ->add_option("--plan", given.plan_file, "Where to write the plan")
-      ->option_text("FILE (required)")
-      ->required();
-  commands.back().placing().output();
-  command& run_command = add("run", run, "Run a network on given or random inputs",
-                             "Example:\n  collage run zoo:mobilenet-v2 --plan mobilenet.json --input input=photo.npy "
-                             "--output results")
-                             .network()
-                             .plan();
-  run_command->add_option("--input", given.inputs, "Contents of an input; repeatable, default: random")
-      ->option_text("NAME=FILE.npy|random")
-      ->allow_extra_args(false);
-  run_command->add_option("--output", given.output_folder, "Write each output to FOLDER/NAME.npy")
-      ->option_text("FOLDER");
-  run_command->add_flag("--profile", given.profile, "Print the time of each step");
-  run_command.placing().output();
-  add("bench", bench, "Run the plan and each backend alone in turns, and compare the times",
-      "A backend alone: the same search with its kernels only. Nodes that it refuses go to the next\n"
-      "backend that runs them.\n\n"
-      "Example:\n  collage bench zoo:resnext50-paper --plan resnext.json --seconds 30")
-      .network()
-      .plan()
-      ->add_option("--seconds", given.seconds, "Seconds to run, approximately; default: 10")
-      ->option_text("S")
-      ->transform(seconds());
-  commands.back().placing().output();
-  add("explain", explain, "Print which kernel runs what, its time, and the alternatives",
-      "Example:\n  collage explain zoo:resnext50-paper --plan resnext.json | less")
-      .network()
-      .plan()
-      ->add_option("--dot", given.dot_file, "Also write the placed network as a Graphviz file")
-      ->option_text("FILE");
-  commands.back()->add_flag("--program", given.program, "Instead, print the engine's instructions and their memory");
-  commands.back().placing().output();
-  command& diff_command =
-      add("diff", diff, "Compare two plans of one network: kernels and costs",
-          "The network's file is not needed. Exit status 0: the plans were compared, even if they differ.\n"
-          "With --json, `same` is true if the same kernels run everything.\n\n"
-          "Example:\n  collage diff before.json after.json");
-  diff_command->add_option("PLAN", given.plan_file, "A plan from collage tune")->required()->option_text(" ");
-  diff_command->add_option("OTHER", given.other_plan_file, "Another plan of the same network")
-      ->required()
-      ->option_text(" ");
-  diff_command.output();
-  add("verify", verify, "Check the plan and every backend against the reference in double precision",
-      "Example:\n  collage verify zoo:bert-paper --plan bert.json")
-      .network()
-      .plan()
-      .placing()
-      .output();
-  command& replay_command =
-      add("replay", replay_placements, "Place networks on published or modelled costs, without measuring",
-          "Example:\n  collage replay nasnet-a-paper --json");
-  replay_command->add_option("NETWORK", given.networks, "Networks to replay; default: all")->option_text("...");
-  replay_command->add_option("--costs", given.costs_file, "File of costs to use instead of the built-in ones")
-      ->option_text("FILE");
-  replay_command
-      ->add_option("--data", given.data_folder, "Folder of costs and placements to use instead of the built-in ones")
-      ->option_text("FOLDER");
-  replay_command.output();
-  command& store_command = add("store", store, "List, check and clean the store of measured costs",
-                               "Examples:\n  collage store list --backend onednn\n  collage store check\n\n"
-                               "`collage store COMMAND --help` lists the options of a command.");
-  const std::vector<std::string> store_commands = add_store_commands(*store_command.operator->(), given);
+}  // namespace
 
+command_line parse(int argc, char** argv) {
+  command_line line;
+  CLI::App app("Finds, by measurement, which library runs which part of a neural network, and runs it that way.",
+               "collage");
+  describe(app);
+  const command_list commands(app, line.given);
   // Checked before parsing: CLI11 would report only that a command is missing.
-  std::string names;
-  bool known = false;
-  const std::string first = argc > 1 ? argv[1] : "";
-  for (const command& c : commands) {
-    names += (names.empty() ? "" : ", ") + c.name();
-    known = known || c.name() == first;
-  }
-  if (argc < 2) refuse("no command is given; the commands are " + names, "command line", "collage");
-  if (!known && first.rfind('-', 0) != 0)
-    refuse("there is no command " + first + "; the commands are " + names, "command line", "collage");
-  if (!known && first != "-h" && first != "--help" && first != "--version")
-    refuse("there is no option " + first + " before the command", "command line", "collage");
-
-  std::string where = known ? first : "command line";
-  std::string help = known ? "collage " + first : "collage";
-  if (first == "store") {
-    const std::string second = argc > 2 ? argv[2] : "";
-    const bool is_command = std::find(store_commands.begin(), store_commands.end(), second) != store_commands.end();
-    std::string list;
-    for (const std::string& name : store_commands) list += (list.empty() ? "" : ", ") + name;
-    if (second.empty()) refuse("no command is given; the commands are " + list, where, help);
-    if (!is_command && second != "-h" && second != "--help")
-      refuse((second.front() == '-' ? "there is no option " + second + " before the command"
-                                    : "there is no command " + second + "; the commands are " + list),
-             where, help);
-    if (is_command) {
-      where += " " + second;
-      help += " " + second;
-    }
-  }
+  location at = check_command(commands.names(), argc, argv);
+  if (at.where == "store") at = check_store_command(commands.store_names(), at, argc, argv);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& e) {  // help and version
@@ -370,15 +314,14 @@ command_line parse(int argc, char** argv) {
     line.exit_code = app.exit(e, out, err);
     print(out.str());
     return line;
-  } catch (const CLI::ExtrasError&) { refuse_extras(app, where, help); } catch (const CLI::ArgumentMismatch& e) {
+  } catch (const CLI::ExtrasError&) { refuse_extras(app, at); } catch (const CLI::ArgumentMismatch& e) {
     const std::string text = e.what();  // "--plan: 1 required TEXT missing"
-    refuse(text.substr(0, text.find(':')) + " needs one value", where, help);
+    refuse(text.substr(0, text.find(':')) + " needs one value", at);
   } catch (const CLI::ParseError& e) {
-    refuse_extras(app, where, help);  // first: if an option is misspelt, CLI11 reports that a required one is missing
-    refuse(e.what(), where, help);
+    refuse_extras(app, at);  // first: if an option is misspelt, CLI11 reports that a required one is missing
+    refuse(e.what(), at);
   }
-  for (const command& c : commands)
-    if (c.chosen()) line.command = c.run();
+  line.command = commands.chosen();
   return line;
 }
 
