@@ -9,119 +9,170 @@
 
 namespace collage::inline v0::onnx {
 
-void importer::bind_inputs(load_report& found) {
-  std::vector<const model_port*> ports;
-  std::string known;
-  for (const model_port& p : model_.graph.inputs) {
-    if (scope_->initializers.count(p.name) != 0) continue;  // an initializer gives its value
-    if (p.name.empty()) throw error(error_kind::invalid_argument, "has an input without a name", model_.file);
+namespace {
+
+using input_ports = std::vector<const model_port*>;
+
+/// The inputs that have no initializer to give their value.
+input_ports open_inputs(const model& m, const scope& top) {
+  input_ports ports;
+  for (const model_port& p : m.graph.inputs) {
+    if (top.initializers.count(p.name) != 0) continue;
+    if (p.name.empty()) throw error(error_kind::invalid_argument, "has an input without a name", m.file);
     for (const model_port* other : ports)
       if (other->name == p.name)
-        throw error(error_kind::invalid_argument, "declares input " + printable(p.name) + " twice", model_.file);
+        throw error(error_kind::invalid_argument, "declares input " + printable(p.name) + " twice", m.file);
     ports.push_back(&p);
-    known += (known.empty() ? "" : ", ") + printable(p.name) + " (" + text_of(p) + ")";
   }
-  if (ports.size() > 1000) known = std::to_string(ports.size()) + " inputs";
-  const auto check_name = [&](const std::string& name, const char* option) {
+  return ports;
+}
+
+/// The names and types of the inputs, as the end of a message.
+std::string list_of(const input_ports& ports) {
+  if (ports.empty()) return "it has none";
+  if (ports.size() > 1000) return "it has " + std::to_string(ports.size()) + " inputs";
+  std::string list;
+  for (const model_port* p : ports) list += (list.empty() ? "" : ", ") + printable(p->name) + " (" + text_of(*p) + ")";
+  return "it has " + list;
+}
+
+/// Throws if a shape or a value is given for an input that the model does not have.
+void check_names(const load_options& options, const input_ports& ports) {
+  const auto check = [&](const std::string& name, const char* option) {
     if (std::none_of(ports.begin(), ports.end(), [&](const model_port* p) { return p->name == name; }))
       throw error(error_kind::invalid_argument, "the model has no such input", std::string(option) + " " + name,
-                  known.empty() ? "it has none" : "it has " + known);
+                  list_of(ports));
   };
-  for (const bound_shape& b : options_.shapes) check_name(b.input, "--shape");
-  for (const bound_value& b : options_.values) check_name(b.input, "--bind");
+  for (const bound_shape& b : options.shapes) check(b.input, "--shape");
+  for (const bound_value& b : options.values) check(b.input, "--bind");
+}
 
-  // A shape given for an input must fit its declaration, and it gives extents to the symbols there.
-  std::map<std::string, std::optional<std::int64_t>> symbols;
-  const auto given_shape = [&](const model_port& p) -> const shape* {
-    for (const bound_value& b : options_.values)
-      if (b.input == p.name) return &b.contents.type.dims;
-    for (const bound_shape& b : options_.shapes)
-      if (b.input == p.name) return &b.dims;
-    return nullptr;
-  };
+/// The value given for an input; null if there is none.
+const bound_value* given_value(const load_options& options, const model_port& p) {
+  for (const bound_value& b : options.values)
+    if (b.input == p.name) return &b;
+  return nullptr;
+}
+
+/// The shape given for an input, also by its value; null if there is none.
+const shape* given_shape(const load_options& options, const model_port& p) {
+  if (const bound_value* b = given_value(options, p); b != nullptr) return &b->contents.type.dims;
+  for (const bound_shape& b : options.shapes)
+    if (b.input == p.name) return &b.dims;
+  return nullptr;
+}
+
+bool fits(const shape& dims, const model_port& p) {
+  if (!dims.is_concrete()) return false;
+  return !p.has_shape ||
+         std::equal(p.extents.begin(), p.extents.end(), dims.begin(), dims.end(),
+                    [](const model_extent& e, std::int64_t given) { return e.extent < 0 || e.extent == given; });
+}
+
+std::string place_of(const model& m, const model_port& p) { return m.file + ", input " + printable(p.name); }
+
+/// The extents of symbols. A symbol with different extents in two places has none.
+using symbol_extents = std::map<std::string, std::optional<std::int64_t>>;
+
+/// The extents that given shapes define for the symbols of declarations. Throws if a shape does not fit its declaration.
+symbol_extents given_extents(const model& m, const load_options& options, const input_ports& ports) {
+  symbol_extents symbols;
   for (const model_port* p : ports) {
-    const shape* dims = given_shape(*p);
+    const shape* dims = given_shape(options, *p);
     if (dims == nullptr) continue;
-    bool fits = dims->is_concrete() && (!p->has_shape || dims->size() == p->extents.size());
-    for (std::size_t i = 0; fits && p->has_shape && i < p->extents.size(); ++i) {
+    if (!fits(*dims, *p))
+      throw error(error_kind::invalid_argument,
+                  "is given as " + collage::detail::to_string(*dims) + ", but the model declares " + text_of(*p),
+                  place_of(m, *p));
+    for (std::size_t i = 0; p->has_shape && i < p->extents.size(); ++i) {
       const model_extent& e = p->extents[i];
-      fits = e.extent < 0 || e.extent == (*dims)[i];
       if (e.extent >= 0 || e.symbol.empty() || e.symbol == "?") continue;
-      // A symbol with different extents in two places stays unknown.
       const auto [at, fresh] = symbols.emplace(e.symbol, (*dims)[i]);
       if (!fresh && at->second != (*dims)[i]) at->second.reset();
     }
-    if (!fits)
-      throw error(error_kind::invalid_argument,
-                  "is given as " + collage::detail::to_string(*dims) + ", but the model declares " + text_of(*p),
-                  model_.file + ", input " + printable(p->name));
   }
+  return symbols;
+}
 
-  std::string unbound, option;
-  for (const model_port* p : ports) {
-    const std::string where = model_.file + ", input " + printable(p->name);
-    if (!p->is_tensor) {
-      problems_.push_back({"input " + printable(p->name) +
-                               ": it is a sequence, map or optional, and only tensors are "
-                               "supported",
-                           false});
-      scope_->names[p->name] = std::nullopt;
-      continue;
-    }
-    const std::optional<dtype> type = element_type_of(p->element_type);
-    if (!type) {
-      problems_.push_back({"input " + printable(p->name) + ": its element type " + element_type_name(p->element_type) +
-                               " is not supported",
-                           false});
-      scope_->names[p->name] = std::nullopt;
-      continue;
-    }
-    shape dims;
-    if (const shape* given = given_shape(*p); given != nullptr) {
-      dims = *given;
-    } else {
-      bool complete = p->has_shape;
-      if (p->extents.size() > shape::max_rank)
-        throw error(error_kind::unsupported, "has more than 8 dimensions", where);
-      std::string wanted;
-      for (const model_extent& e : p->extents) {
-        std::int64_t extent = e.extent;
-        if (extent < 0)
-          if (const auto s = symbols.find(e.symbol); !e.symbol.empty() && s != symbols.end() && s->second) {
-            extent = *s->second;
-            found.notes.push_back("input " + p->name + ": extent " + printable(e.symbol) + " is taken as " +
-                                  std::to_string(extent) + ", as in another input.");
-          }
-        complete = complete && extent >= 0;
-        dims.push_back(extent);
-        wanted += (wanted.empty() ? "" : "x") + (extent >= 0 ? std::to_string(extent) : std::string("N"));
-      }
-      if (!complete) {
-        unbound += (unbound.empty() ? "" : "; ") + printable(p->name) + " is " + text_of(*p);
-        option += " --shape " + p->name + "=" + (p->has_shape ? wanted : std::string("..."));
-        continue;
-      }
-    }
-    const auto bound = std::find_if(options_.values.begin(), options_.values.end(),
-                                    [&](const bound_value& b) { return b.input == p->name; });
-    current().taken.insert(p->name);
-    if (bound == options_.values.end()) {
-      scope_->names[p->name] = builder().input(p->name, {*type, dims});
-      continue;
-    }
-    if (bound->contents.type.type != *type)
-      throw error(
-          error_kind::invalid_argument,
-          std::string("is bound to ") + name_of(bound->contents.type.type) + ", but the model declares " + text_of(*p),
-          where);
-    const std::size_t size = bound->contents.type.bytes();
-    const std::shared_ptr<std::byte> bytes = allocate_bytes(size);
-    if (size != 0) std::memcpy(bytes.get(), bound->contents.data, size);
-    scope_->names[p->name] = builder().constant(p->name, {*type, dims}, bytes);
+/// The declared shape of an input, with the extents of its symbols. Other extents stay unknown.
+shape declared_shape(const model_port& p, const symbol_extents& symbols, std::vector<std::string>& notes) {
+  shape dims;
+  for (const model_extent& e : p.extents) {
+    dims.push_back(e.extent);
+    if (e.extent >= 0 || e.symbol.empty()) continue;
+    const auto s = symbols.find(e.symbol);
+    if (s == symbols.end() || !s->second) continue;
+    dims[dims.size() - 1] = *s->second;
+    notes.push_back("input " + p.name + ": extent " + printable(e.symbol) + " is taken as " +
+                    std::to_string(*s->second) + ", as in another input.");
   }
-  if (!unbound.empty())
-    throw error(error_kind::invalid_argument, "has inputs whose extents are not known: " + unbound, model_.file,
-                "give them, each N replaced by a number:" + option);
+  return dims;
+}
+
+/// The inputs whose extents are not known, and the options that would give them.
+struct unbound_inputs {
+  std::string list, options;
+
+  void add(const model_port& p, const shape& dims) {
+    std::string wanted;
+    for (const std::int64_t extent : dims)
+      wanted += (wanted.empty() ? "" : "x") + (extent >= 0 ? std::to_string(extent) : std::string("N"));
+    list += (list.empty() ? "" : "; ") + printable(p.name) + " is " + text_of(p);
+    options += " --shape " + p.name + "=" + (p.has_shape ? wanted : std::string("..."));
+  }
+};
+
+}  // namespace
+
+void importer::bind_inputs(load_report& found) {
+  const input_ports ports = open_inputs(model_, *scope_);
+  check_names(options_, ports);
+  const symbol_extents symbols = given_extents(model_, options_, ports);
+  unbound_inputs unbound;
+  for (const model_port* p : ports) {
+    const std::optional<dtype> type = supported_type(*p);
+    if (!type) {
+      scope_->names[p->name] = std::nullopt;
+      continue;
+    }
+    const shape* given = given_shape(options_, *p);
+    if (given == nullptr && p->extents.size() > shape::max_rank)
+      throw error(error_kind::unsupported, "has more than 8 dimensions", place_of(model_, *p));
+    const shape dims = given != nullptr ? *given : declared_shape(*p, symbols, found.notes);
+    if (given == nullptr && !(p->has_shape && dims.is_concrete())) unbound.add(*p, dims);
+    else scope_->names[p->name] = declare_input(*p, {*type, dims});
+  }
+  if (!unbound.list.empty())
+    throw error(error_kind::invalid_argument, "has inputs whose extents are not known: " + unbound.list, model_.file,
+                "give them, each N replaced by a number:" + unbound.options);
+}
+
+/// The element type of an input. Reports an input that cannot be imported, and returns nothing for it.
+std::optional<dtype> importer::supported_type(const model_port& p) {
+  const auto refuse = [&](const std::string& why) {
+    problems_.push_back({"input " + printable(p.name) + ": " + why, false});
+    return std::nullopt;
+  };
+  if (!p.is_tensor) return refuse("it is a sequence, map or optional, and only tensors are supported");
+  const std::optional<dtype> type = element_type_of(p.element_type);
+  if (!type) return refuse("its element type " + element_type_name(p.element_type) + " is not supported");
+  return type;
+}
+
+/// Adds an input, or the constant that it is bound to.
+value importer::declare_input(const model_port& p, const tensor_type& type) {
+  current().taken.insert(p.name);
+  const bound_value* bound = given_value(options_, p);
+  if (bound == nullptr) return builder().input(p.name, type);
+  const const_tensor_view& contents = bound->contents;
+  if (contents.type.type != type.type)
+    throw error(error_kind::invalid_argument,
+                std::string("is bound to ") + name_of(contents.type.type) + ", but the model declares " + text_of(p),
+                place_of(model_, p));
+  const std::size_t size = contents.type.bytes();
+  const std::shared_ptr<std::byte> bytes = allocate_bytes(size);
+  if (size != 0) std::memcpy(bytes.get(), contents.data, size);
+  return builder().constant(p.name, type, bytes);
 }
 
 }  // namespace collage::inline v0::onnx

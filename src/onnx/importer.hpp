@@ -101,6 +101,7 @@ class importer {
 
  private:
   void bind_inputs(load_report& report);
+  std::optional<dtype> supported_type(const model_port& port);
   value declare_input(const model_port& port, const tensor_type& type);
   void declare(scope& s, const model_graph& g);
   void walk(const model_graph& g);
