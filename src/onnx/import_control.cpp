@@ -32,7 +32,42 @@ std::size_t count_nodes(const model_graph& g) {
   return count;
 }
 
+/// One element along an axis, without that axis.
+value pick(lowering& n, value x, std::size_t axis, std::int64_t at) {
+  const shape& dims = n.dims_of(x);
+  shape starts = shape::filled(dims.size(), 0), steps = shape::filled(dims.size(), 1), extents = dims, rest;
+  starts[axis] = at;
+  extents[axis] = 1;
+  for (std::size_t d = 0; d < dims.size(); ++d)
+    if (d != axis) rest.push_back(dims[d]);
+  return n.reshape(n(ops::slice, x, {.starts = starts, .steps = steps, .extents = extents}), rest);
+}
+
 }  // namespace
+
+/// The attributes, axes and iterations of a scan, checked. In operator set 8, the lengths of sequences are operand 0, and the first
+/// dimension of all others is the batch.
+struct scan_form {
+  const model_graph* body;
+  bool is_batched;
+  std::size_t states = 0, inputs = 0, outputs = 0;
+  std::vector<std::int64_t> in_directions, out_directions;
+  std::vector<std::int64_t> in_axes, out_axes;
+  std::int64_t batches = 1, length = -1;
+
+  explicit scan_form(lowering& n);
+  /// The number of leading operands that are not states, and of leading dimensions that the body does not see.
+  std::size_t skip() const { return is_batched ? 1 : 0; }
+
+ private:
+  void measure(lowering& n);
+};
+
+/// Marks the outputs of a node as refused, because a node in its subgraphs is. That refusal is reported already.
+void importer::leave_without_values(const model_node& node) {
+  for (const std::string& output : node.outputs)
+    if (!output.empty()) scope_->names[output] = std::nullopt;
+}
 
 /// The names of the outer values that subgraphs take as inputs: all that they read from outside, except constants.
 std::vector<std::string> importer::captures_of(std::span<const model_graph* const> bodies) {
@@ -87,11 +122,7 @@ void importer::lower_if(lowering& n) {
   std::vector<std::shared_ptr<const graph>> bodies;
   for (const model_graph* g : sides) {
     body_graph body = build_body(*g, {}, captured);
-    if (body.made == nullptr) {  // reported already
-      for (const std::string& output : n.node().outputs)
-        if (!output.empty()) scope_->names[output] = std::nullopt;
-      return;
-    }
+    if (body.made == nullptr) return leave_without_values(n.node());
     bodies.push_back(std::move(body.made));
   }
   for (std::size_t i = 0; i < n.outputs(); ++i) {
@@ -165,8 +196,7 @@ bool importer::unroll(lowering& n, const model_graph& body, std::int64_t rounds)
     given.insert(given.end(), values.begin(), values.end());
     const std::vector<std::optional<value>> results = inline_graph(body, given);
     if (problems_.size() != before) {
-      for (const std::string& output : n.node().outputs)
-        if (!output.empty()) scope_->names[output] = std::nullopt;
+      leave_without_values(n.node());
       return true;
     }
     if (!n.is_known(*results[0])) return false;
@@ -246,11 +276,7 @@ void importer::lower_loop(lowering& n) {
   const std::vector<std::string> captured = captures_of({&body, 1});
   for (const std::string& name : captured) operands.push_back(*find(name));
   const body_graph made = build_body(*body, types, captured);
-  if (made.made == nullptr) {
-    for (const std::string& output : n.node().outputs)
-      if (!output.empty()) scope_->names[output] = std::nullopt;
-    return;
-  }
+  if (made.made == nullptr) return leave_without_values(n.node());
   for (std::size_t i = 0; i < carried; ++i)
     if (made.made->type_of(made.made->outputs()[i + 1]) != types[i + 2])
       n.refuse(
@@ -266,36 +292,37 @@ void importer::lower_loop(lowering& n) {
   for (std::size_t i = 0; i < n.outputs(); ++i) n.result(i, {first.index + static_cast<std::uint32_t>(i)});
 }
 
-void importer::lower_scan(lowering& n) {
-  const model_graph* body = n.graph_attribute("body");
+/// Reads the attributes of a scan, and checks the signature of its body.
+scan_form::scan_form(lowering& n) : body(n.graph_attribute("body")), is_batched(n.opset() < 9) {
   if (body == nullptr) n.invalid("it lacks a body");
   const std::int64_t scanned = n.integer("num_scan_inputs", 0);
-  // In operator set 8, the lengths of sequences are operand 0, and the first dimension of all others is the batch.
-  const bool batched = n.opset() < 9;
-  const std::size_t skip = batched ? 1 : 0;
-  if (batched && n.has(0)) n.unsupported("a scan over sequences of different lengths");
-  if (scanned < 1 || static_cast<std::uint64_t>(scanned) + skip > n.operands())
+  if (is_batched && n.has(0)) n.unsupported("a scan over sequences of different lengths");
+  if (scanned < 1 || static_cast<std::uint64_t>(scanned) + skip() > n.operands())
     n.invalid("its num_scan_inputs must be from 1 to the number of its inputs");
-  const std::size_t inputs = static_cast<std::size_t>(scanned);
-  const std::size_t states = n.operands() - skip - inputs;
+  inputs = static_cast<std::size_t>(scanned);
+  states = n.operands() - skip() - inputs;
   if (body->inputs.size() != states + inputs || body->outputs.size() < states || n.outputs() > body->outputs.size())
     n.invalid("its body must take and return all states and scanned values");
-  const std::size_t outputs = body->outputs.size() - states;
+  outputs = body->outputs.size() - states;
   const auto list = [&](const char* name, std::size_t count) {
     std::vector<std::int64_t> given = n.integers(name, std::vector<std::int64_t>(count, 0));
     if (given.size() != count)
       n.invalid(std::string("its ") + name + " must have one entry for each scanned input or output");
     return given;
   };
-  const std::vector<std::int64_t> in_directions = list(batched ? "directions" : "scan_input_directions", inputs);
-  const std::vector<std::int64_t> out_directions = list("scan_output_directions", outputs);
-  std::vector<std::int64_t> in_axes = list("scan_input_axes", inputs), out_axes = list("scan_output_axes", outputs);
+  in_directions = list(is_batched ? "directions" : "scan_input_directions", inputs);
+  out_directions = list("scan_output_directions", outputs);
+  in_axes = list("scan_input_axes", inputs);
+  out_axes = list("scan_output_axes", outputs);
+  measure(n);
+}
 
-  std::int64_t batches = 1, length = -1;
+/// Reads the axes, batches and iterations from the types of the scanned inputs, and checks them.
+void scan_form::measure(lowering& n) {
   for (std::size_t i = 0; i < inputs; ++i) {
-    const shape& dims = n.dims_of(n.operand(skip + states + i));
-    if (dims.size() < 1 + skip) n.invalid("each scanned input must have the dimension of its scan axis");
-    if (batched) {
+    const shape& dims = n.dims_of(n.operand(skip() + states + i));
+    if (dims.size() < 1 + skip()) n.invalid("each scanned input must have the dimension of its scan axis");
+    if (is_batched) {
       batches = dims[0];
       in_axes[i] = 1;
     }
@@ -310,55 +337,50 @@ void importer::lower_scan(lowering& n) {
   if (length > 100000 / inner / batches)
     n.refuse("it becomes more than 100000 nodes: " + std::to_string(length) + " iterations of " +
              std::to_string(inner) + " nodes");
+}
 
-  // One element along an axis, without that axis.
-  const auto pick = [&](value x, std::size_t axis, std::int64_t at) {
-    const shape& dims = n.dims_of(x);
-    shape starts = shape::filled(dims.size(), 0), steps = shape::filled(dims.size(), 1), extents = dims, rest;
-    starts[axis] = at;
-    extents[axis] = 1;
-    for (std::size_t d = 0; d < dims.size(); ++d)
-      if (d != axis) rest.push_back(dims[d]);
-    return n.reshape(n(ops::slice, x, {.starts = starts, .steps = steps, .extents = extents}), rest);
-  };
-  const std::size_t before = problems_.size();
-  std::vector<std::vector<value>> results(states + outputs);  // by output and batch
-  for (std::int64_t batch = 0; batch < batches; ++batch) {
-    std::vector<std::optional<value>> state(states);
-    for (std::size_t i = 0; i < states; ++i) {
-      const value v = n.operand(skip + i);
-      state[i] = batched ? pick(v, 0, batch) : v;
-    }
-    std::vector<std::vector<value>> stacked(outputs);
-    for (std::int64_t round = 0; round < length; ++round) {
-      std::vector<std::optional<value>> given = state;
-      for (std::size_t i = 0; i < inputs; ++i) {
-        value v = n.operand(skip + states + i);
-        auto axis = static_cast<std::size_t>(in_axes[i]);
-        if (batched) {
-          v = pick(v, 0, batch);
-          --axis;
-        }
-        given.push_back(pick(v, axis, in_directions[i] == 0 ? round : length - 1 - round));
-      }
-      const std::vector<std::optional<value>> made = inline_graph(*body, given);
-      if (problems_.size() != before) {
-        for (const std::string& output : n.node().outputs)
-          if (!output.empty()) scope_->names[output] = std::nullopt;
-        return;
-      }
-      std::copy_n(made.begin(), states, state.begin());
-      for (std::size_t i = 0; i < outputs; ++i) stacked[i].push_back(*made[states + i]);
-    }
-    for (std::size_t i = 0; i < states; ++i) results[i].push_back(*state[i]);
-    for (std::size_t i = 0; i < outputs; ++i) {
-      if (out_directions[i] != 0) std::reverse(stacked[i].begin(), stacked[i].end());
-      const std::int64_t axis = n.axis(out_axes[i], n.dims_of(stacked[i][0]).size() + 1);
-      results[states + i].push_back(stack(n, stacked[i], static_cast<std::size_t>(axis)));
-    }
+void importer::lower_scan(lowering& n) {
+  const scan_form s(n);
+  std::vector<std::vector<value>> results(s.states + s.outputs);  // by output and batch
+  for (std::int64_t batch = 0; batch < s.batches; ++batch) {
+    const std::optional<std::vector<value>> made = unroll_scan(n, s, batch);
+    if (!made) return leave_without_values(n.node());
+    for (std::size_t i = 0; i < results.size(); ++i) results[i].push_back((*made)[i]);
   }
   for (std::size_t i = 0; i < results.size(); ++i)
-    if (n.wants(i)) n.result(i, batched ? stack(n, results[i], 0) : results[i][0]);
+    if (n.wants(i)) n.result(i, s.is_batched ? stack(n, results[i], 0) : results[i][0]);
+}
+
+/// Unrolls one batch of a scan. Returns its last states and its stacked outputs, or nothing if a node of the body was refused.
+std::optional<std::vector<value>> importer::unroll_scan(lowering& n, const scan_form& s, std::int64_t batch) {
+  const auto own_part = [&](std::size_t i) {
+    const value v = n.operand(s.skip() + i);
+    return s.is_batched ? pick(n, v, 0, batch) : v;
+  };
+  const std::size_t before = problems_.size();
+  std::vector<std::optional<value>> state(s.states);
+  for (std::size_t i = 0; i < s.states; ++i) state[i] = own_part(i);
+  std::vector<std::vector<value>> stacked(s.outputs);
+  for (std::int64_t round = 0; round < s.length; ++round) {
+    std::vector<std::optional<value>> given = state;
+    for (std::size_t i = 0; i < s.inputs; ++i) {
+      const std::size_t axis = static_cast<std::size_t>(s.in_axes[i]) - s.skip();
+      const std::int64_t at = s.in_directions[i] == 0 ? round : s.length - 1 - round;
+      given.push_back(pick(n, own_part(s.states + i), axis, at));
+    }
+    const std::vector<std::optional<value>> made = inline_graph(*s.body, given);
+    if (problems_.size() != before) return {};
+    std::copy_n(made.begin(), s.states, state.begin());
+    for (std::size_t i = 0; i < s.outputs; ++i) stacked[i].push_back(*made[s.states + i]);
+  }
+  std::vector<value> results;
+  for (const std::optional<value>& v : state) results.push_back(*v);
+  for (std::size_t i = 0; i < s.outputs; ++i) {
+    if (s.out_directions[i] != 0) std::reverse(stacked[i].begin(), stacked[i].end());
+    const std::int64_t axis = n.axis(s.out_axes[i], n.dims_of(stacked[i][0]).size() + 1);
+    results.push_back(stack(n, stacked[i], static_cast<std::size_t>(axis)));
+  }
+  return results;
 }
 
 }  // namespace collage::inline v0::onnx

@@ -77,6 +77,8 @@ void check_kinds(std::span<const kind_info* const> kinds);
 /// The names that a graph, with its nodes' subgraphs, reads from outside, in the order of reading.
 std::vector<std::string> outer_names(const model_graph& g);
 
+struct scan_form;
+
 class importer {
  public:
   importer(const model& file, const load_options& options) : model_(file), options_(options) {}
@@ -117,6 +119,8 @@ class importer {
   void lower_if(lowering& n);
   void lower_loop(lowering& n);
   void lower_scan(lowering& n);
+  std::optional<std::vector<value>> unroll_scan(lowering& n, const scan_form& s, std::int64_t batch);
+  void leave_without_values(const model_node& node);
 
   /// A subgraph that a node will own.
   struct body_graph {
