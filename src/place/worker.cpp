@@ -5,7 +5,6 @@
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <collage/measure/time_source.hpp>
@@ -13,6 +12,7 @@
 #include "sub_graph.hpp"
 #include "wire.hpp"
 #include "worker_client.hpp"
+#include "worker_exchange.hpp"
 #include "worker_main.hpp"
 #include "worker_process.hpp"
 
@@ -36,26 +36,6 @@
 namespace collage::inline v0 {
 
 namespace detail {
-namespace {
-
-/// How a request to a worker ended.
-enum class fate : std::uint8_t {
-  measured,
-  blamed,   ///< a candidate made the worker fail, or may have
-  outside,  ///< the worker failed, and no candidate is known to be the cause
-  cannot,   ///< workers cannot measure this
-};
-
-struct outcome {
-  fate what = fate::measured;
-  std::string why;
-  std::size_t which = 0;  ///< index in the requested list
-  measuring_step step = measuring_step::build;
-  bool is_sure = false;       ///< `which` is certainly the cause
-  bool is_under_way = false;  ///< `which` and `step` are valid
-};
-
-}  // namespace
 
 class worker_client::state {
  public:
@@ -274,11 +254,7 @@ class worker_client::state {
   }
 
   outcome listen(const question& q, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
-    outcome o;
-    std::vector<std::optional<measured_candidate>> results(which.size());
-    const double timeout_ms = options_.timeout_s * 1e3;
-    double patience_ms = 10 * timeout_ms;  // the reference computes first, which is no candidate's fault
-    double first_calls_ms = 0, since_ms = now_ms();
+    exchange sent(number_, which, q.setup, options_.timeout_s, built_);
     bool is_told = false;
     const auto tick = [&] {
       if (is_told || !q.setup.stop || !q.setup.stop()) return;
@@ -287,97 +263,28 @@ class worker_client::state {
     };
     packet p;
     for (;;) {
-      const waited what = wait_for(process_, p, patience_ms, tick);
-      if (what == waited::end) return after_end(o, process_.end(1000));
+      const waited what = wait_for(process_, p, sent.patience_ms(), tick);
+      if (what == waited::end) return sent.after_end(process_.end(1000));
       if (what == waited::too_long) {
         process_.end();
-        o.why = o.is_under_way ? "returned nothing within " + seconds_text(options_.timeout_s) + " " + step_text(o.step)
-                               : "a worker sent nothing in time before it measured anything";
-        return blame(o, o.step != measuring_step::timing || which.size() == 1);
+        return sent.after_silence();
       }
       try {
-        byte_reader from(p.bytes);
-        const auto about = static_cast<message>(from.get<std::uint64_t>());
-        if (from.get<std::uint64_t>() != number_) refuse_message("it belongs to no request");
-        switch (about) {
-          case message::note: {
-            if (o.is_under_way && o.step == measuring_step::first_call) first_calls_ms += now_ms() - since_ms;
-            since_ms = now_ms();
-            o.which = from.get_count(which.size() - 1);
-            o.step = get_step(from);
-            o.is_under_way = true;
-            from.expect_end();
-            if (o.step == measuring_step::build) ++built_;
-            patience_ms = timeout_ms;
-            // Kernels are called about ten times before the first round ends.
-            if (o.step == measuring_step::timing) patience_ms += 10 * first_calls_ms;
-            if (q.setup.note) q.setup.note(o.step == measuring_step::timing ? 0 : which[o.which], o.step);
-            break;
-          }
-          case message::beat: from.expect_end(); break;
-          case message::result: {
-            std::optional<measured_candidate>& result = results[from.get_count(which.size() - 1)];
-            result = get_measured(from);
-            from.expect_end();
-            break;
-          }
-          case message::done: {
-            const double waited_ms = from.get_amount();
-            from.expect_end();
-            for (const auto& result : results)
-              if (!result) refuse_message("results are missing");
-            waited_ms_ += waited_ms;
-            for (std::size_t i = 0; i < which.size(); ++i) found[which[i]] = std::move(*results[i]);
-            outside_ = 0;
-            o.what = fate::measured;
-            return o;
-          }
-          case message::thrown: {
-            o.which = from.get_count(which.size() - 1);
-            o.step = get_step(from);
-            o.why = from.get_text() + " " + step_text(o.step);
-            from.expect_end();
-            return blame(o, o.step != measuring_step::timing || which.size() == 1);
-          }
-          case message::cannot: {
-            if (o.is_under_way) refuse_message("it comes after measuring began");
-            o.why = from.get_text();
-            from.expect_end();
-            o.what = fate::cannot;
-            return o;
-          }
-          default: refuse_message("it is of an unknown kind");
-        }
+        const std::optional<outcome> o = sent.read(p.bytes);
+        if (!o) continue;
+        if (o->what == fate::measured) accept(sent, which, found);
+        return *o;
       } catch (const error& e) {
         process_.end();
-        o.why = e.what();
-        if (o.is_under_way) o.why = std::string("its worker sent damaged messages ") + step_text(o.step);
-        return blame(o, false);
+        return sent.after_damage(e);
       }
     }
   }
 
-  /// Blames the candidate that is under way; without one, the failure came from outside.
-  outcome blame(outcome o, bool is_sure) const {
-    o.what = o.is_under_way ? fate::blamed : fate::outside;
-    o.is_sure = is_sure;
-    return o;
-  }
-
-  outcome after_end(outcome o, const exit_status& status) const {
-    if (!o.is_under_way) {
-      o.what = fate::outside;
-      o.why = "a worker ended before it measured anything";
-      return o;
-    }
-    o.why = end_text(status, o.step);
-    if (is_from_outside(status)) {
-      o.why = "was killed by " + signal_text(WTERMSIG(*status)) + " " + step_text(o.step);
-      o.what = fate::outside;
-      return o;
-    }
-    // Sure only for the first kernel in a process: an earlier kernel may have damaged the process.
-    return blame(o, o.step != measuring_step::timing && built_ == 1);
+  void accept(exchange& sent, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
+    waited_ms_ += sent.waited_ms();
+    for (std::size_t i = 0; i < which.size(); ++i) found[which[i]] = std::move(*sent.results()[i]);
+    outside_ = 0;
   }
 
   static constexpr const char* not_noted = "the program does not call collage::worker first in main";
