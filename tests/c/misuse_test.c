@@ -76,7 +76,7 @@ static void ports(const collage_network* network, const collage_plan* plan) {
   collage_port port = {.struct_size = sizeof port};
   size_t count = 0;
   MISUSED(collage_network_input(NULL, 0, &port), "network is NULL");
-  MISUSED(collage_network_input(network, 1, &port), "there is no input 1, but 1");
+  MISUSED(collage_network_input(network, 1, &port), "there is no input 1: there are 1, counted from 0");
   MISUSED(collage_network_output(network, (size_t)-1, &port), "there is no output");
   MISUSED(collage_network_input(network, 0, NULL), "collage_port is NULL");
   port.struct_size = 0;
