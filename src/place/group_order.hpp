@@ -52,19 +52,19 @@ inline void order_groups(const graph& network, placement& p) {
 }
 
 /// Stands for a backend's number where there is no backend: for control flow, and as the writer of the network's inputs.
-constexpr std::uint32_t nobody = match_record::nothing;
+constexpr std::uint32_t no_backend = match_record::nothing;
 
 inline std::uint32_t backend_number(backend_table backends, const std::string& name) {
   for (std::uint32_t b = 0; b < backends.size(); ++b)
     if (name == backends[b].name) return b;
-  return nobody;
+  return no_backend;
 }
 
 /// For each group of a placement that is no view: which other backends wrote the values that it reads, one entry for each value.
 /// A value counts only for the first group of a backend that reads it.
 inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& network, backend_table backends,
                                                              const placement& p) {
-  std::vector<std::uint32_t> writer(network.values().size(), nobody);
+  std::vector<std::uint32_t> writer(network.values().size(), no_backend);
   std::vector<std::vector<std::uint32_t>> written(writer.size());  // by value: the values that kernels wrote for it
   for (std::uint32_t v = 0; v < written.size(); ++v) written[v] = {v};
   std::set<std::pair<std::uint32_t, std::uint32_t>> read;  // value and reader's backend
@@ -85,7 +85,7 @@ inline std::vector<std::vector<std::uint32_t>> other_writers(const graph& networ
     for (const std::uint32_t n : g.nodes)
       for (const std::uint32_t seen : network.view().inputs_of(n))
         for (const std::uint32_t v : written[seen])
-          if (writer[v] != nobody && self != nobody && writer[v] != self && read.emplace(v, self).second)
+          if (writer[v] != no_backend && self != no_backend && writer[v] != self && read.emplace(v, self).second)
             from.push_back(writer[v]);
     for (const std::uint32_t n : g.nodes)
       for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) writer[network.view().output_of(n, i)] = self;

@@ -70,14 +70,14 @@ class placement_race {
       const std::optional<planned_round> next = plan_round(quota, splitting_s, stop);
       if (!next) break;
       const double start_ms = running_ms();
-      race_round round = take_round(how, stop, next->regime);
+      auto [round, lost_patience] = take_round(how, stop, next->regime);
       const double took_ms = running_ms() - start_ms;
       const bool is_steady = round.is_undisturbed && is_still(next->regime);
       if (next->is_undisturbed && !is_steady && !is_stopped && quota.may_repeat(*next)) {
         if (!quota.repeat(*next, took_ms)) break;
         continue;
       }
-      round.is_undisturbed = next->is_undisturbed && is_steady && !lost_patience_;
+      round.is_undisturbed = next->is_undisturbed && is_steady && !lost_patience;
       quota.count(*next, took_ms);
       log_.append(std::move(round));
     }
@@ -190,9 +190,12 @@ class placement_race {
     return runs;
   }
 
-  race_round take_round(const race_options& how, const stop_function& stop, cache_regime regime) {
-    race_round round{regime, true, std::vector<round_turn>(size())};
-    lost_patience_ = false;
+  struct taken_round {
+    race_round round;
+    bool lost_patience = false;  ///< a turn counts although another machine was at work on the same cores
+  };
+  taken_round take_round(const race_options& how, const stop_function& stop, cache_regime regime) {
+    taken_round made{{regime, true, std::vector<round_turn>(size())}};
     const std::vector<bool> runs = still_running(how, regime);
     // Another order each time: a placement that always ran after the same one would always find the same things in the caches.
     std::vector<std::size_t> order(size());
@@ -207,12 +210,12 @@ class placement_race {
       if (regime == cache_regime::shared && monitor_ != nullptr && !monitor_->is_calm(drift_sign::walk) &&
           !(stop && stop())) {
         if (monitor_->wait(stop)) taken = take_turn(i, how, regime);
-        else lost_patience_ = true;
+        else made.lost_patience = true;
       }
-      round.is_undisturbed = round.is_undisturbed && taken.is_undisturbed;
-      round.turns[i] = std::move(taken.turn);
+      made.round.is_undisturbed = made.round.is_undisturbed && taken.is_undisturbed;
+      made.round.turns[i] = std::move(taken.turn);
     }
-    return round;
+    return made;
   }
   placement_runner::taken_turn take_turn(std::size_t i, const race_options& how, cache_regime regime) {
     return runners_[i].take_turn(memory_, setting_.time, how.settling_ms,
@@ -224,7 +227,6 @@ class placement_race {
   run_buffers memory_;
   std::deque<placement_runner> runners_;  // whose contexts refer to their engines
   round_log log_;
-  bool lost_patience_ = false;  // in the last round
   bool expects_split_ = false;  // rounds in split caches are there, or are to come
   bool stays_split_ = false;    // waiting does not end a split
 };

@@ -33,6 +33,11 @@ std::string remark_on(const plan& made, const std::string& name) {
                        : "leaves " + std::to_string(borrowed) + (borrowed == 1 ? " node" : " nodes") + " to others";
 }
 
+/// A cost as a percentage of the whole.
+std::string percentage(double cost_ms, double whole_ms) {
+  return format_number("%.1f", whole_ms > 0 ? 100 * cost_ms / whole_ms : 0);
+}
+
 /// Adds a line for each group. After a group of control flow come the groups of its subgraphs. The groups of the second
 /// subgraph of group 7 have the numbers 7.2.1, 7.2.2, ...
 void add_groups(table& page, const graph& network, const placement& groups, const std::string& prefix,
@@ -51,7 +56,7 @@ void add_groups(table& page, const graph& network, const placement& groups, cons
     }
     const std::string name = prefix + std::to_string(++number);
     page.add({name, label_of(network, g.nodes), g.backend(), g.kernel, format_number("%.4f", g.cost_ms),
-              format_number("%.1f", whole_ms > 0 ? 100 * g.cost_ms / whole_ms : 0), other, behind});
+              percentage(g.cost_ms, whole_ms), other, behind});
     for (std::size_t i = 0; i < g.bodies().size(); ++i)
       add_groups(page, *network.bodies_of(g.nodes[0])[i], g.bodies()[i], name + "." + std::to_string(i + 1) + ".",
                  whole_ms);
@@ -82,8 +87,7 @@ std::string conversions_table(const graph& network, const plan& made, painter pa
               {"%", align::right}});
   for (const plan_conversion& x : made.chosen.conversions)
     page.add({network.value_name(x.value), x.step.from, x.step.to, x.step.backend, x.kernel,
-              format_number("%.4f", x.cost_ms),
-              format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * x.cost_ms / made.chosen.cost_ms : 0)});
+              format_number("%.4f", x.cost_ms), percentage(x.cost_ms, made.chosen.cost_ms)});
   return page.text(paint);
 }
 
@@ -101,7 +105,7 @@ std::string totals_table(const plan& made, painter paint) {
               std::to_string(t.groups),
               std::to_string(t.nodes),
               format_number("%.4f", t.cost_ms),
-              format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * t.cost_ms / made.chosen.cost_ms : 0),
+              percentage(t.cost_ms, made.chosen.cost_ms),
               {b.version, colour::dim}});
   }
   if (const auto views = totals.find(view_runner); views != totals.end())
@@ -116,7 +120,7 @@ std::string totals_table(const plan& made, painter paint) {
               std::to_string(control->second.groups),
               std::to_string(control->second.nodes),
               format_number("%.4f", control->second.cost_ms),
-              format_number("%.1f", made.chosen.cost_ms > 0 ? 100 * control->second.cost_ms / made.chosen.cost_ms : 0),
+              percentage(control->second.cost_ms, made.chosen.cost_ms),
               {"branches and loops, run by the engine", colour::dim}});
   return page.text(paint);
 }

@@ -14,8 +14,8 @@ struct race_policy {
   std::size_t most_rounds = 200;  ///< of a race, however short they are
   double beaten = 1.5;            ///< slower by this in all of `rounds_to_beat` rounds: it stops running
   std::size_t rounds_to_beat = 2;
-  double behind =
-      1.03;  ///< slower by this in all of `rounds_to_leave` rounds, or by the confidence interval: it stops running
+  /// Slower by this in all of `rounds_to_leave` rounds, or by the confidence interval: it stops running.
+  double behind = 1.03;
   std::size_t rounds_to_leave = 5;
   double disturbed = 1.1;             ///< a round that takes this times the 25th percentile was disturbed
   std::size_t least_undisturbed = 3;  ///< with fewer undisturbed rounds all count
@@ -53,19 +53,19 @@ struct trial_policy {
 
 /// How measured times become the costs that the search counts.
 struct price_policy {
-  double doubt_within = 1.01,
-         doubt_alone = 1.02;  ///< factors of pessimistic prices: after runs within the network, and without
-  double hope_split = 0.94,
-         hope_within = 0.98;  ///< factors of optimistic prices: not seen in split caches; seen in few placements
+  /// Factors of pessimistic prices: after runs within the network, and without.
+  double doubt_within = 1.01, doubt_alone = 1.02;
+  /// Factors of optimistic prices: not seen in split caches; seen in few placements.
+  double hope_split = 0.94, hope_within = 0.98;
   double least_hope = 0.7, most_hope = 0.9;  ///< limits of the factor for kernels that never ran within the network
   double hope_quantile = 0.1, hope_margin = 0.95;  ///< that factor: this quantile of what others took, times the margin
   std::size_t enough_sightings = 3;                ///< a kernel that ran in this many placements is well known
   std::size_t enough_split_sightings = 2;          ///< the same in split caches
-  double presumed_conversion =
-      2;                     ///< factor for conversions that were not seen in split caches, where these are possible
-  double most_off = 0.02;    ///< if the sum of costs is off by more of the time end to end, switches count
-  double most_added = 0.9;   ///< part of a step's time that switches are taken to add at most
-  double much_slower = 1.5;  ///< times in a placement that takes this times the fastest's time show little
+  /// Factor for conversions that were not seen in split caches, where these are possible.
+  double presumed_conversion = 2;
+  double most_off = 0.02;             ///< if the sum of costs is off by more of the time end to end, switches count
+  double most_added = 0.9;            ///< part of a step's time that switches are taken to add at most
+  double much_slower = 1.5;           ///< times in a placement that takes this times the fastest's time show little
   std::size_t enough_neighbours = 6;  ///< kernels of which all but none must agree for an interval of 95 %
 };
 

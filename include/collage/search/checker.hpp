@@ -28,8 +28,8 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
   }
 
   // A partition: group[node] is the position in `chosen`.
-  const std::size_t nobody = chosen.size();
-  std::vector<std::size_t> group(p.nodes, nobody);
+  const std::size_t uncovered = chosen.size();
+  std::vector<std::size_t> group(p.nodes, uncovered);
   for (std::size_t g = 0; g < chosen.size(); ++g) {
     if (chosen[g] >= p.candidates.size()) return "there is no candidate " + text(chosen[g]);
     const node_set& members = p.candidates[chosen[g]].nodes;
@@ -37,7 +37,7 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
     for (const std::uint32_t node : members) {
       if (node >= p.nodes)
         return "candidate " + text(chosen[g]) + " covers node " + text(node) + ", which is not there";
-      if (group[node] != nobody) {
+      if (group[node] != uncovered) {
         return "node " + text(node) + " is covered twice, by candidates " + text(chosen[group[node]]) + " and " +
                text(chosen[g]);
       }
@@ -45,7 +45,7 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
     }
   }
   for (std::size_t node = 0; node < p.nodes; ++node) {
-    if (group[node] == nobody) return "node " + text(node) + " is not covered";
+    if (group[node] == uncovered) return "node " + text(node) + " is not covered";
   }
 
   // Convex: no path leaves a group and comes back into it.

@@ -65,22 +65,22 @@ inline std::int64_t cost_of(const problem& p, std::span<const std::int64_t> cost
   std::int64_t sum = 0;
   for (const std::uint32_t i : chosen) sum += costs[i];
   if (!has_borders(p)) return sum;
-  constexpr std::uint32_t nobody = node_set::none;
-  std::vector<std::uint32_t> group(p.nodes, nobody);
+  constexpr std::uint32_t nothing = node_set::none;
+  std::vector<std::uint32_t> group(p.nodes, nothing);
   for (const std::uint32_t i : chosen)
     for (const std::uint32_t node : p.candidates[i].nodes) group[node] = i;
   const std::vector<value> values = values_of(p);
   std::vector<std::uint32_t> forms;  // in which the value is read
   for (std::uint32_t v = 0; v < values.size(); ++v) {
     const value& at = values[v];
-    const bool given = at.producer == nobody;
-    const std::uint32_t by = given ? nobody : group[at.producer];
-    if (!given && by == nobody) continue;
+    const bool given = at.producer == nothing;
+    const std::uint32_t by = given ? nothing : group[at.producer];
+    if (!given && by == nothing) continue;
     forms.assign(at.is_output ? 1 : 0, 0);
     std::uint32_t runtimes = 0;
     for (const std::uint32_t reader : at.readers) {
       const std::uint32_t who = group[reader];
-      if (who == nobody || who == by) continue;
+      if (who == nothing || who == by) continue;
       if (!at.convert_ms.empty()) forms.push_back(form_at(p.candidates[who], v));
       runtimes |= 1U << p.candidates[who].runtime;
     }

@@ -106,7 +106,7 @@ class modelled_problem {
       for (std::uint32_t behind = 0; behind < group.size(); ++behind) {
         if (behind != 0) {
           last = nodes_[last].reader;
-          if (last == nobody || !nodes_[last].is_elementwise || nodes_[last].is_view) break;
+          if (last == no_node || !nodes_[last].is_elementwise || nodes_[last].is_view) break;
         }
         group[behind] = last;
         keys[behind] = nodes_[last].key;
@@ -128,11 +128,11 @@ class modelled_problem {
   }
 
  private:
-  static constexpr std::uint32_t nobody = 0xFFFFFFFF;
+  static constexpr std::uint32_t no_node = 0xFFFFFFFF;
   struct node {
     double flops = 0, read_bytes = 0, result_bytes = 0;
-    std::uint64_t key = 0;          // operator, attributes, shapes of operands
-    std::uint32_t reader = nobody;  // the only reader of its only result, if there is just one
+    std::uint64_t key = 0;           // operator, attributes, shapes of operands
+    std::uint32_t reader = no_node;  // the only reader of its only result, if there is just one
     bool is_view = false, is_product = false, is_elementwise = false;
   };
 
@@ -151,8 +151,8 @@ class modelled_problem {
     }
     if (leaves) return;
     for (const collage::use& u : view.uses_of(view.output_of(n))) {
-      if (nodes_[n].reader != nobody && nodes_[n].reader != u.node) {
-        nodes_[n].reader = nobody;
+      if (nodes_[n].reader != no_node && nodes_[n].reader != u.node) {
+        nodes_[n].reader = no_node;
         return;
       }
       nodes_[n].reader = u.node;

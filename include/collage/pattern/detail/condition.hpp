@@ -35,16 +35,16 @@ struct ignore_attribute {
 /// The attributes of an operator, as a condition reads them.
 template <class A> concept attribute_record = requires(const A& a) { A::visit(a, ignore_attribute{}); };
 
-constexpr verdict answer(bool holds) { return {holds, "its condition does not hold"}; }
-constexpr verdict answer(const verdict& v) { return v; }
+constexpr verdict to_verdict(bool holds) { return {holds, "its condition does not hold"}; }
+constexpr verdict to_verdict(const verdict& v) { return v; }
 
 template <class Predicate>
 constexpr verdict test_condition(const graph_view& graph, std::uint32_t value) {
   using read = parameter_type<Predicate>;
-  if constexpr (std::is_same_v<read, tensor_type>) return answer(Predicate{}(graph.values[value].type));
-  else if constexpr (std::is_same_v<read, value_record>) return answer(Predicate{}(graph.values[value]));
+  if constexpr (std::is_same_v<read, tensor_type>) return to_verdict(Predicate{}(graph.values[value].type));
+  else if constexpr (std::is_same_v<read, value_record>) return to_verdict(Predicate{}(graph.values[value]));
   else
-    return answer(
+    return to_verdict(
         Predicate{}(from_words<read>(graph.words_of(static_cast<std::uint32_t>(graph.values[value].producer)))));
 }
 
@@ -54,14 +54,14 @@ constexpr pattern_condition make_condition(const char* text) {
   static_assert(plain, "where(...) takes a lambda without captures, of one parameter that is not auto");
   if constexpr (plain) {
     using read = parameter_type<Predicate>;
-    constexpr bool answers =
+    constexpr bool returns_verdict =
         std::is_same_v<result_type<Predicate>, bool> || std::is_same_v<result_type<Predicate>, verdict>;
-    static_assert(answers, "where(...): the predicate must return exactly bool or verdict");
+    static_assert(returns_verdict, "where(...): the predicate must return exactly bool or verdict");
     constexpr bool reads_value = std::is_same_v<read, tensor_type> || std::is_same_v<read, value_record>;
     static_assert(reads_value || attribute_record<read>,
                   "where(...): the parameter says what is read: the attributes of the operator, as in "
                   "const ops::conv_attributes&, or const tensor_type&, or const value_record&");
-    if constexpr (!answers) return {};
+    if constexpr (!returns_verdict) return {};
     else if constexpr (reads_value) return {test_condition<Predicate>, text};
     else if constexpr (attribute_record<read>) return {test_condition<Predicate>, text, true, &attributes_tag<read>};
     else return {};

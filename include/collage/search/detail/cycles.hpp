@@ -20,13 +20,13 @@ namespace collage::inline v0::search::detail {
 /// enters them, and need not be given.
 inline std::vector<std::size_t> find_cycle_among(const neighbour_lists& consumers,
                                                  std::span<const node_set* const> groups) {
-  constexpr std::size_t nobody = ~std::size_t{0};
+  constexpr std::size_t nothing = ~std::size_t{0};
   std::uint32_t low = node_set::none, high = 0;
   for (const node_set* group : groups) {
     low = std::min(low, group->first());
     high = std::max(high, group->last());
   }
-  std::vector<std::size_t> owner(high - low + 1, nobody);
+  std::vector<std::size_t> owner(high - low + 1, nothing);
   for (std::size_t g = 0; g < groups.size(); ++g)
     for (const std::uint32_t node : *groups[g]) owner[node - low] = g;
 
@@ -38,7 +38,7 @@ inline std::vector<std::size_t> find_cycle_among(const neighbour_lists& consumer
       const std::size_t at = node - low;
       if (owner[at] == g) reached[at] = true;
       if (!reached[at]) continue;
-      if (owner[at] != g && owner[at] != nobody) reaches[g].push_back(owner[at]);
+      if (owner[at] != g && owner[at] != nothing) reaches[g].push_back(owner[at]);
       for (const std::uint32_t reader : consumers.of(node))
         if (reader <= high) reached[reader - low] = true;
     }
@@ -49,15 +49,15 @@ inline std::vector<std::size_t> find_cycle_among(const neighbour_lists& consumer
 
   std::vector<std::size_t> shortest;
   for (std::size_t start = 0; start < groups.size(); ++start) {
-    std::vector<std::size_t> from(groups.size(), nobody), queue{start};
-    for (std::size_t i = 0; i < queue.size() && from[start] == nobody; ++i)
+    std::vector<std::size_t> from(groups.size(), nothing), queue{start};
+    for (std::size_t i = 0; i < queue.size() && from[start] == nothing; ++i)
       for (const std::size_t next : reaches[queue[i]])
-        if (from[next] == nobody) {
+        if (from[next] == nothing) {
           from[next] = queue[i];
           if (next == start) break;
           queue.push_back(next);
         }
-    if (from[start] == nobody) continue;
+    if (from[start] == nothing) continue;
     std::vector<std::size_t> cycle{start};
     for (std::size_t g = from[start]; g != start; g = from[g]) cycle.push_back(g);
     if (shortest.empty() || cycle.size() < shortest.size()) shortest = std::move(cycle);
