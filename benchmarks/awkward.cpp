@@ -236,7 +236,7 @@ int measure(int count, const char* const* words) {
     how.network = one.name;
     how.threads = threads;
     how.store = store;
-    how.compare_s = seconds;
+    how.comparing.seconds = seconds;
     const c::plan made = c::place<all_backends>(network, how);
     const auto onednn = std::ranges::find(made.singles, "onednn", &c::placement::name);
     if (onednn == made.singles.end())

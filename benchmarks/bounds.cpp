@@ -74,10 +74,10 @@ void print_network(const std::string& name, int threads, const std::string& fold
   how.network = name;
   how.threads = threads;
   how.store = store;
-  how.complete = true;
+  how.measuring.complete = true;
   const c::placed_plan complete = c::place<all_backends>(network, how);
   all = complete.report;
-  how.complete = false;
+  how.measuring.complete = false;
   const c::placed_plan lazy = c::place<all_backends>(network, how);
   some = lazy.report;
 

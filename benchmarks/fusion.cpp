@@ -133,7 +133,7 @@ void report(const char* name, const c::graph& network, int threads) {
   c::place_options options;
   options.network = name;
   options.threads = threads;
-  options.compare_s = 0.5;
+  options.comparing.seconds = 0.5;
   const c::plan plain = c::place(network, c::table_of<without>, options);
   const c::plan forward = c::place(network, c::table_of<with<forward_only>>, options);
   const c::plan combined = c::place(network, c::table_of<with<c::stacked>>, options);

@@ -69,7 +69,7 @@ int main() try {
   }
   std::printf("%s\n\n", c::explain_match(conv_relu{}, network).text);
 
-  const c::plan plan = c::place<backends>(network, {.network = "lenet", .threads = 1, .compare_s = 0.2});
+  const c::plan plan = c::place<backends>(network, {.network = "lenet", .threads = 1, .comparing = {.seconds = 0.2}});
   const c::dynamic_engine engine = c::engine<backends>(network, plan);
   const c::tensor image({c::dtype::f32, {1, 1, 28, 28}});
   const c::tensor scores({c::dtype::f32, {1, 10}});

@@ -83,7 +83,8 @@ inline trained_model prepare(const std::string& file, std::vector<c::onnx::bound
   std::fprintf(stderr, "placing %s, once ...\n", path.filename().c_str());
   // Shorter than the default: here a result within seconds is worth more than the last per cent.
   const c::timing_options timing = {.sample_ms = 0.1, .rounds = 3, .budget_ms = 20};
-  const c::plan plan = c::place<backends>(network, {.network = path.stem(), .timing = timing, .compare_s = 0.5});
+  const c::plan plan = c::place<backends>(
+      network, {.network = path.stem(), .measuring = {.timing = timing}, .comparing = {.seconds = 0.5}});
   std::filesystem::create_directories(plans);
   c::save_plan(plan, network, kept);
   return {c::engine<backends>(network, plan), report};

@@ -86,50 +86,63 @@ struct place_rule {
   std::string what;  ///< the name of a node or operator kind; otherwise of a pattern of the backend
 };
 
+/// How kernels are measured.
+struct measuring_options {
+  /// true: measures every distinct candidate, not only those that can still be part of the best placement.
+  bool complete = false;
+  /// Measures kernels in a process of their own, if main calls `collage::worker` (place/worker.hpp).
+  bool workers = true;
+  double worker_timeout_s = 60;  ///< for one step of one kernel; a kernel that takes longer is refused
+  timing_options timing = {};    ///< how rivals are timed
+  drift_options drift = {};      ///< when the machine counts as disturbed, and how long measuring waits for it
+  /// Whether to provoke a split cache for some of the measurements. Hosts move virtual processors, so threads may share a cache
+  /// at times and not at others (docs/measuring.md). Provoking it takes a few seconds. Not set: only on virtual machines.
+  std::optional<bool> splits_caches = {};
+  /// A clock other than the machine's, for simulations. Work that takes no time by this clock costs nothing. Workers use the
+  /// machine's clock.
+  time_source clock = {};
+  std::array<drift_work, drift_signs> drift_works = {};  ///< replace the works of `watch_machine`
+};
+
+/// How placements are compared end to end.
+struct comparing_options {
+  double seconds = 3;  ///< of runs against every baseline
+  /// false: stored end-to-end results of placements are used; true: the placements run again.
+  bool recheck = false;
+};
+
+/// The search over regions, if the set has a backend that takes regions.
+struct region_options {
+  double seconds = 30;  ///< for how long the search starts new generations; 0: no such search
+};
+
+/// How a network is placed. Most programs set only some of the first members.
 struct place_options {
   std::string network = "network";         ///< a name for people
   std::vector<std::string> backends = {};  ///< names of the backends to use; all of the set if empty
   std::vector<place_rule> rules = {};      ///< hold for all placements, baselines included
   int threads = 0;                         ///< 0: as many as the process may use
-  std::uint64_t seed = 1;                  ///< of the random inputs that kernels are checked and timed with
-  timing_options timing = {};
-  drift_options drift = {};
-  /// A clock other than the machine's, for simulations. Work that takes no time by this clock costs nothing. Workers use the
-  /// machine's clock.
-  time_source time = {};
-  std::array<drift_work, drift_signs> drift_works = {};  ///< replace the works of `watch_machine`
-  /// Whether to provoke a split cache for some of the measurements. Hosts move virtual processors, so threads may share a cache
-  /// at times and not at others (docs/measuring.md). Provoking it takes a few seconds. Not set: only on virtual machines.
-  std::optional<bool> parts_processors = {};
-  double compare_s = 3;  ///< seconds of end-to-end runs against every baseline
-  /// For how many seconds the search over regions starts new generations, if the set has a backend that takes regions. 0: no
-  /// such search.
-  double regions_s = 30;
   /// false: nothing runs. Each node goes to the first backend of the set that takes it and can build its kernel. Large
   /// patterns come first, as in engines with a priority list. Such a plan has no costs, no certificate and no comparison.
   bool measure = true;
   /// A file of measured costs (measure/store.hpp); empty: none. Costs in it are not measured again, and new costs are added.
   /// Only one process at a time measures with a store.
   std::string store = {};
-  /// false: stored end-to-end results of placements are used; true: the placements run again.
-  bool recheck = false;
+  /// Limits the time of placing, in seconds; 0: no limit. When it is over, the best placement with the costs measured so far is
+  /// returned. It has no effect before every node has one kernel.
+  double budget_s = 0;
+  std::function<void(const place_progress&)> progress = {};  ///< called with the work that is done now
+  std::function<bool()> stop = {};  ///< called between measurements: true ends placing as the budget does
+  /// An earlier plan of this network. It takes part in the comparison, and is returned if it is faster.
+  const plan* previous = nullptr;
   /// true: also refuses kernels that do not pass NaN and infinity on as the reference does. Each kernel is checked when it is
   /// measured, with NaN and infinity among its inputs. Plans get slower if a library saves time by not passing NaN on
   /// (docs/measuring.md). Needs `measure`.
   bool keep_non_finite = false;
-  /// true: measures every distinct candidate, not only those that can still be part of the best placement.
-  bool complete = false;
-  /// Measures kernels in a process of their own, if main calls `collage::worker` (place/worker.hpp).
-  bool workers = true;
-  double worker_timeout_s = 60;  ///< for one step of one kernel; a kernel that takes longer is refused
-  /// An earlier plan of this network. It takes part in the comparison, and is returned if it is faster.
-  const plan* previous = nullptr;
-  /// Limits the time of placing, in seconds; 0: no limit. When it is over, the best placement with the costs measured so far is
-  /// returned. It has no effect before every node has one kernel.
-  double budget_s = 0;
-  /// Called between measurements: true ends placing as the budget does.
-  std::function<bool()> stop = {};
-  std::function<void(const place_progress&)> progress = {};
+  std::uint64_t seed = 1;            ///< of the random inputs that kernels are checked and timed with
+  measuring_options measuring = {};  ///< how kernels are measured
+  comparing_options comparing = {};  ///< how placements are compared end to end
+  region_options regions = {};       ///< the search over regions
 };
 
 /// Places a network in these steps:

@@ -140,13 +140,14 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
                 "give one of collage_place_how");
   how.measure = given.how == COLLAGE_PLACE_MEASURE;
   how.budget_s = checked_seconds(here, given.budget_s, "budget_s");
-  if (const double seconds = checked_seconds(here, given.compare_s, "compare_s"); seconds > 0) how.compare_s = seconds;
-  if (given.regions_s < 0) how.regions_s = 0;
+  if (const double seconds = checked_seconds(here, given.compare_s, "compare_s"); seconds > 0)
+    how.comparing.seconds = seconds;
+  if (given.regions_s < 0) how.regions.seconds = 0;
   else if (const double seconds = checked_seconds(here, given.regions_s, "regions_s"); seconds > 0)
-    how.regions_s = seconds;
+    how.regions.seconds = seconds;
   if (given.seed != 0) how.seed = given.seed;
-  how.recheck = given.recheck != 0;
-  how.complete = given.complete != 0;
+  how.comparing.recheck = given.recheck != 0;
+  how.measuring.complete = given.complete != 0;
   how.keep_non_finite = given.keep_non_finite != 0;
   how.store = store_of(here, given, problem);
   if (given.previous != nullptr) {

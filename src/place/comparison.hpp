@@ -58,7 +58,8 @@ class comparison {
     const place_options& options = known_.task.options;
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);
     const bool may_split = known_.task.may_split();
-    run_for(options.compare_s, "the plan with every single backend, end to end", may_split ? options.compare_s : 0);
+    const double seconds = options.comparing.seconds;
+    run_for(seconds, "the plan with every single backend, end to end", may_split ? seconds : 0);
     kernels_.run(search_);
     bool knows_split = (may_split || race.met_split()) && kernels_.run_split(search_);
     search_on();
@@ -77,7 +78,7 @@ class comparison {
   /// Searches and runs the placements that it finds, until it finds no new one.
   void search_on() {
     placement_race& race = runs_.race();
-    const double compare_s = known_.task.options.compare_s;
+    const double seconds = known_.task.options.comparing.seconds;
     for (int turn = 0; turn < thresholds.trial.most_searches && !known_.task.until.is_over(); ++turn) {
       runs_.find_fastest();
       learner_.learn(race, runs_.incumbent());
@@ -91,8 +92,7 @@ class comparison {
       // A placement does not run again, unless its rounds were forgotten since.
       if (const std::size_t number = race.add(writer_.write("plan", last)); number < before && race.rounds(number) != 0)
         break;
-      run_for(compare_s / 2, "a placement found with costs measured within the network",
-              race.met_split() ? compare_s : 0);
+      run_for(seconds / 2, "a placement found with costs measured within the network", race.met_split() ? seconds : 0);
     }
   }
 

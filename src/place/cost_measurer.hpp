@@ -39,19 +39,20 @@ class cost_measurer {
       : task_(known.task),
         progress_(listener),
         kernels_{known.task.network, known.candidates.all(), known.costs},
-        worker_(worker_options{known.task.options.worker_timeout_s}) {
+        worker_(worker_options{known.task.options.measuring.worker_timeout_s}) {
     const place_options& options = task_.options;
-    if (!options.store.empty()) keep(kernels_, task_.use, options.regions_s > 0);
+    if (!options.store.empty()) keep(kernels_, task_.use, options.regions.seconds > 0);
     if (known.layouts.conversions()) {
       conversion_book& c = *known.layouts.conversions();
       conversions_.emplace(cost_ledger{c.network(), c.candidates(), c.book()});
       if (!options.store.empty()) keep(*conversions_, task_.use, false);
     }
-    drift_options drift = options.drift;
+    const measuring_options& how = options.measuring;
+    drift_options drift = how.drift;
     for (std::size_t i = 0; i < drift_signs && kernels_.kept; ++i)
       if (drift.usual_ms[i] <= 0) drift.usual_ms[i] = kernels_.kept->usual_ms(static_cast<drift_sign>(i));
-    const bool has_works = std::ranges::any_of(options.drift_works, [](const drift_work& w) { return bool{w}; });
-    monitor_.emplace(has_works ? options.drift_works : drift_works(task_.threads), drift, options.time);
+    const bool has_works = std::ranges::any_of(how.drift_works, [](const drift_work& w) { return bool{w}; });
+    monitor_.emplace(has_works ? how.drift_works : drift_works(task_.threads), drift, how.clock);
     trusted_ms_ = monitor_->usual_ms();
   }
   cost_measurer(const cost_measurer&) = delete;
@@ -217,10 +218,11 @@ class cost_measurer {
     if (of.book.is_measured(structure)) return;
     const measuring_setup how = setup();
     of.book.measure(structure, [&](std::span<const std::uint32_t> asked) {
-      if (task_.options.workers) return worker_.measure(of.network, task_.backends, of.candidates, asked, how);
+      if (task_.options.measuring.workers)
+        return worker_.measure(of.network, task_.backends, of.candidates, asked, how);
       return measure_candidates(of.network, task_.backends, of.candidates, asked, how);
     });
-    const std::string where = task_.options.workers ? worker_.where() : "in this process";
+    const std::string where = task_.options.measuring.workers ? worker_.where() : "in this process";
     if (where_.empty() || where != in_a_worker) where_ = where;
     of.measured_now.push_back(structure);
     // Costs are not kept if the time ended while they were measured.
@@ -240,10 +242,10 @@ class cost_measurer {
     s.threads = task_.threads;
     s.seed = task_.options.seed;
     s.packed = task_.packed.get();
-    s.timing = task_.options.timing;
+    s.timing = task_.options.measuring.timing;
     s.monitor = &*monitor_;
     s.stop = [this] { return task_.until.is_over(); };
-    s.time = task_.options.time;
+    s.time = task_.options.measuring.clock;
     s.keep_non_finite = task_.options.keep_non_finite;
     return s;
   }

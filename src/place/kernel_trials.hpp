@@ -105,8 +105,8 @@ class kernel_trials {
   /// baselines. It is computed from the time of the fastest, not from a clock. So other load on the machine decides less of what
   /// is tried.
   std::size_t most_turns(const race_options& how) const {
-    const double all_ms = known_.task.options.compare_s * 1e3 * thresholds.trial.most_share, one_ms = turn_ms(how),
-                 most = thresholds.trial.most_placements;
+    const double all_ms = known_.task.options.comparing.seconds * 1e3 * thresholds.trial.most_share,
+                 one_ms = turn_ms(how), most = thresholds.trial.most_placements;
     return static_cast<std::size_t>(one_ms > 0 ? std::clamp(all_ms / one_ms, 1.0, most) : most);
   }
   /// About how long it takes to run one placement.

@@ -81,7 +81,7 @@ struct place_task {
     return static_cast<std::uint32_t>(at - forms.begin());
   }
   /// Whether to expect a split cache: a host may move virtual processors, so that threads share a cache only at times.
-  bool may_split() const { return threads > 1 && options.parts_processors.value_or(is_virtual_machine()); }
+  bool may_split() const { return threads > 1 && options.measuring.splits_caches.value_or(is_virtual_machine()); }
 
  private:
   void choose_backends() {

@@ -104,7 +104,8 @@ class placer {
       return all.groups[all.structures[s].example].nodes.size() == 1;
     });
     regions_.try_largest([&](std::uint32_t candidate) { return measurer.has_kernel(candidate); });
-    if (task_.options.complete) measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over(); });
+    if (task_.options.measuring.complete)
+      measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over(); });
     place_bodies();
     require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
 
@@ -146,7 +147,7 @@ class placer {
     const plan begun = made;
     std::optional<kept_costs>& kept = measurer.kept();
     const auto recalled = [&] {
-      if (!kept || task_.options.recheck) return false;
+      if (!kept || task_.options.comparing.recheck) return false;
       std::optional<plan> known = kept->find(begun, known_.views);
       if (!known || !is_current(*known, measurer)) return false;
       known->network = task_.options.network;
@@ -276,7 +277,7 @@ class placer {
         place_options inner = task_.options;
         inner.threads = task_.threads;
         inner.previous = nullptr;
-        inner.parts_processors = false;
+        inner.measuring.splits_caches = false;
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
         inner.network = task_.options.network + ", subgraph of " + task_.network.node_name(n);
         known_.bodies.add(n, placer(*body, task_.backends, inner).run());

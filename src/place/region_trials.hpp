@@ -45,12 +45,12 @@ class region_trials {
       if (!operators_) {
         operators_ = runs_.race().add(writer_.write(operators_run, search.best_of_operators()), race_role::baseline);
         race_options how = runs_.options();
-        how.seconds = std::min(options.compare_s / 2, std::max(0.0, known_.task.until.left_s()));
+        how.seconds = std::min(options.comparing.seconds / 2, std::max(0.0, known_.task.until.left_s()));
         runs_.run(how);
         runs_.find_fastest();
       }
       before_ = runs_.incumbent();
-      if (options.regions_s > 0) divide(*operators_, b);
+      if (options.regions.seconds > 0) divide(*operators_, b);
     }
   }
 
@@ -67,7 +67,7 @@ class region_trials {
     const placement base = race.which(operators);
     const double start = now_ms();
     const auto is_over = [&] {
-      return known_.task.until.is_over() || now_ms() - start > known_.task.options.regions_s * 1e3;
+      return known_.task.until.is_over() || now_ms() - start > known_.task.options.regions.seconds * 1e3;
     };
     region_search search(known_.task.network, units_of(base, backend), {.seed = known_.task.options.seed});
     std::size_t number = 0;
@@ -84,7 +84,7 @@ class region_trials {
         }
         if (joined.empty()) continue;
         race_options how = runs_.options();
-        how.seconds = known_.task.options.compare_s / 3;
+        how.seconds = known_.task.options.comparing.seconds / 3;
         how.least_rounds = 3;
         runs_.run(how);
         // Times are relative to the placement that was the fastest before, because it ran in every round.
@@ -150,7 +150,7 @@ class region_trials {
     now.stage = "regions";
     now.what = "division " + std::to_string(number) + " of the network";
     now.remaining = 1;
-    now.remaining_s = std::max(0.0, options.regions_s - (now_ms() - start) / 1e3);
+    now.remaining_s = std::max(0.0, options.regions.seconds - (now_ms() - start) / 1e3);
     now.best_ms = runs_.race().time_of(runs_.incumbent()).median_ms;
     options.progress(now);
   }

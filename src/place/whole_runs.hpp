@@ -28,7 +28,7 @@ class whole_runs {
         measurer_(measurer),
         distrusts_(measurer.distrusts()),
         race_(task.network, task.backends, task.threads, task.options.seed, task.packed, &measurer.monitor(),
-              task.options.time) {}
+              task.options.measuring.clock) {}
 
   placement_race& race() { return race_; }
   const placement_race& race() const { return race_; }
@@ -40,7 +40,7 @@ class whole_runs {
   /// How placements are compared in the time that the task gives. A short time also shortens the waiting before calls count.
   race_options options() const {
     race_options how;
-    how.seconds = task_.options.compare_s;
+    how.seconds = task_.options.comparing.seconds;
     how.settling_ms = std::min(how.settling_ms, how.seconds * 1e3 / 20);
     return how;
   }

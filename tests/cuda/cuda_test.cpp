@@ -197,8 +197,8 @@ TEST_F(cuda, networks_are_placed_and_run) {
   const c::graph network = two_layers();
   c::place_options o;
   o.threads = 1;
-  o.compare_s = 0.05;
-  o.workers = false;
+  o.comparing.seconds = 0.05;
+  o.measuring.workers = false;
   for (const bool only : {false, true}) {
     if (only)
       for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
@@ -227,8 +227,8 @@ TEST(cuda_missing, is_told_in_one_sentence) {
   c::place_report report;
   c::place_options o;
   o.threads = 1;
-  o.compare_s = 0.02;
-  o.workers = false;
+  o.comparing.seconds = 0.02;
+  o.measuring.workers = false;
   const c::placed_plan made = c::place<set>(two_layers(), o);
   report = made.report;
   EXPECT_EQ(c::verify<set>(two_layers(), made).why(), "");

@@ -11,19 +11,20 @@ namespace collage_test {
 inline collage::place_options quick_options(bool measure = true) {
   collage::place_options o;
   o.threads = 1;
-  o.compare_s = 0.02;
+  o.comparing.seconds = 0.02;
   o.measure = measure;
   return o;
 }
 
 /// Times are those of a clock of the test's own, which kernels of the test advance.
-inline collage::place_options clock_options(double& now_ms, double compare_s = 0.2) {
+inline collage::place_options clock_options(double& now_ms, double seconds = 0.2) {
   collage::place_options o;
   o.threads = 1;
-  o.workers = false;
-  o.compare_s = compare_s;
-  o.timing.rounds = 3;
-  o.time = {[&now_ms] { return now_ms; }, [&now_ms](double ms) { now_ms += ms; }, [] { return std::uint64_t{0}; }};
+  o.measuring.workers = false;
+  o.comparing.seconds = seconds;
+  o.measuring.timing.rounds = 3;
+  o.measuring.clock = {[&now_ms] { return now_ms; }, [&now_ms](double ms) { now_ms += ms; },
+                       [] { return std::uint64_t{0}; }};
   return o;
 }
 

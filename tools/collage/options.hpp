@@ -21,7 +21,7 @@ struct options {
   std::vector<std::string> pins, exclusions;  ///< WHAT=BACKEND
   double budget_s = 0;                        ///< for placing; 0: no limit
   double regions_s = 30;                      ///< for the search over regions; 0: do not search
-  bool recheck = false, complete = false;     ///< as in place_options
+  bool recheck = false, complete = false;     ///< as in the groups of place_options
   bool keep_non_finite = false;               ///< as in place_options; a given plan must have it too
   bool accept_version_change = false;
   // diff

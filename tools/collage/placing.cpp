@@ -179,10 +179,10 @@ placed place_now(const options& given, purpose why) {
   how.measure = given.measure;
   how.store = store_of(given);
   how.budget_s = given.budget_s;
-  how.regions_s = given.regions_s;
+  how.regions.seconds = given.regions_s;
   how.rules = rules_of(given);
-  how.recheck = given.recheck;
-  how.complete = given.complete;
+  how.comparing.recheck = given.recheck;
+  how.measuring.complete = given.complete;
   how.keep_non_finite = given.keep_non_finite;
   if (previous) how.previous = &*previous;
   std::optional<interrupts> watch;

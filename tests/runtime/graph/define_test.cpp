@@ -303,7 +303,7 @@ TEST(static_graph, is_accepted_wherever_a_run_time_graph_is) {
   const c::oracle_value expected = c::evaluate(complete{}, inputs)[0];
   c::place_options options;
   options.threads = 1;
-  options.compare_s = 0.02;
+  options.comparing.seconds = 0.02;
   for (const bool measure : {false, true}) {
     options.measure = measure;
     const c::plan plan = c::place<set>(complete{}, options);

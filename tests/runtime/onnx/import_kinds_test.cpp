@@ -262,8 +262,8 @@ TEST_F(onnx_kind, is_loaded_optimised_placed_run_and_verified) {
   const c::graph network = c::optimise(load(model));
   EXPECT_EQ(network.nodes().size(), 4U) << c::to_string(network);
   for (const bool measure : {false, true}) {
-    const c::plan p =
-        c::place<c::backend_set<c::portable>>(network, {.threads = 1, .compare_s = 0.02, .measure = measure});
+    const c::plan p = c::place<c::backend_set<c::portable>>(
+        network, {.threads = 1, .measure = measure, .comparing = {.seconds = 0.02}});
     const c::verification found = c::verify<c::backend_set<c::portable>>(network, p);
     EXPECT_TRUE(found) << found.why();
     EXPECT_LT(found.placements[0].worst_relative(), 1e-6);

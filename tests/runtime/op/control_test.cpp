@@ -115,7 +115,7 @@ std::vector<std::vector<float>> run_both(const c::graph& network, const c::plan&
 }
 
 c::plan quick(const c::graph& network, bool measure) {
-  return c::place<set>(network, {.threads = 1, .compare_s = 0.01, .measure = measure});
+  return c::place<set>(network, {.threads = 1, .measure = measure, .comparing = {.seconds = 0.01}});
 }
 
 TEST(control, a_branch_runs_the_side_its_condition_names) {
@@ -131,7 +131,8 @@ TEST(control, a_branch_runs_the_side_its_condition_names) {
 
 TEST(control, rules_hold_where_what_they_name_is) {
   const c::graph network = branching();  // neg is only in one subgraph
-  c::place_options o{.rules = {{c::place_rule::action::pin, "portable", "neg"}}, .threads = 1, .compare_s = 0.01};
+  c::place_options o{
+      .rules = {{c::place_rule::action::pin, "portable", "neg"}}, .threads = 1, .comparing = {.seconds = 0.01}};
   EXPECT_NO_THROW((void)c::place<set>(network, o));
   const auto message = [&] { return message_of([&] { (void)c::place<set>(network, o); }); };
   o.rules[0].act = c::place_rule::action::exclude;

@@ -509,11 +509,11 @@ TEST(place, what_a_store_has_is_not_measured_again) {
   EXPECT_FALSE(first.compared_before);
   EXPECT_TRUE(second.compared_before);
   EXPECT_EQ(c::to_text(c::plan_to_json(after, network)), c::to_text(c::plan_to_json(before, network)));
-  o.recheck = true;
+  o.comparing.recheck = true;
   second = c::place<c::backend_set<slow, liar, loops>>(network, o).report;
   EXPECT_FALSE(second.compared_before);
   EXPECT_EQ(second.measured, 0U);
-  o.recheck = false;
+  o.comparing.recheck = false;
   // A previous plan takes part where it did not yet.
   c::plan previous = after;
   previous.chosen = after.singles[0];
@@ -608,14 +608,14 @@ TEST(place, rules_hold_at_the_nodes_that_they_name_alone) {
   for (const std::uint32_t pinned : relus) {
     c::place_options o = quick_options();
     o.rules = {{c::place_rule::action::pin, "slow", network.node_name(pinned)}};
-    for (o.complete = false;; o.complete = true) {
+    for (o.measuring.complete = false;; o.measuring.complete = true) {
       const c::plan p = c::place<c::backend_set<slow, loops>>(network, o);
       for (const c::plan_group& g : p.chosen.groups)
         if (!g.is_view()) {
           const bool has = std::find(g.nodes.begin(), g.nodes.end(), pinned) != g.nodes.end();
           EXPECT_EQ(g.backend(), has ? "slow" : "loops");
         }
-      if (o.complete) break;
+      if (o.measuring.complete) break;
     }
   }
 }

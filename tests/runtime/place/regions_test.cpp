@@ -331,7 +331,7 @@ using with_compiler = c::backend_set<c::portable, compiler>;
 
 c::place_options quick() {
   c::place_options o = collage_test::quick_options();
-  o.regions_s = 0.5;
+  o.regions.seconds = 0.5;
   return o;
 }
 
@@ -413,14 +413,14 @@ TEST(region_backend, a_comparison_without_the_search_is_not_taken_for_one_with_i
   c::place_report report;
   c::place_options options = quick();
   options.store = folder.path("costs.db");
-  options.regions_s = 0;
+  options.regions.seconds = 0;
   report = c::place<with_compiler>(network, options).report;
   EXPECT_EQ(report.regions.tried, 0U);
-  options.regions_s = 0.5;
+  options.regions.seconds = 0.5;
   report = c::place<with_compiler>(network, options).report;
   EXPECT_FALSE(report.compared_before);
   EXPECT_GT(report.regions.tried, 0U);
-  options.regions_s = 0;
+  options.regions.seconds = 0;
   report = c::place<with_compiler>(network, options).report;
   EXPECT_TRUE(report.compared_before);
 }

@@ -94,11 +94,11 @@ class simulated_machine {
   c::place_options options() {
     c::place_options o;
     o.threads = 1;
-    o.workers = false;
-    o.time = clock();
-    o.compare_s = 0.1;
+    o.measuring.workers = false;
+    o.measuring.clock = clock();
+    o.comparing.seconds = 0.1;
     if (how_.spread == 0 && how_.period_ms == 0 && how_.slow_start_ms == 0)
-      o.timing.rounds = 3;  // more would show the same
+      o.measuring.timing.rounds = 3;  // more would show the same
     return o;
   }
 

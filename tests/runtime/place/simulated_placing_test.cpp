@@ -189,7 +189,7 @@ TEST_F(simulated_placing, what_a_slow_start_measured_is_measured_again) {
       simulated_machine machine({.seed = seed, .slow_start_ms = slow_start_ms});
       c::place_options how = machine.options();
       how.store = store;
-      how.timing.rounds = 3;
+      how.measuring.timing.rounds = 3;
       const c::placed_plan made = c::place<simulated_set>(network, how);
       report = made.report;
       took_ms = machine.now_ms();
@@ -268,7 +268,7 @@ TEST(simulated_comparison, turns_that_were_disturbed_are_taken_again) {
   simulated_machine machine({.period_ms = 400, .slow_ms = 100, .slowness = 1.35});
   const c::graph network = simulated_network(1, 16);
   c::place_options how_placed = machine.options();
-  how_placed.compare_s = 3;
+  how_placed.comparing.seconds = 3;
   const c::plan made = c::place<c::backend_set<collage_test::alpha>>(network, how_placed);
   const double alone_ms = undisturbed_ms(network, made.chosen, machine);
   const auto slowest = [&](c::drift_monitor* monitor) {
@@ -433,10 +433,10 @@ TEST_F(simulated_placing, plans_suit_times_in_which_processors_are_apart) {
       simulated_machine machine(how);
       c::place_options options = machine.options();
       options.threads = 2;
-      options.compare_s = 3;
-      options.parts_processors = true;
-      options.drift_works = {machine.exchange(), c::drift_work()};
-      options.drift.usual_ms = {0.01, 0};
+      options.comparing.seconds = 3;
+      options.measuring.splits_caches = true;
+      options.measuring.drift_works = {machine.exchange(), c::drift_work()};
+      options.measuring.drift.usual_ms = {0.01, 0};
       const c::placed_plan made = c::place<simulated_set>(network, options);
       report = made.report;
       const double shared = undisturbed_ms(network, made.chosen, machine);
@@ -473,7 +473,7 @@ constexpr std::array<slow_times, 2> clearly_slow{{{5000, 1500, 4}, {1300, 300, 4
 double cheapest_ms(const c::graph& network, std::uint64_t seed, double cold) {
   simulated_machine machine({.seed = seed, .stepped = false, .cold = cold, .always_cold = true});
   c::place_options how = machine.options();
-  how.complete = true;
+  how.measuring.complete = true;
   return undisturbed_ms(network, c::place<simulated_set>(network, how).chosen, machine);
 }
 
@@ -494,8 +494,8 @@ noisy_placing place_under_noise(const c::graph& network, std::uint64_t seed, std
                              .slow_ms = slow.slow_ms,
                              .slowness = slow.slowness});
   c::place_options how = machine.options();
-  how.compare_s = 3;
-  how.drift.calm[1] = slow.calm_walk;
+  how.comparing.seconds = 3;
+  how.measuring.drift.calm[1] = slow.calm_walk;
   const c::plan made = c::place<simulated_set>(network, how);
   const double ms = undisturbed_ms(network, made.chosen, machine);
   return {ms, std::abs(made.chosen.cost_ms / ms - 1)};
@@ -557,11 +557,11 @@ TEST_F(simulated_placing, kernels_that_are_faster_within_the_network_are_found) 
   double worst = 1, alone = 1;
   for (std::uint64_t seed = 0; seed < collage_test::cases(20U); ++seed) {
     const c::graph network = simulated_network(seed, 24);
-    const auto place = [&](const simulation& how, double compare_s) {
+    const auto place = [&](const simulation& how, double seconds) {
       simulated_machine machine(how);
       c::place_options options = machine.options();
-      options.compare_s = compare_s;
-      options.complete = how.always_cold;
+      options.comparing.seconds = seconds;
+      options.measuring.complete = how.always_cold;
       return undisturbed_ms(network, c::place<simulated_set>(network, options).chosen, machine);
     };
     const simulation cold{.seed = seed, .stepped = false, .cold = 0.15};
@@ -632,7 +632,7 @@ TEST_F(simulated_placing, what_a_store_lacks_is_measured_and_the_plan_is_the_sam
     machine.on_race = [&](const collage_test::simulated_kernel& kernel) { raced.insert(kernel.name); };
     c::place_options how = machine.options();
     how.store = path(std::to_string(seed) + ".db");
-    how.recheck = true;  // kernels are measured for the comparison, too
+    how.comparing.recheck = true;  // kernels are measured for the comparison, too
     const std::string first = text_of(c::place<simulated_set>(network, how), network);
     const std::size_t all = raced.size();
     for (const std::uint64_t part : {1U, 2U, 10U}) {
@@ -672,7 +672,7 @@ void lazy_is_complete(std::uint64_t seed, std::size_t networks) {
     c::place_options how = machine.options();
     const c::placed_plan lazy = c::place<simulated_set>(network, how);
     const c::place_report& report = lazy.report;
-    how.complete = true;
+    how.measuring.complete = true;
     const c::placed_plan complete = c::place<simulated_set>(network, how);
     const c::place_report& all = complete.report;
     ASSERT_EQ(all.skipped, 0U) << seed + i;

@@ -515,7 +515,7 @@ TEST(layouts, what_is_presumed_of_conversions_keeps_no_kernel_from_a_trial) {
     const c::graph network = g.finish();
     c::place_options o = exact_clock();
     o.threads = 2;
-    o.parts_processors = true;
+    o.measuring.splits_caches = true;
     const c::plan made = c::place<set>(network, o);
     EXPECT_EQ(steps_in_blocks(made.chosen), count > 1 ? static_cast<std::size_t>(count) : 0U) << count;
     EXPECT_NEAR(made.runs[0].median_ms, count > 1 ? 2 * conversion_ms + count * blocked_relu_ms : plain_relu_ms, 1e-6)

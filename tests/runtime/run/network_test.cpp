@@ -53,8 +53,8 @@ template <class Set>
 void run_and_compare(const c::graph& network, int threads, bool count_allocations) {
   c::place_options options;
   options.threads = threads;
-  options.compare_s = 0.05;
-  options.timing.rounds = 3;
+  options.comparing.seconds = 0.05;
+  options.measuring.timing.rounds = 3;
   const c::plan plan = c::place<Set>(network, options);
   const c::dynamic_engine engine = c::engine<Set>(network, plan);
   c::dynamic_context context = engine.context();
@@ -96,7 +96,7 @@ TEST(network, packed_weights_are_shared_between_plans) {
   using set = c::backend_set<c::onednn, c::eigen>;
   c::place_options options;
   options.threads = 1;
-  options.compare_s = 0.05;
+  options.comparing.seconds = 0.05;
   const c::plan plan = c::place<set>(network, options);
   const auto packed = std::make_shared<c::packed_weights>();
   const c::dynamic_engine first = c::engine<set>(network, plan, plan.chosen, packed);
