@@ -89,7 +89,7 @@ outcome timed(const search::problem& p, const std::function<search::placement()>
   found.ms = times[times.size() / 2];
   if (found.plan)
     if (const auto wrong = search::violation(p, *found.plan))
-      throw c::error(c::error_kind::failure, "a search made no legal placement: " + *wrong, "placement");
+      throw c::error(c::error_kind::failure, "a search returned an invalid placement: " + *wrong, "placement");
   return found;
 }
 
@@ -477,7 +477,7 @@ grown grow(const search::problem& p) {
     found.peak = std::max(found.peak, peak_megabytes());
   }
   if (const auto wrong = search::violation(p, found.plan))
-    throw c::error(c::error_kind::failure, "the search made no legal placement: " + *wrong, "placement");
+    throw c::error(c::error_kind::failure, "the search returned an invalid placement: " + *wrong, "placement");
   std::ranges::sort(times);
   found.ms = times[times.size() / 2];
   return found;

@@ -59,7 +59,7 @@ c::tensor tensor_of(const call& here, const collage_input_value& from) {
   if (collage_dtype_size(from.dtype) == 0)
     here.misuse("the value of input " + std::string(from.input) + " has the element type " +
                     std::to_string(from.dtype) + ", which does not exist",
-                "give one of collage_dtype");
+                "set dtype to a constant of collage_dtype, such as COLLAGE_DTYPE_F32");
   const c::tensor_type type{static_cast<c::dtype>(from.dtype), shape_of(here, from.input, from.extents, from.rank)};
   // Multiplied step by step with a check for overflow, because the caller's extents may have any size.
   std::size_t expected = c::size_of(type.type);

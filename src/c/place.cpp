@@ -35,7 +35,7 @@ std::vector<std::string> names_in(const call& here, const char* list) {
     std::string name = text.substr(first, end - first);
     name.erase(name.find_last_not_of(' ') + 1);
     if (name.empty())
-      here.misuse("backends '" + text + "' has an empty name", "give names with one comma between them");
+      here.misuse("the list backends is '" + text + "', in which a name is empty", "separate names by one comma");
     names.push_back(std::move(name));
     at = end + 1;
   }

@@ -97,7 +97,9 @@ attribute_words words_of(const lowering& n, const kind_info& kind) {
   for (std::size_t i = 0; i < fields.size(); ++i)
     if (held[i].integer != fields[i].integer)
       n.invalid("its attribute " + std::string(fields[i].name) + " is " + std::to_string(fields[i].integer) +
-                ", which the kind's field cannot hold" + (fields[i].what == tag::boolean ? ": it is 0 or 1" : ""));
+                (fields[i].what == tag::boolean
+                     ? std::string(", and must be 0 or 1")
+                     : ", which is outside the range of this attribute of kind " + std::string(kind.name)));
   return words;
 }
 
@@ -122,13 +124,15 @@ void check_kinds(std::span<const kind_info* const> kinds) {
     throw error(error_kind::invalid_argument, what, "load_options::kinds", remedy);
   };
   for (std::size_t i = 0; i < kinds.size(); ++i) {
-    if (kinds[i] == nullptr) wrong("entry " + std::to_string(i) + " is null", "list kinds as onnx::kinds<...> does");
+    if (kinds[i] == nullptr)
+      wrong("entry " + std::to_string(i) + " is null", "set load_options::kinds to onnx::kinds<...>");
     const kind_info& kind = *kinds[i];
     const std::string name = "the kind " + std::string(kind.name);
     if (kind.onnx.op_type == nullptr || *kind.onnx.op_type == '\0')
       wrong(name + " has no name in ONNX", "declare it in the kind: static constexpr onnx_name onnx{domain, operator}");
     if (kind.bodies != 0)
-      wrong(name + " owns subgraphs, which cannot be read by name", "write a rule for it (load_options::rules)");
+      wrong(name + " owns subgraphs, which onnx::kinds cannot import",
+            "give load_options::rules a rule that imports this kind");
     for (const kind_info* built_in : built_in_kinds)
       if (built_in->id == kind.id && !is_same(*built_in, kind))
         wrong(name + " has the name or the id of the built-in kind " + built_in->name, "rename it");

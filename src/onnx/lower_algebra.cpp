@@ -202,11 +202,12 @@ void for_each_factor(const transform& t, const Put& put) {
 void lower_dft(lowering& n) {
   value x = n.operand(0);
   const std::size_t rank = n.rank_of(x);
-  if (rank < 2) n.invalid("its input must have at least rank 2");
+  if (rank < 2)
+    n.invalid("its input must have rank 2 or more: an axis to transform, and last the real and imaginary parts");
   std::int64_t given = n.opset() < 20 ? n.integer("axis", 1) : -2;
   if (n.opset() >= 20 && n.has(2)) given = n.integer_of(2, "its axis");
   const auto axis = static_cast<std::size_t>(n.axis(given, rank));
-  if (axis + 1 == rank) n.invalid("its axis must not be the last, which holds real and imaginary parts");
+  if (axis + 1 == rank) n.invalid("its axis must not be the last axis, which holds the real and imaginary parts");
   shape dims = n.dims_of(x);
   const std::int64_t length = n.has(1) ? n.integer_of(1, "its length") : dims[axis];
   const transform t = transform_of(n, length, dims[axis], dims[rank - 1], n.integer("onesided", 0) != 0);

@@ -95,13 +95,13 @@ void connection::damaged(const std::string& why) const {
 }
 
 void connection::full() const {
-  throw error(error_kind::environment, "cannot grow: its disk is full, or the user's quota is used up", name_,
-              "free some space and start again; earlier results are kept");
+  throw error(error_kind::environment, "cannot be written: its disk is full, or the user's disk quota is used up",
+              name_, "free some disk space and run the program again; the results stored so far are kept");
 }
 
 void connection::moved() const {
   throw error(error_kind::environment, "was moved, removed or replaced while it was in use", name_,
-              "start again, and do not touch the file while it is in use");
+              "run the program again, and leave the file where it is until the program ends");
 }
 
 void connection::execute(const char* sql) const {

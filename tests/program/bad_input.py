@@ -185,7 +185,7 @@ class Plans(Case):
             path = self.spoiled_file(lambda p: p["backends"][used].update(change))
             for command in ("run", "bench", "explain", "verify"):
                 self.refused(command, self.net, "--plan", path, saying=f"{path}: {saying}")
-            self.refused("run", self.net, "--plan", path, saying="; tune again, or run it as it is with --accept-version-change")
+            self.refused("run", self.net, "--plan", path, saying="; make a new plan with collage tune, or add --accept-version-change to use this plan as it is")
             done = collage("run", self.net, "--plan", path, "--accept-version-change")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertIn(f"note: {path} {saying}", done.stderr)

@@ -44,7 +44,7 @@ class Replay(Case):
         self.assertIsNone(no_cublas["networks"][0]["published_ms"])
 
     def test_refusals(self):
-        self.refused("replay", "resnet", saying="no such network to replay")
+        self.refused("replay", "resnet", saying="there is no network of this name to replay")
         self.refused("replay", "--costs", self.path("none.json"), saying="cannot be read")
         self.refused("replay", "--data", self.path("nowhere"), saying="cannot be read")
         self.refused("replay", "--costs", str(self.folder), saying="cannot be read")

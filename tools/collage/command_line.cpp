@@ -128,14 +128,15 @@ class command_list {
   void add_backends() {
     command& c = add("backends", show_backends, "List the backends: version, patterns, or why they are unavailable",
                      "With --json, every pattern is described in words.");
-    c.output()->add_flag("--coverage", given_.coverage, "Instead, print which operators each backend declares");
+    c.output()->add_flag("--coverage", given_.coverage,
+                         "Print the operators that each backend declares, instead of the list");
     c->add_flag("--all", given_.all, "Include backends that this program was built without, and how to add them");
   }
   void add_inspect() {
     command& c = add("inspect", inspect, "Print a network: its nodes, shapes and size",
                      "Example:\n  collage inspect zoo:dcgan-paper --dot dcgan.dot && dot -Tsvg dcgan.dot > dcgan.svg");
     c.network()
-        ->add_option("--dot", given_.dot_file, "Instead, write the network as a Graphviz file")
+        ->add_option("--dot", given_.dot_file, "Write the network to a Graphviz file instead of printing it")
         ->option_text("FILE");
     c.output();
   }
@@ -177,9 +178,11 @@ class command_list {
                      "Example:\n  collage explain zoo:resnext50-paper --plan resnext.json | less");
     c.network()
         .plan()
-        ->add_option("--dot", given_.dot_file, "Also write the placed network as a Graphviz file")
+        ->add_option("--dot", given_.dot_file,
+                     "Also write the network to a Graphviz file, with a colour for each group")
         ->option_text("FILE");
-    c->add_flag("--program", given_.program, "Instead, print the engine's instructions and their memory");
+    c->add_flag("--program", given_.program,
+                "Print the engine's instructions and their memory instead of the placement");
     c.placing().output();
   }
   void add_diff() {

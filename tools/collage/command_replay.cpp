@@ -45,10 +45,10 @@ constexpr replayable replayables[] = {
 };
 
 constexpr const char* explanation =
-    "Costs are in ms. optimum: the cheapest placement of these candidates, proved up to the gap. published: the "
-    "published placement, priced by the same table. coverage: share of the operators that have a record in the table; "
-    "the others have modelled costs, from a roofline of the table's records. search: median of 20 searches, each with "
-    "the making of its candidates.";
+    "Costs are in ms. coverage: the share of the operators that have a cost in the table; the costs of the others are "
+    "estimated by a roofline model fitted to the table. optimum: the cost of the cheapest placement that was found. "
+    "gap: how much cheaper another placement could be at most. published: the cost of the published placement, from "
+    "the same table. search ms: the median time of 20 searches; each also makes the candidates.";
 
 /// The tables of costs. Each is read at its first use.
 class tables {
@@ -104,8 +104,8 @@ std::vector<replayable> chosen(const options& given) {
     }
     std::string known;
     for (const replayable& r : replayables) known += (known.empty() ? "" : ", ") + std::string(r.name);
-    throw c::error(c::error_kind::invalid_argument, "there is no such network to replay", name,
-                   "choose among " + known);
+    throw c::error(c::error_kind::invalid_argument, "there is no network of this name to replay", name,
+                   "choose one of " + known);
   }
   return list;
 }

@@ -83,9 +83,10 @@ std::vector<std::string> output_files(const std::string& folder, const c::graph&
   if (folder.empty()) return files;
   std::error_code failed;
   if (!std::filesystem::is_directory(folder, failed) && !std::filesystem::create_directory(folder, failed))
-    throw c::error(c::error_kind::invalid_argument,
-                   "cannot be created: " + (failed ? failed.message() : std::string("there is a file of that name")),
-                   folder, "name a folder that may be written to");
+    throw c::error(
+        c::error_kind::invalid_argument,
+        "the output folder cannot be created: " + (failed ? failed.message() : std::string("a file has this name")),
+        folder, "give --output a folder in which you may create files");
   for (const std::string& name : file_names(network)) {
     files.push_back((std::filesystem::path(folder) / (name + ".npy")).string());
     c::check_writable(files.back());

@@ -34,12 +34,13 @@ std::string candidates_text(const collage::place_report& r) {
 std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
   const double gained = 1 - regions.ratio;
-  return "The search over regions tried " + std::to_string(regions.tried) + " divisions of the network in " +
-         std::to_string(regions.by_generation.size()) + " generations. " +
+  return "The search over regions tried " + std::to_string(regions.tried) +
+         " ways to divide the network into regions, in " + std::to_string(regions.by_generation.size()) +
+         " generations. " +
          (gained < 0.0005 ? "None was significantly faster than the placements before it."
                           : "The best took " + format_number("%.1f %%", 100 * gained) +
                                 " less than the fastest placement before it.") +
-         (regions.is_saturated ? "" : " Its time limit ended the search.");
+         (regions.is_saturated ? "" : " The search ended at its time limit (--regions).");
 }
 
 }  // namespace

@@ -126,7 +126,9 @@ void check_fits(const placed& p, const options& given) {
   const bool is_version = wrong->of == c::plan_misfit::kind::version;
   if (!is_version || !given.accept_version_change)
     throw c::error(c::error_kind::invalid_argument, wrong->what, given.plan_file,
-                   is_version ? "tune again, or run it as it is with --accept-version-change" : wrong->remedy);
+                   is_version
+                       ? "make a new plan with collage tune, or add --accept-version-change to use this plan as it is"
+                       : wrong->remedy);
   if (!given.quiet) complain("note: " + given.plan_file + " " + wrong->what);
 }
 

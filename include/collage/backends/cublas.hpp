@@ -55,13 +55,15 @@ struct cublas : backend<"cublas"> {
     for (const std::uint32_t v : m.arguments()) {
       if (m.type_of(v).type != dtype::f32) return {false, "cublas computes only in float32"};
       if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
-      if (m.type_of(v).dims.elements() > limit) return {false, "cublas has 32-bit sizes, and this tensor is larger"};
+      if (m.type_of(v).dims.elements() > limit)
+        return {false, "it computes tensors of at most 2^31 - 1 elements, and this one is larger"};
     }
     const shape& a = m.type_of(m.inputs_of(product)[0]).dims;
     const shape& b = m.type_of(m.inputs_of(product)[1]).dims;
     const shape& result = m.type_of(m.output_of(product)).dims;
-    if (a.elements() == 0 || b.elements() == 0) return {false, "an operand is empty"};
-    if (result.elements() > limit) return {false, "cublas has 32-bit sizes, and this tensor is larger"};
+    if (a.elements() == 0 || b.elements() == 0) return {false, "one of its operands has no elements"};
+    if (result.elements() > limit)
+      return {false, "it computes tensors of at most 2^31 - 1 elements, and this one is larger"};
     const auto e = decltype(ops::matmul)::extents_of(m.attributes(product, ops::matmul), a, b);
     const std::int64_t products = result.elements() / (e.m * e.n);
     if (!is_strided(e.batch_a.elements(), products) || !is_strided(e.batch_b.elements(), products))

@@ -58,8 +58,9 @@ struct openblas : backend<"openblas"> {
         return {false, "an operand that broadcasts the product to a larger shape cannot be fused"};
     constexpr std::int64_t limit = 0x7FFFFFFF;
     for (const std::uint32_t v : m.inputs_of(product))
-      if (m.type_of(v).dims.elements() > limit) return {false, "openblas has 32-bit sizes, and this tensor is larger"};
-    return {result.elements() <= limit, "openblas has 32-bit sizes, and this tensor is larger"};
+      if (m.type_of(v).dims.elements() > limit)
+        return {false, "it computes tensors of at most 2^31 - 1 elements, and this one is larger"};
+    return {result.elements() <= limit, "it computes tensors of at most 2^31 - 1 elements, and this one is larger"};
   }
   static kernel build(const any_match& m, build_context& context);
   static probe_result probe();

@@ -129,12 +129,17 @@ inline std::string why_invalid(const dataflow& flow, const group& g, const limit
     flow.successors(n, [&](std::uint32_t reader, std::uint32_t) { tapped = tapped || g.nodes.contains(reader); });
   }
   const auto beyond = [](std::size_t count, std::size_t limit) { return limit != 0 && count > limit; };
-  if (beyond(exits, allowed.exits)) return "has " + std::to_string(exits) + " exits";
+  const auto too_many = [](const std::string& what, std::size_t count, const char* noun, std::size_t limit) {
+    return what + std::to_string(count) + noun + ", and the limit is " + std::to_string(limit);
+  };
+  if (beyond(exits, allowed.exits)) return too_many("has ", exits, " exits", allowed.exits);
   if (tapped && !allowed.taps) return "returns a value that it also reads itself";
-  if (beyond(g.nodes.size(), allowed.nodes)) return "has " + std::to_string(g.nodes.size()) + " nodes";
-  if (allowed.depth != 0 && depth(flow, g.nodes) > allowed.depth) return "is too deep";
-  if (allowed.arguments != 0 && argument_count(flow, g.nodes) > allowed.arguments) return "has too many arguments";
-  if (!is_convex(flow, g.nodes)) return "depends on itself through a node outside";
+  if (beyond(g.nodes.size(), allowed.nodes)) return too_many("has ", g.nodes.size(), " nodes", allowed.nodes);
+  const std::size_t longest = allowed.depth != 0 ? depth(flow, g.nodes) : 0;
+  if (beyond(longest, allowed.depth)) return too_many("has a path of ", longest, " nodes", allowed.depth);
+  const std::size_t arguments = allowed.arguments != 0 ? argument_count(flow, g.nodes) : 0;
+  if (beyond(arguments, allowed.arguments)) return too_many("reads ", arguments, " values", allowed.arguments);
+  if (!is_convex(flow, g.nodes)) return "is not convex: a path leaves it and comes back";
   for (std::size_t i = 0; i < g.parts.size(); ++i) {
     if (!g.nodes.contains(g.parts[i].nodes)) return "does not contain its part " + g.parts[i].name;
     for (std::size_t j = 0; j < i; ++j) {
@@ -142,7 +147,8 @@ inline std::string why_invalid(const dataflow& flow, const group& g, const limit
       const node_set &a = g.parts[i].nodes, &b = g.parts[j].nodes;
       if (a.intersects(b) && !a.contains(b) && !b.contains(a)) return "has parts that overlap";
     }
-    if (!is_convex(flow, g.parts[i].nodes)) return "has a part that depends on itself through a node outside";
+    if (!is_convex(flow, g.parts[i].nodes))
+      return "has a part that is not convex: a path leaves the part and comes back";
   }
   return "";
 }

@@ -29,7 +29,7 @@ inline error unreadable(const std::string& path, const std::string& why) {
 }
 inline error unwritable(const std::string& path, const std::string& why) {
   return {error_kind::invalid_argument, "cannot be written: " + why, path,
-          "name a file in a folder that exists and may be written to"};
+          "choose a file in an existing folder in which you may create files"};
 }
 
 /// The file that a path leads to, through links. Replacing this file leaves the links in place.

@@ -220,7 +220,7 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
 inline plan_conversion conversion_from_json(const json_place& from, const graph& network) {
   plan_conversion c;
   const json_place value = from["value"];
-  if (network.values().empty()) value.wrong("names a value, but the network has none");
+  if (network.values().empty()) value.wrong("refers to a value of the network, but the network has no values");
   c.value = static_cast<std::uint32_t>(value[std::size_t{0}].natural(0, network.values().size() - 1));
   if (const json_place name = value[std::size_t{1}]; name.text() != network.value_name(c.value))
     name.wrong("is " + name.text() + ", but the network's value " + std::to_string(c.value) + " is " +
@@ -326,7 +326,7 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   if (top["fingerprint"].text() != detail::hex_of(network.fingerprint())) {
     if (!shapes.empty() && detail::has_same_nodes(top["chosen"], network))
       throw error(error_kind::invalid_argument, "is a plan for other shapes: " + shapes, file,
-                  "load the network with the plan's shapes, or place it again with the present ones");
+                  "load the network with the plan's shapes, or make a new plan for the network's shapes");
     throw error(error_kind::invalid_argument, "is a plan for another network, " + made.network, file,
                 "load that network, or place this one");
   }

@@ -21,7 +21,7 @@ inline constexpr struct cast : elementwise_kind<cast, 1> {
   using attributes = cast_attributes;
   static constexpr dtype result_type(const attributes& a, dtype) { return a.to; }
   static constexpr verdict infer(const attributes& a, auto& io) {
-    if (size_of(a.to) == 0) return {false, "it must convert to a known element type"};
+    if (size_of(a.to) == 0) return {false, "its attribute `to` must be a value of dtype, such as dtype::f32"};
     return elementwise_kind::infer(a, io);
   }
   static constexpr auto body(auto x, auto) { return x; }

@@ -51,13 +51,14 @@ inline constexpr struct conv : kind<conv> {
     if (verdict v = detail::check_fit(x, window, a.dilations, a.pads_begin, a.pads_end); !v) return v;
     if (a.groups < 1) return {false, "groups must be at least 1"};
     const std::int64_t c = x.extent[1], m = w.extent[0], c_of_group = w.extent[1];
-    if (m >= 0 && m % a.groups != 0) return {false, "its output channels must divide into groups", 1};
+    if (m >= 0 && m % a.groups != 0)
+      return {false, "the number of its output channels must be a multiple of groups", 1};
     if (c >= 0 && (c % a.groups != 0 || (c_of_group >= 0 && c / a.groups != c_of_group)))
       return {false, "its weights must have shape [M, C / groups, window...] for an input of C channels", 1};
     if (io.in.size() == 3) {
       const shape& bias = io.in[2].dims;
       if (bias.rank != 1 || (bias.extent[0] >= 0 && m >= 0 && bias.extent[0] != m))
-        return {false, "its bias must have shape [M]", 2};
+        return {false, "its bias must have shape [M] for M output channels", 2};
     }
     tensor_type& y = io.out[0];
     y = {io.in[0].type, {x.extent[0], m}};

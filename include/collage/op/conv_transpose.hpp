@@ -56,7 +56,8 @@ inline constexpr struct conv_transpose : kind<conv_transpose> {
     if (verdict v = detail::check_window(rank, window, a.strides, a.dilations, a.pads_begin, a.pads_end); !v) return v;
     if (a.output_padding.size() != rank) return {false, "output_padding must have one entry per spatial dimension"};
     if (a.groups < 1) return {false, "groups must be at least 1"};
-    if (x[1] >= 0 && x[1] % a.groups != 0) return {false, "its input channels must divide into groups", 0};
+    if (x[1] >= 0 && x[1] % a.groups != 0)
+      return {false, "the number of its input channels must be a multiple of groups", 0};
     if (x[1] >= 0 && w[0] >= 0 && x[1] != w[0])
       return {false, "its weights must have shape [C, M / groups, window...] for an input of C channels", 1};
     if (w[1] > detail::largest_extent / a.groups) return {false, "it has too many output channels", 1};
@@ -64,7 +65,7 @@ inline constexpr struct conv_transpose : kind<conv_transpose> {
     if (io.in.size() == 3) {
       const auto& bias = io.in[2].dims;
       if (bias.rank != 1 || (bias[0] >= 0 && channels >= 0 && bias[0] != channels))
-        return {false, "its bias must have shape [M]", 2};
+        return {false, "its bias must have shape [M] for M output channels", 2};
     }
     io.out[0] = {io.in[0].type, {x[0], channels}};
     for (std::size_t i = 0; i < rank; ++i) {

@@ -52,10 +52,12 @@ inline constexpr struct deform_conv : kind<deform_conv> {
     const shape window{w[2], w[3]};
     if (verdict v = detail::check_window(2, window, a.strides, a.dilations, a.pads_begin, a.pads_end); !v) return v;
     if (a.groups < 1 || a.offset_groups < 1) return {false, "its groups must be at least 1"};
-    if (w[0] >= 0 && w[0] % a.groups != 0) return {false, "its output channels must divide into groups", 1};
+    if (w[0] >= 0 && w[0] % a.groups != 0)
+      return {false, "the number of its output channels must be a multiple of groups", 1};
     if (x[1] >= 0 && (x[1] % a.groups != 0 || (w[1] >= 0 && x[1] / a.groups != w[1])))
       return {false, "its weights must have shape [M, C / groups, h, w] for an input of C channels", 1};
-    if (x[1] >= 0 && x[1] % a.offset_groups != 0) return {false, "its channels must divide into offset groups"};
+    if (x[1] >= 0 && x[1] % a.offset_groups != 0)
+      return {false, "the number of its input channels must be a multiple of offset_groups"};
     io.out[0] = {io.in[0].type, {x[0], w[0]}};
     for (std::size_t i = 0; i < 2; ++i)
       io.out[0].dims.push_back(detail::window_places(x[i + 2], window[i], a.strides[i], a.dilations[i], a.pads_begin[i],

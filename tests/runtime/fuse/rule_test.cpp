@@ -237,7 +237,7 @@ TEST(fuse_valid, one_operator_and_two_apart) {
                                   .output(8)
                                   .flow();
   EXPECT_EQ(judge(flow, {6}, {.exits = 1, .depth = 1}), "");
-  EXPECT_EQ(judge(flow, {6, 7}, {.exits = 1}), "has 2 exits");
+  EXPECT_EQ(judge(flow, {6, 7}, {.exits = 1}), "has 2 exits, and the limit is 1");
   EXPECT_EQ(judge(flow, {6, 7}, {.exits = 2}), "");
 }
 
@@ -249,11 +249,11 @@ TEST(fuse_valid, convolution_and_what_follows) {
                                   .output(10)
                                   .flow();
   EXPECT_EQ(judge(flow, {8, 9, 10}, {.exits = 1, .depth = 3}), "");
-  EXPECT_EQ(judge(flow, {8, 9, 10}, {.exits = 1, .depth = 2}), "is too deep");
-  EXPECT_EQ(judge(flow, {8, 9, 10}, {.nodes = 2}), "has 3 nodes");
+  EXPECT_EQ(judge(flow, {8, 9, 10}, {.exits = 1, .depth = 2}), "has a path of 3 nodes, and the limit is 2");
+  EXPECT_EQ(judge(flow, {8, 9, 10}, {.nodes = 2}), "has 3 nodes, and the limit is 2");
   EXPECT_EQ(judge(flow, {8, 9, 10}, {.arguments = 1}), "");  // the input, read twice
   const fuse::dataflow v = fixture_v();
-  EXPECT_EQ(judge(v, {5}, {.arguments = 1}), "has too many arguments");
+  EXPECT_EQ(judge(v, {5}, {.arguments = 1}), "reads 2 values, and the limit is 1");
 }
 
 TEST(fuse_valid, diamond) {
@@ -266,7 +266,7 @@ TEST(fuse_valid, diamond) {
                                   .output(10)
                                   .flow();
   EXPECT_EQ(judge(flow, {5, 6, 7, 9, 10}, {.exits = 1}), "");
-  EXPECT_EQ(judge(flow, {5, 6, 7, 9}, {.exits = 1}), "has 2 exits");
+  EXPECT_EQ(judge(flow, {5, 6, 7, 9}, {.exits = 1}), "has 2 exits, and the limit is 1");
   EXPECT_EQ(judge(flow, {5, 6, 7, 9}, {.exits = 2}), "");
 }
 
@@ -277,14 +277,14 @@ TEST(fuse_valid, taps) {
                                   .node(7, kind::broadcast, {5, 6})
                                   .output(7)
                                   .flow();
-  EXPECT_EQ(judge(flow, {5, 6}, {.exits = 1}), "has 2 exits");
+  EXPECT_EQ(judge(flow, {5, 6}, {.exits = 1}), "has 2 exits, and the limit is 1");
   EXPECT_EQ(judge(flow, {5, 6}, {.exits = 2}), "returns a value that it also reads itself");
   EXPECT_EQ(judge(flow, {5, 6}, {.exits = 2, .taps = true}), "");
 }
 
 TEST(fuse_valid, the_ends_of_a_chain) {
   const fuse::dataflow s = fixture_s();
-  EXPECT_EQ(judge(s, {3, 5}, {.exits = 2}), "depends on itself through a node outside");
+  EXPECT_EQ(judge(s, {3, 5}, {.exits = 2}), "is not convex: a path leaves it and comes back");
   EXPECT_EQ(judge(s, {3, 4, 5}, {.exits = 1}), "");
 }
 
@@ -298,7 +298,7 @@ TEST(fuse_valid, composites_inside) {
   };
   EXPECT_EQ(with({{"a", {4, 5, 6, 7}}, {"b", {8, 9, 10}}}), "");
   EXPECT_EQ(with({{"a", {4, 5, 6, 7}}, {"b", {7, 8, 9}}}), "has parts that overlap");
-  EXPECT_EQ(with({{"a", {4, 6}}}), "has a part that depends on itself through a node outside");
+  EXPECT_EQ(with({{"a", {4, 6}}}), "has a part that is not convex: a path leaves the part and comes back");
   EXPECT_EQ(with({{"a", {2, 3}}}), "does not contain its part a");
 
   const fuse::dataflow tapped = numbered()

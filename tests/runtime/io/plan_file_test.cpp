@@ -237,7 +237,7 @@ TEST_F(plan_file, tells_the_network_it_is_for) {
   expect_refused(
       path(), network(16),
       "is a plan for other shapes: input x is float32[1x4x8x8] in the plan, but float32[1x4x16x8] in the network; "
-      "load the network with the plan's shapes, or place it again with");
+      "load the network with the plan's shapes, or make a new plan for the network's shapes");
   c::graph_builder named;
   named.output("out", named(op::tanh, named.input("y", {c::dtype::f32, {1, 4, 16, 8}})));
   expect_refused(path(), named.finish(), "is a plan for another network");

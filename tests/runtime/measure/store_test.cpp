@@ -886,10 +886,10 @@ int fill_up(const std::string& path, const std::string& more, const std::functio
       EXPECT_EQ(static_cast<int>(e.kind()), static_cast<int>(c::error_kind::environment));
       said = e.what();
     }
-    EXPECT_NE(said.find("cannot grow: its disk is full"), std::string::npos) << said;
+    EXPECT_NE(said.find("cannot be written: its disk is full"), std::string::npos) << said;
     EXPECT_GT(put, 10U);
     for (std::uint64_t i = 0; i < put; ++i) EXPECT_EQ(store.find(key(i)), cost(i));
-    EXPECT_SAYS(store.import_json(more, "f.json"), environment, "cannot grow: its disk is full");
+    EXPECT_SAYS(store.import_json(more, "f.json"), environment, "cannot be written: its disk is full");
     EXPECT_EQ(store.list().size(), put);  // all of an import or nothing
     make_room();
     store.put(key(put), cost(put));

@@ -291,9 +291,9 @@ TEST_F(onnx_kind, what_does_not_fit_the_kind_is_refused_in_one_sentence) {
   EXPECT_EQ(refusal_of("Spread", {"x"}, {"y"}, {attribute("unit", std::string(56, 'm').c_str())}),
             "its attribute unit has 56 characters, and the kind's field holds at most 55");
   EXPECT_EQ(refusal_of("Spread", {"x"}, {"y"}, {attribute("mode", 258)}),
-            "its attribute mode is 258, which the kind's field cannot hold");
+            "its attribute mode is 258, which is outside the range of this attribute of kind spread");
   EXPECT_EQ(refusal_of("Spread", {"x"}, {"y"}, {attribute("centred", 2)}),
-            "its attribute centred is 2, which the kind's field cannot hold: it is 0 or 1");
+            "its attribute centred is 2, and must be 0 or 1");
   EXPECT_EQ(refusal_of("Spread", {"x"}, {"y"}, {attribute("mode", 3)}),
             "its mode must be 0, 1 or 2; its operands are float32[2x6]");
   EXPECT_EQ(refusal_of("Spread", {"x"}, {"y"}, {attribute("axis", 2)}),
@@ -376,13 +376,13 @@ TEST_F(onnx_kind, lists_of_kinds_are_checked) {
       "load_options::kinds: the kind relu has no name in ONNX; declare it in the kind: static constexpr onnx_name "
       "onnx{domain, operator}");
   const c::kind_info* const nothing[] = {nullptr};
-  EXPECT_EQ(refused(nothing), "load_options::kinds: entry 0 is null; list kinds as onnx::kinds<...> does");
+  EXPECT_EQ(refused(nothing), "load_options::kinds: entry 0 is null; set load_options::kinds to onnx::kinds<...>");
   c::kind_info owner = c::kind_of<struct own::snake>;
   owner.bodies = 1;
   const c::kind_info* const owners[] = {&owner};
   EXPECT_EQ(refused(owners),
-            "load_options::kinds: the kind snake owns subgraphs, which cannot be read by name; write a rule for it "
-            "(load_options::rules)");
+            "load_options::kinds: the kind snake owns subgraphs, which onnx::kinds cannot import; give "
+            "load_options::rules a rule that imports this kind");
   // The same kind twice is one kind, also where its description exists twice.
   const c::kind_info* const twice[] = {&c::kind_of<struct own::snake>, &c::kind_of<decltype(own::snake)>};
   EXPECT_EQ(refused(twice), file + ": the graph has no output");

@@ -52,7 +52,7 @@ class literal_reader {
   }
 
   literal value(int depth) {
-    if (depth > most_nested) wrong("this is nested too deeply");
+    if (depth > most_nested) wrong("brackets are nested too deeply");
     literal result;
     if (takes("None")) return result;
     if (takes("frozenset({")) {
@@ -64,13 +64,13 @@ class literal_reader {
     } else if (takes("'")) {
       result.is = literal::kind::text;
       const std::size_t end = text_.find('\'', at_);
-      if (end == std::string_view::npos) wrong("a string is not closed");
+      if (end == std::string_view::npos) wrong("a string has no closing quote");
       result.text = text_.substr(at_, end - at_);
       at_ = end + 1;
     } else {
       result.is = literal::kind::number;
       const auto read = std::from_chars(text_.data() + at_, text_.data() + text_.size(), result.number);
-      if (read.ec != std::errc()) wrong("there is no number, string, tuple or None");
+      if (read.ec != std::errc()) wrong("a number, string, tuple, set or None is missing");
       at_ = static_cast<std::size_t>(read.ptr - text_.data());
     }
     return result;

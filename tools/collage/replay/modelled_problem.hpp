@@ -169,7 +169,8 @@ inline result replay_modelled(const std::string& name, const modelled_problem& n
   const collage::roofline model = model_of_backends();
   const auto done = timed_search([&] { return network.problem(model); });
   if (const auto wrong = collage::search::violation(done.problem, done.plan))
-    throw collage::error(collage::error_kind::failure, "the search made no legal placement: " + *wrong, name);
+    throw collage::error(collage::error_kind::failure, "the search returned an invalid placement: " + *wrong, name,
+                         "please report it");
   return {.name = name,
           .table = "roofline",
           .coverage = 0,

@@ -279,7 +279,8 @@ class published_problem {
 inline result replay_published(const std::string& name, const std::string& table, const published_problem& p) {
   const auto done = timed_search([&] { return p.problem(); });
   if (const auto wrong = collage::search::violation(done.problem, done.plan))
-    throw collage::error(collage::error_kind::failure, "the search made no legal placement: " + *wrong, name);
+    throw collage::error(collage::error_kind::failure, "the search returned an invalid placement: " + *wrong, name,
+                         "please report it");
   return {.name = name,
           .table = table,
           .coverage = p.coverage(),

@@ -40,9 +40,9 @@ inline lt_matrix make_matrix(std::int64_t rows, std::int64_t columns, std::int64
   lt_matrix matrix(made);
   const auto count = static_cast<std::int32_t>(products);
   check_cublas(the_cublas().set_matrix(made, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count, sizeof count),
-               "describing a batch");
+               "describing a batch of matrices");
   check_cublas(the_cublas().set_matrix(made, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &step, sizeof step),
-               "describing a batch");
+               "describing a batch of matrices");
   return matrix;
 }
 
@@ -50,7 +50,7 @@ inline std::int64_t step_of(const std::vector<std::int64_t>& offsets) { return o
 
 template <class T>
 void set(const lt_operation& operation, cublasLtMatmulDescAttributes_t what, const T& value) {
-  check_cublas(the_cublas().set_operation(operation.get(), what, &value, sizeof value), "describing a product");
+  check_cublas(the_cublas().set_operation(operation.get(), what, &value, sizeof value), "describing a matrix product");
 }
 
 struct lt_matmul {
@@ -67,7 +67,7 @@ struct lt_matmul {
                                      (*matrices)[1].get(), &nothing, call.out[0], (*matrices)[2].get(), call.out[0],
                                      (*matrices)[2].get(), &algorithm, call.workspace, workspace,
                                      reinterpret_cast<cudaStream_t>(stream_of_this_thread())),
-                 "a product");
+                 "a matrix product");
   }
 };
 
@@ -84,7 +84,7 @@ struct classic_matmul {
                            static_cast<const float*>(call.in[b]), narrow(s.b_transposed ? s.k : s.n), step_of(s.b),
                            static_cast<const float*>(call.in[a]), narrow(s.a_transposed ? s.m : s.k), step_of(s.a),
                            &nothing, static_cast<float*>(call.out[0]), narrow(s.n), s.m * s.n, narrow(s.products())),
-        "a product");
+        "a matrix product");
   }
 };
 
@@ -98,18 +98,18 @@ inline cublasLtEpilogue_t epilogue_of(const any_match& m, bool has_bias) {
 /// The algorithms that the library's heuristics propose, best first. There may be fewer than cublas::most_algorithms.
 inline std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const lt_matmul& run) {
   cublasLtMatmulPreference_t made = nullptr;
-  check_cublas(the_cublas().create_preference(&made), "setting the search's preferences");
+  check_cublas(the_cublas().create_preference(&made), "limiting the search for a matrix product's algorithms");
   const lt_preference preference(made);
   const std::uint64_t most_workspace = std::uint64_t{32} << 20;
   check_cublas(the_cublas().set_preference(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most_workspace,
                                            sizeof most_workspace),
-               "setting the search's preferences");
+               "limiting the search for a matrix product's algorithms");
   // In the arena values begin at multiples of 64 bytes, and views at multiples of 64 bytes within a value.
   const std::uint32_t alignment = 64;
   for (const auto operand : {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
                              CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES})
     check_cublas(the_cublas().set_preference(made, operand, &alignment, sizeof alignment),
-                 "setting the search's preferences");
+                 "limiting the search for a matrix product's algorithms");
   std::vector<cublasLtMatmulHeuristicResult_t> found(cublas::most_algorithms);
   int count = 0;
   const auto& [b, a, c] = *run.matrices;
@@ -117,7 +117,7 @@ inline std::vector<cublasLtMatmulHeuristicResult_t> algorithms_for(const lt_matm
       the_cublas().find_algorithms(lt_handle(), run.operation->get(), b.get(), a.get(), c.get(), c.get(), made,
                                    static_cast<int>(found.size()), found.data(), &count);
   if (code == CUBLAS_STATUS_NOT_SUPPORTED) count = 0;
-  else check_cublas(code, "querying algorithms");
+  else check_cublas(code, "the search for a matrix product's algorithms");
   found.resize(static_cast<std::size_t>(count));
   std::erase_if(found, [](const cublasLtMatmulHeuristicResult_t& f) { return f.state != CUBLAS_STATUS_SUCCESS; });
   return found;
@@ -127,7 +127,7 @@ inline kernel make_lt_matmul(const any_match& m, const matmul_shape& s, lt_matmu
   const std::uint32_t bias = cublas::bias_of(m);
   const bool has_bias = bias != cublas::none;
   cublasLtMatmulDesc_t made = nullptr;
-  check_cublas(the_cublas().create_operation(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a product");
+  check_cublas(the_cublas().create_operation(&made, CUBLAS_COMPUTE_32F, CUDA_R_32F), "describing a matrix product");
   lt_operation operation(made);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, s.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, s.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N);
