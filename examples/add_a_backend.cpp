@@ -1,4 +1,4 @@
-// A backend of your own, from nothing to a plan: a library with one fused kernel, the sum of two tensors behind relu.
+// A backend of your own, from nothing to a plan: a library with one fused kernel, relu of the sum of two tensors.
 // needs: eigen
 #include <algorithm>
 #include <collage/adapter.hpp>

@@ -62,7 +62,7 @@ int main() try {
   std::printf("%s\n", c::graph_coverage_text<backends, lenet>.c_str());
   std::printf("%zu candidates, enumerated by the compiler\n\n", c::candidates_of<backends, lenet>.size());
 
-  c::graph network = lenet{};  // the same records; what a constant holds is bound now
+  c::graph network = lenet{};  // the same nodes and values at run time; the contents of constants are bound below
   for (const std::uint32_t v : network.unbound()) {
     const auto count = static_cast<std::size_t>(network.type_of(v).dims.elements());
     network.bind(network.value_name(v), std::vector<float>(count, 0.01F));

@@ -37,7 +37,7 @@ struct probe_result {
 /// Conversions move values from one space to another. They are kernels of the pattern single<ops::convert_layout>; for these
 /// `layouts` gives the whole forms, spaces included.
 ///
-/// `accepts` depends on the match alone. Refusals that depend on the library, its version or the processor belong in `probe`
+/// `accepts` depends only on the match. Refusals that depend on the library, its version or the processor belong in `probe`
 /// and `build`.
 ///
 /// Beside its patterns, or in place of them, a backend may have a fusion rule (collage/fuse/), which lists groups of any shape:

@@ -14,8 +14,8 @@ namespace collage::inline v0 {
 /// backends are the same, or if two backends or two operator kinds have the same name. It is also faulty if a backend does not
 /// build a pattern that it declares.
 ///
-///   backends::add<other>            at the end; an error if it is there already
-///   backends::remove<eigen>         an error if it is not there
+///   backends::add<other>            at the end; an error if the set has it already
+///   backends::remove<eigen>         an error if the set does not have it
 ///   backends::prefer<my_library>    moved to the front
 ///   backends::filter<has_probe>     the backends that have a property
 ///   set_union<a, b>, set_intersection<a, b>, set_difference<a, b>

@@ -5,7 +5,7 @@
 
 namespace collage::inline v0 {
 
-/// A replacement for std::span in the headers of the umbrella. <span> alone costs every includer more than all these headers.
+/// A replacement for std::span in the headers of the umbrella. Including <span> costs more than all these headers together.
 /// An access to a span takes about ten steps of clang's limit on constant evaluation (docs/compile-time.md). A list_view is
 /// made from an array, or from anything with data() and size(): a vector, a span. A std::span can be made from it.
 template <class T>

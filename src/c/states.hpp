@@ -27,7 +27,8 @@ collage::backend_table backends();
 
 struct network_state {
   std::string name;
-  /// Ready to be placed: its constants are filled, and the passes have run. An engine that takes over the weights changes it.
+  /// Ready to be placed: its constants are filled, and the passes have run. An engine that takes over the weights removes them
+  /// from it.
   mutable collage::graph graph;
   mutable std::atomic<bool> has_weights = true;
   std::uint64_t fingerprint = 0;

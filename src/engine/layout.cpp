@@ -169,7 +169,7 @@ class layout_pass {
     }
     return nothing;
   }
-  /// A workspace is needed during its step alone.
+  /// A workspace is needed only during its step.
   void request_workspace(std::uint32_t s) {
     const lowered_step& step = plan_.steps[s];
     if (is_view(step) || step.run.workspace() == 0) return;
@@ -249,11 +249,10 @@ class layout_pass {
   linked_program made_;
   std::vector<std::pair<std::uint32_t, std::size_t>> copied_;  // number of storage, output
   std::vector<block> blocks_;
-  std::vector<std::size_t> block_of_;     // by region
-  std::vector<std::uint32_t> last_read_;  // by number of storage: the step
-  std::vector<std::uint32_t> workspace_;  // by step: the region
-  std::vector<std::pair<std::uint32_t, std::size_t>>
-      in_place_;  // steps and their outputs that are written over arguments
+  std::vector<std::size_t> block_of_;                            // by region
+  std::vector<std::uint32_t> last_read_;                         // by number of storage: the step
+  std::vector<std::uint32_t> workspace_;                         // by step: the region
+  std::vector<std::pair<std::uint32_t, std::size_t>> in_place_;  // step, output: written over an argument
 };
 
 }  // namespace

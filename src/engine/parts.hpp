@@ -34,11 +34,11 @@ error plan_error(const std::string& what, const std::string& where);
 /// The backend of that name. Errors: the set lacks it.
 const backend_entry& backend_named(backend_table backends, const std::string& name);
 
-/// Storage of values, by number. The first numbers are the network's values in the forms in which they are written. Further
-/// numbers are the same values in other forms.
+/// The stored values of a placement: each is a value of the network in one form. A stored value is known by its number. The first
+/// numbers are the network's values in the forms in which they are written. Further numbers are the same values in other forms.
 class value_storage {
  public:
-  /// A number's memory begins so many bytes behind another's.
+  /// The memory of a stored value begins `offset` bytes after that of stored value `of`.
   struct part {
     std::uint32_t of = 0;
     std::size_t offset = 0;
@@ -46,18 +46,18 @@ class value_storage {
 
   explicit value_storage(const graph& network);
 
-  /// Says in which form a value is written.
+  /// Sets the form in which a value of the network is written.
   void write(std::uint32_t value, const form& stored) { forms_[value] = stored; }
-  /// Makes the memory of a number, which has its own, a part of another's.
+  /// Puts the stored value `number`, which has memory of its own so far, into the memory of `into`.
   void put(std::uint32_t number, std::uint32_t into, std::size_t offset) { parts_[number] = {into, offset}; }
-  /// A number for a value in another form.
+  /// Adds a value of the network in another form, and returns its number.
   std::uint32_t add(std::uint32_t value, const form& stored);
-  /// The number of a value in a form; nothing where it was not made yet.
+  /// The number of a value in a form; nothing if `add` was not called for it.
   std::optional<std::uint32_t> find(std::uint32_t value, const form& stored) const;
 
   const form& form_at(std::uint32_t number) const { return forms_[number]; }
   std::uint32_t value_at(std::uint32_t number) const { return values_[number]; }
-  /// The memory that a number's is a part of.
+  /// The stored value in whose memory this one lies, and where.
   part whole(std::uint32_t number) const;
   std::size_t bytes(std::uint32_t number) const;
   std::size_t size() const { return forms_.size(); }
@@ -66,7 +66,7 @@ class value_storage {
   const graph* network_;
   std::vector<form> forms_;            // by number
   std::vector<std::uint32_t> values_;  // by number
-  std::vector<part> parts_;            // by number: of itself, or of another
+  std::vector<part> parts_;            // by number: the memory in which it lies, its own or another's
 };
 
 /// One step of a placement over storage.

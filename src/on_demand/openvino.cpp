@@ -20,7 +20,7 @@ struct opened_module {
 
 /// The module stays open until the process ends: kernels that it made may be called at any time.
 opened_module open_openvino_module() {
-  // By its name alone, so that the loader searches the folders in which it also finds this program's linked libraries.
+  // Only by its name, so that the loader searches the folders in which it also finds this program's linked libraries.
   void* const handle = dlopen(openvino_module_file, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = dlerror();

@@ -66,7 +66,7 @@ void read(const lowering& n, attribute_value& field) {
   }
 }
 
-/// The record of fields, as the kind itself would write it: one field behind the other.
+/// The record of fields, as the kind itself would write it: one field after the other.
 attribute_words record_of(std::span<const attribute_value> fields) {
   attribute_words words;
   collage::detail::attribute_writer write{words};

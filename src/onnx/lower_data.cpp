@@ -66,7 +66,7 @@ class compared_slices {
   std::size_t at(std::int64_t outer, std::int64_t slice, std::int64_t inner) const {
     return static_cast<std::size_t>((outer * count_ + slice) * inner_ + inner);
   }
-  /// Negative where slice a comes before b, 0 where they are equal.
+  /// Negative if slice a comes before slice b, 0 if they are equal.
   int compare(std::int64_t a, std::int64_t b) const {
     for (std::int64_t o = 0; o < outer_; ++o)
       for (std::int64_t i = 0; i < inner_; ++i)

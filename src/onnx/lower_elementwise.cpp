@@ -18,7 +18,7 @@
 namespace collage::inline v0::onnx {
 namespace {
 
-// Operators that are one kind of ours --------------------------------------------------------------------------------
+// ONNX operators that become one operator of collage -----------------------------------------------------------------
 
 template <const auto& Kind>
 void lower_one_operand(lowering& n) {

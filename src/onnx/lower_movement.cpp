@@ -59,7 +59,7 @@ void lower_transpose(lowering& n) {
   shape permutation = n.to_shape(n.integers("perm"), "its permutation");
   if (!n.has_attribute("perm"))
     for (std::size_t i = dims.size(); i > 0; --i) permutation.push_back(static_cast<std::int64_t>(i - 1));
-  // Where extents of 1 alone change places no element does, and a view will do.
+  // If only dimensions of extent 1 change their places, no element moves, and a view is enough.
   shape turned;
   std::int64_t last = -1;
   std::uint32_t seen = 0;
@@ -126,7 +126,7 @@ void lower_slice(lowering& n) {
       operands && n.has(4) ? n.integers_of(4, "its steps") : std::vector<std::int64_t>(starts.size(), 1);
   const std::vector<std::size_t> axes = axes_of(n, listed, dims.size(), starts.size(), "its starts");
   if (ends.size() != starts.size() || steps.size() != starts.size())
-    n.invalid("its starts, ends and steps must be as many");
+    n.invalid("its starts, ends and steps must have the same number of entries");
 
   ops::slice_attributes a{
       .starts = shape::filled(dims.size(), 0), .steps = shape::filled(dims.size(), 1), .extents = dims};

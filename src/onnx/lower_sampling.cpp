@@ -113,7 +113,7 @@ std::vector<std::size_t> resized_axes(lowering& n, std::size_t rank) {
 /// One number for each dimension, from numbers for some of them.
 std::vector<double> spread(lowering& n, std::span<const double> list, std::span<const std::size_t> axes,
                            std::size_t rank, double otherwise, const char* what) {
-  if (list.size() != axes.size()) n.invalid(std::string(what) + " must be one for each of its axes");
+  if (list.size() != axes.size()) n.invalid(std::string(what) + " must have one entry for each of its axes");
   std::vector<double> all(rank, otherwise);
   for (std::size_t i = 0; i < axes.size(); ++i) all[axes[i]] = list[i];
   return all;
@@ -122,7 +122,7 @@ std::vector<double> spread(lowering& n, std::span<const double> list, std::span<
 /// Output extents, and scales where they are not the ratio of the extents, from the operand `sizes`.
 void take_sizes(lowering& n, ops::resize_attributes& a, const shape& x, std::span<const std::size_t> axes) {
   const std::vector<std::int64_t> sizes = n.integers_of(3, "its sizes");
-  if (sizes.size() != axes.size()) n.invalid("its sizes must be one for each of its axes");
+  if (sizes.size() != axes.size()) n.invalid("its sizes must have one entry for each of its axes");
   a.sizes = x;
   for (std::size_t i = 0; i < axes.size(); ++i) a.sizes[axes[i]] = sizes[i];
   const std::string policy = n.text("keep_aspect_ratio_policy", "stretch");

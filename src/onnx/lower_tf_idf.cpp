@@ -21,7 +21,7 @@ namespace {
 struct gram_pool {
   std::int64_t length = 0;
   std::int64_t count = 0;
-  std::vector<std::int64_t> items;  ///< one n-gram behind the other
+  std::vector<std::int64_t> items;  ///< one n-gram after the other
 };
 
 /// The pool by length, from where each length begins in it.

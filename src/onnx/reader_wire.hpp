@@ -94,7 +94,7 @@ enum data_field : std::uint32_t {
   double_data = 10,
   uint64_data = 11,
 };
-/// Bytes of an element of a data field, 0 where that depends on the element.
+/// Bytes of one element of a data field; 0 if their number depends on the element.
 constexpr std::size_t element_width(std::uint32_t field) {
   return field == float_data ? 4 : field == double_data ? 8 : 0;
 }

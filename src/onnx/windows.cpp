@@ -15,7 +15,8 @@ shape entries_of(const lowering& n, const char* name, std::size_t count, std::in
               std::to_string(count));
   for (const std::int64_t entry : list)
     if (entry < least || entry > 0x7FFFFFFF)
-      n.invalid("its " + std::string(name) + " have the entry " + std::to_string(entry));
+      n.invalid("its " + std::string(name) + " contain " + std::to_string(entry) + ", and must be from " +
+                std::to_string(least) + " to 2147483647");
   return shape(list);
 }
 
@@ -69,11 +70,11 @@ sliding_window padded_window(const lowering& n, const shape& extents, const shap
 
 shape weights_window(const lowering& n, const shape& w, std::size_t spatial) {
   if (w.rank != spatial + 2)
-    n.invalid("its weights have rank " + std::to_string(w.rank) + ", not that of its input, " +
+    n.invalid("its weights have rank " + std::to_string(w.rank) + ", but its input has rank " +
               std::to_string(spatial + 2));
   const shape window = w.from(2);
   if (n.has_attribute("kernel_shape") && !(n.to_shape(n.integers("kernel_shape"), "its kernel_shape") == window))
-    n.invalid("its kernel_shape is not that of its weights");
+    n.invalid("its kernel_shape is not the window of its weights");
   return window;
 }
 

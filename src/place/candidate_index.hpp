@@ -37,7 +37,7 @@ inline void renumber_structures(place_candidates& candidates) {
   candidates.structures = std::move(structures);
 }
 
-/// Candidates stay where they are; regions are added behind them.
+/// Finds candidates by their index. Candidates keep their indices; regions are added after them.
 class candidate_index {
  public:
   candidate_index(const graph& network, backend_table backends, place_candidates all)

@@ -197,8 +197,8 @@ struct needed_conversion {
   form from, to;
 };
 
-/// The conversions that groups need to read each other's values. `borders` has an entry for each group, in their order: null for
-/// a group that reads and writes plain values only.
+/// The conversions that groups need to read each other's values. `borders[g]` has the forms of the values that group g reads
+/// and writes. It is null if all of them are plain.
 inline std::vector<needed_conversion> conversions_between(const graph& network,
                                                           std::span<const std::vector<std::uint32_t>> nodes,
                                                           std::span<const value_forms* const> borders) {

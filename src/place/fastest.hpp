@@ -26,7 +26,7 @@ class fastest_of {
   /// Finds the fastest placement; the incumbent stays if nothing is faster. Ratios of different pairs come from different rounds,
   /// and on a restless machine they may form a cycle. So the fastest is the placement with the smallest worst-case ratio among
   /// those that can run and are not significantly slower than another. By chance all good placements may be significantly
-  /// slower than one of them. So a placement far behind the smallest worst-case ratio is never preferred for that.
+  /// slower than one of them. So a placement whose worst-case ratio is far above the smallest never replaces it for that reason.
   std::size_t find(std::size_t incumbent) const {
     std::vector<standing> all;
     double least = std::numeric_limits<double>::infinity();

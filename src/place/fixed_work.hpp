@@ -67,7 +67,7 @@ class walk_work {
 
  private:
   static constexpr std::size_t elements = 16384,
-                               lanes = 32;  // 64 KiB; so many independent sums that only loads take time
+                               lanes = 32;  // 64 KiB; 32 independent sums, so that only loads take time
   static constexpr int turns = 16;
 
   /// Adds all elements, so that no load is optimised away. Sanitizers have nothing to find here, and would make it take

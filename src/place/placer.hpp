@@ -306,7 +306,7 @@ class placer {
     return has_fresh(known_.costs) || (conversions && has_fresh(conversions->book()));
   }
 
-  /// Counts each distinct candidate once, so that the counts add up to their number.
+  /// Counts each distinct candidate once, as measured, from the store, refused or skipped.
   void count_candidates() {
     report_.candidates = known_.candidates.size();
     std::set<cost_key> distinct;

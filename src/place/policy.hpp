@@ -27,17 +27,17 @@ struct race_policy {
   double traced_at_once_ms = 20;  ///< calls this long are timed with their steps: the clock adds nothing to speak of
   double unsettled_ms = 225;      ///< for longer calls settling is negligible
   double most_split_share = 3;    ///< split rounds that come by themselves take up to this times the race's seconds
-  int most_splitting_calls = 100'000;  ///< where the clock stands still
+  int most_splitting_calls = 100'000;  ///< a limit in case the clock does not advance
 };
 
 /// How the fastest placement is selected.
 struct selection_policy {
-  std::size_t least_rounds = 5;    ///< a ratio of fewer rounds counts in part
-  double far_behind = 1.03;        ///< not preferred, times the smallest worst-case ratio
+  std::size_t least_rounds = 5;    ///< a ratio of fewer rounds has less weight
+  double far_behind = 1.03;        ///< above this times the smallest worst-case ratio, a placement is not preferred
   double significant = 1.003;      ///< a baseline that is faster by this replaces the placement
-  std::size_t enough_rounds = 15;  ///< undisturbed ones, of the placement that is selected
-  int most_races = 4;              ///< to come to these
-  int most_split_races = 2;        ///< of them, to come to enough rounds in split caches
+  std::size_t enough_rounds = 15;  ///< undisturbed rounds that the selected placement should have
+  int most_races = 4;              ///< races that are run to get them
+  int most_split_races = 2;        ///< how many of these races may wait for rounds with a split cache
 };
 
 /// How kernels and placements are tried within the network.

@@ -140,10 +140,10 @@ inline request_file write_request(const measuring_request& request, backend_tabl
   return file;
 }
 
-/// How a kind of this id is found; null where it is not known.
+/// Returns the operator kind with an id, or null if it does not know the id.
 using kind_finder = std::function<const kind_info*(std::uint64_t id)>;
 
-/// Reads a request. `file` is aligned to 64 bytes, and `owner` keeps it alive. An error where anything in it cannot be.
+/// Reads a request. `file` is aligned to 64 bytes, and `owner` keeps it alive. Throws if any part of it is invalid.
 class request_reader {
  public:
   request_reader(std::span<const std::byte> file, std::shared_ptr<const std::byte> owner, backend_table backends,

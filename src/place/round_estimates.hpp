@@ -1,4 +1,4 @@
-// Estimates from the log of a race: times, paired ratios and the times of steps. All are functions of the log alone.
+// Estimates from the log of a race: times, paired ratios and the times of steps. All are functions of only the log.
 #pragma once
 
 #include <algorithm>
@@ -90,7 +90,7 @@ inline bool is_slower(const round_log& log, std::size_t placement, std::size_t p
                       double factor, expected_regimes expected) {
   const bool is_split = main_regime(log, placement) == cache_regime::split;
   for (std::size_t other = 0; other < placements; ++other) {
-    // A placement that ran in split caches alone was there to measure its kernels, and beats nothing.
+    // A placement that ran only in split caches ran to measure its kernels, and is not compared.
     if (other == placement || (main_regime(log, other) == cache_regime::split && !is_split)) continue;
     const paired_ratio shared = ratio_in(log, placement, other, cache_regime::shared),
                        split = ratio_in(log, placement, other, cache_regime::split);
@@ -115,10 +115,10 @@ inline double usual_ms(const round_log& log, std::size_t placement, std::size_t 
   return is_enough && other_ms > 0 ? own_ms * (time_in(log, beside, regime).median_ms / other_ms) : own_ms;
 }
 
-/// The times of a placement's steps within whole runs, by step. Steps are timed in some rounds alone, and the machine may have
+/// The times of a placement's steps within whole runs, by step. Steps are timed only in some rounds, and the machine may have
 /// been slow just then. So a step counts as its part of the whole run of its round, times `usual_ms`. `beside` is a placement
-/// that ran in most rounds. In split caches they are scaled as if `beside` took as long as in a shared
-/// one. A step without enough times has no samples.
+/// that ran in most rounds. Times in split caches are scaled as if `beside` took as long there as in a shared cache. A step
+/// without enough times has no samples.
 inline std::vector<timing> steps_in(const round_log& log, std::size_t placement, std::size_t steps, std::size_t beside,
                                     cache_regime regime) {
   double usual = usual_ms(log, placement, beside, regime);

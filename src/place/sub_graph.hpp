@@ -126,7 +126,7 @@ class sub_graph_maker {
     return true;
   }
 
-  /// The number of an old node in the new graph; `none` if it is not there.
+  /// The number of an old node in the new graph; `none` if the new graph does not have it.
   std::uint32_t node_of(std::uint32_t old) const {
     const auto at = std::ranges::find(new_node_, old);
     return at == new_node_.end() ? none : static_cast<std::uint32_t>(at - new_node_.begin());

@@ -40,7 +40,7 @@ noted_program& program() {
   return noted;
 }
 
-/// How a process ended; nothing where the status was taken before.
+/// How a process ended; nothing if its status was read before.
 using exit_status = std::optional<int>;
 
 /// Signals that come from a person, the system or a shortage of memory rather than from a kernel's code.

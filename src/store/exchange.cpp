@@ -58,7 +58,7 @@ struct from_json {
   void number(const char* name, double& number) const {
     const json_place at = object[name];
     number = at.number() + 0.0;
-    if (!std::isfinite(number) || number < 0) at.wrong("is not a finite number from 0");
+    if (!std::isfinite(number) || number < 0) at.wrong("is not a finite number of at least 0");
   }
   void words(const char* name, std::vector<std::uint64_t>& words) const {
     const json_place at = object[name];

@@ -18,7 +18,7 @@ constexpr const char *begin_mark = "<!-- generated: unsupported -->\n", *end_mar
 
 /// Why operators are left out, by the word behind their names in the list. The empty word comes last.
 constexpr std::pair<const char*, const char*> reasons[] = {
-    {"sequences", "sequences of tensors; we have tensors alone"},
+    {"sequences", "sequences of tensors; collage has only tensors"},
     {"optionals", "values that may be absent"},
     {"strings", "text; no element type of ours holds it"},
     {"classical_learning", "trees, vector machines, dictionaries: the domain `ai.onnx.ml`"},

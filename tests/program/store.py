@@ -259,7 +259,7 @@ class Mistakes(Stores):
             broken = cost(1)
             del broken[member]
             self.wrong("import", self.exported([cost(2), broken]), saying=f"costs[1].{member} is missing")
-        self.wrong("import", self.exported([cost(1, median_ms=-1)]), saying="costs[0].median_ms is not a finite number from 0")
+        self.wrong("import", self.exported([cost(1, median_ms=-1)]), saying="costs[0].median_ms is not a finite number of at least 0")
         self.wrong("import", self.exported([cost(1, computes="xyz")]), saying="costs[0].computes is not made of words")
         self.wrong("import", self.exported([cost(1, threads=0)]), saying="costs[0].threads is not a whole number")
         self.wrong("import", self.path("none.json"), saying="none.json: cannot be read")

@@ -40,7 +40,7 @@ struct described_coverage {
     std::vector<collage::coverage_cell> cells;  ///< by backend
   };
   std::vector<std::string> backends;  ///< with patterns: the columns
-  std::vector<std::string> by_rule;   ///< with a fusion rule alone, or taking regions
+  std::vector<std::string> by_rule;   ///< backends with a fusion rule but no patterns, or that take regions
   std::vector<row> rows;
 };
 described_coverage describe_coverage();

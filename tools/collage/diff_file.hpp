@@ -14,9 +14,9 @@ namespace program {
 
 namespace c = collage;
 
-/// A group as a plan file has it, without its network. Groups of sub-graphs stand behind the one that owns them.
+/// A group as a plan file has it, without its network. Groups of subgraphs follow the group that owns the subgraph.
 struct file_group {
-  std::vector<std::string> nodes;  ///< numbers; those of a sub-graph behind its owner's, as in "7.0.3"
+  std::vector<std::string> nodes;  ///< numbers; in a subgraph, after the number of its owner, as in "7.0.3"
   std::string label;               ///< the nodes' names
   std::string backend, pattern, configuration, kernel, layout;
   double cost_ms = 0, low_ms = 0, high_ms = 0;

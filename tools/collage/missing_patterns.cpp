@@ -118,7 +118,7 @@ class finder {
     }
   }
 
-  /// The one group that reads what these nodes compute; none where the user or several groups do.
+  /// The group that alone reads the values that these nodes compute. None if several groups read them, or if they are outputs.
   static std::optional<std::size_t> sole_reader(const c::graph& network, const node_list& nodes,
                                                 const std::vector<std::size_t>& group_of) {
     std::optional<std::size_t> reader;

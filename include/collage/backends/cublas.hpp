@@ -39,7 +39,7 @@ struct matmul_add_gelu_tanh : pattern<"matmul_add_gelu_tanh"> {
 }  // namespace cublas_patterns
 
 /// Opens libcublasLt and libcublas of CUDA 12 or 13, in a version that is not newer than the driver's. If the environment
-/// variable COLLAGE_CUDA_LIBRARIES names a folder, that folder alone is searched. Otherwise the folder of the toolkit that the
+/// variable COLLAGE_CUDA_LIBRARIES names a folder, only that folder is searched. Otherwise the folder of the toolkit that the
 /// build found is searched first, then the loader's folders. Computes in float32 throughout, not in TF32.
 struct cublas : backend<"cublas"> {
   using patterns = collage::patterns<single<ops::matmul>, cublas_patterns::matmul_add, cublas_patterns::matmul_relu,

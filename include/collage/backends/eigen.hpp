@@ -93,7 +93,7 @@ struct eigen : backend<"eigen"> {
 
 namespace detail {
 
-/// Whether a body can be computed in int64: it is arithmetic alone. Attributes are excluded, because they are real numbers.
+/// Whether a body can be computed in int64: it consists only of arithmetic. Attributes are excluded, because they are real numbers.
 constexpr bool is_integer_body(const traced_body& body) {
   for (std::uint32_t i = 0; i < body.size; ++i) {
     const opcode code = body.code[i].code;

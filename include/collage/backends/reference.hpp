@@ -68,7 +68,7 @@ struct matrix_view {
 };
 
 /// c += a b, where a is rows x depth, b depth x columns, and c has consecutive elements in each row. The order of the
-/// additions depends on the extents alone, not on the number of threads.
+/// additions depends only on the extents, not on the number of threads.
 void gemm(std::int64_t rows, std::int64_t columns, std::int64_t depth, matrix_view a, matrix_view b, double* c,
           std::int64_t c_row_step);
 

@@ -28,9 +28,9 @@ inline constexpr bool is_watched = __has_feature(address_sanitizer);
 inline constexpr bool is_watched = false;
 #endif
 
-/// Whether a block of `padded` bytes gets pages of its own from the system. The C library would map such a block as well. But
-/// once the program has freed such a block, the C library keeps later blocks of that size, and released weights would still
-/// take memory.
+/// Whether a block of `padded` bytes gets pages of its own from the system, which releases them at once. The C library would
+/// also map the first such block. But once the program has freed one, the C library keeps freed blocks of that size for
+/// reuse, and released weights would still take memory.
 constexpr bool has_own_pages([[maybe_unused]] std::size_t padded) {
 #ifdef __linux__
   return !is_watched && padded >= std::size_t{128} << 10;

@@ -2,7 +2,7 @@
 //
 // The mirror of forward fusion. All nodes inside are reached through one entry. There may be several exits, which takes
 // code that writes several values. A region holds every group on every path between the two, so it is convex. Other
-// groups feed it through its entry alone, so regions never close a cycle among themselves.
+// groups feed it only through its entry, so regions never close a cycle among themselves.
 #pragma once
 
 #include <collage/fuse/dataflow.hpp>

@@ -1,4 +1,5 @@
-// Dominator trees of acyclic graphs: where all paths from a node meet again, and where all paths to it have parted.
+// Dominator trees of acyclic graphs. The post-dominator of a node is the first later node through which all paths from it go. Its
+// pre-dominator is the last earlier node through which all paths to it go.
 //
 // In a graph without cycles, the nodes are taken in a topological order. The parent of a node is then the lowest common
 // ancestor of its neighbours in the tree made so far. One pass makes the tree. The pass also finds the kinds of the

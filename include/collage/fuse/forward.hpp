@@ -1,4 +1,4 @@
-// Forward fusion: nodes into their post-dominators, in three phases, as TVM's fuser does it.
+// Forward fusion: merges nodes into their post-dominators, in three phases, as TVM's fuser does.
 //
 // The rules, from TVM's fuse_ops (Chen and others, 2018). Groups have one exit, their root; kinds on the way are those
 // of the groups that the nodes are in already.

@@ -22,7 +22,7 @@ struct node_class {
 
 namespace detail {
 
-/// Elements from dimension `first` on; 0 where that is unknown or out of range.
+/// The number of elements from dimension `first` on; 0 if it is unknown or out of range.
 inline std::uint32_t elements_from(const shape& dims, std::int64_t first) {
   if (first < 0 || first >= static_cast<std::int64_t>(dims.size())) return 0;
   const std::int64_t count = dims.from(static_cast<std::size_t>(first)).elements();

@@ -41,7 +41,7 @@ inline fused result_of(const quotient& groups, std::size_t judged = 0) {
   return result;
 }
 
-/// Every node alone.
+/// A group for each node.
 inline fused unfused(const dataflow& flow) { return result_of(quotient(flow)); }
 
 /// Fusion into post-dominators: groups with one exit.
@@ -49,7 +49,7 @@ inline fused fuse_forward(const dataflow& flow, const kernel_limits& most = {}) 
   return result_of(quotient(flow, forward_fuser(flow, most).run()));
 }
 
-/// Fusion into pre-dominators alone: groups with one entry.
+/// Fusion only into pre-dominators: groups with one entry.
 inline fused fuse_backward(const dataflow& flow, const kernel_limits& most = {}, sources from = {}) {
   quotient groups(flow);
   const merge_count count = fuse_backward(groups, most, from);
@@ -101,7 +101,7 @@ struct by_fusion {
   }
 };
 
-/// Checks a result against the graph alone: every node is in one group, and no group reads from a later one. Returns
+/// Checks a result only against the graph: every node is in one group, and no group reads from a later one. Returns
 /// the fault, or an empty string where there is none.
 inline std::string order_violation(const dataflow& flow, std::span<const search::node_set> groups) {
   std::vector<std::uint32_t> place(flow.size(), none);

@@ -82,7 +82,7 @@ inline bool is_convex(const dataflow& flow, const node_set& group) {
   return true;
 }
 
-/// Nodes on the longest path inside from an entry to an exit; 0 where the group has none.
+/// Nodes on the longest path inside from an entry to an exit; 0 if the group has no such path.
 inline std::size_t depth(const dataflow& flow, const node_set& group) {
   std::unordered_map<std::uint32_t, std::size_t> length;  // looked up by node, never walked
   std::size_t longest = 0;
@@ -118,7 +118,7 @@ struct limits {
   bool taps = false;          ///< whether a value that is read outside may also be read inside
 };
 
-/// Why the group is not allowed; empty where it is. Its named parts must lie inside it and be convex. Two parts must be
+/// Why the group is not allowed; empty if it is. Its named parts must lie inside it and be convex. Two parts must be
 /// disjoint, or one must hold the other.
 inline std::string why_invalid(const dataflow& flow, const group& g, const limits& allowed) {
   std::size_t exits = 0;

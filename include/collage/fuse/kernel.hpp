@@ -20,7 +20,7 @@ struct kernel_limits {
   bool rows = false;
 };
 
-/// The traffic of a group. Bytes count activations alone: weights are read either way.
+/// The traffic of a group. Bytes count only activations, because weights are read either way.
 struct kernel_facts {
   std::uint64_t read_bytes = 0, written_bytes = 0;
   std::size_t arguments = 0, outputs = 0;
@@ -54,7 +54,7 @@ class surveyor {
     return facts;
   }
 
-  /// Why these nodes are not one kernel; empty where they are. `facts` are those of the nodes. A kernel
+  /// Why these nodes are not one kernel; empty if they are. `facts` are those of the nodes. A kernel
   /// - is a single operator, or holds no opaque operator;
   /// - has at most one convolution, product or pooling; nothing inside feeds it, and after it come elementwise
   ///   operators and broadcasts that keep its shape;

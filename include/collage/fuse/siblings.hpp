@@ -1,6 +1,6 @@
 // Sibling fusion: merges groups that read the same value, and a reader with the group that computes the value.
 //
-// Such a group may have several entries and several exits. Two of them can close a cycle that neither closes alone; the
+// Such a group may have several entries and several exits. Two of them can close a cycle that neither closes without the other; the
 // quotient refuses the second. Sibling fusion saves the second read of a shared value, and the write and read of a
 // value that stays inside.
 #pragma once

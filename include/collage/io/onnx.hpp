@@ -58,8 +58,8 @@ struct load_options {
   std::span<const kind_info* const> kinds = {};
   /// The user's lowering rules. They are tried first, then `kinds`, the model's functions and the built-in rules.
   std::span<const lowering_rule> rules = {};
-  /// Loading computes constants of at most this many bytes. If a result would be larger, its node stays, unless the operands
-  /// are as large.
+  /// Nodes whose operands are constants are computed while loading, if the result has at most this many bytes. A node with a
+  /// larger result stays, unless its operands are as large as the result.
   std::size_t largest_folded = std::size_t{16} << 20;
   /// Loading gives up if it would make more bytes of constants, or more nodes. Unrolled loops and tensors filled with one
   /// number could need any amount.

@@ -1,4 +1,4 @@
-// Activations: elementwise operators that networks put behind their products.
+// Activations: elementwise operators that networks apply to the results of convolutions and matrix products.
 #pragma once
 
 #include <collage/op/elementwise.hpp>

@@ -5,7 +5,7 @@
 
 namespace collage::inline v0::ops {
 
-/// The base of elementwise kinds of integers alone.
+/// The base of elementwise kinds that take only integers.
 template <class Derived, std::uint32_t Inputs>
 struct integer_kind : elementwise_kind<Derived, Inputs> {
   static constexpr bool takes(dtype type) { return !is_floating(type) && type != dtype::boolean; }

@@ -101,7 +101,7 @@ inline constexpr struct resize : kind<resize> {
     if (!detail::is_countable(a.sizes)) return {false, "its output is too large"};
     if (a.mode > resize_mode::cubic || a.coordinates > resize_coordinates::tf_crop_and_resize ||
         a.rounding > resize_rounding::up)
-      return {false, "its mode, coordinates and rounding must be among the named ones"};
+      return {false, "its mode, coordinates and rounding must be values of their enumerations"};
     if (!a.scales.empty() && a.scales.size() != x.rank)
       return {false, "its scales must have one entry per dimension of its input"};
     for (std::size_t i = 0; i < a.scales.size(); ++i) {

@@ -35,7 +35,7 @@ inline constexpr struct grid_sample : kind<grid_sample> {
     const auto& x = io.in[0].dims;
     const auto& grid = io.in[1].dims;
     if (a.mode > resize_mode::cubic || a.padding > sample_padding::reflection)
-      return {false, "its mode and padding must be among the named ones"};
+      return {false, "its mode must be a value of resize_mode, and its padding one of sample_padding"};
     if (x.rank < 3) return {false, "its input must have shape [N, C, spatial...]", 0};
     if (a.mode != resize_mode::nearest && !is_floating(io.in[0].type))
       return {false, "only floating-point elements can be mixed", 0};
@@ -101,8 +101,8 @@ inline constexpr struct roi_align : kind<roi_align> {
       return {false, "its regions must have shape [R, 4] and its input's element type", 1};
     if (images.rank != 1 || io.in[2].type != dtype::i64 ||
         (images[0] >= 0 && regions[0] >= 0 && images[0] != regions[0]))
-      return {false, "the images of its regions must be a list of int64, one for each region", 2};
-    if (a.mode > roi_mode::largest) return {false, "its mode must be among the named ones"};
+      return {false, "its third operand must be a list of int64: the index of the image of each region", 2};
+    if (a.mode > roi_mode::largest) return {false, "its mode must be a value of roi_mode"};
     if (a.height < 0 || a.width < 0 || a.height > 0xFFFF || a.width > 0xFFFF)
       return {false, "its output's height and width must be from 0 to 65535"};
     if (a.samples < 0 || a.samples > 0xFFFF) return {false, "its samples per side must be from 0 to 65535"};

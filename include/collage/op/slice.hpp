@@ -9,7 +9,7 @@
 namespace collage::inline v0::ops {
 
 /// Each list has one entry per dimension of the input. Equal slices must have equal encoded attributes. So a step is
-/// stored as 1 where at most one element is taken, and a start as 0 where none is taken.
+/// stored as 1 if at most one element is taken, and a start as 0 if none is taken.
 struct slice_attributes {
   shape starts{};
   shape steps{};    ///< not 0; a negative step goes backwards
@@ -175,7 +175,7 @@ inline constexpr struct pad : kind<pad> {
         continue;
       }
       const std::int64_t extent = before + x[i] + behind;
-      if (extent < 0) return {false, "its negative pads must not cut off more than there is"};
+      if (extent < 0) return {false, "its negative pads must not remove more elements than the input has"};
       const std::int64_t left = x[i] + (before < 0 ? before : 0) + (behind < 0 ? behind : 0);
       if (a.mode != pad_mode::constant && extent > 0 && left <= 0)
         return {false, "an empty dimension can only be padded with a constant"};

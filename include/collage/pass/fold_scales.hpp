@@ -99,7 +99,7 @@ class scale_plan {
 
   bool empty() const { return folds_.empty(); }
   bool drops(std::uint32_t node) const { return gone_[node]; }
-  /// The fold whose result takes the place of this node's result; null where there is none.
+  /// The fold whose result takes the place of this node's result; null if no fold does.
   const scale_fold* fold_of(std::uint32_t node) const {
     return fold_at_[node] == none ? nullptr : &folds_[fold_at_[node]];
   }

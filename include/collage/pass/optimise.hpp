@@ -46,7 +46,7 @@ inline graph optimise(const graph& network, optimise_report* report = nullptr) {
   optimise_report found;
   found.nodes_before = network.nodes().size();
   graph result = network;
-  // Nodes that a pass leaves unread are removed at once, and count as its work.
+  // Nodes whose values nothing reads after a pass are removed at once. They count among the nodes that the pass removed.
   const auto run = [&](std::size_t which, graph (*pass)(const graph&)) {
     const std::size_t before = result.nodes().size();
     result = remove_dead(pass(result));

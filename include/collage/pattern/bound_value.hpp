@@ -9,7 +9,7 @@
 
 namespace collage::inline v0 {
 
-/// A value that a pattern bound, or nothing where that was optional and is missing: see `present`.
+/// A value that a pattern bound. If it is optional and missing, `present` returns false.
 struct bound_value {
   std::uint32_t value = match_record::nothing;  ///< its number in the graph
   dtype type = dtype::f32;
@@ -18,7 +18,7 @@ struct bound_value {
   bool has_scalar = false;  ///< a constant of one element whose value is known
   double scalar = 0;
   const kind_info* kind = nullptr;  ///< of the operator that computes it, if the pattern has matched that
-  std::uint64_t kind_id = 0;        ///< its id; 0 where there is none
+  std::uint64_t kind_id = 0;        ///< its id; 0 if `kind` is null
 
   /// Whether there is such a value in the match.
   constexpr bool present() const { return value != match_record::nothing; }

@@ -72,7 +72,7 @@ template <class P, fixed_string Name>
 concept captures_name =
     pattern_type<P> && detail::find_capture(detail::view_of(P::expr), detail::hash(Name.text)).count != 0;
 
-/// A match of pattern P at a place of a graph. Names and kinds are looked up at compile time:
+/// A match of pattern P at one node of a graph. The compiler looks up names and operator kinds:
 ///
 ///   m[ops::conv]                   the attributes of the one operator of that kind
 ///   m.get<"bias">()                the value captured under a name

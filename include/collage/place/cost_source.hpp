@@ -36,7 +36,7 @@ struct cost_answer {
   static cost_answer none(std::string why) { return {0, std::move(why)}; }
 };
 
-/// A type that prices candidates. The result depends on the source and the question alone, so that a search can be repeated.
+/// A type that prices candidates. The result depends only on the source and the arguments, so that a search can be repeated.
 template <class Source>
 concept cost_source = requires(const Source& source, const cost_question& question) {
   { source.cost_of(question) } -> std::same_as<cost_answer>;

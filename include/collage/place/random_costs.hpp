@@ -10,7 +10,7 @@
 
 namespace collage::inline v0 {
 
-/// Costs that are uniform in [low_ms, high_ms). They depend on the seed, the backend and the workload alone: equal workloads
+/// Costs that are uniform in [low_ms, high_ms). They depend only on the seed, the backend and the workload: equal workloads
 /// cost the same at every place, and in any order of queries.
 class random_costs {
  public:

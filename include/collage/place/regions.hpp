@@ -50,7 +50,7 @@ inline std::vector<std::vector<std::uint32_t>> regions_of(const graph& network,
 }
 
 /// The regions of all nodes for which `taken` is true, as few as possible. Views between a region and the outside are left out:
-/// as views they cost nothing. So no region consists of views alone.
+/// as views they cost nothing. So no region consists only of views.
 inline std::vector<std::vector<std::uint32_t>> largest_regions(const graph& network, const std::vector<bool>& taken) {
   const graph_view view = network.view();
   std::vector<std::vector<std::uint32_t>> units;

@@ -80,7 +80,7 @@ struct run_buffers {
     for (const tensor& t : in) inputs.emplace_back(t);
     for (const tensor& t : out) outputs.emplace_back(t);
   }
-  /// Random inputs that depend on the seed alone.
+  /// Random inputs that depend only on the seed.
   void randomise(std::uint64_t seed) {
     std::mt19937_64 random(seed);
     for (const tensor& t : in) fill_random(t, random);

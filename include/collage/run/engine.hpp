@@ -1,4 +1,5 @@
-// The engine: a network and a placement, built into kernels over one arena planned ahead.
+// The engine: a network and a placement, built into kernels. The places of all values in one block of memory, the arena, are
+// planned before the first run.
 #pragma once
 
 #include <collage/graph/graph.hpp>

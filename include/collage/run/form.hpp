@@ -74,14 +74,15 @@ inline std::string to_text(const form& f) {
   return text;
 }
 
-/// A number for comparison, which depends on the text alone: of a layout on the host, the layout's id.
+/// A number by which forms are compared. It depends only on the form's text. For a layout on the host it is the layout's id.
 inline std::uint64_t id_of(const form& f) {
   if (!f.element && *f.space == host_space) return f.order.id;
   const std::string text = to_text(f);
   return detail::hash(text.data(), text.size());
 }
 
-/// The form of a text, among these layouts and memory spaces besides the host; nothing where the text names another.
+/// Parses a text such as "plain@cuda" as a form. Only these layouts, these memory spaces and the host are known. Returns
+/// nothing if the text names another layout or memory space.
 inline std::optional<form> form_of(std::string_view text, std::span<const layout> layouts,
                                    std::span<const memory_space* const> spaces) {
   const std::size_t at = std::min(text.find('@'), text.size());

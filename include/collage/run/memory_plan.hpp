@@ -171,7 +171,7 @@ class block_placer {
 /// - the best of these, improved repeatedly: the block that ends last moves before the blocks that it lies on (as in the
 ///   allocator by hill climbing in TVM's unified static memory planner).
 ///
-/// The result depends on the requests alone. It visits at most a few million pairs of blocks that live at the same time, or
+/// The result depends only on the requests. It visits at most a few million pairs of blocks that live at the same time, or
 /// all pairs once if there are more. A network of 10,000 values takes a few milliseconds if the bound is reached at once, and
 /// otherwise up to 0.1 s.
 inline memory_plan plan_memory(std::span<const memory_request> requests, std::size_t alignment = 64) {

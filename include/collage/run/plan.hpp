@@ -43,7 +43,7 @@ struct plan_group {
   bool has_kernel() const { return !is_view() && !is_control(); }
   /// The backend, or view_runner or control_runner.
   std::string backend() const { return runner_of(step); }
-  /// The pattern of the backend; `by_rule` where its rule lists the group; empty where no backend runs it.
+  /// The pattern of the backend; `by_rule` if its rule lists the group; empty if no backend runs it.
   std::string pattern() const {
     if (const auto* const k = std::get_if<kernel_step>(&step)) return k->pattern;
     return std::holds_alternative<group_step>(step) ? by_rule : "";
@@ -74,7 +74,7 @@ inline std::span<const placement> plan_group::bodies() const {
   return control != nullptr ? std::span<const placement>(control->bodies) : std::span<const placement>();
 }
 
-/// The conversion of a value into a form; null where a placement has none.
+/// The conversion of a value into a form; null if the placement has none.
 inline const plan_conversion* find_conversion(const placement& p, std::uint32_t value, const std::string& to) {
   for (const plan_conversion& c : p.conversions)
     if (c.value == value && c.step.to == to) return &c;
@@ -99,7 +99,7 @@ struct plan_run {
   double ratio = 1, ratio_low = 1, ratio_high = 1;
 };
 
-/// Names of runs that are no single backend's: the previous plan, and the best placement of operators alone.
+/// Names of runs that are no single backend's: the previous plan, and the best placement without regions.
 inline constexpr const char* previous_run = "previous";
 inline constexpr const char* operators_run = "operators";
 /// The origin of plans that the search over regions found.

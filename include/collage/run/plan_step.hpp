@@ -71,7 +71,8 @@ inline std::string runner_of(const plan_step& step) {
   return std::visit(visitor(), step);
 }
 
-/// The configuration of a backend that numbers its ways to build a match; nothing where the text is no number.
+/// The number of the variant that a backend builds for a match, from the text in a plan. Returns nothing if the text is not a
+/// number.
 inline std::optional<std::size_t> number_of(const std::string& configuration) {
   std::size_t number = 0;
   const char* const end = configuration.data() + configuration.size();

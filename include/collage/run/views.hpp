@@ -132,7 +132,7 @@ inline std::vector<value_view> concat_views(const graph& network, std::uint32_t 
 /// - The result of a slice is a part of its operand, if the part is contiguous.
 /// - The operands of a concat are parts of its result, if each is contiguous there and a kernel can write it there.
 ///
-/// In blocked layouts, parts of the channels are whole blocks of a single image. The views depend on the graph alone, whose
+/// In blocked layouts, parts of the channels are whole blocks of a single image. The views depend only on the graph, whose
 /// extents must be known.
 inline std::vector<value_view> views_of(const graph& network, std::uint32_t node, const form& stored = {}) {
   const graph_view view = network.view();

@@ -105,11 +105,11 @@ inline void check_ranks(const problem& p, std::span<const std::uint32_t> rank) {
 
 }  // namespace detail
 
-/// The rule that engines use today. Candidates of rank 0 claim the nodes that they can, then candidates of rank 1, and
-/// so on. Within a rank, nodes are walked in order, and each gets the largest group that fits. Ties go to the cheaper
-/// group, then to the lower index.
+/// Greedy placement by priority, as other inference engines do it. Candidates of rank 0 claim the nodes that they can, then
+/// candidates of rank 1, and so on. Within a rank, nodes are walked in order, and each gets the largest group that fits.
+/// Ties go to the cheaper group, then to the lower index.
 ///
-/// `rank` has one number per candidate. Costs play no other part. Throws as `exact` does, and if the number of ranks is wrong.
+/// `rank` has one number per candidate. Costs have no other influence. Throws as `exact` does, and if the number of ranks is wrong.
 inline placement priority_list(const problem& p, std::span<const std::uint32_t> rank) {
   detail::check_ranks(p, rank);
   return detail::greedy(p, [rank](const detail::entry& e, std::uint32_t first) {

@@ -36,7 +36,7 @@ inline std::optional<std::string> violation(const problem& p, std::span<const st
     if (members.empty()) return "candidate " + text(chosen[g]) + " covers no node";
     for (const std::uint32_t node : members) {
       if (node >= p.nodes)
-        return "candidate " + text(chosen[g]) + " covers node " + text(node) + ", which is not there";
+        return "candidate " + text(chosen[g]) + " covers node " + text(node) + ", which does not exist";
       if (group[node] != uncovered) {
         return "node " + text(node) + " is covered twice, by candidates " + text(chosen[group[node]]) + " and " +
                text(chosen[g]);

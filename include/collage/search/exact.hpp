@@ -33,7 +33,7 @@ namespace detail {
 /// The exact search over costs given in picoseconds.
 class exact_search {
  public:
-  /// `may_cycle` is the result of `check(p)`.
+  /// `may_cycle` is the result of `check(p)`: whether a candidate can be part of a cycle of groups.
   exact_search(const problem& p, std::span<const std::int64_t> costs, const std::vector<bool>& may_cycle,
                const limits& l, const pace& how)
       : problem_(p),

@@ -224,20 +224,21 @@ inline void check_values(const problem& p, double most) {
     if (at.forms == 0) throw error(invalid_argument, "it has no form", where, "count form 0");
     check_table(at.convert_ms, at.forms, most, where);
     if (at.producer != node_set::none && at.producer >= p.nodes)
-      throw error(invalid_argument, "its producer is node " + std::to_string(at.producer) + ", which is not there",
+      throw error(invalid_argument, "its producer is node " + std::to_string(at.producer) + ", which does not exist",
                   where);
     for (std::size_t i = 0; i < at.readers.size(); ++i) {
       const std::uint32_t reader = at.readers[i];
       const bool late = at.producer == node_set::none || at.producer < reader;
       if (reader >= p.nodes || !late || (i != 0 && at.readers[i - 1] >= reader))
-        throw error(invalid_argument,
-                    "its reader " + std::to_string(reader) + " is not there, before its producer or out of order",
-                    where);
+        throw error(
+            invalid_argument,
+            "its reader " + std::to_string(reader) + " does not exist, comes before its producer or is out of order",
+            where);
     }
   }
 }
 
-/// `forms` holds the number of forms of each value.
+/// Checks the values that one candidate reads and writes. `forms` holds the number of forms of each value.
 inline void check_borders(const problem& p, std::size_t index, std::span<const std::uint32_t> forms) {
   using enum error_kind;
   const candidate& c = p.candidates[index];
@@ -248,7 +249,7 @@ inline void check_borders(const problem& p, std::size_t index, std::span<const s
   for (std::size_t i = 0; i < c.borders.size(); ++i) {
     const border& at = c.borders[i];
     if (at.value >= forms.size())
-      throw error(invalid_argument, "it names value " + std::to_string(at.value) + ", which is not there",
+      throw error(invalid_argument, "it names value " + std::to_string(at.value) + ", which does not exist",
                   name_of(p, index));
     if (at.form >= forms[at.value])
       throw error(invalid_argument,

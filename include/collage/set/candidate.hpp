@@ -24,7 +24,7 @@ constexpr bool is_alias(const graph_view& graph, std::uint32_t node) {
 constexpr bool is_control(const graph_view& graph, std::uint32_t node) { return graph.nodes[node].bodies != 0; }
 
 /// Whether a match with `node` at its root is a candidate of a backend. If it is refused, `why` holds the reason. The result
-/// depends on the graph alone: refusals of the machine are only known when kernels are built.
+/// depends only on the graph: refusals of the machine are only known when kernels are built.
 template <class Graph>
 constexpr candidate_state judge_match(const Graph& graph, const declared_pattern& pattern, std::uint32_t node,
                                       const match_record& record, verdict& why) {
@@ -32,7 +32,7 @@ constexpr candidate_state judge_match(const Graph& graph, const declared_pattern
   why = pattern.accepts(graph, record);
   return why ? candidate_state::found : candidate_state::refused;
 }
-/// The same where it is not known whether the pattern matches. If it is found or refused, `record` is the match.
+/// Like judge_match, but first finds out whether the pattern matches. If it is found or refused, `record` is the match.
 ///
 /// A template, so that only includers that call it compile the matcher.
 template <class Graph>

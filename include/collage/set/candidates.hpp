@@ -47,7 +47,8 @@ struct candidate_record {
   std::uint32_t backend = 0, pattern = 0, node = 0, nodes = 0, arguments = 0, first = 0;
 };
 
-/// Lists candidates by node, then backend, then pattern. Their words keep the order in which they were found.
+/// Lists candidates by node, then backend, then pattern. The lists of their nodes and arguments keep the order in which the
+/// candidates were found.
 template <std::size_t Count, std::size_t Nodes>
 constexpr listed<candidate_record, Count> list_records(const backend_matches* backends, std::size_t count,
                                                        candidate_starts<Nodes> next) {

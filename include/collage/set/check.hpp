@@ -19,7 +19,7 @@ namespace collage::inline v0::detail {
 /// The state of one member function of a backend.
 enum class member : std::uint8_t { fine, missing, other_arguments, not_static, other_result, not_constant };
 
-/// Examines the type alone, so that a set can be composed, and covered, where kernels are only declared.
+/// Examines only the type, so that a set can be composed, and covered, where kernels are only declared.
 template <class B, class P>
 concept builds = requires(const match<P>& m, build_context& context) {
   requires std::is_same_v<decltype(B::build(m, context)), kernel>;

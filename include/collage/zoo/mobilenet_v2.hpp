@@ -31,7 +31,7 @@ constexpr void mobilenet_v2(Builder& g) {
       value y = x;
       if (wide != in) {
         y = g(ops::clip, parts::conv(g, name + layer, y, in, wide), zero, six);
-        layer += 3;  // numbers count the norm and the activation behind a convolution
+        layer += 3;  // numbers count the norm and the activation after a convolution
       }
       y = parts::conv(g, name + layer, y, wide, wide, {.window = 3, .stride = stride, .groups = wide});
       y = g(ops::clip, y, zero, six);

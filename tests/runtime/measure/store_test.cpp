@@ -449,7 +449,7 @@ TEST_F(cost_store, refuses_to_import_what_is_no_export) {
   refused("[]", "is not an export of a store");
   refused(R"({"format": "collage plan"})", "is not an export of a store");
   spoiled("\"version\": 1", "\"version\": 2", "has version 2 of the export format");
-  spoiled("\"median_ms\": ", "\"median_ms\": -", "costs[0].median_ms is not a finite number from 0");
+  spoiled("\"median_ms\": ", "\"median_ms\": -", "costs[0].median_ms is not a finite number of at least 0");
   spoiled("\"median_ms\": ", "\"median\": ", "costs[0].median_ms is missing");
   spoiled("\"threads\": 2", "\"threads\": 0", "costs[0].threads is not a whole number from 1 to 65536");
   spoiled("\"threads\": 2", "\"threads\": \"2\"", "costs[0].threads is not a whole number");

@@ -1075,7 +1075,7 @@ TEST(search_checker, names_planted_faults) {
   p.candidates.push_back({{}, 1, 0});
   EXPECT_EQ(fault(p, {0, 1, 2, 3, 7}), "candidate 7 covers no node");
   p.candidates.push_back({{4}, 1, 0});
-  EXPECT_EQ(fault(p, {0, 1, 2, 3, 8}), "candidate 8 covers node 4, which is not there");
+  EXPECT_EQ(fault(p, {0, 1, 2, 3, 8}), "candidate 8 covers node 4, which does not exist");
   p.edges.emplace_back(3, 2);
   EXPECT_EQ(fault(p, {0, 1, 2, 3}), "edge 3 -> 2 does not ascend within the 4 nodes");
 }
@@ -1267,7 +1267,7 @@ TEST(search_errors, candidates) {
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].runtime = 1; }),
             "candidate 4 (tag 8): its runtime is 1, but there are 1");
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 0}}; }),
-            "candidate 4 (tag 8): it names value 0, which is not there");
+            "candidate 4 (tag 8): it names value 0, which does not exist");
   p.values = {{.producer = 0, .readers = {1, 2}, .forms = 2, .convert_ms = {0, 1, 1, 0}}};
   p.candidates[4].borders = {{0, 1}};
   EXPECT_EQ(error_of(p), "no error");
@@ -1277,11 +1277,11 @@ TEST(search_errors, candidates) {
   EXPECT_EQ(spoiled([](problem& q) { q.candidates[4].borders = {{0, 1}, {0, 0}}; }),
             "candidate 4 (tag 8): its borders are not ascending by value");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].producer = 4; }),
-            "value 0: its producer is node 4, which is not there");
+            "value 0: its producer is node 4, which does not exist");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].readers = {2, 1}; }),
-            "value 0: its reader 1 is not there, before its producer or out of order");
+            "value 0: its reader 1 does not exist, comes before its producer or is out of order");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].readers = {0}; }),
-            "value 0: its reader 0 is not there, before its producer or out of order");
+            "value 0: its reader 0 does not exist, comes before its producer or is out of order");
   EXPECT_EQ(spoiled([](problem& q) { q.values[0].convert_ms = {0, 1}; }),
             "value 0: the table of costs has 2 entries for 2 x 2");
   EXPECT_EQ(spoiled([](problem& q) {

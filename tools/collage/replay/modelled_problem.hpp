@@ -82,7 +82,7 @@ class modelled_problem {
 
   std::size_t size() const noexcept { return nodes_.size(); }
 
-  /// The candidates are each node alone, and each node with one, two or three elementwise nodes after it, for every
+  /// The candidates are each single node, and each node with one, two or three elementwise nodes after it, for every
   /// backend that takes them. `source` gives the cost; a group for which it has none is no candidate.
   template <collage::cost_source Source>
   collage::search::problem problem(const Source& source) const {

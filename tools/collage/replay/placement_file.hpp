@@ -53,12 +53,12 @@ class placement_reader {
       else wrong("neither a node nor an edge");
     }
     while (at_ < text_.size())
-      if (!next().empty()) wrong("text after the end");
+      if (!next().empty()) wrong("text after the closing bracket");
     for (const placed_node& n : found_.nodes)
       if ((n.is == placed_node::kind::call || n.is == placed_node::kind::tuple) && n.operands.empty())
-        wrong("the end, but an operator has no operands");
+        wrong("the end of the file, but an operator has no operands");
     const auto is_call = [](const placed_node& n) { return n.is == placed_node::kind::call; };
-    if (std::ranges::none_of(found_.nodes, is_call)) wrong("the end, but there are no operators");
+    if (std::ranges::none_of(found_.nodes, is_call)) wrong("the end of the file, but there are no operators");
     return std::move(found_);
   }
 
@@ -68,7 +68,7 @@ class placement_reader {
                          file_ + ", line " + std::to_string(line_), "use the published file unchanged");
   }
   std::string_view next() {
-    if (at_ >= text_.size()) wrong("the end, but the closing bracket is missing");
+    if (at_ >= text_.size()) wrong("the end of the file, but the closing bracket is missing");
     const std::size_t end = std::min(text_.find('\n', at_), text_.size());
     const std::string_view line = text_.substr(at_, end - at_);
     at_ = end + 1;
@@ -93,7 +93,8 @@ class placement_reader {
 
   void edge(std::uint32_t from, std::string_view rest) {
     const std::uint32_t to = take_number(rest);
-    if (!rest.empty() || to >= found_.nodes.size() || from >= to) wrong("an edge that does not lead to a later node");
+    if (!rest.empty() || to >= found_.nodes.size() || from >= to)
+      wrong("an edge whose target is not a later node of the file");
     const placed_node::kind is = found_.nodes[to].is;
     if (is == placed_node::kind::input || is == placed_node::kind::constant) wrong("an edge to an input or a constant");
     found_.nodes[to].operands.push_back(from);

@@ -1,5 +1,5 @@
 // The definitions of collage/backends/cublas.hpp. Exactly one file of a program includes them: src/cublas.cpp, which is the
-// target collage::cublas, or a file of the user. Needs the headers of CUDA, and links the dynamic loader alone.
+// target collage::cublas, or a file of the user. Needs the headers of CUDA, and links only the dynamic loader.
 #pragma once
 
 #include <array>

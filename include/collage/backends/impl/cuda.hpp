@@ -1,5 +1,5 @@
 // The definitions of collage/backends/cuda.hpp. Included by exactly one file of a program: src/cuda.cpp, which is the target
-// collage::cuda, or one of the user's own. Needs the headers of CUDA, and links the dynamic loader alone.
+// collage::cuda, or one of the user's own. Needs the headers of CUDA, and links only the dynamic loader.
 #pragma once
 
 #include <collage/backends/cuda.hpp>

@@ -19,7 +19,7 @@ namespace {
 
 enum class reduction : std::uint8_t { sum, mean, largest, smallest };
 
-/// A walk over some dimensions of a dense tensor: extents, and what the offset grows by along each.
+/// A walk over some dimensions of a dense tensor: their extents, and the distance of neighbouring elements in each.
 struct strided_dims {
   shape dims, steps;
 

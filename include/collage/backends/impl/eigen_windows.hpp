@@ -1,8 +1,9 @@
 // Sliding windows as contiguous reads, for convolution and pooling.
 //
-// A place is one position of the window: one element of the output. Channels are copied with their padding into planes, a band of
-// rows at a time. With a stride of s the input is split into s x s planes, each with every s-th row and column. For each tap,
-// neighbouring places then read neighbouring elements. A tap is one offset, and a whole band of places is one long line.
+// A place is one position of the window, which gives one element of the output. A tap is one element of the window. Channels are
+// copied with their padding into planes, a band of rows at a time. With a stride of s the input is split into s x s planes, each
+// with every s-th row and column. For each tap, neighbouring places then read neighbouring elements. So a tap is one offset into
+// the planes, and a whole band of places is one long line.
 #pragma once
 
 #include <algorithm>
@@ -63,7 +64,7 @@ class window_planes {
 
   /// The distance in a line from one row of places to the next.
   std::int64_t pitch() const { return pitch_; }
-  /// Whether lines hold places alone, so that they can be written to the output directly.
+  /// Whether lines hold only places, so that they can be written to the output directly.
   bool dense() const { return pitch_ == columns().places; }
   /// The length of a band's line, including the gaps between its rows of places.
   std::int64_t line(std::int64_t band_rows) const { return (band_rows - 1) * pitch_ + columns().places; }

@@ -1,7 +1,7 @@
 // Chains of elementwise operators as one program: the bodies of all their nodes, one after the other.
 //
 // A program is made once, when a kernel is built, and is evaluated block by block. Its result may overwrite one of its operands,
-// such as the output of the convolution that it follows: element i depends on elements i alone.
+// such as the output of the convolution that it follows: element i depends only on elements i.
 #pragma once
 
 #include <algorithm>
@@ -212,7 +212,7 @@ inline elementwise_program make_program(const any_match& m, std::span<const std:
   return program;
 }
 
-/// Lets a kernel that is a program alone write its result over operands that are walked like the result. Each block of such an
+/// Lets a kernel that runs only a program write its result over operands that are walked like the result. Each block of such an
 /// operand is read before the same block of the result is written, and is read with no other block.
 inline void allow_in_place(kernel& k, const elementwise_program& program) {
   for (const program_leaf& leaf : program.leaves)

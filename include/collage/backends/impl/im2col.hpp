@@ -75,7 +75,7 @@ inline void im2col(const conv_shape& s, const float* x, std::int64_t first, std:
     const shape tap = unravel(t, s.window);
     const auto offset = [&](std::size_t d) { return tap[d] * s.dilations[d] - s.pads[d]; };
     shape place = unravel(first, s.places);
-    // Places that differ in the last dimension alone read elements at a constant stride.
+    // Places that differ only in the last dimension read elements at a constant stride.
     for (std::int64_t at = first; at < last;) {
       const std::int64_t count = std::min(last - at, s.places[inner] - place[inner]);
       std::int64_t row = 0;

@@ -12,7 +12,7 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// c[i] = a[i] b[i], each c dense, [m, n], one behind the other.
+/// c[i] = a[i] b[i], each c dense, [m, n], one after the other in memory.
 struct matmul_shape {
   std::int64_t m = 0, n = 0, k = 0;
   bool a_transposed = false;       ///< a lies as [k, m]
@@ -39,7 +39,7 @@ inline matmul_shape matmul_shape_of(const any_match& match, std::uint32_t node) 
   s.a_transposed = t.transpose_a && a.rank > 1;  // an operand of rank 1 is never transposed
   s.b_transposed = t.transpose_b && b.rank > 1;
 
-  // Products that share b and whose rows of a lie one behind the other are one product with more rows.
+  // Products that share b and whose rows of a follow each other in memory are one product with more rows.
   if (!s.a_transposed && e.batch_b.elements() == 1) {
     s.m *= e.batch_a.elements();
     s.a = s.b = {0};

@@ -141,7 +141,7 @@ inline matmul_problem matmul_problem_of(const chain& m) {
     if (!merge_batches(p, i)) ++i;
   while (merge_rows(p)) {}
   for (strided* s : {&p.a, &p.b, &p.c}) settle(*s);
-  // Attention heads may lie side by side in the rows. The library's fast kernels know that layout with two batch dimensions alone.
+  // Attention heads may lie side by side in the rows. The library's fast kernels take that layout only with two batch dimensions.
   if (p.batches() == 1)
     for (strided* s : {&p.a, &p.b, &p.c}) {
       s->steps.insert(s->steps.begin(), product(s->extents));

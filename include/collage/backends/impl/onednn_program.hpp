@@ -25,9 +25,9 @@ namespace {
 struct place {
   enum class source : std::uint8_t { argument, output, workspace, constant };
   source from = source::argument;
-  std::size_t index = 0;                        ///< of the argument or output, or the offset in the workspace
-  std::size_t spare = 0;                        ///< for an output that may be absent: the offset of memory instead
-  std::shared_ptr<const std::byte> contents{};  ///< of a constant, kept alive
+  std::size_t index = 0;  ///< index of the argument or output, or offset in the workspace
+  std::size_t spare = 0;  ///< offset in the workspace of the memory that is written if the output is absent
+  std::shared_ptr<const std::byte> contents{};  ///< contents of a constant, kept alive here
   desc layout{};
 };
 

@@ -72,7 +72,7 @@ inline std::size_t read_weights(program_builder& program, const cell_problem& p,
   });
 }
 
-/// Packs the sums of both biases. With `apart` the last gate has its input bias alone. Its recurrent bias is added later, and
+/// Packs the sums of both biases. With `apart` the last gate has only its input bias. Its recurrent bias is added later, and
 /// is packed as one more gate.
 inline std::size_t read_bias(program_builder& program, const cell_problem& p, std::uint32_t value, bool apart) {
   const desc wanted = dense({1, p.directions, p.gates + (apart ? 1 : 0), p.hidden});

@@ -25,7 +25,7 @@ namespace {
 /// A shape as [rows, elements of a row]. Dimension `axis` and those after it are within a row.
 inline dims as_rows(const shape& s, std::size_t axis) { return {s.first(axis).elements(), s.from(axis).elements()}; }
 
-/// If a row holds a NaN or infinity, the library may write NaN to single elements alone. The whole row becomes NaN then.
+/// If a row holds a NaN or infinity, the library may write NaN only to single elements. The whole row becomes NaN then.
 struct run_softmax {
   std::shared_ptr<const program> steps;
   std::int64_t rows, length;
@@ -189,7 +189,7 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
       d, dnnl::binary(d),
       {{DNNL_ARG_SRC_0, program.read(a, x)}, {DNNL_ARG_SRC_1, program.read(b, y)}, {DNNL_ARG_DST, program.output(x)}});
   kernel made = program.finish(named(d, order));
-  if (a != b) made.may_write_over(m.index_of(a));  // the library can overwrite its first operand alone
+  if (a != b) made.may_write_over(m.index_of(a));  // the library can overwrite only its first operand
   return made;
 }
 

@@ -57,7 +57,8 @@ inline pool_descriptor describe_pool(const pool_problem& p, dnnl::algorithm how,
                               p.strides, p.window, dims(p.window.size(), 0), p.pads_begin, p.pads_end, attributes()));
 }
 
-/// Nothing is fused behind it: over plain images, version 3.2 adds the wrong elements, and some from beyond the tensor.
+/// No operator is fused after it. With plain images, a sum fused in oneDNN 3.2 adds the wrong elements, some from outside the
+/// tensor.
 inline kernel build_average_pool(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
   const auto a = m.attributes(node, ops::average_pool);
   const pool_problem p = pool_problem_of(m, node, a);

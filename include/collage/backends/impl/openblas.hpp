@@ -1,5 +1,5 @@
 // The definitions of collage/backends/openblas.hpp. Included by exactly one file of a program, compiled with OpenMP:
-// src/openblas.cpp, which is the target collage::openblas, or one of the user's own. Links the dynamic loader alone.
+// src/openblas.cpp, which is the target collage::openblas, or one of the user's own. Links only the dynamic loader.
 #pragma once
 
 #include <algorithm>

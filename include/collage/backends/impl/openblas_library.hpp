@@ -34,7 +34,7 @@ struct openblas_library {
   std::string version, details;
   std::string reason;  ///< why the library is not available; empty if it is
 
-  /// Products on the calling thread alone: the adapter divides them among our threads. Outside of a parallel region the library
+  /// Products run only on the calling thread: the adapter divides them among our threads. Outside of a parallel region the library
   /// would take as many threads as OpenMP's setting says. If that number differs from the last time, it gives away buffers that
   /// other threads of the process use, and their results are wrong.
   template <class... Arguments>

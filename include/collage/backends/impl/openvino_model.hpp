@@ -144,7 +144,7 @@ inline ov_value convert_layer_norm(const ov_node& n) {
 
 inline ov_value convert_clip(const ov_node& n) {
   const value_record &low = n.network.at(n.operand(1)), &high = n.network.at(n.operand(2));
-  // The library's Clamp has finite bounds alone.
+  // The library's Clamp takes only finite bounds.
   const auto is_bound = [](const value_record& v) {
     constexpr double most = std::numeric_limits<float>::max();
     return v.has_scalar && v.scalar >= -most && v.scalar <= most;

@@ -28,8 +28,8 @@ inline bool portable_takes_elementwise(const any_match& m, std::uint32_t node) {
   return m.kind_of(node).body != nullptr;
 }
 
-/// A kernel for a match of one elementwise operator. An error where its body needs more intermediate results than a
-/// program has room for.
+/// A kernel for a match of one elementwise operator. Throws if its body needs more intermediate results than a program has
+/// room for.
 inline kernel build_portable_elementwise(const any_match& m, build_context& context) {
   const elementwise_program program = make_program(m, m.nodes());
   const std::string name = std::string("elementwise ") + m.kind_of(m.nodes().back()).name;

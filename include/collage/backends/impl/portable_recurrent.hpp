@@ -24,7 +24,7 @@ namespace {
 /// The sizes that every cell's kernel needs. Hidden units are padded to whole blocks of panel_width.
 struct recurrent_sizes {
   std::int64_t steps = 0, batch = 0, inputs = 0, hidden = 0, directions = 1, gates = 1;
-  std::int64_t blocks = 0;  ///< of hidden units
+  std::int64_t blocks = 0;  ///< blocks of hidden units
   bool reverse = false;     ///< whether the first direction runs in reverse
   std::int64_t padded() const { return blocks * panel_width; }
   std::int64_t row() const { return gates * padded(); }  ///< one row of products: [block, gate, panel_width]
@@ -34,14 +34,14 @@ struct recurrent_sizes {
 template <class Cell>
 struct recurrent_kernel {
   recurrent_sizes n;
-  std::vector<Cell> cells;  ///< of each direction
+  std::vector<Cell> cells;  ///< one for each direction
   float clip = 0;
   std::shared_ptr<const std::byte> w, r;              ///< panels
   std::shared_ptr<const std::vector<float>> bias;     ///< [directions, block, gate, panel_width]
   std::shared_ptr<const std::vector<float>> further;  ///< memory that the cells' pointers refer to
   std::size_t x_at = 0, h_at = 0, c_at = 0, lengths_at = 0;
   bool has_lengths = false;
-  std::int64_t parts = 1, part_rows = 1;  ///< of the batch
+  std::int64_t parts = 1, part_rows = 1;  ///< into how many parts the batch is divided, and the rows of one part
   std::int64_t together = 1;              ///< steps whose input products are computed at once
   int task_threads = 1, product_threads = 1, step_threads = 1;
 

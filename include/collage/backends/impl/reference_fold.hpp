@@ -46,8 +46,8 @@ void fold_axes(const ops::reduce_attributes& a, const reference_call& call, Stat
                });
 }
 
-/// Calls body(in, out, length, step) for each line of elements along an axis; lines have at least one element, each
-/// `step` behind the one before.
+/// Calls body(in, out, length, step) for each line of elements along an axis. Lines have at least one element, and the elements
+/// of a line are `step` elements apart in memory.
 template <class Body>
 void for_lines(const reference_call& call, std::int64_t along, const Body& body) {
   const shape& x = call.in[0].type.dims;

@@ -68,7 +68,7 @@ class recurrent_run {
 
   std::int64_t steps = 0, batch = 0, hidden = 0;
   const double* bias = nullptr;
-  const double* peepholes = nullptr;  ///< null where there are none
+  const double* peepholes = nullptr;  ///< null if the operator has none
   std::vector<double> h, c;           ///< states, [batch, hidden]
 
   bool active(std::int64_t step, std::int64_t b) const { return step < lengths_[static_cast<std::size_t>(b)]; }

@@ -150,7 +150,7 @@ inline std::vector<sample_tap> resize_taps(const ops::resize_attributes& a, std:
   return resize_mixture(a, place, in, a.antialias ? std::max(1.0, 1 / scale) : 1.0);
 }
 
-/// Resamples dimension `d` of `from` to the extent in `to`; the shapes differ in this dimension alone.
+/// Resamples dimension `d` of `from` to the extent in `to`; the shapes differ only in this dimension.
 template <class Element>
 void resize_dimension(const ops::resize_attributes& a, const shape& from, const shape& to, std::size_t d,
                       const Element* in, Element* out) {

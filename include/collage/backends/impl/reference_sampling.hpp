@@ -166,7 +166,7 @@ inline void roi_align_one(const ops::roi_align_attributes& a, const reference_ca
   const std::int64_t image = call.in[2].integer[static_cast<std::size_t>(region)];
   if (image < 0 || image >= x[0])
     throw error(error_kind::invalid_argument,
-                "region " + std::to_string(region) + " is of image " + std::to_string(image) + ", which is not there",
+                "region " + std::to_string(region) + " is of image " + std::to_string(image) + ", which does not exist",
                 "roi_align", "number the images from 0");
   const roi_side rows = roi_side_of(a, corner[1], corner[3], a.height);
   const roi_side columns = roi_side_of(a, corner[0], corner[2], a.width);

@@ -38,7 +38,7 @@ struct group_output {
 /// The shape that a group's kernel walks over, and the dimensions that form a row.
 struct walked_space {
   shape dims{};
-  std::uint32_t rows = 0;  ///< a bit for each dimension of a row; none where no operator works on rows
+  std::uint32_t rows = 0;  ///< a bit for each dimension of a row; no bit if no operator works on rows
 
   bool is_row(std::size_t dimension) const { return (rows >> dimension & 1U) != 0; }
 };

@@ -66,7 +66,7 @@ class program_of_tiles {
         varies_[e] = varies_[e] || varies_[n.operand[i]];
       }
       if (n.is != what::fold) continue;
-      ++phase_[e];  // the result is there in the next phase
+      ++phase_[e];  // its result is available from the next phase on
       varies_[e] = false;
     }
     for (const group_output& o : group_.outputs()) last = std::max(last, phase_[o.expression]);

@@ -22,7 +22,7 @@ inline constexpr std::int64_t lanes = static_cast<std::int64_t>(hn::MaxLanes(tag
 HWY_INLINE vector load(const float* from) { return hn::LoadU(tag, from); }
 HWY_INLINE void store(vector x, float* to) { hn::StoreU(x, tag, to); }
 
-/// The first `count` of a vector's elements, fewer than it has; nothing behind them is read.
+/// Loads the first `count` elements of a vector, fewer than it has. Memory after them is not read.
 HWY_INLINE vector load_some(const float* from, std::int64_t count) {
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX2
   return hn::MaskedLoad(hn::FirstN(tag, static_cast<std::size_t>(count)), tag, from);

@@ -107,7 +107,7 @@ class size_program {
   /// Whether all rows of a leaf are the same.
   bool repeats(std::uint32_t leaf) const { return !program_.outer.empty() && program_.leaves[leaf].row_step() == 0; }
 
-  /// Whether rows of a place lie one behind the other; of numbers: whether all rows have the same.
+  /// Whether the rows of a place follow each other in memory. For a place that is a number: whether all rows have the same number.
   bool follows(std::uint32_t place) const {
     const tile_place& p = program_.places[place];
     switch (p.what) {

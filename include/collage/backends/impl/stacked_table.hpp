@@ -48,7 +48,7 @@ struct tile_table {
   static constexpr std::size_t opcodes = static_cast<std::size_t>(opcode::select) + 1;
   static constexpr std::size_t extras = static_cast<std::size_t>(tile_extra::distance_exponential) + 1;
   const char* target = "";
-  tile_function by_opcode[opcodes][3] = {};  ///< by form; null where there is none
+  tile_function by_opcode[opcodes][3] = {};  ///< by form; null if the form has no function
   tile_function extra[extras] = {};
   tile_function transpose = nullptr;    ///< y[row][column] = a[column][row]; the step of `a` is by columns
   tile_function load_bytes = nullptr;   ///< y = whether a_bytes is not 0

@@ -50,7 +50,7 @@ class walk_of_group {
 
  private:
   static constexpr std::int64_t short_row = 32;     // broadcast operands of shorter rows are copied out
-  static constexpr std::int64_t shortest_row = 16;  // rows of at most so many elements are treated side by side
+  static constexpr std::int64_t shortest_row = 16;  // rows of at most this many elements are treated side by side
 
   void list_what_is_walked() {
     for (const walked_leaf& l : group_.leaves()) walked_.push_back(&l);

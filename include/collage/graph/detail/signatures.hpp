@@ -21,7 +21,7 @@ struct signatures_of_bodies {
   explicit signatures_of_bodies(std::span<const std::shared_ptr<const graph>> bodies) {
     std::size_t count = 0;
     for (const auto& body : bodies) count += body->inputs().size() + body->outputs().size();
-    types.reserve(count);  // so that the spans into it stay
+    types.reserve(count);  // so that the spans into it stay valid
     for (const auto& body : bodies) {
       const auto put = [&](std::span<const std::uint32_t> values) {
         for (const std::uint32_t v : values) types.push_back(body->type_of(v));

@@ -125,7 +125,7 @@ class matcher : public match_judge<Graph, Node> {
     }
   }
 
-  /// Infinity is near itself alone, and nothing is near NaN. Halves are compared, because the difference of two finite numbers
+  /// Infinity is near only itself, and nothing is near NaN. Halves are compared, because the difference of two finite numbers
   /// may overflow. In constant evaluation overflow is an error, and so is infinity minus infinity.
   static constexpr bool is_near(double x, double wanted, double tolerance) {
     constexpr double largest = 1.7976931348623157e308;
@@ -232,8 +232,9 @@ class matcher : public match_judge<Graph, Node> {
 
   // The places of further outputs -----------------------------------------------------------------------------------------
 
-  /// Walks from each value that the outputs share, along the readers that the pattern names, up to the output's root. Stops at
-  /// the first place, or with `again` at the place after the last, and stores it in `place_`.
+  /// Finds a place for a further output: a value that the output's root can compute. Walks from each value that the outputs
+  /// share, along the readers that the pattern names, up to the root. Stores the first place in `place_`, or with `again` the
+  /// place after the last.
   constexpr bool next_place(std::uint16_t root, bool again) {
     resumes_ = again;
     for (std::uint16_t at = again ? path_[root].to : pattern_[root].first; at < root; ++at) {
@@ -252,7 +253,8 @@ class matcher : public match_judge<Graph, Node> {
     }
     return false;
   }
-  /// Returns true at a place, and where the search must be given up. While it resumes, it follows the path to the last place.
+  /// Returns true if it found a place, or if the search has taken too many steps. To resume, it first follows the stored path
+  /// to the last place.
   constexpr bool climb(std::uint16_t root, std::uint16_t from, std::uint32_t value) {
     if (from == root) {
       const bool is_last = resumes_;

@@ -21,7 +21,8 @@ class allowance {
   }
   /// Whether time is left.
   bool has_time() const { return !timed_ || clock::now() < end_; }
-  /// Takes one state; false if the search has to stop. The clock is read rarely, since that costs as much as a state.
+  /// Counts one more state of the search. Returns false if the search has to stop. Only each 16th call reads the clock, because
+  /// reading it takes as long as a state.
   template <class Bytes>
   bool take(Bytes bytes) {
     if (over_ || states_ == 0) return false;

@@ -47,7 +47,7 @@ inline std::optional<std::vector<std::uint32_t>> first_fit(const space& s, std::
   };
   std::vector<std::uint32_t> taken;
   std::vector<step> path{{position, position < end ? s.begin[position] : 0}};
-  std::vector<std::uint64_t> masks(mask.begin(), mask.end());  // one per step of the path
+  std::vector<std::uint64_t> masks(mask.begin(), mask.end());  // for each step of the path, the nodes covered before it
   std::vector<std::uint64_t> next_mask(s.words);
   state_table dead(s.words);
   while (!path.empty()) {

@@ -91,7 +91,7 @@ class chain_walk {
   }
   /// The next node; no_node at the end.
   constexpr std::uint32_t next() {
-    if (count_ > most) {  // so many kinds that most nodes fit
+    if (count_ > most) {  // with this many kinds, most nodes fit
       while (any_ != no_node && (chains_.bit[any_] & bits_) == 0) any_ = chains_.next[any_];
       const std::uint32_t node = any_;
       if (node != no_node) any_ = chains_.next[node];
