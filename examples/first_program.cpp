@@ -20,14 +20,14 @@ int main() try {
 
   const c::plan plan = c::place<backends>(network, {.network = "mobilenet-v2"});  // measured, then searched exactly
   const c::dynamic_engine engine = c::engine<backends>(network, plan);            // immutable, shareable
-  c::dynamic_context context = engine.context();                                  // one arena and its runs
+  c::dynamic_context context = engine.context();                                  // memory for one run at a time
 
   const c::tensor image({c::dtype::f32, {1, 3, 224, 224}});
   const c::tensor scores({c::dtype::f32, {1, 1000}});
   context.run({image}, {scores});
 
   for (const c::plan_run& run : plan.runs) std::printf("%-8s %7.3f ms\n", run.name.c_str(), run.median_ms);
-  std::printf("%zu kernels, %.1f MB of memory between them\n", engine.steps().size(),
+  std::printf("%zu kernels, %.1f MB for intermediate values\n", engine.steps().size(),
               double(engine.arena_bytes()) / 1e6);
 } catch (const c::error& e) {
   std::fprintf(stderr, "%s\n", e.what());
