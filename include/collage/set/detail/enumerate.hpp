@@ -177,8 +177,9 @@ template <class G, class P>
 inline constexpr std::uint32_t visits_of = chains_of<G>.view().count(nodes_of<P>);
 
 template <class G, class B, class P, std::uint32_t Start>
-inline constexpr auto matches_of = find_matches<capacity_for(chains_of<G>.view(), nodes_of<P>, Start)>(
-    G::graph.view(), chains_of<G>.view(), declare<B, P>(), Start);
+inline constexpr auto matches_of =  // if not constant: B's `accepts` must be constexpr and depend only on the match
+    find_matches<capacity_for(chains_of<G>.view(), nodes_of<P>, Start)>(G::graph.view(), chains_of<G>.view(),
+                                                                        declare<B, P>(), Start);
 
 /// One slice of one pattern's matches, of any capacity.
 struct matches_view {
