@@ -10,28 +10,42 @@ elseif(NOT COLLAGE_CLANG)
 endif()
 set(collage_core_compilers "${CMAKE_CXX_COMPILER}" ${COLLAGE_CLANG})
 
-# collage_clang_objects(OUT FOLDER_TARGET SOURCE...): compiles with clang, warnings as for our own code, and answers the
-# object files. Include folders and definitions are those of FOLDER_TARGET.
-function(collage_clang_objects out target)
-  set(objects "")
+# collage_clang(OUT MODE FOLDER_TARGET SOURCE...): has clang read each source, with warnings as for our own code. OUT gets the files
+# that it makes: objects (MODE is OBJECTS), or empty files that say that a source is valid (MODE is SYNTAX). Include folders and
+# definitions are those of FOLDER_TARGET.
+function(collage_clang out mode target)
+  set(made "")
   set(folders "$<TARGET_PROPERTY:${target},INCLUDE_DIRECTORIES>")
   set(definitions "$<TARGET_PROPERTY:${target},COMPILE_DEFINITIONS>")
   foreach(source IN LISTS ARGN)
-    cmake_path(RELATIVE_PATH source BASE_DIRECTORY "${CMAKE_CURRENT_SOURCE_DIR}" OUTPUT_VARIABLE name)
-    set(object "${CMAKE_CURRENT_BINARY_DIR}/clang/${name}.o")
-    cmake_path(GET object PARENT_PATH folder)
+    cmake_path(ABSOLUTE_PATH source OUTPUT_VARIABLE source)
+    cmake_path(GET source STEM LAST_ONLY name)
+    cmake_path(GET source PARENT_PATH folder)
+    string(SHA1 folder "${folder}")
+    string(SUBSTRING "${folder}" 0 8 folder)  # sources of several folders may have one name
+    set(folder "${CMAKE_CURRENT_BINARY_DIR}/clang/${folder}")
     file(MAKE_DIRECTORY "${folder}")
+    if(mode STREQUAL "SYNTAX")
+      set(file "${folder}/${name}.valid")
+      set(action -fsyntax-only "${source}")
+      set(finish COMMAND "${CMAKE_COMMAND}" -E touch "${file}")
+    else()
+      set(file "${folder}/${name}.o")
+      set(action -c "${source}" -o "${file}")
+      set(finish "")
+    endif()
     add_custom_command(
-      OUTPUT "${object}"
+      OUTPUT "${file}"
       COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} "${COLLAGE_CLANG}" -std=c++20 -O1 -Wall -Wextra -Wpedantic -Wconversion -Wshadow
               -Wno-dangling-else -Wno-deprecated-declarations $<$<BOOL:${COLLAGE_WERROR}>:-Werror>
               "$<$<BOOL:${folders}>:-I$<JOIN:${folders},;-I>>" "$<$<BOOL:${definitions}>:-D$<JOIN:${definitions},;-D>>"
-              -MD -MF "${object}.d" -c "${source}" -o "${object}"
+              -MD -MF "${file}.d" -MT "${file}" ${action}
+      ${finish}
       DEPENDS "${source}"
-      DEPFILE "${object}.d"
-      COMMENT "Building ${name} with clang"
+      DEPFILE "${file}.d"
+      COMMENT "Reading ${name} with clang"
       COMMAND_EXPAND_LISTS VERBATIM)
-    list(APPEND objects "${object}")
+    list(APPEND made "${file}")
   endforeach()
-  set(${out} "${objects}" PARENT_SCOPE)
+  set(${out} "${made}" PARENT_SCOPE)
 endfunction()

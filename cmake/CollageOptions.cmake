@@ -3,9 +3,11 @@
 option(COLLAGE_BUILD_PROGRAM "Build the program `collage`" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_C "Build the C library, libcollage.so" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_EXAMPLES "Build the examples" ${PROJECT_IS_TOP_LEVEL})
-option(COLLAGE_BUILD_BENCHMARKS "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_TEST_LONG "Build also what tools/test --long alone runs" OFF)
+set(COLLAGE_BUILD_BENCHMARKS ${PROJECT_IS_TOP_LEVEL} CACHE STRING
+    "Build the benchmarks: ON, OFF, or CHECK (only clang reads them, apart from what a test runs)")
+set_property(CACHE COLLAGE_BUILD_BENCHMARKS PROPERTY STRINGS ON OFF CHECK)
 option(COLLAGE_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_WERROR "Treat warnings in the project's own code as errors" OFF)
 

@@ -1,0 +1,20 @@
+// What most files of the program include, read once where there is no compiler cache (CMakeLists.txt). Files include what they
+// use all the same.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <collage/io/file.hpp>
+#include <collage/io/json.hpp>
+#include <collage/io/plan_file.hpp>
+#include <collage/place.hpp>
+#include <collage/run/engine.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "commands.hpp"
+#include "terminal.hpp"
