@@ -88,12 +88,19 @@ COLLAGE_API const char* collage_last_error(void) COLLAGE_NOEXCEPT;
  *   {"version", "abi", "processor", "available_threads", "waiting_policy", "default_store", "zoo": [{"name", "about"}],
  *    "onnx", "backends": [{"name", "available", "version", "details", "reason"}]}
  *
- * "waiting_policy" is how threads wait for work: "default", "active", "passive" or "spin N". OMP_WAIT_POLICY and
- * GOMP_SPINCOUNT decide it before the library is loaded. A plan for several threads only fits the policy that it was
- * measured with. "default_store" is null without a home folder. "onnx" says whether files can be read. The text lives
+ * "waiting_policy" is how threads wait for work: "brief", "default", "active", "passive" or "spin N"; see
+ * collage_set_waiting. "default_store" is null without a home folder. "onnx" says whether files can be read. The text lives
  * as long as the library is loaded.
  */
 COLLAGE_API collage_status collage_system_json(const char** json) COLLAGE_NOEXCEPT;
+
+/*
+ * How idle threads of OpenMP wait for work, in the whole process. "brief": they look for work for some microseconds, then
+ * sleep. "default": for some milliseconds, which takes processors from other programs and from other threads of this one.
+ * Without a call, placing and engines choose "brief". OMP_WAIT_POLICY and GOMP_SPINCOUNT, which are read when the process
+ * starts, go before both.
+ */
+COLLAGE_API collage_status collage_set_waiting(const char* policy) COLLAGE_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------- element types */
 
@@ -250,7 +257,7 @@ typedef struct collage_place_options {
   int32_t how;                  /* a collage_place_how */
   const char* backends;         /* names separated by commas, such as "onednn,eigen"; NULL: all that are available */
   const char* store;            /* the file of measured costs; "none": no file; NULL: the user's own */
-  double budget_s;              /* for placing as a whole; 0: no limit. No effect before every node has a kernel */
+  double budget_s;              /* for placing as a whole; 0: 20; negative: no limit */
   double compare_s;             /* for end-to-end runs; 0: 3 */
   uint64_t seed;                /* of the random inputs that kernels are checked and timed with; 0: 1 */
   const collage_plan* previous; /* an earlier plan of this network, returned if it is faster; may be NULL */

@@ -4,6 +4,7 @@
 #include <collage/error.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -42,6 +43,7 @@ c::dynamic_engine engine_of(const plan_state& plan, bool releases) {
 
 collage_engine* new_engine(const plan_state& plan, const collage_engine_options& options) {
   const network_state& network = *plan.network;
+  wait_briefly_unless_chosen();
   c::dynamic_engine engine = engine_of(plan, options.release_weights != 0);
   std::vector<std::string> labels;
   for (const c::step_info& s : engine.steps())

@@ -22,6 +22,9 @@
 
 namespace c_interface {
 
+/// Threads wait briefly (run/waiting.hpp) from the first call of this, unless the caller has chosen otherwise.
+void wait_briefly_unless_chosen();
+
 /// The backends of this build.
 collage::backend_table backends();
 

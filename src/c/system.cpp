@@ -7,12 +7,17 @@
 #include <collage/measure/store.hpp>
 #include <collage/place/worker.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
 #include <collage/zoo/all.hpp>
 
 #include <collage/every_backend.hpp>
 
 #include <cstdint>
+#include <map>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace c = collage;
 
@@ -44,6 +49,17 @@ c::json default_store() {
   } catch (const c::error&) { return {}; }
 }
 
+/// How threads wait is the choice of the process, and holds until the library is unloaded.
+struct waiting_choice {
+  std::mutex mutex;
+  bool is_made = false;
+  std::optional<c::brief_waiting> brief;
+};
+waiting_choice& waiting() {
+  static waiting_choice choice;
+  return choice;
+}
+
 std::string describe_system() {
   c::json zoo = c::json::array(), found = c::json::array();
   for (const c::zoo::network& n : c::zoo::networks) zoo.push_back({{"name", n.name}, {"about", n.about}});
@@ -71,7 +87,37 @@ std::string describe_system() {
                      {"backends", found}});
 }
 
+/// The description while threads wait as they do now.
+const std::string& system_text() {
+  static std::mutex mutex;
+  static std::map<std::string, std::string> texts;  // by waiting policy: a caller may hold an earlier one
+  const std::lock_guard lock(mutex);
+  std::string& text = texts[c::waiting_policy()];
+  if (text.empty()) text = describe_system();
+  return text;
+}
+
 bool is_dtype(std::int32_t number) { return number >= COLLAGE_DTYPE_F32 && number <= COLLAGE_DTYPE_BOOL; }
+
+}  // namespace
+
+void wait_briefly_unless_chosen() {
+  waiting_choice& now = waiting();
+  const std::lock_guard lock(now.mutex);
+  if (!std::exchange(now.is_made, true)) now.brief.emplace();
+}
+
+namespace {
+
+void choose_waiting(const call& here, const std::string& policy) {
+  if (policy != "brief" && policy != "default")
+    here.misuse("'" + policy + "' is no waiting policy that can be set", "give \"brief\" or \"default\"");
+  waiting_choice& now = waiting();
+  const std::lock_guard lock(now.mutex);
+  now.is_made = true;
+  if (policy == "default") now.brief.reset();
+  else if (!now.brief) now.brief.emplace();
+}
 
 }  // namespace
 }  // namespace c_interface
@@ -86,9 +132,13 @@ const char* collage_version() noexcept { return COLLAGE_VERSION; }
 collage_status collage_system_json(const char** json) noexcept {
   return guarded(__func__, [&](const call& here) {
     const char*& to = here.target(json, "json");
-    static const std::string text = c_interface::describe_system();
-    to = text.c_str();
+    c_interface::wait_briefly_unless_chosen();
+    to = c_interface::system_text().c_str();
   });
+}
+
+collage_status collage_set_waiting(const char* policy) noexcept {
+  return guarded(__func__, [&](const call& here) { c_interface::choose_waiting(here, here.text(policy, "policy")); });
 }
 
 std::size_t collage_dtype_size(std::int32_t dtype) noexcept {
@@ -101,6 +151,7 @@ const char* collage_dtype_name(std::int32_t dtype) noexcept {
 
 int collage_worker(int argc, char** argv) noexcept {
   try {
+    c_interface::wait_briefly_unless_chosen();
     return c::worker(c_interface::backends(), argc, argv) ? 1 : 0;
   } catch (...) {
     (void)c_interface::note_failure();  // without workers, kernels are measured in this process

@@ -3,6 +3,7 @@
 
 #include <collage/detail/host_memory.hpp>
 #include <collage/op/convert_layout.hpp>
+#include <collage/run/waiting.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -95,6 +96,8 @@ step_info info_of(const graph& network, const program& code, const program_instr
 std::shared_ptr<const engine_core> build(const graph& network, graph* released, const placement& groups,
                                          backend_table backends, int threads, std::shared_ptr<packed_weights> packed) {
   check_contents(network);
+  prepare_for_forks();
+  threads = concurrent_threads(threads);
   auto core = std::make_shared<engine_core>();
   lowered_plan lowered = lower(network, released, groups, backends, threads, packed);
   core->used = lowered.used;

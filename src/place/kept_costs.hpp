@@ -13,6 +13,7 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

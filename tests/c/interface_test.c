@@ -75,6 +75,24 @@ static void versions(void) {
   CHECK(strcmp(collage_dtype_name(COLLAGE_DTYPE_BF16), "bfloat16") == 0 && *collage_dtype_name(99) == '\0');
 }
 
+/* Whether the environment sets how threads wait. */
+static int is_configured(void) { return getenv("OMP_WAIT_POLICY") != NULL || getenv("GOMP_SPINCOUNT") != NULL; }
+
+static void waits_as_chosen(void) {
+  const char *brief = NULL, *as_before = NULL;
+  DONE(collage_set_waiting("brief"));
+  DONE(collage_system_json(&brief));
+  DONE(collage_set_waiting("default"));
+  DONE(collage_system_json(&as_before));
+  if (!is_configured()) {
+    CHECK(strstr(brief, "\"waiting_policy\": \"brief\"") != NULL);
+    CHECK(strstr(as_before, "\"waiting_policy\": \"default\"") != NULL);
+  } else {
+    CHECK(strcmp(brief, as_before) == 0);
+  }
+  DONE(collage_set_waiting("brief"));
+}
+
 static void network_says(const collage_network* network) {
   size_t inputs = 0, outputs = 0;
   CHECK(DONE(collage_network_input_count(network, &inputs)) && inputs == 1);
@@ -280,6 +298,7 @@ int main(int argc, char** argv) {
   char file[4096];
   snprintf(file, sizeof file, "%s/interface_test.plan.json", argv[2]);
   versions();
+  waits_as_chosen();
   const char* json = NULL;
   DONE(collage_system_json(&json));
   if (strstr(json, "\"onnx\": true") != NULL) {

@@ -10,6 +10,7 @@
 
 #include <collage/error.hpp>
 #include <collage/place/worker.hpp>
+#include <collage/run/waiting.hpp>
 
 #include <csignal>
 #include <exception>
@@ -28,6 +29,7 @@ void occupy_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
+  const collage::brief_waiting beside_others;  // in workers, too: they measure how kernels will run
   if (collage::worker(program::backends(), argc, argv)) return 0;
   occupy_streams();
   std::signal(SIGPIPE, SIG_IGN);  // print() handles a closed pipe

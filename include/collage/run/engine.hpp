@@ -68,6 +68,7 @@ class dynamic_engine {
   std::span<const step_info> steps() const;
   /// Everything that a run does, memory included.
   const program& code() const;
+  /// The threads of a run: as many as were requested, or 1 if the process may use one processor only.
   int threads() const;
   /// Bytes that one context needs for values and workspaces in a memory space. Branches and loops use further memory, which the
   /// engine owns.

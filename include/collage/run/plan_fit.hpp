@@ -8,6 +8,7 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
 #include <collage/set/algebra.hpp>
 #include <cstdint>
 #include <optional>
@@ -21,7 +22,6 @@ struct plan_fit_options {
   int threads = 0;                           ///< it will run with this many; 0: as many as it was made for
   std::string precision = fp32;              ///< required; a precision that keeps NaN and infinity is fp32 as well
   std::string processor = processor_name();  ///< it will run on this processor
-  std::string waiting = waiting_policy();    ///< how threads will wait for work; matters with several threads
   /// true: every backend that was available at placing must fit; false: only backends that run something in the plan.
   bool all_backends = false;
   /// true: a library may have another version than at placing, and its adapter may report other details. The same kernels are
@@ -31,15 +31,7 @@ struct plan_fit_options {
 
 /// The first reason why a plan does not fit.
 struct plan_misfit {
-  enum class kind : std::uint8_t {
-    network,
-    precision,
-    threads,
-    processor,
-    waiting,
-    backend,
-    version
-  } of = kind::network;
+  enum class kind : std::uint8_t { network, precision, threads, processor, backend, version } of = kind::network;
   std::string what;    ///< to be read after the plan's name: "was made with onednn 3.2.0, and 3.3.0 is here"
   std::string remedy;  ///< the remedy
 };
@@ -57,16 +49,6 @@ inline void add_backends_of(const placement& p, std::set<std::string>& to) {
 
 inline std::string count_of_threads(int threads) {
   return std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-}
-
-/// How threads wait, in words; and the environment variables that set it before a program starts.
-inline std::string waiting_sentence(const std::string& policy) {
-  return policy == "default" ? "the default waiting policy" : "waiting policy " + policy;
-}
-inline std::string waiting_setting(const std::string& policy) {
-  if (policy == "default") return "neither OMP_WAIT_POLICY nor GOMP_SPINCOUNT set";
-  if (policy.starts_with("spin ")) return "GOMP_SPINCOUNT=" + policy.substr(5);
-  return "OMP_WAIT_POLICY=" + policy;
 }
 
 /// Describes the change of a backend; empty if it has not changed.
@@ -92,7 +74,7 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
                        "load that network, or place this one"};
   if (!serves(made.precision, options.precision))
     return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + options.precision, again};
-  if (options.threads != 0 && made.threads != options.threads)
+  if (options.threads != 0 && made.threads != options.threads && made.threads != concurrent_threads(options.threads))
     return plan_misfit{
         kind::threads,
         "is a plan for " + detail::count_of_threads(made.threads) + ", not " + std::to_string(options.threads),
@@ -102,11 +84,6 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
         kind::processor,
         "was measured on " + made.processor + "; this is " + options.processor + ", for which its costs do not hold",
         again + " here"};
-  if (made.threads > 1 && !made.waiting.empty() && made.waiting != options.waiting)
-    return plan_misfit{kind::waiting,
-                       "was measured with " + detail::waiting_sentence(made.waiting) + "; this process has " +
-                           detail::waiting_sentence(options.waiting) + ", and its times can differ by a factor of two",
-                       "start the program with " + detail::waiting_setting(made.waiting) + ", or " + again};
 
   std::set<std::string> wanted;
   detail::add_backends_of(made.chosen, wanted);
@@ -135,8 +112,8 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   return {};
 }
 
-/// Throws an error of one sentence if a plan does not fit. It may be for another network, precision, number of threads,
-/// processor or waiting policy. It may need a missing backend, or another version of a library. `where` names the plan, for
+/// Throws an error of one sentence if a plan does not fit. It may be for another network, precision, number of threads or
+/// processor. It may need a missing backend, or another version of a library. `where` names the plan, for
 /// example by its file.
 inline void check_plan_fits(const plan& made, const graph& network, backend_table backends,
                             const plan_fit_options& options = {}, const std::string& where = "plan") {

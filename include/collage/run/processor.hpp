@@ -52,17 +52,4 @@ inline int available_threads() {
   return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
-/// How threads of the OpenMP team wait for work: "default", "active", "passive", or "spin N". GOMP_SPINCOUNT sets N, the number
-/// of checks for work before a thread sleeps. The environment decides before libgomp is loaded; nothing can change it later.
-inline std::string waiting_policy() {
-  if (const char* spins = std::getenv("GOMP_SPINCOUNT"); spins != nullptr && *spins != '\0')
-    return std::string("spin ") + spins;
-  const char* found = std::getenv("OMP_WAIT_POLICY");
-  if (found == nullptr || *found == '\0') return "default";
-  std::string policy = found;
-  for (char& c : policy)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return policy;
-}
-
 }  // namespace collage::inline v0

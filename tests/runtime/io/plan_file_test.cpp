@@ -393,7 +393,7 @@ TEST(plan_fit, only_where_it_was_made) {
   using kind = c::plan_misfit::kind;
   const c::graph g = network();
   c::plan p = example(g);
-  c::plan_fit_options here{.threads = 3, .precision = "fp32", .processor = "some processor", .waiting = "spin 300"};
+  c::plan_fit_options here{.threads = 3, .precision = "fp32", .processor = "some processor"};
   std::vector<c::backend_entry> table = {backend_here("two", two_here), backend_here("three", lost),
                                          backend_here("one", one_here)};
   const auto fits = [&] {
@@ -433,16 +433,7 @@ TEST(plan_fit, only_where_it_was_made) {
       "here",
       g);
   here.processor = "some processor";
-  here.waiting = "passive";
-  refused(
-      kind::waiting,
-      "was measured with waiting policy spin 300; this process has waiting policy passive, and its times can differ by a "
-      "factor of two; start the program with GOMP_SPINCOUNT=300, or place the network again",
-      g);
-  p.threads = 1;  // nobody waits
-  EXPECT_TRUE(fits());
-  p.threads = 3;
-  here = {.processor = "some processor", .waiting = "spin 300"};
+  here = {.processor = "some processor"};
   EXPECT_TRUE(c::misfit_of(p, g, table, {}));  // by default, the processor that this is
 
   const struct {
@@ -494,9 +485,9 @@ TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
   c::plan p = example(g);
   p.backends.push_back({"three", "3", ""});
   const std::vector<c::backend_entry> table = {backend_here("one", one_here), backend_here("two", two_here)};
-  EXPECT_FALSE(c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300"}));
+  EXPECT_FALSE(c::misfit_of(p, g, table, {.processor = "some processor"}));
   const auto wrong =
-      c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300", .all_backends = true});
+      c::misfit_of(p, g, table, {.processor = "some processor", .all_backends = true});
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->what, "needs backend three, which is not in this program's set");
   // What runs inside a branch is run as well.
@@ -504,7 +495,7 @@ TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
   body.groups.resize(1);
   body.groups[0].step = c::kernel_step{"three", "relu"};
   p.chosen.groups[2].step = c::control_step{{body}};
-  EXPECT_TRUE(c::misfit_of(p, g, table, {.processor = "some processor", .waiting = "spin 300"}));
+  EXPECT_TRUE(c::misfit_of(p, g, table, {.processor = "some processor"}));
 }
 
 using portable_set = c::backend_set<c::portable>;

@@ -1,0 +1,178 @@
+// How idle threads of OpenMP wait, and what a fork leaves of them.
+#include <collage/run/waiting.hpp>
+
+#include <collage/run/processor.hpp>
+
+#include <dlfcn.h>
+#include <omp.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+namespace collage::inline v0 {
+
+namespace {
+
+/// The waiting policy that the environment sets; empty if none.
+std::string configured_policy() {
+  if (const char* spins = std::getenv("GOMP_SPINCOUNT"); spins != nullptr && *spins != '\0')
+    return std::string("spin ") + spins;
+  const char* found = std::getenv("OMP_WAIT_POLICY");
+  if (found == nullptr) return {};
+  std::string policy = found;
+  for (char& c : policy)
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  return policy;
+}
+
+/// LLVM's library has libgomp's functions as well, and counts and waits in its own way.
+bool is_libgomp() { return dlsym(RTLD_DEFAULT, "__kmpc_fork_call") == nullptr; }
+
+/// No signal of the process is delivered to threads that are started meanwhile.
+class signals_blocked {
+ public:
+  signals_blocked() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  signals_blocked(const signals_blocked&) = delete;
+  signals_blocked& operator=(const signals_blocked&) = delete;
+  ~signals_blocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+ private:
+  sigset_t before_;
+};
+
+/// Whether the system allows so many more threads. libgomp ends the process if it does not.
+bool can_start(int threads) {
+  std::mutex gate;
+  std::vector<std::thread> started;
+  bool all = true;
+  {
+    const std::lock_guard closed(gate);  // all exist at one time
+    for (int i = 0; i < threads && all; ++i) {
+      try {
+        started.emplace_back([&gate] { const std::lock_guard wait(gate); });
+      } catch (const std::system_error&) { all = false; }
+    }
+  }
+  for (std::thread& t : started) t.join();
+  return all;
+}
+
+}  // namespace
+
+/// A team whose threads sleep. libgomp counts them until the thread that started them ends.
+struct brief_waiting::idle_team {
+  explicit idle_team(int size) : process(getpid()) {
+    const signals_blocked quiet;
+    holder = std::thread([this, size] { hold(size); });
+    std::unique_lock lock(mutex);
+    changed.wait(lock, [this] { return threads != 0; });
+  }
+  ~idle_team() {
+    {
+      const std::lock_guard lock(mutex);
+      done = true;
+    }
+    changed.notify_all();
+    holder.join();
+  }
+
+  void hold(int size) {
+    int count = 0;
+    omp_set_dynamic(0);
+#pragma omp parallel num_threads(size)
+    {
+#pragma omp single
+      count = omp_get_num_threads();
+    }
+    std::unique_lock lock(mutex);
+    threads = count;
+    changed.notify_all();
+    changed.wait(lock, [this] { return done; });
+  }
+
+  pid_t process;
+  std::mutex mutex;
+  std::condition_variable changed;
+  int threads = 0;
+  bool done = false;
+  std::thread holder;
+};
+
+namespace {
+
+std::mutex team_mutex;
+std::weak_ptr<brief_waiting::idle_team>& shared_team() {
+  static auto* const team =
+      new std::weak_ptr<brief_waiting::idle_team>;  // objects of other files may be destroyed later
+  return *team;
+}
+
+/// The team's threads do not exist in the child of a fork. Nothing is left there to join, and libgomp still counts them.
+void release(brief_waiting::idle_team* team) {
+  if (team->process == getpid()) delete team;
+}
+
+}  // namespace
+
+brief_waiting::brief_waiting() {
+  const std::lock_guard lock(team_mutex);
+  if (const std::string policy = configured_policy(); !policy.empty()) {
+    why_not_ = "the environment sets the waiting policy \"" + policy + "\"";
+    return;
+  }
+  if (!is_libgomp()) {
+    why_not_ = "the OpenMP library is not GNU's";
+    return;
+  }
+  team_ = shared_team().lock();
+  if (team_) return;
+  const int size = omp_get_num_procs() + 1;
+  if (omp_get_thread_limit() < size) {
+    why_not_ = "OMP_THREAD_LIMIT allows fewer threads than there are processors";
+    return;
+  }
+  if (!can_start(size)) {
+    why_not_ = "the system allows no " + std::to_string(size) + " more threads";
+    return;
+  }
+  team_ = std::shared_ptr<idle_team>(new idle_team(size), release);
+  if (team_->threads < size) {
+    why_not_ = "OpenMP started " + std::to_string(team_->threads) + " threads instead of " + std::to_string(size);
+    team_.reset();
+    return;
+  }
+  shared_team() = team_;
+}
+
+std::string waiting_policy() {
+  if (std::string policy = configured_policy(); !policy.empty()) return policy;
+  const std::lock_guard lock(team_mutex);
+  return shared_team().expired() ? "default" : "brief";
+}
+
+int concurrent_threads(int wanted) { return available_threads() == 1 ? std::min(wanted, 1) : wanted; }
+
+void detail::prepare_for_forks() {
+  static const bool is_prepared = [] {
+    pthread_atfork([] { omp_pause_resource_all(omp_pause_soft); }, nullptr, nullptr);
+    return true;
+  }();
+  static_cast<void>(is_prepared);
+}
+
+}  // namespace collage::inline v0

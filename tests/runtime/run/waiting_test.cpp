@@ -1,0 +1,231 @@
+// How idle threads wait, and forks: a child can use the engines and libraries of its parent.
+#include "support/effort.hpp"
+
+#include <collage/error.hpp>
+#include <collage/every_backend.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/ops.hpp>
+#include <collage/place.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/buffers.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
+
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace {
+
+namespace c = collage;
+namespace op = collage::ops;
+constexpr c::backend_table table = c::table_of<c::every_backend>;
+
+bool is_configured() {
+  const char* policy = std::getenv("OMP_WAIT_POLICY");
+  const char* spins = std::getenv("GOMP_SPINCOUNT");
+  return (policy != nullptr && *policy != '\0') || (spins != nullptr && *spins != '\0');
+}
+
+/// Products and element-wise operators that are worth two threads.
+c::graph small_network() {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {192, 256}});
+  const auto weights = [&](const char* name) { return g.constant(name, {c::dtype::f32, {256, 256}}, {-0.1F, 0.1F}); };
+  c::value y = g(op::relu, g(op::matmul, x, weights("a")));
+  y = g(op::tanh, g(op::matmul, y, weights("b")));
+  g.output("y", g(op::softmax, g(op::add, y, x)));
+  c::graph network = g.finish();
+  c::fill_constants(network);
+  return network;
+}
+
+/// An engine for two threads, placed without measuring; by one backend where it takes every node.
+struct made_engine {
+  std::string by;
+  c::dynamic_engine engine;
+};
+std::vector<made_engine> made_engines(const c::graph& network) {
+  std::vector<made_engine> list;
+  for (const c::backend_entry& b : table) {
+    if (!b.probe().available) continue;
+    try {
+      const c::placed_plan plan =
+          c::place(network, table, {.backends = {b.name, "portable"}, .threads = 2, .measure = false});
+      list.push_back({b.name, c::dynamic_engine(network, plan.chosen, table, 2)});
+    } catch (const c::error&) {}  // names a backend twice, or it has no kernel for the network
+  }
+  return list;
+}
+
+struct runner {
+  c::dynamic_context context;
+  c::run_buffers memory;
+  runner(const c::dynamic_engine& engine, const c::graph& network) : context(engine.context()), memory(network) {
+    memory.randomise(1);
+  }
+  std::vector<float> run() {
+    const auto out = memory.out[0].as<float>();
+    std::fill(out.begin(), out.end(), -1.0F);
+    context.run(memory.inputs, memory.outputs);
+    return {out.begin(), out.end()};
+  }
+};
+
+bool is_same(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+double process_seconds() {
+  timespec t{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
+}
+
+// --- waiting --------------------------------------------------------------------------------------------------------
+
+TEST(waiting, policy_is_brief_while_an_object_exists) {
+  const std::string before = c::waiting_policy();
+  {
+    const c::brief_waiting first;
+    EXPECT_EQ(first.why_not().empty(), !is_configured()) << first.why_not();
+    {
+      const c::brief_waiting second;
+      EXPECT_EQ(second.why_not(), first.why_not());
+    }
+    if (is_configured()) {
+      EXPECT_EQ(c::waiting_policy(), before);
+      EXPECT_NE(first.why_not().find(before), std::string::npos) << first.why_not();
+    } else {
+      EXPECT_EQ(c::waiting_policy(), "brief");
+    }
+  }
+  EXPECT_EQ(c::waiting_policy(), before);
+}
+
+/// Processor time of runs with pauses of a millisecond between them. In the pauses a waiting thread has nothing to do.
+double seconds_with_pauses(runner& r) {
+  (void)r.run();
+  const double start = process_seconds();
+  for (int i = 0; i < 100; ++i) {
+    (void)r.run();
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return process_seconds() - start;
+}
+
+TEST(waiting, threads_that_wait_briefly_take_no_processor_time) {
+  if (is_configured()) GTEST_SKIP() << "the environment sets how threads wait";
+  if (c::available_threads() < 2) GTEST_SKIP() << "there is one processor, and no team";
+  const c::graph network = small_network();
+  const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
+  const c::dynamic_engine engine(network, plan.chosen, table, 2);
+  runner r(engine, network);
+  const std::vector<float> known = r.run();
+  double best = 1e9, worst = 0;
+  for (int attempt = 0; attempt < 5 && best > 0.8 * worst; ++attempt) {
+    worst = std::max(worst, seconds_with_pauses(r));
+    const c::brief_waiting brief;
+    best = std::min(best, seconds_with_pauses(r));
+    EXPECT_TRUE(is_same(r.run(), known));
+  }
+  EXPECT_LT(best, 0.8 * worst);
+}
+
+TEST(waiting, one_processor_has_no_team) {
+  const c::graph network = small_network();
+  std::thread([&] {
+    cpu_set_t allowed;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
+    EXPECT_EQ(c::concurrent_threads(3), c::available_threads() == 1 ? 1 : 3);
+    for (int last = CPU_SETSIZE; CPU_COUNT(&allowed) > 1; --last) CPU_CLR(last - 1, &allowed);
+    ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
+    if (c::available_threads() != 1) GTEST_SKIP() << "OpenMP has bound this thread";
+    EXPECT_EQ(c::concurrent_threads(3), 1);
+    const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
+    EXPECT_EQ(plan.threads, 1);
+    EXPECT_EQ(c::dynamic_engine(network, plan.chosen, table, 2).threads(), 1);
+  }).join();
+}
+
+// --- forks ----------------------------------------------------------------------------------------------------------
+
+/// Forks, and returns how the child ended: 0 if `f` returned true there; 1 if false or it threw; 128 and a signal's number, as
+/// SIGALRM's for a child that hangs.
+template <class F>
+int in_child(const F& f) {
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(60);
+    bool is_right = false;
+    try {
+      is_right = f();
+    } catch (...) {}
+    _exit(is_right ? 0 : 1);
+  }
+  int status = 0;
+  if (child < 0 || waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/// How often each child is forked: 50 in all, and 1,000 in a long run.
+void fork_often(int times) {
+  const c::graph network = small_network();
+  const c::brief_waiting brief;
+  for (made_engine& e : made_engines(network)) {
+    runner used(e.engine, network);
+    const std::vector<float> known = used.run();
+    std::atomic<bool> done = false;
+    std::thread other([&] {
+      for (runner mine(e.engine, network); !done;) (void)mine.run();
+    });
+    for (int i = 0; i < times; ++i) {
+      // After running, with the engine, and with a context made there; and with an engine made there.
+      EXPECT_EQ(in_child([&] { return is_same(used.run(), known); }), 0) << e.by << " after running";
+      EXPECT_EQ(in_child([&] { return is_same(runner(e.engine, network).run(), known); }), 0)
+          << e.by << " in a context";
+      EXPECT_TRUE(is_same(used.run(), known)) << e.by << " in the parent";
+    }
+    done = true;
+    other.join();
+    EXPECT_EQ(in_child([&] {
+                for (made_engine& again : made_engines(network))
+                  if (again.by == e.by) return is_same(runner(again.engine, network).run(), known);
+                return false;
+              }),
+              0)
+        << e.by << " made in the child";
+  }
+}
+
+TEST(forks, a_child_can_run_engines_of_its_parent) { fork_often(3); }
+TEST(forks_long, a_child_can_run_engines_of_its_parent) { fork_often(60); }
+
+TEST(forks, a_child_of_a_child_can_too) {
+  const c::graph network = small_network();
+  const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
+  const c::dynamic_engine engine(network, plan.chosen, table, 2);
+  runner r(engine, network);
+  const std::vector<float> known = r.run();
+  EXPECT_EQ(in_child([&] {
+              return is_same(r.run(), known) && in_child([&] { return is_same(r.run(), known); }) == 0 &&
+                     is_same(r.run(), known);
+            }),
+            0);
+}
+
+}  // namespace
