@@ -1,0 +1,1 @@
+"""How engines share a machine with busy processes."""
