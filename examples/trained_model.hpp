@@ -11,6 +11,7 @@
 #include <collage/backends/openblas.hpp>
 #endif
 #include <algorithm>
+#include <chrono>
 #include <collage/backends/portable.hpp>
 #include <collage/collage.hpp>
 #include <collage/io/onnx.hpp>
@@ -83,8 +84,17 @@ inline trained_model prepare(const std::string& file, std::vector<c::onnx::bound
   std::fprintf(stderr, "placing %s, once ...\n", path.filename().c_str());
   // Shorter than the default: here a result within seconds is worth more than the last per cent.
   const c::timing_options timing = {.sample_ms = 0.1, .rounds = 3, .budget_ms = 20};
-  const c::plan plan = c::place<backends>(
-      network, {.network = path.stem(), .measuring = {.timing = timing}, .comparing = {.seconds = 0.5}});
+  auto next = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto progress = [&next](const c::place_progress& now) {
+    if (std::chrono::steady_clock::now() < next) return;
+    std::fprintf(stderr, "  %s, %zu of %zu: %s\n", now.stage, now.done, now.done + now.remaining, now.what.c_str());
+    next = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  };
+  const c::plan plan = c::place<backends>(network, {.network = path.stem(),
+                                                    .budget_s = 20,
+                                                    .progress = progress,
+                                                    .measuring = {.timing = timing},
+                                                    .comparing = {.seconds = 0.5}});
   std::filesystem::create_directories(plans);
   c::save_plan(plan, network, kept);
   return {c::engine<backends>(network, plan), report};

@@ -128,8 +128,9 @@ struct place_options {
   /// A file of measured costs (measure/store.hpp); empty: none. Costs in it are not measured again, and new costs are added.
   /// Only one process at a time measures with a store.
   std::string store = {};
-  /// Limits the time of placing, in seconds; 0: no limit. When it is over, the best placement with the costs measured so far is
-  /// returned. It has no effect before every node has one kernel.
+  /// Limits the time of placing, in seconds; 0: no limit. When it is over, the best placement with the costs known so far is
+  /// returned. Kernels are measured in the first part of the time, and placements are compared in the rest. A node for which no
+  /// kernel was measured gets the first that can be built.
   double budget_s = 0;
   std::function<void(const place_progress&)> progress = {};  ///< called with the work that is done now
   std::function<bool()> stop = {};  ///< called between measurements: true ends placing as the budget does

@@ -139,7 +139,9 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
     here.misuse("how is " + std::to_string(given.how) + ", which is no placing method",
                 "give one of collage_place_how");
   how.measure = given.how == COLLAGE_PLACE_MEASURE;
-  how.budget_s = checked_seconds(here, given.budget_s, "budget_s");
+  constexpr double usual_budget_s = 20;
+  if (!(given.budget_s < 0)) how.budget_s = checked_seconds(here, given.budget_s, "budget_s");
+  if (given.budget_s == 0) how.budget_s = usual_budget_s;
   if (const double seconds = checked_seconds(here, given.compare_s, "compare_s"); seconds > 0)
     how.comparing.seconds = seconds;
   if (given.regions_s < 0) how.regions.seconds = 0;
@@ -162,6 +164,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
     how.progress = [&user](const c::place_progress& now) { user.tell(now); };
     how.stop = [&user] { return user.is_ended(); };
   }
+  wait_briefly_unless_chosen();
   std::unique_lock<std::timed_mutex> turn;
   if (how.measure) turn = turn_to_measure(user);
   c::placed_plan made = c::place(graph_with_weights(*network), backends(), how);

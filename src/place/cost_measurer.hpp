@@ -24,6 +24,7 @@
 #include "fixed_work.hpp"
 #include "kept_costs.hpp"
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "progress.hpp"
 #include "worker_client.hpp"
 
@@ -51,6 +52,11 @@ class cost_measurer {
     drift_options drift = how.drift;
     for (std::size_t i = 0; i < drift_signs && kernels_.kept; ++i)
       if (drift.usual_ms[i] <= 0) drift.usual_ms[i] = kernels_.kept->usual_ms(static_cast<drift_sign>(i));
+    if (options.budget_s > 0) {  // waiting is part of it
+      const double most_ms = thresholds.budget.for_waiting * options.budget_s * 1e3;
+      drift.patience_ms = std::min(drift.patience_ms, most_ms);
+      drift.longest_wait_ms = std::min(drift.longest_wait_ms, most_ms);
+    }
     const bool has_works = std::ranges::any_of(how.drift_works, [](const drift_work& w) { return bool{w}; });
     monitor_.emplace(has_works ? how.drift_works : drift_works(task_.threads), drift, how.clock);
     trusted_ms_ = monitor_->usual_ms();
@@ -66,6 +72,9 @@ class cost_measurer {
     learn(kernels_, structure);
     ++structures_;
     took_ms_ += now_ms() - start;
+  }
+  void measure_once(std::uint32_t structure) {
+    if (!kernels_.book.is_measured(structure)) measure(structure);
   }
   /// Measures the wanted structures until all have costs, because those measured during a slow start are invalidated.
   template <class Wanted>
@@ -184,7 +193,8 @@ class cost_measurer {
     std::vector<std::pair<place_candidate, measured_cost>> fresh_of(std::uint32_t structure) const {
       std::vector<std::pair<place_candidate, measured_cost>> fresh;
       for (const std::uint32_t i : book.rivals_of(structure))
-        if (const measured_cost* cost = book.find(candidates.list[i]); cost != nullptr && !cost->from_store)
+        if (const measured_cost* cost = book.find(candidates.list[i]);
+            cost != nullptr && !cost->from_store && !cost->is_modelled)
           fresh.emplace_back(candidates.list[i], *cost);
       return fresh;
     }

@@ -13,11 +13,13 @@
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
 #include <collage/set/candidate.hpp>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
+#include "policy.hpp"
 
 namespace collage::inline v0 {
 
@@ -28,13 +30,16 @@ namespace {
 class deadline {
  public:
   explicit deadline(const place_options& options) : options_(options), start_ms_(now_ms()) {}
-  bool is_over() const {
-    return (options_.budget_s > 0 && now_ms() - start_ms_ > options_.budget_s * 1e3) ||
-           (options_.stop && options_.stop());
-  }
+  bool is_over() const { return is_used(1) || (options_.stop && options_.stop()); }
+  /// The same for measuring kernels alone, which leaves time for comparing placements end to end.
+  bool is_over_for_kernels() const { return is_over() || is_used(thresholds.budget.for_kernels); }
   double left_s() const { return options_.budget_s > 0 ? options_.budget_s - (now_ms() - start_ms_) / 1e3 : 1e9; }
 
  private:
+  bool is_used(double part) const {
+    return options_.budget_s > 0 && now_ms() - start_ms_ > part * options_.budget_s * 1e3;
+  }
+
   const place_options& options_;
   double start_ms_;
 };
@@ -59,7 +64,7 @@ struct place_task {
         backends(table),
         options(how),
         until(how),
-        threads(how.threads > 0 ? how.threads : available_threads()),
+        threads(concurrent_threads(how.threads > 0 ? how.threads : available_threads())),
         precision(how.keep_non_finite ? fp32_non_finite : fp32),
         forms(forms_between(table)),
         packed(std::make_shared<packed_weights>()) {

@@ -70,7 +70,7 @@ class placement_search {
   template <class Search>
   search_result search_and_measure(Search search_over, shown_candidates shown) {
     for (;;) {
-      const bool is_over = known_.task.until.is_over();
+      const bool is_over = known_.task.until.is_over_for_kernels();
       shown.not_measured = !is_over;
       search_result result = view_.problem(shown);
       shown.not_measured = true;

@@ -18,6 +18,7 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
 #include <collage/search/alternatives.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -36,6 +37,7 @@
 #include "explanation.hpp"
 #include "fixed_work.hpp"
 #include "kept_costs.hpp"
+#include "modelled_kernels.hpp"
 #include "place_rules.hpp"
 #include "place_task.hpp"
 #include "placement_search.hpp"
@@ -82,7 +84,7 @@ class placer {
     plan made = begin(measurer, search, last);
     report_.measuring_s = (now_ms() - start) / 1e3;
 
-    if (may_be_endless(task_.network)) describe(made, last);
+    if (may_be_endless(task_.network) || task_.until.is_over()) describe(made, last);
     else compare(made, last, measurer, search);
     measurer.replace_distrusted();
     report_costs(measurer);
@@ -99,13 +101,18 @@ class placer {
   plan begin(cost_measurer& measurer, placement_search& search, search_result& last) {
     // Kernels of single operators come first. They give a placement, which later measurements only improve, and lower bounds for
     // all other candidates.
-    measurer.measure_all([this](std::uint32_t s) {
+    const auto is_wanted = [this](std::uint32_t s) {
       const place_candidates& all = known_.candidates.all();
-      return all.groups[all.structures[s].example].nodes.size() == 1;
-    });
+      return all.groups[all.structures[s].example].nodes.size() == 1 && !task_.until.is_over_for_kernels();
+    };
+    if (task_.options.budget_s > 0)  // the time may be up before the others
+      for (const std::uint32_t s : modelled_kernels(known_).heaviest_first())
+        if (is_wanted(s)) measurer.measure_once(s);
+    measurer.measure_all(is_wanted);
+    if (task_.until.is_over_for_kernels()) modelled_kernels(known_).cover();
     regions_.try_largest([&](std::uint32_t candidate) { return measurer.has_kernel(candidate); });
     if (task_.options.measuring.complete)
-      measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over(); });
+      measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over_for_kernels(); });
     place_bodies();
     require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
 
@@ -232,26 +239,14 @@ class placer {
     return made;
   }
   bool can_be_built(const place_candidate& c) {
-    return is_built(task_.network, known_.candidates.all(), c, known_.costs.entry_of(c));
+    return is_built(task_, task_.network, known_.candidates.all(), c, known_.costs.entry_of(c));
   }
   bool can_convert(std::uint32_t candidate) {
     conversion_book& conversions = *known_.layouts.conversions();
     if (conversions.is_measured(candidate)) return true;
     const place_candidate& c = conversions.candidates().list[candidate];
-    return is_built(conversions.network(), conversions.candidates(), c, conversions.book().entry_of(c));
+    return is_built(task_, conversions.network(), conversions.candidates(), c, conversions.book().entry_of(c));
   }
-  /// Builds a candidate's kernel. Records its name, or the reason why it cannot be built. Returns whether it was built.
-  bool is_built(const graph& network, const place_candidates& all, const place_candidate& c, measured_cost& cost) {
-    try {
-      const backend_entry& b = task_.backends[c.backend];
-      build_context context(network, task_.threads, *task_.packed, *b.space);
-      context.set_choice(c.choice);
-      const thread_scope scope(b, task_.threads);
-      cost.kernel = build_candidate(network, task_.backends, all, c, context).name();
-    } catch (const error& e) { cost.refusal = e.what(); }
-    return cost.refusal.empty();
-  }
-
   // ---- Both ways ----
 
   plan start_plan() const {
@@ -276,6 +271,7 @@ class placer {
       for (const std::shared_ptr<const graph>& body : task_.network.bodies_of(n)) {
         place_options inner = task_.options;
         inner.threads = task_.threads;
+        if (inner.budget_s > 0) inner.budget_s = std::max(task_.until.left_s(), 1e-3);
         inner.previous = nullptr;
         inner.measuring.splits_caches = false;
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
@@ -299,8 +295,9 @@ class placer {
   /// Whether any cost was measured now.
   bool has_measured() const {
     const auto has_fresh = [](const cost_book& book) {
-      return std::ranges::any_of(
-          book.table(), [](const auto& entry) { return entry.second.refusal.empty() && !entry.second.from_store; });
+      return std::ranges::any_of(book.table(), [](const auto& entry) {
+        return entry.second.refusal.empty() && !entry.second.from_store && !entry.second.is_modelled;
+      });
     };
     const auto& conversions = known_.layouts.conversions();
     return has_fresh(known_.costs) || (conversions && has_fresh(conversions->book()));
@@ -317,7 +314,7 @@ class placer {
       const cost_table& known = known_.costs.table().count(key) != 0 ? known_.costs.table() : measured_later_;
       const auto found = known.find(key);
       if (found != known.end() && !found->second.refusal.empty()) ++report_.refused;
-      else if (found == known.end() || !task_.options.measure) ++report_.skipped;
+      else if (found == known.end() || found->second.is_modelled || !task_.options.measure) ++report_.skipped;
       else ++(found->second.from_store ? report_.from_store : report_.measured);
     }
     if (const auto& conversions = known_.layouts.conversions(); conversions && task_.options.measure)

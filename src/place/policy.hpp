@@ -69,11 +69,21 @@ struct price_policy {
   std::size_t enough_neighbours = 6;  ///< kernels of which all but none must agree for an interval of 95 %
 };
 
+/// How the seconds of a budget are divided.
+struct budget_policy {
+  double for_kernels = 0.6;  ///< part of it after which kernels are no longer measured alone
+  double for_waiting = 0.1;  ///< the most time spent waiting for an undisturbed machine
+  /// The model for kernels that there is no time to measure, with the arithmetic of one thread. Only its proportions matter if
+  /// some kernel was measured.
+  double flops_per_s = 1e10, bytes_per_s = 5e9, launch_ms = 1e-3;
+};
+
 struct placing_policy {
   race_policy race;
   selection_policy selection;
   trial_policy trial;
   price_policy price;
+  budget_policy budget;
 };
 
 /// The thresholds in force. The numbers come from repeated placings of real and simulated networks (docs/repeatability.md).

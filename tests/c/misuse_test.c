@@ -15,6 +15,8 @@ static void networks(const char* model) {
   MISUSED(collage_network_from_zoo("resnet-5000", &network), "name one of");
   MISUSED(collage_network_from_zoo(NULL, &network), "name is NULL");
   MISUSED(collage_system_json(NULL), "json is NULL");
+  MISUSED(collage_set_waiting(NULL), "policy is NULL");
+  MISUSED(collage_set_waiting("passive"), "'passive' is no waiting policy that can be set");
   CHECK(network == (collage_network*)&failures);
 
   const char* json = NULL;
@@ -110,7 +112,7 @@ static void plans(const collage_network* network, const char* folder) {
   how.backends = "nonsense";
   MISUSED(collage_plan_place(network, &how, &plan), "nonsense");
   how.backends = NULL;
-  how.budget_s = -1;
+  how.budget_s = NAN;
   MISUSED(collage_plan_place(network, &how, &plan), "budget_s");
   how.budget_s = 0;
   how.regions_s = NAN;

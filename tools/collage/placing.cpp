@@ -10,6 +10,7 @@
 #include <collage/place/refusal.hpp>
 #include <collage/run/plan_fit.hpp>
 #include <collage/run/processor.hpp>
+#include <collage/run/waiting.hpp>
 #include <front_end.hpp>
 
 #include <algorithm>
@@ -25,6 +26,9 @@ namespace program {
 namespace c = collage;
 
 namespace {
+
+/// How long commands place that are called for something else.
+constexpr double budget_once_s = 20;
 
 void note_shared_processors(int threads, const options& given) {
   if (const int most = c::available_threads(); threads > most && !given.quiet)
@@ -145,6 +149,9 @@ placed read_plan(const options& given) {
                    "was made with --backends " + joined(made_of) + ", not " + joined(wanted), given.plan_file,
                    "leave --backends out, or tune with these backends");
   check_fits(p, given);
+  if (const std::string now = c::waiting_policy(); p.made.threads > 1 && p.made.waiting != now && !given.quiet)
+    complain("note: " + given.plan_file + " was measured while threads waited by policy \"" + p.made.waiting +
+             "\", which is \"" + now + "\" here: times may differ; collage tune compares again");
   if (given.threads == 0) note_shared_processors(p.made.threads, given);
   const c::backend_table table = backends();
   std::vector<bool> use;
@@ -180,7 +187,7 @@ placed place_now(const options& given, purpose why) {
   how.seed = given.seed;
   how.measure = given.measure;
   how.store = store_of(given);
-  how.budget_s = given.budget_s;
+  how.budget_s = given.budget_s > 0 ? given.budget_s : why == purpose::once ? budget_once_s : 0;
   how.regions.seconds = given.regions_s;
   how.rules = rules_of(given);
   how.comparing.recheck = given.recheck;
@@ -212,6 +219,9 @@ placed place_now(const options& given, purpose why) {
   const std::string& where = p.report.where;
   if (!given.quiet && !where.empty() && where != c::in_a_worker)
     complain("note: kernels were measured " + where + "; a kernel that crashes there ends the program");
+  if (p.report.interrupted && given.budget_s <= 0 && why == purpose::once && !given.quiet)
+    complain("note: placing ended after " + format_number("%.0f s", budget_once_s) +
+             ", so the plan may not be the fastest; collage tune goes on to the end, and --budget sets another time");
   if (!p.report.unstored.empty() && !given.quiet)
     complain("note: measured costs were not stored: " + p.report.unstored);
   return p;

@@ -21,9 +21,10 @@ struct measured_cost {
   double alone_ms = 0;  ///< its cost alone, by the race with its rivals: ties cost the same
   timing within;        ///< of the kernel within the network; no samples if it never ran there
   std::string kernel;
-  std::string refusal;      ///< why it cannot be used; empty if it can
-  bool passing = false;     ///< the refusal may not hold next time, so it is not stored
-  bool from_store = false;  ///< read from the store, not measured now
+  std::string refusal;       ///< why it cannot be used; empty if it can
+  bool passing = false;      ///< the refusal may not hold next time, so it is not stored
+  bool from_store = false;   ///< read from the store, not measured now
+  bool is_modelled = false;  ///< there was no time to measure it: `alone_ms` comes from a model
 };
 
 /// The key of a cost: a kernel for a structure. The numbers are those of place_candidate and place_group.

@@ -559,8 +559,21 @@ TEST(place, ends_when_it_is_told_to_with_the_best_so_far) {
   const c::placed_plan p = c::place<c::backend_set<slow, loops>>(network, o);
   report = p.report;
   EXPECT_TRUE(report.interrupted);
-  EXPECT_GT(report.skipped, 0U);  // groups of several operators
+  // Nothing is measured. Each operator has the first kernel that can be built, at a price of the model, and nothing is compared.
+  EXPECT_EQ(report.measured, 0U);
+  EXPECT_GT(report.skipped, 0U);
+  EXPECT_TRUE(p.runs.empty());
+  EXPECT_GT(p.chosen.cost_ms, 0);
   EXPECT_NO_THROW(c::dynamic_engine(network, p.chosen, c::table_of<c::backend_set<slow, loops>>, 1));
+  // Stopped later, what was measured counts, and the rest has prices of the model.
+  for (const int after : {1, 3, 10, 30}) {
+    int calls = 0;
+    o.stop = [&] { return ++calls > after; };
+    const c::placed_plan some = c::place<c::backend_set<slow, loops>>(network, o);
+    EXPECT_TRUE(some.report.interrupted) << after;
+    EXPECT_EQ(some.report.distinct, some.report.measured + some.report.skipped + some.report.refused) << after;
+    EXPECT_NO_THROW(c::dynamic_engine(network, some.chosen, c::table_of<c::backend_set<slow, loops>>, 1)) << after;
+  }
   o.stop = {};
   o.budget_s = 1e-9;
   report = c::place<c::backend_set<slow, loops>>(network, o).report;
