@@ -1,6 +1,4 @@
 // How idle threads wait, and forks: a child can use the engines and libraries of its parent.
-#include "support/effort.hpp"
-
 #include <collage/error.hpp>
 #include <collage/every_backend.hpp>
 #include <collage/graph/graph.hpp>
@@ -59,10 +57,10 @@ struct made_engine {
   std::string by;
   c::dynamic_engine engine;
 };
-std::vector<made_engine> made_engines(const c::graph& network) {
+std::vector<made_engine> made_engines(const c::graph& network, const std::string& by = "") {
   std::vector<made_engine> list;
   for (const c::backend_entry& b : table) {
-    if (!b.probe().available) continue;
+    if ((!by.empty() && by != b.name) || !b.probe().available) continue;
     try {
       const c::placed_plan plan =
           c::place(network, table, {.backends = {b.name, "portable"}, .threads = 2, .measure = false});
@@ -182,7 +180,7 @@ int in_child(const F& f) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// How often each child is forked: 50 in all, and 1,000 in a long run.
+/// Forks after running, and while another thread runs. OpenVINO cannot go on in a child, and says so.
 void fork_often(int times) {
   const c::graph network = small_network();
   const c::brief_waiting brief;
@@ -193,27 +191,30 @@ void fork_often(int times) {
     std::thread other([&] {
       for (runner mine(e.engine, network); !done;) (void)mine.run();
     });
+    const auto is_right = [&](const auto& run) {
+      try {
+        return is_same(run(), known) && e.by != "openvino";
+      } catch (const c::error& refused) { return e.by == "openvino" && refused.kind() == c::error_kind::environment; }
+    };
+    const auto run_again = [&] { return used.run(); };
+    const auto run_anew = [&] { return runner(e.engine, network).run(); };
+    const auto make_anew = [&] {
+      for (made_engine& again : made_engines(network, e.by)) return runner(again.engine, network).run();
+      throw c::error(c::error_kind::environment, "it has no engine", e.by);
+    };
     for (int i = 0; i < times; ++i) {
-      // After running, with the engine, and with a context made there; and with an engine made there.
-      EXPECT_EQ(in_child([&] { return is_same(used.run(), known); }), 0) << e.by << " after running";
-      EXPECT_EQ(in_child([&] { return is_same(runner(e.engine, network).run(), known); }), 0)
-          << e.by << " in a context";
+      EXPECT_EQ(in_child([&] { return is_right(run_again); }), 0) << e.by << " with the parent's context";
+      EXPECT_EQ(in_child([&] { return is_right(run_anew); }), 0) << e.by << " with a context of its own";
+      EXPECT_EQ(in_child([&] { return is_right(make_anew); }), 0) << e.by << " with an engine of its own";
       EXPECT_TRUE(is_same(used.run(), known)) << e.by << " in the parent";
     }
     done = true;
     other.join();
-    EXPECT_EQ(in_child([&] {
-                for (made_engine& again : made_engines(network))
-                  if (again.by == e.by) return is_same(runner(again.engine, network).run(), known);
-                return false;
-              }),
-              0)
-        << e.by << " made in the child";
   }
 }
 
 TEST(forks, a_child_can_run_engines_of_its_parent) { fork_often(3); }
-TEST(forks_long, a_child_can_run_engines_of_its_parent) { fork_often(60); }
+TEST(forks_long, a_child_can_run_engines_of_its_parent) { fork_often(50); }
 
 TEST(forks, a_child_of_a_child_can_too) {
   const c::graph network = small_network();

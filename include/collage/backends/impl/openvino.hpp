@@ -2,7 +2,10 @@
 // runtime. It is src/openvino.cpp, which is the target collage::openvino, or a file of the user.
 #pragma once
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <atomic>
 #include <collage/backends/impl/openvino_model.hpp>
 #include <collage/backends/openvino.hpp>
 #include <collage/error.hpp>
@@ -22,8 +25,22 @@
 namespace collage::inline v0::detail::openvino {
 namespace {
 
+/// The library's threads and the locks that they held do not survive a fork, so that calls in the child could wait without end.
+inline std::atomic<bool> is_forked = false;
+
+/// Throws in the child of a process that has used the library.
+inline void check_not_forked() {
+  if (is_forked.load(std::memory_order_relaxed))
+    throw error(error_kind::environment,
+                "the process was forked after OpenVINO was used, and OpenVINO cannot go on in a child", "openvino",
+                "fork before the first network is loaded, or leave openvino out of the plan");
+}
+
 /// The library's entry point. It opens its plugin once for the process.
 inline ov::Core& library() {
+  check_not_forked();
+  static const bool is_watched = pthread_atfork(nullptr, nullptr, [] { is_forked = true; }) == 0;
+  static_cast<void>(is_watched);
   static ov::Core core;
   return core;
 }
@@ -44,6 +61,7 @@ class region {
   }
 
   void run(const kernel_call& call) {
+    check_not_forked();
     std::unique_ptr<request> r = take();
     for (std::size_t i = 0; i < in_.size(); ++i) {
       void* const memory = const_cast<void*>(call.in[in_[i].position]);  // the library does not write to inputs
