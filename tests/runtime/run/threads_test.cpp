@@ -13,6 +13,7 @@
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/run/limits.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
@@ -364,7 +365,8 @@ TEST(threads, no_more_are_available_than_processors_that_may_be_used) {
   std::thread([] {
     cpu_set_t allowed;
     ASSERT_EQ(sched_getaffinity(0, sizeof(allowed), &allowed), 0);
-    EXPECT_EQ(c::available_threads(), CPU_COUNT(&allowed));
+    const double quota = std::ceil(c::process_limits().processors());
+    EXPECT_EQ(c::available_threads(), std::min<double>(CPU_COUNT(&allowed), quota));
     for (int last = CPU_SETSIZE; CPU_COUNT(&allowed) > 1; --last) CPU_CLR(last - 1, &allowed);
     ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
     EXPECT_EQ(c::available_threads(), 1);
