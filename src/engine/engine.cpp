@@ -2,6 +2,7 @@
 #include "parts.hpp"
 
 #include <collage/detail/host_memory.hpp>
+#include <collage/detail/memory_check.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/run/waiting.hpp>
 
@@ -166,6 +167,7 @@ dynamic_context::dynamic_context(std::shared_ptr<const detail::engine_core> core
     : core_(std::move(core)) {
   for (const program_arena& a : core_->code().arenas) {
     const bool is_given = arenas_.empty() && arena != nullptr;
+    if (!is_given && *a.space == host_space) detail::check_memory(a.bytes, "the arena of a context");
     own_.emplace_back(is_given ? 0 : a.bytes, *a.space);
     arenas_.push_back(is_given ? arena : own_.back().data());
   }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/detail/host_memory.hpp>
+#include <collage/detail/memory_check.hpp>
 #include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/build.hpp>
@@ -126,6 +127,7 @@ class graph {
 
 /// Memory for the contents of a constant, aligned for any vector unit. A kernel may read up to 64 bytes past the end.
 inline std::shared_ptr<std::byte> allocate_bytes(std::size_t size) {
+  detail::check_memory(size, "constant");
   void* memory = detail::allocate_host(size);
   if (memory == nullptr)
     throw error(error_kind::environment, "out of memory for " + std::to_string(size) + " bytes", "constant");

@@ -1,7 +1,9 @@
 // Kernels: backends build them, placing measures them, and the engine runs them.
 #pragma once
 
+#include <algorithm>
 #include <collage/detail/host_memory.hpp>
+#include <collage/detail/memory_check.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/pattern/bound_value.hpp>
 #include <collage/pattern/match.hpp>
@@ -147,10 +149,13 @@ class packed_weights {
     std::size_t at = 0;
     std::shared_ptr<buffer> piece;
     if (padded > piece_bytes / 8) {
+      detail::check_memory(bytes, "packed weights");
       piece = std::make_shared<buffer>(bytes);
     } else {
       piece = piece_.lock();
       if (piece == nullptr || piece->size() - used_ < padded) {
+        detail::check_memory(std::max(padded, std::size_t{1} << 20),
+                             "packed weights");  // not all of the piece may be used
         piece = std::make_shared<buffer>(piece_bytes);
         piece_ = piece;
         used_ = 0;
