@@ -5,15 +5,11 @@
 #include <collage/error.hpp>
 
 #if COLLAGE_HAS_ONNX
-#include <sys/mman.h>
-#include <unistd.h>
 #include <collage/io/onnx.hpp>
 #include <collage/run/tensor.hpp>
 #include <collage/shape.hpp>
 
-#include <cerrno>
 #include <cstring>
-#include <system_error>
 #endif
 
 #include <cstddef>
@@ -82,15 +78,14 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text;
 }
 
-/// The text of an importer's error in the terms of the C interface: no command-line options, and `name` instead of the path.
-std::string in_our_words(std::string text, const std::string& path, const std::string& name) {
-  if (path != name) text = replaced(std::move(text), path, name);
+/// The text of an importer's error in the terms of the C interface: no command-line options.
+std::string in_our_words(std::string text) {
   return replaced(replaced(std::move(text), "--shape ", "shapes "), "--bind ", "values ");
 }
 
-/// Loads a file under the name that the user knows it by.
-collage_network* load(const call& here, const std::string& path, const std::string& name,
-                      const collage_network_options& given) {
+/// Loads a model under the name that the user knows it by. `read` reads it.
+template <class Read>
+collage_network* load(const call& here, const std::string& name, const collage_network_options& given, Read read) {
   here.check_list(given.shapes, given.shape_count, "shapes");
   here.check_list(given.values, given.value_count, "values");
   c::onnx::load_options how;
@@ -111,44 +106,26 @@ collage_network* load(const call& here, const std::string& path, const std::stri
   c::onnx::load_report report;
   c::graph loaded = [&] {
     try {
-      return c::onnx::load(path, how, &report);
-    } catch (const c::error& e) { throw c::error(e.kind(), in_our_words(e.what(), path, name)); }
+      return read(how, report);
+    } catch (const c::error& e) { throw c::error(e.kind(), in_our_words(e.what())); }
   }();
   return new_network(std::move(loaded), name, {report.opset, report.producer, report.metadata, report.notes});
 }
 
-/// A file in memory that the reader can open by a path.
-class memory_file {
- public:
-  memory_file(const void* data, std::size_t bytes) : file_(::memfd_create("model", MFD_CLOEXEC)) {
-    const char* from = static_cast<const char*>(data);
-    while (file_ >= 0 && bytes != 0) {
-      const ssize_t written = ::write(file_, from, bytes);
-      if (written < 0 && errno == EINTR) continue;
-      if (written <= 0) break;
-      from += written;
-      bytes -= static_cast<std::size_t>(written);
-    }
-    if (file_ >= 0 && bytes == 0) return;
-    const std::string why = std::generic_category().message(errno);
-    if (file_ >= 0) ::close(file_);
-    throw c::error(c::error_kind::environment, "cannot be copied: " + why, "model in memory",
-                   "write it to a file and load that");
-  }
-  memory_file(const memory_file&) = delete;
-  memory_file& operator=(const memory_file&) = delete;
-  ~memory_file() { ::close(file_); }
+/// Loads a file.
+collage_network* load(const call& here, const std::string& path, const collage_network_options& given) {
+  return load(here, path, given, [&](const c::onnx::load_options& how, c::onnx::load_report& report) {
+    return c::onnx::load(path, how, &report);
+  });
+}
 
-  std::string path() const { return "/proc/self/fd/" + std::to_string(file_); }
-
- private:
-  int file_;
-};
-
+/// Loads the contents of a file.
 collage_network* load_bytes(const call& here, const void* model, std::size_t bytes,
                             const collage_network_options& given) {
-  const memory_file file(model, bytes);
-  return load(here, file.path(), "model in memory", given);
+  const std::string name = "model in memory";
+  return load(here, name, given, [&](const c::onnx::load_options& how, c::onnx::load_report& report) {
+    return c::onnx::load({static_cast<const std::byte*>(model), bytes}, name, how, &report);
+  });
 }
 
 #else
@@ -157,9 +134,7 @@ collage_network* load_bytes(const call& here, const void* model, std::size_t byt
   throw c::error(c::error_kind::unsupported, "this library was built without ONNX", name,
                  "install libonnx-dev and libprotobuf-dev and build it again");
 }
-collage_network* load(const call&, const std::string&, const std::string& name, const collage_network_options&) {
-  refuse(name);
-}
+collage_network* load(const call&, const std::string& name, const collage_network_options&) { refuse(name); }
 collage_network* load_bytes(const call&, const void*, std::size_t, const collage_network_options&) {
   refuse("model in memory");
 }
@@ -178,7 +153,7 @@ collage_status collage_network_from_file(const char* path, const collage_network
     collage_network*& to = here.target(network, "network");
     const std::string file = here.text(path, "path");
     const auto given = here.options(options, "collage_network_options", c_interface::oldest_options);
-    to = c_interface::load(here, file, file, given);
+    to = c_interface::load(here, file, given);
   });
 }
 

@@ -323,9 +323,11 @@ graph importer::run(load_report& found) {
   return remove_dead(whole.builder.finish());
 }
 
-graph load(const std::string& file, const load_options& options, load_report* report) {
-  check_kinds(options.kinds);
-  const model read = read_model(file, {.tensor_bytes = options.most_bytes});
+namespace {
+
+/// Lowers a model that was read from a file, or from memory under a name.
+graph lower(const model& read, const load_options& options, load_report* report) {
+  const std::string& file = read.file;
   load_report own;
   importer work(read, options);
   try {
@@ -338,6 +340,19 @@ graph load(const std::string& file, const load_options& options, load_report* re
     if (text.starts_with(file)) throw error(e.kind(), text);
     throw error(e.kind(), text, file);
   }
+}
+
+}  // namespace
+
+graph load(const std::string& file, const load_options& options, load_report* report) {
+  check_kinds(options.kinds);
+  return lower(read_model(file, {.tensor_bytes = options.most_bytes}), options, report);
+}
+
+graph load(std::span<const std::byte> model, const std::string& name, const load_options& options,
+           load_report* report) {
+  check_kinds(options.kinds);
+  return lower(read_model(model, name, {.tensor_bytes = options.most_bytes}), options, report);
 }
 
 std::vector<std::string> supported_operators() {

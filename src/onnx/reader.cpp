@@ -5,6 +5,7 @@
 #include <collage/error.hpp>
 #include <collage/io/onnx/model.hpp>
 #include <memory>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -202,12 +203,18 @@ struct opened {
   detail::stripped_file parts;
 };
 
-/// Opens a file and walks it. `wanted` is what it should be: "an ONNX model".
-opened open(const std::string& path, detail::message_kind kind, const char* wanted, const read_limits& limits) {
-  opened made;
+detail::input_file open(const std::string& path) {
   std::string why;
-  made.file = detail::input_file::open(path, why);
-  if (!made.file) refuse(path, why);
+  detail::input_file file = detail::input_file::open(path, why);
+  if (!file) refuse(path, why);
+  return file;
+}
+
+/// Walks a file. `wanted` is what it should be: "an ONNX model".
+opened walk(const std::string& path, detail::input_file file, detail::message_kind kind, const char* wanted,
+            const read_limits& limits) {
+  opened made;
+  made.file = std::move(file);
   if (made.file.size() == 0) refuse(path, "is empty");
   try {
     made.parts = detail::strip(made.file, kind, limits.fields);
@@ -227,11 +234,9 @@ void parse(const std::string& path, opened& from, const char* wanted, Message& m
     refuse(path, std::string("is not ") + wanted + ", or is damaged: protobuf cannot parse it");
 }
 
-}  // namespace
-
-model read_model(const std::string& file, const read_limits& limits) {
+model model_of(const std::string& file, detail::input_file contents, const read_limits& limits) {
   constexpr const char* wanted = "an ONNX model";
-  opened from = open(file, detail::message_kind::model, wanted, limits);
+  opened from = walk(file, std::move(contents), detail::message_kind::model, wanted, limits);
   ::onnx::ModelProto proto;
   parse(file, from, wanted, proto);
   if (!proto.has_graph()) refuse(file, "is not an ONNX model: it has no graph");
@@ -250,9 +255,17 @@ model read_model(const std::string& file, const read_limits& limits) {
   return made;
 }
 
+}  // namespace
+
+model read_model(const std::string& file, const read_limits& limits) { return model_of(file, open(file), limits); }
+
+model read_model(std::span<const std::byte> contents, const std::string& name, const read_limits& limits) {
+  return model_of(name, detail::input_file::in_memory(contents), limits);
+}
+
 model_tensor read_tensor(const std::string& file, const read_limits& limits) {
   constexpr const char* wanted = "an ONNX tensor";
-  opened from = open(file, detail::message_kind::tensor, wanted, limits);
+  opened from = walk(file, open(file), detail::message_kind::tensor, wanted, limits);
   ::onnx::TensorProto proto;
   parse(file, from, wanted, proto);
   if (proto.data_type() == ::onnx::TensorProto::UNDEFINED)

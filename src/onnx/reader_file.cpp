@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <system_error>
 
 namespace collage::inline v0::onnx::detail {
@@ -66,6 +67,14 @@ input_file input_file::open(const std::string& path, std::string& why) {
   return open_at(AT_FDCWD, path.c_str(), 0, why);
 }
 
+input_file input_file::in_memory(std::span<const std::byte> contents) {
+  input_file file;
+  file.memory_ = contents.data();
+  file.is_in_memory_ = true;
+  file.size_ = contents.size();
+  return file;
+}
+
 input_file input_file::open_within(const std::string& folder, const std::string& location, std::string& why) {
   if (location.empty() || location.find('\0') != std::string::npos) {
     why = "is not a file name";
@@ -110,6 +119,11 @@ input_file input_file::open_within(const std::string& folder, const std::string&
 }
 
 std::string input_file::read(std::uint64_t offset, void* to, std::size_t bytes) const {
+  if (is_in_memory_) {
+    if (offset > size_ || bytes > size_ - offset) return "became shorter while it was read";
+    if (bytes != 0) std::memcpy(to, memory_ + offset, bytes);
+    return {};
+  }
   constexpr std::size_t most = std::size_t{1} << 30;  // one call reads no more than 2 GiB
   for (std::size_t got = 0; got < bytes;) {
     const ssize_t n = ::pread(descriptor_.number(), static_cast<std::byte*>(to) + got, std::min(most, bytes - got),

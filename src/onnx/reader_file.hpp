@@ -1,8 +1,9 @@
-// Input files of the reader. Opening a file does not block and has no effect, whatever its path names. Reading is by position.
+// Input files of the reader, and files whose contents are in memory already. Opening a file does not block and has no effect, whatever its path names. Reading is by position.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +29,7 @@ class descriptor {
   int number_ = -1;
 };
 
-/// A regular file, open for reading. Errors are the ends of sentences: "is a folder".
+/// A regular file, open for reading, or its contents in memory. Errors are the ends of sentences: "is a folder".
 class input_file {
  public:
   /// Opens a file by its path, through links. If that fails, `why` is the error.
@@ -36,8 +37,11 @@ class input_file {
   /// Opens the file at a location relative to the folder. It must lie in the folder or below it, and no link may lead to it. So a
   /// model cannot make its reader read other files.
   static input_file open_within(const std::string& folder, const std::string& location, std::string& why);
+  /// The contents of a file, which another object owns.
+  static input_file in_memory(std::span<const std::byte> contents);
 
-  explicit operator bool() const { return static_cast<bool>(descriptor_); }
+  explicit operator bool() const { return is_in_memory_ || static_cast<bool>(descriptor_); }
+  bool is_in_memory() const { return is_in_memory_; }
   std::uint64_t size() const { return size_; }
   /// Reads exactly `bytes` bytes. Returns the error, or an empty text.
   std::string read(std::uint64_t offset, void* to, std::size_t bytes) const;
@@ -46,6 +50,8 @@ class input_file {
   static input_file open_at(int folder, const char* name, int flags, std::string& why);
 
   descriptor descriptor_;
+  const std::byte* memory_ = nullptr;
+  bool is_in_memory_ = false;
   std::uint64_t size_ = 0;
 };
 

@@ -239,6 +239,9 @@ std::shared_ptr<const std::byte> tensor_reader::beside(const wanted& w, const ::
   }
   const std::string named = "has external data in " + quoted(location) + ", which ";
   if (!external_ || location_ != location) {
+    if (file_->is_in_memory())
+      refuse(w.called,
+             "has external data in " + quoted(location) + ", but a model in memory has no folder; load its file");
     std::string why;
     external_ = input_file::open_within(folder_of(*path_), location, why);
     if (!external_) refuse(w.called, named + why);

@@ -82,6 +82,9 @@ struct load_report {
 /// - inputs whose extents are not known, all in one message with the option that binds them,
 /// - all that is not supported, in one message with the name, operator, opset, types and attributes of each node.
 graph load(const std::string& file, const load_options& options = {}, load_report* report = nullptr);
+/// The same for a model in memory, which is only read. Errors name it `name`. Weights in other files cannot be found.
+graph load(std::span<const std::byte> model, const std::string& name, const load_options& options = {},
+           load_report* report = nullptr);
 
 /// The operators that have a built-in rule, as "Conv" or "com.microsoft.Gelu", sorted.
 std::vector<std::string> supported_operators();

@@ -16,6 +16,7 @@
 #include <limits>
 #include <numeric>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -507,6 +508,28 @@ TEST_F(onnx_reader, external_data) {
   EXPECT_EQ(refused(external_tensor("w", TensorProto::FLOAT, {std::int64_t{1} << 59}, "sub/w.bin")),
             "the initializer `w` has external data in `sub/w.bin`, which ends at byte 20, before 2305843009213693952 "
             "bytes from byte 0");
+}
+
+TEST_F(onnx_reader, models_in_memory) {
+  const auto bytes_in = [](const std::string& text) { return std::as_bytes(std::span(text.data(), text.size())); };
+  proto::ModelProto model = new_model();
+  add_initializer(*model.mutable_graph(), tensor_of<float>("a", {2}, {1, 2}));
+  const std::string whole = model.SerializeAsString();
+  const c::onnx::model read = c::onnx::read_model(bytes_in(whole), "bytes");
+  EXPECT_EQ(read.file, "bytes");
+  ASSERT_EQ(read.graph.initializers.size(), 1U);
+  EXPECT_EQ(elements<float>(read.graph.initializers[0]), (std::vector<float>{1, 2}));
+
+  const auto refused_bytes = [&](const std::string& text) {
+    return refusal("bytes", [&] { (void)c::onnx::read_model(bytes_in(text), "bytes"); });
+  };
+  EXPECT_EQ(refused_bytes(""), "is empty");
+  EXPECT_TRUE(contains(refused_bytes(whole.substr(0, whole.size() - 3)), "cut short"));
+  EXPECT_TRUE(contains(refused_bytes("nothing"), "is not an ONNX model"));
+  // A model in memory has no folder: it reaches no file of the working directory.
+  add_initializer(*model.mutable_graph(), external_tensor("b", TensorProto::FLOAT, {2}, "weights.bin"));
+  EXPECT_EQ(refused_bytes(model.SerializeAsString()),
+            "the initializer `b` has external data in `weights.bin`, but a model in memory has no folder; load its file");
 }
 
 TEST_F(onnx_reader, files_that_are_no_models) {

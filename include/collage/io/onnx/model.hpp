@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -131,6 +132,8 @@ struct read_limits {
 /// - a tensor whose data is shorter or longer than its extents say,
 /// - external data that is too short, lies outside the model's folder or is reached through a link.
 model read_model(const std::string& file, const read_limits& limits = {});
+/// The same for the contents of a file. Errors name it `name`. External data is refused, because there is no folder.
+model read_model(std::span<const std::byte> contents, const std::string& name, const read_limits& limits = {});
 
 /// Reads a file that holds one tensor (TensorProto), as in ONNX's test data.
 model_tensor read_tensor(const std::string& file, const read_limits& limits = {});
