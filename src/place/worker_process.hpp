@@ -5,8 +5,10 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +22,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -34,6 +37,30 @@ namespace {
 struct noted_program {
   bool is_noted = false;
   std::string name;
+  // The path of its file, and which file that was at the start.
+  std::string path = {};
+  dev_t device = 0;
+  ino_t inode = 0;
+
+  /// Notes a program, as its main begins: the folder that its path may be relative to is still the one that it was started in.
+  static noted_program now(const char* name) {
+    noted_program made{true, name};
+    const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
+    char* const whole = started != nullptr ? realpath(started, nullptr) : nullptr;
+    struct stat found{};
+    if (whole != nullptr && stat(whole, &found) == 0) {
+      made.path = whole;
+      made.device = found.st_dev;
+      made.inode = found.st_ino;
+    }
+    std::free(whole);
+    return made;
+  }
+  /// Whether the path still leads to the file that was started. Another version of the program would measure otherwise.
+  bool has_file() const {
+    struct stat found{};
+    return !path.empty() && stat(path.c_str(), &found) == 0 && found.st_dev == device && found.st_ino == inode;
+  }
 };
 noted_program& program() {
   static noted_program noted;
@@ -136,7 +163,9 @@ class worker_process {
     posix_spawnattr_setsigmask(&attributes, &none);
     std::string name = program().name, mark = worker_mark, number = std::to_string(theirs.get());
     char* arguments[] = {name.data(), mark.data(), number.data(), nullptr};
-    const int failed = posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, arguments, environ);
+    int failed = posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, arguments, environ);
+    if (failed != 0 && program().has_file())  // there is no /proc
+      failed = posix_spawn(&pid_, program().path.c_str(), &actions, &attributes, arguments, environ);
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) {
