@@ -1,4 +1,4 @@
-// What this machine is, and how much of it this process may use.
+// The processor, and how many of its threads are useful to this process.
 #include <collage/run/limits.hpp>
 #include <collage/run/processor.hpp>
 

@@ -10,7 +10,7 @@
 
 namespace collage::inline v0 {
 
-/// What became of the periods of a quota of processor time, since its control group exists. Linux grants a group some time in each
+/// The use of a quota of processor time, since its control group exists. Linux grants a group some time in each
 /// period, usually of 100 ms. If the group has used it up, all its threads stand still until the period ends: they are throttled.
 struct quota_periods {
   std::uint64_t periods = 0;    ///< in which the group ran something

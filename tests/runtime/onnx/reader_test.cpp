@@ -528,8 +528,9 @@ TEST_F(onnx_reader, models_in_memory) {
   EXPECT_TRUE(contains(refused_bytes("nothing"), "is not an ONNX model"));
   // A model in memory has no folder: it reaches no file of the working directory.
   add_initializer(*model.mutable_graph(), external_tensor("b", TensorProto::FLOAT, {2}, "weights.bin"));
-  EXPECT_EQ(refused_bytes(model.SerializeAsString()),
-            "the initializer `b` has external data in `weights.bin`, but a model in memory has no folder; load its file");
+  EXPECT_EQ(
+      refused_bytes(model.SerializeAsString()),
+      "the initializer `b` has external data in `weights.bin`, but a model in memory has no folder; load its file");
 }
 
 TEST_F(onnx_reader, files_that_are_no_models) {

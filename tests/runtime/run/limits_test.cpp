@@ -71,7 +71,8 @@ TEST(limits, quotas_of_version_2) {
   EXPECT_EQ(root.limits().processors(), 2.5);
   root.write("/sys/fs/cgroup/a.slice/cpu.max", "75000 50000\n");  // a parent's quota holds as well
   EXPECT_EQ(root.limits().processors(), 1.5);
-  root.write("/sys/fs/cgroup/cpu.max", "20000 100000\n");  // as in a container, where the mount point shows its own group
+  root.write("/sys/fs/cgroup/cpu.max",
+             "20000 100000\n");  // as in a container, where the mount point shows its own group
   EXPECT_EQ(root.limits().processors(), 0.2);
   for (const char* text : {"", "max", "100000", "0 100000", "5 0", "-1 100000", "x y"}) {
     root.write("/sys/fs/cgroup/cpu.max", text);
@@ -116,8 +117,8 @@ TEST(limits, groups_are_found_where_they_are_mounted) {
 }
 
 TEST(limits, both_versions_at_once) {
-  const root_folder root(v1_groups + "0::/job\n", v1_mounts + v2_mount.substr(0, 10) +
-                                                      " / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
+  const root_folder root(v1_groups + "0::/job\n",
+                         v1_mounts + v2_mount.substr(0, 10) + " / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
   root.write("/sys/fs/cgroup/unified/job/cpu.max", "800000 100000");
   EXPECT_EQ(root.limits().processors(), 8);
   root.write("/sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000");
@@ -161,8 +162,8 @@ TEST(limits, memory_of_version_2) {
   EXPECT_EQ(without_room(root, 300 * mb), "");
   EXPECT_EQ(without_room(root, large), "memory.max of /sys/fs/cgroup/a: 300 of 500");
   // Copies of files are dropped when memory is needed.
-  root.write("/sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file " + text(50 * mb) + "active_file " +
-                                                 text(30 * mb) + "slab_reclaimable " + text(20 * mb));
+  root.write("/sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file " + text(50 * mb) + "active_file " + text(30 * mb) +
+                                                 "slab_reclaimable " + text(20 * mb));
   EXPECT_EQ(without_room(root, 400 * mb), "");
   EXPECT_EQ(without_room(root, large), "memory.max of /sys/fs/cgroup/a: 400 of 500");
   // The limit with least memory left is named.
@@ -201,8 +202,7 @@ TEST(limits, memory_of_the_address_space) {
 TEST(limits, processors_are_named_as_by_linux) {
   std::ifstream info("/proc/cpuinfo");
   for (std::string line; std::getline(info, line);) {
-    if (line.starts_with("flags"))
-      EXPECT_EQ(c::is_virtual_machine(), contains(line + ' ', " hypervisor "));
+    if (line.starts_with("flags")) EXPECT_EQ(c::is_virtual_machine(), contains(line + ' ', " hypervisor "));
     if (!line.starts_with("model name")) continue;
     const std::string name = line.substr(line.find(':') + 2);
     const std::string found = c::processor_name();
