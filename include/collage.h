@@ -316,11 +316,15 @@ COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
  * "runs" is as in the plan file. "placing" is null for a plan from a file, and otherwise
  *
  *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "conversions", "interrupted", "seconds",
- *    "waited_s", "where", "regions": {"tried", "ratio", "saturated", "by_generation"}, "store", "unstored",
+ *    "waited_s",
+ *    "holdups": {"periods", "throttled", "throttled_part", "throttled_s", "waited_s", "preempted", "advice"},
+ *    "where", "regions": {"tried", "ratio", "saturated", "by_generation"}, "store", "unstored",
  *    "refusals": [{"backend", "pattern", "reason", "where", "places"}]}
  *
  * "distinct" is the sum of the four numbers after it. The first "where" says in words where kernels were measured.
- * "store" is the file, or null. "unstored" says why measurements are not in the store, or is null.
+ * "holdups" says how the system kept the process from its processors meanwhile: by a quota of processor time, or by running
+ * others there. "advice" is a text for people, or empty. "store" is the file, or null. "unstored" says why measurements are not
+ * in the store, or is null.
  */
 COLLAGE_API collage_status collage_plan_json(const collage_plan* plan, const char** json) COLLAGE_NOEXCEPT;
 

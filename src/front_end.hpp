@@ -22,6 +22,18 @@ inline std::string store_named(const std::string* name, std::string& problem) {
   }
 }
 
+/// The hold-ups of the process, as JSON.
+inline json holdups_to_json(const place_holdups& held) {
+  const double part = held.periods == 0 ? 0.0 : static_cast<double>(held.throttled) / static_cast<double>(held.periods);
+  return {{"periods", held.periods},
+          {"throttled", held.throttled},
+          {"throttled_part", rounded(part)},
+          {"throttled_s", rounded(held.throttled_s)},
+          {"waited_s", rounded(held.waited_s)},
+          {"preempted", held.preempted},
+          {"advice", held.advice}};
+}
+
 /// The report of placing as JSON. `store` is the path of the store; empty: there was none.
 inline json report_to_json(const place_report& report, const std::string& store) {
   json generations = json::array();
@@ -32,6 +44,7 @@ inline json report_to_json(const place_report& report, const std::string& store)
   return {{"store", store.empty() ? json() : json(store)},
           {"seconds", rounded(report.measuring_s + report.comparing_s)},
           {"waited_s", rounded(report.waited_s)},
+          {"holdups", holdups_to_json(report.holdups)},
           {"rounds", report.rounds},
           {"rounds_apart", report.rounds_apart},
           {"candidates", report.candidates},

@@ -173,6 +173,8 @@ class cost_measurer {
   drift_monitor& monitor() { return *monitor_; }
   /// The time spent waiting for an undisturbed machine.
   double waited_ms() const { return monitor_->waited_ms() + worker_.waited_ms(); }
+  /// The time that threads of workers waited for a processor.
+  double held_up_ms() const { return worker_.held_up_ms(); }
   /// As place_report::where.
   const std::string& where() const { return where_; }
 

@@ -36,6 +36,7 @@
 #include "coverage.hpp"
 #include "explanation.hpp"
 #include "fixed_work.hpp"
+#include "holdups.hpp"
 #include "kept_costs.hpp"
 #include "modelled_kernels.hpp"
 #include "place_rules.hpp"
@@ -77,6 +78,7 @@ class placer {
   // ---- By measuring ----
 
   plan run_measured() {
+    const holdup_watch watch;
     cost_measurer measurer(known_, progress_);
     placement_search search(known_, view_, measurer, progress_);
     const double start = now_ms();
@@ -88,6 +90,7 @@ class placer {
     else compare(made, last, measurer, search);
     measurer.replace_distrusted();
     report_costs(measurer);
+    report_.holdups = watch.report(task_.threads, measurer.held_up_ms());
     if (measurer.distrusts() != 0 && measurer.kept() && measurer.kept()->problem().empty()) begin_again(made);
     report_.states = last.found.states;
     report_.transitions = last.found.transitions;

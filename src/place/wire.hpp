@@ -32,7 +32,7 @@ enum class message : std::uint64_t {
   result,                      ///< which, a measured_candidate
   thrown,                      ///< which, step, text: a candidate threw, and nothing was measured
   cannot,                      ///< text: why the worker cannot measure this
-  done,                        ///< all results were sent; ms waited for an undisturbed machine
+  done,  ///< all results were sent; ms waited for an undisturbed machine, and ms waited for processors
 };
 
 [[noreturn]] inline void refuse_message(const char* what) {

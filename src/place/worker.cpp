@@ -77,6 +77,7 @@ class worker_client::state {
   const std::string& where() const { return where_; }
   std::size_t restarts() const { return starts_ == 0 ? 0 : starts_ - 1; }
   double waited_ms() const { return waited_ms_; }
+  double held_up_ms() const { return held_up_ms_; }
   int process() const { return process_.pid(); }
 
  private:
@@ -283,6 +284,7 @@ class worker_client::state {
 
   void accept(exchange& sent, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
     waited_ms_ += sent.waited_ms();
+    held_up_ms_ += sent.held_up_ms();
     for (std::size_t i = 0; i < which.size(); ++i) found[which[i]] = std::move(*sent.results()[i]);
     outside_ = 0;
   }
@@ -297,7 +299,7 @@ class worker_client::state {
   std::size_t outside_ = 0, same_ = 0;  // failures in a row without a known cause, and at one step of one candidate
   std::size_t last_which_ = 0;
   measuring_step last_step_ = measuring_step::build;
-  double waited_ms_ = 0;
+  double waited_ms_ = 0, held_up_ms_ = 0;
   std::uint64_t number_ =
       hash(std::to_string(now_ms()).c_str());  // of the last request; the first number cannot be guessed
 };
@@ -318,6 +320,7 @@ std::vector<measured_candidate> worker_client::measure(const graph& network, bac
 std::string worker_client::where() const { return state_->where(); }
 std::size_t worker_client::restarts() const { return state_->restarts(); }
 double worker_client::waited_ms() const { return state_->waited_ms(); }
+double worker_client::held_up_ms() const { return state_->held_up_ms(); }
 int worker_client::process() const { return state_->process(); }
 
 }  // namespace detail
@@ -325,7 +328,7 @@ int worker_client::process() const { return state_->process(); }
 bool worker(backend_table backends, int argc, char** argv, list_view<const kind_info* const> kinds) {
   const int socket = detail::worker_socket(argc, argv);
   if (socket < 0) {
-    detail::program() = {true, argc > 0 ? argv[0] : "collage"};
+    detail::program() = detail::noted_program::now(argc > 0 ? argv[0] : "collage");
     return false;
   }
   detail::prepare_worker(socket);

@@ -45,6 +45,8 @@ class worker_client {
   std::size_t restarts() const;
   /// The time that workers waited for an undisturbed machine, in milliseconds.
   double waited_ms() const;
+  /// The time that threads of workers waited for a processor, summed over threads, in milliseconds.
+  double held_up_ms() const;
   /// The process id of the current worker; 0 if there is none.
   int process() const;
 

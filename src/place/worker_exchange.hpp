@@ -72,6 +72,7 @@ class exchange {
   // Valid after the message `done`.
   std::vector<std::optional<measured_candidate>>& results() { return results_; }
   double waited_ms() const { return waited_ms_; }
+  double held_up_ms() const { return held_up_ms_; }
 
   outcome after_end(const exit_status& status) {
     if (!o_.is_under_way) {
@@ -124,6 +125,7 @@ class exchange {
 
   outcome read_done(byte_reader& from) {
     waited_ms_ = from.get_amount();
+    held_up_ms_ = from.get_amount();
     from.expect_end();
     for (const auto& result : results_)
       if (!result) refuse_message("results are missing");
@@ -164,7 +166,7 @@ class exchange {
   const measuring_setup& setup_;
   double timeout_s_;
   double patience_ms_;  // at first long: the reference computes first, which is no candidate's fault
-  double first_calls_ms_ = 0, since_ms_ = now_ms(), waited_ms_ = 0;
+  double first_calls_ms_ = 0, since_ms_ = now_ms(), waited_ms_ = 0, held_up_ms_ = 0;
   std::size_t& built_;
   std::vector<std::optional<measured_candidate>> results_;
   outcome o_;

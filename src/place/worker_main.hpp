@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
@@ -34,6 +35,7 @@
 #include <utility>
 #include <vector>
 #include "fixed_work.hpp"
+#include "holdups.hpp"
 #include "request.hpp"
 #include "sub_graph.hpp"
 #include "wire.hpp"
@@ -198,6 +200,7 @@ class worker_loop {
     std::string why;
     try {
       double waited_ms = 0;
+      const double held_up_ms = waited_for_processors_ms();
       if (request.drift) {
         setup.monitor = &monitor_for(setup.threads, *request.drift);
         waited_ms = setup.monitor->waited_ms();
@@ -212,6 +215,7 @@ class worker_loop {
       }
       byte_writer to = start(message::done);
       to.put(setup.monitor != nullptr ? setup.monitor->waited_ms() - waited_ms : 0.0);
+      to.put(std::max(0.0, waited_for_processors_ms() - held_up_ms));
       send(to);
       return;
     } catch (const std::exception& e) { why = std::string("failed: ") + e.what(); } catch (...) {

@@ -85,6 +85,7 @@ int tune(const options& given) {
         wrap("In " + std::to_string(r.rounds_apart) + " of " + std::to_string(r.rounds) +
                  " rounds the processors shared no cache. The times with and without a shared cache have equal weight.",
              0);
+  if (!r.holdups.advice.empty()) page += wrap(r.holdups.advice, 0);
   if (r.compared_before)
     page += wrap("The store has the end-to-end comparison of these placements; --recheck runs it again.", 0);
   if (r.interrupted)

@@ -222,6 +222,8 @@ placed place_now(const options& given, purpose why) {
   if (p.report.interrupted && given.budget_s <= 0 && why == purpose::once && !given.quiet)
     complain("note: placing ended after " + format_number("%.0f s", budget_once_s) +
              ", so the plan may not be the fastest; collage tune goes on to the end, and --budget sets another time");
+  if (why == purpose::once && !given.quiet && !p.report.holdups.advice.empty())
+    complain("note: " + p.report.holdups.advice);  // `tune` has it among its results
   if (!p.report.unstored.empty() && !given.quiet)
     complain("note: measured costs were not stored: " + p.report.unstored);
   return p;
