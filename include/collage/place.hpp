@@ -140,6 +140,9 @@ struct place_options {
   /// A file of measured costs (measure/store.hpp); empty: none. Costs in it are not measured again, and new costs are added.
   /// Only one process at a time measures with a store.
   std::string store = {};
+  /// true: a store that cannot be opened, read or written does not end placing. It goes on without the store, and
+  /// place_report::unstored says why. For a store that the user did not name.
+  bool store_is_optional = false;
   /// Limits the time of placing, in seconds; 0: no limit. When it is over, the best placement with the costs known so far is
   /// returned. Kernels are measured in the first part of the time, and placements are compared in the rest. A node for which no
   /// kernel was measured gets the first that can be built.

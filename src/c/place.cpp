@@ -152,6 +152,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   how.measuring.complete = given.complete != 0;
   how.keep_non_finite = given.keep_non_finite != 0;
   how.store = store_of(here, given, problem);
+  how.store_is_optional = given.store == nullptr;
   if (given.previous != nullptr) {
     const plan_state& previous = here.state_of(given.previous);
     if (previous.made.fingerprint != network->fingerprint)

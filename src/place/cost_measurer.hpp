@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/measure/drift.hpp>
 #include <collage/measure/store.hpp>
@@ -35,7 +36,7 @@ namespace {
 
 class cost_measurer {
  public:
-  /// Opens the store if the options name one. Errors: those of cost_store.
+  /// Opens the store if the options name one. Errors: those of cost_store, if the store is not optional.
   cost_measurer(placing_state& known, const progress& listener)
       : task_(known.task),
         progress_(listener),
@@ -170,6 +171,8 @@ class cost_measurer {
   }
   /// Empty without a store.
   std::optional<kept_costs>& kept() { return kernels_.kept; }
+  /// As place_report::unstored.
+  const std::string& unstored() const { return kernels_.kept ? kernels_.kept->problem() : unopened_; }
   drift_monitor& monitor() { return *monitor_; }
   /// The time spent waiting for an undisturbed machine.
   double waited_ms() const { return monitor_->waited_ms() + worker_.waited_ms(); }
@@ -212,8 +215,14 @@ class cost_measurer {
   };
 
   void keep(cost_ledger& of, const std::vector<bool>& use, bool divides) {
-    of.kept.emplace(task_.options.store, of.network, task_.backends, of.candidates, use, task_.threads, task_.precision,
-                    divides);
+    const bool is_optional = task_.options.store_is_optional;
+    try {
+      of.kept.emplace(task_.options.store, of.network, task_.backends, of.candidates, use, task_.threads,
+                      task_.precision, divides, is_optional);
+    } catch (const error& e) {
+      if (!is_optional) throw;
+      unopened_ = e.what();
+    }
   }
   static bool is_usable(const cost_ledger& of, std::uint32_t candidate) {
     const measured_cost* cost = of.book.find(of.candidates.list[candidate]);
@@ -264,7 +273,7 @@ class cost_measurer {
 
   /// Waits for the right to measure, if there is a store. `next` has the work that waits; null if no ledger has it.
   measuring_lock wait_for_turn(const cost_ledger* next = nullptr) {
-    const std::optional<kept_costs>& store = kernels_.kept;
+    std::optional<kept_costs>& store = kernels_.kept;
     if (!store || !store->problem().empty() || has_turn_) return {};
     return store->lock([&](const measuring_process& other) {
       tell("waiting",
@@ -301,6 +310,7 @@ class cost_measurer {
   double took_ms_ = 0;
   bool has_turn_ = false;
   std::string where_;
+  std::string unopened_;  // why there is no store, although the options name one
 };
 
 }  // namespace

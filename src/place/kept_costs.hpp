@@ -29,12 +29,15 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
+/// After an error, an optional store is not used any more, and `problem` says why. A store that is not optional throws errors of
+/// reading.
 class kept_costs {
  public:
   /// Opens the store. Errors: those of cost_store.
   kept_costs(const std::string& path, const graph& network, backend_table backends, const place_candidates& candidates,
-             const std::vector<bool>& use, int threads, const char* precision, bool divides)
+             const std::vector<bool>& use, int threads, const char* precision, bool divides, bool is_optional)
       : store_(path),
+        is_optional_(is_optional),
         network_(network),
         backends_(backends),
         candidates_(candidates),
@@ -54,8 +57,8 @@ class kept_costs {
     if (!store_.writable()) problem_ = "the store " + store_.why_not_writable();
   }
 
-  std::optional<measured_cost> find(const place_candidate& c) const {
-    const std::optional<stored_cost> kept = store_.find(key_of(c));
+  std::optional<measured_cost> find(const place_candidate& c) {
+    const std::optional<stored_cost> kept = read([&] { return store_.find(key_of(c)); });
     if (!kept) return {};
     measured_cost cost;
     cost.time = {kept->median_ms,   kept->low_ms,       kept->high_ms,
@@ -107,8 +110,8 @@ class kept_costs {
 
   /// The plan that an earlier comparison of these placements made, with the same views to choose from. Nothing if there was no such
   /// comparison, or if its plan cannot be read any more.
-  std::optional<plan> find(const plan& compared, const view_layouts& views) const {
-    const std::optional<stored_run> kept = store_.find(key_of(compared, views));
+  std::optional<plan> find(const plan& compared, const view_layouts& views) {
+    const std::optional<stored_run> kept = read([&] { return store_.find(key_of(compared, views)); });
     if (!kept) return {};
     try {
       return plan_from_json(json::parse(kept->plan), network_, store_.path());
@@ -141,8 +144,8 @@ class kept_costs {
   }
 
   /// The usual time of a work of the drift monitor on this machine; 0 if unknown.
-  double usual_ms(drift_sign sign) const {
-    const std::optional<stored_cost> kept = store_.find(drift_key(sign));
+  double usual_ms(drift_sign sign) {
+    const std::optional<stored_cost> kept = read([&] { return store_.find(drift_key(sign)); });
     return kept ? kept->median_ms : 0;
   }
   void put_usual(drift_sign sign, double ms) {
@@ -158,12 +161,26 @@ class kept_costs {
   }
 
   /// Waits for the right to measure. Gives up if `go_on` returns false while another process has it.
-  measuring_lock lock(const std::function<bool(const measuring_process&)>& go_on) const {
-    return store_.measuring(go_on);
+  measuring_lock lock(const std::function<bool(const measuring_process&)>& go_on) {
+    return read([&] { return store_.measuring(go_on); });
   }
   const std::string& problem() const { return problem_; }
 
  private:
+  /// The result of `work`, which reads the store; an empty one without an optional store.
+  template <class Work>
+  auto read(Work work) -> decltype(work()) {
+    if (is_lost_) return {};
+    try {
+      return work();
+    } catch (const error& e) {
+      if (!is_optional_) throw;
+      is_lost_ = true;
+      problem_ = e.what();
+      return {};
+    }
+  }
+
   stored_key key_of(const place_candidate& c) const {
     stored_key key;
     key.machine = machine_;
@@ -238,6 +255,7 @@ class kept_costs {
   }
 
   cost_store store_;
+  bool is_optional_, is_lost_ = false;
   const graph& network_;
   backend_table backends_;
   const place_candidates& candidates_;

@@ -290,7 +290,7 @@ class placer {
     std::optional<kept_costs>& kept = measurer.kept();
     for (std::size_t i = 0; i < drift_signs && kept && has_measured(); ++i)
       kept->put_usual(static_cast<drift_sign>(i), measurer.monitor().known_ms()[i]);
-    if (kept) report_.unstored = kept->problem();
+    report_.unstored = measurer.unstored();
     report_.where = measurer.where();
     report_.waited_s = measurer.waited_ms() / 1e3;
   }

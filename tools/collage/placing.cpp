@@ -187,6 +187,7 @@ placed place_now(const options& given, purpose why) {
   how.seed = given.seed;
   how.measure = given.measure;
   how.store = store_of(given);
+  how.store_is_optional = given.store_file.empty();
   how.budget_s = given.budget_s > 0 ? given.budget_s : why == purpose::once ? budget_once_s : 0;
   how.regions.seconds = given.regions_s;
   how.rules = rules_of(given);
