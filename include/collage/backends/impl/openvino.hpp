@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <fstream>
 #include <memory>
 #include <mutex>
 #include <openvino/openvino.hpp>
@@ -156,6 +157,13 @@ kernel openvino::build(const node_group& group, build_context& context) {
 
 probe_result openvino::probe() {
   static const std::string version = ov::get_openvino_version().buildNumber;
+  // OpenVINO learns the processors from this file. If it is missing, the plugin looks for its end and never returns.
+  static const bool is_readable = std::ifstream("/proc/cpuinfo").is_open();
+  if (!is_readable)
+    return {.available = false,
+            .version = version.c_str(),
+            .details = "",
+            .reason = "OpenVINO needs /proc/cpuinfo, which cannot be read here: mount /proc"};
   static const std::string trouble = [] {
     try {
       return detail::openvino::library().get_property("CPU", ov::device::full_name).empty() ? "it reports no CPU device"
