@@ -66,6 +66,13 @@ void require_cover(const placing_state& known, Usable usable) {
     else alike->second.push_back(n);
   }
   if (holes.empty()) return;
+  // A lack of memory is no lack of a backend. Each reason then has its remedy.
+  bool is_passing = false;
+  for (std::uint32_t i = 0; i < known.candidates.size() && !is_passing; ++i) {
+    const measured_cost* const cost = known.costs.find(known.candidates[i]);
+    is_passing = cost != nullptr && cost->passing &&
+                 std::ranges::any_of(known.candidates.nodes_of(i), [&](std::uint32_t n) { return !covered[n]; });
+  }
   constexpr std::size_t named = 3;
   std::string text;
   for (const auto& [what, nodes] : holes) {
@@ -77,9 +84,11 @@ void require_cover(const placing_state& known, Usable usable) {
   bool has_portable = false;  // it runs every operator kind with a reference
   for (std::uint32_t b = 0; b < known.task.backends.size(); ++b)
     has_portable = has_portable || (known.task.use[b] && known.task.backends[b].name == std::string("portable"));
-  throw error(error_kind::unsupported, "no backend runs " + text, "network " + known.task.options.network,
-              has_portable ? "add a backend that runs them, or give the operator kind a reference"
-                           : "add a backend that runs them, such as portable");
+  throw error(is_passing ? error_kind::environment : error_kind::unsupported, "no backend runs " + text,
+              "network " + known.task.options.network,
+              is_passing     ? ""
+              : has_portable ? "add a backend that runs them, or give the operator kind a reference"
+                             : "add a backend that runs them, such as portable");
 }
 
 }  // namespace

@@ -33,7 +33,10 @@ inline bool is_built(const place_task& task, const graph& network, const place_c
     context.set_choice(c.choice);
     const thread_scope scope(b, task.threads);
     cost.kernel = build_candidate(network, task.backends, all, c, context).name();
-  } catch (const error& e) { cost.refusal = e.what(); }
+  } catch (const error& e) {
+    cost.refusal = e.what();
+    cost.passing = e.kind() == error_kind::environment;
+  }
   return cost.refusal.empty();
 }
 

@@ -250,6 +250,7 @@ class placer {
     const place_candidate& c = conversions.candidates().list[candidate];
     return is_built(task_, conversions.network(), conversions.candidates(), c, conversions.book().entry_of(c));
   }
+
   // ---- Both ways ----
 
   plan start_plan() const {
