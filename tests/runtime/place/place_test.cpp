@@ -486,6 +486,22 @@ TEST(place, all_nodes_that_nobody_takes_are_named_at_once) {
       << text;
 }
 
+TEST(place, an_optional_store_that_cannot_be_used_is_left_out) {
+  const collage_test::temporary_folder here;
+  const c::graph network = block();
+  c::place_options o = quick_options();
+  const std::string missing = here.path("none/costs.db"), text = here.write("no store", "text.db");
+  for (const std::string& store : {here.path(), missing, text}) {
+    o.store = store;
+    o.store_is_optional = false;
+    EXPECT_THROW((void)(c::place<c::backend_set<slow, loops>>(network, o)), c::error);
+    o.store_is_optional = true;
+    const c::place_report report = c::place<c::backend_set<slow, loops>>(network, o).report;
+    EXPECT_GT(report.measured, 0U);
+    EXPECT_TRUE(report.unstored.starts_with(store)) << report.unstored;
+  }
+}
+
 TEST(place, what_a_store_has_is_not_measured_again) {
   const collage_test::temporary_folder here;
   const c::graph network = block();
