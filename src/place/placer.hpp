@@ -113,7 +113,7 @@ class placer {
         if (is_wanted(s)) measurer.measure_once(s);
     measurer.measure_all(is_wanted);
     if (task_.until.is_over_for_kernels()) modelled_kernels(known_).cover();
-    regions_.try_largest([&](std::uint32_t candidate) { return measurer.has_kernel(candidate); });
+    else regions_.try_largest([&](std::uint32_t candidate) { return measurer.has_kernel(candidate); });
     if (task_.options.measuring.complete)
       measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over_for_kernels(); });
     place_bodies();
