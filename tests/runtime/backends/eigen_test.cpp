@@ -91,6 +91,28 @@ TEST_F(eigen_test, pooling) {
   EXPECT_GT(check.checked("pool_add"), 0U);
 }
 
+TEST_F(eigen_test, poolings_of_random_shapes) {
+  data_source random;
+  for (int i = 0; i < 60; ++i) {
+    const std::size_t rank = static_cast<std::size_t>(random.number(1, 3));
+    shape dims = {random.number(1, 2), random.number(1, 3)};
+    op::pool_attributes a{.round_up = random.chance(0.3), .count_padding = random.chance(0.5)};
+    const bool is_one_to_one =
+        random.chance(0.3);  // each window has one element: Eigen computes all places as one line
+    for (std::size_t d = 0; d < rank; ++d) {
+      a.window.push_back(is_one_to_one ? 1 : random.number(1, 4));
+      a.strides.push_back(is_one_to_one ? 1 : random.number(1, 3));
+      a.dilations.push_back(is_one_to_one ? 1 : random.number(1, 2));
+      const std::int64_t most = is_one_to_one ? 0 : a.window[d] / 2;
+      a.pads_begin.push_back(random.number(0, most));
+      a.pads_end.push_back(random.number(0, most));
+      dims.push_back(a.dilations[d] * (a.window[d] - 1) + random.number(1, 40));
+    }
+    one(op::max_pool, {dims}, a);
+    one(op::average_pool, {dims}, a);
+  }
+}
+
 // Chains ----------------------------------------------------------------------------------------------------------------
 
 value gelu(graph_builder& g, value x) {

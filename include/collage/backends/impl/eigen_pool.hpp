@@ -53,7 +53,7 @@ class eigen_pool {
     planes_.set_band(divide_up(rows, divide_up(rows, room)));
     for (std::int64_t slice = 0; slice < planes_.slices().places; ++slice)
       planes_.append_taps(planes_.taps_in_depth(slice), 0, 0, taps_.emplace_back());
-    if (!largest) count_elements(a, spatial(x));
+    if (!largest) count_elements(a, spatial(x), spatial(m.type_of(m.output_of(node))));
   }
 
   kernel make() && {
@@ -84,19 +84,15 @@ class eigen_pool {
   std::int64_t scratch() const { return planes_size() + round_up(planes_.line(planes_.band()), lanes * max_packets); }
 
   /// Computes the factor of each place's mean. With `count_padding` the divisor counts the pads, but not the elements beyond them
-  /// that a last, partial window covers.
-  void count_elements(const ops::pool_attributes& a, const shape& extent) {
+  /// that a last, partial window covers. `result` has the places of each dimension. `planes_` may have merged dimensions.
+  void count_elements(const ops::pool_attributes& a, const shape& extent, const shape& result) {
     std::vector<std::int64_t> counts = {1};
     for (std::size_t d = 0; d < extent.size(); ++d) {
       const std::int64_t low = a.count_padding ? -a.pads_begin[d] : 0;
       const std::int64_t high = extent[d] + (a.count_padding ? a.pads_end[d] : 0);
-      const std::size_t axis = 3 - extent.size() + d;
-      const std::int64_t places = axis == 0   ? planes_.slices().places
-                                  : axis == 1 ? planes_.rows().places
-                                              : planes_.columns().places;
       std::vector<std::int64_t> next;
       for (const std::int64_t before : counts)
-        for (std::int64_t p = 0; p < places; ++p) {
+        for (std::int64_t p = 0; p < result[d]; ++p) {
           std::int64_t here = 0;
           for (std::int64_t k = 0; k < a.window[d]; ++k) {
             const std::int64_t at = p * a.strides[d] + k * a.dilations[d] - a.pads_begin[d];
