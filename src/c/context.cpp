@@ -43,9 +43,18 @@ struct side {
   const char* thing;  ///< "input"
   std::span<const c::port> ports;
   std::vector<binding>& bindings;
+  std::vector<std::uint32_t>& changed;
 };
-side inputs_of(context_state& s) { return {"input", s.engine->engine.inputs(), s.inputs}; }
-side outputs_of(context_state& s) { return {"output", s.engine->engine.outputs(), s.outputs}; }
+side inputs_of(context_state& s) { return {"input", s.engine->engine.inputs(), s.inputs, s.changed_inputs}; }
+side outputs_of(context_state& s) { return {"output", s.engine->engine.outputs(), s.outputs, s.changed_outputs}; }
+
+void set_memory(const side& of, std::size_t index, void* data) {
+  binding& b = of.bindings[index];
+  if (b.is_bound && b.data == data) return;
+  b.data = data;
+  b.is_bound = true;
+  if (!std::exchange(b.is_changed, true)) of.changed.push_back(static_cast<std::uint32_t>(index));
+}
 
 std::string title(const side& of, std::size_t index) { return std::string(of.thing) + " " + of.ports[index].name; }
 
@@ -73,66 +82,125 @@ void bind(const call& here, context_state& state, const side& of, std::size_t in
     here.misuse("the memory for " + title(of, index) + " is not aligned to its elements of " +
                     std::to_string(c::size_of(type.type)) + " bytes",
                 "copy it to aligned memory");
-  of.bindings[index].data = data;
-  of.bindings[index].is_bound = true;
-  state.is_ready = false;
+  set_memory(of, index, data);
 }
 
 /// Binds memory of the context, and allocates it at the first call.
-void* bind_own(context_state& state, const side& of, std::size_t index) {
+void* bind_own(const side& of, std::size_t index) {
   binding& b = of.bindings[index];
   if (b.own == nullptr) {
     const std::size_t bytes = of.ports[index].type.bytes();
     b.own = c::allocate_bytes(bytes);
     std::memset(b.own.get(), 0, bytes);
   }
-  if (!b.is_bound || b.data != b.own.get()) state.is_ready = false;
-  b.data = b.own.get();
-  b.is_bound = true;
+  set_memory(of, index, b.own.get());
   return b.data;
 }
 
 void* own_memory(const call& here, context_state& state, const side& of, std::size_t index) {
   here.check_index(index, of.ports.size(), of.thing);
   const turn mine(here, state);
-  return bind_own(state, of, index);
+  return bind_own(of, index);
 }
 
-bool overlap(const void* a, std::size_t a_bytes, const void* b, std::size_t b_bytes) {
-  const auto first = reinterpret_cast<std::uintptr_t>(a), second = reinterpret_cast<std::uintptr_t>(b);
-  return a_bytes != 0 && b_bytes != 0 && first < second + b_bytes && second < first + a_bytes;
+/// The memory of one input or output.
+struct interval {
+  std::uintptr_t first, last;  ///< the byte after the last one
+  bool is_output;
+  std::size_t index;
+};
+interval interval_of(const side& of, std::size_t index, bool is_output) {
+  const auto first = reinterpret_cast<std::uintptr_t>(of.bindings[index].data);
+  return {first, first + of.ports[index].type.bytes(), is_output, index};
+}
+bool overlap(const interval& a, const interval& b) {
+  return a.first != a.last && b.first != b.last && a.first < b.last && b.first < a.last;
 }
 
-/// Throws if an output overlaps with one of the first `count` others, because kernels write an output while others still read.
-void check_apart(const call& here, const side& outputs, std::size_t index, const side& others, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i)
-    if (overlap(outputs.bindings[index].data, outputs.ports[index].type.bytes(), others.bindings[i].data,
-                others.ports[i].type.bytes()))
-      here.misuse("the memory of " + title(outputs, index) + " overlaps with that of " + title(others, i),
-                  "bind memory of its own to each");
-}
+/// Checks that no output overlaps with another output or an input, because kernels write an output while others still read.
+class memory_check {
+ public:
+  memory_check(const call& here, context_state& state)
+      : here_(here), inputs_(inputs_of(state)), outputs_(outputs_of(state)) {}
 
-/// Makes the views that a run passes to the engine, after a binding has changed.
-void prepare(const call& here, context_state& state) {
-  if (state.is_ready) return;
+  /// All memory, in the order of its addresses.
+  void check_all() const {
+    std::vector<interval> all;
+    for (std::size_t i = 0; i < inputs_.ports.size(); ++i) add(interval_of(inputs_, i, false), all);
+    for (std::size_t i = 0; i < outputs_.ports.size(); ++i) add(interval_of(outputs_, i, true), all);
+    std::ranges::sort(all, {}, &interval::first);
+    const interval *output = nullptr, *any = nullptr;  // those that reach farthest so far
+    for (const interval& now : all) {
+      const interval* const before = now.is_output ? any : output;
+      if (before != nullptr && overlap(*before, now)) refuse(*before, now);
+      if (any == nullptr || now.last > any->last) any = &now;
+      if (now.is_output && (output == nullptr || now.last > output->last)) output = &now;
+    }
+  }
+  /// The memory that changed, with all other memory.
+  void check_changed() const {
+    for (const std::uint32_t i : outputs_.changed) {
+      const interval now = interval_of(outputs_, i, true);
+      for (std::size_t k = 0; k < inputs_.ports.size(); ++k) check(now, interval_of(inputs_, k, false));
+      for (std::size_t k = 0; k < outputs_.ports.size(); ++k)
+        if (k != i) check(now, interval_of(outputs_, k, true));
+    }
+    for (const std::uint32_t i : inputs_.changed)
+      for (std::size_t k = 0; k < outputs_.ports.size(); ++k)
+        check(interval_of(outputs_, k, true), interval_of(inputs_, i, false));
+  }
+
+ private:
+  static void add(const interval& one, std::vector<interval>& to) {
+    if (one.first != one.last) to.push_back(one);
+  }
+  void check(const interval& a, const interval& b) const {
+    if (overlap(a, b)) refuse(a, b);
+  }
+  [[noreturn]] void refuse(const interval& a, const interval& b) const {
+    // An output comes first, of two outputs the later one.
+    const bool is_swapped = !a.is_output || (b.is_output && a.index < b.index);
+    const interval &first = is_swapped ? b : a, &second = is_swapped ? a : b;
+    here_.misuse("the memory of " + title(outputs_, first.index) + " overlaps with that of " +
+                     title(second.is_output ? outputs_ : inputs_, second.index),
+                 "bind memory of its own to each");
+  }
+
+  const call& here_;
+  side inputs_, outputs_;
+};
+
+/// Checks that everything is bound. Outputs that are not bound get memory of the context.
+void complete(const call& here, context_state& state) {
   const side inputs = inputs_of(state), outputs = outputs_of(state);
   for (std::size_t i = 0; i < inputs.ports.size(); ++i)
     if (!inputs.bindings[i].is_bound)
       here.misuse("nothing is bound to " + title(inputs, i),
                   "call collage_context_bind_input or collage_context_input for it");
   for (std::size_t i = 0; i < outputs.ports.size(); ++i)
-    if (!outputs.bindings[i].is_bound) (void)bind_own(state, outputs, i);
-  for (std::size_t i = 0; i < outputs.ports.size(); ++i) {
-    check_apart(here, outputs, i, inputs, inputs.ports.size());
-    check_apart(here, outputs, i, outputs, i);
+    if (!outputs.bindings[i].is_bound) (void)bind_own(outputs, i);
+  state.input_views.resize(inputs.ports.size());
+  state.output_views.resize(outputs.ports.size());
+  state.is_complete = true;
+}
+
+/// Makes the views that a run passes to the engine, as far as bindings have changed. A network may have thousands of inputs, of
+/// which a caller binds one anew.
+void prepare(const call& here, context_state& state) {
+  if (!state.is_complete) complete(here, state);
+  const side inputs = inputs_of(state), outputs = outputs_of(state);
+  const std::size_t changed = inputs.changed.size() + outputs.changed.size();
+  if (changed == 0) return;
+  constexpr std::size_t few = 8;
+  if (const memory_check check(here, state); changed <= few) check.check_changed();
+  else check.check_all();
+  for (const std::uint32_t i : inputs.changed) state.input_views[i] = {inputs.bindings[i].data, inputs.ports[i].type};
+  for (const std::uint32_t i : outputs.changed)
+    state.output_views[i] = {outputs.bindings[i].data, outputs.ports[i].type};
+  for (const side& of : {inputs, outputs}) {
+    for (const std::uint32_t i : of.changed) of.bindings[i].is_changed = false;
+    of.changed.clear();
   }
-  state.input_views.clear();
-  state.output_views.clear();
-  for (std::size_t i = 0; i < inputs.ports.size(); ++i)
-    state.input_views.emplace_back(inputs.bindings[i].data, inputs.ports[i].type);
-  for (std::size_t i = 0; i < outputs.ports.size(); ++i)
-    state.output_views.push_back({outputs.bindings[i].data, outputs.ports[i].type});
-  state.is_ready = true;
 }
 
 /// Writes the time of each step.
@@ -166,6 +234,8 @@ collage_context* new_context(const call& here, const std::shared_ptr<const engin
                                                          given.arena == nullptr ? e.context() : e.context(arena),
                                                          std::vector<binding>(e.inputs().size()),
                                                          std::vector<binding>(e.outputs().size()),
+                                                         {},
+                                                         {},
                                                          {},
                                                          {},
                                                          false,

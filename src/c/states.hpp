@@ -60,6 +60,7 @@ struct engine_state {
 struct binding {
   void* data = nullptr;  ///< the engine only reads the memory of an input
   bool is_bound = false;
+  bool is_changed = false;         ///< since the last run that was allowed
   std::shared_ptr<std::byte> own;  ///< the context's memory, once it is requested
 };
 
@@ -67,11 +68,12 @@ struct context_state {
   std::shared_ptr<const engine_state> engine;
   collage::dynamic_context context;
   std::vector<binding> inputs, outputs;
-  // The views that a run passes to the engine. They are made anew after a binding has changed.
+  // The views that a run passes to the engine. Those of changed bindings are made anew.
   std::vector<collage::const_tensor_view> input_views;
   std::vector<collage::tensor_view> output_views;
-  bool is_ready = false;
-  std::atomic_flag is_busy;  ///< set during a call
+  std::vector<std::uint32_t> changed_inputs, changed_outputs;  ///< their indices
+  bool is_complete = false;                                    ///< everything is bound
+  std::atomic_flag is_busy;                                    ///< set during a call
 };
 
 /// Describes the input or output at `index` of a list. Throws if there is none; the error calls it `thing`.

@@ -84,7 +84,8 @@ static void ports(const collage_network* network, const collage_plan* plan) {
   port.struct_size = 0;
   MISUSED(collage_network_input(network, 0, &port), "struct_size 0");
   MISUSED(collage_network_input_count(network, NULL), "count is NULL");
-  MISUSED(collage_network_input_count((const collage_network*)plan, &count), "network is a handle of a plan; give a handle of a network");
+  MISUSED(collage_network_input_count((const collage_network*)plan, &count),
+          "network is a handle of a plan; give a handle of a network");
   MISUSED(collage_network_fingerprint(network, NULL), "fingerprint is NULL");
   const char nothing[64] = "no handle, but memory that may be read";
   MISUSED(collage_network_input_count((const collage_network*)(const void*)nothing, &count),
@@ -185,9 +186,18 @@ static void contexts(const collage_engine* engine, size_t in_bytes, size_t out_b
   DONE(collage_context_bind_input(context, 0, COLLAGE_DTYPE_F32, memory, in_bytes));
   DONE(collage_context_bind_output(context, 0, COLLAGE_DTYPE_F32, memory + in_bytes - 4, out_bytes));
   MISUSED(collage_context_run(context), "overlaps");
+  /* The part that has changed since then is checked again, and so is the other side. */
+  DONE(collage_context_bind_input(context, 0, COLLAGE_DTYPE_F32, memory + 4, in_bytes));
+  MISUSED(collage_context_run(context), "overlaps");
+  DONE(collage_context_bind_input(context, 0, COLLAGE_DTYPE_F32, memory, in_bytes));
+  MISUSED(collage_context_run(context), "overlaps");
   /* None of this has harmed it. */
   memset(memory, 0, in_bytes);
   DONE(collage_context_bind_output(context, 0, COLLAGE_DTYPE_F32, memory + in_bytes, out_bytes));
+  DONE(collage_context_run(context));
+  DONE(collage_context_bind_input(context, 0, COLLAGE_DTYPE_F32, memory + 4, in_bytes));
+  MISUSED(collage_context_run(context), "overlaps");
+  DONE(collage_context_bind_input(context, 0, COLLAGE_DTYPE_F32, memory, in_bytes));
   DONE(collage_context_run(context));
   collage_context_release(context);
   free(memory);
