@@ -113,7 +113,19 @@ void lower_swish(lowering& n, double alpha) {
 void lower_swish(lowering& n) { lower_swish(n, n.real("alpha", 1.0)); }
 void lower_quick_gelu(lowering& n) { lower_swish(n, n.real("alpha", 1.702)); }
 
-/// Limits are attributes before version 11 and operands since; each may be left out.
+/// The highest finite number of a floating-point type; 0 for other types.
+double most_of(dtype type) {
+  switch (type) {
+    case dtype::f64: return std::numeric_limits<double>::max();
+    case dtype::f32: return static_cast<double>(std::numeric_limits<float>::max());
+    case dtype::f16: return 65504;
+    case dtype::bf16: return 0x1.fep127;
+    default: return 0;
+  }
+}
+
+/// Limits are attributes before version 11 and operands since; each may be left out. By ONNX, a limit left out is the lowest or
+/// highest finite number of the type, so infinities become finite.
 void lower_clip(lowering& n) {
   const value x = n.operand(0);
   const dtype type = n.element_type_of(x);
@@ -128,6 +140,8 @@ void lower_clip(lowering& n) {
     return n.reshape(v, {});
   };
   const std::optional<value> low = limit("min", 1), high = limit("max", 2);
+  if (const double most = most_of(type); most > 0)
+    return n.result(0, n(ops::clip, x, low ? *low : n.scalar(-most, type), high ? *high : n.scalar(most, type)));
   if (low && high) n.result(0, n(ops::clip, x, *low, *high));
   else n.result(0, low ? n(ops::max, x, *low) : high ? n(ops::min, x, *high) : x);
 }
