@@ -56,7 +56,7 @@ value constant_of(lowering& n) {
   if (n.has_attribute("value_ints")) return listed(n, dtype::i64, n.integers("value_ints"));
   if (n.has_attribute("value_int"))
     return n.reshape(listed(n, dtype::i64, std::vector<std::int64_t>{n.integer("value_int", 0)}), {});
-  if (n.has_attribute("sparse_value")) n.unsupported("a sparse constant");
+  if (const model_tensor* tensor = n.tensor_attribute("sparse_value")) return n.constant(*tensor);
   if (n.has_attribute("value_string") || n.has_attribute("value_strings")) n.unsupported("a constant of strings");
   n.invalid("it lacks the attribute value");
 }

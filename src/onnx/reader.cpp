@@ -74,7 +74,8 @@ attribute_form form_of(const ::onnx::AttributeProto& from) {
     case proto::FLOAT: return attribute_form::real;
     case proto::INT: return attribute_form::integer;
     case proto::STRING: return attribute_form::text;
-    case proto::TENSOR: return attribute_form::tensor;
+    case proto::TENSOR:
+    case proto::SPARSE_TENSOR: return attribute_form::tensor;
     case proto::GRAPH: return attribute_form::graph;
     case proto::FLOATS: return attribute_form::reals;
     case proto::INTS: return attribute_form::integers;
@@ -110,12 +111,9 @@ class converter {
     for (const auto& node : from.node()) made.nodes.push_back(node_of(node));
     for (const auto& tensor : from.initializer())
       made.initializers.push_back(tensors_->read(tensor, "the initializer " + detail::quoted(tensor.name())));
-    for (const auto& tensor : from.sparse_initializer()) {
-      model_tensor& sparse = made.initializers.emplace_back();
-      sparse.name = tensor.values().name();
-      sparse.element_type = tensor.values().data_type();
-      sparse.refusal = "it is a sparse tensor";
-    }
+    for (const auto& tensor : from.sparse_initializer())
+      made.initializers.push_back(
+          tensors_->read(tensor, "the sparse initializer " + detail::quoted(tensor.values().name())));
     for (const auto& port : from.input()) made.inputs.push_back(port_of(port));
     for (const auto& port : from.output()) made.outputs.push_back(port_of(port));
     return made;
@@ -165,11 +163,12 @@ class converter {
     made.texts = list_of(from.strings());
     if (!made.refers_to.empty()) return made;
 
-    const auto add = [&](const ::onnx::TensorProto& tensor) {
+    const auto add = [&](const auto& tensor) {
       made.tensors.push_back(
           tensors_->read(tensor, "the tensor of the attribute " + detail::quoted(from.name()) + " of " + owner));
     };
-    if (made.form == attribute_form::tensor) add(from.t());
+    if (from.has_sparse_tensor() && made.form == attribute_form::tensor) add(from.sparse_tensor());
+    else if (made.form == attribute_form::tensor) add(from.t());
     if (made.form == attribute_form::tensors)
       for (const auto& tensor : from.tensors()) add(tensor);
     if (made.form == attribute_form::graph) made.graphs.push_back(std::make_shared<model_graph>(graph_of(from.g())));

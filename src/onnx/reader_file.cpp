@@ -6,7 +6,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <system_error>
 
 namespace collage::inline v0::onnx::detail {
@@ -37,6 +39,17 @@ std::string irregular(const struct stat& status) {
   if (S_ISDIR(status.st_mode)) return "is a folder";
   if (S_ISLNK(status.st_mode)) return "is a link";
   return "is not a regular file";
+}
+
+bool is_link(int folder, const char* name) {
+  struct stat status = {};
+  return ::fstatat(folder, name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+}
+
+/// The path of a file without links; empty if it does not exist.
+std::string real_path(const std::string& path) {
+  const std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr), &std::free);
+  return real != nullptr ? real.get() : "";
 }
 
 }  // namespace
@@ -75,7 +88,31 @@ input_file input_file::in_memory(std::span<const std::byte> contents) {
   return file;
 }
 
-input_file input_file::open_within(const std::string& folder, const std::string& location, std::string& why) {
+input_file input_file::open_beside(const std::string& model, const std::string& location, std::string& why) {
+  bool meets_link = false;
+  const std::string folder = folder_of(model);
+  if (input_file file = open_within(folder, location, meets_link, why); file || !meets_link) return file;
+  const std::string whole = folder + "/" + location;
+  if (real_path(whole).empty()) {
+    why = "is a link to a file that does not exist";
+    return {};
+  }
+  // The paths are real: they contain no link unless another process changes them meanwhile. So no link is followed from here on.
+  const std::string found = real_path(whole), of_model = real_path(folder), beside = folder_of(real_path(model));
+  const auto rest_in = [&found](std::string base) {
+    if (!base.ends_with('/')) base += '/';
+    return found.starts_with(base) ? found.substr(base.size()) : std::string();
+  };
+  if (const std::string rest = rest_in(of_model); !of_model.empty() && !rest.empty())
+    return open_within(of_model, rest, meets_link, why);
+  if (const std::string rest = rest_in(beside); !rest.empty() && rest.find('/') == std::string::npos)
+    return open_within(beside, rest, meets_link, why);
+  why = "is a link, or lies behind one, and leads out of the model's folder; copy the data into that folder";
+  return {};
+}
+
+input_file input_file::open_within(const std::string& folder, const std::string& location, bool& meets_link,
+                                   std::string& why) {
   if (location.empty() || location.find('\0') != std::string::npos) {
     why = "is not a file name";
     return {};
@@ -99,13 +136,15 @@ input_file input_file::open_within(const std::string& folder, const std::string&
     }
     if (to == location.size()) {
       // A name that ends in '/' or '/.' means a folder.
-      return open_at(at.number(), part.empty() ? "." : part.c_str(), O_NOFOLLOW, why);
+      const char* const name = part.empty() ? "." : part.c_str();
+      meets_link = is_link(at.number(), name);
+      return open_at(at.number(), name, O_NOFOLLOW, why);
     }
     from = to + 1;
     if (part.empty() || part == ".") continue;
 
-    struct stat status = {};
-    if (::fstatat(at.number(), part.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode)) {
+    if (is_link(at.number(), part.c_str())) {
+      meets_link = true;
       why = "leads through the link " + quoted(part) + ", which external data may not";
       return {};
     }

@@ -34,9 +34,10 @@ class input_file {
  public:
   /// Opens a file by its path, through links. If that fails, `why` is the error.
   static input_file open(const std::string& path, std::string& why);
-  /// Opens the file at a location relative to the folder. It must lie in the folder or below it, and no link may lead to it. So a
-  /// model cannot make its reader read other files.
-  static input_file open_within(const std::string& folder, const std::string& location, std::string& why);
+  /// Opens the file at a location relative to a model's folder. Once all links are followed, it must lie in that folder, below it,
+  /// or directly beside the model itself. Caches of models are laid out so: model and data are links to files in one folder. A model
+  /// cannot make its reader read other files.
+  static input_file open_beside(const std::string& model, const std::string& location, std::string& why);
   /// The contents of a file, which another object owns.
   static input_file in_memory(std::span<const std::byte> contents);
 
@@ -47,6 +48,9 @@ class input_file {
   std::string read(std::uint64_t offset, void* to, std::size_t bytes) const;
 
  private:
+  /// Opens the file at a location relative to a folder, and follows no link.
+  static input_file open_within(const std::string& folder, const std::string& location, bool& meets_link,
+                                std::string& why);
   static input_file open_at(int folder, const char* name, int flags, std::string& why);
 
   descriptor descriptor_;

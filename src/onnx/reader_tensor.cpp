@@ -116,21 +116,25 @@ std::shared_ptr<std::byte> tensor_reader::memory_for(const wanted& w) {
   return allocate_bytes(w.bytes);
 }
 
-model_tensor tensor_reader::read(const ::onnx::TensorProto& from, const std::string& called) {
-  model_tensor made;
-  made.name = from.name();
-  made.element_type = from.data_type();
-  made.extents.assign(from.dims().begin(), from.dims().end());
-
+std::size_t tensor_reader::elements_of(const std::vector<std::int64_t>& extents, const std::string& called) const {
   // The product of the other extents must fit even if one is 0, because other code may multiply only some of them.
   std::int64_t most = 8;
   bool is_empty = false;
-  for (const std::int64_t extent : made.extents) {
+  for (const std::int64_t extent : extents) {
     if (extent < 0) refuse(called, "has the extent " + std::to_string(extent));
     is_empty = is_empty || extent == 0;
     if (extent > 0 && __builtin_mul_overflow(most, extent, &most))
       refuse(called, "has extents whose product is too large");
   }
+  return is_empty ? 0 : static_cast<std::size_t>(most / 8);
+}
+
+model_tensor tensor_reader::read(const ::onnx::TensorProto& from, const std::string& called) {
+  model_tensor made;
+  made.name = from.name();
+  made.element_type = from.data_type();
+  made.extents.assign(from.dims().begin(), from.dims().end());
+  const std::size_t elements = elements_of(made.extents, called);
 
   if (from.has_segment()) made.refusal = "it is a segment of a larger tensor";
   const std::optional<dtype> type = element_type_of(made.element_type);
@@ -140,7 +144,6 @@ model_tensor tensor_reader::read(const ::onnx::TensorProto& from, const std::str
                    std::to_string(shape::max_rank) + " is supported";
   if (!made.refusal.empty()) return made;
 
-  const std::size_t elements = is_empty ? 0 : static_cast<std::size_t>(most / 8);
   const wanted w{
       called, {*type, shape(std::span<const std::int64_t>(made.extents))}, elements, elements * size_of(*type)};
   const bool is_external = from.data_location() == ::onnx::TensorProto::EXTERNAL;
@@ -158,6 +161,50 @@ model_tensor tensor_reader::read(const ::onnx::TensorProto& from, const std::str
     if (!made.fill) refuse(called, "has no data, and no rule 'uniform LOW HIGH' for float numbers in its doc_string");
     take_bytes(called, w.bytes);
   }
+  return made;
+}
+
+model_tensor tensor_reader::read(const ::onnx::SparseTensorProto& from, const std::string& called) {
+  const model_tensor values = read(from.values(), "the list of values of " + called);
+  model_tensor made;
+  made.name = values.name;
+  made.element_type = values.element_type;
+  made.extents.assign(from.dims().begin(), from.dims().end());
+  made.refusal = values.refusal;
+  const std::size_t elements = elements_of(made.extents, called), rank = made.extents.size();
+  if (made.refusal.empty() && rank > shape::max_rank) made.refusal = "its rank is " + std::to_string(rank);
+  if (!made.refusal.empty()) return made;
+  if (values.extents.size() != 1 || values.bytes == nullptr) refuse(called, "has no list of values");
+  const auto count = static_cast<std::size_t>(values.extents[0]);
+
+  // Places are numbers of elements, or an index for each dimension.
+  model_tensor places;
+  if (count != 0) places = read(from.indices(), "the list of indices of " + called);
+  const bool is_linear = places.extents.size() == 1;
+  const std::vector<std::int64_t> by_dimension = {values.extents[0], static_cast<std::int64_t>(rank)};
+  if (count != 0 && (element_type_of(places.element_type) != dtype::i64 || places.bytes == nullptr ||
+                     places.extents != (is_linear ? values.extents : by_dimension)))
+    refuse(called, "has no int64 index for each of its values");
+  const std::size_t size = size_of(*element_type_of(made.element_type));
+  take_bytes(called, elements * size);
+  const std::shared_ptr<std::byte> bytes = allocate_bytes(elements * size);
+  if (elements != 0) std::memset(bytes.get(), 0, elements * size);
+  std::size_t next = 0;  // the indices ascend
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t at = 0;
+    for (std::size_t d = 0; d < (is_linear ? 1 : rank); ++d) {
+      std::int64_t index = 0;
+      std::memcpy(&index, places.bytes.get() + (is_linear ? i : i * rank + d) * sizeof index, sizeof index);
+      const std::size_t extent = is_linear ? elements : static_cast<std::size_t>(made.extents[d]);
+      if (index < 0 || static_cast<std::size_t>(index) >= extent)
+        refuse(called, "has the index " + std::to_string(index) + ", which is outside of it");
+      at = at * extent + static_cast<std::size_t>(index);
+    }
+    if (at >= elements || at < next) refuse(called, "has indices that do not ascend");
+    next = at + 1;
+    std::memcpy(bytes.get() + at * size, values.bytes.get() + i * size, size);
+  }
+  made.bytes = bytes;
   return made;
 }
 
@@ -237,13 +284,14 @@ std::shared_ptr<const std::byte> tensor_reader::beside(const wanted& w, const ::
     if (failed != std::errc() || end != text.data() + text.size())
       refuse(w.called, "has external data whose " + entry.key() + " " + quoted(text) + " is no number");
   }
+  if (length == 0) length = w.bytes;  // as if it were left out: some writers put 0 there
   const std::string named = "has external data in " + quoted(location) + ", which ";
   if (!external_ || location_ != location) {
     if (file_->is_in_memory())
       refuse(w.called,
              "has external data in " + quoted(location) + ", but a model in memory has no folder; load its file");
     std::string why;
-    external_ = input_file::open_within(folder_of(*path_), location, why);
+    external_ = input_file::open_beside(*path_, location, why);
     if (!external_) refuse(w.called, named + why);
     location_ = location;
   }

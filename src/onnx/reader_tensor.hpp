@@ -8,12 +8,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reader_wire.hpp"
 
 namespace onnx {
+class SparseTensorProto;
 class TensorProto;
-}
+}  // namespace onnx
 
 namespace collage::inline v0::onnx::detail {
 
@@ -24,6 +26,8 @@ class tensor_reader {
 
   /// `called` is the tensor in a message: "the initializer `w`".
   model_tensor read(const ::onnx::TensorProto& from, const std::string& called);
+  /// The same for a sparse tensor. It becomes dense: the elements that it does not list are 0.
+  model_tensor read(const ::onnx::SparseTensorProto& from, const std::string& called);
 
  private:
   struct wanted {
@@ -35,6 +39,8 @@ class tensor_reader {
   std::shared_ptr<const std::byte> beside(const wanted& w, const ::onnx::TensorProto& from);
   std::shared_ptr<std::byte> decoded(const wanted& w, const data_chunk* first, const data_chunk* last);
   std::shared_ptr<std::byte> memory_for(const wanted& w);
+  /// The number of elements. Refuses extents that are negative or too large.
+  std::size_t elements_of(const std::vector<std::int64_t>& extents, const std::string& called) const;
   void take_bytes(const std::string& called, std::size_t bytes);
   [[noreturn]] void refuse(const std::string& called, const std::string& what) const;
 

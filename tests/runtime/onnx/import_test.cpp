@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -212,6 +213,38 @@ TEST_F(onnx_import, what_no_output_needs_is_left_out) {
   add_node(g, "Relu", {"x"}, {"y"});
   add_output(g, "y", {2});
   EXPECT_EQ(compute(load(model), {{-1, 1}}), (reals{0, 1}));
+}
+
+TEST_F(onnx_import, limits_that_clip_leaves_out_are_finite) {
+  proto::ModelProto model = new_model();
+  proto::GraphProto& g = *model.mutable_graph();
+  add_input(g, "x", {4});
+  add_initializer(g, tensor_of<float>("one", {}, {1}));
+  add_node(g, "Clip", {"x"}, {"none"});
+  add_node(g, "Clip", {"x", "one"}, {"low"});
+  add_node(g, "Clip", {"x", "", "one"}, {"high"});
+  for (const char* y : {"none", "low", "high"}) add_output(g, y, {4});
+  constexpr float infinity = std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::max();
+  const std::vector<float> x = {-infinity, -2, 2, infinity};
+  EXPECT_EQ(compute(load(model), {x}, 0), (reals{-most, -2, 2, most}));
+  EXPECT_EQ(compute(load(model), {x}, 1), (reals{1, 1, 2, most}));
+  EXPECT_EQ(compute(load(model), {x}, 2), (reals{-most, -2, 1, 1}));
+}
+
+TEST_F(onnx_import, sparse_constants_are_dense) {
+  proto::ModelProto model = new_model();
+  proto::GraphProto& g = *model.mutable_graph();
+  add_input(g, "x", {4});
+  proto::AttributeProto sparse;
+  sparse.set_name("sparse_value");
+  sparse.set_type(proto::AttributeProto::SPARSE_TENSOR);
+  sparse.mutable_sparse_tensor()->add_dims(4);
+  *sparse.mutable_sparse_tensor()->mutable_values() = tensor_of<float>("", {2}, {5, 7});
+  *sparse.mutable_sparse_tensor()->mutable_indices() = tensor_of<std::int64_t>("", {2}, {1, 2});
+  add_node(g, "Constant", {}, {"k"}, {sparse});
+  add_node(g, "Add", {"x", "k"}, {"y"});
+  add_output(g, "y", {4});
+  EXPECT_EQ(compute(load(model), {{1, 1, 1, 1}}), (reals{1, 6, 8, 1}));
 }
 
 TEST_F(onnx_import, functions_are_inlined_with_their_attributes) {

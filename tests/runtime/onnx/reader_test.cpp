@@ -125,7 +125,9 @@ TEST_F(onnx_reader, nodes_and_every_form_of_attribute) {
   proto::AttributeProto referring = attribute_header("referring", proto::AttributeProto::FLOAT);
   referring.set_ref_attr_name("of the call");
   proto::AttributeProto sparse = attribute_header("sparse", proto::AttributeProto::SPARSE_TENSOR);
-  *sparse.mutable_sparse_tensor()->mutable_values() = tensor_of<float>("", {1}, {1});
+  sparse.mutable_sparse_tensor()->add_dims(2);
+  *sparse.mutable_sparse_tensor()->mutable_values() = tensor_of<float>("", {1}, {9});
+  *sparse.mutable_sparse_tensor()->mutable_indices() = tensor_of<std::int64_t>("", {1}, {1});
   proto::NodeProto& node =
       add_node(*model.mutable_graph(), "Some/Op", {"a/b:0", "", "c"}, {"y:0"},
                {attribute("real", 0.5F), attribute("integer", -3), attribute("text", "a"),
@@ -152,7 +154,7 @@ TEST_F(onnx_reader, nodes_and_every_form_of_attribute) {
   const std::vector<attribute_form> forms = {attribute_form::real,     attribute_form::integer, attribute_form::text,
                                              attribute_form::tensor,   attribute_form::graph,   attribute_form::reals,
                                              attribute_form::integers, attribute_form::texts,   attribute_form::tensors,
-                                             attribute_form::graphs,   attribute_form::other,   attribute_form::integer,
+                                             attribute_form::graphs,   attribute_form::tensor,  attribute_form::integer,
                                              attribute_form::real};
   for (std::size_t i = 0; i < forms.size(); ++i) EXPECT_EQ(n.attributes[i].form, forms[i]) << n.attributes[i].name;
   EXPECT_EQ(n.attributes[0].real, 0.5);
@@ -165,6 +167,7 @@ TEST_F(onnx_reader, nodes_and_every_form_of_attribute) {
   EXPECT_EQ(n.attributes[7].texts, (std::vector<std::string>{"p", ""}));
   EXPECT_EQ(elements<std::int64_t>(n.attributes[8].tensors.at(1)), (std::vector<std::int64_t>{6}));
   EXPECT_EQ(n.attributes[9].graphs.at(0)->name, "inner");
+  EXPECT_EQ(elements<float>(n.attributes[10].tensors.at(0)), (std::vector<float>{0, 9}));
   EXPECT_EQ(n.attributes[11].integer, 7);
   EXPECT_EQ(n.attributes[12].refers_to, "of the call");
 }
@@ -391,9 +394,73 @@ TEST_F(onnx_reader, tensors_that_cannot_be_held_are_refused_by_themselves) {
   auto& sparse = *model.mutable_graph()->add_sparse_initializer();
   *sparse.mutable_values() = tensor_of<float>("s", {1}, {1});
   *sparse.mutable_indices() = tensor_of<std::int64_t>("", {1}, {3});
-  const c::onnx::model read = c::onnx::read_model(files_.write(model));
-  EXPECT_EQ(read.graph.initializers.at(0).name, "s");
-  EXPECT_EQ(read.graph.initializers.at(0).refusal, "it is a sparse tensor");
+  sparse.add_dims(5);
+  const c::onnx::model read_again = c::onnx::read_model(files_.write(model));
+  EXPECT_EQ(read_again.graph.initializers.at(0).name, "s");
+  EXPECT_EQ(elements<float>(read_again.graph.initializers.at(0)), (std::vector<float>{0, 0, 0, 1, 0}));
+}
+
+TEST_F(onnx_reader, external_data_behind_links_lies_within_the_model_s_folders) {
+  // As caches of models are laid out: a snapshot has links to files of one folder.
+  for (const char* folder : {"blobs", "blobs/below", "snapshots", "snapshots/one", "elsewhere"})
+    std::filesystem::create_directory(files_.path(folder));
+  const std::string data = tensor_of<float>("", {2}, {1, 2}).raw_data();
+  for (const char* file : {"blobs/d0", "blobs/below/d1", "elsewhere/d2", "snapshots/one/d3"}) files_.write(data, file);
+  const auto link = [&](const std::string& to, const std::string& from) {
+    std::filesystem::remove(files_.path(from));
+    std::filesystem::create_symlink(to, files_.path(from));
+  };
+  files_.write(external_tensor("w", TensorProto::FLOAT, {2}, "w.data", "", ""), "blobs/m0");
+  link("../../blobs/m0", "snapshots/one/w.pb");
+  const std::string model = files_.path("snapshots/one/w.pb");
+  const auto why = [&] { return collage_test::message_of([&] { (void)c::onnx::read_tensor(model); }, 2); };
+  for (const char* target : {"../../blobs/d0", "d3", "../one/d3"}) {
+    link(target, "snapshots/one/w.data");
+    EXPECT_EQ(elements<float>(c::onnx::read_tensor(model)), (std::vector<float>{1, 2})) << target;
+  }
+  for (const char* target : {"../../elsewhere/d2", "../../blobs/below/d1", "/etc/passwd"}) {
+    link(target, "snapshots/one/w.data");
+    EXPECT_NE(why().find("is a link, or lies behind one, and leads out of the model's folder; copy the data into that "
+                         "folder"),
+              std::string::npos)
+        << target << ": " << why();
+  }
+  link("../../blobs/gone", "snapshots/one/w.data");
+  EXPECT_NE(why().find("is a link to a file that does not exist"), std::string::npos) << why();
+  // Without links, the blobs of a model that is no link itself are out of reach.
+  link("../../blobs/d0", "snapshots/one/w.data");
+  files_.write(external_tensor("w", TensorProto::FLOAT, {2}, "w.data", "", ""), "snapshots/one/real.pb");
+  EXPECT_NE(collage_test::message_of([&] { (void)c::onnx::read_tensor(files_.path("snapshots/one/real.pb")); }, 2)
+                .find("leads out of the model's folder"),
+            std::string::npos);
+}
+
+TEST_F(onnx_reader, sparse_tensors_become_dense) {
+  proto::ModelProto model = new_model();
+  auto& sparse = *model.mutable_graph()->add_sparse_initializer();
+  const auto set = [&](const std::vector<std::int64_t>& dims, const std::vector<float>& values,
+                       const std::vector<std::int64_t>& extents, const std::vector<std::int64_t>& indices) {
+    sparse.Clear();
+    for (const std::int64_t extent : dims) sparse.add_dims(extent);
+    *sparse.mutable_values() = tensor_of<float>("s", {static_cast<std::int64_t>(values.size())}, values);
+    *sparse.mutable_indices() = tensor_of<std::int64_t>("", extents, indices);
+  };
+  const auto dense = [&] { return elements<float>(c::onnx::read_model(files_.write(model)).graph.initializers.at(0)); };
+  const auto why = [&] { return collage_test::message_of([&] { (void)c::onnx::read_model(files_.write(model)); }, 2); };
+  set({2, 3}, {7, 8}, {2}, {1, 5});
+  EXPECT_EQ(dense(), (std::vector<float>{0, 7, 0, 0, 0, 8}));
+  set({2, 3}, {7, 8}, {2, 2}, {0, 1, 1, 2});
+  EXPECT_EQ(dense(), (std::vector<float>{0, 7, 0, 0, 0, 8}));
+  set({2}, {}, {0}, {});
+  EXPECT_EQ(dense(), (std::vector<float>{0, 0}));
+  set({2, 3}, {7, 8}, {2}, {1, 6});
+  EXPECT_NE(why().find("the sparse initializer `s` has the index 6, which is outside of it"), std::string::npos);
+  set({2, 3}, {7, 8}, {2, 2}, {0, 1, -1, 2});
+  EXPECT_NE(why().find("has the index -1, which is outside of it"), std::string::npos);
+  set({2, 3}, {7, 8}, {2}, {1, 1});
+  EXPECT_NE(why().find("has indices that do not ascend"), std::string::npos);
+  set({2, 3}, {7, 8}, {1}, {1});
+  EXPECT_NE(why().find("has no int64 index for each of its values"), std::string::npos);
 }
 
 TEST_F(onnx_reader, tensors_whose_data_does_not_fit) {
@@ -459,6 +526,7 @@ TEST_F(onnx_reader, external_data) {
   EXPECT_EQ(elements<float>(read(external("sub/w.bin", "8", "8"))), (std::vector<float>{1, 2}));
   EXPECT_EQ(elements<float>(read(external("./sub//./w.bin", "12"))), (std::vector<float>{2, 3}));
   EXPECT_EQ(elements<float>(read(external("sub/w.bin"))), (std::vector<float>{0, 0}));
+  EXPECT_EQ(elements<float>(read(external("sub/w.bin", "8", "0"))), (std::vector<float>{1, 2}));
   // A model's own folder may be reached in any way, and be the working one.
   std::filesystem::create_directory_symlink(files_.path(), files_.path("alias"));
   files_.write(external("sub/w.bin", "8"), "b.pb");
@@ -486,9 +554,8 @@ TEST_F(onnx_reader, external_data) {
             "in `" + files_.path("sub/w.bin") + "`, which is an absolute path, which external data may not have");
   for (const std::string location : {"..", "../w.bin", "sub/../sub/w.bin", "sub/.."})
     EXPECT_EQ(why(location), "in `" + location + "`, which contains '..', which external data may not");
-  EXPECT_EQ(why("sub/link.bin"), "in `sub/link.bin`, which is a link");
-  EXPECT_EQ(why("linked/w.bin"),
-            "in `linked/w.bin`, which leads through the link `linked`, which external data may not");
+  EXPECT_EQ(elements<float>(read(external("sub/link.bin", "8"))), (std::vector<float>{1, 2}));
+  EXPECT_EQ(elements<float>(read(external("linked/w.bin", "8"))), (std::vector<float>{1, 2}));
   for (const std::string location : {"sub", "sub/", "."})
     EXPECT_EQ(why(location), "in `" + location + "`, which is a folder");
   EXPECT_EQ(why("fifo"), "in `fifo`, which is not a regular file");

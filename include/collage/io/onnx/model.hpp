@@ -42,7 +42,7 @@ enum class attribute_form : std::uint8_t {
   texts,
   tensors,
   graphs,
-  other,  ///< sparse tensors, type descriptions
+  other,  ///< lists of sparse tensors, type descriptions
 };
 
 /// One attribute of a node. `form` names the field that is filled.
@@ -56,7 +56,7 @@ struct model_attribute {
   std::vector<double> reals;
   std::vector<std::int64_t> integers;
   std::vector<std::string> texts;
-  std::vector<model_tensor> tensors;                       ///< one for `tensor`
+  std::vector<model_tensor> tensors;                       ///< one for `tensor`; dense also if it is sparse in the file
   std::vector<std::shared_ptr<const model_graph>> graphs;  ///< one for `graph`
 };
 
