@@ -15,6 +15,7 @@
 #include <collage/set/candidate.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <utility>
@@ -139,11 +140,14 @@ class search_view {
   std::vector<std::uint32_t> ranks(const search_result& of, std::uint32_t first) const {
     // A node that is no view in the plain layout may need conversions as a view. So the view is only for nodes without kernels.
     const auto last = 2 * static_cast<std::uint32_t>(known_.task.backends.size()) + 1;
+    const std::vector<std::uint32_t> view_rank = ranks_of_views(of, first);
     std::vector<std::uint32_t> rank;
     for (std::size_t k = 0; k < of.who.size(); ++k) {
       const std::uint32_t i = of.who[k].number;
       if (of.who[k].is(shown_step::kind::view))
-        rank.push_back(known_.views[of.problem.candidates[k].nodes.first()][0] == 0 ? 0 : last);
+        rank.push_back(known_.views[of.problem.candidates[k].nodes.first()][0] == 0
+                           ? view_rank[of.problem.candidates[k].nodes.first()]
+                           : last);
       else if (of.who[k].is(shown_step::kind::control)) rank.push_back(0);
       else if (!known_.task.backends[first].takes_regions || !known_.task.options.measure)
         rank.push_back(rank_of(known_.candidates[i], first));
@@ -173,6 +177,27 @@ class search_view {
   const value_forms* borders_of(const shown_step& what, std::uint32_t node) const {
     if (what.is_candidate()) return &known_.layouts.borders_of(what.number);
     return what.is(shown_step::kind::view) ? known_.layouts.borders_of_view(node, what.number) : nullptr;
+  }
+
+  /// By node: the rank of a plain view. A view costs nothing, so it comes first. But without measuring, a region may need the node.
+  /// Then the view comes after the region, unless another kernel takes the node before that.
+  std::vector<std::uint32_t> ranks_of_views(const search_result& of, std::uint32_t first) const {
+    std::vector<std::uint32_t> rank(of.problem.nodes, 0);
+    if (known_.task.options.measure) return rank;
+    constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> region(of.problem.nodes, none), other(of.problem.nodes, none);
+    for (std::size_t k = 0; k < of.who.size(); ++k) {
+      if (!of.who[k].is_candidate()) continue;
+      const std::vector<std::uint32_t>& nodes = known_.candidates.nodes_of(of.who[k].number);
+      const bool is_region = known_.candidates.is_region(of.who[k].number) && nodes.size() > 1;
+      for (const std::uint32_t n : nodes) {
+        std::uint32_t& least = (is_region ? region : other)[n];
+        least = std::min(least, rank_of(known_.candidates[of.who[k].number], first));
+      }
+    }
+    for (std::size_t n = 0; n < rank.size(); ++n)
+      if (region[n] < other[n]) rank[n] = region[n];
+    return rank;
   }
 
   /// The price of a conversion that no backend makes. No kernel needs such a conversion.
