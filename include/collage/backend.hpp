@@ -43,7 +43,8 @@ struct probe_result {
 /// Beside its patterns, or in place of them, a backend may have a fusion rule (collage/fuse/), which lists groups of any shape:
 ///
 ///   static constexpr auto rule = fuse::grown{...};                    // or another of docs/fusion.md
-///   static bool takes(const graph& network, std::uint32_t node);      // optional: the operators that the rule may use
+///   static verdict takes(const graph& network, std::uint32_t node);   // optional: the operators that the rule may use, as
+///                                                                     // a bool or a verdict
 ///   static kernel build(const node_group& group, build_context&);
 ///
 /// A backend whose library compiles whole networks works on the level of graphs. In place of a rule it has

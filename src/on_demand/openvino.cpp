@@ -44,9 +44,9 @@ const opened_module& the_openvino_module() {
 }  // namespace
 }  // namespace detail
 
-bool openvino::takes(const graph& network, std::uint32_t node) {
+verdict openvino::takes(const graph& network, std::uint32_t node) {
   const detail::openvino_module* const opened = detail::the_openvino_module().functions;
-  return opened != nullptr && opened->takes(network, node);
+  return opened != nullptr ? opened->takes(network, node) : verdict(false, "its library could not be opened");
 }
 
 kernel openvino::build(const node_group& group, build_context& context) {

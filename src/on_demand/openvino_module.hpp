@@ -20,7 +20,7 @@ struct openvino_module {
   const char* version;
   const char* compiler;
   std::array<std::size_t, 9> sizes;
-  bool (*takes)(const graph& network, std::uint32_t node);
+  verdict (*takes)(const graph& network, std::uint32_t node);
   kernel (*build)(const node_group& group, build_context& context);
   probe_result (*probe)();
 };

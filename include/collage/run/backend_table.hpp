@@ -15,6 +15,7 @@
 #include <collage/set/algebra.hpp>
 #include <collage/set/candidate.hpp>
 #include <collage/set/declared.hpp>
+#include <collage/verdict.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -46,7 +47,7 @@ struct backend_entry {
   // lists no groups.
   bool takes_regions = false;
   void (*list_groups)(const fuse::dataflow&, fuse::group_list&) = nullptr;
-  bool (*takes)(const graph&, std::uint32_t node) = nullptr;
+  verdict (*takes)(const graph&, std::uint32_t node) = nullptr;
   kernel (*build_group)(const node_group&, build_context&) = nullptr;
 
   const pattern_entry* find(const std::string& pattern) const {
@@ -138,11 +139,15 @@ inline bool runs_operators(const backend_entry& backend) {
   return backend.build_group != nullptr || !std::ranges::all_of(backend.patterns, converts);
 }
 
-/// Whether a fusion rule may use a node, or a region may hold it. Control flow is for no backend, and views only for those that
-/// take regions.
+/// Whether a fusion rule may use a node, or a region may hold it, and why not. Control flow is for no backend, and views only for
+/// those that take regions.
+inline verdict judge_node(const backend_entry& backend, const graph& network, std::uint32_t node) {
+  if ((!backend.takes_regions && is_alias(network.view(), node)) || is_control(network.view(), node)) return false;
+  return backend.takes == nullptr ? verdict() : backend.takes(network, node);
+}
+/// The same without a reason.
 inline bool takes_node(const backend_entry& backend, const graph& network, std::uint32_t node) {
-  return (backend.takes_regions || !is_alias(network.view(), node)) && !is_control(network.view(), node) &&
-         (backend.takes == nullptr || backend.takes(network, node));
+  return static_cast<bool>(judge_node(backend, network, node));
 }
 
 /// Makes a backend's library use a number of threads on the calling thread. Its destructor restores the previous number, also
@@ -217,7 +222,8 @@ constexpr backend_entry lower_backend() {
     e.list_groups = [](const fuse::dataflow& flow, fuse::group_list& to) { B::rule.collect(flow, to); };
   if constexpr (has_rule<B> || has_regions<B>) {
     e.build_group = [](const node_group& group, build_context& context) { return B::build(group, context); };
-    if constexpr (has_takes<B>) e.takes = [](const graph& network, std::uint32_t n) { return B::takes(network, n); };
+    if constexpr (has_takes<B>)
+      e.takes = [](const graph& network, std::uint32_t n) -> verdict { return B::takes(network, n); };
   }
   return e;
 }

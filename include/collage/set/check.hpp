@@ -180,7 +180,8 @@ consteval backend_facts ask_rule(backend_facts f) {
   else f.build_group = member::missing;
   if constexpr (has_takes<B>)
     f.takes = requires(const graph& g) {
-      requires std::is_same_v<decltype(B::takes(g, std::uint32_t{})), bool>;
+      requires std::is_same_v<decltype(B::takes(g, std::uint32_t{})), bool> ||
+                   std::is_same_v<decltype(B::takes(g, std::uint32_t{})), verdict>;
     } ? member::fine : member::other_result;
   else if constexpr (requires(B& b, const graph& g) { b.takes(g, std::uint32_t{}); }) f.takes = member::not_static;
   else f.takes = requires { &B::takes; } ? member::other_arguments : member::missing;

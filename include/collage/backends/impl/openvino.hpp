@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <collage/backends/impl/openvino_faults.hpp>
 #include <collage/backends/impl/openvino_model.hpp>
 #include <collage/backends/openvino.hpp>
 #include <collage/error.hpp>
@@ -119,11 +120,14 @@ inline std::string first_line(const std::exception& e) {
 
 namespace collage::inline v0 {
 
-bool openvino::takes(const graph& network, std::uint32_t node) {
+verdict openvino::takes(const graph& network, std::uint32_t node) {
   using namespace detail::openvino;
   const converter* known = converter_of(network.node(node).kind->id);
-  return known != nullptr && accepts_types(network, node) &&
-         (known->accepts == nullptr || known->accepts(network, node));
+  if (known == nullptr) return {false, "openvino has no such operator here"};
+  if (verdict v = accepts_types(network, node); !v) return v;
+  if (known->accepts != nullptr)
+    if (verdict v = known->accepts(network, node); !v) return v;
+  return computes_rightly(network, node);
 }
 
 kernel openvino::build(const node_group& group, build_context& context) {

@@ -10,6 +10,7 @@
 #include <collage/ops.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/shape.hpp>
+#include <collage/verdict.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -234,7 +235,7 @@ inline ov_value convert_resize(const ov_node& n) {
 struct converter {
   std::uint64_t kind = 0;
   ov_value (*convert)(const ov_node& n) = nullptr;
-  bool (*accepts)(const graph& network, std::uint32_t node) = nullptr;
+  verdict (*accepts)(const graph& network, std::uint32_t node) = nullptr;
 };
 
 template <class Kind>
@@ -245,25 +246,27 @@ inline const shape& first_dims(const graph& network, std::uint32_t node) {
   return network.type_of(network.view().inputs_of(node)[0]).dims;
 }
 /// Whether a node has at most three spatial dimensions, the most that the library's plugin convolves and pools over.
-inline bool has_three_dimensions(const graph& network, std::uint32_t node) {
-  return first_dims(network, node).size() <= 5;
+inline verdict has_three_dimensions(const graph& network, std::uint32_t node) {
+  return {first_dims(network, node).size() <= 5, "openvino takes at most three spatial dimensions"};
 }
-inline bool accepts_resize(const graph& network, std::uint32_t node) {
+inline verdict accepts_resize(const graph& network, std::uint32_t node) {
   const auto a = attributes_of(network, node, ops::resize);
   const shape& x = first_dims(network, node);
-  return ops::resize.is_common(a) && x.size() >= 3 && x.size() <= 5 && x[0] == a.sizes[0] && x[1] == a.sizes[1];
+  return {
+      ops::resize.is_common(a) && x.size() >= 3 && x.size() <= 5 && x[0] == a.sizes[0] && x[1] == a.sizes[1],
+      "openvino resizes one to three spatial dimensions to the nearest element or linearly, by the ratio of the extents"};
 }
-inline bool accepts_pad(const graph& network, std::uint32_t node) {
+inline verdict accepts_pad(const graph& network, std::uint32_t node) {
   const auto a = attributes_of(network, node, ops::pad);
   const shape& x = first_dims(network, node);
   for (std::size_t i = 0; i < x.size(); ++i)
     if (a.pads_begin[i] < 0 || a.pads_end[i] < 0 ||
         (a.mode == ops::pad_mode::reflect && (a.pads_begin[i] >= x[i] || a.pads_end[i] >= x[i])))
-      return false;
-  return a.mode != ops::pad_mode::wrap;
+      return {false, "openvino takes no pads that remove elements or reflect beyond the tensor"};
+  return {a.mode != ops::pad_mode::wrap, "openvino does not pad by wrapping around"};
 }
 /// The library has no dilated means. If rounding up leaves a window partly beyond the pads, it counts the elements there.
-inline bool accepts_pool(const graph& network, std::uint32_t node) {
+inline verdict accepts_pool(const graph& network, std::uint32_t node) {
   const auto a = attributes_of(network, node, ops::max_pool);
   const shape& x = first_dims(network, node);
   const shape& y = network.type_of(network.view().output_of(node)).dims;
@@ -271,7 +274,8 @@ inline bool accepts_pool(const graph& network, std::uint32_t node) {
   for (std::size_t i = 0; is_mean && i < a.window.size(); ++i) {
     const std::int64_t beyond =
         (y[i + 2] - 1) * a.strides[i] + a.window[i] - x[i + 2] - a.pads_begin[i] - a.pads_end[i];
-    if (a.dilations[i] != 1 || (a.count_padding && beyond > 0)) return false;
+    if (a.dilations[i] != 1) return {false, "openvino has no dilated means"};
+    if (a.count_padding && beyond > 0) return {false, "openvino counts elements beyond the pads in a mean"};
   }
   return has_three_dimensions(network, node);
 }
@@ -360,7 +364,8 @@ inline const converter* converter_of(std::uint64_t kind) {
 
 /// Whether the library accepts a node's operands and result: float32 tensors that are not empty. The second operand of a gather
 /// has integers.
-inline bool accepts_types(const graph& network, std::uint32_t node) {
+inline verdict accepts_types(const graph& network, std::uint32_t node) {
+  static constexpr const char* types = "openvino takes float32 tensors of known shapes that are not empty";
   const auto operands = network.view().inputs_of(node);
   const bool picks = network.node(node).kind->id == kind_id<struct ops::gather>;
   // The second operand of a reshape is a shape that is known without it.
@@ -369,10 +374,10 @@ inline bool accepts_types(const graph& network, std::uint32_t node) {
     const tensor_type& type = network.type_of(operands[i]);
     if (shapes && i == 1) continue;
     const bool fits = picks && i == 1 ? type.type == dtype::i32 || type.type == dtype::i64 : type.type == dtype::f32;
-    if (!fits || type.dims.elements() <= 0) return false;
+    if (!fits || type.dims.elements() <= 0) return {false, types};
   }
   const tensor_type& result = network.type_of(network.view().output_of(node));
-  return network.node(node).outputs == 1 && result.type == dtype::f32 && result.dims.elements() > 0;
+  return {network.node(node).outputs == 1 && result.type == dtype::f32 && result.dims.elements() > 0, types};
 }
 
 /// The model of a region. Its parameters are the group's arguments that are not constants, in their order. Its results are the
