@@ -63,11 +63,14 @@ struct place_holdups {
 
 /// A report of placing, beyond the plan itself.
 struct place_report {
-  std::size_t candidates = 0;    ///< at all places of the network, without its subgraphs
-  std::size_t distinct = 0;      ///< different candidates: the sum of the next four numbers
-  std::size_t measured = 0;      ///< measured now
-  std::size_t from_store = 0;    ///< measured at an earlier time: the store has their costs
-  std::size_t skipped = 0;       ///< not measured: they cannot be part of the best placement, or time was up
+  std::size_t candidates = 0;  ///< at all places of the network, without its subgraphs
+  std::size_t distinct = 0;    ///< different candidates: the sum of the next four numbers
+  std::size_t measured = 0;    ///< measured now
+  std::size_t from_store = 0;  ///< measured at an earlier time: the store has their costs
+  std::size_t skipped = 0;     ///< not measured: they cannot be part of the best placement, or time was up
+  std::size_t checked = 0,
+              unchecked = 0;     ///< without measuring: kernels that were compared now with the reference, or were not
+                                 ///< for lack of time or of a reference
   std::size_t refused = 0;       ///< without a kernel, or with a wrong one, now or at an earlier time
   std::size_t conversions = 0;   ///< conversions between forms with a cost or a refusal; in none of the numbers above
   bool compared_before = false;  ///< the end-to-end times come from the store
@@ -134,9 +137,12 @@ struct place_options {
   std::vector<std::string> backends = {};  ///< names of the backends to use; all of the set if empty
   std::vector<place_rule> rules = {};      ///< hold for all placements, baselines included
   int threads = 0;                         ///< 0: as many as the process may use
-  /// false: nothing runs. Each node goes to the first backend of the set that takes it and can build its kernel. Large
+  /// false: nothing is timed. Each node goes to the first backend of the set that takes it and can build its kernel. Large
   /// patterns come first, as in engines with a priority list. Such a plan has no costs, no certificate and no comparison.
   bool measure = true;
+  /// Without `measure`: for how many seconds, about, chosen kernels are compared with the reference before they are used. A kernel
+  /// with a wrong result is refused, as by measuring. The results are kept in the store. 0: no kernel is compared.
+  double check_s = 2;
   /// A file of measured costs (measure/store.hpp); empty: none. Costs in it are not measured again, and new costs are added.
   /// Only one process at a time measures with a store.
   std::string store = {};

@@ -98,6 +98,26 @@ class kept_costs {
     } catch (const error& e) { problem_ = e.what(); }
   }
 
+  /// The result of an earlier comparison of a kernel with the reference, by `put_check` or when it was measured: the refusal, empty
+  /// if it agreed. Nothing if it was never compared.
+  std::optional<std::string> find_check(const place_candidate& c) const {
+    if (const std::optional<measured_cost> measured = find(c)) return measured->refusal;
+    const std::optional<stored_cost> kept = store_.find(check_key_of(c));
+    if (!kept) return {};
+    return kept->refusal;
+  }
+  void put_check(const place_candidate& c, const measured_cost& cost) {
+    if (!problem_.empty()) return;
+    stored_cost kept;
+    kept.label = "check of " + candidates_.structures[candidates_.groups[c.group].structure].label;
+    kept.kernel = cost.kernel;
+    kept.refusal = cost.refusal;
+    kept.how = "compared with the reference, not timed";
+    try {
+      store_.put(check_key_of(c), kept);
+    } catch (const error& e) { problem_ = e.what(); }
+  }
+
   /// Removes costs that turned out to be wrong, so that no other process reads them, whatever becomes of this process.
   void forget(const std::vector<place_candidate>& candidates) {
     if (!problem_.empty() || candidates.empty()) return;
@@ -198,6 +218,13 @@ class kept_costs {
       for (const auto* list : {&values.arguments, &values.outputs})
         for (const std::uint32_t v : *list) key.computes.push_back(id_of(borders.of(v)));
     }
+    return key;
+  }
+
+  /// The key of a comparison without times. It must not be the key of a cost: searches would take its times for measured ones.
+  stored_key check_key_of(const place_candidate& c) const {
+    stored_key key = key_of(c);
+    key.pattern = "check of " + key.pattern;
     return key;
   }
 

@@ -1,21 +1,20 @@
-// Kernels that are built but not measured: all kernels of a priority list, and those for which a budget leaves no time. The
-// latter are priced by a model.
+// Kernels for which a budget leaves no time to measure them: they are priced by a model.
 #pragma once
 
 #include <algorithm>
-#include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/graph/totals.hpp>
+#include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
 #include <collage/place/roofline.hpp>
 #include <collage/run/backend_table.hpp>
-#include <collage/run/kernel.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <tuple>
 #include <vector>
+#include "kernel_check.hpp"
 #include "placing_state.hpp"
 #include "policy.hpp"
 
@@ -24,29 +23,15 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// Builds the kernel of a candidate. Records its name, or the reason why it cannot be built. Returns whether it was built.
-inline bool is_built(const place_task& task, const graph& network, const place_candidates& all,
-                     const place_candidate& c, measured_cost& cost) {
-  try {
-    const backend_entry& b = task.backends[c.backend];
-    build_context context(network, task.threads, *task.packed, *b.space);
-    context.set_choice(c.choice);
-    const thread_scope scope(b, task.threads);
-    cost.kernel = build_candidate(network, task.backends, all, c, context).name();
-  } catch (const error& e) {
-    cost.refusal = e.what();
-    cost.passing = e.kind() == error_kind::environment;
-  }
-  return cost.refusal.empty();
-}
-
 class modelled_kernels {
  public:
   explicit modelled_kernels(placing_state& known) : known_(known) {}
 
   /// Gives each node a kernel if it has none with a known cost. Candidates for few nodes come first, then the
-  /// order of the set, with fallback kernels last. Returns how many kernels were priced.
-  std::size_t cover() {
+  /// order of the set, with fallback kernels last. Kernels are compared with the reference as without measuring. Returns whether every
+  /// node has a kernel.
+  bool cover(place_report& report) {
+    kernel_check check(known_.task, report);
     const graph& network = known_.task.network;
     std::vector<bool> covered(network.nodes().size());
     for (std::uint32_t n = 0; n < covered.size(); ++n)
@@ -63,7 +48,6 @@ class modelled_kernels {
       const place_candidate& c = known_.candidates[i];
       return std::tuple(nodes_of(i).size(), is_last_resort(known_.task.backends, c), c.backend);
     });
-    std::size_t priced = 0;
     const double slowness = slowness_of_measured();
     for (const std::uint32_t i : order) {
       const std::vector<std::uint32_t>& nodes = nodes_of(i);
@@ -73,12 +57,12 @@ class modelled_kernels {
         measured_cost& cost = known_.costs.entry_of(c);
         cost.is_modelled = true;
         cost.alone_ms = model_ms(nodes) * slowness;
-        if (is_built(known_.task, network, known_.candidates.all(), c, cost)) ++priced;
+        (void)check.can_be_used(network, known_.candidates.all(), i, cost);
       }
       if (is_usable(i))
         for (const std::uint32_t n : nodes) covered[n] = true;
     }
-    return priced;
+    return std::ranges::all_of(covered, [](bool is) { return is; });
   }
 
   /// The structures, those first that take most of the network's time by the model.

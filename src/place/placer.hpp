@@ -38,6 +38,7 @@
 #include "fixed_work.hpp"
 #include "holdups.hpp"
 #include "kept_costs.hpp"
+#include "kernel_check.hpp"
 #include "modelled_kernels.hpp"
 #include "place_rules.hpp"
 #include "place_task.hpp"
@@ -48,6 +49,7 @@
 #include "progress.hpp"
 #include "region_candidates.hpp"
 #include "search_view.hpp"
+#include "stack_check.hpp"
 #include "sub_plans.hpp"
 
 namespace collage::inline v0 {
@@ -112,8 +114,8 @@ class placer {
       for (const std::uint32_t s : modelled_kernels(known_).heaviest_first())
         if (is_wanted(s)) measurer.measure_once(s);
     measurer.measure_all(is_wanted);
-    if (task_.until.is_over_for_kernels()) modelled_kernels(known_).cover();
-    else regions_.try_largest([&](std::uint32_t candidate) { return measurer.has_kernel(candidate); });
+    if (!task_.until.is_over_for_kernels() || !modelled_kernels(known_).cover(report_))
+      regions_.try_largest([&](std::uint32_t candidate) { return measurer.has_kernel(candidate); });
     if (task_.options.measuring.complete)
       measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over_for_kernels(); });
     place_bodies();
@@ -217,14 +219,23 @@ class placer {
 
   // ---- By rank ----
 
-  /// Chooses by a priority list, without measuring. Builds the chosen kernels and conversions; if some cannot be built, chooses
-  /// again without them.
+  /// Chooses by a priority list, without measuring. Builds the chosen kernels and conversions, and compares them with the
+  /// reference. If some cannot be used, chooses again without them. A region that cannot be used is divided.
   plan run_unmeasured() {
     place_bodies();
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
     plan made = start_plan();
     made.origin = "priority";
-    std::map<cost_key, bool> tried;
+    kernel_check check(task_, report_);
+    std::map<cost_key, bool> tried;  // whether it can be used
+    const auto can_be_used = [&](std::uint32_t candidate) {
+      const place_candidate& c = known_.candidates[candidate];
+      const auto [at, is_new] = tried.try_emplace(key_of(known_.candidates.all(), c));
+      if (is_new)
+        at->second = check.can_be_used(task_.network, known_.candidates.all(), candidate, known_.costs.entry_of(c));
+      return at->second;
+    };
+    bool has_divided = false;
     for (bool settled = false; !settled;) {
       settled = true;
       require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
@@ -232,23 +243,25 @@ class placer {
       by_rank.found = search::priority_list(by_rank.problem, view_.ranks(by_rank, 0));
       for (const std::uint32_t chosen : by_rank.found.chosen) {
         if (!by_rank.who[chosen].is_candidate()) continue;
-        const place_candidate& c = known_.candidates[by_rank.who[chosen].number];
-        if (!std::exchange(tried[key_of(known_.candidates.all(), c)], true)) settled = can_be_built(c) && settled;
+        const std::uint32_t candidate = by_rank.who[chosen].number;
+        if (can_be_used(candidate)) continue;
+        settled = false;
+        if (!known_.candidates.is_region(candidate) || std::exchange(has_divided, true)) continue;
+        regions_.try_largest(can_be_used);
+        for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
       }
-      for (const auto& [needed, how] : view_.conversions_of(by_rank)) settled = can_convert(*how) && settled;
+      for (const auto& [needed, how] : view_.conversions_of(by_rank)) settled = can_convert(*how, check) && settled;
       if (settled) made.chosen = placement_writer(known_).write("plan", by_rank);
     }
     made.chosen.cost_ms = 0;
     return made;
   }
-  bool can_be_built(const place_candidate& c) {
-    return is_built(task_, task_.network, known_.candidates.all(), c, known_.costs.entry_of(c));
-  }
-  bool can_convert(std::uint32_t candidate) {
+  bool can_convert(std::uint32_t candidate, kernel_check& check) {
     conversion_book& conversions = *known_.layouts.conversions();
     if (conversions.is_measured(candidate)) return true;
     const place_candidate& c = conversions.candidates().list[candidate];
-    return is_built(task_, conversions.network(), conversions.candidates(), c, conversions.book().entry_of(c));
+    return check.can_be_used(conversions.network(), conversions.candidates(), candidate,
+                             conversions.book().entry_of(c));
   }
 
   // ---- Both ways ----
@@ -367,6 +380,7 @@ drift_monitor watch_machine(int threads, const drift_options& options) {
 }
 
 placed_plan place(const graph& network, backend_table backends, const place_options& options) {
+  detail::check_stack();
   check_contents(network);
   return detail::placer(network, backends, options).run();
 }

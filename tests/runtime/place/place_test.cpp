@@ -12,6 +12,7 @@
 #include <collage/search/checker.hpp>
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cmath>
@@ -231,6 +232,7 @@ TEST(place, a_previous_plan_whose_kernel_is_wrong_does_not_take_part) {
   const c::graph network = block();
   c::place_options o = quick_options();
   o.measure = false;
+  o.check_s = 0;
   const c::plan wrong = c::place<set>(network, o);
   o = quick_options();
   o.previous = &wrong;
@@ -278,6 +280,78 @@ TEST(place, the_backends_of_a_set_are_visited_in_order) {
   EXPECT_EQ(patterns, 5U);
   c::for_each_backend<c::backend_set<>>([](auto) { FAIL() << "there is none"; });
   static_assert(decltype(boost::hana::size(c::backend_types<set>))::value == 2);
+}
+
+TEST(place, a_thread_with_too_little_stack_is_refused) {
+  const c::graph network = block();
+  std::string why;
+  struct call {
+    const c::graph* network;
+    std::string* why;
+  } given{&network, &why};
+  const auto place_in_thread = [&](std::size_t stack) {
+    pthread_attr_t small;
+    ASSERT_EQ(pthread_attr_init(&small), 0);
+    ASSERT_EQ(pthread_attr_setstacksize(&small, stack), 0);
+    pthread_t thread;
+    const int failed = pthread_create(
+        &thread, &small,
+        [](void* data) -> void* {
+          const auto& its = *static_cast<call*>(data);
+          *its.why = message_of([&] {
+            (void)c::place<c::backend_set<loops>>(*its.network, {.threads = 1, .measure = false, .check_s = 0});
+          });
+          return nullptr;
+        },
+        &given);
+    ASSERT_EQ(failed, 0);
+    pthread_join(thread, nullptr);
+    pthread_attr_destroy(&small);
+  };
+  place_in_thread(std::size_t{64} * 1024);
+  EXPECT_NE(why.find("KiB of stack left, and placing needs 112; call it in a thread with a stack of at least 128 KiB"),
+            std::string::npos)
+      << why;
+  place_in_thread(std::size_t{1024} * 1024);
+  EXPECT_EQ(why, "no error");
+}
+
+TEST(place, wrong_kernels_are_refused_without_measuring_too) {
+  using set = c::backend_set<liar, hasty, loops>;
+  const collage_test::temporary_folder folder;
+  const c::graph network = block();
+  c::place_options o;
+  o.threads = 1;
+  o.measure = false;
+  o.store = folder.path("costs.db");
+  const auto place_once = [&] {
+    c::placed_plan p = c::place<set>(network, o);
+    for (const c::plan_group& g : p.chosen.groups) EXPECT_TRUE(g.backend() == "loops" || g.is_view()) << g.backend();
+    const auto wrong = [&](const std::string& backend, const std::string& why) {
+      return std::ranges::any_of(p.report.refusals, [&](const c::place_refusal& r) {
+        return r.backend == backend && r.reason.find(why) != std::string::npos;
+      });
+    };
+    EXPECT_TRUE(wrong("liar", "wrong result"));
+    EXPECT_TRUE(wrong("hasty", "wrong result when it runs in place"));
+    EXPECT_EQ(p.report.unstored, "");
+    return p.report;
+  };
+  // relu and add of the liar, relu of the hasty one; add, add_relu and relu of the loops.
+  EXPECT_EQ(place_once().checked, 6U);
+  EXPECT_EQ(place_once().checked, 0U) << "the store has the results";
+  // Measuring does not take these results for costs.
+  o.measure = true;
+  o.comparing.seconds = 0.02;
+  EXPECT_GT(c::place<set>(network, o).report.measured, 0U);
+  // Without time, kernels are used as they are.
+  o.measure = false;
+  o.store = "";
+  o.check_s = 0;
+  const c::placed_plan p = c::place<set>(network, o);
+  EXPECT_EQ(p.chosen.groups[0].backend(), "liar");
+  EXPECT_EQ(p.report.checked, 0U);
+  EXPECT_EQ(p.report.unchecked, 2U);
 }
 
 TEST(place, what_is_refused_is_reported_without_measuring_too) {

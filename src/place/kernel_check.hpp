@@ -1,0 +1,133 @@
+// Placing by a priority list: builds kernels, and compares each with the reference before it is used.
+#pragma once
+
+#include <collage/error.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/graph/totals.hpp>
+#include <collage/measure/time_source.hpp>
+#include <collage/place.hpp>
+#include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
+#include <collage/place/measuring.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/kernel.hpp>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include "kept_costs.hpp"
+#include "place_task.hpp"
+
+namespace collage::inline v0 {
+
+namespace detail {
+namespace {
+
+/// Builds the kernel of a candidate. Records its name, or the reason why it cannot be built. Returns whether it was built.
+inline bool is_built(const place_task& task, const graph& network, const place_candidates& all,
+                     const place_candidate& c, measured_cost& cost) {
+  try {
+    const backend_entry& b = task.backends[c.backend];
+    build_context context(network, task.threads, *task.packed, *b.space);
+    context.set_choice(c.choice);
+    const thread_scope scope(b, task.threads);
+    cost.kernel = build_candidate(network, task.backends, all, c, context).name();
+  } catch (const error& e) {
+    cost.refusal = e.what();
+    cost.passing = e.kind() == error_kind::environment;
+  }
+  return cost.refusal.empty();
+}
+
+/// Libraries have faults that only a comparison shows. Measuring compares every kernel; without it, this does, as far as
+/// `place_options::check_s` goes. A result is kept in the store, if there is one, so that each workload is compared once for each
+/// build of a library.
+class kernel_check {
+ public:
+  kernel_check(const place_task& task, place_report& report)
+      : task_(task), report_(report), left_s_(task.options.check_s) {}
+
+  /// Builds the kernel of candidate `which` of a list, and compares it. Sets its name, or the reason why it cannot be used. Returns
+  /// whether it can. Only kernels of the task's own network are looked up in the store.
+  bool can_be_used(const graph& network, const place_candidates& all, std::uint32_t which, measured_cost& cost) {
+    const place_candidate& c = all.list[which];
+    const bool is_own = &network == &task_.network;
+    if (is_own && left_s_ > 0) open_store(all);
+    const std::optional<std::string> known = is_own && store_ ? store_->find_check(c) : std::nullopt;
+    if (known && !known->empty()) {
+      cost.refusal = *known;
+      return false;
+    }
+    if (known || is_last_resort(task_.backends, c) || !is_affordable(network, all.groups[c.group].nodes)) {
+      if (!known && !is_last_resort(task_.backends, c)) ++report_.unchecked;
+      is_built(task_, network, all, c, cost);
+      return cost.refusal.empty();
+    }
+    const double start = now_ms();
+    const bool was_compared = compare(network, all, which, cost);
+    left_s_ -= (now_ms() - start) / 1e3;
+    if (is_own && store_ && was_compared) store_->put_check(c, cost);
+    if (store_ && report_.unstored.empty()) report_.unstored = store_->problem();
+    return cost.refusal.empty();
+  }
+
+ private:
+  /// Builds a kernel and compares it. Returns whether its result or refusal is worth keeping.
+  bool compare(const graph& network, const place_candidates& all, std::uint32_t which, measured_cost& cost) {
+    measuring_setup setup;
+    setup.threads = task_.threads;
+    setup.seed = task_.options.seed;
+    setup.packed = task_.packed.get();
+    const std::uint32_t only[] = {which};
+    std::optional<structure_rivals> trial;
+    try {
+      trial.emplace(network, task_.backends, all, only, setup);
+    } catch (const std::exception&) {  // the reference lacks the kind, or cannot compute it for random operands
+      ++report_.unchecked;
+      is_built(task_, network, all, all.list[which], cost);
+      return false;
+    }
+    measured_candidate found;
+    cost.refusal = trial->add(all.list[which], 0, found);
+    cost.kernel = found.kernel;
+    ++report_.checked;
+    return !found.passing;
+  }
+
+  /// Whether the reference is expected to compute a group in the time that is left.
+  bool is_affordable(const graph& network, std::span<const std::uint32_t> nodes) const {
+    if (left_s_ <= 0 || task_.until.is_over()) return false;
+    double flops = 0;
+    for (const std::uint32_t n : nodes) {
+      flops += work_of(network, n).flops;
+      // Loops over elements are slower than products, and kinds that only move elements count no arithmetic.
+      constexpr double flops_an_element = 32;
+      for (std::uint32_t i = 0; i < network.node(n).outputs; ++i)
+        flops +=
+            flops_an_element * static_cast<double>(network.type_of(network.view().output_of(n, i)).dims.elements());
+    }
+    constexpr double flops_a_second = 4e9;
+    return flops <= left_s_ * flops_a_second;
+  }
+
+  /// Opens the store at the first comparison. Its faults only cost time: each kernel is then compared again.
+  void open_store(const place_candidates& all) {
+    if (is_open_ || task_.options.store.empty()) return;
+    is_open_ = true;
+    try {
+      store_.emplace(task_.options.store, task_.network, task_.backends, all, task_.use, task_.threads, task_.precision,
+                     false);
+    } catch (const error& e) { report_.unstored = e.what(); }
+  }
+
+  const place_task& task_;
+  place_report& report_;
+  double left_s_;
+  std::optional<kept_costs> store_;
+  bool is_open_ = false;
+};
+
+}  // namespace
+}  // namespace detail
+}  // namespace collage::inline v0
