@@ -7,10 +7,13 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
 #include <collage/place/refusal.hpp>
+#include <collage/run/backend_table.hpp>
 #include <collage/set/candidate.hpp>
+#include <collage/verdict.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 #include "placing_state.hpp"
@@ -31,16 +34,27 @@ inline std::string why_not_covered(const placing_state& known, std::uint32_t nod
   what += ")";
   std::string who;
   const auto add = [&who](const std::string& backend, const std::string& reason) {
-    const std::string text = backend + " refuses: " + reason;
+    const std::string text = backend + " refuses" + reason;
     if (who.find(text) == std::string::npos) who += (who.empty() ? "" : ", ") + text;
   };
   for (const place_refusal& r : known.candidates.all().refusals)
-    if (r.where == network.node_name(node)) add(r.backend, r.reason);
+    if (r.where == network.node_name(node)) add(r.backend, ": " + r.reason);
+  for (std::uint32_t b = 0; b < known.task.backends.size(); ++b) {
+    if (!known.task.use[b] || known.task.backends[b].takes == nullptr) continue;
+    const verdict taken = judge_node(known.task.backends[b], network, node);
+    if (!taken && taken.rule != std::string_view(verdict(false).rule))  // not from a backend that gives no reason
+      add(known.task.backends[b].name, std::string(": ") + taken.rule);
+  }
   for (std::uint32_t i = 0; i < known.candidates.size(); ++i) {
     const measured_cost* cost = known.costs.find(known.candidates[i]);
     const auto& nodes = known.candidates.nodes_of(i);
-    if (cost != nullptr && !cost->refusal.empty() && std::find(nodes.begin(), nodes.end(), node) != nodes.end())
-      add(known.task.backends[known.candidates[i].backend].name, cost->refusal);
+    if (cost == nullptr || cost->refusal.empty() || std::find(nodes.begin(), nodes.end(), node) == nodes.end())
+      continue;
+    const std::uint32_t b = known.candidates[i].backend;
+    if (nodes.size() == 1 || !known.candidates.is_region(i)) add(known.task.backends[b].name, ": " + cost->refusal);
+    else if (!known.candidates.find_region(b, {node}))
+      add(known.task.backends[b].name, " a region of " + std::to_string(nodes.size()) + " operators with it: " +
+                                           cost->refusal + " (placing ended before it was tried alone)");
   }
   return what + (who.empty() ? ": no backend has a pattern for it" : ", " + who);
 }

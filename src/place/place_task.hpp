@@ -30,8 +30,10 @@ namespace {
 class deadline {
  public:
   explicit deadline(const place_options& options) : options_(options), start_ms_(now_ms()) {}
-  bool is_over() const { return is_used(1) || (options_.stop && options_.stop()); }
-  /// The same for measuring kernels alone, which leaves time for comparing placements end to end.
+  bool is_over() const { return is_used(1) || was_stopped(); }
+  /// The second of these.
+  bool was_stopped() const { return options_.stop && options_.stop(); }
+  /// The same as is_over for measuring kernels alone, which leaves time for comparing placements end to end.
   bool is_over_for_kernels() const { return is_over() || is_used(thresholds.budget.for_kernels); }
   double left_s() const { return options_.budget_s > 0 ? options_.budget_s - (now_ms() - start_ms_) / 1e3 : 1e9; }
 

@@ -5,9 +5,11 @@
 #include <collage/place/regions.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/set/candidate.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 #include "placing_state.hpp"
 
@@ -60,18 +62,25 @@ class region_candidates {
 
   /// Tries the largest regions. If one has no kernel, a few operators may be the cause, and the rest is worth keeping. So each
   /// operator is tried alone, and the regions are made again without the operators that have no kernel. `has_kernel` is called with
-  /// a candidate.
+  /// a candidate. When the time is up, only nodes that have no other kernel are tried: without one there is no plan at all.
   template <class HasKernel>
   void try_largest(HasKernel has_kernel) {
-    const deadline& until = known_.task.until;
     for (std::uint32_t b = 0; b < known_.task.backends.size(); ++b) {
       if (!takes_regions(b)) continue;
+      const std::vector<bool> needed = nodes_without_operators();
+      const auto may_try = [&](std::span<const std::uint32_t> nodes) {
+        const deadline& until = known_.task.until;
+        return !until.is_over() ||
+               (!until.was_stopped() && std::ranges::any_of(nodes, [&](std::uint32_t n) { return needed[n]; }));
+      };
       bool all_have = true;
-      for (std::uint32_t i = 0; i < first_tried_ && !until.is_over(); ++i)
-        if (known_.candidates[i].backend == b && known_.candidates.is_region(i)) all_have = has_kernel(i) && all_have;
+      for (std::uint32_t i = 0; i < first_tried_; ++i)
+        if (known_.candidates[i].backend == b && known_.candidates.is_region(i) &&
+            may_try(known_.candidates.nodes_of(i)))
+          all_have = has_kernel(i) && all_have;
       if (all_have) continue;
-      for (std::uint32_t n = 0; n < known_.task.is_alias.size() && !until.is_over(); ++n) {
-        if (known_.task.is_alias[n] || !may_hold(b, n)) continue;
+      for (std::uint32_t n = 0; n < known_.task.is_alias.size(); ++n) {
+        if (known_.task.is_alias[n] || !may_hold(b, n) || !may_try(std::span(&n, 1))) continue;
         const std::optional<std::uint32_t> alone = add(b, {n});
         known_.forbidden[b][n] = !(alone && has_kernel(*alone));
       }
@@ -81,6 +90,19 @@ class region_candidates {
   }
 
  private:
+  /// Which nodes have no candidate but regions, and are no views.
+  std::vector<bool> nodes_without_operators() const {
+    std::vector<bool> without(known_.task.network.nodes().size());
+    for (std::uint32_t n = 0; n < without.size(); ++n)
+      without[n] = !is_control(known_.task.network.view(), n) &&
+                   std::ranges::none_of(known_.views[n], [&](std::uint32_t v) { return known_.can_be_view(n, v); });
+    for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) {
+      const measured_cost* const cost = known_.costs.find(known_.candidates[i]);
+      if (known_.candidates.is_region(i) || (cost != nullptr && !cost->refusal.empty())) continue;
+      for (const std::uint32_t n : known_.candidates.nodes_of(i)) without[n] = false;
+    }
+    return without;
+  }
   void add_largest(std::uint32_t backend) {
     std::vector<bool> taken(known_.task.network.nodes().size());
     for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = may_hold(backend, n);

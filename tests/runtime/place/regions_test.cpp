@@ -2,6 +2,7 @@
 // with such a backend.
 #include "support/backend_check.hpp"
 #include "support/files.hpp"
+#include "support/messages.hpp"
 #include "support/placing.hpp"
 
 #include <collage/backend_set.hpp>
@@ -327,6 +328,28 @@ struct clumsy : c::backend<"clumsy"> {
   }
 };
 
+/// Compiles one operator at a time.
+struct shy : c::backend<"shy"> {
+  static constexpr bool takes_regions = true;
+  static c::verdict takes(const c::graph& network, std::uint32_t node) {
+    return {compiler::takes(network, node), "shy has four operators"};
+  }
+  static c::kernel build(const c::node_group& group, c::build_context& context) {
+    if (group.nodes.size() > 1) throw c::error(c::error_kind::unsupported, "is too large", "shy");
+    return compiler::build(group, context);
+  }
+};
+
+/// Compiles regions of several operators wrongly.
+struct muddled : c::backend<"muddled"> {
+  static constexpr bool takes_regions = true;
+  static bool takes(const c::graph& network, std::uint32_t node) { return compiler::takes(network, node); }
+  static c::kernel build(const c::node_group& group, c::build_context& context) {
+    if (group.nodes.size() == 1) return compiler::build(group, context);
+    return {"nothing", [](const c::kernel_call&) {}};
+  }
+};
+
 using with_compiler = c::backend_set<c::portable, compiler>;
 
 c::place_options quick() {
@@ -405,6 +428,34 @@ TEST(region_backend, one_operator_that_fails_does_not_take_all_others_along) {
   for (const c::verified_placement& v :
        c::verify(network, p, c::table_of<c::backend_set<c::portable, clumsy>>).placements)
     EXPECT_TRUE(v.passed()) << v.name << ": " << v.why();
+}
+
+TEST(region_backend, each_operator_is_tried_alone_even_if_the_time_is_up) {
+  const c::graph network = chain(7);
+  c::place_options options = quick();
+  options.budget_s = 1e-9;
+  const c::plan p = c::place<c::backend_set<shy>>(network, options);
+  EXPECT_EQ(p.chosen.groups.size(), 7U);
+  EXPECT_TRUE(c::verify(network, p, c::table_of<c::backend_set<shy>>, {.singles = false}));
+  // A caller that stops placing gets the reason, and it is not blamed on each operator.
+  options.stop = [] { return true; };
+  const std::string why = collage_test::message_of([&] { (void)c::place<c::backend_set<shy>>(network, options); }, 2);
+  EXPECT_NE(why.find("shy refuses a region of 7 operators with it: shy: is too large (placing ended before it was "
+                     "tried alone)"),
+            std::string::npos)
+      << why;
+  // A node that the backend does not take has the backend's reason.
+  const std::string taken = collage_test::message_of([&] { (void)c::place<c::backend_set<shy>>(mixed(), quick()); }, 2);
+  EXPECT_NE(taken.find("sigmoid float32[64x4]), shy refuses: shy has four operators"), std::string::npos) << taken;
+}
+
+TEST(region_backend, wrong_regions_are_divided_without_measuring) {
+  const c::graph network = chain(6);
+  c::place_options options = quick();
+  options.measure = false;
+  const c::placed_plan p = c::place<c::backend_set<muddled>>(network, options);
+  EXPECT_EQ(p.chosen.groups.size(), 6U);
+  EXPECT_TRUE(c::verify(network, p, c::table_of<c::backend_set<muddled>>, {.singles = false}));
 }
 
 TEST(region_backend, a_comparison_without_the_search_is_not_taken_for_one_with_it) {
