@@ -42,20 +42,21 @@ std::string percentage(double cost_ms, double whole_ms) {
 /// subgraph of group 7 have the numbers 7.2.1, 7.2.2, ...
 void add_groups(table& page, const graph& network, const placement& groups, const std::string& prefix,
                 double whole_ms) {
+  const time_unit unit(whole_ms);
   std::size_t number = 0;
   for (const plan_group& g : groups.groups) {
     if (g.is_view()) continue;
     std::string other = "none", behind;
     if (g.regret_ms >= 0) {
       other = g.instead;
-      behind = format_number("%.4f", g.regret_ms);
+      behind = unit.number(g.regret_ms, 4);
     } else if (!g.runners_up.empty()) {
       const plan_alternative& r = g.runners_up.front();
       other = r.backend == g.backend() ? r.kernel : r.backend;
-      behind = format_number("%.4f", r.cost_ms - g.cost_ms);
+      behind = unit.number(r.cost_ms - g.cost_ms, 4);
     }
     const std::string name = prefix + std::to_string(++number);
-    page.add({name, label_of(network, g.nodes), g.backend(), g.kernel, format_number("%.4f", g.cost_ms),
+    page.add({name, label_of(network, g.nodes), g.backend(), g.kernel, unit.number(g.cost_ms, 4),
               percentage(g.cost_ms, whole_ms), other, behind});
     for (std::size_t i = 0; i < g.bodies().size(); ++i)
       add_groups(page, *network.bodies_of(g.nodes[0])[i], g.bodies()[i], name + "." + std::to_string(i + 1) + ".",
@@ -64,39 +65,42 @@ void add_groups(table& page, const graph& network, const placement& groups, cons
 }
 
 std::string groups_table(const graph& network, const plan& made, painter paint) {
+  const std::string unit = time_unit(made.chosen.cost_ms).name;
   table page({{"#", align::right},
               {"group", align::left, 16},
               {"backend"},
               {"kernel", align::left, 16},
-              {"ms", align::right},
+              {unit, align::right},
               {"%", align::right},
               {"runner-up", align::left, 12},
-              {"+ms", align::right}});
+              {"+" + unit, align::right}});
   add_groups(page, network, made.chosen, "", made.chosen.cost_ms);
   return page.text(paint);
 }
 
 /// The conversions of values between groups.
 std::string conversions_table(const graph& network, const plan& made, painter paint) {
+  const time_unit unit(made.chosen.cost_ms);
   table page({{"value", align::left, 16},
               {"from"},
               {"to"},
               {"backend"},
               {"kernel", align::left, 16},
-              {"ms", align::right},
+              {unit.name, align::right},
               {"%", align::right}});
   for (const plan_conversion& x : made.chosen.conversions)
-    page.add({network.value_name(x.value), x.step.from, x.step.to, x.step.backend, x.kernel,
-              format_number("%.4f", x.cost_ms), percentage(x.cost_ms, made.chosen.cost_ms)});
+    page.add({network.value_name(x.value), x.step.from, x.step.to, x.step.backend, x.kernel, unit.number(x.cost_ms, 4),
+              percentage(x.cost_ms, made.chosen.cost_ms)});
   return page.text(paint);
 }
 
 std::string totals_table(const plan& made, painter paint) {
+  const time_unit unit(made.chosen.cost_ms);
   std::map<std::string, backend_total> totals = totals_of(made);
   table page({{"backend"},
               {"groups", align::right},
               {"nodes", align::right},
-              {"ms", align::right},
+              {unit.name, align::right},
               {"%", align::right},
               {""}});
   for (const plan_backend& b : made.backends) {
@@ -104,7 +108,7 @@ std::string totals_table(const plan& made, painter paint) {
     page.add({b.name,
               std::to_string(t.groups),
               std::to_string(t.nodes),
-              format_number("%.4f", t.cost_ms),
+              unit.number(t.cost_ms, 4),
               percentage(t.cost_ms, made.chosen.cost_ms),
               {b.version, colour::dim}});
   }
@@ -119,7 +123,7 @@ std::string totals_table(const plan& made, painter paint) {
     page.add({control_runner,
               std::to_string(control->second.groups),
               std::to_string(control->second.nodes),
-              format_number("%.4f", control->second.cost_ms),
+              unit.number(control->second.cost_ms, 4),
               percentage(control->second.cost_ms, made.chosen.cost_ms),
               {"branches and loops, run by the engine", colour::dim}});
   return page.text(paint);
@@ -134,7 +138,7 @@ std::string switches_text(const placement& chosen) {
     groups += g.switch_ms > 0;
   }
   return groups == 0 ? ""
-                     : format_number("%.4f ms", sum) + " of this are switches: " + std::to_string(groups) +
+                     : format_time(sum) + " of this are switches: " + std::to_string(groups) +
                            (groups == 1 ? " group takes longer because another backend wrote its operands."
                                         : " groups take longer because another backend wrote their operands.");
 }
@@ -147,8 +151,9 @@ std::string title_of(const plan& made) {
 }
 
 std::string runs_table(const plan& made, const std::vector<plan_run>& runs, painter paint) {
+  const time_unit unit(runs.empty() ? 0 : runs[0].median_ms);
   table page({{"end to end"},
-              {"median ms", align::right},
+              {std::string("median ") + unit.name, align::right},
               {"10 %", align::right},
               {"90 %", align::right},
               {"runs", align::right},
@@ -158,9 +163,9 @@ std::string runs_table(const plan& made, const std::vector<plan_run>& runs, pain
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const plan_run& r = runs[i];
     page.add({{r.name, i == 0 ? colour::bold : colour::none},
-              format_number("%.3f", r.median_ms),
-              format_number("%.3f", r.low_ms),
-              format_number("%.3f", r.high_ms),
+              unit.number(r.median_ms, 3),
+              unit.number(r.low_ms, 3),
+              unit.number(r.high_ms, 3),
               std::to_string(r.runs),
               {format_number("%.3f", r.ratio), i == 0           ? colour::none
                                                : r.ratio < 0.99 ? colour::red
@@ -201,7 +206,7 @@ std::string prediction_text(const plan& made) {
   const double off = prediction_error(made);
   return "The sum of the groups' costs is " + format_number("%.1f %%", 100 * std::abs(off)) +
          (off < 0 ? " below" : " above") + " the plan's time end to end. With kernels measured alone, the sum was " +
-         format_number("%.3f ms", made.first_cost_ms) + ".";
+         format_time(made.first_cost_ms) + ".";
 }
 
 std::string origin_text(const std::string& origin) {
@@ -217,8 +222,8 @@ std::string certificate_text(const plan& made) {
   // The placement that won end to end may cost more than the one that the search found.
   const double cost = made.chosen.cost_ms;
   const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
-  const std::string least = format_number("%.3f ms", made.lower_bound_ms);
-  std::string text = "The groups cost " + format_number("%.3f ms", cost) + " in all; ";
+  const std::string least = format_time(made.lower_bound_ms);
+  std::string text = "The groups cost " + format_time(cost) + " in all; ";
   if (made.origin != "search")
     return text + "no placement costs less than " + least + ". End to end, " + origin_text(made.origin) +
            " was faster than the placement that the last search found, and is the plan.";

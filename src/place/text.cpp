@@ -26,7 +26,54 @@ std::string cut(const std::string& text, std::size_t width) {
 
 std::string plain_text(colour, std::string_view text) { return std::string(text); }
 
+namespace {
+
+// A mark is a control character, which `visible` removes everywhere else, and a letter.
+constexpr char mark = '\x01';
+constexpr char first_letter = 'a';
+constexpr int colours = 6;
+
+}  // namespace
+
+std::string painted(colour c, std::string_view text) {
+  const auto letter = [](colour of) { return static_cast<char>(first_letter + static_cast<int>(of)); };
+  return std::string{mark, letter(c)} + visible(text) + std::string{mark, letter(colour::none)};
+}
+
+std::optional<colour> mark_at(std::string_view text) {
+  if (text.size() < mark_size || text[0] != mark) return {};
+  const int number = text[1] - first_letter;
+  if (number < 0 || number >= colours) return {};
+  return static_cast<colour>(number);
+}
+
+std::string visible(std::string_view text) {
+  std::string shown;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    if (mark_at(text.substr(i))) {
+      shown += text.substr(i++, mark_size);
+      continue;
+    }
+    unsigned control = 0;
+    if ((c < 0x20 && c != '\n') || c == 0x7F) control = c;
+    // U+0080 to U+009F in UTF-8.
+    if (c == 0xC2 && i + 1 < text.size() && (static_cast<unsigned char>(text[i + 1]) & 0xE0U) == 0x80)
+      control = static_cast<unsigned char>(text[++i]);
+    if (control == 0 && c != 0) {
+      shown += text[i];
+      continue;
+    }
+    char code[8];
+    std::snprintf(code, sizeof(code), "\\u%04x", control);
+    shown += code;
+  }
+  return shown;
+}
+
 std::string wrap(std::string_view text, std::size_t indent, std::size_t first) {
+  const std::string shown = visible(text);
+  text = shown;
   std::string page(first, ' ');
   std::size_t column = first;
   bool fresh = true;  // nothing stands in this line yet
@@ -48,16 +95,44 @@ std::string wrap(std::string_view text, std::size_t indent, std::size_t first) {
   return page + '\n';
 }
 
+namespace {
+
+/// Removes the sign of a number that was rounded to zero.
+std::string without_sign_of_zero(const std::string& number) {
+  const bool is_zero = number.find_first_of("123456789") == std::string::npos;
+  return number.starts_with("-0") && is_zero ? number.substr(1) : number;
+}
+
+}  // namespace
+
 std::string format_number(const char* format, double number) {
   char text[64];
   std::snprintf(text, sizeof(text), format, number);
-  return text;
+  return without_sign_of_zero(text);
+}
+
+time_unit::time_unit(double largest_ms) {
+  if (largest_ms >= 0.01 || largest_ms <= 0) return;
+  name = "µs";
+  in_one_ms = 1e3;
+}
+std::string time_unit::number(double ms, int decimals) const {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", decimals, ms * in_one_ms);
+  return without_sign_of_zero(text);
+}
+std::string format_time(double ms) {
+  const time_unit unit(ms);
+  return unit.number(ms, 3) + " " + unit.name;
 }
 
 std::string table::text(painter paint) const {
   std::vector<std::size_t> width;
   for (const column& c : columns_) width.push_back(width_of(c.title));
-  for (const std::vector<cell>& row : rows_)
+  std::vector<std::vector<cell>> rows = rows_;
+  for (std::vector<cell>& row : rows)
+    for (cell& one : row) one.text = visible(one.text);
+  for (const std::vector<cell>& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) width[i] = std::max(width[i], width_of(row[i].text));
 
   std::size_t total = gap * (width.size() - 1);
@@ -94,7 +169,7 @@ std::string table::text(painter paint) const {
   std::vector<cell> titles;
   for (const column& c : columns_) titles.emplace_back(c.title);
   line(titles, colour::bold);
-  for (std::vector<cell> row : rows_) {
+  for (std::vector<cell> row : rows) {
     for (bool more = true; more;) {
       more = false;
       std::vector<cell> rest(row.size(), cell(""));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,11 +21,34 @@ enum class colour { none, bold, dim, red, green, yellow };
 using painter = std::string (*)(colour, std::string_view);
 std::string plain_text(colour c, std::string_view text);
 
+/// A text as a terminal may show it: each control character as \u001b, which is right within JSON, too. Names of networks may have
+/// any character, and a terminal would obey some. Line breaks stay, and so do the colours of `painted`.
+std::string visible(std::string_view text);
+
+/// A text between the marks of a colour. `visible` keeps the marks, and a terminal's output replaces them.
+std::string painted(colour c, std::string_view text);
+/// The colour of the mark that begins here; nothing if there is none. colour::none is the mark that ends a colour.
+std::optional<colour> mark_at(std::string_view text);
+/// The bytes of a mark.
+inline constexpr std::size_t mark_size = 2;
+
 /// Breaks text into lines of at most page_width columns. The first is indented by `first`, the others by `indent`.
 std::string wrap(std::string_view text, std::size_t indent, std::size_t first = 0);
 
-/// Formats a number like printf: format_number("%.1f", 1.25).
+/// Formats a number like printf: format_number("%.1f", 1.25). A number that is rounded to zero has no sign.
 std::string format_number(const char* format, double number);
+
+/// The unit of times: milliseconds, or microseconds where the largest time is below 0.01 ms.
+struct time_unit {
+  const char* name = "ms";
+  double in_one_ms = 1;
+
+  explicit time_unit(double largest_ms);
+  /// "0.0123", with this number of decimals.
+  std::string number(double ms, int decimals) const;
+};
+/// A time with its unit: "1.234 ms", "0.451 µs".
+std::string format_time(double ms);
 
 /// One field, in a colour.
 struct cell {

@@ -69,6 +69,34 @@ class Models(Case):
         self.assertEqual(json.loads(pathlib.Path(plan).read_text())["origin"], "priority")
         self.succeeds("run", MODEL, "--plan", plan, "--quiet")
 
+    def test_names_that_hold_an_equals_sign(self):
+        path = self.write("equals.onnx", model(node("Sub", ["in", "in=1"], ["y"]), port(11, "in", [2]),
+                                               port(11, "in=1", [2]), port(12, "y", [2])))
+        (self.folder / "a.npy").write_bytes(npy((2,), values=[5, 7]))
+        (self.folder / "b.npy").write_bytes(npy((2,), values=[1, 2]))
+        self.succeeds("run", path, "--place", "priority", "--quiet", "--output", self.path("out"),
+                      "--input", f"in={self.path('a.npy')}", "--input", f"in=1={self.path('b.npy')}")
+        self.assertEqual(floats(self.path("out/y.npy")), (4, 5))
+        self.refused("run", path, "--place", "priority", "--input", "no=1=x.npy", saying="--input no: the network has no")
+
+    def test_control_characters_in_names_are_shown(self):
+        path = self.write("control.onnx", model(node("Relu", ["x"], ["y\x1b[31m"], "n\x9b\x07"), port(11, "x", [2]),
+                                                port(12, "y\x1b[31m", [2])))
+        for words in (("inspect", path), ("explain", path, "--place", "priority"), ("run", path, "--place", "priority"),
+                      ("inspect", path, "--json")):
+            page = self.succeeds(*words).stdout
+            self.assertIn("y\\u001b[31m", page)
+            self.assertNotRegex(page, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
+        told = collage("run", path, "--place", "priority", "--input", "y\x1b[31m=random").stderr
+        self.assertIn("--input y\\u001b[31m: the network has no such input", told)
+        self.assertNotIn("\x1b", told)
+
+    def test_times_below_a_microsecond(self):
+        path = self.write("tiny.onnx", model(RELU[0], port(11, "x", [1, 3]), port(12, "y", [1, 3])))
+        page = self.succeeds("run", path, "--place", "priority").stdout
+        self.assertRegex(page, r"Median \d+\.\d{3} µs over")
+        self.assertNotIn("0.000 ms", page)
+
     def test_shapes_and_bound_inputs(self):
         relu = self.write("relu.onnx", model(*RELU))
         self.refused("run", relu, saying="has inputs whose extents are not known: x is float[batchx3]; give them, each N "

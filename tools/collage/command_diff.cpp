@@ -361,8 +361,8 @@ std::string runs_page(const comparison& found) {
 }
 
 std::string certificate(const file_plan& p) {
-  return "its groups cost " + format_number("%.3f ms", p.cost_ms) + "; no placement of its kernels costs less than " +
-         format_number("%.3f ms", p.made.lower_bound_ms) + " (origin: " + p.made.origin + ").";
+  return "its groups cost " + format_time(p.cost_ms) + "; no placement of its kernels costs less than " +
+         format_time(p.made.lower_bound_ms) + " (origin: " + p.made.origin + ").";
 }
 
 }  // namespace

@@ -38,12 +38,22 @@ std::string names_of_inputs(const c::graph& network) {
   return text;
 }
 
+/// The length of the input's name in NAME=SOURCE. Names may have '=' themselves: of several names that fit, the longest counts.
+/// If none fits, the text before the first '='.
+std::size_t length_of_name(const std::string& text, const c::graph& network) {
+  std::size_t length = text.find('=');
+  for (std::size_t at = length; at != std::string::npos; at = text.find('=', at + 1))
+    for (const std::uint32_t v : network.inputs())
+      if (text.compare(0, at, network.value_name(v)) == 0) length = at;
+  return length;
+}
+
 /// The contents of the inputs, from `--input NAME=FILE.npy`. Inputs that are random or not named stay empty.
 std::vector<c::tensor> read_inputs(const options& given, const c::graph& network) {
   std::vector<c::tensor> contents(network.inputs().size());
   std::vector<bool> named(network.inputs().size(), false);
   for (const std::string& text : given.inputs) {
-    const std::size_t equals = text.find('=');
+    const std::size_t equals = length_of_name(text, network);
     if (equals == std::string::npos || equals == 0 || equals + 1 == text.size())
       throw c::error(c::error_kind::invalid_argument, "it is not of the form NAME=FILE.npy or NAME=random",
                      "--input " + text, "the inputs are " + names_of_inputs(network));
@@ -163,26 +173,22 @@ result run_engine(const c::dynamic_engine& engine, c::run_buffers& memory, bool 
 std::string profile_table(const c::dynamic_engine& engine, const placed& p, const std::vector<double>& steps_ms) {
   const std::vector<double> planned_ms = c::planned_ms(engine, p.made.chosen);
   const double sum = std::accumulate(steps_ms.begin(), steps_ms.end(), 0.0);
+  const time_unit unit(sum);
   table page({{"#", align::right},
               {"step", align::left, 16},
               {"backend"},
               {"kernel", align::left, 16},
-              {"ms", align::right},
+              {unit.name, align::right},
               {"%", align::right},
-              {"planned ms", align::right}});
+              {std::string("planned ") + unit.name, align::right}});
   for (std::size_t i = 0; i < steps_ms.size(); ++i) {
     const c::step_info& s = engine.steps()[i];
     page.add({std::to_string(i + 1), s.nodes.empty() ? s.label : label_of(p.network, s.nodes), s.backend, s.kernel,
-              format_number("%.4f", steps_ms[i]), format_number("%.1f", sum > 0 ? 100 * steps_ms[i] / sum : 0),
-              format_number("%.4f", planned_ms[i])});
+              unit.number(steps_ms[i], 4), format_number("%.1f", sum > 0 ? 100 * steps_ms[i] / sum : 0),
+              unit.number(planned_ms[i], 4)});
   }
-  page.add({"",
-            {"all steps", colour::bold},
-            "",
-            "",
-            format_number("%.4f", sum),
-            "100.0",
-            format_number("%.4f", p.made.chosen.cost_ms)});
+  page.add(
+      {"", {"all steps", colour::bold}, "", "", unit.number(sum, 4), "100.0", unit.number(p.made.chosen.cost_ms, 4)});
   return page.text();
 }
 
@@ -256,10 +262,10 @@ int run(const options& given) {
   }
   std::string text = paint(colour::bold, title_of(p.made)) + "\n\n" + page.text() + "\n";
   if (given.profile) text += profile_table(engine, p, done.steps_ms) + "\n";
-  text += wrap("Median " + format_number("%.3f ms", done.whole.median_ms) + " over " +
-                   std::to_string(done.whole.samples) + " runs (" + format_number("%.3f", done.whole.low_ms) + " to " +
-                   format_number("%.3f", done.whole.high_ms) + "), " + std::to_string(engine.steps().size()) +
-                   " steps, " + arena_text(engine) + ".",
+  const time_unit unit(done.whole.median_ms);
+  text += wrap("Median " + format_time(done.whole.median_ms) + " over " + std::to_string(done.whole.samples) +
+                   " runs (" + unit.number(done.whole.low_ms, 3) + " to " + unit.number(done.whole.high_ms, 3) + "), " +
+                   std::to_string(engine.steps().size()) + " steps, " + arena_text(engine) + ".",
                0);
   print(text);
   return 0;

@@ -20,7 +20,7 @@ void write_dot_file(const std::string& file, const c::graph& network, const c::p
     for (const c::plan_group& g : groups->groups) {
       if (g.is_view()) continue;
       for (const std::uint32_t n : g.nodes) notes[n].group = group;
-      notes[g.nodes.back()].label = g.backend() + " " + format_number("%.4f ms", g.cost_ms);
+      notes[g.nodes.back()].label = g.backend() + " " + format_time(g.cost_ms);
       ++group;
     }
   }

@@ -16,14 +16,13 @@ void note_spread(const std::vector<c::plan_run>& runs) {
   const auto spread =
       std::find_if(runs.begin(), runs.end(), [](const c::plan_run& r) { return r.high_ms > 1.5 * r.low_ms; });
   if (spread != runs.end())
-    complain("note: the times of " + spread->name + " vary from " + format_number("%.3f", spread->low_ms) + " to " +
-             format_number("%.3f ms", spread->high_ms) + "; end other programs that use the processors, and repeat");
+    complain("note: the times of " + spread->name + " vary from " + format_time(spread->low_ms) + " to " +
+             format_time(spread->high_ms) + "; end other programs that use the processors, and repeat");
 }
 
 void note_slower(const c::plan& made, double median_ms) {
   if (made.runs.empty() || median_ms <= 1.5 * made.runs[0].median_ms) return;
-  complain("note: the plan took " + format_number("%.3f ms", median_ms) + ", but " +
-           format_number("%.3f ms", made.runs[0].median_ms) +
+  complain("note: the plan took " + format_time(median_ms) + ", but " + format_time(made.runs[0].median_ms) +
            " when it was made; end other programs that use the processors, or tune again");
 }
 

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 
 namespace program {
 
@@ -40,6 +41,21 @@ bool colourful() {
   return understands_escapes(STDOUT_FILENO) && (refused == nullptr || *refused == '\0');
 }
 
+/// Replaces the marks of colours by the terminal's escapes.
+std::string with_escapes(std::string_view text) {
+  std::string made;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const std::optional<colour> mark = collage::detail::mark_at(text.substr(i));
+    if (!mark) {
+      made += text[i];
+      continue;
+    }
+    made += *mark == colour::none ? "\033[0m" : escape_of(*mark);
+    i += collage::detail::mark_size - 1;
+  }
+  return made;
+}
+
 std::size_t columns_of(int file) {
   winsize size{};
   return ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
@@ -48,7 +64,8 @@ std::size_t columns_of(int file) {
 }  // namespace
 
 void print(std::string_view text) {
-  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return;
+  const std::string shown = with_escapes(collage::detail::visible(text));
+  if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0) return;
   const int why = errno;
   std::clearerr(stdout);
   if (why == EPIPE) return;
@@ -57,11 +74,10 @@ void print(std::string_view text) {
 }
 
 void complain(std::string_view text) {
-  std::string line = "collage: " + std::string(text);
+  std::string line = "collage: " + collage::detail::visible(text);
   for (std::size_t i = 0; i < line.size(); ++i) {
-    const auto c = static_cast<unsigned char>(line[i]);
-    const bool list = c == '\n' && line.compare(i + 1, 2, "  ") == 0;  // the loader's: a line for each node it refuses
-    if ((c < 0x20 || c == 0x7F) && !list) line[i] = ' ';
+    const bool list = line.compare(i + 1, 2, "  ") == 0;  // the loader's: a line for each node it refuses
+    if (line[i] == '\n' && !list) line[i] = ' ';
   }
   line += '\n';
   std::fflush(stdout);
@@ -70,13 +86,14 @@ void complain(std::string_view text) {
 
 std::string paint(colour c, std::string_view text) {
   if (c == colour::none || !colourful()) return std::string(text);
-  return escape_of(c) + std::string(text) + "\033[0m";
+  return collage::detail::painted(c, text);
 }
 
 progress_line::progress_line(bool quiet) : quiet_(quiet), moving_(understands_escapes(STDERR_FILENO)) {}
 
-void progress_line::show(const std::string& text) {
+void progress_line::show(const std::string& what) {
   if (quiet_) return;
+  const std::string text = collage::detail::visible(what);
   const double now = now_s();
   if (moving_) {
     // One column stays free: some terminals break the line when the last one is written.

@@ -10,14 +10,16 @@ namespace program {
 
 using collage::detail::colour;
 using collage::detail::format_number;
+using collage::detail::format_time;
 using collage::detail::page_width;
+using collage::detail::time_unit;
 using collage::detail::wrap;
 
-/// Writes to stdout. Ignores a closed pipe (`collage explain ... | head`); any other failure throws `collage::error`.
+/// Writes to stdout. Control characters are shown as \u001b and the like: names in networks may contain them. Ignores a
+/// closed pipe (`collage explain ... | head`); any other failure throws `collage::error`.
 void print(std::string_view text);
 
-/// Prints one line to stderr: "collage: ...". Control characters become spaces: the names of files and the texts of
-/// plans may contain them.
+/// Prints one line to stderr: "collage: ...". Control characters are shown as by `print`, line breaks as spaces.
 void complain(std::string_view text);
 
 /// Colours the text if stdout is a terminal and NO_COLOR is not set.
@@ -32,7 +34,7 @@ class progress_line {
   progress_line& operator=(const progress_line&) = delete;
   ~progress_line() { clear(); }
 
-  void show(const std::string& text);
+  void show(const std::string& what);
   /// Removes the line from the terminal.
   void clear();
 
