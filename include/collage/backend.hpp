@@ -51,7 +51,11 @@ struct probe_result {
 ///
 ///   static constexpr bool takes_regions = true;
 ///
-/// with `takes` and `build` as above. Placing decides which regions it builds. A region is any set of nodes that the backend
+/// with `takes` and `build` as above, and may have
+///
+///   static verdict joins(const graph& network, std::uint32_t node);   // whether a region may hold it with nodes that it reads
+///
+/// which is for faults of the library: it computes the node rightly in a region that begins there. Placing decides which regions it builds. A region is any set of nodes that the backend
 /// takes, with the views between them. No node of a region depends on the region through a node outside.
 template <fixed_string Name>
 struct backend {

@@ -49,6 +49,11 @@ verdict openvino::takes(const graph& network, std::uint32_t node) {
   return opened != nullptr ? opened->takes(network, node) : verdict(false, "its library could not be opened");
 }
 
+verdict openvino::joins(const graph& network, std::uint32_t node) {
+  const detail::openvino_module* const opened = detail::the_openvino_module().functions;
+  return opened != nullptr ? opened->joins(network, node) : verdict();
+}
+
 kernel openvino::build(const node_group& group, build_context& context) {
   const detail::opened_module& opened = detail::the_openvino_module();
   if (opened.functions == nullptr) throw error(error_kind::environment, opened.reason, "backend openvino");

@@ -8,6 +8,6 @@ namespace c = collage;
 extern "C" __attribute__((visibility("default"))) const c::detail::openvino_module collage_openvino;
 
 const c::detail::openvino_module collage_openvino = {
-    c::detail::module_version, c::detail::module_compiler, c::detail::module_sizes,
-    c::openvino::takes,        c::openvino::build,         c::openvino::probe,
+    c::detail::module_version, c::detail::module_compiler, c::detail::module_sizes, c::openvino::takes,
+    c::openvino::joins,        c::openvino::build,         c::openvino::probe,
 };

@@ -1,4 +1,4 @@
-// The interface of the OpenVINO module (libcollage_openvino_module.so): a table of the adapter's three functions under one C
+// The interface of the OpenVINO module (libcollage_openvino_module.so): a table of the adapter's functions under one C
 // symbol.
 //
 // The functions take and return C++ types, so the module and the program must come from the same build. The table identifies the
@@ -21,6 +21,7 @@ struct openvino_module {
   const char* compiler;
   std::array<std::size_t, 9> sizes;
   verdict (*takes)(const graph& network, std::uint32_t node);
+  verdict (*joins)(const graph& network, std::uint32_t node);
   kernel (*build)(const node_group& group, build_context& context);
   probe_result (*probe)();
 };

@@ -37,12 +37,12 @@ class region_candidates {
   /// The search over regions added the candidates from this number on.
   std::size_t first_tried() const { return first_tried_; }
 
-  /// The candidate for a region, which is added if it does not exist yet; nothing if the backend does not take all nodes. `nodes`
-  /// are ascending.
+  /// The candidate for a region, which is added if it does not exist yet; nothing if the backend does not take all nodes together.
+  /// `nodes` are ascending.
   std::optional<std::uint32_t> add(std::uint32_t backend, const std::vector<std::uint32_t>& nodes) {
     if (const auto there = known_.candidates.find_region(backend, nodes)) return there;
     for (const std::uint32_t n : nodes)
-      if (!takes_node(known_.task.backends[backend], known_.task.network, n)) return {};
+      if (!takes_node(known_.task.backends[backend], known_.task.network, n) || !may_join(backend, n, nodes)) return {};
     const candidate_index::added_region made = known_.candidates.add_region(backend, nodes);
     if (made.is_first_of_structure) known_.costs.add(made.candidate);
     return made.candidate;
@@ -90,6 +90,15 @@ class region_candidates {
   }
 
  private:
+  /// Whether a region of these nodes may hold one of them.
+  bool may_join(std::uint32_t backend, std::uint32_t node, const std::vector<std::uint32_t>& nodes) const {
+    const graph& network = known_.task.network;
+    if (judge_join(known_.task.backends[backend], network, node)) return true;
+    return std::ranges::none_of(network.view().inputs_of(node), [&](std::uint32_t v) {
+      const std::int32_t producer = network.at(v).producer;
+      return producer >= 0 && std::ranges::binary_search(nodes, static_cast<std::uint32_t>(producer));
+    });
+  }
   /// Which nodes have no candidate but regions, and are no views.
   std::vector<bool> nodes_without_operators() const {
     std::vector<bool> without(known_.task.network.nodes().size());
@@ -106,7 +115,8 @@ class region_candidates {
   void add_largest(std::uint32_t backend) {
     std::vector<bool> taken(known_.task.network.nodes().size());
     for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = may_hold(backend, n);
-    for (const std::vector<std::uint32_t>& nodes : largest_regions(known_.task.network, taken))
+    for (const std::vector<std::uint32_t>& nodes : largest_regions(
+             known_.task.network, taken, region_beginnings(known_.task.backends[backend], known_.task.network)))
       (void)add(backend, nodes);
   }
 

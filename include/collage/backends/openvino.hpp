@@ -25,9 +25,10 @@ struct openvino : backend<"openvino"> {
   using patterns = collage::patterns<>;
   static constexpr bool takes_regions = true;
 
-  /// Whether it computes an operator: float32 of known shapes that are not empty, and integers for gather. Operators that the
-  /// library computes wrongly next to their neighbours are refused (docs/openvino.md).
+  /// Whether it computes an operator: float32 of known shapes that are not empty, and integers for gather.
   static verdict takes(const graph& network, std::uint32_t node);
+  /// Whether the library computes an operator rightly in one region with those that it reads (docs/openvino.md).
+  static verdict joins(const graph& network, std::uint32_t node);
 
   /// Compiles the region with the hint latency, one stream, and float32 throughout. The kernel reads and writes the
   /// caller's memory. Weights are shared where the library does not keep a packed form of its own. Errors: the

@@ -303,7 +303,8 @@ inline void list_regions(const graph& network, backend_table backends, const std
     if (!use[b] || !backends[b].takes_regions) continue;
     std::vector<bool> taken(network.nodes().size());
     for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = takes_node(backends[b], network, n);
-    for (const std::vector<std::uint32_t>& nodes : largest_regions(network, taken))
+    for (const std::vector<std::uint32_t>& nodes :
+         largest_regions(network, taken, region_beginnings(backends[b], network)))
       found.list.push_back({.backend = b, .pattern = place_candidate::rule, .group = number_of(nodes)});
   }
 }

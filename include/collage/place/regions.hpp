@@ -50,8 +50,10 @@ inline std::vector<std::vector<std::uint32_t>> regions_of(const graph& network,
 }
 
 /// The regions of all nodes for which `taken` is true, as few as possible. Views between a region and the outside are left out:
-/// as views they cost nothing. So no region consists only of views.
-inline std::vector<std::vector<std::uint32_t>> largest_regions(const graph& network, const std::vector<bool>& taken) {
+/// as views they cost nothing. So no region consists only of views. A node that `begins` a region is in none with a node that it
+/// reads.
+inline std::vector<std::vector<std::uint32_t>> largest_regions(const graph& network, const std::vector<bool>& taken,
+                                                               const std::vector<bool>& begins = {}) {
   const graph_view view = network.view();
   std::vector<std::vector<std::uint32_t>> units;
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) units.push_back({n});
@@ -68,7 +70,7 @@ inline std::vector<std::vector<std::uint32_t>> largest_regions(const graph& netw
     const auto readers = view.uses_of(made);
     inside[n] = std::any_of(readers.begin(), readers.end(), [&](const use& u) { return inside[u.node]; });
   }
-  return regions_of(network, units, inside);
+  return regions_of(network, units, inside, begins);
 }
 
 }  // namespace collage::inline v0

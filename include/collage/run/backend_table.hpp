@@ -16,6 +16,7 @@
 #include <collage/set/candidate.hpp>
 #include <collage/set/declared.hpp>
 #include <collage/verdict.hpp>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -49,6 +50,7 @@ struct backend_entry {
   void (*list_groups)(const fuse::dataflow&, fuse::group_list&) = nullptr;
   verdict (*takes)(const graph&, std::uint32_t node) = nullptr;
   kernel (*build_group)(const node_group&, build_context&) = nullptr;
+  verdict (*joins)(const graph&, std::uint32_t node) = nullptr;  ///< for regions; null: every node joins what it reads
 
   const pattern_entry* find(const std::string& pattern) const {
     for (const pattern_entry& p : patterns)
@@ -150,6 +152,17 @@ inline bool takes_node(const backend_entry& backend, const graph& network, std::
   return static_cast<bool>(judge_node(backend, network, node));
 }
 
+/// Whether a region may hold a node together with the nodes that it reads, and why not.
+inline verdict judge_join(const backend_entry& backend, const graph& network, std::uint32_t node) {
+  return backend.joins == nullptr ? verdict() : backend.joins(network, node);
+}
+/// By node: whether a region must begin there, so that it holds none of the nodes that this node reads.
+inline std::vector<bool> region_beginnings(const backend_entry& backend, const graph& network) {
+  std::vector<bool> begins(network.nodes().size());
+  for (std::uint32_t n = 0; n < begins.size(); ++n) begins[n] = !judge_join(backend, network, n);
+  return begins;
+}
+
 /// Makes a backend's library use a number of threads on the calling thread. Its destructor restores the previous number, also
 /// when an exception passes through.
 class thread_scope {
@@ -220,6 +233,10 @@ constexpr backend_entry lower_backend() {
   if constexpr (has_regions<B>) e.takes_regions = true;
   else if constexpr (has_rule<B>)
     e.list_groups = [](const fuse::dataflow& flow, fuse::group_list& to) { B::rule.collect(flow, to); };
+  if constexpr (requires(const graph& g) {
+                  { B::joins(g, std::uint32_t{}) } -> std::same_as<verdict>;
+                })
+    e.joins = [](const graph& network, std::uint32_t n) { return B::joins(network, n); };
   if constexpr (has_rule<B> || has_regions<B>) {
     e.build_group = [](const node_group& group, build_context& context) { return B::build(group, context); };
     if constexpr (has_takes<B>)

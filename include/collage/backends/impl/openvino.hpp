@@ -125,9 +125,11 @@ verdict openvino::takes(const graph& network, std::uint32_t node) {
   const converter* known = converter_of(network.node(node).kind->id);
   if (known == nullptr) return {false, "openvino has no such operator here"};
   if (verdict v = accepts_types(network, node); !v) return v;
-  if (known->accepts != nullptr)
-    if (verdict v = known->accepts(network, node); !v) return v;
-  return computes_rightly(network, node);
+  return known->accepts == nullptr ? verdict() : known->accepts(network, node);
+}
+
+verdict openvino::joins(const graph& network, std::uint32_t node) {
+  return detail::openvino::joins_what_it_reads(network, node);
 }
 
 kernel openvino::build(const node_group& group, build_context& context) {

@@ -69,7 +69,7 @@ inline verdict keeps_activation_after_pool(const graph& network, std::uint32_t n
   if (readers.size() == 1 && view.inputs_of(readers[0].node).size() > 1)
     return {};  // no activation of the pooling alone
   return {!comes_from_conv(network, view.inputs_of(node)[0]),
-          "openvino applies an activation that may decrease before this pooling, not after it"};
+          "openvino applies an activation that may decrease before the pooling, not after it"};
 }
 
 /// The library moves the strides of a convolution of one tap to the operators before it, and forgets its pads.
@@ -117,11 +117,17 @@ inline verdict broadcasts_as_written(const graph& network, std::uint32_t node) {
   return {};
 }
 
-/// Whether no fusion of the library makes another network of a node and its neighbours.
-inline verdict computes_rightly(const graph& network, std::uint32_t node) {
-  if (is_one_of(network, node, ops::max_pool)) return keeps_activation_after_pool(network, node);
+/// Whether no fusion of the library makes another network of a node and the nodes that it reads.
+inline verdict joins_what_it_reads(const graph& network, std::uint32_t node) {
   if (is_one_of(network, node, ops::conv)) return keeps_pads(network, node);
-  return is_elementwise(network, node) ? broadcasts_as_written(network, node) : verdict();
+  if (!is_elementwise(network, node)) return {};
+  for (const std::uint32_t v : network.view().inputs_of(node)) {
+    if (network.at(v).producer < 0) continue;
+    const auto from = static_cast<std::uint32_t>(network.at(v).producer);
+    if (!is_one_of(network, from, ops::max_pool)) continue;
+    if (const verdict kept = keeps_activation_after_pool(network, from); !kept) return kept;
+  }
+  return broadcasts_as_written(network, node);
 }
 
 }  // namespace
