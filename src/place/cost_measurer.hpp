@@ -24,6 +24,7 @@
 #include "cost_book.hpp"
 #include "fixed_work.hpp"
 #include "kept_costs.hpp"
+#include "kernel_check.hpp"
 #include "placing_state.hpp"
 #include "policy.hpp"
 #include "progress.hpp"
@@ -108,6 +109,14 @@ class cost_measurer {
     if (conversions_->book.is_measured(structure)) return;
     learn(*conversions_, structure);
     ++converted_;
+  }
+  /// Builds a conversion that there is no time to measure, at a price of the model.
+  void model_conversion(std::uint32_t candidate, double ms) {
+    measured_cost& cost = conversions_->book.entry_of(conversions_->candidates.list[candidate]);
+    cost.is_modelled = true;
+    cost.alone_ms = ms;
+    (void)is_built(task_, conversions_->network, conversions_->candidates, conversions_->candidates.list[candidate],
+                   cost);
   }
   /// Measures the conversions that `needed` returns, if they have no cost yet. The new costs may change which conversions are
   /// needed, so this is repeated. Returns whether all of them can be made.

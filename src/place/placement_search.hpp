@@ -105,7 +105,10 @@ class placement_search {
       if (candidate && !known_.layouts.conversions()->is_measured(*candidate)) converted.insert(*candidate);
     if (wanted.empty() && converted.empty()) return false;
     for (const std::uint32_t s : wanted) measurer_.measure(s);
-    for (const std::uint32_t c : converted) measurer_.measure_conversion(c);
+    for (const std::uint32_t c : converted)
+      if (known_.task.until.is_over_for_kernels())
+        measurer_.model_conversion(c, thresholds.budget.conversions * known_.layouts.conversions()->cost_of(c));
+      else measurer_.measure_conversion(c);
     return true;
   }
 

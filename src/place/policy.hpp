@@ -76,6 +76,7 @@ struct budget_policy {
   /// The model for kernels that there is no time to measure, with the arithmetic of one thread. Only its proportions matter if
   /// some kernel was measured.
   double flops_per_s = 1e10, bytes_per_s = 5e9, launch_ms = 1e-3;
+  double conversions = 20;  ///< times the lower bound of a conversion that is not measured
 };
 
 struct placing_policy {
