@@ -17,6 +17,7 @@
 #include "coverage.hpp"
 #include "placement_writer.hpp"
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "progress.hpp"
 #include "search_view.hpp"
 
