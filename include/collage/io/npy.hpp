@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <collage/error.hpp>
 #include <collage/io/detail/npy_header.hpp>
+#include <collage/io/file.hpp>
 #include <collage/run/tensor.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -91,15 +92,6 @@ inline tensor read_npy(opened_npy opened, const std::string& path) {
   return result;
 }
 
-/// Opens a new file next to `target`, under a name that no file has.
-inline file open_part(const std::string& target, std::string& part) {
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    part = target + ".part" + (attempt == 0 ? std::string() : std::to_string(attempt));
-    if (file to(std::fopen(part.c_str(), "wbx")); to != nullptr || errno != EEXIST) return to;
-  }
-  return nullptr;
-}
-
 }  // namespace detail
 
 /// Reads an array.
@@ -125,11 +117,10 @@ inline tensor load_npy(const std::string& path, const tensor_type& expected, con
               path, remedy);
 }
 
-/// Writes an array that lies in plain layout in the host's memory. The file appears whole or not at all: it is written under
-/// another name and then renamed.
+/// Writes an array that lies in plain layout in the host's memory. The file appears whole or not at all, as by `write_file`.
 inline void save_npy(const std::string& path, const const_tensor_view& array) {
-  const auto refuse = [&path](const std::string& what) { throw error(error_kind::invalid_argument, what, path); };
-  if (array.stored != form()) refuse("cannot be written from the form " + to_text(array.stored));
+  if (array.stored != form())
+    throw error(error_kind::invalid_argument, "cannot be written from the form " + to_text(array.stored), path);
 
   std::string header = detail::npy_dictionary(array.type);
   header.append(63 - (10 + header.size()) % 64, ' ');  // the elements start at a multiple of 64
@@ -145,31 +136,11 @@ inline void save_npy(const std::string& path, const const_tensor_view& array) {
                           static_cast<char>(header.size() & 0xFF),
                           static_cast<char>(header.size() >> 8)};
 
-  // A link stays a link, and a device (/dev/null) is written to directly.
-  std::error_code failed;
-  const std::filesystem::path resolved = std::filesystem::canonical(path, failed);
-  const std::string target = failed ? path : resolved.string();
-  const auto type = std::filesystem::status(target, failed).type();
-  if (type == std::filesystem::file_type::directory) refuse("cannot be written: it is a folder");
-  const bool direct = type != std::filesystem::file_type::regular && type != std::filesystem::file_type::not_found;
-
-  std::string part = target;
-  detail::file to = direct ? detail::file(std::fopen(target.c_str(), "wb")) : detail::open_part(target, part);
-  if (to == nullptr) refuse("cannot be written: " + detail::errno_text(errno));
-  const std::size_t bytes = array.type.bytes();
-  const bool written = std::fwrite(start, 1, sizeof start, to.get()) == sizeof start &&
-                       std::fwrite(header.data(), 1, header.size(), to.get()) == header.size() &&
-                       (bytes == 0 || std::fwrite(array.data, 1, bytes, to.get()) == bytes) &&
-                       std::fflush(to.get()) == 0;
-  std::string reason = written ? std::string() : detail::errno_text(errno);
-  to.reset();
-  if (written && !direct) {
-    std::filesystem::rename(part, target, failed);
-    if (failed) reason = failed.message();
-  }
-  if (reason.empty()) return;
-  if (!direct) std::filesystem::remove(part, failed);
-  refuse("cannot be written: " + reason);
+  detail::unfinished_file to(path);
+  to.write(start, sizeof start);
+  to.write(header);
+  to.write(array.data, array.type.bytes());
+  to.finish();
 }
 
 }  // namespace collage::inline v0

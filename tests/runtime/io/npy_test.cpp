@@ -225,11 +225,14 @@ TEST_F(npy, a_file_appears_whole_or_not_at_all) {
 TEST_F(npy, refuses_what_it_cannot_write) {
   const c::tensor t = counting({c::dtype::f32, {4}});
   const auto save_refusal = [&](const std::string& to) { return refusal(to, [&] { c::save_npy(to, t); }); };
-  EXPECT_EQ(save_refusal(path("no such folder/t.npy")), "cannot be written: No such file or directory");
-  EXPECT_EQ(save_refusal(folder().string()), "cannot be written: it is a folder");
-  EXPECT_EQ(save_refusal(file("", "plain") + "/t.npy"), "cannot be written: Not a directory");
+  const std::string remedy = "; name a file in a folder that exists and may be written to";
+  EXPECT_EQ(save_refusal(path("no such folder/t.npy")), "cannot be written: No such file or directory" + remedy);
+  EXPECT_EQ(save_refusal(folder().string()), "cannot be written: it is a folder" + remedy);
+  EXPECT_EQ(save_refusal(file("", "plain") + "/t.npy"), "cannot be written: Not a directory" + remedy);
   if (std::filesystem::exists("/dev/full")) {
-    EXPECT_EQ(save_refusal("/dev/full"), "cannot be written: No space left on device");
+    EXPECT_EQ(collage_test::sentence_about(
+                  "/dev/full", [&] { c::save_npy("/dev/full", t); }, 1),
+              "cannot be written: No space left on device; free some space, or name a file on a device that has more");
     EXPECT_TRUE(std::filesystem::is_character_file("/dev/full"));
   }
 

@@ -12,8 +12,11 @@
 #include <collage/run/processor.hpp>
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -24,6 +27,7 @@
 #include <memory>
 #include <random>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -40,7 +44,7 @@ using collage_test::write_file;
 
 class plan_file : public testing::Test {
  protected:
-  std::string path(const char* name = "network.plan.json") const { return files_.path(name); }
+  std::string path(const std::string& name = "network.plan.json") const { return files_.path(name); }
   const fs::path& folder() const { return files_.folder(); }
 
  private:
@@ -372,6 +376,72 @@ TEST_F(plan_file, is_written_whole_or_not_at_all) {
   c::save_plan(p, g, "/dev/null");
   EXPECT_TRUE(fs::is_character_file("/dev/null"));
   if (fs::exists("/dev/full")) { EXPECT_THROW(c::save_plan(p, g, "/dev/full"), c::error); }
+}
+
+TEST_F(plan_file, many_write_one_path_at_the_same_time) {
+  const std::string texts[] = {std::string(100'000, 'a'), std::string(70'000, 'b')};
+  std::atomic<int> failures = 0;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t)
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 50; ++i) try {
+          c::check_writable(path());
+          c::write_file(path(), texts[t % 2]);
+          const std::string read = c::read_file(path());
+          if (read != texts[0] && read != texts[1]) ++failures;
+        } catch (const c::error&) { ++failures; }
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder()), fs::directory_iterator()), 1);
+}
+
+TEST_F(plan_file, left_overs_of_killed_processes_go) {
+  const auto make = [&](const std::string& name, std::chrono::hours age) {
+    write_file(path(name), "cut sho");
+    fs::last_write_time(path(name), fs::file_time_type::clock::now() - age);
+  };
+  using std::chrono::hours;
+  const std::vector<std::string> stays = {
+      "p.collage-0123456789ac.tmp",  // a process may still be writing it
+      "p.collage-0123456789aX.tmp",  // names of others
+      "p.collage-0123456789a.tmp",  "q.collage-0123456789ab.tmp", "p.1.tmp",
+  };
+  make(stays[0], hours(0));
+  for (std::size_t i = 1; i < stays.size(); ++i) make(stays[i], hours(2));
+  make("p.collage-0123456789ab.tmp", hours(2));
+  fs::create_directory(path("p.collage-0123456789ad.tmp"));
+  c::write_file(path("p"), "new");
+  EXPECT_FALSE(fs::exists(path("p.collage-0123456789ab.tmp")));
+  EXPECT_TRUE(fs::exists(path("p.collage-0123456789ad.tmp")));
+  for (const std::string& name : stays) EXPECT_TRUE(fs::exists(path(name))) << name;
+
+  // A name as long as a folder allows.
+  const std::string longest(255, 'n');
+  c::write_file(path(longest), "new");
+  EXPECT_EQ(c::read_file(path(longest)), "new");
+}
+
+TEST_F(plan_file, has_the_permissions_of_other_new_files) {
+  const mode_t before = ::umask(027);
+  c::write_file(path("p"), "new");
+  ::umask(before);
+  EXPECT_EQ(fs::status(path("p")).permissions(), fs::perms{0640});
+}
+
+TEST_F(plan_file, a_signal_handler_can_remove_what_is_not_finished) {
+  {
+    c::detail::unfinished_file file(path("p"));
+    file.write("some");
+    EXPECT_FALSE(fs::is_empty(folder()));
+    c::remove_unfinished_files();
+    EXPECT_TRUE(fs::is_empty(folder()));
+    EXPECT_THROW(file.finish(), c::error);
+  }
+  c::remove_unfinished_files();
+  c::write_file(path("p"), "whole");
+  c::remove_unfinished_files();
+  EXPECT_EQ(c::read_file(path("p")), "whole");
 }
 
 /// A backend without patterns, as it is on the machine where the plan is to run.
