@@ -14,6 +14,7 @@ enum class error_kind : std::uint8_t {
   unsupported,       ///< a correct request for something that no backend here can do
   environment,       ///< a fault of the machine: a missing library, a file system, too little memory
   failure,           ///< this library or another one failed; not the user's mistake
+  cancelled,         ///< the caller ended the call before its result was complete
 };
 
 /// Text that another object owns, made from a literal or from anything with data() and size().

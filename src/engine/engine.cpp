@@ -7,6 +7,7 @@
 #include <collage/run/waiting.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace collage::inline v0 {
@@ -115,6 +116,28 @@ std::shared_ptr<const engine_core> build(const graph& network, graph* released, 
 }
 
 }  // namespace
+
+namespace {
+thread_local const run_watch* watch_here = nullptr;
+
+double now_s() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+}  // namespace
+
+run_watch::run_watch(const run_limits& limits)
+    : limits_(limits), ends_s_(now_s() + limits.seconds), outer_(std::exchange(watch_here, this)) {}
+run_watch::~run_watch() { watch_here = outer_; }
+
+bool run_watch::is_any_here() noexcept { return watch_here != nullptr; }
+
+bool run_watch::is_over() const {
+  return is_stopped() || now_s() >= ends_s_ || (outer_ != nullptr && outer_->is_over());
+}
+
+std::string run_watch::reason() const {
+  if (is_stopped()) return "the caller stopped it";
+  if (now_s() < ends_s_ && outer_ != nullptr) return outer_->reason();
+  return "its time is over";
+}
 
 void check_fingerprint(const graph& network, const plan& made) {
   if (made.fingerprint != network.fingerprint())
@@ -234,8 +257,9 @@ void dynamic_context::check(std::span<const const_tensor_view> inputs, std::span
     check_one(core_->code().outputs[i], outputs[i].type, outputs[i].data, outputs[i].stored, "output");
 }
 
-void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
-                          const step_observer& observer) {
+template <class Steps>
+void dynamic_context::run_with(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
+                               Steps steps) {
   check(inputs, outputs);
   inputs_ = inputs;
   outputs_ = outputs;
@@ -246,11 +270,7 @@ void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<c
 
   const detail::run_scope scope(core_->used, core_->code().threads);
   try {
-    if (observer.before == nullptr && observer.after == nullptr) {
-      for (const bound_step& s : steps_) s.invoke(s.state, s.call);
-    } else {
-      run_observed(observer);
-    }
+    steps();
   } catch (...) {
     core_->settle();  // the next run finds no work of this one under way
     throw;
@@ -261,6 +281,32 @@ void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<c
       std::memcpy(const_cast<void*>(address(copy.out[0].region)), address(copy.in[0].region), bytes);
   }
   core_->finish();  // the next run may be another thread's
+}
+
+void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
+                          const step_observer& observer) {
+  run_with(inputs, outputs, [&] {
+    if (observer.before == nullptr && observer.after == nullptr) {
+      for (const bound_step& s : steps_) s.invoke(s.state, s.call);
+    } else {
+      run_observed(observer);
+    }
+  });
+}
+
+void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
+                          const run_limits& limits) {
+  const detail::run_watch watch(limits);
+  run_with(inputs, outputs, [&] {
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (watch.is_over())
+        throw error(error_kind::cancelled,
+                    "was ended before step " + std::to_string(i + 1) + " of " + std::to_string(steps_.size()) + " (" +
+                        core_->infos[i].label + "), because " + watch.reason(),
+                    "run");
+      steps_[i].invoke(steps_[i].state, steps_[i].call);
+    }
+  });
 }
 
 void dynamic_context::run_observed(const step_observer& observer) {

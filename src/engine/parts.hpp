@@ -28,6 +28,29 @@ namespace collage::inline v0::detail {
 
 inline constexpr std::uint32_t no_region = program_region::none;
 
+/// The limits of a run under way in this thread. A run within another, of the body of a loop for example, keeps the limits of both.
+class run_watch {
+ public:
+  explicit run_watch(const run_limits& limits);
+  run_watch(const run_watch&) = delete;
+  run_watch& operator=(const run_watch&) = delete;
+  ~run_watch();
+
+  /// Whether a run with limits is under way in this thread.
+  static bool is_any_here() noexcept;
+
+  bool is_over() const;
+  /// Why it is over, for a sentence.
+  std::string reason() const;
+
+ private:
+  bool is_stopped() const { return limits_.stop != nullptr && limits_.stop->load(std::memory_order_relaxed); }
+
+  const run_limits& limits_;
+  double ends_s_;
+  const run_watch* outer_;
+};
+
 /// An error of a plan that does not fit.
 error plan_error(const std::string& what, const std::string& where);
 

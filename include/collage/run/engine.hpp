@@ -2,6 +2,7 @@
 // planned before the first run.
 #pragma once
 
+#include <atomic>
 #include <collage/graph/graph.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/form.hpp>
@@ -12,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +41,12 @@ struct step_observer {
   void* data = nullptr;
   void (*before)(void* data, std::size_t step) = nullptr;
   void (*after)(void* data, std::size_t step, const dynamic_context& context) = nullptr;
+};
+
+/// Limits of one run. They are checked before each step, also within branches and loops. A step that has begun is completed.
+struct run_limits {
+  double seconds = std::numeric_limits<double>::infinity();  ///< from the beginning of the run
+  const std::atomic<bool>* stop = nullptr;                   ///< true ends the run; any thread may set it
 };
 
 namespace detail {
@@ -103,6 +111,13 @@ class dynamic_context {
   }
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
            const step_observer& observer);
+  /// The same within limits. Throws an error of the kind `cancelled` if a limit is reached while steps are left. Outputs are then
+  /// of no use, and the context can run again.
+  void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs, const run_limits& limits);
+  void run(std::initializer_list<const_tensor_view> inputs, std::initializer_list<tensor_view> outputs,
+           const run_limits& limits) {
+    run(std::span(inputs.begin(), inputs.size()), std::span(outputs.begin(), outputs.size()), limits);
+  }
 
   /// For observers, during a run: the address of a value that the step just run has written, or null, and its form. The form
   /// names the memory space of the address.
@@ -116,6 +131,9 @@ class dynamic_context {
   dynamic_context(std::shared_ptr<const detail::engine_core> core, std::byte* arena);
   void bind_pointers();
   void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs) const;
+  /// Checks the arguments and binds the caller's memory. Then runs `steps`, and completes the outputs.
+  template <class Steps>
+  void run_with(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs, Steps steps);
   void run_observed(const step_observer& observer);
   /// The memory of a region; null if it has none. The caller's memory has an address only during a run.
   const void* address(std::uint32_t region) const;

@@ -12,6 +12,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -162,6 +164,31 @@ TEST(control, a_loop_that_its_data_end_is_placed_without_being_run) {
   EXPECT_TRUE(made.runs.empty());
   const c::tensor x = filled<float>(row, {1, 2, 3}), bias = filled<float>(row, {0, 1, 0});
   EXPECT_EQ(run_both(network, made, {&x, &bias})[0], (std::vector<float>{16, 47, 48}));
+}
+
+TEST(control, limits_end_a_loop_between_its_rounds) {
+  // With zeros it never ends by its data.
+  const c::graph network = looping(true, std::numeric_limits<std::int64_t>::max());
+  c::dynamic_context context = c::engine<set>(network, quick(network, false)).context();
+  const c::tensor zeros = filled<float>(row, {0, 0, 0}), last(row);
+  const auto ends = [&](const c::run_limits& limits) {
+    try {
+      context.run({zeros, zeros}, {last}, limits);
+    } catch (const c::error& e) { return e.kind() == c::error_kind::cancelled; }
+    return false;
+  };
+  EXPECT_TRUE(ends({.seconds = 0.02}));
+  std::atomic<bool> stop = false;
+  std::thread other([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    stop = true;
+  });
+  EXPECT_TRUE(ends({.stop = &stop}));
+  other.join();
+  // The context and those of the body can run again.
+  const c::tensor x = filled<float>(row, {1, 2, 3}), bias = filled<float>(row, {0, 1, 0});
+  context.run({x, bias}, {last});
+  EXPECT_EQ(last.as<float>()[0], 16);
 }
 
 TEST(control, contexts_run_at_once) {

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -519,6 +520,57 @@ TEST(engine, observers_see_every_step_and_its_value) {
   ASSERT_EQ(seen.size(), 3U);
   EXPECT_EQ(seen[0].second, m.in[0].as<float>()[0] + m.in[1].as<float>()[0]);
   EXPECT_EQ(seen[2].second, m.out[0].as<float>()[0]);
+}
+
+/// The kernels of `loops`. Each run of `relu` sets a flag.
+struct stopper : c::backend<"stopper"> {
+  using patterns = c::patterns<c::single<op::relu>, c::single<op::add>>;
+  static inline std::atomic<bool> flag = false;
+  static c::kernel build(const c::match<c::single<op::add>>& m, c::build_context& context) {
+    return loops::build(m, context);
+  }
+  static c::kernel build(const c::match<c::single<op::relu>>& m, c::build_context& context) {
+    const c::kernel inner = loops::build(m, context);
+    return {"relu", [inner](const c::kernel_call& call) {
+              inner(call);
+              flag = true;
+            }};
+  }
+};
+
+TEST(engine, limits_end_a_run_between_steps) {
+  const c::graph network = two_sums();
+  c::plan p = one_by_one(network);
+  for (std::uint32_t n = 0; n < 3; ++n) p.chosen.groups[n] = kernel_group({n}, "stopper", network.node(n).kind->name);
+  memory m(network);
+  const c::dynamic_engine engine = c::engine<c::backend_set<stopper>>(network, p);
+  c::dynamic_context context = engine.context();
+  const auto message = [&](const c::run_limits& limits) -> std::string {
+    try {
+      context.run(m.inputs, m.outputs, limits);
+    } catch (const c::error& e) {
+      EXPECT_EQ(e.kind(), c::error_kind::cancelled);
+      EXPECT_EQ(e.exit_code(), 1);
+      return e.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message({}), "");
+  expect_right(network, m);
+  EXPECT_EQ(message({.seconds = 3600}), "");
+  // The flag is set by the second step.
+  stopper::flag = false;
+  EXPECT_EQ(message({.stop = &stopper::flag}),
+            "run: was ended before step 3 of 3 (add_2), because the caller stopped it");
+  EXPECT_EQ(message({.stop = &stopper::flag}),
+            "run: was ended before step 1 of 3 (add_0), because the caller stopped it");
+  for (const double passed : {0.0, -1.0})
+    EXPECT_EQ(message({.seconds = passed}), "run: was ended before step 1 of 3 (add_0), because its time is over");
+  // Arguments are checked first, and the context can run again.
+  EXPECT_THROW(context.run({}, {}, c::run_limits{.seconds = 0}), c::error);
+  for (c::tensor& t : m.out) std::ranges::fill(t.as<float>(), -7.0F);
+  context.run(m.inputs, m.outputs);
+  expect_right(network, m);
 }
 
 TEST(engine, keeps_only_the_constants_its_kernels_read) {
