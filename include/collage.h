@@ -72,8 +72,9 @@ COLLAGE_API const char* collage_version(void) COLLAGE_NOEXCEPT;
 
 typedef enum collage_status {
   COLLAGE_OK = 0,
-  COLLAGE_FAILURE = 1, /* the machine, another library or this one failed: memory, files, a kernel */
-  COLLAGE_MISUSE = 2   /* the caller's mistake, or a request that is not supported */
+  COLLAGE_FAILURE = 1,  /* the machine, another library or this one failed: memory, files, a kernel */
+  COLLAGE_MISUSE = 2,   /* the caller's mistake, or a request that is not supported */
+  COLLAGE_CANCELLED = 3 /* the caller's limit ended the call; only collage_context_run_limited returns it */
 } collage_status;
 
 /*
@@ -423,7 +424,21 @@ COLLAGE_API collage_status collage_context_output(collage_context* context, size
  */
 COLLAGE_API collage_status collage_context_run(collage_context* context) COLLAGE_NOEXCEPT;
 
-/* The same, and writes the milliseconds of each step; `count` is the number of steps. */
+/* Limits of one run. They are checked before each step, also within branches and loops. */
+typedef struct collage_run_limits {
+  size_t struct_size;
+  double seconds;                     /* from the beginning of the run; 0: no limit; below 0: a limit that has passed */
+  const volatile unsigned char* stop; /* another thread writes 1 there to end the run; may be NULL */
+} collage_run_limits;
+
+/*
+ * The same within limits. `limits` may be NULL. A step that has begun is completed. If a limit is reached while steps
+ * are left, this returns COLLAGE_CANCELLED. The outputs are then of no use, and the context can run again.
+ */
+COLLAGE_API collage_status collage_context_run_limited(collage_context* context,
+                                                       const collage_run_limits* limits) COLLAGE_NOEXCEPT;
+
+/* The same as collage_context_run, and writes the milliseconds of each step; `count` is the number of steps. */
 COLLAGE_API collage_status collage_context_run_profiled(collage_context* context, double* step_ms,
                                                         size_t count) COLLAGE_NOEXCEPT;
 

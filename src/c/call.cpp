@@ -102,6 +102,7 @@ collage_status note_failure() noexcept {
   try {
     throw;
   } catch (const c::error& e) {
+    if (e.kind() == c::error_kind::cancelled) return keep(COLLAGE_CANCELLED, e.what());
     return keep(e.exit_code() == 2 ? COLLAGE_MISUSE : COLLAGE_FAILURE, e.what());
   } catch (const std::bad_alloc&) {
     return keep(COLLAGE_FAILURE, "out of memory; release contexts, engines or networks that are not needed");

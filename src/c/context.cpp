@@ -5,7 +5,9 @@
 #include <collage/graph/graph.hpp>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -22,6 +24,7 @@ namespace c = collage;
 namespace {
 
 constexpr std::size_t oldest_options = offsetof(collage_context_options, arena_bytes) + sizeof(std::size_t);
+constexpr std::size_t oldest_limits = offsetof(collage_run_limits, stop) + sizeof(void*);
 
 /// Reserves the context for one call.
 class turn {
@@ -217,6 +220,16 @@ struct stop_watch {
   }
 };
 
+c::run_limits limits_of(const call& here, const collage_run_limits& given) {
+  if (std::isnan(given.seconds)) here.misuse("seconds is not a number", "give the seconds of a run, or 0 for no limit");
+  static_assert(std::atomic<bool>::is_always_lock_free && sizeof(std::atomic<bool>) == 1);
+  c::run_limits limits;
+  if (given.seconds != 0) limits.seconds = given.seconds;
+  // The caller's byte is written by another thread, in whatever language: as an atomic it is read in one piece.
+  limits.stop = reinterpret_cast<const std::atomic<bool>*>(const_cast<const unsigned char*>(given.stop));
+  return limits;
+}
+
 collage_context* new_context(const call& here, const std::shared_ptr<const engine_state>& engine,
                              const collage_context_options& given) {
   const c::dynamic_engine& e = engine->engine;
@@ -300,6 +313,17 @@ collage_status collage_context_run(collage_context* context) noexcept {
     const c_interface::turn mine(here, state);
     c_interface::prepare(here, state);
     state.context.run(state.input_views, state.output_views);
+  });
+}
+
+collage_status collage_context_run_limited(collage_context* context, const collage_run_limits* limits) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    auto& state = here.state_of(context);
+    const auto given = here.options(limits, "collage_run_limits", c_interface::oldest_limits);
+    const collage::run_limits how = c_interface::limits_of(here, given);
+    const c_interface::turn mine(here, state);
+    c_interface::prepare(here, state);
+    state.context.run(state.input_views, state.output_views, how);
   });
 }
 

@@ -138,6 +138,27 @@ static void runs(collage_context* context) {
   CHECK(DONE(collage_context_output(context, 0, &again)) && again == out && is_right(x, again));
 }
 
+/* Limits of a run, after which the context is as it was. */
+static void limited(collage_context* context) {
+  float x[ROWS * IN] = {1}, y[ROWS * OUT];
+  volatile unsigned char stop = 0;
+  collage_run_limits limits = {.struct_size = sizeof limits, .seconds = 3600, .stop = &stop};
+  DONE(collage_context_bind_input(context, 0, COLLAGE_DTYPE_F32, x, sizeof x));
+  DONE(collage_context_bind_output(context, 0, COLLAGE_DTYPE_F32, y, sizeof y));
+  CHECK(DONE(collage_context_run_limited(context, NULL)) && is_right(x, y));
+  CHECK(DONE(collage_context_run_limited(context, &limits)) && is_right(x, y));
+  stop = 1;
+  CHECK(collage_context_run_limited(context, &limits) == COLLAGE_CANCELLED);
+  CHECK(strstr(collage_last_error(), "run: was ended before step 1 of") != NULL);
+  CHECK(strstr(collage_last_error(), "the caller stopped it") != NULL);
+  stop = 0;
+  limits.seconds = -1;
+  CHECK(collage_context_run_limited(context, &limits) == COLLAGE_CANCELLED);
+  CHECK(strstr(collage_last_error(), "its time is over") != NULL);
+  memset(y, 0xFF, sizeof y);
+  CHECK(DONE(collage_context_run(context)) && is_right(x, y));
+}
+
 static void engine_says(const collage_engine* engine) {
   collage_engine_info info = {.struct_size = sizeof info};
   if (!DONE(collage_engine_get_info(engine, &info))) return;

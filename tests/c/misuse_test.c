@@ -172,6 +172,8 @@ static void contexts(const collage_engine* engine, size_t in_bytes, size_t out_b
   double ms = 0;
   MISUSED(collage_context_run(context), "nothing is bound to input");
   MISUSED(collage_context_run(NULL), "context is NULL");
+  MISUSED(collage_context_run_limited(NULL, NULL), "context is NULL");
+  MISUSED(collage_context_run_limited(context, &(collage_run_limits){.struct_size = 1}), "struct_size 1");
   MISUSED(collage_context_bind_input(context, 1, 0, memory, in_bytes), "there is no input 1");
   MISUSED(collage_context_bind_input(context, 0, 0, NULL, in_bytes), "is NULL");
   MISUSED(collage_context_bind_input(context, 0, 0, memory, in_bytes - 4), "bytes");
