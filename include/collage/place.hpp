@@ -155,6 +155,12 @@ struct place_options {
   double budget_s = 0;
   std::function<void(const place_progress&)> progress = {};  ///< called with the work that is done now
   std::function<bool()> stop = {};  ///< called between measurements: true ends placing as the budget does
+  /// Called often, also during measurements and at each call of a comparison: true abandons what is under way. Returned is the best
+  /// placement so far. If some node has no measured kernel yet, there is none: an error of the kind `cancelled`. The store keeps all
+  /// costs that were complete.
+  std::function<bool()> cancel = {};
+  /// Called with the first complete plan, and with each better one, for programs that may have to end before placing does.
+  std::function<void(const plan&)> improved = {};
   /// An earlier plan of this network. It takes part in the comparison, and is returned if it is faster.
   const plan* previous = nullptr;
   /// true: also refuses kernels that do not pass NaN and infinity on as the reference does. Each kernel is checked when it is

@@ -72,12 +72,15 @@ class listener {
     stage_ = now.stage;
     what_ = now.what;
     now_ = {sizeof(collage_progress), nullptr, nullptr, now.done, now.remaining, now.remaining_s, now.best_ms};
+    called_ = {};
     (void)is_ended();
   }
-  /// Calls the function again with the last progress, and returns whether the caller ends placing. Before the first progress it
-  /// returns false.
+  /// Calls the function again with the last progress, if the last call was some time ago. Returns whether the caller ends placing.
+  /// Before the first progress it returns false.
   bool is_ended() {
-    if (function_ == nullptr || ended_ || stage_.empty()) return ended_;
+    if (function_ == nullptr || ended_ || stage_.empty() || clock::now() - called_ < std::chrono::milliseconds(10))
+      return ended_;
+    called_ = clock::now();
     now_.stage = stage_.c_str();
     now_.what = what_.c_str();
     ended_ = function_(data_, &now_) != 0;
@@ -85,10 +88,13 @@ class listener {
   }
 
  private:
+  using clock = std::chrono::steady_clock;
+
   collage_progress_function function_;
   void* data_;
   std::string stage_, what_;
   collage_progress now_{};
+  clock::time_point called_{};
   bool ended_ = false;
 };
 

@@ -50,23 +50,15 @@ class comparison {
         kernels_(known, learner_, runs_, listener),
         trials_(known, regions, measurer, runs_) {}
 
-  /// Compares a plan's placement with its baselines, and makes it the fastest placement that ran. Returns the last search.
+  /// Compares a plan's placement with its baselines, and makes it the fastest placement that ran. Returns the last search. If the
+  /// caller cancels this, the plan is the fastest of the complete rounds, and the cancellation is passed on.
   search_result run(plan& made) {
-    placement_race& race = runs_.race();
-    runs_.set_incumbent(race.add(made.chosen));
-    for (const placement& s : made.singles) singles_.push_back(race.add(s, race_role::baseline));
-    const place_options& options = known_.task.options;
-    if (options.previous != nullptr) previous_ = add_previous(*options.previous);
-    const bool may_split = known_.task.may_split();
-    const double seconds = options.comparing.seconds;
-    run_for(seconds, "the plan with every single backend, end to end", may_split ? seconds : 0);
-    kernels_.run(search_);
-    bool knows_split = (may_split || race.met_split()) && kernels_.run_split(search_);
-    search_on();
-    trials_.run(search_);
-    // Caches are split at times only. Split caches that were not met before may be met now.
-    if (may_split && !knows_split && kernels_.run_split(search_)) search_on();
-    return decide(made);
+    try {
+      return run_all(made);
+    } catch (const cancellation&) {
+      made = so_far(std::move(made));
+      throw;
+    }
   }
 
   /// The report of the search over regions.
@@ -75,6 +67,45 @@ class comparison {
   const round_log& log() const { return runs_.race().log(); }
 
  private:
+  search_result run_all(plan& made) {
+    placement_race& race = runs_.race();
+    runs_.set_incumbent(race.add(made.chosen));
+    for (const placement& s : made.singles) singles_.push_back(race.add(s, race_role::baseline));
+    const place_options& options = known_.task.options;
+    if (options.previous != nullptr) previous_ = add_previous(*options.previous);
+    const bool may_split = known_.task.may_split();
+    const double seconds = options.comparing.seconds;
+    run_for(seconds, "the plan with every single backend, end to end", may_split ? seconds : 0);
+    show(made);
+    kernels_.run(search_);
+    show(made);
+    bool knows_split = (may_split || race.met_split()) && kernels_.run_split(search_);
+    search_on();
+    show(made);
+    trials_.run(search_);
+    show(made);
+    // Caches are split at times only. Split caches that were not met before may be met now.
+    if (may_split && !knows_split && kernels_.run_split(search_)) search_on();
+    return decide(made);
+  }
+
+  /// The plan with the fastest placement of the complete rounds, by what is known now.
+  plan so_far(plan made) const {
+    const placement_race& race = runs_.race();
+    const std::size_t winner = runs_.selected();
+    if (race.rounds(winner) == 0) return made;
+    made.origin = origin_of(winner, made);
+    made.chosen = writer_.refreshed(race.which(winner));
+    made.chosen.name = "plan";
+    made.chosen.borrowed.clear();
+    list_runs(made, winner);
+    return made;
+  }
+  /// Passes on the best plan so far.
+  void show(const plan& made) const {
+    if (known_.task.options.improved) known_.task.options.improved(so_far(made));
+  }
+
   /// Searches and runs the placements that it finds, until it finds no new one.
   void search_on() {
     placement_race& race = runs_.race();
@@ -168,7 +199,7 @@ class comparison {
       made.chosen.name = "plan";
       made.chosen.borrowed.clear();
     }
-    list_runs(made);
+    list_runs(made, winner);
     return last;
   }
   /// Hides regions that were tried and no longer run, so that the last searches do not use them.
@@ -189,10 +220,10 @@ class comparison {
     if (trials_.operators() == winner) return operators_run;
     return runs_.race().which(winner).name == regions_run ? regions_run : "search";
   }
-  void list_runs(plan& made) const {
+  void list_runs(plan& made, std::size_t winner) const {
     const placement_race& race = runs_.race();
-    const std::size_t winner = runs_.incumbent();
     const auto add = [&](std::size_t i, const std::string& name) {
+      if (race.rounds(i) == 0) return;  // it joined, and placing was cancelled
       made.runs.push_back(run_of(race, i, winner, name));
     };
     made.runs.clear();

@@ -70,6 +70,7 @@ class cost_measurer {
 
   /// Gets the costs of a structure, from the store or by measuring. With a store, one process at a time measures.
   void measure(std::uint32_t structure) {
+    task_.until.check();
     const double start = now_ms();
     learn(kernels_, structure);
     ++structures_;
@@ -275,6 +276,7 @@ class cost_measurer {
     s.timing = task_.options.measuring.timing;
     s.monitor = &*monitor_;
     s.stop = [this] { return task_.until.is_over(); };
+    if (task_.options.cancel) s.note = [this](std::size_t, measuring_step) { task_.until.check(); };
     s.time = task_.options.measuring.clock;
     s.keep_non_finite = task_.options.keep_non_finite;
     return s;

@@ -26,12 +26,23 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
+/// Thrown where the caller's `cancel` returns true. No std::exception, so that nothing takes it for a fault of a kernel.
+struct cancellation {};
+
 /// The end of placing: the budget is used up, or the caller's `stop` returns true.
 class deadline {
  public:
   explicit deadline(const place_options& options) : options_(options), start_ms_(now_ms()) {}
-  bool is_over() const { return is_used(1) || was_stopped(); }
-  /// The second of these.
+  /// Throws `cancellation` if the caller wants the end at once.
+  void check() const {
+    if (options_.cancel && options_.cancel()) throw cancellation();
+  }
+  /// Also checks, so every loop that asks for the end of placing can be cancelled.
+  bool is_over() const {
+    check();
+    return is_used(1) || was_stopped();
+  }
+  /// Whether `stop` returned true.
   bool was_stopped() const { return options_.stop && options_.stop(); }
   /// The same as is_over for measuring kernels alone, which leaves time for comparing placements end to end.
   bool is_over_for_kernels() const { return is_over() || is_used(thresholds.budget.for_kernels); }

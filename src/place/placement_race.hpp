@@ -36,6 +36,7 @@ namespace detail {
 class placement_race {
  public:
   using stop_function = std::function<bool()>;
+  using poll_function = placement_runner::poll_function;
 
   /// Refers to the network, the table and the monitor, which may be null.
   placement_race(const graph& network, backend_table backends, int threads, std::uint64_t seed,
@@ -58,9 +59,10 @@ class placement_race {
     return runners_.size() - 1;
   }
 
-  /// Runs all placements in turns. `stop` ends it after the current round; it is called from the second round on.
-  void run(const race_options& how = {}, const stop_function& stop = {}) {
-    for (placement_runner& r : runners_) r.warm_up(memory_);
+  /// Runs all placements in turns. `stop` ends it after the current round; it is called from the second round on. `poll` is called
+  /// before each call of a placement. It may throw to end the race at once; rounds that are complete then stay.
+  void run(const race_options& how = {}, const stop_function& stop = {}, const poll_function& poll = {}) {
+    for (placement_runner& r : runners_) r.warm_up(memory_, poll);
     round_quota quota(how);
     double splitting_s = how.splitting_s;
     expects_split_ = met_split() || (how.splitting_s > 0 && setting_.threads > 1 && monitor_ != nullptr);
@@ -70,7 +72,7 @@ class placement_race {
       const std::optional<planned_round> next = plan_round(quota, splitting_s, stop);
       if (!next) break;
       const double start_ms = running_ms();
-      auto [round, lost_patience] = take_round(how, stop, next->regime);
+      auto [round, lost_patience] = take_round(how, stop, poll, next->regime);
       const double took_ms = running_ms() - start_ms;
       const bool is_steady = round.is_undisturbed && is_still(next->regime);
       if (next->is_undisturbed && !is_steady && !is_stopped && quota.may_repeat(*next)) {
@@ -194,7 +196,8 @@ class placement_race {
     race_round round;
     bool lost_patience = false;  ///< a turn counts although another machine was at work on the same cores
   };
-  taken_round take_round(const race_options& how, const stop_function& stop, cache_regime regime) {
+  taken_round take_round(const race_options& how, const stop_function& stop, const poll_function& poll,
+                         cache_regime regime) {
     taken_round made{{regime, true, std::vector<round_turn>(size())}};
     const std::vector<bool> runs = still_running(how, regime);
     // Another order each time: a placement that always ran after the same one would always find the same things in the caches.
@@ -203,13 +206,13 @@ class placement_race {
     std::shuffle(order.begin(), order.end(), std::mt19937_64(log_.size()));
     for (const std::size_t i : order) {
       if (!runs[i]) continue;
-      placement_runner::taken_turn taken = take_turn(i, how, regime);
+      placement_runner::taken_turn taken = take_turn(i, how, poll, regime);
       // Another machine on the same cores comes and goes within tenths of a second: the turn is repeated, not the whole round.
       // Once patience is used up, times far from those of other rounds are left out in the end. In split caches there is no
       // waiting: it would end them.
       if (regime == cache_regime::shared && monitor_ != nullptr && !monitor_->is_calm(drift_sign::walk) &&
           !(stop && stop())) {
-        if (monitor_->wait(stop)) taken = take_turn(i, how, regime);
+        if (monitor_->wait(stop)) taken = take_turn(i, how, poll, regime);
         else made.lost_patience = true;
       }
       made.round.is_undisturbed = made.round.is_undisturbed && taken.is_undisturbed;
@@ -217,9 +220,10 @@ class placement_race {
     }
     return made;
   }
-  placement_runner::taken_turn take_turn(std::size_t i, const race_options& how, cache_regime regime) {
+  placement_runner::taken_turn take_turn(std::size_t i, const race_options& how, const poll_function& poll,
+                                         cache_regime regime) {
     return runners_[i].take_turn(memory_, setting_.time, how.settling_ms,
-                                 log_.traced_calls(i, regime) < thresholds.race.most_traced);
+                                 log_.traced_calls(i, regime) < thresholds.race.most_traced, poll);
   }
 
   race_setting setting_;

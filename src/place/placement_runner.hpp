@@ -10,6 +10,7 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -60,6 +61,8 @@ struct turn_shape {
 
 class placement_runner {
  public:
+  using poll_function = std::function<void()>;
+
   placement_runner(const race_setting& setting, const placement& p, bool is_baseline)
       : which_(std::make_unique<placement>(p)), is_baseline_(is_baseline) {
     build(setting);
@@ -84,10 +87,13 @@ class placement_runner {
   }
   bool can_run() const { return context_.has_value(); }
   void call(run_buffers& memory) { context_->run(memory.inputs, memory.outputs); }
-  /// Makes the first calls, which have page faults and one-time work of libraries.
-  void warm_up(run_buffers& memory) {
+  /// Makes the first calls, which have page faults and one-time work of libraries. `poll` is called before each; it may throw.
+  void warm_up(run_buffers& memory, const poll_function& poll) {
     constexpr int first_calls = 2;
-    for (int k = is_warm_ || !can_run() ? first_calls : 0; k < first_calls; ++k) call(memory);
+    for (int k = is_warm_ || !can_run() ? first_calls : 0; k < first_calls; ++k) {
+      if (poll) poll();
+      call(memory);
+    }
     is_warm_ = is_warm_ || can_run();
   }
 
@@ -104,19 +110,29 @@ class placement_runner {
     round_turn turn;
     bool is_undisturbed = true;
   };
-  taken_turn take_turn(run_buffers& memory, const time_source& time, double settling_ms, bool is_traced) {
-    if (!shape_.needs_no_settling()) shape_.call_ms = call_for(time, settling_ms, [&] { call(memory); });
+  /// `poll` is called before each call; it may throw.
+  taken_turn take_turn(run_buffers& memory, const time_source& time, double settling_ms, bool is_traced,
+                       const poll_function& poll) {
+    const auto settle = [&] {
+      if (poll) poll();
+      call(memory);
+    };
+    if (!shape_.needs_no_settling()) shape_.call_ms = call_for(time, settling_ms, settle);
     const int calls = shape_.counted_calls();
     const bool at_once = shape_.is_traced_at_once();
     taken_turn taken;
     std::vector<double> times;
     for (int k = 0; k < calls; ++k) {
+      if (poll) poll();
       const timed_call whole = is_traced && at_once ? time_steps(memory, time, taken.turn.step_ms)
                                                     : time_call(time, tries, [&] { call(memory); });
       times.push_back(whole.ms);
       taken.is_undisturbed = taken.is_undisturbed && !whole.disturbed;
     }
-    for (int k = 0; is_traced && !at_once && k < calls; ++k) (void)time_steps(memory, time, taken.turn.step_ms);
+    for (int k = 0; is_traced && !at_once && k < calls; ++k) {
+      if (poll) poll();
+      (void)time_steps(memory, time, taken.turn.step_ms);
+    }
     shape_.call_ms = taken.turn.ms = summarise(std::move(times)).median_ms;
     return taken;
   }

@@ -85,20 +85,67 @@ class placer {
     placement_search search(known_, view_, measurer, progress_);
     const double start = now_ms();
     search_result last;
-    plan made = begin(measurer, search, last);
-    report_.measuring_s = (now_ms() - start) / 1e3;
-
-    if (may_be_endless(task_.network) || task_.until.is_over()) describe(made, last);
-    else compare(made, last, measurer, search);
-    measurer.replace_distrusted();
-    report_costs(measurer);
+    std::optional<plan> begun;
+    plan made;
+    bool is_cancelled = false, is_reported = false;
+    try {
+      begun = begin(measurer, search, last);
+      report_.measuring_s = (now_ms() - start) / 1e3;
+      made = *begun;
+      if (task_.options.improved) task_.options.improved(made);
+      if (may_be_endless(task_.network) || task_.until.is_over()) describe(made, last);
+      else compare(made, last, measurer, search);
+      measurer.replace_distrusted();
+      report_costs(measurer);
+      is_reported = true;
+      if (measurer.distrusts() != 0 && measurer.kept() && measurer.kept()->problem().empty()) begin_again(made);
+    } catch (const cancellation&) {
+      is_cancelled = true;
+      if (!begun) made = best_of_measured(last);
+      // The certificate holds for a search over all candidates.
+      if (begun) describe(made, last);
+      else explain_groups(known_, view_, made);
+      if (!is_reported) report_costs(measurer);
+    }
     report_.holdups = watch.report(task_.threads, measurer.held_up_ms());
-    if (measurer.distrusts() != 0 && measurer.kept() && measurer.kept()->problem().empty()) begin_again(made);
     report_.states = last.found.states;
     report_.transitions = last.found.transitions;
     report_.searches = search.searches();
     report_.search_ms = search.took_ms();
-    report_.interrupted = search.was_interrupted();
+    report_.interrupted = is_cancelled || search.was_interrupted();
+    return made;
+  }
+
+  /// A plan of the kernels that were measured before placing was cancelled. Throws if they do not run every node.
+  plan best_of_measured(search_result& last) {
+    plan made = start_plan();
+    const auto is_placed = [&](std::uint32_t n) {
+      return known_.bodies.placements_of(n, "plan").size() == task_.network.bodies_of(n).size();
+    };
+    bool is_whole = true;
+    for (std::uint32_t n = 0; n < task_.network.nodes().size(); ++n) is_whole = is_whole && is_placed(n);
+    const auto covers = [](const search_result& r) { return search::uncovered(r.problem).empty(); };
+    const auto is_known = [&](const search_result& r) {
+      return std::ranges::all_of(view_.conversions_of(r), [&](const auto& needed) {
+        return needed.second && known_.layouts.conversions()->is_measured(*needed.second);
+      });
+    };
+    last = view_.problem({.not_measured = false});
+    is_whole = is_whole && covers(last);
+    if (is_whole) last.found = view_.solve(last.problem);
+    // A conversion that was not measured was not checked. Plain kernels need none.
+    if (is_whole && !is_known(last)) {
+      view_.leave_plain(last);
+      is_whole = covers(last);
+      if (is_whole) last.found = view_.solve(last.problem);
+    }
+    if (!is_whole)
+      throw error(
+          error_kind::cancelled, "placing ended before every node had a measured kernel, so there is no plan",
+          task_.options.network,
+          task_.options.store.empty() ? "let it run longer" : "place it again: the store has what was measured");
+    made.chosen = placement_writer(known_).write("plan", last);
+    made.first_cost_ms = made.chosen.cost_ms;
     return made;
   }
 
@@ -290,6 +337,7 @@ class placer {
         inner.threads = task_.threads;
         if (inner.budget_s > 0) inner.budget_s = std::max(task_.until.left_s(), 1e-3);
         inner.previous = nullptr;
+        inner.improved = {};
         inner.measuring.splits_caches = false;
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
         inner.network = task_.options.network + ", subgraph of " + task_.network.node_name(n);

@@ -224,6 +224,7 @@ std::string certificate_text(const plan& made) {
   const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
   const std::string least = format_time(made.lower_bound_ms);
   std::string text = "The groups cost " + format_time(cost) + " in all; ";
+  if (!made.optimal && made.lower_bound_ms <= 0) return text + "placing ended before a search could prove a bound.";
   if (made.origin != "search")
     return text + "no placement costs less than " + least + ". End to end, " + origin_text(made.origin) +
            " was faster than the placement that the last search found, and is the plan.";

@@ -115,6 +115,21 @@ class search_view {
     return result;
   }
 
+  /// Leaves the candidates that read and write plain values only.
+  void leave_plain(search_result& of) const {
+    std::vector<search::candidate> kept;
+    std::vector<shown_step> who;
+    for (std::size_t k = 0; k < of.who.size(); ++k) {
+      search::candidate& c = of.problem.candidates[k];
+      const value_forms* const its = borders_of(of.who[k], c.nodes.first());
+      if (its != nullptr && !its->list().empty()) continue;
+      kept.push_back(std::move(c));
+      who.push_back(of.who[k]);
+    }
+    of.problem.candidates = std::move(kept);
+    of.who = std::move(who);
+  }
+
   /// Solves a problem. If conversions are expensive and switches count, a large network may have millions of states. Then the
   /// search has a limit: it runs some dozens of times, and costs are known only to some per cent. The plan says whether the result
   /// was proved optimal.

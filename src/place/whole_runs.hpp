@@ -58,13 +58,14 @@ class whole_runs {
   /// Runs rounds. If the machine turns out to be faster than at the start, all kernels and placements are timed again.
   void run(const race_options& how) {
     const auto is_over = [this] { return task_.until.is_over(); };
+    const auto check = [this] { task_.until.check(); };
     for (;;) {
       if (measurer_.distrusts() != distrusts_ && !is_over()) {  // by this function, or while kernels were measured
         measurer_.replace_distrusted();
         distrusts_ = measurer_.distrusts();
         race_.forget_rounds();
       }
-      race_.run(how, is_over);
+      race_.run(how, is_over, check);
       if (is_over() || !measurer_.distrust_slow_start()) return;
     }
   }
@@ -92,6 +93,11 @@ class whole_runs {
       find_fastest();
     }
     incumbent_ = fastest_of(race_).selected(incumbent_);
+  }
+  /// The placement to select by the rounds so far.
+  std::size_t selected() const {
+    const fastest_of all(race_);
+    return all.selected(all.find(incumbent_));
   }
 
  private:

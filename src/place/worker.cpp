@@ -23,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <numeric>
 #include <optional>
@@ -221,7 +222,8 @@ class worker_client::state {
     // A worker that ended while it was idle is replaced without a report.
     if (process_.is_there() && !send_packet(process_.socket(), letter.bytes(), file.get())) process_.end(1000);
     if (!process_.is_there()) {
-      if (o.why = start(); !o.why.empty()) return o;
+      const auto poll = [&] { (void)(q.setup.stop && q.setup.stop()); };
+      if (o.why = start(poll); !o.why.empty()) return o;
       if (!send_packet(process_.socket(), letter.bytes(), file.get())) {
         o.why = "a worker ended before it got its request";
         process_.end(1000);
@@ -231,6 +233,21 @@ class worker_client::state {
     return listen(q, which, found);
   }
 
+  /// Ends the worker if an exception of the caller's functions leaves a request without its end.
+  class end_if_abandoned {
+   public:
+    explicit end_if_abandoned(worker_process& process) : process_(process), before_(std::uncaught_exceptions()) {}
+    end_if_abandoned(const end_if_abandoned&) = delete;
+    end_if_abandoned& operator=(const end_if_abandoned&) = delete;
+    ~end_if_abandoned() {
+      if (std::uncaught_exceptions() > before_) process_.end();
+    }
+
+   private:
+    worker_process& process_;
+    int before_;
+  };
+
   static byte_writer start_letter(message about, std::uint64_t number) {
     byte_writer letter;
     letter.put(static_cast<std::uint64_t>(about));
@@ -238,13 +255,16 @@ class worker_client::state {
     return letter;
   }
 
-  std::string start() {
+  /// `poll` is called now and then; it may throw.
+  template <class Poll>
+  std::string start(Poll poll) {
     built_ = 0;
     ++starts_;
     if (const std::string why = process_.start(); !why.empty()) return why;
     packet p;
     try {
-      if (wait_for(process_, p, options_.timeout_s * 1e3, [] {}) == waited::message &&
+      const end_if_abandoned watch(process_);
+      if (wait_for(process_, p, options_.timeout_s * 1e3, poll) == waited::message &&
           byte_reader(p.bytes).get<std::uint64_t>() == static_cast<std::uint64_t>(message::hello))
         return {};
     } catch (const error&) {
@@ -255,6 +275,7 @@ class worker_client::state {
   }
 
   outcome listen(const question& q, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
+    const end_if_abandoned watch(process_);
     exchange sent(number_, which, q.setup, options_.timeout_s, built_);
     bool is_told = false;
     const auto tick = [&] {

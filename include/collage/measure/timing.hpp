@@ -7,6 +7,7 @@
 #include <collage/measure/time_source.hpp>
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -66,6 +67,7 @@ class race {
     result_.samples.resize(rivals.size());
     double fastest = 1e300;
     for (std::size_t i = 0; i < rivals.size(); ++i) {
+      (void)is_stopped();
       const warmed_up w = warm_up(rivals[i], options.sample_ms, std::max(20 * fastest, 5.0), time);
       fastest = std::min(fastest, w.call_ms);
       runs_[i].bundle = w.bundle;
@@ -81,12 +83,13 @@ class race {
     const double most_ms = options_.budget_ms * static_cast<double>(rivals_.size());
     bool any = false;
     for (std::size_t turn = 0; turn < most; ++turn) {
-      const bool stopped = stop_ && stop_();
+      const bool stopped = is_stopped();
       if (stopped && any) break;
       const bool was_calm = monitor_ == nullptr || monitor_->wait(stop_);
       bool undisturbed = true;
       const double start = time_.now_ms();
-      std::vector<double> round = take(turn, spent_ms_ < most_ms / 2 ? 5 : 1, undisturbed);
+      const std::optional<std::vector<double>> round = take(turn, spent_ms_ < most_ms / 2 ? 5 : 1, any, undisturbed);
+      if (!round) break;
       spent_ms_ += time_.now_ms() - start;
       const bool is_calm = undisturbed && was_calm && (monitor_ == nullptr || monitor_->is_calm());
       if (was_calm && !is_calm && !stopped && result_.discarded < options_.rounds && spent_ms_ < most_ms / 2) {
@@ -95,8 +98,8 @@ class race {
       }
       result_.calm = result_.calm && is_calm;
       any = true;
-      for (std::size_t i = 0; i < round.size(); ++i)
-        if (runs_[i].active) result_.samples[i].push_back(round[i]);
+      for (std::size_t i = 0; i < round->size(); ++i)
+        if (runs_[i].active) result_.samples[i].push_back((*round)[i]);
       if (!go_on() || (spent_ms_ > most_ms && turn + 1 >= options_.least_rounds)) break;
     }
     decide();
@@ -112,11 +115,13 @@ class race {
     bool active = true;
   };
 
-  std::vector<double> take(std::size_t turn, int tries, bool& undisturbed) {
+  /// A sample of each rival. Nothing if the race is stopped meanwhile, and earlier rounds show all rivals (`may_end`).
+  std::optional<std::vector<double>> take(std::size_t turn, int tries, bool may_end, bool& undisturbed) {
     std::vector<double> round(rivals_.size());
     for (std::size_t k = 0; k < rivals_.size(); ++k) {
       const std::size_t i = (k + turn) % rivals_.size();
       if (!runs_[i].active) continue;
+      if (is_stopped() && may_end) return {};
       const timed_call took = time_call(time_, tries, [&] {
         for (std::size_t call = 0; call < runs_[i].bundle; ++call) rivals_[i]();
       });
@@ -125,6 +130,8 @@ class race {
     }
     return round;
   }
+
+  bool is_stopped() const { return stop_ && stop_(); }
 
   double median_of(std::size_t i) const { return summarise(result_.samples[i]).median_ms; }
 
@@ -183,7 +190,8 @@ class race {
 /// Times rivals for one workload. In each round each rival gives one sample. Each round begins with another rival, so that a slow
 /// period of the machine affects all alike. A sample is taken again if threads were preempted during it. With a monitor, a round
 /// begins when the machine is undisturbed, and is taken again if it was disturbed. The monitor's patience and the budget limit
-/// both. Every rival is called at least once before its first sample. `stop` ends the race after the current round.
+/// both. Every rival is called at least once before its first sample. `stop` is called before each sample. It ends the race once each rival
+/// has a sample, and may throw to end it at once.
 inline rival_times time_rivals(std::span<const std::function<void()>> rivals, const timing_options& options = {},
                                drift_monitor* monitor = nullptr, const time_source& time = {},
                                const std::function<bool()>& stop = {}) {

@@ -17,8 +17,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include <filesystem>
 #include <fstream>
 #include <limits>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -671,6 +673,51 @@ TEST(place, ends_when_it_is_told_to_with_the_best_so_far) {
   o.budget_s = 3600;
   report = c::place<c::backend_set<slow, loops>>(network, o).report;
   EXPECT_FALSE(report.interrupted);
+}
+
+/// Cancels placing at the call of this number, and returns the plan; nothing if there was none yet.
+std::optional<c::placed_plan> cancelled_at(const c::graph& network, c::place_options o, std::size_t call) {
+  std::size_t calls = 0, better = 0;
+  o.cancel = [&] { return ++calls >= call; };
+  o.improved = [&](const c::plan& p) {
+    ++better;
+    EXPECT_NO_THROW(c::dynamic_engine(network, p.chosen, c::table_of<c::backend_set<slow, loops>>, 1));
+  };
+  try {
+    c::placed_plan made = c::place<c::backend_set<slow, loops>>(network, o);
+    EXPECT_TRUE(made.report.interrupted || calls < call);
+    EXPECT_NO_THROW(c::dynamic_engine(network, made.chosen, c::table_of<c::backend_set<slow, loops>>, 1));
+    return made;
+  } catch (const c::error& e) {
+    EXPECT_EQ(e.kind(), c::error_kind::cancelled) << e.what();
+    EXPECT_NE(std::string(e.what()).find("before every node had a measured kernel"), std::string::npos) << e.what();
+    EXPECT_EQ(better, 0U);
+    return {};
+  }
+}
+
+TEST(place, can_be_cancelled_at_any_moment) {
+  const c::graph network = block();
+  const collage_test::temporary_folder files(collage_test::folder_in_memory());
+  c::place_options o = quick_options();
+  o.store = files.path("costs.db");
+  std::size_t without = 0, uncompared = 0, compared = 0;
+  bool is_whole = false;
+  for (std::size_t call = 1; call < 1'000'000 && !is_whole; call += 1 + call / 2) {
+    std::error_code ignored;
+    std::filesystem::remove(o.store, ignored);
+    const std::optional<c::placed_plan> made = cancelled_at(network, o, call);
+    is_whole = made && !made->report.interrupted;
+    ++(!made ? without : made->runs.empty() ? uncompared : compared);
+    if (made && !made->runs.empty()) { EXPECT_EQ(made->runs[0].name, "plan"); }
+    // What was complete is in the store, and the next call goes on with it.
+    const c::place_report next = c::place<c::backend_set<slow, loops>>(network, o).report;
+    EXPECT_EQ(next.unstored, "");
+    if (made) { EXPECT_GE(next.from_store + 1, made->report.measured); }
+  }
+  EXPECT_GT(without, 0U);
+  EXPECT_GT(uncompared, 0U);
+  EXPECT_GT(compared, 1U);
 }
 
 TEST(place, rules_pin_and_exclude) {
