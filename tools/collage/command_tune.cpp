@@ -1,8 +1,11 @@
 #include "commands.hpp"
 #include "placing.hpp"
+#include "plan_keeper.hpp"
 #include "report.hpp"
 #include "terminal.hpp"
 
+#include <collage/error.hpp>
+#include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
 #include <collage/place.hpp>
@@ -11,6 +14,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <string>
 
 namespace program {
@@ -49,14 +53,24 @@ int tune(const options& given) {
   namespace c = collage;
   check(given);
   c::check_writable(given.plan_file);  // fails now, not after minutes of measuring
-  const placed p = place_now(given, purpose::tuning);
-  c::save_plan(p.made, p.network, given.plan_file);
+  plan_keeper keeper(given.plan_file);
+  const placed p = place_now(given, &keeper);
+  if (!p.is_worth_keeping) keeper.end_program_without_plan();
+  std::optional<c::error> unwritten;  // a full disk, for example: the summary is shown all the same
+  try {
+    keeper.write(p.made, p.network);
+  } catch (const c::error& e) { unwritten.emplace(e); }
+  const auto end = [&] {
+    if (!unwritten) return 0;
+    complain(unwritten->what());
+    return unwritten->exit_code();
+  };
   if (!given.quiet) note_spread(p.made.runs);
   const c::place_report& r = p.report;
   if (given.json) {
     const std::size_t best = c::best_single(p.made.runs);
     c::json all = {{"network", p.made.network},
-                   {"plan", given.plan_file},
+                   {"plan", unwritten ? c::json() : c::json(given.plan_file)},
                    {"threads", p.made.threads},
                    {"precision", p.made.precision}};
     all.update(c::report_to_json(r, p.store));
@@ -74,7 +88,7 @@ int tune(const options& given) {
                 {"ratio", best == 0 ? 1.0 : c::rounded(p.made.runs[best].ratio)},
                 {"runs", c::runs_to_json(p.made.runs)}});
     print(c::to_text(all));
-    return 0;
+    return end();
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n";
   page += wrap(candidates_text(r) + " " + certificate_text(p.made), 0);
@@ -91,9 +105,9 @@ int tune(const options& given) {
   if (r.interrupted)
     page += wrap("Measuring was ended early: this is the best placement so far. Repeat the command to continue.", 0);
   if (const std::string error = prediction_text(p.made); !error.empty()) page += "\n" + wrap(error, 0);
-  page += "\nThe plan is in " + given.plan_file + ".\n";
+  if (!unwritten) page += "\nThe plan is in " + given.plan_file + ".\n";
   print(page);
-  return 0;
+  return end();
 }
 
 }  // namespace program

@@ -3,6 +3,7 @@
 #include "backends.hpp"
 #include "command_line.hpp"
 #include "commands.hpp"
+#include "signals.hpp"
 #include "terminal.hpp"
 
 #include <fcntl.h>
@@ -33,11 +34,14 @@ int main(int argc, char** argv) {
   if (collage::worker(program::backends(), argc, argv)) return 0;
   occupy_streams();
   std::signal(SIGPIPE, SIG_IGN);  // print() handles a closed pipe
+  std::signal(SIGXFSZ, SIG_IGN);  // writing a file reports that it is too large
+  program::handle_signals();
   try {
     const program::command_line line = program::parse(argc, argv);
     return line.command != nullptr ? line.command(line.given) : line.exit_code;
   } catch (const collage::error& e) {
     program::complain(e.what());
+    if (e.kind() == collage::error_kind::cancelled && program::ending_signal() != 0) program::end_by_signal();
     return e.exit_code();
   } catch (const std::bad_alloc&) {
     program::complain("out of memory; end other programs or take a smaller network");

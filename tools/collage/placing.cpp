@@ -2,6 +2,8 @@
 
 #include "backends.hpp"
 #include "network.hpp"
+#include "plan_keeper.hpp"
+#include "signals.hpp"
 #include "terminal.hpp"
 
 #include <collage/io/plan_file.hpp>
@@ -14,7 +16,6 @@
 #include <front_end.hpp>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -86,24 +87,6 @@ std::optional<c::plan> previous_plan(const options& given, const c::graph& netwo
   }
 }
 
-/// While an object exists, the first Ctrl-C sets a flag, and the second ends the program.
-class interrupts {
- public:
-  interrupts() : before_(std::signal(SIGINT, note)) {}
-  interrupts(const interrupts&) = delete;
-  interrupts& operator=(const interrupts&) = delete;
-  ~interrupts() { std::signal(SIGINT, before_); }
-  static bool any() { return noted_ != 0; }
-
- private:
-  static void note(int) {
-    noted_ = 1;
-    std::signal(SIGINT, SIG_DFL);
-  }
-  static inline volatile std::sig_atomic_t noted_ = 0;
-  void (*before_)(int);
-};
-
 /// Throws if an option is given that only placing uses.
 void refuse_what_makes_plans(const options& given) {
   std::string names, which;
@@ -174,11 +157,11 @@ void check(const options& given) {
                    "--keep-non-finite", "leave one of them out");
 }
 
-placed place_now(const options& given, purpose why) {
+placed place_now(const options& given, plan_keeper* keeper) {
   placed p;
   p.network = load_ready_network(given);
   std::optional<c::plan> previous;
-  if (why == purpose::tuning) previous = previous_plan(given, p.network);
+  if (keeper != nullptr) previous = previous_plan(given, p.network);
   progress_line line(given.quiet);
   c::place_options how;
   how.network = given.network;
@@ -195,10 +178,13 @@ placed place_now(const options& given, purpose why) {
   how.measuring.complete = given.complete;
   how.keep_non_finite = given.keep_non_finite;
   if (previous) how.previous = &*previous;
-  std::optional<interrupts> watch;
-  if (why == purpose::tuning) {
-    watch.emplace();
-    how.stop = [] { return interrupts::any(); };
+  plan_keeper::scope keeping(keeper, p.network);
+  if (keeper != nullptr) {
+    how.cancel = [] { return ending_signal() != 0; };
+    // A plan that was not compared with the previous one does not replace it.
+    how.improved = [&](const c::plan& better) {
+      if (!previous || !better.runs.empty()) keeper->keep(better);
+    };
   }
   if (!given.quiet)
     how.progress = [&](const c::place_progress& now) {
@@ -211,10 +197,12 @@ placed place_now(const options& given, purpose why) {
       line.show(text + ": " + now.what);
     };
   c::placed_plan made = c::place(p.network, backends(), how);
+  keeping.end();
   p.report = std::move(made.report);
   p.made = std::move(made);
   line.clear();
   p.fresh = true;
+  p.is_worth_keeping = !previous || ending_signal() == 0 || !p.made.runs.empty();
   p.refusals = c::merged(p.report.refusals);
   p.store = how.store;
   const std::string& where = p.report.where;
@@ -230,8 +218,6 @@ placed place_now(const options& given, purpose why) {
   return p;
 }
 
-placed get_plan(const options& given) {
-  return given.plan_file.empty() ? place_now(given, purpose::once) : read_plan(given);
-}
+placed get_plan(const options& given) { return given.plan_file.empty() ? place_now(given) : read_plan(given); }
 
 }  // namespace program

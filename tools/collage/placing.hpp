@@ -18,6 +18,8 @@ struct placed {
   collage::graph network;
   collage::plan made;
   bool fresh = false;  ///< placed by this call, not read from a file
+  bool is_worth_keeping =
+      true;  ///< false: a signal ended placing before this plan was compared with the file's previous one
   std::vector<collage::merged_refusal> refusals;
   collage::place_report report;  ///< for a fresh plan
   std::string store;             ///< the store's file; empty if there is none
@@ -26,12 +28,11 @@ struct placed {
 /// Checks the options as far as that is possible without a plan. Throws `collage::error`.
 void check(const options& given);
 
-/// Why a plan is made. `tuning`: to be kept in a file; then Ctrl-C ends measuring, and the file's previous plan is one
-/// of the placements compared. `once`: for this call only.
-enum class purpose { tuning, once };
+class plan_keeper;
 
-/// Places the network that the options name. Shows progress on stderr.
-placed place_now(const options& given, purpose why);
+/// Places the network that the options name. Shows progress on stderr. With a keeper, the plan is for a file. A signal then ends
+/// measuring and not the program, and the file's previous plan takes part in the comparison.
+placed place_now(const options& given, plan_keeper* keeper = nullptr);
 
 /// Reads the plan of `--plan FILE`, or places if the option is not given. The plan must fit the network, this program,
 /// this machine, `--threads` and `--backends`.

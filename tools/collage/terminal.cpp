@@ -69,8 +69,11 @@ void print(std::string_view text) {
   const int why = errno;
   std::clearerr(stdout);
   if (why == EPIPE) return;
-  throw collage::error(collage::error_kind::invalid_argument, std::string("cannot be written: ") + std::strerror(why),
-                       "standard output", "send it to a file or pipe that can be written to");
+  const bool is_full = why == ENOSPC || why == EDQUOT || why == EFBIG;
+  throw collage::error(is_full ? collage::error_kind::environment : collage::error_kind::invalid_argument,
+                       std::string("cannot be written: ") + std::strerror(why), "standard output",
+                       is_full ? "free some space, or send it to a file on a device that has more"
+                               : "send it to a file or pipe that can be written to");
 }
 
 void complain(std::string_view text) {
