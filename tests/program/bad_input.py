@@ -90,7 +90,7 @@ class CommandLine(Case):
         if pathlib.Path("/dev/full").exists():
             with open("/dev/full", "w") as full:
                 done = subprocess.run([PROGRAM, "zoo"], stdout=full, stderr=subprocess.PIPE, text=True, env=environment())
-                self.assertEqual(done.returncode, 2)
+                self.assertEqual(done.returncode, 1)
                 self.assertRegex(done.stderr, r"\Acollage: standard output: cannot be written[^\n]+\n\Z")
 
     def test_inputs(self):
