@@ -210,6 +210,7 @@ static void tiny(const char* model, bool from_memory, const char* file) {
   collage_engine_release(engine);
   runs(context);
   runs(in_ours);
+  limited(in_ours);
   collage_context_release(context);
   collage_context_release(in_ours);
   free(memory);

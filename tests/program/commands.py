@@ -6,7 +6,6 @@ import os
 import pathlib
 import pty
 import re
-import signal
 import subprocess
 import unittest
 
@@ -239,18 +238,6 @@ class Placed(Case):
         for budget in ("0.01s", "1e-9min"):  # which is not 0, as long as it takes
             none = self.json_of(*words, "--store", "none", "--budget", budget)
             self.assertEqual((none["from_store"], none["store"], none["interrupted"]), (0, None, True))
-
-    def test_interrupted_it_leaves_a_plan(self):
-        plan = self.path("interrupted.json")
-        words = [PROGRAM, "tune", MOBILENET, "--plan", plan, "--threads", "1", "--store", self.path("interrupted.db")]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()) as tuning:
-            tuning.stderr.readline()  # it measures
-            tuning.send_signal(signal.SIGINT)
-            said, told = tuning.communicate(timeout=300)
-        self.assertEqual(tuning.returncode, 0, told)
-        self.assertIn("the best placement so far", " ".join(said.split()))
-        self.json_of("explain", MOBILENET, "--plan", plan)
-        self.assertEqual(self.json_of("store", "check", "--store", self.path("interrupted.db"))["problems"], [])
 
     def test_bench(self):
         done = self.json_of("bench", BERT, "--plan", self.plan, "--seconds", "1")

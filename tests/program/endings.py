@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import pty
 import signal
 import subprocess
 import time
@@ -47,8 +48,8 @@ class Signals(Endings):
 
     def test_comparing_ends_with_the_best_plan(self):
         for number in ENDING:
+            pathlib.Path(self.path("plan.json")).unlink(missing_ok=True)
             with self.subTest(signal=number), self.start(*self.words, "--recheck") as tuning:
-                pathlib.Path(self.path("plan.json")).unlink(missing_ok=True)
                 line = ""
                 while not line.startswith("comparing"):
                     line = tuning.stderr.readline()
@@ -61,6 +62,21 @@ class Signals(Endings):
                 self.json_of("explain", MOBILENET, "--plan", self.path("plan.json"))
                 self.assertEqual(self.left_over(), [])
         self.assertEqual(self.json_of("store", "check", "--store", self.path("costs.db"))["problems"], [])
+
+    def test_the_terminal_is_closed(self):
+        pathlib.Path(self.path("plan.json")).unlink(missing_ok=True)
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(PROGRAM, [PROGRAM, *self.words, "--recheck"], environment(TERM="xterm"))
+        text = b""
+        while b"comparing" not in text:
+            text += os.read(terminal, 4096)
+        since = time.monotonic()
+        os.close(terminal)
+        _, status = os.waitpid(child, 0)
+        self.assertLess(time.monotonic() - since, SOON_S)
+        self.assertEqual(os.waitstatus_to_exitcode(status), 0)
+        self.json_of("explain", MOBILENET, "--plan", self.path("plan.json"))
 
     def test_without_a_plan_it_ends_by_the_signal(self):
         plan, store = self.path("none.json"), self.path("none.db")

@@ -1,5 +1,7 @@
 #include "terminal.hpp"
 
+#include "signals.hpp"
+
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -68,7 +70,7 @@ void print(std::string_view text) {
   if (std::fwrite(shown.data(), 1, shown.size(), stdout) == shown.size() && std::fflush(stdout) == 0) return;
   const int why = errno;
   std::clearerr(stdout);
-  if (why == EPIPE) return;
+  if (why == EPIPE || (why == EIO && ending_signal() != 0)) return;  // SIGHUP says that the terminal is gone
   const bool is_full = why == ENOSPC || why == EDQUOT || why == EFBIG;
   throw collage::error(is_full ? collage::error_kind::environment : collage::error_kind::invalid_argument,
                        std::string("cannot be written: ") + std::strerror(why), "standard output",

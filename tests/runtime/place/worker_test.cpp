@@ -579,6 +579,26 @@ TEST_F(worker, ends_timing_when_it_is_told) {
   EXPECT_GT(m.in(client, relus_with(m, {deed::none}))[0].cost_ms, 0.0);
 }
 
+TEST_F(worker, is_ended_where_the_caller_throws) {
+  const c::graph network = one_relu();
+  measurement m(network);
+  m.setup.timing = {.sample_ms = 1, .rounds = 1U << 19, .least_rounds = 1U << 19, .budget_ms = 1e9};
+  struct enough {};
+  int calls = 0;
+  m.setup.stop = [&]() -> bool {
+    if (++calls == 5) throw enough();
+    return false;
+  };
+  worker_client client;
+  EXPECT_THROW((void)m.in(client, relus_with(m, {deed::none})), enough);
+  EXPECT_EQ(client.process(), 0);
+  // The client works on, with another worker.
+  m.setup.timing = {};
+  m.setup.stop = {};
+  EXPECT_GT(m.in(client, relus_with(m, {deed::none}))[0].cost_ms, 0.0);
+  EXPECT_EQ(client.where(), "in a worker");
+}
+
 TEST_F(worker, takes_longer_than_its_patience_where_signs_of_life_come) {
   const c::graph network = one_relu();
   measurement m(network);
