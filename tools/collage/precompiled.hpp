@@ -1,5 +1,5 @@
-// What most files of the program include, read once where there is no compiler cache (CMakeLists.txt). Files include what they
-// use all the same.
+// The headers of most files of the program, read once if there is no compiler cache (CMakeLists.txt). Files include what they use
+// all the same.
 #pragma once
 
 #include <collage/graph/graph.hpp>

@@ -339,8 +339,8 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
                     std::string("backend ") + e.name, "list nodes of the dataflow that the fusion rule is given");
       if (!std::ranges::all_of(nodes, [&](std::uint32_t n) { return taken[n]; })) continue;
       if (!fuse::is_convex(flow, g.nodes)) {
-        found.refusals.push_back(
-            {e.name, by_rule, network.node_name(nodes.back()), "the group is not convex: a path leaves it and comes back"});
+        found.refusals.push_back({e.name, by_rule, network.node_name(nodes.back()),
+                                  "the group is not convex: a path leaves it and comes back"});
         continue;
       }
       place_candidate c;

@@ -556,8 +556,7 @@ TEST(plan_fit, backends_that_run_nothing_count_where_it_is_asked) {
   p.backends.push_back({"three", "3", ""});
   const std::vector<c::backend_entry> table = {backend_here("one", one_here), backend_here("two", two_here)};
   EXPECT_FALSE(c::misfit_of(p, g, table, {.processor = "some processor"}));
-  const auto wrong =
-      c::misfit_of(p, g, table, {.processor = "some processor", .all_backends = true});
+  const auto wrong = c::misfit_of(p, g, table, {.processor = "some processor", .all_backends = true});
   ASSERT_TRUE(wrong);
   EXPECT_EQ(wrong->what, "needs backend three, which is not in this program's set");
   // What runs inside a branch is run as well.
