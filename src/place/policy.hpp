@@ -85,6 +85,7 @@ struct placing_policy {
   trial_policy trial;
   price_policy price;
   budget_policy budget;
+  double most_overtime_ms = 500;  ///< after the budget, for the searches that finish a plan
 };
 
 /// The thresholds in force. The numbers come from repeated placings of real and simulated networks (docs/repeatability.md).

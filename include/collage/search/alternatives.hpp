@@ -38,11 +38,11 @@ inline placement describe(const problem& p, const space& s, std::vector<std::uin
   return plan;
 }
 
-/// Takes candidates in the order of `key(entry, first node)`, least first, wherever they fit. That can leave holes only
-/// if some nodes have no candidate of their own. Then it walks the nodes in order instead, least key first, and steps
-/// back from dead ends.
-template <class Key>
-placement greedy(const problem& p, Key key) {
+/// Takes candidates in the order of `key(entry, first node)`, least first, wherever they fit and `can_use(candidate)` holds.
+/// That can leave holes only if some nodes have no candidate of their own. Then it walks the nodes in order instead, least key
+/// first, and steps back from dead ends. This walk does not call `can_use`.
+template <class Key, class Usable>
+placement greedy(const problem& p, Key key, Usable can_use) {
   const std::vector<bool> may_cycle = check(p);
   const std::vector<std::int64_t> costs = costs_of(p);
   const space s = make_space(p, costs, may_cycle, false);
@@ -62,7 +62,7 @@ placement greedy(const problem& p, Key key) {
   for (const std::uint32_t e : order) {
     bool fits = true;
     for_each_node(s, first[e], e, [&](std::uint32_t node) { fits = fits && !taken[node]; });
-    if (!fits) continue;
+    if (!fits || !can_use(s.entries[e].index)) continue;
     if (s.entries[e].may_cycle) {
       cyclic.push_back(&p.candidates[s.entries[e].index].nodes);
       if (!find_cycle(consumers, cyclic).empty()) {
@@ -110,18 +110,28 @@ inline void check_ranks(const problem& p, std::span<const std::uint32_t> rank) {
 /// Ties go to the cheaper group, then to the lower index.
 ///
 /// `rank` has one number per candidate. Costs have no other influence. Throws as `exact` does, and if the number of ranks is wrong.
-inline placement priority_list(const problem& p, std::span<const std::uint32_t> rank) {
+/// A candidate is taken only if `can_use(candidate)` returns true. It is called when the candidate's turn has come and its nodes
+/// are free. If the others cannot cover all nodes, the result may have candidates for which it was not called.
+template <class Usable>
+placement priority_list(const problem& p, std::span<const std::uint32_t> rank, Usable can_use) {
   detail::check_ranks(p, rank);
-  return detail::greedy(p, [rank](const detail::entry& e, std::uint32_t first) {
-    return std::tuple(rank[e.index], first, ~e.size, e.cost, e.index);
-  });
+  return detail::greedy(
+      p,
+      [rank](const detail::entry& e, std::uint32_t first) {
+        return std::tuple(rank[e.index], first, ~e.size, e.cost, e.index);
+      },
+      can_use);
+}
+inline placement priority_list(const problem& p, std::span<const std::uint32_t> rank) {
+  return priority_list(p, rank, [](std::uint32_t) { return true; });
 }
 
 /// Takes the largest group of the whole graph first, then the largest that still fits, and so on. Ties go to the
 /// cheaper group, then to the earlier, then to the lower index. Throws as `exact` does.
 inline placement greedy_by_size(const problem& p) {
   return detail::greedy(
-      p, [](const detail::entry& e, std::uint32_t first) { return std::tuple(~e.size, e.cost, first, e.index); });
+      p, [](const detail::entry& e, std::uint32_t first) { return std::tuple(~e.size, e.cost, first, e.index); },
+      [](std::uint32_t) { return true; });
 }
 
 /// The exact search under a preference. It minimises the sum, over all nodes, of the rank of the candidate that covers

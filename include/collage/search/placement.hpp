@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 namespace collage::inline v0::search {
@@ -37,6 +38,8 @@ struct limits {
   std::size_t bytes = std::size_t{2} << 30U;
   /// Longest time for the search, checked between states. With 0 the search returns the incumbent at once.
   std::chrono::nanoseconds time = std::chrono::nanoseconds::max();
+  /// Called between states; true ends the search as the time does.
+  std::function<bool()> stop = {};
 };
 
 }  // namespace collage::inline v0::search

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 
 namespace collage::inline v0::search::detail {
 
@@ -12,7 +13,7 @@ namespace collage::inline v0::search::detail {
 class allowance {
  public:
   explicit allowance(const limits& l)
-      : states_(l.states), bytes_(l.bytes), timed_(l.time != std::chrono::nanoseconds::max()) {
+      : states_(l.states), bytes_(l.bytes), timed_(l.time != std::chrono::nanoseconds::max()), stop_(l.stop) {
     if (!timed_) return;
     const auto now = clock::now();
     // A time beyond the clock's range is no limit.
@@ -20,7 +21,7 @@ class allowance {
     if (timed_) end_ = now + std::chrono::duration_cast<clock::duration>(l.time);
   }
   /// Whether time is left.
-  bool has_time() const { return !timed_ || clock::now() < end_; }
+  bool has_time() const { return (!timed_ || clock::now() < end_) && !(stop_ && stop_()); }
   /// Counts one more state of the search. Returns false if the search has to stop. Only each 16th call reads the clock, because
   /// reading it takes as long as a state.
   template <class Bytes>
@@ -41,6 +42,7 @@ class allowance {
   bool over_ = false;
   unsigned takes_ = 0;
   clock::time_point end_{};
+  std::function<bool()> stop_;
 };
 
 }  // namespace collage::inline v0::search::detail

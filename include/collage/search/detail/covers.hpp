@@ -10,7 +10,6 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <limits>
 #include <span>
 #include <vector>
@@ -51,9 +50,9 @@ class covers {
         if (position == end) continue;
         std::ranges::copy(table_.mask(id), mask.begin());
         for (std::uint32_t g = group_begin_[position - begin]; g < group_begin_[position - begin + 1]; ++g) {
-          const std::uint64_t* nodes = space_.mask(entries_[groups_[g]]);
+          const std::span<const std::uint64_t> nodes = space_.mask(entries_[groups_[g]]);
           if (overlap(nodes, mask)) continue;
-          std::transform(mask.begin(), mask.end(), nodes, next.begin(), std::bit_or<>());
+          unite(nodes, mask, next);
           const std::uint32_t to = past_covered(position, next);
           steps.push_back({id, insert(to, next), g});
         }
@@ -170,13 +169,13 @@ class covers {
       for (std::uint32_t e = space_.begin[node]; e < space_.end_of(node); ++e) entries_.push_back(e);
       std::sort(entries_.begin() + static_cast<std::ptrdiff_t>(first), entries_.end(),
                 [&](std::uint32_t a, std::uint32_t b) {
-                  const auto order = std::lexicographical_compare_three_way(
-                      space_.mask(a), space_.mask(a) + space_.words, space_.mask(b), space_.mask(b) + space_.words);
+                  const auto one = space_.mask(a), other = space_.mask(b);
+                  const auto order =
+                      std::lexicographical_compare_three_way(one.begin(), one.end(), other.begin(), other.end());
                   return order != 0 ? order < 0 : a < b;
                 });
       for (std::size_t i = first; i < entries_.size(); ++i) {
-        if (i == first || !std::equal(space_.mask(entries_[i]), space_.mask(entries_[i]) + space_.words,
-                                      space_.mask(entries_[i - 1]))) {
+        if (i == first || !std::ranges::equal(space_.mask(entries_[i]), space_.mask(entries_[i - 1]))) {
           groups_.push_back(static_cast<std::uint32_t>(i));
           first_.push_back(node);
           for_each_node(space_, node, entries_[i],

@@ -15,11 +15,16 @@
 
 namespace collage::inline v0::search::detail {
 
-/// Whether two sets relative to the same node share a member.
-inline bool overlap(const std::uint64_t* a, std::span<const std::uint64_t> b) {
+/// Whether two sets relative to the same node share a member. `a` has at most as many words.
+inline bool overlap(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b) {
   std::uint64_t shared = 0;
-  for (std::size_t i = 0; i < b.size(); ++i) shared |= a[i] & b[i];
+  for (std::size_t i = 0; i < a.size(); ++i) shared |= a[i] & b[i];
   return shared != 0;
+}
+/// Writes the union of two sets relative to the same node. `a` has at most as many words.
+inline void unite(std::span<const std::uint64_t> a, std::span<const std::uint64_t> b, std::span<std::uint64_t> to) {
+  std::ranges::transform(a, b.first(a.size()), to.begin(), std::bit_or<>());
+  std::ranges::copy(b.subspan(a.size()), to.begin() + static_cast<std::ptrdiff_t>(a.size()));
 }
 
 /// All entries by node, as in the space. The entries of one node are in the order of `before(entry, entry)`.
@@ -65,7 +70,7 @@ inline std::optional<std::vector<std::uint32_t>> first_fit(const space& s, std::
     --steps;
     const std::uint32_t e = order[at.next++];
     if (overlap(s.mask(e), covered) || (s.entries[e].may_cycle && !with_cycles)) continue;
-    std::transform(covered.begin(), covered.end(), s.mask(e), next_mask.begin(), std::bit_or<>());
+    unite(s.mask(e), covered, next_mask);
     const std::uint32_t next = past_covered(at.position, next_mask);
     if (next < end && dead.contains(next, next_mask)) continue;
     taken.push_back(e);

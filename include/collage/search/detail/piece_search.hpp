@@ -232,9 +232,9 @@ class piece_search {
     const std::int64_t cost = labels_[from].cost;
     next_.groups = labels_[from].groups + 1;
     for (std::uint32_t e = space_.begin[at]; e < space_.end_of(at); ++e) {
-      const std::uint64_t* mask = space_.mask(e);
+      const std::span<const std::uint64_t> mask = space_.mask(e);
       if (overlap(mask, covered_) || (shuns_cycles_ && space_.entries[e].may_cycle)) continue;
-      std::transform(covered_.begin(), covered_.end(), mask, next_.covered.begin(), std::bit_or<>());
+      unite(mask, covered_, next_.covered);
       next_.position = past_covered(at, next_.covered);
       if (!bits_.empty() && !choose(at, e)) continue;
       ++transitions_;

@@ -56,7 +56,9 @@ class part_writer {
     const entry& at = space_.entries[e];
     put(static_cast<std::uint64_t>(at.cost));
     put(static_cast<std::uint64_t>(at.size) << 1 | static_cast<std::uint64_t>(at.may_cycle));
-    words_.insert(words_.end(), space_.mask(e), space_.mask(e) + space_.words);
+    const std::span<const std::uint64_t> mask = space_.mask(e);
+    put(mask.size());
+    words_.insert(words_.end(), mask.begin(), mask.end());
     if (tracked_.empty()) return;
     put(problem_.candidates[at.index].runtime);
     const auto touches = tracked_.touches(e);
