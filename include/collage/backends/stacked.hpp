@@ -26,6 +26,9 @@ namespace collage::inline v0 {
 namespace stacked_groups {
 
 inline constexpr fuse::kernel_limits most{.nodes = 64, .arguments = 32, .outputs = 8, .rows = true};
+/// Groups grown to post-dominators, in the whole network. A network of more than 2,000 operators in one chain has more. It then
+/// has the smaller of these groups, and the large groups that forward fusion makes.
+inline constexpr std::size_t most_grown = std::size_t{1} << 17;
 
 /// Whether fusion may take a node of a dataflow. Nodes that `stacked::takes` rejects are already opaque there.
 inline bool accepts(const fuse::dataflow& flow, std::uint32_t node) {
@@ -39,7 +42,9 @@ struct one_kernel {
   Rule rule;
   fuse::kernel_limits allowed;
   void collect(const fuse::dataflow& flow, fuse::group_list& to) const {
-    const fuse::group_list all = fuse::list(rule, flow);
+    fuse::group_list all;
+    all.stop = to.stop;
+    rule.collect(flow, all);
     to.complete = to.complete && all.complete;
     fuse::surveyor survey(flow);
     std::vector<std::uint32_t> nodes;
@@ -60,12 +65,13 @@ struct stacked : backend<"stacked"> {
   using patterns = collage::patterns<>;
 
   /// Single operators; groups grown to post-dominators; groups that forward, backward and sibling fusion propose.
-  static constexpr auto rule = fuse::either{
-      fuse::by_fusion{stacked_groups::accepts, stacked_groups::most},
-      stacked_groups::one_kernel{
-          fuse::grown{fuse::row_rule{}, fuse::generate_limits{.nodes = stacked_groups::most.nodes,
-                                                              .arguments = stacked_groups::most.arguments}},
-          stacked_groups::most}};
+  static constexpr auto rule =
+      fuse::either{fuse::by_fusion{stacked_groups::accepts, stacked_groups::most},
+                   stacked_groups::one_kernel{
+                       fuse::grown{fuse::row_rule{}, fuse::generate_limits{.nodes = stacked_groups::most.nodes,
+                                                                           .arguments = stacked_groups::most.arguments,
+                                                                           .groups = stacked_groups::most_grown}},
+                       stacked_groups::most}};
 
   /// Whether the backend computes an operator at all, for float32 and booleans of known shapes. It computes elementwise
   /// operators, transpose, slice, expand, concat, pad, tile and trilu. It also computes softmax and log_softmax over

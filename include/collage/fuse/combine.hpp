@@ -6,6 +6,7 @@
 // sequence of joins makes is in it.
 #pragma once
 
+#include <algorithm>
 #include <collage/fuse/closure.hpp>
 #include <collage/fuse/dataflow.hpp>
 #include <collage/fuse/generate.hpp>
@@ -51,12 +52,26 @@ struct found_by {
   void collect(const dataflow& flow, group_list& to) const { find(flow, to); }
 };
 
-/// The groups that the generator grows by a fusion rule.
+/// The groups that the generator grows by a fusion rule. If there are more than `limits.groups`, only smaller groups are listed:
+/// those with at most half as many nodes, or a quarter, and so on. So the groups cover the whole graph.
 template <growth_rule Rule>
 struct grown {
   Rule rule;
   generate_limits limits = {};
-  void collect(const dataflow& flow, group_list& to) const { generate(flow, rule, to, limits); }
+  void collect(const dataflow& flow, group_list& to) const {
+    if (limits.groups == 0) return void(generate(flow, rule, to, limits));
+    for (generate_limits most = limits;;) {
+      group_list found;
+      found.stop = to.stop;
+      generate(flow, rule, found, most);
+      if (found.complete || most.nodes == 1 || to.is_over()) {
+        to.complete = to.complete && found.complete && most.nodes == limits.nodes;
+        for (const group& g : found) to.add(g);
+        return;
+      }
+      most.nodes = std::max<std::size_t>(1, (most.nodes == 0 ? flow.size() : most.nodes) / 2);
+    }
+  }
 };
 template <class Rule>
 grown(Rule) -> grown<Rule>;

@@ -104,7 +104,7 @@ class forward_fuser {
     std::vector<std::uint32_t> all;
     for (const std::uint32_t g : groups) all.insert(all.end(), members_[g].begin(), members_[g].end());
     std::ranges::sort(all);
-    if (most_.arguments != 0 && survey_.measure(all).arguments > most_.arguments) return;
+    if (most_.arguments != 0 && survey_.measure(all, most_.arguments).arguments > most_.arguments) return;
     for (const std::uint32_t g : groups) {
       if (g == sink) continue;
       root_[g] = sink;

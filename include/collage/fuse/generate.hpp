@@ -21,6 +21,8 @@ namespace collage::inline v0::fuse {
 struct generate_limits {
   std::size_t nodes = 256;
   std::size_t arguments = 0;  ///< distinct values read, weights included
+  /// Groups of several nodes in the whole graph. A long chain has `nodes` of them for each node.
+  std::size_t groups = 0;
 };
 
 /// The nodes between each node and its post-dominator, found when first requested.
@@ -73,7 +75,8 @@ class segments {
   std::uint64_t steps_ = 0;
 };
 
-/// Adds to `to` every group that the rule grows; returns the number of edges and operands examined.
+/// Adds to `to` every group that the rule grows; returns the number of edges and operands examined. If there are more groups than
+/// `most.groups`, or `to.stop` returns true, the listing ends, and `to.complete` is false.
 template <growth_rule Rule>
 std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, const generate_limits& most = {}) {
   const dominator_tree tree = post_dominators(flow);
@@ -81,14 +84,22 @@ std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, c
   std::uint64_t steps = 0;
   std::vector<std::uint32_t> read(flow.values().size(), none);  // the source whose group read a value last
   std::vector<std::uint32_t> way;
+  std::size_t grown = 0;
   for (std::uint32_t source = 0; source < flow.size(); ++source) {
+    if (source % 1024 == 1023 && to.is_over()) break;
+    if (most.groups != 0 && grown > most.groups) {
+      to.complete = false;
+      break;
+    }
     const node_role role = flow.node(source).role;
     if (role == node_role::constant || role == node_role::host || !rule.accepts(flow, source)) continue;
     group g;
     std::size_t count = 0, arguments = 0;
+    const auto fits = [&] { return most.arguments == 0 || arguments <= most.arguments; };
     const auto take = [&](std::uint32_t node) {
       // Added nodes come after the nodes of the group, so an argument stays an argument.
       for (const std::uint32_t v : flow.operands(node)) {
+        if (!fits()) return;  // a node may have thousands of operands
         ++steps;
         const std::uint32_t producer = flow.at(v).producer;
         if (read[v] == source || (producer != none && g.nodes.contains(producer))) continue;
@@ -99,7 +110,6 @@ std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, c
       g.kind = std::max(g.kind, kind_in_group(flow, node));
       ++count;
     };
-    const auto fits = [&] { return most.arguments == 0 || arguments <= most.arguments; };
     take(source);
     if (!fits()) continue;  // growing removes no argument
     if (role == node_role::operation) to.add(g);
@@ -127,6 +137,7 @@ std::uint64_t generate(const dataflow& flow, const Rule& rule, group_list& to, c
       take(sink);
       if (!fits()) break;
       to.add(g);
+      ++grown;
       way.assign(1, sink);
       from = sink;
       edge = fusion_kind::elementwise;

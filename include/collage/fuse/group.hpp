@@ -7,6 +7,7 @@
 #include <collage/search/node_set.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -172,8 +173,16 @@ class group_list {
   auto begin() const { return groups_.begin(); }
   auto end() const { return groups_.end(); }
 
-  /// False where a limit on the number of groups ended a closure before it was complete.
+  /// False where a limit on the number of groups, or `stop`, ended the listing before it was complete.
   bool complete = true;
+  /// Rules call it while they list: true ends the listing.
+  std::function<bool()> stop = {};
+  /// Whether to end the listing now; notes that it is not complete then.
+  bool is_over() {
+    if (!stop || !stop()) return false;
+    complete = false;
+    return true;
+  }
 
  private:
   std::vector<group> groups_;

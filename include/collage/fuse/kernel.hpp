@@ -33,7 +33,8 @@ class surveyor {
   explicit surveyor(const dataflow& flow)
       : flow_(&flow), inside_(flow.size(), 0), read_(flow.values().size(), 0), state_(flow.size()) {}
 
-  kernel_facts measure(std::span<const std::uint32_t> nodes) {
+  /// The traffic of a group. Counting ends at more than `most_arguments` arguments (0: no limit): a node may have thousands.
+  kernel_facts measure(std::span<const std::uint32_t> nodes, std::size_t most_arguments = 0) {
     mark(nodes);
     kernel_facts facts;
     if (nodes.size() == 1 && flow_->node(nodes[0]).role == node_role::host) return facts;  // no kernel runs
@@ -42,7 +43,7 @@ class surveyor {
         const flow_value& value = flow_->at(v);
         if (read_[v] == round_ || (value.producer != none && is_inside(value.producer))) continue;
         read_[v] = round_;
-        ++facts.arguments;
+        if (++facts.arguments > most_arguments && most_arguments != 0) return facts;
         if (!value.is_weight) facts.read_bytes += value.bytes;
       }
       each_output(n, [&](std::uint32_t v) {

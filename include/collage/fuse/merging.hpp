@@ -47,7 +47,7 @@ class merging {
       if (most_.nodes != 0 && nodes_.size() > most_.nodes) return;
     }
     std::ranges::sort(nodes_);
-    const kernel_facts facts = survey_.measure(nodes_);
+    const kernel_facts facts = survey_.measure(nodes_, most_.arguments);
     if (facts.bytes() >= before || *survey_.refusal(nodes_, most_, facts) != '\0') return;
     if (log_ != nullptr) log_->emplace_back(std::span<const std::uint32_t>(nodes_));
     std::ranges::sort(groups);

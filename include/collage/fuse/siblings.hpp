@@ -28,9 +28,8 @@ inline merge_count fuse_siblings(quotient& groups, const kernel_limits& most,
   // Convolutions and opaque operators have no siblings: their operands are not read element by element.
   const auto may_share = [&](std::uint32_t group, std::uint32_t value) {
     return std::ranges::all_of(groups.members(group), [&](std::uint32_t n) {
-      const bool reads = std::ranges::find(flow.operands(n), value) != flow.operands(n).end();
       const bool heavy = flow.kind(n) >= fusion_kind::anchor && !(most.rows && flow.node(n).row > 0);
-      return !(reads && heavy);
+      return !heavy || std::ranges::find(flow.operands(n), value) == flow.operands(n).end();
     });
   };
   merging merges(groups, most, log);
