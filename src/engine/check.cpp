@@ -4,7 +4,7 @@
 #include <collage/run/layouts.hpp>
 #include <collage/run/views.hpp>
 
-#include <algorithm>
+#include <utility>
 
 namespace collage::inline v0::detail {
 
@@ -43,12 +43,13 @@ void check_step(const graph& network, const plan_group& g) {
     throw plan_error("runs no operator at node " + network.node_name(g.nodes.back()), "plan");
 }
 
-void check_reads(const graph& network, const plan_group& g, const std::vector<bool>& ready) {
+/// `group_of` has the group of each node so far, and `ready` the values of earlier groups.
+void check_reads(const graph& network, const plan_group& g, std::uint32_t number,
+                 const std::vector<std::uint32_t>& group_of, const std::vector<bool>& ready) {
   for (const std::uint32_t n : g.nodes)
     for (const std::uint32_t operand : network.view().inputs_of(n)) {
       const std::int32_t producer = network.at(operand).producer;
-      const bool is_inside =
-          producer >= 0 && std::ranges::find(g.nodes, static_cast<std::uint32_t>(producer)) != g.nodes.end();
+      const bool is_inside = producer >= 0 && group_of[static_cast<std::size_t>(producer)] == number;
       if (!is_inside && !ready[operand])
         throw plan_error("reads " + network.value_name(operand) + " before it is computed",
                          "plan, node " + network.node_name(n));
@@ -58,26 +59,29 @@ void check_reads(const graph& network, const plan_group& g, const std::vector<bo
 }  // namespace
 
 void check_cover(const graph& network, const placement& groups) {
-  std::vector<std::uint32_t> covered(network.nodes().size(), 0);
+  std::vector<std::uint32_t> group_of(network.nodes().size(), 0);  // groups count from 1; 0: not covered yet
+  std::uint32_t number = 0;
   std::vector<bool> ready(network.values().size(), false);
   for (std::uint32_t v = 0; v < ready.size(); ++v) ready[v] = network.at(v).producer < 0;
   for (const plan_group& g : groups.groups) {
     if (g.nodes.empty()) throw plan_error("has a group without nodes", "plan");
+    ++number;
     for (const std::uint32_t n : g.nodes) {
-      if (n >= covered.size())
+      if (n >= group_of.size())
         throw plan_error(
-            "names node " + std::to_string(n) + ", but the network has " + std::to_string(covered.size()) + " nodes",
+            "names node " + std::to_string(n) + ", but the network has " + std::to_string(group_of.size()) + " nodes",
             "plan");
-      if (covered[n]++ != 0) throw plan_error("runs node " + network.node_name(n) + " twice", "plan");
+      if (std::exchange(group_of[n], number) != 0)
+        throw plan_error("runs node " + network.node_name(n) + " twice", "plan");
     }
     check_step(network, g);
-    check_reads(network, g, ready);
+    check_reads(network, g, number, group_of, ready);
     // Which of these values the kernel writes is the match's to say; it writes all that are read outside.
     for (const std::uint32_t n : g.nodes)
       for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) ready[network.view().output_of(n, i)] = true;
   }
-  for (std::uint32_t n = 0; n < covered.size(); ++n)
-    if (covered[n] == 0) throw plan_error("does not run node " + network.node_name(n), "plan");
+  for (std::uint32_t n = 0; n < group_of.size(); ++n)
+    if (group_of[n] == 0) throw plan_error("does not run node " + network.node_name(n), "plan");
 }
 
 }  // namespace collage::inline v0::detail

@@ -217,7 +217,7 @@ class layout_pass {
       program_instruction made = std::move(from.info);
       for (const std::uint32_t number : from.in) made.in.push_back({present(number), access::in});
       for (std::size_t o = 0; o < from.out.size(); ++o) {
-        const bool is_over = std::ranges::find(in_place_, std::pair(s, o)) != in_place_.end();
+        const bool is_over = std::ranges::binary_search(in_place_, std::pair(s, o));
         made.out.push_back({present(from.out[o]), is_over ? access::inout : access::out});
       }
       made.workspace = workspace_[s];
@@ -252,7 +252,7 @@ class layout_pass {
   std::vector<std::size_t> block_of_;                            // by region
   std::vector<std::uint32_t> last_read_;                         // by number of storage: the step
   std::vector<std::uint32_t> workspace_;                         // by step: the region
-  std::vector<std::pair<std::uint32_t, std::size_t>> in_place_;  // step, output: written over an argument
+  std::vector<std::pair<std::uint32_t, std::size_t>> in_place_;  // step, output: written over an argument; ascending
 };
 
 }  // namespace

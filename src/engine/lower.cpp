@@ -9,6 +9,8 @@
 
 #include <algorithm>
 #include <span>
+#include <unordered_map>
+#include <vector>
 
 namespace collage::inline v0::detail {
 
@@ -24,13 +26,15 @@ std::uint32_t value_storage::add(std::uint32_t value, const form& stored) {
   forms_.push_back(stored);
   values_.push_back(value);
   parts_.push_back({number, 0});
+  others_[value].push_back(number);
   return number;
 }
 
 std::optional<std::uint32_t> value_storage::find(std::uint32_t value, const form& stored) const {
   if (forms_[value] == stored) return value;
-  for (auto i = static_cast<std::uint32_t>(network_->values().size()); i < forms_.size(); ++i)
-    if (values_[i] == value && forms_[i] == stored) return i;
+  if (const auto others = others_.find(value); others != others_.end())
+    for (const std::uint32_t i : others->second)
+      if (forms_[i] == stored) return i;
   return {};
 }
 
@@ -145,7 +149,9 @@ class lowering {
         threads_(threads),
         packed_(std::move(packed)),
         release_(network, released),
-        plan_(network) {}
+        plan_(network) {
+    for (const plan_conversion& c : groups.conversions) conversions_[c.value].push_back(&c);
+  }
 
   lowered_plan run() && {
     for (const plan_group& g : groups_.groups) std::visit([&](const auto& step) { add(g, step); }, g.step);
@@ -168,6 +174,14 @@ class lowering {
     throw plan_error("names form " + text + ", but no backend of this program has that memory space", where);
   }
 
+  /// The conversion of a value into a form; null where the placement has none.
+  const plan_conversion* conversion_of(std::uint32_t v, const std::string& to) const {
+    const auto known = conversions_.find(v);
+    if (known == conversions_.end()) return nullptr;
+    const auto at = std::ranges::find(known->second, to, [](const plan_conversion* c) { return c->step.to; });
+    return at != known->second.end() ? *at : nullptr;
+  }
+
   /// A value in a form: as it was written, or converted now where nothing has needed that before. `steps` bounds a path of
   /// conversions, each of which begins where another ends.
   std::uint32_t in_form(std::uint32_t v, const form& wanted, std::size_t steps = 0) {
@@ -177,10 +191,10 @@ class lowering {
           "is needed as " + to_text(wanted) + ", but written as " + to_text(plan_.storage.form_at(v)) + why,
           "plan, value " + network_.value_name(v));
     };
-    const plan_conversion* const how = find_conversion(groups_, v, to_text(wanted));
+    const plan_conversion* const how = conversion_of(v, to_text(wanted));
     if (how == nullptr || steps > groups_.conversions.size()) throw fail(" and not converted");
     const bool is_direct = how->step.from == to_text(plan_.storage.form_at(v));
-    if (!is_direct && find_conversion(groups_, v, how->step.from) == nullptr) throw fail(" and not converted");
+    if (!is_direct && conversion_of(v, how->step.from) == nullptr) throw fail(" and not converted");
     if (how->step.backend.empty()) throw fail(", and no backend makes that conversion");
     const std::uint32_t from = in_form(v, parse(how->step.from, "plan, value " + network_.value_name(v)), steps + 1);
     const backend_entry& by = use(how->step.backend);
@@ -296,6 +310,7 @@ class lowering {
   int threads_;
   std::shared_ptr<packed_weights> packed_;
   constant_release release_;
+  std::unordered_map<std::uint32_t, std::vector<const plan_conversion*>> conversions_;  // by value
   lowered_plan plan_;
 };
 

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -90,6 +91,7 @@ class value_storage {
   std::vector<form> forms_;            // by number
   std::vector<std::uint32_t> values_;  // by number
   std::vector<part> parts_;            // by number: the memory in which it lies, its own or another's
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> others_;  // by value: its further numbers
 };
 
 /// One step of a placement over storage.

@@ -5,9 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <functional>
+#include <iterator>
 #include <map>
+#include <queue>
+#include <set>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 namespace collage::inline v0 {
 namespace {
@@ -106,23 +111,33 @@ class verifier {
   }
 
   /// Two regions of one arena may share bytes where one ends before the other begins, or where one is written over the other.
+  ///
+  /// Walks the regions by their beginnings, and keeps those that are needed at the same time, by where they lie. Only neighbours
+  /// there can share bytes. A region that ends where the next begins may be handed on, so it leaves at the step after its last.
   std::string fault_of_lifetimes() const {
     std::vector<std::uint32_t> list;
     for (std::uint32_t i = 0; i < p_.regions.size(); ++i)
       if (p_.regions[i].where == home::arena && p_.regions[i].bytes != 0) list.push_back(i);
-    std::ranges::sort(list, {}, [&](std::uint32_t i) {
-      const program_region& r = p_.regions[i];
-      return std::tuple(r.index, r.offset, r.first);
-    });
-    for (std::size_t a = 0; a < list.size(); ++a)
-      for (std::size_t b = a + 1; b < list.size(); ++b) {
-        const program_region &x = p_.regions[list[a]], &y = p_.regions[list[b]];
-        if (x.index != y.index || y.offset >= x.offset + x.bytes) break;
-        if (x.last < y.first || y.last < x.first || is_handed_on(list[a], list[b]) || is_handed_on(list[b], list[a]))
-          continue;
-        return "regions " + number_text(list[a]) + " and " + number_text(list[b]) +
-               " share memory while both are needed";
+    const auto place_of = [&](std::uint32_t i) { return std::tuple(p_.regions[i].index, p_.regions[i].offset, i); };
+    std::ranges::sort(list, {}, [&](std::uint32_t i) { return std::pair(p_.regions[i].first, place_of(i)); });
+    using by_end = std::pair<std::uint32_t, std::uint32_t>;  // last instruction, region
+    std::priority_queue<by_end, std::vector<by_end>, std::greater<>> ends;
+    std::set<decltype(place_of(0))> needed;
+    for (const std::uint32_t i : list) {
+      const program_region& x = p_.regions[i];
+      for (; !ends.empty() && ends.top().first < x.first; ends.pop()) needed.erase(place_of(ends.top().second));
+      auto at = needed.lower_bound(std::tuple(x.index, x.offset, 0U));
+      if (at != needed.begin() && std::get<0>(*std::prev(at)) == x.index)
+        at = needed.lower_bound(std::tuple(x.index, std::get<1>(*std::prev(at)), 0U));
+      for (; at != needed.end() && std::get<0>(*at) == x.index && std::get<1>(*at) < x.offset + x.bytes; ++at) {
+        const std::uint32_t other = std::get<2>(*at);
+        const program_region& y = p_.regions[other];
+        if (y.offset + y.bytes <= x.offset || is_handed_on(other, i) || is_handed_on(i, other)) continue;
+        return "regions " + number_text(other) + " and " + number_text(i) + " share memory while both are needed";
       }
+      needed.insert(place_of(i));
+      ends.emplace(x.last, i);
+    }
     return {};
   }
   /// Whether the instruction that begins `to` writes it over `from`, which ends there.

@@ -5,6 +5,7 @@
 #include <collage/graph/graph.hpp>
 #include <cstdint>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -23,11 +24,12 @@ inline node_group group_of(const graph& network, std::span<const std::uint32_t> 
   node_group group;
   group.nodes.assign(nodes.begin(), nodes.end());
   const graph_view view = network.view();
+  std::unordered_set<std::uint32_t> known;  // the arguments; a region may have thousands
   for (const std::uint32_t n : nodes) {
     for (const std::uint32_t v : view.inputs_of(n)) {
       const std::int32_t producer = network.at(v).producer;
       const bool is_inside = producer >= 0 && group.contains(static_cast<std::uint32_t>(producer));
-      if (!is_inside && std::ranges::find(group.arguments, v) == group.arguments.end()) group.arguments.push_back(v);
+      if (!is_inside && known.insert(v).second) group.arguments.push_back(v);
     }
     for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) {
       const std::uint32_t v = view.output_of(n, i);
