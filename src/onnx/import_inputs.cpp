@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <string>
+#include <unordered_set>
 
 namespace collage::inline v0::onnx {
 
@@ -16,12 +18,12 @@ using input_ports = std::vector<const model_port*>;
 /// The inputs that have no initializer to give their value.
 input_ports open_inputs(const model& m, const scope& top) {
   input_ports ports;
+  std::unordered_set<std::string> names;
   for (const model_port& p : m.graph.inputs) {
     if (top.initializers.count(p.name) != 0) continue;
     if (p.name.empty()) throw error(error_kind::invalid_argument, "has an input without a name", m.file);
-    for (const model_port* other : ports)
-      if (other->name == p.name)
-        throw error(error_kind::invalid_argument, "declares input " + printable(p.name) + " twice", m.file);
+    if (!names.insert(p.name).second)
+      throw error(error_kind::invalid_argument, "declares input " + printable(p.name) + " twice", m.file);
     ports.push_back(&p);
   }
   return ports;
