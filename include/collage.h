@@ -220,7 +220,7 @@ typedef struct collage_plan collage_plan;
 /* The state of placing a network. */
 typedef struct collage_progress {
   size_t struct_size; /* set by the library: members past it do not exist */
-  const char* stage;  /* "measuring", "comparing", "regions", "waiting" for other measurements; may grow */
+  const char* stage;  /* "listing", "measuring", "searching", "comparing", "regions", "waiting"; may grow */
   const char* what;   /* the group that is measured, or the placement that runs end to end */
   uint64_t done;
   uint64_t remaining; /* with the current one; some may be skipped, and others added when they are needed */

@@ -22,8 +22,8 @@ namespace collage::inline v0 {
 
 /// The state of placing, for a line of progress.
 struct place_progress {
-  const char* stage = "";  ///< "measuring", "comparing", "regions", or "waiting" for another process
-  std::string what;        ///< the group being measured, or the placement that runs end to end
+  const char* stage = "";  ///< "listing", "measuring", "searching", "comparing", "regions", or "waiting" for a process
+  std::string what;        ///< the group being measured, the placement that runs end to end, or what is listed
   std::size_t done = 0;    ///< pieces of work that are finished, of done + remaining in all
   std::size_t remaining =
       0;  ///< with the current one. Some may be skipped: groups that cannot be part of the best placement.
@@ -154,7 +154,7 @@ struct place_options {
   /// kernel was measured gets the first that can be built.
   double budget_s = 0;
   std::function<void(const place_progress&)> progress = {};  ///< called with the work that is done now
-  std::function<bool()> stop = {};  ///< called between measurements: true ends placing as the budget does
+  std::function<bool()> stop = {};  ///< called often, also between measurements: true ends placing as the budget does
   /// Called often, also during measurements and at each call of a comparison: true abandons what is under way. Returned is the best
   /// placement so far. If some node has no measured kernel yet, there is none: an error of the kind `cancelled`. The store keeps all
   /// costs that were complete.

@@ -5,12 +5,14 @@
 #include <array>
 #include <collage/graph/graph.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/place/workloads.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -112,7 +114,8 @@ class candidate_index {
   const graph& network_;
   backend_table backends_;
   place_candidates all_;
-  std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> by_nodes_;  // candidates by what they cover
+  /// Candidates by what they cover. Looked up, never walked.
+  std::unordered_map<std::vector<std::uint32_t>, std::vector<std::uint32_t>, word_hash> by_nodes_;
   std::map<std::pair<std::uint32_t, std::vector<std::uint64_t>>, std::uint32_t>
       region_structures_;  // by backend and key
 };

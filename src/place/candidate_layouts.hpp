@@ -73,21 +73,26 @@ class candidate_layouts {
                                                             const std::vector<const value_forms*>& borders) const {
     std::vector<served_conversion> list;
     if (!conversions_) return list;
-    const auto add = [&](const needed_conversion& c, std::optional<std::uint32_t> by) {
-      const auto is_same = [&](const served_conversion& s) { return s.first.value == c.value && s.first.to == c.to; };
-      if (std::ranges::none_of(list, is_same)) list.emplace_back(c, by);
-    };
-    const std::vector<needed_conversion> needed = conversions_between(network_, nodes, borders);
-    // Single conversions come first, because chains may begin with them.
-    for (const std::size_t least : {std::size_t{1}, std::size_t{2}})
-      for (const needed_conversion& c : needed) {
-        const std::vector<std::uint32_t> path = conversions_->path(c.value, c.from, c.to);
-        if ((path.size() < 2) != (least == 1)) continue;
-        if (path.empty()) add(c, {});
-        for (const std::uint32_t i : path)
-          add({c.value, conversions_->ends_of(i).first, conversions_->ends_of(i).second}, i);
-      }
-    std::ranges::stable_sort(list, {}, [](const served_conversion& s) { return s.first.value; });
+    const std::vector<needed_conversion> needed = conversions_between(network_, nodes, borders);  // by value, ascending
+    for (auto value = needed.begin(); value != needed.end();) {
+      const auto end = std::find_if(value, needed.end(), [&](const auto& c) { return c.value != value->value; });
+      const std::size_t first = list.size();
+      const auto add = [&](const needed_conversion& c, std::optional<std::uint32_t> by) {
+        const auto is_same = [&](const served_conversion& s) { return s.first.to == c.to; };
+        if (std::none_of(list.begin() + static_cast<std::ptrdiff_t>(first), list.end(), is_same))
+          list.emplace_back(c, by);
+      };
+      // Single conversions come first, because chains may begin with them.
+      for (const std::size_t least : {std::size_t{1}, std::size_t{2}})
+        for (auto c = value; c != end; ++c) {
+          const std::vector<std::uint32_t> path = conversions_->path(c->value, c->from, c->to);
+          if ((path.size() < 2) != (least == 1)) continue;
+          if (path.empty()) add(*c, {});
+          for (const std::uint32_t i : path)
+            add({c->value, conversions_->ends_of(i).first, conversions_->ends_of(i).second}, i);
+        }
+      value = end;
+    }
     return list;
   }
 

@@ -218,10 +218,11 @@ inline std::vector<needed_conversion> conversions_between(const graph& network,
     const std::size_t from_group = producer_group(v);
     const bool is_told = from_group < nodes.size() && borders[from_group] != nullptr;
     const form written = is_told ? borders[from_group]->of(v) : form();
+    const std::size_t first = list.size();  // of this value
     const auto need = [&](const form& order) {
       if (order == written) return;
-      for (const needed_conversion& known : list)
-        if (known.value == v && known.to == order) return;
+      for (std::size_t i = first; i < list.size(); ++i)
+        if (list[i].to == order) return;
       list.push_back({v, written, order});
     };
     for (const use& reader : network.view().uses_of(v)) {

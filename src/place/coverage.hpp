@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 #include "placing_state.hpp"
@@ -23,8 +24,45 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
+/// The refusals of the nodes for which `is_covered` is false, by node: backends that accept none of its matches, that do not take it,
+/// or whose kernels cannot be used.
+inline std::vector<std::vector<std::string>> refusals_of(const placing_state& known,
+                                                         const std::vector<bool>& is_covered) {
+  const graph& network = known.task.network;
+  std::vector<std::vector<std::string>> list(is_covered.size());
+  std::unordered_map<std::string, std::vector<const place_refusal*>> by_name;
+  for (const place_refusal& r : known.candidates.all().refusals) by_name[r.where].push_back(&r);
+  for (std::uint32_t n = 0; n < list.size(); ++n) {
+    if (is_covered[n]) continue;
+    if (const auto named = by_name.find(network.node_name(n)); named != by_name.end())
+      for (const place_refusal* r : named->second) list[n].push_back(r->backend + " refuses: " + r->reason);
+    for (std::uint32_t b = 0; b < known.task.backends.size(); ++b) {
+      if (!known.task.use[b] || known.task.backends[b].takes == nullptr) continue;
+      const verdict taken = judge_node(known.task.backends[b], network, n);
+      if (!taken && taken.rule != std::string_view(verdict(false).rule))  // not from a backend that gives no reason
+        list[n].push_back(std::string(known.task.backends[b].name) + " refuses: " + taken.rule);
+    }
+  }
+  for (std::uint32_t i = 0; i < known.candidates.size(); ++i) {
+    const measured_cost* cost = known.costs.find(known.candidates[i]);
+    if (cost == nullptr || cost->refusal.empty()) continue;
+    const std::uint32_t b = known.candidates[i].backend;
+    const std::vector<std::uint32_t>& nodes = known.candidates.nodes_of(i);
+    const bool is_alone = nodes.size() == 1 || !known.candidates.is_region(i);
+    const std::string text =
+        known.task.backends[b].name +
+        (is_alone ? " refuses: " + cost->refusal
+                  : " refuses a region of " + std::to_string(nodes.size()) + " operators with it: " + cost->refusal +
+                        " (placing ended before it was tried alone)");
+    for (const std::uint32_t n : nodes)
+      if (!is_covered[n] && (is_alone || !known.candidates.find_region(b, {n}))) list[n].push_back(text);
+  }
+  return list;
+}
+
 /// Describes a node for the error: its operator, its operands, and which backends refuse it and why.
-inline std::string why_not_covered(const placing_state& known, std::uint32_t node) {
+inline std::string why_not_covered(const placing_state& known, std::uint32_t node,
+                                   const std::vector<std::string>& refusals) {
   const graph& network = known.task.network;
   std::string what = std::string(" (") + network.node(node).kind->name;
   const auto operands = network.view().inputs_of(node);
@@ -33,29 +71,8 @@ inline std::string why_not_covered(const placing_state& known, std::uint32_t nod
   if (operands.size() > 4) what += " ...";
   what += ")";
   std::string who;
-  const auto add = [&who](const std::string& backend, const std::string& reason) {
-    const std::string text = backend + " refuses" + reason;
+  for (const std::string& text : refusals)
     if (who.find(text) == std::string::npos) who += (who.empty() ? "" : ", ") + text;
-  };
-  for (const place_refusal& r : known.candidates.all().refusals)
-    if (r.where == network.node_name(node)) add(r.backend, ": " + r.reason);
-  for (std::uint32_t b = 0; b < known.task.backends.size(); ++b) {
-    if (!known.task.use[b] || known.task.backends[b].takes == nullptr) continue;
-    const verdict taken = judge_node(known.task.backends[b], network, node);
-    if (!taken && taken.rule != std::string_view(verdict(false).rule))  // not from a backend that gives no reason
-      add(known.task.backends[b].name, std::string(": ") + taken.rule);
-  }
-  for (std::uint32_t i = 0; i < known.candidates.size(); ++i) {
-    const measured_cost* cost = known.costs.find(known.candidates[i]);
-    const auto& nodes = known.candidates.nodes_of(i);
-    if (cost == nullptr || cost->refusal.empty() || std::find(nodes.begin(), nodes.end(), node) == nodes.end())
-      continue;
-    const std::uint32_t b = known.candidates[i].backend;
-    if (nodes.size() == 1 || !known.candidates.is_region(i)) add(known.task.backends[b].name, ": " + cost->refusal);
-    else if (!known.candidates.find_region(b, {node}))
-      add(known.task.backends[b].name, " a region of " + std::to_string(nodes.size()) + " operators with it: " +
-                                           cost->refusal + " (placing ended before it was tried alone)");
-  }
   return what + (who.empty() ? ": no backend has a pattern for it" : ", " + who);
 }
 
@@ -70,16 +87,18 @@ void require_cover(const placing_state& known, Usable usable) {
   for (std::uint32_t i = 0; i < known.candidates.size(); ++i)
     if (usable(known.candidates[i]))
       for (const std::uint32_t n : known.candidates.nodes_of(i)) covered[n] = true;
+  if (std::ranges::all_of(covered, [](bool is) { return is; })) return;
   // Equal places share an entry, because a network has dozens of them.
   std::vector<std::pair<std::string, std::vector<std::uint32_t>>> holes;
+  std::unordered_map<std::string, std::size_t> hole_of;
+  const auto refusals = refusals_of(known, covered);
   for (std::uint32_t n = 0; n < covered.size(); ++n) {
     if (covered[n]) continue;
-    std::string what = why_not_covered(known, n);
-    const auto alike = std::find_if(holes.begin(), holes.end(), [&](const auto& hole) { return hole.first == what; });
-    if (alike == holes.end()) holes.emplace_back(std::move(what), std::vector<std::uint32_t>{n});
-    else alike->second.push_back(n);
+    const std::string what = why_not_covered(known, n, refusals[n]);
+    const auto [alike, is_new] = hole_of.try_emplace(what, holes.size());
+    if (is_new) holes.emplace_back(what, std::vector<std::uint32_t>());
+    holes[alike->second].second.push_back(n);
   }
-  if (holes.empty()) return;
   // A lack of memory is no lack of a backend. Each reason then has its remedy.
   bool is_passing = false;
   for (std::uint32_t i = 0; i < known.candidates.size() && !is_passing; ++i) {

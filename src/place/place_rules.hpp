@@ -5,11 +5,13 @@
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/layout.hpp>
+#include <collage/measure/time_source.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/views.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -126,10 +128,28 @@ inline void apply_rule(const place_task& task, const place_rule& rule, allowed_c
   });
 }
 
+/// Ends the listing with the budget, and reports its progress if it takes more than a tenth of a second.
+inline listing_watch watch_listing(const place_task& task) {
+  listing_watch watch;
+  watch.stop = [&task] { return task.until.is_over(); };
+  if (task.options.progress)
+    watch.progress = [&task, told_ms = now_ms()](const char* what, std::size_t done, std::size_t all) mutable {
+      if (now_ms() - told_ms < 100) return;
+      told_ms = now_ms();
+      place_progress now;
+      now.stage = "listing";
+      now.what = what;
+      now.done = done;
+      now.remaining = all - done;
+      task.options.progress(now);
+    };
+  return watch;
+}
+
 /// All candidates that the constraints allow. Control flow and reshapes have none. Errors: as of find_candidates and apply_rule.
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
-  allowed_candidates left{find_candidates(task.network, task.backends, task.use),
+  allowed_candidates left{find_candidates(task.network, task.backends, task.use, watch_listing(task)),
                           std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use,
                           views_in(task.network, task.forms)};
   for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);

@@ -40,12 +40,17 @@ class deadline {
   /// Also checks, so every loop that asks for the end of placing can be cancelled.
   bool is_over() const {
     check();
-    return is_used(1) || was_stopped();
+    const bool over = is_used(1) || was_stopped();
+    if (over && over_ms_ < 0) over_ms_ = now_ms();
+    return over;
   }
   /// Whether `stop` returned true.
   bool was_stopped() const { return options_.stop && options_.stop(); }
   /// The same as is_over for measuring kernels alone, which leaves time for comparing placements end to end.
   bool is_over_for_kernels() const { return is_over() || is_used(thresholds.budget.for_kernels); }
+  /// Whether it is over for longer than finishing should take. Searches then return what they have, and what the plan can do
+  /// without is left out.
+  bool is_long_over() const { return is_over() && now_ms() - over_ms_ > thresholds.most_overtime_ms; }
   double left_s() const { return options_.budget_s > 0 ? options_.budget_s - (now_ms() - start_ms_) / 1e3 : 1e9; }
 
  private:
@@ -55,6 +60,7 @@ class deadline {
 
   const place_options& options_;
   double start_ms_;
+  mutable double over_ms_ = -1;  // when it was over first
 };
 
 struct place_task {

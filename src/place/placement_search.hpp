@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 #include "cost_measurer.hpp"
@@ -47,7 +48,9 @@ class placement_search {
     // Without need, no region of another backend takes part: for one missing operator, it could take the whole network.
     const bool operators_alone = !known_.task.backends[backend].takes_regions && view_.is_covered_by_operators();
     const search_result alone = search_and_measure(
-        [&](const search_result& r) { return search::exact_by_rank(r.problem, view_.ranks(r, backend)); },
+        [&](const search_result& r) {
+          return search::exact_by_rank(r.problem, view_.ranks(r, backend), view_.limits());
+        },
         {.regions = !operators_alone});
     placement result = placement_writer(known_).write(known_.task.backends[backend].name, alone);
     for (const plan_group& g : result.groups)
@@ -62,6 +65,8 @@ class placement_search {
   bool was_interrupted() const { return was_interrupted_; }
 
  private:
+  static constexpr std::size_t least_told = 1000;  // searches over fewer nodes take less than a tenth of a second
+
   search_result search_exactly(const shown_candidates& shown) {
     return search_and_measure([this](const search_result& r) { return view_.solve(r.problem); }, shown);
   }
@@ -82,6 +87,10 @@ class placement_search {
         // that names the uncovered nodes.
         if (!std::exchange(shown.regions, true)) continue;
       }
+      place_progress now;
+      now.stage = "searching";
+      now.what = "the cheapest placement of " + std::to_string(result.problem.nodes) + " nodes";
+      if (result.problem.nodes >= least_told) progress_.tell(std::move(now));
       const double start = now_ms();
       result.found = search_over(result);
       took_ms_ += now_ms() - start;

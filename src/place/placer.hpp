@@ -173,7 +173,8 @@ class placer {
     made.chosen = placement_writer(known_).write("plan", last);
     made.first_cost_ms = made.chosen.cost_ms;
     for (std::uint32_t b = 0; b < task_.backends.size(); ++b)
-      if (task_.use[b] && runs_operators(task_.backends[b])) made.singles.push_back(search.single(b));
+      if (task_.use[b] && runs_operators(task_.backends[b]) && !task_.until.is_long_over())
+        made.singles.push_back(search.single(b));
     return made;
   }
 
@@ -287,13 +288,19 @@ class placer {
       settled = true;
       require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
       search_result by_rank = view_.problem({});
-      by_rank.found = search::priority_list(by_rank.problem, view_.ranks(by_rank, 0));
-      for (const std::uint32_t chosen : by_rank.found.chosen) {
-        if (!by_rank.who[chosen].is_candidate()) continue;
+      // Kernels are built when their turn comes: a network may have thousands of groups that a backend lists and then refuses.
+      bool has_lost_region = false;
+      const auto can_use = [&](std::uint32_t chosen) {
+        if (!by_rank.who[chosen].is_candidate()) return true;
         const std::uint32_t candidate = by_rank.who[chosen].number;
-        if (can_be_used(candidate)) continue;
+        const bool can = can_be_used(candidate);
+        has_lost_region = has_lost_region || (!can && known_.candidates.is_region(candidate));
+        return can;
+      };
+      by_rank.found = search::priority_list(by_rank.problem, view_.ranks(by_rank, 0), can_use);
+      for (const std::uint32_t chosen : by_rank.found.chosen) settled = can_use(chosen) && settled;
+      if (has_lost_region && !std::exchange(has_divided, true)) {
         settled = false;
-        if (!known_.candidates.is_region(candidate) || std::exchange(has_divided, true)) continue;
         regions_.try_largest(can_be_used);
         for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
       }

@@ -134,9 +134,14 @@ class search_view {
   /// search has a limit: it runs some dozens of times, and costs are known only to some per cent. The plan says whether the result
   /// was proved optimal.
   search::placement solve(const search::problem& p) const {
-    search::limits most;
+    search::limits most = limits();
     if (known_.neighbours.any()) most.states = 200'000;
     return search::exact(p, most);
+  }
+
+  /// The limits of each search: it ends soon after the budget.
+  search::limits limits() const {
+    return {.stop = [this] { return known_.task.until.is_long_over(); }};
   }
 
   /// Whether there is a placement without regions.

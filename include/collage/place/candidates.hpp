@@ -13,6 +13,7 @@
 #include <collage/pattern/match_record.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/place/regions.hpp>
+#include <collage/place/workloads.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
@@ -20,9 +21,10 @@
 #include <collage/set/candidate.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -62,6 +64,19 @@ struct place_candidates {
   std::vector<place_group> groups;
   std::vector<place_structure> structures;
   std::vector<place_refusal> refusals;
+};
+
+/// Listing candidates calls these while it works, many times in 0.1 s.
+struct listing_watch {
+  /// true: fusion rules list no further groups. Matches of patterns are listed all the same, because every node needs a kernel.
+  std::function<bool()> stop = {};
+  /// Gets the name of what is listed, and how much of it is done, of how much in all.
+  std::function<void(const char* what, std::size_t done, std::size_t all)> progress = {};
+
+  bool is_over() const { return stop && stop(); }
+  void tell(const char* what, std::size_t done, std::size_t all) const {
+    if (progress) progress(what, done, all);
+  }
 };
 
 inline const char* pattern_name(backend_table backends, std::uint32_t backend, std::uint32_t pattern) {
@@ -112,89 +127,66 @@ inline kernel build_candidate(const graph& network, backend_table backends, cons
 
 namespace detail {
 
-/// Everything that a kernel for this group can depend on, as 64-bit words: groups with equal keys can share kernels. `nodes` are
-/// ascending.
-inline std::vector<std::uint64_t> structure_key(const graph& network, std::span<const std::uint32_t> nodes) {
-  std::vector<std::uint64_t> key;
-  const graph_view view = network.view();
-  std::vector<std::uint32_t> seen;  // in the order of first appearance
-  const auto is_read_outside = [&](std::uint32_t v) {
-    if (network.at(v).is_output) return true;
-    for (const use& reader : view.uses_of(v))
-      if (!std::binary_search(nodes.begin(), nodes.end(), reader.node)) return true;
-    return false;
-  };
-  const auto add_value = [&](std::uint32_t v) {
-    const auto at = std::ranges::find(seen, v);
-    key.push_back(static_cast<std::uint64_t>(at - seen.begin()));
-    if (at != seen.end()) return;
-    seen.push_back(v);
-    const value_record& r = network.at(v);
-    key.push_back(static_cast<std::uint64_t>(r.type.type) << 8 |
-                  static_cast<std::uint64_t>(r.role == value_role::constant) << 2 |
-                  static_cast<std::uint64_t>(is_read_outside(v)) << 1 | static_cast<std::uint64_t>(r.has_scalar));
-    key.push_back(plain.id);  // always the same: keys in existing stores have this word
-    key.push_back(r.type.dims.rank);
-    for (const std::int64_t extent : r.type.dims) key.push_back(static_cast<std::uint64_t>(extent));
-    if (r.has_scalar) key.push_back(__builtin_bit_cast(std::uint64_t, r.scalar));
-  };
-  for (const std::uint32_t n : nodes) {
-    key.push_back(network.node(n).kind->id);
-    key.push_back(network.node(n).inputs);
-    for (const std::uint32_t v : view.inputs_of(n)) add_value(v);
-    const auto words = view.words_of(n);
-    key.push_back(words.size());
-    key.insert(key.end(), words.begin(), words.end());
-    for (std::uint32_t i = 0; i < network.node(n).outputs; ++i) add_value(view.output_of(n, i));
-  }
-  return key;
-}
-
-inline std::string structure_label(const graph& network, std::span<const std::uint32_t> nodes) {
-  constexpr std::size_t named = 16;
-  std::string label;
-  for (const std::uint32_t n : nodes.first(std::min(nodes.size(), named)))
-    label += (label.empty() ? "" : "+") + std::string(network.node(n).kind->name);
-  if (nodes.size() > named) label += "+... (" + std::to_string(nodes.size()) + " operators)";
-  return label + " " + to_string(network.type_of(network.view().output_of(nodes.back())).dims);
-}
-
-/// Adds candidates for groups that have the same key as a group of a fusion rule: its kernel fits them, too. Whether the rule
-/// lists them itself depends on the nodes around them.
-inline void repeat_rules(const std::vector<std::vector<std::uint64_t>>& keys,
+/// Adds candidates for groups of the same workload as a group of a fusion rule: its kernel fits them, too. Whether the rule
+/// lists them itself depends on the nodes around them. `workload` has the number of each group's workload.
+inline void repeat_rules(std::span<const std::uint32_t> workload, std::size_t workloads,
                          const std::vector<std::vector<bool>>& taken, place_candidates& found) {
-  if (std::ranges::none_of(found.list, &place_candidate::is_by_rule)) return;
-  std::map<std::vector<std::uint64_t>, std::vector<std::uint32_t>> alike;  // groups by their key
-  for (std::uint32_t g = 0; g < keys.size(); ++g) alike[keys[g]].push_back(g);
-  std::set<std::pair<std::uint32_t, std::uint32_t>> listed;  // backend, group
-  for (const place_candidate& c : found.list)
-    if (c.is_by_rule()) listed.emplace(c.backend, c.group);
-  const auto by_rules = listed;
-  for (const auto& [backend, group] : by_rules)
-    for (const std::uint32_t other : alike.at(keys[group]))
-      if (!taken[backend].empty() &&
-          std::ranges::all_of(found.groups[other].nodes, [&](std::uint32_t n) { return taken[backend][n]; }) &&
-          listed.emplace(backend, other).second)
-        found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = other});
+  const std::size_t groups = workload.size();
+  std::vector<std::uint32_t> begin(workloads + 1), alike(groups);  // the groups of each workload, ascending
+  for (const std::uint32_t w : workload) ++begin[w + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+  for (std::uint32_t g = 0; g < groups; ++g) alike[next[workload[g]]++] = g;
+  const std::size_t listed_before = found.list.size();
+  for (std::uint32_t backend = 0; backend < taken.size(); ++backend) {
+    if (taken[backend].empty()) continue;
+    std::vector<bool> is_listed(groups), is_done(workloads);
+    for (std::size_t i = 0; i < listed_before; ++i)
+      if (found.list[i].is_by_rule() && found.list[i].backend == backend) is_listed[found.list[i].group] = true;
+    const std::vector<bool> by_rule = is_listed;
+    for (std::uint32_t g = 0; g < groups; ++g) {
+      const std::uint32_t w = workload[g];
+      if (!by_rule[g] || is_done[w]) continue;
+      is_done[w] = true;
+      for (std::uint32_t i = begin[w]; i < begin[w + 1]; ++i)
+        if (!is_listed[alike[i]] &&
+            std::ranges::all_of(found.groups[alike[i]].nodes, [&](std::uint32_t n) { return taken[backend][n]; }))
+          found.list.push_back({.backend = backend, .pattern = place_candidate::rule, .group = alike[i]});
+    }
+  }
 }
 
 /// Finds the structures: groups with equal keys and equal candidates. If a pattern's condition or an `accepts` distinguishes
 /// two groups, their candidates differ, so they belong to different structures.
-inline void list_structures(const graph& network, const std::vector<std::vector<bool>>& taken,
-                            place_candidates& found) {
-  std::vector<std::vector<std::uint64_t>> keys;
-  for (const place_group& g : found.groups) keys.push_back(structure_key(network, g.nodes));
-  repeat_rules(keys, taken, found);
-  std::vector<std::vector<std::array<std::uint32_t, 3>>> kernels(found.groups.size());
-  for (const place_candidate& c : found.list) kernels[c.group].push_back({c.backend, c.pattern, c.choice});
-  for (std::uint32_t g = 0; g < keys.size(); ++g) {
-    std::ranges::sort(kernels[g]);  // repeat_rules appends, so the order may differ between groups
-    for (const auto& kernel : kernels[g]) keys[g].insert(keys[g].end(), kernel.begin(), kernel.end());
+inline void list_structures(const graph& network, const std::vector<std::vector<bool>>& taken, place_candidates& found,
+                            const listing_watch& watch) {
+  workload_numbers number_of(network);
+  std::vector<std::uint32_t> workload;
+  workload.reserve(found.groups.size());
+  for (const place_group& g : found.groups) {
+    watch.tell("workloads", workload.size(), found.groups.size());
+    workload.push_back(number_of(g.nodes));
   }
-  std::map<std::vector<std::uint64_t>, std::uint32_t> structure_of;
-  for (std::uint32_t g = 0; g < keys.size(); ++g) {
-    const auto [s, fresh] =
-        structure_of.emplace(std::move(keys[g]), static_cast<std::uint32_t>(found.structures.size()));
+  repeat_rules(workload, number_of.count(), taken, found);
+  // The candidates of each group. The order differs between groups, because repeat_rules appends.
+  std::vector<std::uint32_t> begin(found.groups.size() + 1), of_group(found.list.size());
+  for (const place_candidate& c : found.list) ++begin[c.group + 1];
+  std::partial_sum(begin.begin(), begin.end(), begin.begin());
+  std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
+  for (std::uint32_t i = 0; i < found.list.size(); ++i) of_group[next[found.list[i].group]++] = i;
+  std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, word_hash> structure_of;  // looked up, never walked
+  std::vector<std::array<std::uint32_t, 3>> kernels;
+  std::vector<std::uint32_t> key;
+  for (std::uint32_t g = 0; g < found.groups.size(); ++g) {
+    kernels.clear();
+    for (std::uint32_t i = begin[g]; i < begin[g + 1]; ++i) {
+      const place_candidate& c = found.list[of_group[i]];
+      kernels.push_back({c.backend, c.pattern, c.choice});
+    }
+    std::ranges::sort(kernels);
+    key.assign(1, workload[g]);
+    for (const auto& kernel : kernels) key.insert(key.end(), kernel.begin(), kernel.end());
+    const auto [s, fresh] = structure_of.try_emplace(key, static_cast<std::uint32_t>(found.structures.size()));
     if (fresh) found.structures.push_back({g, structure_label(network, found.groups[g].nodes), 0});
     ++found.structures[s->second].occurrences;
     found.groups[g].structure = s->second;
@@ -249,7 +241,7 @@ class group_numbers {
 
 /// Adds the matches of patterns, by node, backend and pattern. Refused matches become refusals.
 inline void list_matches(const graph& network, backend_table backends, const std::vector<bool>& use,
-                         group_numbers& number_of, place_candidates& found) {
+                         group_numbers& number_of, place_candidates& found, const listing_watch& watch) {
   struct found_match {
     place_candidate of;
     std::size_t choices = 0;       // 0: refused
@@ -267,6 +259,7 @@ inline void list_matches(const graph& network, backend_table backends, const std
       const auto end = static_cast<std::uint32_t>(view.node_count());
       for (std::uint32_t n = next_match(view, pattern.nodes, 0, record); n < end;
            n = next_match(view, pattern.nodes, n + 1, record)) {
+        watch.tell(pattern.name, n, end);
         verdict why;
         const candidate_state state = judge_match(view, pattern, n, record, why);
         if (state == candidate_state::missed) continue;
@@ -313,7 +306,7 @@ inline void list_regions(const graph& network, backend_table backends, const std
 /// nodes are opaque to its rule. Views and control flow are opaque to every rule.
 inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backend_table backends,
                                                     const std::vector<bool>& use, group_numbers& number_of,
-                                                    place_candidates& found) {
+                                                    place_candidates& found, const listing_watch& watch) {
   std::optional<fuse::dataflow> whole;
   std::vector<std::vector<bool>> taken_by(backends.size());
   for (std::uint32_t b = 0; b < backends.size(); ++b) {
@@ -325,12 +318,20 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
     for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = takes_node(e, network, n);
     const fuse::dataflow flow = whole->restricted([&](const fuse::dataflow&, std::uint32_t n) { return taken[n]; });
     fuse::group_list groups;
+    groups.stop = [&] {
+      watch.tell("groups of a fusion rule", 0, 0);
+      return watch.is_over();
+    };
     e.list_groups(flow, groups);
     if (!groups.complete)
       found.refusals.push_back(
           {e.name, by_rule, "all of it",
-           "its fusion rule lists more groups than its limit allows; the others were not candidates"});
+           watch.is_over()
+               ? "the time was up before its fusion rule had listed all groups"
+               : "its fusion rule lists more groups than its limit allows; the others were not candidates"});
+    std::size_t checked = 0;
     for (const fuse::group& g : groups) {
+      watch.tell("groups of a fusion rule", checked++, groups.size());
       std::vector<std::uint32_t> nodes(g.nodes.begin(), g.nodes.end());
       if (nodes.back() >= taken.size())
         throw error(error_kind::invalid_argument,
@@ -362,14 +363,17 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
 /// 2. groups that fusion rules list, by backend;
 /// 3. the largest regions, by backend;
 /// 4. other groups of the same workload as a group of a fusion rule.
-inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use) {
+///
+/// The time is linear in the number of nodes, and in the number of nodes in all groups together.
+inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use,
+                                        const listing_watch& watch = {}) {
   place_candidates found;
   detail::check_kinds(network, backends, use);
   detail::group_numbers number_of(found);
-  detail::list_matches(network, backends, use, number_of, found);
-  const auto taken = detail::list_by_rules(network, backends, use, number_of, found);
+  detail::list_matches(network, backends, use, number_of, found, watch);
+  const auto taken = detail::list_by_rules(network, backends, use, number_of, found, watch);
   detail::list_regions(network, backends, use, number_of, found);
-  detail::list_structures(network, taken, found);
+  detail::list_structures(network, taken, found, watch);
   return found;
 }
 
