@@ -24,8 +24,8 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-/// The refusals of the nodes for which `is_covered` is false, by node: backends that accept none of its matches, that do not take it,
-/// or whose kernels cannot be used.
+/// The refusals of the nodes for which `is_covered` is false, by node. A backend accepts none of the node's matches, or does not take
+/// it, or has a kernel for it that cannot be used.
 inline std::vector<std::vector<std::string>> refusals_of(const placing_state& known,
                                                          const std::vector<bool>& is_covered) {
   const graph& network = known.task.network;
