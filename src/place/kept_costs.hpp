@@ -100,9 +100,9 @@ class kept_costs {
 
   /// The result of an earlier comparison of a kernel with the reference, by `put_check` or when it was measured: the refusal, empty
   /// if it agreed. Nothing if it was never compared.
-  std::optional<std::string> find_check(const place_candidate& c) const {
+  std::optional<std::string> find_check(const place_candidate& c) {
     if (const std::optional<measured_cost> measured = find(c)) return measured->refusal;
-    const std::optional<stored_cost> kept = store_.find(check_key_of(c));
+    const std::optional<stored_cost> kept = read([&] { return store_.find(check_key_of(c)); });
     if (!kept) return {};
     return kept->refusal;
   }

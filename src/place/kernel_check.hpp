@@ -117,7 +117,7 @@ class kernel_check {
     is_open_ = true;
     try {
       store_.emplace(task_.options.store, task_.network, task_.backends, all, task_.use, task_.threads, task_.precision,
-                     false);
+                     false, true);
     } catch (const error& e) { report_.unstored = e.what(); }
   }
 
