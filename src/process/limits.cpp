@@ -215,20 +215,20 @@ std::optional<memory_limit> process_limits::limit_of(const group& of, std::uint6
   return found;
 }
 
-std::optional<memory_limit> process_limits::address_space([[maybe_unused]] std::uint64_t needed) const {
+std::optional<memory_limit> process_limits::address_space_without_room_for([[maybe_unused]] std::uint64_t bytes) const {
 #if defined(__linux__)
   rlimit most{};
   if (::getrlimit(RLIMIT_AS, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return {};
   const std::uint64_t pages = number_of_file(root_ + "/proc/self/statm").value_or(0);
   const memory_limit found{most.rlim_cur, pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)),
                            "the limit of the address space (ulimit -v)"};
-  if (needed > found.left()) return found;
+  if (bytes > found.left()) return found;
 #endif
   return {};
 }
 
 std::optional<memory_limit> process_limits::memory_without_room_for(std::uint64_t bytes) const {
-  std::optional<memory_limit> tightest = address_space(bytes);
+  std::optional<memory_limit> tightest = address_space_without_room_for(bytes);
   for (const group& g : memory_groups_)
     if (std::optional<memory_limit> found = limit_of(g, bytes);
         found && (!tightest || found->left() < tightest->left()))

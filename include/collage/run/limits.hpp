@@ -41,6 +41,8 @@ class process_limits {
   /// The limits of memory that would not let the process have so many more bytes: the one with least memory left. Nothing if the
   /// bytes fit. Free swap space counts as memory.
   std::optional<memory_limit> memory_without_room_for(std::uint64_t bytes) const;
+  /// The same for the limit of the address space alone (`ulimit -v`), which also counts memory that is never touched.
+  std::optional<memory_limit> address_space_without_room_for(std::uint64_t bytes) const;
 
  private:
   struct group {
@@ -48,7 +50,6 @@ class process_limits {
     bool is_v2 = false;
   };
   std::optional<memory_limit> limit_of(const group& of, std::uint64_t needed) const;
-  std::optional<memory_limit> address_space(std::uint64_t needed) const;
   void add_groups(const std::string& controller, std::vector<group>& to) const;
 
   std::string root_;

@@ -7,6 +7,7 @@
 #include <collage/backends/impl/elementwise_run.hpp>
 #include <collage/backends/impl/im2col.hpp>
 #include <collage/backends/impl/matmul_shape.hpp>
+#include <collage/backends/impl/openblas_buffers.hpp>
 #include <collage/backends/impl/openblas_library.hpp>
 #include <collage/backends/impl/team.hpp>
 #include <collage/backends/openblas.hpp>
@@ -227,7 +228,10 @@ probe_result openblas::probe() {
           .reason = library.reason.c_str()};
 }
 
-int openblas::enter(int threads) { return detail::host::enter_team(threads); }
+int openblas::enter(int threads) {
+  detail::host::reserve_buffers(threads);
+  return detail::host::enter_team(threads);
+}
 void openblas::leave(int token) { detail::host::leave_team(token); }
 
 }  // namespace collage::inline v0

@@ -10,8 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <collage/backends/impl/team.hpp>
+#include <collage/run/limits.hpp>
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -127,7 +130,23 @@ inline openblas_library open_openblas(const std::string& file) {
   return library;
 }
 
+/// Why the address space has no room for that many of the library's buffers; empty if it has, or is not limited. Without room, the
+/// library requests a buffer again and again, and never returns.
+inline std::string no_room_for_buffers(int count) {
+  constexpr std::uint64_t mb = std::uint64_t{1} << 20U,
+                          buffer = 128 * mb;  // in its builds for x86-64; others have less
+  const std::uint64_t needed = static_cast<std::uint64_t>(std::max(count, 0)) * buffer;
+  const std::optional<memory_limit> limit = process_limits().address_space_without_room_for(needed);
+  if (!limit) return {};
+  return "OpenBLAS needs " + std::to_string(needed / mb) + " MiB of address space for its buffers, but " +
+         limit->set_by + " leaves " + std::to_string(limit->left() / mb) + " MiB";
+}
+
 inline openblas_library load_openblas() {
+  // It allocates some while it loads, one for each thread that it might start.
+  openblas_library without_room;
+  without_room.reason = no_room_for_buffers(std::max(omp_get_num_procs(), omp_get_max_threads()));
+  if (!without_room.reason.empty()) return without_room;
   const chosen_core_type core_type;
   openblas_library first_failure;
   for (const std::string& file : openblas_files()) {
