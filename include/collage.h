@@ -83,6 +83,23 @@ typedef enum collage_status {
  */
 COLLAGE_API const char* collage_last_error(void) COLLAGE_NOEXCEPT;
 
+typedef enum collage_log_level {
+  COLLAGE_LOG_NOTE = 0,   /* what was done, and which kernels cannot be used */
+  COLLAGE_LOG_WARNING = 1 /* something works less well than it could */
+} collage_log_level;
+
+/*
+ * Gets one sentence of the log. `text` is valid until the function returns. Calls come from the threads that call the
+ * library, one at a time. The function must not call the library.
+ */
+typedef void (*collage_log_function)(void* data, int32_t level, const char* text);
+
+/*
+ * Sets the function that gets the log of all threads; NULL for none, as at first. When this returns, the function
+ * before is not called any more.
+ */
+COLLAGE_API void collage_set_log(collage_log_function function, void* data) COLLAGE_NOEXCEPT;
+
 /*
  * Describes the library and the machine as a JSON object:
  *

@@ -183,6 +183,8 @@ struct place_options {
 ///
 /// Returns the fastest placement. The network's constants must have contents (`graph::bind`, `fill_constants`).
 ///
+/// The log (run/log.hpp) gets what the report says about kernels and the store.
+///
 /// Errors: constants without contents; an unknown backend name; no available backend; a network with unknown extents; a
 /// constraint that names nothing. Nodes that no backend takes are one error, which lists each refusal with its backend and
 /// reason.

@@ -6,6 +6,7 @@
 #include <collage/fwd.hpp>
 #include <collage/measure/store.hpp>
 #include <collage/place/worker.hpp>
+#include <collage/run/log.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/run/waiting.hpp>
 #include <collage/zoo/all.hpp>
@@ -24,6 +25,8 @@ namespace c = collage;
 // The numbers are the library's own, and neither may change.
 static_assert(COLLAGE_DTYPE_F32 == static_cast<int>(c::dtype::f32) &&
               COLLAGE_DTYPE_F64 == static_cast<int>(c::dtype::f64));
+static_assert(COLLAGE_LOG_NOTE == static_cast<int>(c::log_level::note) &&
+              COLLAGE_LOG_WARNING == static_cast<int>(c::log_level::warning));
 static_assert(COLLAGE_DTYPE_F16 == static_cast<int>(c::dtype::f16) &&
               COLLAGE_DTYPE_BF16 == static_cast<int>(c::dtype::bf16));
 static_assert(COLLAGE_DTYPE_I8 == static_cast<int>(c::dtype::i8) &&
@@ -147,6 +150,19 @@ std::size_t collage_dtype_size(std::int32_t dtype) noexcept {
 
 const char* collage_dtype_name(std::int32_t dtype) noexcept {
   return c_interface::is_dtype(dtype) ? c::name_of(static_cast<c::dtype>(dtype)) : "";
+}
+
+void collage_set_log(collage_log_function function, void* data) noexcept {
+  // The log calls `forward` under its lock. It is removed first, so that no call reads the listener while it changes.
+  static std::mutex setting;
+  static collage_log_function listener = nullptr;
+  const std::lock_guard lock(setting);
+  c::set_log(nullptr);
+  listener = function;
+  constexpr auto forward = [](void* to, c::log_level level, const char* text) {
+    listener(to, static_cast<std::int32_t>(level), text);
+  };
+  if (function != nullptr) c::set_log(forward, data);
 }
 
 int collage_worker(int argc, char** argv) noexcept {

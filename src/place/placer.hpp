@@ -48,6 +48,7 @@
 #include "policy.hpp"
 #include "progress.hpp"
 #include "region_candidates.hpp"
+#include "report_log.hpp"
 #include "search_view.hpp"
 #include "stack_check.hpp"
 #include "sub_plans.hpp"
@@ -437,7 +438,9 @@ drift_monitor watch_machine(int threads, const drift_options& options) {
 placed_plan place(const graph& network, backend_table backends, const place_options& options) {
   detail::check_stack();
   check_contents(network);
-  return detail::placer(network, backends, options).run();
+  placed_plan made = detail::placer(network, backends, options).run();
+  detail::log_report(made);
+  return made;
 }
 
 }  // namespace collage::inline v0

@@ -70,6 +70,29 @@ static void measured(const collage_network* network, const char* store) {
   collage_plan_release(plan);
 }
 
+struct sentences {
+  int count;
+  bool has_summary;
+};
+static void keep_sentence(void* data, int32_t level, const char* text) {
+  struct sentences* kept = data;
+  ++kept->count;
+  kept->has_summary |= level == COLLAGE_LOG_NOTE && strstr(text, " kernels, ") != NULL;
+}
+
+/* The log of a placing; and no log when it is not wanted any more. */
+static void logged(const collage_network* network) {
+  struct sentences kept = {0, false};
+  collage_set_log(keep_sentence, &kept);
+  collage_place_options how = {.store = "none", .backends = "portable"};
+  collage_plan_release(place(network, how));
+  CHECK(kept.has_summary);
+  collage_set_log(NULL, NULL);
+  const int before = kept.count;
+  collage_plan_release(place(network, how));
+  CHECK(kept.count == before);
+}
+
 static void ended(const collage_network* network) {
   struct heard heard = {0, 1, false};
   collage_plan* plan =
@@ -133,7 +156,8 @@ int main(int argc, char** argv) {
   if (DONE(collage_network_from_zoo("bert-paper", &large))) by_rules(large);
   if (strstr(json, "\"onnx\": true") != NULL && DONE(collage_network_from_file(argv[1], &options, &network))) {
     measured(network, store);
-    ended(network);
+    logged(network);
+  ended(network);
     at_once(network);
   }
   collage_network_release(large);

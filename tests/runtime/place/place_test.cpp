@@ -8,6 +8,7 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/log.hpp>
 #include <collage/run/verify.hpp>
 #include <collage/search/checker.hpp>
 
@@ -718,6 +719,25 @@ TEST(place, can_be_cancelled_at_any_moment) {
   EXPECT_GT(without, 0U);
   EXPECT_GT(uncompared, 0U);
   EXPECT_GT(compared, 1U);
+}
+
+TEST(place, logs_refusals_and_a_summary) {
+  std::vector<std::string> notes;
+  c::set_log(
+      [](void* to, c::log_level level, const char* text) {
+        if (level == c::log_level::note) static_cast<std::vector<std::string>*>(to)->emplace_back(text);
+      },
+      &notes);
+  const auto place = [] { (void)c::place<c::backend_set<liar, loops>>(block(), quick_options()); };
+  place();
+  c::set_log(nullptr);
+  const std::size_t before = notes.size();
+  place();
+  EXPECT_EQ(notes.size(), before);
+  ASSERT_GE(notes.size(), 2U);
+  EXPECT_NE(notes[0].find("network: liar "), std::string::npos) << notes[0];
+  EXPECT_NE(notes[0].find("cannot be used at"), std::string::npos) << notes[0];
+  EXPECT_NE(notes.back().find(" kernels, "), std::string::npos) << notes.back();
 }
 
 TEST(place, rules_pin_and_exclude) {
