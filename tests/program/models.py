@@ -82,10 +82,11 @@ class Models(Case):
     def test_control_characters_in_names_are_shown(self):
         path = self.write("control.onnx", model(node("Relu", ["x"], ["y\x1b[31m"], "n\x9b\x07"), port(11, "x", [2]),
                                                 port(12, "y\x1b[31m", [2])))
-        for words in (("inspect", path), ("explain", path, "--place", "priority"), ("run", path, "--place", "priority"),
-                      ("inspect", path, "--json")):
+        for name, *words in (("y\\u001b[31m", "inspect", path), ("y\\u001b[31m", "inspect", path, "--json"),
+                             ("y\\u001b[31m", "run", path, "--place", "priority"),
+                             ("n\\u009b\\u0007", "explain", path, "--place", "priority")):
             page = self.succeeds(*words).stdout
-            self.assertIn("y\\u001b[31m", page)
+            self.assertIn(name, page)
             self.assertNotRegex(page, "[\x00-\x09\x0b-\x1f\x7f-\x9f]")
         told = collage("run", path, "--place", "priority", "--input", "y\x1b[31m=random").stderr
         self.assertIn("--input y\\u001b[31m: the network has no such input", told)
