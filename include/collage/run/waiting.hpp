@@ -1,6 +1,6 @@
 // How idle threads of OpenMP wait for work: all host code of collage shares one team of threads.
 //
-// Declarations. The definitions are in src/engine/waiting.cpp (the target collage::engine).
+// Declarations. The definitions are in src/process/waiting.cpp (the target collage::reference, with which run-time graphs are linked).
 #pragma once
 
 #include <memory>
