@@ -90,7 +90,7 @@ class holdup_watch {
              remedy("raise the quota.");
     if (found.waited_s > least_waited * threads * seconds)
       return "Threads waited " + text("%.1f s", found.waited_s) + " for a processor, " +
-             text("%.0f %%", 100 * found.waited_s / (threads * seconds)) +
+             text("%.0f %%", 100 * std::min(1.0, found.waited_s / (threads * seconds))) +
              " of the time, so the times are less exact. " + remedy("end the other programs that run here.");
     return {};
   }
