@@ -247,7 +247,9 @@ class cost_measurer {
     const measuring_lock lock = wait_for_turn(&of);
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
-    const measuring_setup how = setup();
+    measuring_setup how = setup();
+    const place_structure& s = of.candidates.structures[structure];
+    if (of.candidates.groups[s.example].nodes.size() > 1) how.give_up = [this] { return task_.until.is_long_over(); };
     of.book.measure(structure, [&](std::span<const std::uint32_t> asked) {
       if (task_.options.measuring.workers)
         return worker_.measure(of.network, task_.backends, of.candidates, asked, how);

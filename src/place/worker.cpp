@@ -283,9 +283,16 @@ class worker_client::state {
       const byte_writer letter = start_letter(message::stop, number_);
       is_told = send_packet(process_.socket(), letter.bytes(), -1, MSG_DONTWAIT);
     };
+    constexpr double slice_ms = 200;  // between looks at whether to give up
     packet p;
-    for (;;) {
-      const waited what = wait_for(process_, p, sent.patience_ms(), tick);
+    for (double left_ms = sent.patience_ms();;) {
+      if (q.setup.give_up && q.setup.give_up()) {
+        process_.end();
+        return sent.after_giving_up();
+      }
+      const waited what = wait_for(process_, p, std::min(left_ms, slice_ms), tick);
+      left_ms -= slice_ms;
+      if (what == waited::too_long && left_ms > 0) continue;
       if (what == waited::end) return sent.after_end(process_.end(1000));
       if (what == waited::too_long) {
         process_.end();
@@ -293,6 +300,7 @@ class worker_client::state {
       }
       try {
         const std::optional<outcome> o = sent.read(p.bytes);
+        left_ms = sent.patience_ms();
         if (!o) continue;
         if (o->what == fate::measured) accept(sent, which, found);
         return *o;

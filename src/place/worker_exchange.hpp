@@ -96,6 +96,13 @@ class exchange {
     return blame(is_of_one());
   }
 
+  outcome after_giving_up() {
+    o_.why = std::string("the time was up ") + (o_.is_under_way ? step_text(o_.step) : "before it was measured");
+    o_.what = fate::blamed;
+    o_.is_sure = true;
+    return o_;
+  }
+
   outcome after_damage(const error& e) {
     o_.why = e.what();
     if (o_.is_under_way) o_.why = std::string("its worker sent damaged messages ") + step_text(o_.step);

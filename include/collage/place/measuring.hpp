@@ -54,6 +54,9 @@ struct measuring_setup {
   packed_weights* packed = nullptr;
   timing_options timing = {};
   drift_monitor* monitor = nullptr;  ///< null: drift is not monitored
+  /// Called while a worker is at work: true ends the worker. The candidate under way is then refused. For groups without which
+  /// a placement can be complete.
+  std::function<bool()> give_up = {};
   std::function<bool()> stop = {};
   time_source time = {};
   /// Called before each step. `which` is a position in the list of candidates to measure; the step `timing` is for all of them.
