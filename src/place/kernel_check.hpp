@@ -13,6 +13,7 @@
 #include <collage/run/kernel.hpp>
 #include <cstdint>
 #include <exception>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -49,12 +50,11 @@ class kernel_check {
       : task_(task), report_(report), left_s_(task.options.check_s) {}
 
   /// Builds the kernel of candidate `which` of a list, and compares it. Sets its name, or the reason why it cannot be used. Returns
-  /// whether it can. Only kernels of the task's own network are looked up in the store.
+  /// whether it can. `network` is the task's or that of conversions.
   bool can_be_used(const graph& network, const place_candidates& all, std::uint32_t which, measured_cost& cost) {
     const place_candidate& c = all.list[which];
-    const bool is_own = &network == &task_.network;
-    if (is_own && left_s_ > 0) open_store(all);
-    const std::optional<std::string> known = is_own && store_ ? store_->find_check(c) : std::nullopt;
+    std::optional<kept_costs>& store = store_for(network, all);
+    const std::optional<std::string> known = store ? store->find_check(c) : std::nullopt;
     if (known && !known->empty()) {
       cost.refusal = *known;
       return false;
@@ -67,8 +67,8 @@ class kernel_check {
     const double start = now_ms();
     const bool was_compared = compare(network, all, which, cost);
     left_s_ -= (now_ms() - start) / 1e3;
-    if (is_own && store_ && was_compared) store_->put_check(c, cost);
-    if (store_ && report_.unstored.empty()) report_.unstored = store_->problem();
+    if (store && was_compared) store->put_check(c, cost);
+    if (store && report_.unstored.empty()) report_.unstored = store->problem();
     return cost.refusal.empty();
   }
 
@@ -111,21 +111,22 @@ class kernel_check {
     return flops <= left_s_ * flops_a_second;
   }
 
-  /// Opens the store at the first comparison. Its faults only cost time: each kernel is then compared again.
-  void open_store(const place_candidates& all) {
-    if (is_open_ || task_.options.store.empty()) return;
-    is_open_ = true;
+  /// The store for candidates of a network, opened at its first kernel. Faults of the store only cost time: each kernel is then
+  /// compared again.
+  std::optional<kept_costs>& store_for(const graph& network, const place_candidates& all) {
+    const auto [at, is_new] = stores_.try_emplace(&network);
+    if (!is_new || task_.options.store.empty() || task_.options.check_s <= 0) return at->second;
     try {
-      store_.emplace(task_.options.store, task_.network, task_.backends, all, task_.use, task_.threads, task_.precision,
-                     false, true);
+      at->second.emplace(task_.options.store, network, task_.backends, all, task_.use, task_.threads, task_.precision,
+                         false, true);
     } catch (const error& e) { report_.unstored = e.what(); }
+    return at->second;
   }
 
   const place_task& task_;
   place_report& report_;
   double left_s_;
-  std::optional<kept_costs> store_;
-  bool is_open_ = false;
+  std::map<const graph*, std::optional<kept_costs>> stores_;
 };
 
 }  // namespace
