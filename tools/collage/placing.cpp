@@ -171,7 +171,7 @@ placed place_now(const options& given, plan_keeper* keeper) {
   how.measure = given.measure;
   how.store = store_of(given);
   how.store_is_optional = given.store_file.empty();
-  how.budget_s = given.budget_s > 0 ? given.budget_s : why == purpose::once ? budget_once_s : 0;
+  how.budget_s = given.budget_s > 0 ? given.budget_s : keeper == nullptr ? budget_once_s : 0;
   how.regions.seconds = given.regions_s;
   how.rules = rules_of(given);
   how.comparing.recheck = given.recheck;
@@ -202,16 +202,16 @@ placed place_now(const options& given, plan_keeper* keeper) {
   p.made = std::move(made);
   line.clear();
   p.fresh = true;
-  p.is_worth_keeping = !previous || ending_signal() == 0 || !p.made.runs.empty();
+  p.is_worth_keeping = !previous || !p.report.interrupted || !p.made.runs.empty();
   p.refusals = c::merged(p.report.refusals);
   p.store = how.store;
   const std::string& where = p.report.where;
   if (!given.quiet && !where.empty() && where != c::in_a_worker)
     complain("note: kernels were measured " + where + "; a kernel that crashes there ends the program");
-  if (p.report.interrupted && given.budget_s <= 0 && why == purpose::once && !given.quiet)
+  if (p.report.interrupted && given.budget_s <= 0 && keeper == nullptr && !given.quiet)
     complain("note: placing ended after " + format_number("%.0f s", budget_once_s) +
              ", so the plan may not be the fastest; collage tune goes on to the end, and --budget sets another time");
-  if (why == purpose::once && !given.quiet && !p.report.holdups.advice.empty())
+  if (keeper == nullptr && !given.quiet && !p.report.holdups.advice.empty())
     complain("note: " + p.report.holdups.advice);  // `tune` has it among its results
   if (!p.report.unstored.empty() && !given.quiet)
     complain("note: measured costs were not stored: " + p.report.unstored);

@@ -17,9 +17,8 @@ namespace program {
 struct placed {
   collage::graph network;
   collage::plan made;
-  bool fresh = false;  ///< placed by this call, not read from a file
-  bool is_worth_keeping =
-      true;  ///< false: a signal ended placing before this plan was compared with the file's previous one
+  bool fresh = false;            ///< placed by this call, not read from a file
+  bool is_worth_keeping = true;  ///< false: placing ended before this plan was compared with the file's previous one
   std::vector<collage::merged_refusal> refusals;
   collage::place_report report;  ///< for a fresh plan
   std::string store;             ///< the store's file; empty if there is none
