@@ -55,10 +55,13 @@ int tune(const options& given) {
   c::check_writable(given.plan_file);  // fails now, not after minutes of measuring
   plan_keeper keeper(given.plan_file);
   const placed p = place_now(given, &keeper);
-  if (!p.is_worth_keeping) keeper.end_program_without_plan();
+  if (!p.is_worth_keeping && ending_signal() != 0) keeper.end_program_without_plan();
   std::optional<c::error> unwritten;  // a full disk, for example: the summary is shown all the same
   try {
-    keeper.write(p.made, p.network);
+    if (p.is_worth_keeping) keeper.write(p.made, p.network);
+    else
+      complain("note: the time was up before this plan could run against the one in " + given.plan_file +
+               ", which stays as it is; repeat the command to continue");
   } catch (const c::error& e) { unwritten.emplace(e); }
   const auto end = [&] {
     if (!unwritten) return 0;
