@@ -11,6 +11,8 @@
 #include <collage/place/measuring.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/run/limits.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -95,12 +97,16 @@ class kernel_check {
     return !found.passing;
   }
 
-  /// Whether the reference is expected to compute a group in the time that is left.
+  /// Whether the reference is expected to compute a group in the time and the memory that are left.
   bool is_affordable(const graph& network, std::span<const std::uint32_t> nodes) const {
     if (left_s_ <= 0 || task_.until.is_over()) return false;
     double flops = 0;
+    std::size_t bytes = 0;  // of the operands and results
     for (const std::uint32_t n : nodes) {
       flops += work_of(network, n).flops;
+      for (const std::uint32_t v : network.view().inputs_of(n)) bytes += network.type_of(v).bytes();
+      for (std::uint32_t i = 0; i < network.node(n).outputs; ++i)
+        bytes += network.type_of(network.view().output_of(n, i)).bytes();
       // Loops over elements are slower than products, and kinds that only move elements count no arithmetic.
       constexpr double flops_an_element = 32;
       for (std::uint32_t i = 0; i < network.node(n).outputs; ++i)
@@ -108,7 +114,9 @@ class kernel_check {
             flops_an_element * static_cast<double>(network.type_of(network.view().output_of(n, i)).dims.elements());
     }
     constexpr double flops_a_second = 4e9;
-    return flops <= left_s_ * flops_a_second;
+    constexpr std::size_t copies = 4;  // in double precision, and for the kernel
+    constexpr std::size_t small = 1 << 20;
+    return flops <= left_s_ * flops_a_second && (bytes < small || !limits_.memory_without_room_for(copies * bytes));
   }
 
   /// The store for candidates of a network, opened at its first kernel. Faults of the store only cost time: each kernel is then
@@ -125,6 +133,7 @@ class kernel_check {
 
   const place_task& task_;
   place_report& report_;
+  process_limits limits_;
   double left_s_;
   std::map<const graph*, std::optional<kept_costs>> stores_;
 };

@@ -33,14 +33,16 @@ struct cancellation {};
 class deadline {
  public:
   explicit deadline(const place_options& options) : options_(options), start_ms_(now_ms()) {}
-  /// Throws `cancellation` if the caller wants the end at once.
+  /// Throws `cancellation` if the caller wants the end at once, but only once: what finishes the plan then asks, too.
   void check() const {
-    if (options_.cancel && options_.cancel()) throw cancellation();
+    if (is_cancelled_ || !options_.cancel || !options_.cancel()) return;
+    is_cancelled_ = true;
+    throw cancellation();
   }
   /// Also checks, so every loop that asks for the end of placing can be cancelled.
   bool is_over() const {
     check();
-    const bool over = is_used(1) || was_stopped();
+    const bool over = is_cancelled_ || is_used(1) || was_stopped();
     if (over && over_ms_ < 0) over_ms_ = now_ms();
     return over;
   }
@@ -61,6 +63,7 @@ class deadline {
   const place_options& options_;
   double start_ms_;
   mutable double over_ms_ = -1;  // when it was over first
+  mutable bool is_cancelled_ = false;
 };
 
 struct place_task {

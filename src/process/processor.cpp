@@ -57,19 +57,6 @@ std::string name_by_processor() {
 #endif
 }
 
-/// How many processors the system lets the calling thread run on.
-int allowed_processors() {
-#if defined(__linux__)
-  // The standard library counts all processors of the machine, but taskset and containers exclude some. If OpenMP binds
-  // threads, the mask of this thread says nothing: OpenMP has bound it already, and binds others elsewhere.
-  const bool is_bound = std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("OMP_PLACES") != nullptr ||
-                        std::getenv("GOMP_CPU_AFFINITY") != nullptr;
-  cpu_set_t allowed;
-  if (!is_bound && sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
-#endif
-  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-}
-
 }  // namespace
 
 std::string processor_name() {
@@ -91,6 +78,18 @@ bool is_virtual_machine() {
 #else
   return (' ' + cpuinfo("flags") + ' ').find(" hypervisor ") != std::string::npos;
 #endif
+}
+
+int allowed_processors() {
+#if defined(__linux__)
+  // The standard library counts all processors of the machine, but taskset and containers exclude some. If OpenMP binds
+  // threads, the mask of this thread says nothing: OpenMP has bound it already, and binds others elsewhere.
+  const bool is_bound = std::getenv("OMP_PROC_BIND") != nullptr || std::getenv("OMP_PLACES") != nullptr ||
+                        std::getenv("GOMP_CPU_AFFINITY") != nullptr;
+  cpu_set_t allowed;
+  if (!is_bound && sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+#endif
+  return static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
 }
 
 int available_threads() {

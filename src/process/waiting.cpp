@@ -165,7 +165,7 @@ std::string waiting_policy() {
   return shared_team().expired() ? "default" : "brief";
 }
 
-int concurrent_threads(int wanted) { return available_threads() == 1 ? std::min(wanted, 1) : wanted; }
+int concurrent_threads(int wanted) { return allowed_processors() == 1 ? std::min(wanted, 1) : wanted; }
 
 void detail::prepare_for_forks() {
   static const bool is_prepared = [] {

@@ -15,6 +15,9 @@ std::string processor_name();
 /// Whether the system runs on virtual processors, which a host may move; false if that is not known.
 bool is_virtual_machine();
 
+/// The number of processors on which the calling thread may run (its affinity). A quota of processor time does not count.
+int allowed_processors();
+
 /// The useful number of threads: as many as there are processors on which the calling thread and the threads it starts may run.
 /// A control group's quota of processor time lowers it: a quota of 1.5 processors is worth two threads (run/limits.hpp).
 int available_threads();
