@@ -109,7 +109,7 @@ static void plans(const collage_network* network, const char* folder) {
   MISUSED(collage_plan_place(network, &how, &plan), "keep_non_finite");
   how.keep_non_finite = 0;
   how.backends = "eigen,,portable";
-  MISUSED(collage_plan_place(network, &how, &plan), "empty name");
+  MISUSED(collage_plan_place(network, &how, &plan), "in which a name is empty");
   how.backends = "nonsense";
   MISUSED(collage_plan_place(network, &how, &plan), "nonsense");
   how.backends = NULL;

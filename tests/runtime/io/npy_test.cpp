@@ -225,7 +225,7 @@ TEST_F(npy, a_file_appears_whole_or_not_at_all) {
 TEST_F(npy, refuses_what_it_cannot_write) {
   const c::tensor t = counting({c::dtype::f32, {4}});
   const auto save_refusal = [&](const std::string& to) { return refusal(to, [&] { c::save_npy(to, t); }); };
-  const std::string remedy = "; name a file in a folder that exists and may be written to";
+  const std::string remedy = "; choose a file in an existing folder in which you may create files";
   EXPECT_EQ(save_refusal(path("no such folder/t.npy")), "cannot be written: No such file or directory" + remedy);
   EXPECT_EQ(save_refusal(folder().string()), "cannot be written: it is a folder" + remedy);
   EXPECT_EQ(save_refusal(file("", "plain") + "/t.npy"), "cannot be written: Not a directory" + remedy);

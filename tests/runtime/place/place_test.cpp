@@ -294,8 +294,8 @@ TEST(place, a_thread_with_too_little_stack_is_refused) {
   } given{&network, &why};
   const auto place_in_thread = [&](std::size_t stack) {
     pthread_attr_t small;
-    ASSERT_EQ(pthread_attr_init(&small), 0);
-    ASSERT_EQ(pthread_attr_setstacksize(&small, stack), 0);
+    EXPECT_EQ(pthread_attr_init(&small), 0);
+    EXPECT_EQ(pthread_attr_setstacksize(&small, stack), 0);
     pthread_t thread;
     const int failed = pthread_create(
         &thread, &small,
@@ -307,15 +307,17 @@ TEST(place, a_thread_with_too_little_stack_is_refused) {
           return nullptr;
         },
         &given);
-    ASSERT_EQ(failed, 0);
-    pthread_join(thread, nullptr);
+    if (failed == 0) pthread_join(thread, nullptr);
     pthread_attr_destroy(&small);
+    return failed == 0;
   };
-  place_in_thread(std::size_t{64} * 1024);
+  // The variables of libraries lie in the stack, too: a program that is linked with many cannot start a thread with less.
+  constexpr std::size_t kib = 1024;
+  for (std::size_t stack = 64 * kib; !place_in_thread(stack); stack += 16 * kib) ASSERT_LT(stack, 512 * kib);
   EXPECT_NE(why.find("KiB of stack left, and placing needs 112; call it in a thread with a stack of at least 128 KiB"),
             std::string::npos)
       << why;
-  place_in_thread(std::size_t{1024} * 1024);
+  EXPECT_TRUE(place_in_thread(1024 * kib));
   EXPECT_EQ(why, "no error");
 }
 
@@ -340,8 +342,8 @@ TEST(place, wrong_kernels_are_refused_without_measuring_too) {
     EXPECT_EQ(p.report.unstored, "");
     return p.report;
   };
-  // relu and add of the liar, relu of the hasty one; add, add_relu and relu of the loops.
-  EXPECT_EQ(place_once().checked, 6U);
+  // Kernels are compared when their turn comes. An operator of the loops never has one: a larger group has its node.
+  EXPECT_EQ(place_once().checked, 5U);
   EXPECT_EQ(place_once().checked, 0U) << "the store has the results";
   // Measuring does not take these results for costs.
   o.measure = true;
