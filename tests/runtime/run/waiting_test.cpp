@@ -1,4 +1,5 @@
 // How idle threads wait, and forks: a child can use the engines and libraries of its parent.
+#include <collage/detail/host_memory.hpp>
 #include <collage/error.hpp>
 #include <collage/every_backend.hpp>
 #include <collage/graph/graph.hpp>
@@ -187,7 +188,8 @@ void fork_often(int times) {
   for (made_engine& e : made_engines(network)) {
     runner used(e.engine, network);
     const std::vector<float> known = used.run();
-    std::atomic<bool> done = false;
+    // The address sanitizer's own locks do not survive a fork while another thread allocates.
+    std::atomic<bool> done = c::detail::is_watched;
     std::thread other([&] {
       for (runner mine(e.engine, network); !done;) (void)mine.run();
     });
