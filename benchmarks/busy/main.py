@@ -14,7 +14,7 @@ from typing import Any
 from peers import environment, machine, options, report, results, statistics
 from peers.comparison import PEERS
 from peers.errors import Failure, Mistake
-from peers.main import Progress, alone_in
+from peers.main import Progress, alone_in, guarded
 from peers.processes import Children
 from peers.tuning import Tuner
 
@@ -214,14 +214,4 @@ def measure(given: argparse.Namespace, say: Progress) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    say = Progress()
-    try:
-        return measure(parser().parse_args(arguments), say)
-    except (Mistake, Failure) as problem:
-        say.end()
-        print(f"busy: {problem}", file=sys.stderr)
-        return 2 if isinstance(problem, Mistake) else 1
-    except KeyboardInterrupt:
-        say.end()
-        print("busy: stopped", file=sys.stderr)
-        return 130
+    return guarded("busy", lambda say: measure(parser().parse_args(arguments), say), "stopped")

@@ -6,7 +6,7 @@ import fcntl
 import pathlib
 import signal
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from . import chart, environment, machine, options, report, results
@@ -20,12 +20,13 @@ class Progress:
     """Says what is under way on standard error: one moving line on a terminal; elsewhere a line where the work changes,
     without what is going on more closely."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: str) -> None:
+        self.program = program
         self.moves = sys.stderr.isatty()
         self.last = ""
 
     def __call__(self, what: str, closely: str = "") -> None:
-        what = f"peers: {what}"
+        what = f"{self.program}: {what}"
         if self.moves:
             sys.stderr.write("\r\x1b[K" + (f"{what} ({closely})" if closely else what)[:160])
         elif what != self.last:
@@ -104,16 +105,22 @@ def write(given: Any, mode: str, rows: Sequence[dict[str, Any]], about: dict[str
             results.write(file, drawing)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def guarded(program: str, work: Callable[[Progress], int], stopped: str) -> int:
+    """Runs a command and answers its exit status. A mistake, a failure and an interrupt are one sentence each."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: (_ for _ in ()).throw(KeyboardInterrupt))
-    say = Progress()
+    say = Progress(program)
     try:
-        return compare(options.parser().parse_args(arguments), say)
+        return work(say)
     except (Mistake, Failure) as problem:
         say.end()
-        print(f"peers: {problem}", file=sys.stderr)
+        print(f"{program}: {problem}", file=sys.stderr)
         return 2 if isinstance(problem, Mistake) else 1
     except KeyboardInterrupt:
         say.end()
-        print("peers: stopped; the same command goes on from here", file=sys.stderr)
+        print(f"{program}: {stopped}", file=sys.stderr)
         return 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    return guarded("peers", lambda say: compare(options.parser().parse_args(arguments), say),
+                   "stopped; the same command goes on from here")
