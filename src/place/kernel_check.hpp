@@ -43,6 +43,15 @@ inline bool is_built(const place_task& task, const graph& network, const place_c
   return cost.refusal.empty();
 }
 
+/// The bytes of a node's operands and results.
+inline std::size_t bytes_of_values(const graph& network, std::uint32_t node) {
+  std::size_t bytes = 0;
+  for (const std::uint32_t v : network.view().inputs_of(node)) bytes += network.type_of(v).bytes();
+  for (std::uint32_t i = 0; i < network.node(node).outputs; ++i)
+    bytes += network.type_of(network.view().output_of(node, i)).bytes();
+  return bytes;
+}
+
 /// Libraries have faults that only a comparison shows. Measuring compares every kernel; without it, this does, as far as
 /// `place_options::check_s` goes. A result is kept in the store, if there is one, so that each workload is compared once for each
 /// build of a library.
@@ -104,9 +113,7 @@ class kernel_check {
     std::size_t bytes = 0;  // of the operands and results
     for (const std::uint32_t n : nodes) {
       flops += work_of(network, n).flops;
-      for (const std::uint32_t v : network.view().inputs_of(n)) bytes += network.type_of(v).bytes();
-      for (std::uint32_t i = 0; i < network.node(n).outputs; ++i)
-        bytes += network.type_of(network.view().output_of(n, i)).bytes();
+      bytes += bytes_of_values(network, n);
       // Loops over elements are slower than products, and kinds that only move elements count no arithmetic.
       constexpr double flops_an_element = 32;
       for (std::uint32_t i = 0; i < network.node(n).outputs; ++i)

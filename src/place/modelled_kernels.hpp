@@ -93,10 +93,7 @@ class modelled_kernels {
     double flops = 0, bytes = 0;
     for (const std::uint32_t n : nodes) {
       flops += work_of(network, n).flops;
-      for (const std::uint32_t v : network.view().inputs_of(n))
-        bytes += static_cast<double>(network.type_of(v).bytes());
-      for (std::uint32_t i = 0; i < network.node(n).outputs; ++i)
-        bytes += static_cast<double>(network.type_of(network.view().output_of(n, i)).bytes());
+      bytes += static_cast<double>(bytes_of_values(network, n));
     }
     const auto threads = static_cast<double>(known_.task.threads);
     const budget_policy& rates = thresholds.budget;
