@@ -1,16 +1,17 @@
-"""The command: engines in turns beside 0, 1 and 2 busy processes, and a table with the bars that hold."""
+"""The command: engines in turns beside busy processes or under a quota, and a table with the bars that hold."""
 from __future__ import annotations
 
 import argparse
-import contextlib
+import itertools
 import json
 import os
 import pathlib
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from busy.surroundings import Surroundings, competitors, limited
 from peers import environment, machine, options, report, results, statistics
 from peers.comparison import PEERS
 from peers.errors import Failure, Mistake
@@ -20,7 +21,9 @@ from peers.tuning import Tuner
 
 OURS = "collage"
 LONG_WAITING = "collage, default waiting"
-MEDIAN_BAR, TAIL_BAR, CALM_BAR = 1.1, 1.3, 0.98
+ONE_THREAD = "collage, one thread"
+OURS_ALL = (OURS, LONG_WAITING, ONE_THREAD)
+MEDIAN_BAR, TAIL_BAR, CALM_BAR, QUOTA_BAR = 1.1, 1.3, 0.98, 1.0
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1]
 NETWORKS = ("mobilenet-v2", "bert-paper", "resnet50")
 
@@ -37,6 +40,10 @@ class Engine:
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
         self._ask(json.dumps(task))
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def run(self, seconds: float) -> list[float]:
         return self._ask(f"{seconds:g}")["ms"]
@@ -62,18 +69,6 @@ class Engine:
         return event
 
 
-@contextlib.contextmanager
-def competitors(count: int) -> Iterator[None]:
-    """So many processes that compute without end."""
-    busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
-    try:
-        yield
-    finally:
-        for process in busy:
-            process.kill()
-            process.wait()
-
-
 def parser() -> argparse.ArgumentParser:
     top = options.TOP
     result = argparse.ArgumentParser(prog="benchmarks/busy/run", description=__doc__)
@@ -81,6 +76,7 @@ def parser() -> argparse.ArgumentParser:
     add("models", nargs="*", type=pathlib.Path, metavar="MODEL.onnx",
         help=f"networks; {', '.join(NETWORKS)} of benchmarks/workloads if not given")
     add("--competitors", default="0,1,2", metavar="N,N", help="numbers of busy processes (0,1,2)")
+    add("--quotas", default="", metavar="Q,Q", help="quotas of processor time, in processors, instead, such as 0.5,1.5")
     add("--threads", type=int, default=2, metavar="N", help="of each engine (2)")
     add("--seconds", type=float, default=6, metavar="S", help="of each engine's turn (6)")
     add("--repetitions", type=int, default=5, metavar="N", help="turns of each engine (5)")
@@ -100,24 +96,26 @@ def figures(turns_ms: Sequence[Sequence[float]]) -> dict[str, Any]:
             "tail": statistics.median([statistics.quantile(turn, 0.95) for turn in turns_ms])}
 
 
-def verdict(found: dict[str, dict[str, Any]], busy: int) -> tuple[dict[str, float], bool]:
+def verdict(found: dict[str, dict[str, Any]], beside: Surroundings) -> tuple[dict[str, float], bool]:
     """Our figures over the better peer's, and whether the bars hold."""
     ratios = {figure: found[OURS][figure] / min(found[peer][figure] for peer in PEERS) for figure in ("median", "tail")}
-    holds = ratios["median"] <= MEDIAN_BAR and ratios["tail"] <= TAIL_BAR
-    if busy == 0:
-        calm = statistics.paired_ratio(found[LONG_WAITING]["medians"], found[OURS]["medians"])
-        ratios |= {"of default waiting": calm.median, "at most": calm.high}
-        holds = calm.high >= CALM_BAR
-    return ratios, holds
+    if beside.quota is not None:
+        better = min(PEERS, key=lambda peer: found[peer]["median"])
+        theirs = statistics.paired_ratio(found[better]["medians"], found[OURS]["medians"])
+        return ratios, theirs.high >= QUOTA_BAR
+    if beside.busy > 0:
+        return ratios, ratios["median"] <= MEDIAN_BAR and ratios["tail"] <= TAIL_BAR
+    calm = statistics.paired_ratio(found[LONG_WAITING]["medians"], found[OURS]["medians"])
+    return {**ratios, "of default waiting": calm.median}, calm.high >= CALM_BAR
 
 
-def row_of(network: str, busy: int, found: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
-    ratios, holds = verdict(found, busy)
-    cells = [network, str(busy)]
-    for name in (OURS, LONG_WAITING, *PEERS):
+def row_of(network: str, beside: Surroundings, found: dict[str, dict[str, Any]]) -> tuple[list[str], bool]:
+    ratios, holds = verdict(found, beside)
+    cells = [network, beside.title]
+    for name in (*OURS_ALL, *PEERS):
         cells.append(f"{report.number(found[name]['median'])} / {report.number(found[name]['tail'])} ({found[name]['runs']})")
     cells.append(f"{ratios['median']:.2f} / {ratios['tail']:.2f}")
-    cells.append(f"{ratios['of default waiting']:.2f}" if busy == 0 else report.NOTHING)
+    cells.append(f"{ratios['of default waiting']:.2f}" if "of default waiting" in ratios else report.NOTHING)
     cells.append("yes" if holds else "**no**")
     return cells, holds
 
@@ -127,6 +125,22 @@ def counts_of(text: str) -> list[int]:
     if not all(word.isdigit() for word in words):
         raise Mistake(f"--competitors {text}: is no list of numbers, such as 0,1,2")
     return [int(word) for word in words]
+
+
+def quotas_of(text: str) -> list[float]:
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(0.01 <= quota <= 1024 for quota in found):
+        raise Mistake(f"--quotas {text}: is no list of numbers of processors, such as 0.5,1.5")
+    return found
+
+
+def all_surroundings(given: argparse.Namespace) -> list[Surroundings]:
+    if given.quotas:
+        return [Surroundings(quota=quota) for quota in quotas_of(given.quotas)]
+    return [Surroundings(busy) for busy in counts_of(given.competitors)]
 
 
 class Comparison:
@@ -144,44 +158,50 @@ class Comparison:
         self.tuner = Tuner(program, self.out / "costs.db", given.tune_seconds, self.out / "plans",
                            {**self.machine, "program": results.digest(program)})
 
-    def engines_of(self, workload: options.Workload) -> dict[str, Engine]:
+    def engines_of(self, workload: options.Workload, threads: int) -> dict[str, Engine]:
         """All engines of a network, loaded."""
         self.say(f"{workload.name}: reading and tuning")
         about = self.children.run({"task": "describe", "file": str(workload.file), "shapes": {},
                                    "room": str(self.out / "models" / workload.stem)})
-        plan = self.tuner.plan(workload.stem, about["model"], {"model": results.digest(workload.file)}, self.given.threads,
-                               options.sets_of(["all"], [])[0], {})
         task = {key: about[key] for key in ("model", "inputs", "outputs", "open", "overrides")}
-        task |= {"threads": self.given.threads, "library": str(self.library)}
-        kinds: dict[str, dict[str, Any]] = {OURS: {"kind": "collage", "plan": plan["file"], "waiting": "brief"},
-                                            LONG_WAITING: {"kind": "collage", "plan": plan["file"], "waiting": "default"},
-                                            **{peer: {"kind": peer} for peer in PEERS}}
+        task |= {"threads": threads, "library": str(self.library)}
+
+        def plan(count: int) -> str:
+            return str(self.tuner.plan(workload.stem, about["model"], {"model": results.digest(workload.file)}, count,
+                                       options.sets_of(["all"], [])[0], {})["file"])
+
+        ours = {"kind": "collage", "plan": plan(threads), "waiting": "brief"}
+        changes: dict[str, dict[str, Any]] = {
+            OURS: {"engines": [ours]},
+            LONG_WAITING: {"engines": [{**ours, "waiting": "default"}]},
+            ONE_THREAD: {"engines": [{**ours, "plan": plan(1)}], "threads": 1},
+            **{peer: {"engines": [{"kind": peer}]} for peer in PEERS}}
         engines: dict[str, Engine] = {}
         try:
-            for name, kind in kinds.items():
-                engines[name] = Engine(self.python, {**task, "engines": [kind]}, self.log)
+            for name, change in changes.items():
+                engines[name] = Engine(self.python, {**task, **change}, self.log)
         except BaseException:
             close(engines)
             raise
         return engines
 
-    def turns(self, title: str, engines: dict[str, Engine], busy: int) -> dict[str, dict[str, Any]]:
-        """The figures of all engines beside so many busy processes."""
+    def turns(self, title: str, engines: dict[str, Engine], beside: Surroundings) -> dict[str, dict[str, Any]]:
+        """The figures of all engines in some surroundings."""
         found: dict[str, list[list[float]]] = {name: [] for name in engines}
         names = list(engines)
-        with competitors(busy):
+        with competitors(beside.busy), limited([engine.pid for engine in engines.values()], beside.quota):
             for number in range(self.given.repetitions):
                 for which in statistics.order_of_round(len(names), number):
-                    self.say(f"{title}, {busy} busy processes", f"turn {number + 1}, {names[which]}")
+                    self.say(f"{title}, busy: {beside.title}", f"turn {number + 1}, {names[which]}")
                     found[names[which]].append(engines[names[which]].run(self.given.seconds))
         return {name: figures(turns_ms) for name, turns_ms in found.items()}
 
     def page(self, lines: Sequence[Sequence[str]]) -> str:
-        titles = ["network", "busy", *(f"{report.TITLES.get(name, name)} ms" for name in (OURS, LONG_WAITING, *PEERS)),
+        titles = ["network", "busy", *(f"{report.TITLES.get(name, name)} ms" for name in (*OURS_ALL, *PEERS)),
                   "of the better peer", "default waiting of ours", "bar holds"]
         found = ", ".join(f"{report.TITLES.get(name, name)} {version}" for name, version in self.versions["versions"].items())
         return (report.table(titles, lines, 1) + f"\n\n{self.machine['processor']}, {self.machine['processors']} processors, "
-                f"{report.count_of(self.given.threads)}. {found}. {machine.today()}.\n")
+                f"at most {report.count_of(self.given.threads)}. {found}. {machine.today()}.\n")
 
 
 def close(engines: dict[str, Engine]) -> None:
@@ -190,7 +210,7 @@ def close(engines: dict[str, Engine]) -> None:
 
 
 def measure(given: argparse.Namespace, say: Progress) -> int:
-    counts = counts_of(given.competitors)
+    everywhere = all_surroundings(given)
     workloads = options.workloads_of(given.models or [BENCHMARKS / f"workloads/{name}.onnx" for name in NETWORKS])
     for option, file in (("--library", given.library), ("--program", given.program)):
         if not file.is_file():
@@ -199,15 +219,16 @@ def measure(given: argparse.Namespace, say: Progress) -> int:
     with alone_in(given.out):
         comparison = Comparison(given, say)
         for workload in workloads:
-            engines = comparison.engines_of(workload)
-            try:
-                for busy in counts:
-                    line, holds = row_of(workload.name, busy, comparison.turns(workload.name, engines, busy))
-                    lines.append(line)
-                    good = good and holds
-                    results.write(comparison.out / "busy.md", comparison.page(lines))  # what is done is seen
-            finally:
-                close(engines)
+            for threads, group in itertools.groupby(everywhere, lambda beside: beside.threads(given.threads)):
+                engines = comparison.engines_of(workload, threads)
+                try:
+                    for beside in group:
+                        line, holds = row_of(workload.name, beside, comparison.turns(workload.name, engines, beside))
+                        lines.append(line)
+                        good = good and holds
+                        results.write(comparison.out / "busy.md", comparison.page(lines))  # what is done is seen
+                finally:
+                    close(engines)
     say.end()
     sys.stdout.write(comparison.page(lines))
     return 0 if good else 1
