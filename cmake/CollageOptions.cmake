@@ -8,6 +8,7 @@ option(COLLAGE_TEST_LONG "Build also what tools/test --long alone runs" OFF)
 set(COLLAGE_BUILD_BENCHMARKS ${PROJECT_IS_TOP_LEVEL} CACHE STRING
     "Build the benchmarks: ON, OFF, or CHECK (only clang reads them, apart from what a test runs)")
 set_property(CACHE COLLAGE_BUILD_BENCHMARKS PROPERTY STRINGS ON OFF CHECK)
+option(COLLAGE_UNITY "Compile several files of a folder at once: faster from scratch, slower after a change of one file" ON)
 option(COLLAGE_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
 option(COLLAGE_WERROR "Treat warnings in the project's own code as errors" OFF)
 

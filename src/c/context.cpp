@@ -23,7 +23,7 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t oldest_options = offsetof(collage_context_options, arena_bytes) + sizeof(std::size_t);
+constexpr std::size_t oldest_context_options = offsetof(collage_context_options, arena_bytes) + sizeof(std::size_t);
 constexpr std::size_t oldest_limits = offsetof(collage_run_limits, stop) + sizeof(void*);
 
 /// Reserves the context for one call.
@@ -266,7 +266,7 @@ collage_status collage_context_create(const collage_engine* engine, const collag
                                       collage_context** context) noexcept {
   return guarded(__func__, [&](const call& here) {
     const auto& state = here.shared_state_of(engine);
-    const auto given = here.options(options, "collage_context_options", c_interface::oldest_options);
+    const auto given = here.options(options, "collage_context_options", c_interface::oldest_context_options);
     collage_context*& to = here.target(context, "context");
     to = c_interface::new_context(here, state, given);
   });

@@ -19,7 +19,7 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t oldest_options = sizeof(std::size_t);
+constexpr std::size_t oldest_engine_options = sizeof(std::size_t);
 constexpr std::size_t oldest_info = offsetof(collage_engine_info, arena_lower_bound) + sizeof(std::size_t);
 constexpr std::size_t oldest_step = offsetof(collage_step, planned_ms) + sizeof(double);
 
@@ -63,7 +63,8 @@ collage_status collage_engine_create(const collage_plan* plan, const collage_eng
                                      collage_engine** engine) noexcept {
   return guarded(__func__, [&](const call& here) {
     const auto& state = here.state_of(plan);
-    const collage_engine_options known = here.options(options, "collage_engine_options", c_interface::oldest_options);
+    const collage_engine_options known =
+        here.options(options, "collage_engine_options", c_interface::oldest_engine_options);
     collage_engine*& to = here.target(engine, "engine");
     to = c_interface::new_engine(state, known);
   });

@@ -24,7 +24,7 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t oldest_options = offsetof(collage_network_options, value_count) + sizeof(std::size_t);
+constexpr std::size_t oldest_network_options = offsetof(collage_network_options, value_count) + sizeof(std::size_t);
 
 #if COLLAGE_HAS_ONNX
 
@@ -152,7 +152,7 @@ collage_status collage_network_from_file(const char* path, const collage_network
   return guarded(__func__, [&](const call& here) {
     collage_network*& to = here.target(network, "network");
     const std::string file = here.text(path, "path");
-    const auto given = here.options(options, "collage_network_options", c_interface::oldest_options);
+    const auto given = here.options(options, "collage_network_options", c_interface::oldest_network_options);
     to = c_interface::load(here, file, given);
   });
 }
@@ -162,7 +162,7 @@ collage_status collage_network_from_memory(const void* model, std::size_t bytes,
   return guarded(__func__, [&](const call& here) {
     collage_network*& to = here.target(network, "network");
     if (model == nullptr) here.misuse("model is NULL", "give the bytes of an ONNX file");
-    const auto given = here.options(options, "collage_network_options", c_interface::oldest_options);
+    const auto given = here.options(options, "collage_network_options", c_interface::oldest_network_options);
     to = c_interface::load_bytes(here, model, bytes, given);
   });
 }

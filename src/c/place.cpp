@@ -22,7 +22,7 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t oldest_options = offsetof(collage_place_options, progress_data) + sizeof(void*);
+constexpr std::size_t oldest_place_options = offsetof(collage_place_options, progress_data) + sizeof(void*);
 
 /// The names in a list such as "onednn, eigen".
 std::vector<std::string> names_in(const call& here, const char* list) {
@@ -190,7 +190,7 @@ collage_status collage_plan_place(const collage_network* network, const collage_
                                   collage_plan** plan) noexcept {
   return guarded(__func__, [&](const call& here) {
     const auto& state = here.shared_state_of(network);
-    const auto given = here.options(options, "collage_place_options", c_interface::oldest_options);
+    const auto given = here.options(options, "collage_place_options", c_interface::oldest_place_options);
     collage_plan*& to = here.target(plan, "plan");
     to = c_interface::place(here, state, given);
   });

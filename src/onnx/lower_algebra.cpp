@@ -272,18 +272,19 @@ void lower_stft(lowering& n) {
 }  // namespace
 
 std::span<const lowering_rule> algebra_rules() {
-  static constexpr lowering_rule rules[] = {{"", "Einsum", lower_einsum},
-                                            {"", "Det", lower_det},
-                                            {"", "NegativeLogLikelihoodLoss", lower_negative_log_likelihood_loss},
-                                            {"", "SoftmaxCrossEntropyLoss", lower_softmax_cross_entropy_loss},
-                                            {"", "HannWindow", lower_hann_window},
-                                            {"", "HammingWindow", lower_hamming_window},
-                                            {"", "BlackmanWindow", lower_blackman_window},
-                                            {"", "MelWeightMatrix", lower_mel_weight_matrix},
-                                            {"", "DFT", lower_dft},
-                                            {"", "STFT", lower_stft},
-                                            {"", "TfIdfVectorizer", lower_tf_idf_vectorizer}};
-  return rules;
+  static constexpr lowering_rule algebra_lowerings[] = {
+      {"", "Einsum", lower_einsum},
+      {"", "Det", lower_det},
+      {"", "NegativeLogLikelihoodLoss", lower_negative_log_likelihood_loss},
+      {"", "SoftmaxCrossEntropyLoss", lower_softmax_cross_entropy_loss},
+      {"", "HannWindow", lower_hann_window},
+      {"", "HammingWindow", lower_hamming_window},
+      {"", "BlackmanWindow", lower_blackman_window},
+      {"", "MelWeightMatrix", lower_mel_weight_matrix},
+      {"", "DFT", lower_dft},
+      {"", "STFT", lower_stft},
+      {"", "TfIdfVectorizer", lower_tf_idf_vectorizer}};
+  return algebra_lowerings;
 }
 
 }  // namespace collage::inline v0::onnx

@@ -215,7 +215,7 @@ void lower_non_max_suppression(lowering& n) {
   n.result(0, n.constant(integers_value({std::ssize(rows) / 3, 3}, rows)));
 }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule data_lowerings[] = {
     {"", "Compress", lower_compress},
     {"", "NonMaxSuppression", lower_non_max_suppression},
     {"", "NonZero", lower_non_zero},
@@ -224,6 +224,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> data_rules() { return rules; }
+std::span<const lowering_rule> data_rules() { return data_lowerings; }
 
 }  // namespace collage::inline v0::onnx

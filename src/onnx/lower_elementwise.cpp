@@ -202,7 +202,7 @@ void lower_cast_like(lowering& n) { n.result(0, n.cast(n.operand(0), n.element_t
 
 constexpr const char* microsoft = "com.microsoft";
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule elementwise_lowerings[] = {
     {"", "Abs", lower_one_operand<ops::abs>},
     {"", "Acos", lower_one_operand<ops::acos>},
     {"", "Acosh", lower_one_operand<ops::acosh>},
@@ -280,6 +280,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> elementwise_rules() { return rules; }
+std::span<const lowering_rule> elementwise_rules() { return elementwise_lowerings; }
 
 }  // namespace collage::inline v0::onnx

@@ -150,7 +150,7 @@ void lower_max_unpool(lowering& n) {
   n.result(0, wanted == dims ? y : n(ops::pad, y, a));
 }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule indexing_lowerings[] = {
     {"", "ArgMax", lower_arg_max},
     {"", "ArgMin", lower_arg_min},
     {"", "CumSum", lower_cumulative_sum},
@@ -169,6 +169,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> indexing_rules() { return rules; }
+std::span<const lowering_rule> indexing_rules() { return indexing_lowerings; }
 
 }  // namespace collage::inline v0::onnx

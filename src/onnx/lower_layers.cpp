@@ -155,7 +155,7 @@ void lower_gemm(lowering& n) {
   n.result(0, y);
 }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule layers_lowerings[] = {
     {"", "AveragePool", lower_average_pool},
     {"", "Conv", lower_conv},
     {"", "ConvTranspose", lower_conv_transpose},
@@ -170,6 +170,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> layer_rules() { return rules; }
+std::span<const lowering_rule> layer_rules() { return layers_lowerings; }
 
 }  // namespace collage::inline v0::onnx

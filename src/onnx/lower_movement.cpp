@@ -264,7 +264,7 @@ void lower_space_to_depth(lowering& n) {
   n.result(0, n.reshape(moved, {d[0], d[1] * block * block, d[2] / block, d[3] / block}));
 }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule movement_lowerings[] = {
     {"", "CenterCropPad", lower_center_crop_pad},
     {"", "Concat", lower_concat},
     {"", "DepthToSpace", lower_depth_to_space},
@@ -279,6 +279,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> movement_rules() { return rules; }
+std::span<const lowering_rule> movement_rules() { return movement_lowerings; }
 
 }  // namespace collage::inline v0::onnx

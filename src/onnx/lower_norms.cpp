@@ -204,7 +204,7 @@ void lower_softmax_of(lowering& n, const Kind& kind) {
 void lower_softmax(lowering& n) { lower_softmax_of(n, ops::softmax); }
 void lower_log_softmax(lowering& n) { lower_softmax_of(n, ops::log_softmax); }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule norms_lowerings[] = {
     {"", "BatchNormalization", lower_batch_normalization},
     {"", "GroupNormalization", lower_group_normalization},
     {"", "InstanceNormalization", lower_instance_normalization},
@@ -220,6 +220,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> norm_rules() { return rules; }
+std::span<const lowering_rule> norm_rules() { return norms_lowerings; }
 
 }  // namespace collage::inline v0::onnx

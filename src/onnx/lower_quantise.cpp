@@ -228,14 +228,14 @@ void lower_qlinear_conv(lowering& n) {
 }  // namespace
 
 std::span<const lowering_rule> quantise_rules() {
-  static constexpr lowering_rule rules[] = {{"", "QuantizeLinear", lower_quantize_linear},
-                                            {"", "DequantizeLinear", lower_dequantize_linear},
-                                            {"", "DynamicQuantizeLinear", lower_dynamic_quantize_linear},
-                                            {"", "MatMulInteger", lower_matmul_integer},
-                                            {"", "QLinearMatMul", lower_qlinear_matmul},
-                                            {"", "ConvInteger", lower_conv_integer},
-                                            {"", "QLinearConv", lower_qlinear_conv}};
-  return rules;
+  static constexpr lowering_rule quantise_lowerings[] = {{"", "QuantizeLinear", lower_quantize_linear},
+                                                         {"", "DequantizeLinear", lower_dequantize_linear},
+                                                         {"", "DynamicQuantizeLinear", lower_dynamic_quantize_linear},
+                                                         {"", "MatMulInteger", lower_matmul_integer},
+                                                         {"", "QLinearMatMul", lower_qlinear_matmul},
+                                                         {"", "ConvInteger", lower_conv_integer},
+                                                         {"", "QLinearConv", lower_qlinear_conv}};
+  return quantise_lowerings;
 }
 
 }  // namespace collage::inline v0::onnx

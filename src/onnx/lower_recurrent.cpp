@@ -138,7 +138,7 @@ void lower_lstm(lowering& n) {
   lower_cell(n, ops::lstm, a);
 }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule recurrent_lowerings[] = {
     {"", "GRU", lower_gru},
     {"", "LSTM", lower_lstm},
     {"", "RNN", lower_rnn},
@@ -146,6 +146,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> recurrent_rules() { return rules; }
+std::span<const lowering_rule> recurrent_rules() { return recurrent_lowerings; }
 
 }  // namespace collage::inline v0::onnx

@@ -11,15 +11,15 @@ namespace collage::inline v0::onnx {
 namespace {
 
 /// The axes of a reduction: an attribute in older versions of the operators, and operand 1 in newer versions.
-struct reduction {
+struct reduced_axes {
   bool nothing = false;  ///< there is no axis: elements are only transformed
   ops::reduce_attributes attributes;
 };
 
-reduction reduction_of(const lowering& n) {
+reduced_axes reduced_by(const lowering& n) {
   const value x = n.operand(0);
   const std::vector<std::int64_t> axes = n.has(1) ? n.integers_of(1, "its axes") : n.integers("axes");
-  reduction r;
+  reduced_axes r;
   r.nothing = axes.empty() && n.integer("noop_with_empty_axes", 0) != 0;
   r.attributes.keep_dims = n.integer("keepdims", 1) != 0;
   std::vector<std::int64_t> wrapped;
@@ -30,7 +30,7 @@ reduction reduction_of(const lowering& n) {
 
 template <class Kind>
 value fold(lowering& n, const Kind& kind, value x) {
-  const reduction r = reduction_of(n);
+  const reduced_axes r = reduced_by(n);
   return r.nothing ? x : n(kind, x, r.attributes);
 }
 
@@ -42,7 +42,7 @@ value widened(lowering& n, value x) {
 void cast_result(lowering& n, value y) { n.result(0, n.cast(y, n.element_type_of(n.operand(0)))); }
 
 void lower_sum(lowering& n) { n.result(0, fold(n, ops::reduce_sum, n.operand(0))); }
-void lower_mean(lowering& n) { n.result(0, fold(n, ops::reduce_mean, n.operand(0))); }
+void lower_reduce_mean(lowering& n) { n.result(0, fold(n, ops::reduce_mean, n.operand(0))); }
 void lower_max(lowering& n) { n.result(0, fold(n, ops::reduce_max, n.operand(0))); }
 void lower_min(lowering& n) { n.result(0, fold(n, ops::reduce_min, n.operand(0))); }
 void lower_prod(lowering& n) { n.result(0, fold(n, ops::reduce_prod, n.operand(0))); }
@@ -65,16 +65,16 @@ void lower_log_sum_exp(lowering& n) {
   cast_result(n, fold(n, ops::reduce_log_sum_exp, is_floating(n.element_type_of(x)) ? x : n.cast(x, dtype::f64)));
 }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule reduce_lowerings[] = {
     {"", "ReduceL1", lower_l1},          {"", "ReduceL2", lower_l2},
     {"", "ReduceLogSum", lower_log_sum}, {"", "ReduceLogSumExp", lower_log_sum_exp},
-    {"", "ReduceMax", lower_max},        {"", "ReduceMean", lower_mean},
+    {"", "ReduceMax", lower_max},        {"", "ReduceMean", lower_reduce_mean},
     {"", "ReduceMin", lower_min},        {"", "ReduceProd", lower_prod},
     {"", "ReduceSum", lower_sum},        {"", "ReduceSumSquare", lower_sum_square},
 };
 
 }  // namespace
 
-std::span<const lowering_rule> reduction_rules() { return rules; }
+std::span<const lowering_rule> reduction_rules() { return reduce_lowerings; }
 
 }  // namespace collage::inline v0::onnx

@@ -311,11 +311,11 @@ void lower_deform_conv(lowering& n) {
 }  // namespace
 
 std::span<const lowering_rule> sampling_rules() {
-  static constexpr lowering_rule rules[] = {
+  static constexpr lowering_rule sampling_lowerings[] = {
       {"", "Resize", lower_resize},          {"", "Upsample", lower_upsample},  {"", "GridSample", lower_grid_sample},
       {"", "AffineGrid", lower_affine_grid}, {"", "RoiAlign", lower_roi_align}, {"", "Col2Im", lower_col2im},
       {"", "DeformConv", lower_deform_conv}};
-  return rules;
+  return sampling_lowerings;
 }
 
 }  // namespace collage::inline v0::onnx

@@ -241,7 +241,7 @@ void lower_unsqueeze(lowering& n) {
   n.result(0, n.reshape(x, spread));
 }
 
-constexpr lowering_rule rules[] = {
+constexpr lowering_rule shape_lowerings[] = {
     {"", "Constant", lower_constant},   {"", "ConstantOfShape", lower_constant_of_shape},
     {"", "Dropout", lower_dropout},     {"", "EyeLike", lower_eye_like},
     {"", "Flatten", lower_flatten},     {"", "Identity", lower_identity},
@@ -253,6 +253,6 @@ constexpr lowering_rule rules[] = {
 
 }  // namespace
 
-std::span<const lowering_rule> shape_rules() { return rules; }
+std::span<const lowering_rule> shape_rules() { return shape_lowerings; }
 
 }  // namespace collage::inline v0::onnx

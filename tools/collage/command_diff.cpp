@@ -39,9 +39,9 @@ bool is_same_kernel(const file_group& a, const file_group& b) {
 }
 
 /// A smallest set of nodes that both plans divide into whole groups: the groups of each plan.
-using region = both<std::vector<const file_group*>>;
+using compared_region = both<std::vector<const file_group*>>;
 
-bool is_same(const region& r) {
+bool is_same(const compared_region& r) {
   return r.first.size() == 1 && r.second.size() == 1 && is_same_kernel(*r.first[0], *r.second[0]);
 }
 
@@ -51,7 +51,7 @@ double cost_of(const std::vector<const file_group*>& groups) {
   return sum;
 }
 
-std::string label_of(const std::vector<const file_group*>& groups) {
+std::string labels_of(const std::vector<const file_group*>& groups) {
   std::string text;
   for (const file_group* g : groups) text += (text.empty() ? "" : "+") + g->label;
   return text;
@@ -66,7 +66,7 @@ struct header_line {
 struct comparison {
   both<file_plan> plan;
   std::vector<header_line> header;
-  std::vector<region> other_kernels, other_costs;
+  std::vector<compared_region> other_kernels, other_costs;
   std::size_t same = 0;  ///< groups that the same kernel runs in both plans
   std::vector<std::pair<std::string, both<backend_total>>> totals;
   std::vector<std::pair<std::string, both<double>>> runs;  ///< median ms; below 0: not run
@@ -134,7 +134,7 @@ struct comparison {
     std::map<const file_group*, bool> seen;
     for (const file_group& start : plan.first.groups) {
       if (std::exchange(seen[&start], true)) continue;
-      region r;
+      compared_region r;
       r.first.push_back(&start);
       // Adds every group of the other plan that shares a node with a group in the region, until none is left.
       for (both<std::size_t> done; done.first < r.first.size() || done.second < r.second.size();) {
@@ -217,9 +217,9 @@ c::json to_json(const comparison& found) {
   const auto median = [](double ms) { return ms < 0 ? c::json() : c::json(c::rounded(ms)); };
   for (const auto& [name, ms] : found.runs)
     runs.push_back({{"name", name}, {"first_ms", median(ms.first)}, {"second_ms", median(ms.second)}});
-  const auto regions = [](const std::vector<region>& list) {
+  const auto regions = [](const std::vector<compared_region>& list) {
     c::json all = c::json::array();
-    for (const region& r : list) all.push_back({{"first", to_json(r.first)}, {"second", to_json(r.second)}});
+    for (const compared_region& r : list) all.push_back({{"first", to_json(r.first)}, {"second", to_json(r.second)}});
     return all;
   };
   return {{"network", found.plan.first.made.network},
@@ -249,9 +249,9 @@ std::string who_runs(const std::vector<const file_group*>& groups) {
 
 /// Counts regions with the same kernels and costs, of which a network has dozens. Returns the first one of each and its
 /// count.
-std::vector<std::pair<const region*, std::size_t>> counted(const std::vector<region>& list) {
-  std::vector<std::pair<const region*, std::size_t>> rows;
-  for (const region& r : list) {
+std::vector<std::pair<const compared_region*, std::size_t>> counted(const std::vector<compared_region>& list) {
+  std::vector<std::pair<const compared_region*, std::size_t>> rows;
+  for (const compared_region& r : list) {
     const auto alike = [&](const auto& row) {
       for (std::size_t which = 0; which < 2; ++which)
         if (!std::ranges::equal((*row.first)[which], r[which], [](const file_group* a, const file_group* b) {
@@ -292,7 +292,7 @@ std::string groups_page(const comparison& found) {
                 {"+ms, all places", align::right}});
     for (const auto& [r, places] : counted(found.other_kernels)) {
       const double a = cost_of(r->first), b = cost_of(r->second);
-      page.add({label_of(r->first), std::to_string(places), who_runs(r->first), format_number("%.4f", a),
+      page.add({labels_of(r->first), std::to_string(places), who_runs(r->first), format_number("%.4f", a),
                 who_runs(r->second), format_number("%.4f", b),
                 difference(a * static_cast<double>(places), b * static_cast<double>(places), "%+.4f")});
     }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace backends_eigen_elements_test {
 
 using namespace collage_test;
 
@@ -295,5 +295,5 @@ TEST_F(eigen_test, int64) {
   });
 }
 
-}  // namespace
+}  // namespace backends_eigen_elements_test
 #endif

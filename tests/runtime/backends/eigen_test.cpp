@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace backends_eigen_test {
 
 using namespace collage_test;
 
@@ -241,5 +241,5 @@ TEST_F(eigen_test, every_pattern_is_exercised) {
   EXPECT_GT(check.in_place(), 0U);
 }
 
-}  // namespace
+}  // namespace backends_eigen_test
 #endif

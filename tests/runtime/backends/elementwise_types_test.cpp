@@ -16,7 +16,7 @@
 #include <functional>
 #include <utility>
 
-namespace {
+namespace backends_elementwise_types_test {
 
 using namespace collage_test::reference;
 
@@ -406,4 +406,4 @@ TEST(portable_elementwise, known_numbers_and_any_byte_that_is_true) {
   EXPECT_EQ((std::vector<std::uint8_t>(answer, answer + 4)), (std::vector<std::uint8_t>{0, 1, 1, 1}));
 }
 
-}  // namespace
+}  // namespace backends_elementwise_types_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace backends_onednn_rows_test {
 
 using namespace collage_test;
 
@@ -273,5 +273,5 @@ TEST_F(onednn_rows_test, movement) {
   EXPECT_EQ(check.checked("transpose"), 7U);
 }
 
-}  // namespace
+}  // namespace backends_onednn_rows_test
 #endif

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace backends_onednn_test {
 
 using namespace collage_test;
 
@@ -546,5 +546,5 @@ TEST_F(onednn_test, refuses_what_it_cannot_do) {
   expect_integers_refused(check, lenient);
 }
 
-}  // namespace
+}  // namespace backends_onednn_test
 #endif

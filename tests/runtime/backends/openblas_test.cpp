@@ -8,7 +8,7 @@
 
 #include <string>
 
-namespace {
+namespace backends_openblas_test {
 
 using namespace collage_test;
 using checker = backend_checker<collage::openblas>;
@@ -96,5 +96,5 @@ TEST_F(openblas_test, refuses_what_it_cannot_do) {
   expect_integers_refused(check, options);
 }
 
-}  // namespace
+}  // namespace backends_openblas_test
 #endif

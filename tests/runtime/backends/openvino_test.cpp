@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace backends_openvino_test {
 
 namespace c = collage;
 using collage_test::listed_group;
@@ -415,5 +415,5 @@ TEST(openvino, engines_in_several_threads_do_not_disturb_each_other) {
   }
 }
 
-}  // namespace
+}  // namespace backends_openvino_test
 #endif

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace backends_portable_movement_test {
 
 using namespace collage_test::reference;
 using collage::tensor_type;
@@ -247,4 +247,4 @@ TEST(portable_movement, what_goes_along_an_axis_equals_the_reference) {
   }
 }
 
-}  // namespace
+}  // namespace backends_portable_movement_test

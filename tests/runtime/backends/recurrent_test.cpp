@@ -8,7 +8,7 @@
 #endif
 #include <collage/backends/portable.hpp>
 
-namespace {
+namespace backends_recurrent_test {
 
 using namespace collage_test::reference;
 using collage::recurrent_activation;
@@ -378,4 +378,4 @@ TEST(recurrent, onednn_keeps_nan_in_its_sequence) {
 }
 #endif
 
-}  // namespace
+}  // namespace backends_recurrent_test

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-namespace {
+namespace backends_reference_algebra_test {
 
 using namespace collage_test::reference;
 
@@ -123,4 +123,4 @@ TEST(algebra_quantisation, takes_integers_and_refuses_what_does_not_fit) {
   EXPECT_THROW((void)run(op::dequantize_linear, {x, reals({}, {1})}), collage::error);
 }
 
-}  // namespace
+}  // namespace backends_reference_algebra_test

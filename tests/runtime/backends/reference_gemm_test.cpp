@@ -3,7 +3,7 @@
 
 #include <collage/backends/impl/reference_gemm.hpp>
 
-namespace {
+namespace backends_reference_gemm_test {
 
 using collage::detail::gemm_kernel;
 using collage::detail::gemm_problem;
@@ -87,4 +87,4 @@ TEST(reference_gemm, special_values_follow_ieee_754) {
     }
 }
 
-}  // namespace
+}  // namespace backends_reference_gemm_test

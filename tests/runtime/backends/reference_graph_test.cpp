@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <set>
 
-namespace {
+namespace backends_reference_graph_test {
 
 using namespace collage_test::reference;
 using collage::const_tensor_view;
@@ -185,4 +185,4 @@ TEST(reference_graph, is_a_backend_without_patterns) {
   EXPECT_NE(std::string(found.version), "");
 }
 
-}  // namespace
+}  // namespace backends_reference_graph_test

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <span>
 
-namespace {
+namespace backends_reference_indexing_test {
 
 using namespace collage_test::reference;
 
@@ -526,4 +526,4 @@ TEST(indexing, shape_rules_answer_whatever_they_are_given) {
       op::reshape, op::transpose, op::concat);
 }
 
-}  // namespace
+}  // namespace backends_reference_indexing_test

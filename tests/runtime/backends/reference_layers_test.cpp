@@ -4,7 +4,7 @@
 
 #include <functional>
 
-namespace {
+namespace backends_reference_layers_test {
 
 using namespace collage_test::reference;
 
@@ -300,4 +300,4 @@ TEST(reduce, narrow_types_and_booleans) {
   EXPECT_EQ(first(run(op::reduce_mean, {bytes({}, dtype::i32)})), 0);
 }
 
-}  // namespace
+}  // namespace backends_reference_layers_test

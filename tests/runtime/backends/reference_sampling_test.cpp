@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-namespace {
+namespace backends_reference_sampling_test {
 
 using namespace collage_test::reference;
 using collage::ops::resize_coordinates;
@@ -403,4 +403,4 @@ TEST(sampling_deformed_convolution, agrees_with_its_definition) {
   }
 }
 
-}  // namespace
+}  // namespace backends_reference_sampling_test

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-namespace {
+namespace backends_reference_test {
 
 using namespace collage_test::reference;
 using collage::ops::resize_coordinates;
@@ -573,4 +573,4 @@ TEST(reference_resize, agrees_with_onnx_runtime) {
   expect_same(y, reals({1, 1, 3, 4}, {1, 1.25, 1.75, 2, 2, 2.375, 3.125, 3.5, 3, 3.5, 4.5, 5}), "resize");
 }
 
-}  // namespace
+}  // namespace backends_reference_test

@@ -1,7 +1,7 @@
 // The reference's convolution and pooling against their definitions, and against results of ONNX Runtime.
 #include "support/reference_check.hpp"
 
-namespace {
+namespace backends_reference_window_test {
 
 using namespace collage_test::reference;
 
@@ -246,4 +246,4 @@ TEST(reference_pool, agrees_with_onnx_runtime) {
                reals({1, 1, 2, 2}, {-1, 2, -1, 0}));
 }
 
-}  // namespace
+}  // namespace backends_reference_window_test

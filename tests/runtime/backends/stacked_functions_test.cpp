@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace backends_stacked_functions_test {
 
 using namespace collage_test;
 using namespace collage_test::stacked_testing;
@@ -184,5 +184,5 @@ TEST_F(functions_test, of_several_operands) {
   all(op::clip, 3);
 }
 
-}  // namespace
+}  // namespace backends_stacked_functions_test
 #endif

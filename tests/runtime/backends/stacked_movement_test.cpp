@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace backends_stacked_movement_test {
 
 using namespace collage_test;
 using namespace collage_test::stacked_testing;
@@ -371,5 +371,5 @@ TEST(stacked_rows, norms_of_large_and_small_numbers) {
   });
 }
 
-}  // namespace
+}  // namespace backends_stacked_movement_test
 #endif

@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace backends_stacked_random_test {
 
 using namespace collage_test;
 using namespace collage_test::stacked_testing;
@@ -373,5 +373,5 @@ void check_random_groups(int graphs, std::size_t most_of_each) {
 TEST(stacked_random, groups_agree_with_the_reference) { check_random_groups(300, 5); }
 TEST(stacked_random_long, groups_agree_with_the_reference) { check_random_groups(3000, 8); }
 
-}  // namespace
+}  // namespace backends_stacked_random_test
 #endif

@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace backends_stacked_test {
 
 using namespace collage_test;
 using namespace collage_test::stacked_testing;
@@ -338,5 +338,5 @@ TEST(stacked, its_rule_lists_trees_and_several_outputs) {
   EXPECT_TRUE(groups.contains(whole));
 }
 
-}  // namespace
+}  // namespace backends_stacked_test
 #endif

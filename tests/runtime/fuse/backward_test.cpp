@@ -16,7 +16,7 @@
 
 #include "graphs.hpp"
 
-namespace {
+namespace fuse_backward_test {
 
 using namespace collage_test;
 using kind = fusion_kind;
@@ -306,4 +306,4 @@ TEST(fuse_order, violations_are_named) {
   EXPECT_EQ(check({{0, 1, 2, 3}, {9}}), "group 1 holds node 9, which does not exist");
 }
 
-}  // namespace
+}  // namespace fuse_backward_test

@@ -17,7 +17,7 @@
 
 #include "graphs.hpp"
 
-namespace {
+namespace fuse_dominators_test {
 
 using namespace collage_test;
 using edge_list = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
@@ -271,4 +271,4 @@ TEST(fuse_dataflow, lists_each_reader_once) {
   EXPECT_FALSE(flow.is_read_outside(2));
 }
 
-}  // namespace
+}  // namespace fuse_dominators_test

@@ -10,7 +10,7 @@
 
 #include "graphs.hpp"
 
-namespace {
+namespace fuse_forward_test {
 
 using namespace collage_test;
 using kind = fusion_kind;
@@ -178,4 +178,4 @@ TEST(fuse_forward, arguments_are_limited) {
   EXPECT_EQ(limited.kernels, 4u);  // three operands of its own and the value before
 }
 
-}  // namespace
+}  // namespace fuse_forward_test

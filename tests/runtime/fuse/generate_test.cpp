@@ -16,7 +16,7 @@
 
 #include "graphs.hpp"
 
-namespace {
+namespace fuse_generate_test {
 
 using namespace collage_test;
 using fuse::group_list;
@@ -216,4 +216,4 @@ TEST(fuse_generate, operators_are_checked_everywhere) {
   EXPECT_EQ(sets_of(fuse::list(fuse::grown{fuse::tvm_rule{}}, flow)), (sets{{0}, {0, 1}, {0, 1, 2}, {1}, {1, 2}, {2}}));
 }
 
-}  // namespace
+}  // namespace fuse_generate_test

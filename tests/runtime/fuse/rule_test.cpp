@@ -14,7 +14,7 @@
 
 #include "graphs.hpp"
 
-namespace {
+namespace fuse_rule_test {
 
 using namespace collage_test;
 using fuse::group_list;
@@ -449,4 +449,4 @@ TEST(fuse_closure, says_when_it_was_ended) {
   EXPECT_TRUE(whole.complete);
 }
 
-}  // namespace
+}  // namespace fuse_rule_test

@@ -16,7 +16,7 @@
 
 #include "support/random_graph.hpp"
 
-namespace {
+namespace graph_boost_test {
 
 using namespace collage_test;
 using graph = c::graph;
@@ -205,4 +205,4 @@ TEST(boost_graph, dominators_and_post_dominators) {
   }
 }
 
-}  // namespace
+}  // namespace graph_boost_test

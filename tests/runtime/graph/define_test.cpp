@@ -24,7 +24,7 @@
 
 #include "support/messages.hpp"
 
-namespace {
+namespace graph_define_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -322,4 +322,4 @@ static_assert(!c::static_graph<int> && !c::static_graph<c::graph> && !c::static_
 static_assert(!std::is_convertible_v<int, c::graph> && !std::is_convertible_v<c::value, c::graph>);
 static_assert(std::is_copy_constructible_v<c::graph> && std::is_nothrow_move_constructible_v<c::graph>);
 
-}  // namespace
+}  // namespace graph_define_test

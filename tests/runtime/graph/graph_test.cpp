@@ -14,7 +14,7 @@
 #include "support/messages.hpp"
 #include "support/random_graph.hpp"
 
-namespace {
+namespace graph_graph_test {
 
 using namespace collage_test;
 
@@ -397,4 +397,4 @@ TEST(label, is_put_together_and_cut) {
   EXPECT_EQ(std::string(whole.c_str()), kept);
 }
 
-}  // namespace
+}  // namespace graph_graph_test

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace graph_print_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -198,4 +198,4 @@ TEST(dot, refuses_notes_for_another_graph) {
   }
 }
 
-}  // namespace
+}  // namespace graph_print_test

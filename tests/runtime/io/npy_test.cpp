@@ -13,7 +13,7 @@
 #include "support/messages.hpp"
 #include "support/random_numbers.hpp"
 
-namespace {
+namespace io_npy_test {
 
 namespace c = collage;
 using collage_test::bytes_of;
@@ -285,4 +285,4 @@ TEST_F(npy, corrupted_files_are_read_or_refused) {
   EXPECT_GT(refused, 400) << "and yet most of them are wrong";
 }
 
-}  // namespace
+}  // namespace io_npy_test

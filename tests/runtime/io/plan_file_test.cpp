@@ -35,7 +35,7 @@
 #include "support/random_graph.hpp"
 #include "support/random_numbers.hpp"
 
-namespace {
+namespace io_plan_file_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -765,4 +765,4 @@ using plan_file_long = plan_file;
 TEST_F(plan_file, a_plan_or_a_clear_error) { load_spoilt_plans(path(), 100); }
 TEST_F(plan_file_long, a_plan_or_a_clear_error) { load_spoilt_plans(path(), 1000); }
 
-}  // namespace
+}  // namespace io_plan_file_test

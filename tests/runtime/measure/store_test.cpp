@@ -44,7 +44,7 @@
 
 #include "support/files.hpp"
 
-namespace {
+namespace measure_store_test {
 
 namespace c = collage;
 namespace fs = std::filesystem;
@@ -1447,4 +1447,4 @@ TEST_F(cost_store, pages_damaged_while_it_is_open_give_a_sentence) {
   EXPECT_FALSE(store.check().problems.empty());
 }
 
-}  // namespace
+}  // namespace measure_store_test

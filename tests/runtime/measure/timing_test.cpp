@@ -14,7 +14,7 @@
 #include <random>
 #include <vector>
 
-namespace {
+namespace measure_timing_test {
 
 namespace c = collage;
 
@@ -344,4 +344,4 @@ TEST(race, nobody_is_no_error) {
   EXPECT_TRUE(none.cost_ms.empty());
 }
 
-}  // namespace
+}  // namespace measure_timing_test

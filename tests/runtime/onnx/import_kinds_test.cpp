@@ -20,7 +20,7 @@
 #include "support/own_kind.hpp"
 #include "writer.hpp"
 
-namespace {
+namespace onnx_import_kinds_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -404,5 +404,5 @@ TEST_F(onnx_kind, the_examples_model_is_what_the_example_says) {
   EXPECT_EQ(bytes_of(COLLAGE_TEST_DATA "/../../examples/own_operator.onnx"), model.SerializeAsString());
 }
 
-}  // namespace
+}  // namespace onnx_import_kinds_test
 #endif

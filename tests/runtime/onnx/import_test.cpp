@@ -17,7 +17,7 @@
 
 #include "writer.hpp"
 
-namespace {
+namespace onnx_import_test {
 
 namespace c = collage;
 using namespace collage_test;
@@ -393,5 +393,5 @@ TEST_F(onnx_import, weightless_tensors_are_filled_by_their_rule) {
   EXPECT_EQ(compute(made, {{0, 0, 0, 0}}), reals(expected.begin(), expected.end()));
 }
 
-}  // namespace
+}  // namespace onnx_import_test
 #endif

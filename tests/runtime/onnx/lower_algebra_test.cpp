@@ -12,7 +12,7 @@
 #include "support/reference_check.hpp"
 #include "writer.hpp"
 
-namespace {
+namespace onnx_lower_algebra_test {
 
 using namespace collage_test;
 using namespace collage_test::reference;
@@ -187,5 +187,5 @@ TEST(onnx_quantised_products, are_exact) {
   EXPECT_EQ(computed(model, {}).integer, std::vector<std::int64_t>{300 * 255 * 255 - 255});
 }
 
-}  // namespace
+}  // namespace onnx_lower_algebra_test
 #endif

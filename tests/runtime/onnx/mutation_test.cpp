@@ -19,7 +19,7 @@
 #include "support/random_numbers.hpp"
 #include "writer.hpp"
 
-namespace {
+namespace onnx_mutation_test {
 
 using namespace collage_test;
 using proto::TensorProto;
@@ -299,5 +299,5 @@ void load_spoilt_files(std::size_t count) {
 TEST(onnx_mutation, a_graph_or_a_clear_error) { load_spoilt_files(1000); }
 TEST(onnx_mutation_long, a_graph_or_a_clear_error) { load_spoilt_files(10000); }
 
-}  // namespace
+}  // namespace onnx_mutation_test
 #endif

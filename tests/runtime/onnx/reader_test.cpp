@@ -25,7 +25,7 @@
 #include "support/own_memory.hpp"
 #include "writer.hpp"
 
-namespace {
+namespace onnx_reader_test {
 
 namespace c = collage;
 using namespace collage_test;
@@ -778,5 +778,5 @@ TEST_F(onnx_reader, weights_are_in_memory_once) {
   }
 }
 
-}  // namespace
+}  // namespace onnx_reader_test
 #endif

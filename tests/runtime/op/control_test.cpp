@@ -23,7 +23,7 @@
 
 #include "support/messages.hpp"
 
-namespace {
+namespace op_control_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -248,4 +248,4 @@ TEST(control, what_cannot_be_is_refused) {
   EXPECT_NE(add({operands, 1}, bodies).find("must have one input for each captured value"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace op_control_test

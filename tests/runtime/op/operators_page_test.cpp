@@ -9,7 +9,7 @@
 #include <sstream>
 #include <string>
 
-namespace {
+namespace op_operators_page_test {
 
 namespace c = collage;
 
@@ -67,4 +67,4 @@ TEST(operators_page, every_kind_can_be_evaluated_and_inferred) {
   }
 }
 
-}  // namespace
+}  // namespace op_operators_page_test

@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace op_own_kind_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -331,4 +331,4 @@ TEST(own_kind, without_a_reference_is_said_wherever_one_is_needed) {
   EXPECT_EQ(c::optimise(constant).nodes().size(), 1U);
 }
 
-}  // namespace
+}  // namespace op_own_kind_test

@@ -12,7 +12,7 @@
 
 #include "testing.hpp"
 
-namespace {
+namespace pass_cancel_movement_test {
 
 using namespace collage_test;
 
@@ -251,4 +251,4 @@ TEST(cancel_movement, random_movements) {
   EXPECT_GT(gone, 300U);
 }
 
-}  // namespace
+}  // namespace pass_cancel_movement_test

@@ -13,7 +13,7 @@
 
 #include "testing.hpp"
 
-namespace {
+namespace pass_fold_constants_test {
 
 using namespace collage_test;
 
@@ -194,4 +194,4 @@ TEST(fold_constants, the_zoo_keeps_its_results) {
   }
 }
 
-}  // namespace
+}  // namespace pass_fold_constants_test

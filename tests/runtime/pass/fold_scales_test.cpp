@@ -16,7 +16,7 @@
 
 #include "testing.hpp"
 
-namespace {
+namespace pass_fold_scales_test {
 
 using namespace collage_test;
 
@@ -379,4 +379,4 @@ TEST(fold_scales, graphs_without_weights_stay) {
   }
 }
 
-}  // namespace
+}  // namespace pass_fold_scales_test

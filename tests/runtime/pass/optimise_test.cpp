@@ -12,7 +12,7 @@
 
 #include "testing.hpp"
 
-namespace {
+namespace pass_optimise_test {
 
 using namespace collage_test;
 
@@ -104,4 +104,4 @@ TEST(optimise, the_zoo_has_nothing_to_lose) {
   }
 }
 
-}  // namespace
+}  // namespace pass_optimise_test

@@ -16,7 +16,7 @@
 
 #include "testing.hpp"
 
-namespace {
+namespace pass_remove_duplicates_test {
 
 using namespace collage_test;
 
@@ -159,4 +159,4 @@ TEST(remove_duplicates, random_graphs) {
   EXPECT_GT(gone, 100U);
 }
 
-}  // namespace
+}  // namespace pass_remove_duplicates_test

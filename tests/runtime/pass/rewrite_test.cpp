@@ -14,7 +14,7 @@
 
 #include "testing.hpp"
 
-namespace {
+namespace pass_rewrite_test {
 
 using namespace collage_test;
 
@@ -183,4 +183,4 @@ TEST(remove_dead, random_graphs) {
   }
 }
 
-}  // namespace
+}  // namespace pass_rewrite_test

@@ -11,7 +11,7 @@
 
 #include "support/pattern_cases.hpp"
 
-namespace {
+namespace pattern_cases_test {
 
 using namespace collage_test;
 
@@ -61,4 +61,4 @@ void try_list(case_list<Case...>) {
 
 TEST(pattern_cases, run_time_graphs_agree_with_the_compiler) { try_list(all_cases{}); }
 
-}  // namespace
+}  // namespace pattern_cases_test

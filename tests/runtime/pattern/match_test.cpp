@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace pattern_match_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -224,4 +224,4 @@ TEST(match, why_not_with_the_names_of_the_graph) {
                "pattern conv_relus cannot match at node 17: the graph has 3 nodes, counted from 0");
 }
 
-}  // namespace
+}  // namespace pattern_match_test

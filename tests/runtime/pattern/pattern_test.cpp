@@ -9,7 +9,7 @@
 
 #include "testing.hpp"
 
-namespace {
+namespace pattern_pattern_test {
 
 using namespace collage_test;
 using c::any, c::constant, c::variable;
@@ -388,4 +388,4 @@ TEST(pattern, a_miss_leaves_no_debris) {
   EXPECT_EQ(record.argument[3], 99U);
 }
 
-}  // namespace
+}  // namespace pattern_pattern_test

@@ -58,16 +58,16 @@ inline c::graph make_random_graph(generator& random) {
     const c::kind_info& kind = *random_kinds[pick(random, std::size(random_kinds))];
     std::size_t operands = kind.inputs.least;
     operands += pick(random, kind.inputs.most == c::any_number ? 4 : kind.inputs.most - operands + 1);
-    std::vector<c::value> list;
+    std::vector<c::value> taken;
     for (std::size_t i = 0; i < operands; ++i) {
       const std::size_t near = is_narrow ? 2 : 4;
       const std::size_t window = std::min<std::size_t>(values.size(), pick(random, 3) == 0 ? values.size() : near);
-      list.push_back(values[values.size() - 1 - pick(random, window)]);
+      taken.push_back(values[values.size() - 1 - pick(random, window)]);
     }
     c::attribute_words words;
     if (kind.id == c::kind_id<struct soft>)
       words = c::to_words(strength_attributes{static_cast<std::int64_t>(1 + pick(random, 2))});
-    const c::value made = g.add(kind, list, words, c::label("n") + n);
+    const c::value made = g.add(kind, taken, words, c::label("n") + n);
     for (std::uint32_t i = 0; i < kind.outputs; ++i) values.push_back(made[i]);
   }
   g.output("last", values.back());

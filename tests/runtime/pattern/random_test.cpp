@@ -15,7 +15,7 @@
 #include "random.hpp"
 #include "support/random_numbers.hpp"
 
-namespace {
+namespace pattern_random_test {
 
 using namespace collage_test;
 
@@ -139,4 +139,4 @@ TEST(pattern_random, agrees_with_trying_everything) {
 
 TEST(pattern_random_long, agrees_with_trying_everything) { expect_variety(try_many(seed_or(7), 20000), 1000); }
 
-}  // namespace
+}  // namespace pattern_random_test

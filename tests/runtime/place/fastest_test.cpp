@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace place_fastest_test {
 
 namespace c = collage;
 
@@ -90,4 +90,4 @@ TEST(fastest, selects_no_placement_that_is_slower_than_a_baseline) {
   EXPECT_EQ(runs.selected(0), 0U);
 }
 
-}  // namespace
+}  // namespace place_fastest_test

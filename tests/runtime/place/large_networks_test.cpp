@@ -21,7 +21,7 @@
 
 #include "support/placing.hpp"
 
-namespace {
+namespace place_large_networks_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -198,5 +198,5 @@ TEST(large_networks_long, of_100_000_operators_are_placed_and_run) {
   EXPECT_EQ(run(ports(20'000), 3), std::vector<float>(20'000, 3));
 }
 
-}  // namespace
+}  // namespace place_large_networks_test
 #endif

@@ -31,7 +31,7 @@
 #include "support/messages.hpp"
 #include "support/placing.hpp"
 
-namespace {
+namespace place_place_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -839,4 +839,4 @@ TEST(place, groups_say_what_would_run_instead) {
   EXPECT_TRUE(any);
 }
 
-}  // namespace
+}  // namespace place_place_test

@@ -32,7 +32,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace place_regions_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -544,4 +544,4 @@ TEST(region_backend, a_plan_that_gives_it_too_much_is_refused) {
   }
 }
 
-}  // namespace
+}  // namespace place_regions_test

@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace place_rounds_test {
 
 namespace d = collage::detail;
 using d::cache_regime;
@@ -179,4 +179,4 @@ TEST(round_quota, repeats_rounds_until_as_much_time_is_lost_as_there_is) {
   EXPECT_FALSE(alone.repeat(split, 600)) << "nothing else is wanted";
 }
 
-}  // namespace
+}  // namespace place_rounds_test

@@ -17,7 +17,7 @@
 #include "support/messages.hpp"
 #include "support/placing.hpp"
 
-namespace {
+namespace place_rule_backend_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -306,4 +306,4 @@ TEST(rule_backend, priority_lists_take_rules_too) {
   EXPECT_EQ(p.chosen.groups[0].backend(), "one_pass");
 }
 
-}  // namespace
+}  // namespace place_rule_backend_test

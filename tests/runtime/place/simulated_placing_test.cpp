@@ -59,7 +59,7 @@
 
 extern char** environ;
 
-namespace {
+namespace place_simulated_placing_test {
 
 namespace c = collage;
 namespace fs = std::filesystem;
@@ -895,4 +895,4 @@ TEST_F(simulated_placing_long, the_program_is_killed_and_its_store_is_sound) {
 
 #endif
 
-}  // namespace
+}  // namespace place_simulated_placing_test

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace run_agreement_test {
 
 using collage::agreement;
 using collage::dtype;
@@ -191,4 +191,4 @@ TEST(elements, an_unknown_extent_is_refused) {
   EXPECT_THROW(oracle_value(collage::tensor_type{dtype::f32, {2, collage::unknown}}), collage::error);
 }
 
-}  // namespace
+}  // namespace run_agreement_test

@@ -26,7 +26,7 @@
 #include "support/plan_making.hpp"
 #include "support/random_numbers.hpp"
 
-namespace {
+namespace run_engine_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -732,4 +732,4 @@ TEST(engine, refuses_tensors_that_do_not_fit) {
   EXPECT_EQ(message_of([&] { context.run(inputs, m.outputs); }), "run: takes 2 inputs and 1 outputs, not 1 and 1");
 }
 
-}  // namespace
+}  // namespace run_engine_test

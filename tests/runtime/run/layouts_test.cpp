@@ -51,7 +51,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace run_layouts_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -780,4 +780,4 @@ TEST(layouts, plans_and_stores_keep_them) {
   EXPECT_THROW((void)c::plan_from_json(wrong, network, "plan.json"), c::error);
 }
 
-}  // namespace
+}  // namespace run_layouts_test

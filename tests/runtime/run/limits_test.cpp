@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace run_limits_test {
 
 namespace c = collage;
 using namespace collage_test;
@@ -210,4 +210,4 @@ TEST(limits, processors_are_named_as_by_linux) {
   }
 }
 
-}  // namespace
+}  // namespace run_limits_test

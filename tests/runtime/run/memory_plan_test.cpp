@@ -18,7 +18,7 @@
 #include "support/own_memory.hpp"
 #include "support/random_numbers.hpp"
 
-namespace {
+namespace run_memory_plan_test {
 
 using collage::memory_plan;
 using collage::memory_request;
@@ -235,4 +235,4 @@ TEST(host_memory, is_given_back_to_the_system) {
 }
 #endif
 
-}  // namespace
+}  // namespace run_memory_plan_test

@@ -23,7 +23,7 @@
 
 #ifdef COLLAGE_HAS_EIGEN
 
-namespace {
+namespace run_network_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -109,6 +109,6 @@ TEST(network, packed_weights_are_shared_between_plans) {
 }
 #endif
 
-}  // namespace
+}  // namespace run_network_test
 
 #endif

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace run_program_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -135,4 +135,4 @@ TEST(program, what_is_not_sound_is_found) {
             "regions %1 and %5 share memory while both are needed");
 }
 
-}  // namespace
+}  // namespace run_program_test

@@ -51,7 +51,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace run_space_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -168,7 +168,7 @@ using convert = c::single<op::convert_layout>;
 /// relu, plain and channels last; mul by a constant that it packs, and sub of whatever.
 struct device : c::backend<"device"> {
   using patterns = c::patterns<relu, mul, sub, convert>;
-  static constexpr const c::memory_space* space = &::space;
+  static constexpr const c::memory_space* space = &run_space_test::space;
   static inline bool is_wrong = false, claims_too_much = false;
 
   static std::size_t choices(const c::match<relu>& m) { return type_of(m).dims.rank < 2 ? 1 : 2; }
@@ -216,7 +216,7 @@ struct device : c::backend<"device"> {
   static c::kernel build(const c::match<mul>& m, c::build_context& context) {
     const auto count = static_cast<std::size_t>(type_of(m).dims.elements());
     const std::uint32_t factor = m.record().argument[1];
-    EXPECT_EQ(context.space(), ::space);
+    EXPECT_EQ(context.space(), &run_space_test::space);
     const float* const from = context.constant<float>(factor);
     const auto packed = context.packed(factor, "device negated", count * sizeof(float), [&](std::byte* to) {
       EXPECT_FALSE(is_on_device(to));
@@ -637,7 +637,7 @@ TEST(spaces, placing_copies_where_it_pays) {
 /// relu on the device for values that lie channels last there, and nothing else: what comes from the host takes two conversions.
 struct last_device : c::backend<"last_device"> {
   using patterns = c::patterns<relu, convert>;
-  static constexpr const c::memory_space* space = &::space;
+  static constexpr const c::memory_space* space = &run_space_test::space;
   static std::size_t choices(const c::match<convert>& m) { return device::choices(m); }
   static void layouts(const c::match<relu>& m, std::size_t, c::value_forms& to) { device::layouts(m, 1, to); }
   static void layouts(const c::match<convert>& m, std::size_t choice, c::value_forms& to) {
@@ -773,7 +773,7 @@ bool any_operator(const c::fuse::dataflow&, std::uint32_t) { return true; }
 struct device_rule : c::backend<"device_rule"> {
   using patterns = c::patterns<convert>;
   static constexpr auto rule = c::fuse::by_fusion{any_operator, {.nodes = 8, .outputs = 1}};
-  static constexpr const c::memory_space* space = &::space;
+  static constexpr const c::memory_space* space = &run_space_test::space;
   static bool takes(const c::graph& network, std::uint32_t node) {
     return network.node(node).kind->id == c::kind_id<decltype(op::relu)>;
   }
@@ -785,7 +785,7 @@ struct device_rule : c::backend<"device_rule"> {
     return conversion_kernel(m, context.choice());
   }
   static c::kernel build(const c::node_group& group, c::build_context& context) {
-    EXPECT_EQ(context.space(), ::space);
+    EXPECT_EQ(context.space(), &run_space_test::space);
     const auto count = static_cast<std::size_t>(context.network().type_of(group.outputs.front()).dims.elements());
     return {"relus", [count](const c::kernel_call& call) {
               const auto *in = call.in[0], *out = call.out[0];
@@ -814,7 +814,7 @@ TEST(spaces, rules_list_groups_for_a_device) {
 /// A backend that copies and does nothing else is no rival of its own.
 struct copies : c::backend<"copies"> {
   using patterns = c::patterns<convert>;
-  static constexpr const c::memory_space* space = &::space;
+  static constexpr const c::memory_space* space = &run_space_test::space;
   static std::size_t choices(const c::match<convert>&) { return 2; }
   static void layouts(const c::match<convert>& m, std::size_t choice, c::value_forms& to) {
     convert_layouts(m, choice, to);
@@ -831,4 +831,4 @@ TEST(spaces, who_only_copies_is_compared_with_nobody) {
   EXPECT_TRUE(made.chosen.conversions.empty());
 }
 
-}  // namespace
+}  // namespace run_space_test

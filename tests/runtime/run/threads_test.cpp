@@ -42,7 +42,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace run_threads_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -547,4 +547,4 @@ TEST(threads, results_are_those_of_one_thread) {
   }
 }
 
-}  // namespace
+}  // namespace run_threads_test

@@ -10,7 +10,7 @@
 
 #include "support/loops_backend.hpp"
 
-namespace {
+namespace run_verify_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -116,4 +116,4 @@ TEST(verify, a_plan_of_another_network_is_refused) {
   }
 }
 
-}  // namespace
+}  // namespace run_verify_test

@@ -28,7 +28,7 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace run_waiting_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -237,4 +237,4 @@ TEST(forks, a_child_of_a_child_can_too) {
             0);
 }
 
-}  // namespace
+}  // namespace run_waiting_test

@@ -20,7 +20,7 @@
 #include "support/integer_program.hpp"
 #include "support/messages.hpp"
 
-namespace {
+namespace search_integer_program_test {
 
 namespace search = collage::search;
 using search_testing::describe;
@@ -112,5 +112,5 @@ TEST(integer_program, errors) {
             "candidate 0 (tag 0): its cost is negative; leave out candidates that could not be measured");
 }
 
-}  // namespace
+}  // namespace search_integer_program_test
 #endif

@@ -13,7 +13,7 @@
 
 #include "support/random_numbers.hpp"
 
-namespace {
+namespace search_repeats_test {
 
 namespace s = collage::search;
 
@@ -121,4 +121,4 @@ TEST(search_repeats, ties_follow_each_copy_s_own_order) {
   EXPECT_EQ(found.repeated, 0U);
 }
 
-}  // namespace
+}  // namespace search_repeats_test

@@ -34,7 +34,7 @@
 #include <utility>
 #include <vector>
 
-namespace {
+namespace search_search_test {
 
 namespace search = collage::search;
 using collage::error_kind;
@@ -1561,4 +1561,4 @@ TEST(search_growth, cells_grow_linearly) {
   }
 }
 
-}  // namespace
+}  // namespace search_search_test

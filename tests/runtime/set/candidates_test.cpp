@@ -23,7 +23,7 @@
 
 #include "support/loops_backend.hpp"
 
-namespace {
+namespace set_candidates_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -187,4 +187,4 @@ TEST(coverage, prints_a_line_for_each_kind) {
   EXPECT_NE(text.find("any other"), std::string::npos);
 }
 
-}  // namespace
+}  // namespace set_candidates_test

@@ -47,7 +47,7 @@ std::span<const embedded_file> embedded_files() {
 
 }  // namespace program::replay
 
-namespace {
+namespace tools_replay_test {
 
 namespace replay = program::replay;
 namespace search = collage::search;
@@ -587,4 +587,4 @@ TEST(replay_damaged, placement) { damage_placement(60); }
 TEST(replay_damaged_long, costs) { damage_costs(600); }
 TEST(replay_damaged_long, placement) { damage_placement(600); }
 
-}  // namespace
+}  // namespace tools_replay_test

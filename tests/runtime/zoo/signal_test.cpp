@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace zoo_signal_test {
 
 namespace c = collage;
 
@@ -65,4 +65,4 @@ TEST(zoo_signal_long, resnext50_paper) { expect_alive("resnext50-paper"); }
 TEST(zoo_signal_long, resnet50) { expect_alive("resnet50"); }
 TEST(zoo_signal_long, bert_base_128) { expect_alive("bert-base-128"); }
 
-}  // namespace
+}  // namespace zoo_signal_test

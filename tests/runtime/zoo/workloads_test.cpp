@@ -24,7 +24,7 @@
 #include <string>
 #include <vector>
 
-namespace {
+namespace zoo_workloads_test {
 
 namespace c = collage;
 
@@ -213,5 +213,5 @@ const auto network_name = [](const auto& tested) { return test_name(tested.param
 INSTANTIATE_TEST_SUITE_P(small, zoo_workloads, testing::Values("bert-paper", "mobilenet-v2"), network_name);
 INSTANTIATE_TEST_SUITE_P(all, zoo_workloads_long, testing::ValuesIn(built_in()), network_name);
 
-}  // namespace
+}  // namespace zoo_workloads_test
 #endif

@@ -22,7 +22,7 @@ void PrintTo(const network& which, std::ostream* to) { *to << which.name; }
 
 }  // namespace collage::inline v0::zoo
 
-namespace {
+namespace zoo_zoo_test {
 
 namespace c = collage;
 
@@ -149,4 +149,4 @@ TEST(zoo_table, unknown_names_build_nothing) {
   }
 }
 
-}  // namespace
+}  // namespace zoo_zoo_test

@@ -1,0 +1,26 @@
+# Compiles several sources of a target at once: most of a file's time goes to headers and templates that its neighbours use too.
+# Files of one folder stand together, at most `size` in a group, so that a new file changes the groups of its folder only. Files with
+# options of their own are compiled alone. Names in a .cpp file must therefore differ within its folder.
+
+function(collage_unity target size)
+  if(NOT COLLAGE_UNITY)
+    return()
+  endif()
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(base ${target} SOURCE_DIR)
+  list(SORT sources)
+  foreach(source IN LISTS sources)
+    if(NOT source MATCHES "\\.cpp$")
+      continue()
+    endif()
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY "${base}" NORMALIZE OUTPUT_VARIABLE path)
+    cmake_path(GET path PARENT_PATH folder)
+    file(RELATIVE_PATH folder "${PROJECT_SOURCE_DIR}" "${folder}")
+    string(MAKE_C_IDENTIFIER "${folder}" folder)
+    math(EXPR number "${count_${folder}} + 0")
+    math(EXPR count_${folder} "${number} + 1")
+    math(EXPR group "${number} / ${size}")
+    set_source_files_properties("${path}" TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP "${folder}_${group}")
+  endforeach()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+endfunction()
