@@ -175,9 +175,14 @@ class cost_measurer {
   template <class Work>
   void in_turn(Work work) {
     const measuring_lock lock = wait_for_turn();
-    has_turn_ = true;
+    struct turn {  // ends with the work, also where that throws
+      bool& has;
+      explicit turn(bool& at) : has(at) { has = true; }
+      ~turn() { has = false; }
+      turn(const turn&) = delete;
+      turn& operator=(const turn&) = delete;
+    } const held(has_turn_);
     work();
-    has_turn_ = false;
   }
   /// Empty without a store.
   std::optional<kept_costs>& kept() { return kernels_.kept; }
