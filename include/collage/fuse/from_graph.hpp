@@ -62,6 +62,7 @@ inline node_class class_of(const graph& g, std::uint32_t node, bool views = true
   reduce(ops::reduce_sum);
   reduce(ops::reduce_max);
   reduce(ops::reduce_min);
+  reduce(ops::reduce_log_sum_exp);
   return answer;
 }
 

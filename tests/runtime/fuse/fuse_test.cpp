@@ -19,7 +19,7 @@
 
 #include "graphs.hpp"
 
-namespace {
+namespace fuse_fuse_test {
 
 using namespace collage_test;
 using fuse::node_set;
@@ -346,20 +346,22 @@ TEST(fuse_from_graph, sees_kinds_shapes_and_rows) {
   const c::value x = g.input("x", {c::dtype::f32, {2, 8}});
   const c::value w = g.constant("w", {c::dtype::f32, {8, 4}}, c::uniform{-1, 1});
   const c::value bias = g.constant("b", {c::dtype::f32, {4}}, c::uniform{-1, 1});
-  const c::value sum = g(op::add, g(op::matmul, x, w), bias);     // 0 1
-  const c::value soft = g(op::softmax, g(op::relu, sum));         // 2 3
-  const c::value across = g(op::softmax, sum, {.axis = 0});       // 4
-  const c::value mean = g(op::reduce_mean, sum, {.axes = {1}});   // 5
-  const c::value column = g(op::reduce_sum, sum, {.axes = {0}});  // 6
-  const c::value flat = g(op::reshape, soft, {.dims = {8}});      // 7
-  for (const c::value v : {across, mean, column, flat}) g.output(c::label("y") + static_cast<int>(v.index), v);
+  const c::value sum = g(op::add, g(op::matmul, x, w), bias);                // 0 1
+  const c::value soft = g(op::softmax, g(op::relu, sum));                    // 2 3
+  const c::value across = g(op::softmax, sum, {.axis = 0});                  // 4
+  const c::value mean = g(op::reduce_mean, sum, {.axes = {1}});              // 5
+  const c::value column = g(op::reduce_sum, sum, {.axes = {0}});             // 6
+  const c::value flat = g(op::reshape, soft, {.dims = {8}});                 // 7
+  const c::value exponents = g(op::reduce_log_sum_exp, sum, {.axes = {1}});  // 8
+  for (const c::value v : {across, mean, column, flat, exponents})
+    g.output(c::label("y") + static_cast<int>(v.index), v);
   const c::graph network = g.finish();
 
   const fuse::dataflow flow = fuse::dataflow_of(network);
-  ASSERT_EQ(flow.size(), 8u);
-  const kind kinds[] = {kind::anchor, kind::broadcast, kind::elementwise, kind::opaque,
-                        kind::opaque, kind::reduction, kind::reduction,   kind::opaque};
-  const std::uint32_t rows[] = {0, 0, 0, 4, 0, 4, 0, 0};
+  ASSERT_EQ(flow.size(), 9u);
+  const kind kinds[] = {kind::anchor,    kind::broadcast, kind::elementwise, kind::opaque,   kind::opaque,
+                        kind::reduction, kind::reduction, kind::opaque,      kind::reduction};
+  const std::uint32_t rows[] = {0, 0, 0, 4, 0, 4, 0, 0, 4};
   for (std::uint32_t n = 0; n < flow.size(); ++n) {
     EXPECT_EQ(flow.kind(n), kinds[n]) << n;
     EXPECT_EQ(flow.node(n).row, rows[n]) << n;
@@ -371,12 +373,12 @@ TEST(fuse_from_graph, sees_kinds_shapes_and_rows) {
   EXPECT_TRUE(flow.at(flow.operands(0)[1]).is_weight);
   EXPECT_FALSE(flow.at(flow.operands(0)[0]).is_weight);
   EXPECT_EQ(flow.edges(), (std::vector<std::pair<std::uint32_t, std::uint32_t>>{
-                              {0, 1}, {1, 2}, {1, 4}, {1, 5}, {1, 6}, {2, 3}, {3, 7}}));
+                              {0, 1}, {1, 2}, {1, 4}, {1, 5}, {1, 6}, {1, 8}, {2, 3}, {3, 7}}));
 
   // The view costs nothing and is no kernel; as a mover it is one.
   const fuse::fused result = fuse::unfused(flow);
-  EXPECT_EQ(result.kernels, 7u);
-  EXPECT_EQ(result.groups.size(), 8u);
+  EXPECT_EQ(result.kernels, 8u);
+  EXPECT_EQ(result.groups.size(), 9u);
   const fuse::dataflow moved =
       fuse::dataflow_of(network, [](const c::graph& of, std::uint32_t n) { return fuse::class_of(of, n, false); });
   EXPECT_EQ(moved.kind(7), kind::injective);
@@ -458,4 +460,4 @@ TEST(fuse_candidates, a_residual_sum_and_the_norm_behind_it) {
   EXPECT_EQ(found, 15u);  // two in each of eight layers but behind the last
 }
 
-}  // namespace
+}  // namespace fuse_fuse_test
