@@ -7,6 +7,7 @@
 #include <collage/backends/impl/element_operators.hpp>
 #include <collage/backends/impl/stacked_table.hpp>
 #include <collage/error.hpp>
+#include <collage/op/body.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -101,6 +102,25 @@ class expression_list {
     return operation(of, {a, b});
   }
   std::uint32_t code(opcode of, std::uint32_t a, std::uint32_t b, std::uint32_t c) { return operation(of, {a, b, c}); }
+
+  /// A traced body. `operand(i)` is the expression of its operand i, and `words` are its encoded attributes.
+  template <class Words, class Operand>
+  std::uint32_t body(const traced_body& recorded, const Words& words, const Operand& operand) {
+    std::vector<std::uint32_t> values;
+    for (std::uint32_t i = 0; i < recorded.size; ++i) {
+      const instruction& step = recorded.code[i];
+      switch (operands_of(step.code)) {
+        case 1: values.push_back(code(step.code, values[step.a])); break;
+        case 2: values.push_back(code(step.code, values[step.a], values[step.b])); break;
+        case 3: values.push_back(code(step.code, values[step.a], values[step.b], values[step.c])); break;
+        default:
+          values.push_back(step.code == opcode::input       ? operand(step.a)
+                           : step.code == opcode::attribute ? number(__builtin_bit_cast(double, words[step.a]))
+                                                            : number(step.value));
+      }
+    }
+    return values.back();
+  }
 
   /// 1 where the expression is not 0, NaN included; else 0.
   std::uint32_t truth(std::uint32_t e) {

@@ -340,25 +340,11 @@ class expression_maker : group_reader {
     const list_view<const std::uint32_t> in = view_.inputs_of(n);
     const auto operand = [&](std::size_t i) { return read(in[i], broadcast_access(at, dims_of(in[i]))); };
     if (is(n, ops::sigmoid)) return list_.extra(tile_extra::sigmoid, operand(0));
-    const traced_body& recorded = *network_.node(n).kind->body;
-    const list_view<const std::uint64_t> words = view_.words_of(n);
-    std::vector<std::uint32_t> values;
-    for (std::uint32_t i = 0; i < recorded.size; ++i) {
-      const instruction& step = recorded.code[i];
-      switch (operands_of(step.code)) {
-        case 1: values.push_back(list_.code(step.code, values[step.a])); break;
-        case 2: values.push_back(list_.code(step.code, values[step.a], values[step.b])); break;
-        case 3: values.push_back(list_.code(step.code, values[step.a], values[step.b], values[step.c])); break;
-        default:
-          values.push_back(step.code == opcode::input       ? operand(step.a)
-                           : step.code == opcode::attribute ? list_.number(__builtin_bit_cast(double, words[step.a]))
-                                                            : list_.number(step.value));
-      }
-    }
+    const std::uint32_t made = list_.body(*network_.node(n).kind->body, view_.words_of(n), operand);
     // The body of a cast to booleans returns the number itself.
     const bool becomes_boolean =
         is_boolean(view_.output_of(n)) && !std::ranges::all_of(in, [&](std::uint32_t v) { return is_boolean(v); });
-    return becomes_boolean ? list_.truth(values.back()) : values.back();
+    return becomes_boolean ? list_.truth(made) : made;
   }
 
   walked_space space_;

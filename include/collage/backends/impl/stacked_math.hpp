@@ -12,6 +12,7 @@
 #include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 #include <cmath>
+#include <collage/backends/impl/elementwise_polynomials.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -32,23 +33,17 @@ HWY_INLINE hn::Mask<vector_tag> is_nan(vector x) { return hn::IsNaN(x); }
 /// x where it is NaN, else y.
 HWY_INLINE vector keep_nan(vector x, vector y) { return hn::IfThenElse(hn::Eq(x, x), y, x); }
 
-/// 2^q e^r with x = q ln 2 + r; the polynomial is that of Cephes. Results below the smallest normal number are rounded,
-/// those beyond the largest are infinite.
+/// Results below the smallest normal number are rounded, those beyond the largest are infinite.
 HWY_INLINE vector exponential(vector x) {
+  using n = exponential_numbers;
   // The second operand of both is what processors of this family answer where it is NaN; keep_nan is for the others.
-  const vector inside = hn::Min(number(89.0F), hn::Max(number(-104.0F), x));
-  const vector shift = number(0x1.8p23F);  // adding it leaves the nearest integer in the last bits
-  const vector shifted = hn::MulAdd(inside, number(1.44269504088896341F), shift);
+  const vector inside = hn::Min(number(n::most), hn::Max(number(n::least), x));
+  const vector shift = number(n::shift);
+  const vector shifted = hn::MulAdd(inside, number(n::inverse_logarithm), shift);
   const vector whole = hn::Sub(shifted, shift);
-  const vector r = hn::MulAdd(whole, number(2.12194440e-4F), hn::MulAdd(whole, number(-0.693359375F), inside));
-  vector y = number(1.9875691500e-4F);
-  y = hn::MulAdd(y, r, number(1.3981999507e-3F));
-  y = hn::MulAdd(y, r, number(8.3334519073e-3F));
-  y = hn::MulAdd(y, r, number(4.1665795894e-2F));
-  y = hn::MulAdd(y, r, number(1.6666665459e-1F));
-  y = hn::MulAdd(y, r, number(5.0000001201e-1F));
-  y = hn::MulAdd(y, r, number(1.0F));
-  y = hn::MulAdd(y, r, number(1.0F));
+  const vector r = hn::MulAdd(whole, number(n::logarithm_rest), hn::MulAdd(whole, number(n::minus_logarithm), inside));
+  vector y = number(n::polynomial[0]);
+  for (std::size_t i = 1; i < n::terms; ++i) y = hn::MulAdd(y, r, number(n::polynomial[i]));
 #if HWY_ARCH_X86 && HWY_TARGET <= HWY_AVX3
   return vector{_mm512_scalef_ps(y.raw, whole.raw)};
 #else
@@ -79,37 +74,21 @@ HWY_INLINE vector logarithm(vector x) {
   return keep_nan(x, y);
 }
 
-/// x P(x^2) / Q(x^2), minimax fits whose relative error is 2e-8; from `end` on exactly 1, so that 1 - y is 0 there.
+/// From `end` on exactly 1, so that 1 - y is 0 there.
 template <std::size_t N>
-HWY_INLINE vector odd_ratio(vector x, float end, const float (&p)[N], const float (&q)[N]) {
+HWY_INLINE vector odd_ratio(vector x, const odd_ratio_numbers<N>& n) {
   const vector t = hn::Mul(x, x);
-  vector above = number(p[N - 1]), below = number(q[N - 1]);
+  vector above = number(n.above[N - 1]), below = number(n.below[N - 1]);
   for (std::size_t i = N - 1; i-- > 0;) {
-    above = hn::MulAdd(above, t, number(p[i]));
-    below = hn::MulAdd(below, t, number(q[i]));
+    above = hn::MulAdd(above, t, number(n.above[i]));
+    below = hn::MulAdd(below, t, number(n.below[i]));
   }
   const vector one = number(1.0F);
   const vector size = hn::Min(hn::Div(hn::Mul(hn::Abs(x), above), below), one);
-  return keep_nan(x, hn::CopySign(hn::IfThenElse(hn::Lt(hn::Abs(x), number(end)), size, one), x));
+  return keep_nan(x, hn::CopySign(hn::IfThenElse(hn::Lt(hn::Abs(x), number(n.end)), size, one), x));
 }
-HWY_INLINE vector error_function(vector x) {
-  constexpr float p[] = {1.1283791448774545F,    0.19144625158944034F,   0.05286036418207781F,
-                         0.0038033479972684444F, 0.0002845210287430449F, 2.025937238069292e-06F};
-  constexpr float q[] = {1.0F,
-                         0.5029975251437252F,
-                         0.11451541574201543F,
-                         0.015045483985038662F,
-                         0.0011694502640805324F,
-                         3.78233919087897e-05F};
-  return odd_ratio(x, 3.95F, p, q);
-}
-HWY_INLINE vector tangent_hyperbolic(vector x) {
-  constexpr float p[] = {0.9999999798299046F, 0.13380085431094185F, 0.0034944553460720456F, 2.058977327716647e-05F,
-                         1.3326602436390975e-08F};
-  constexpr float q[] = {1.0F, 0.4671340124980786F, 0.025872714769557548F, 0.0003283753698109813F,
-                         7.765352764054627e-07F};
-  return odd_ratio(x, 9.02F, p, q);
-}
+HWY_INLINE vector error_function(vector x) { return odd_ratio(x, error_function_numbers); }
+HWY_INLINE vector tangent_hyperbolic(vector x) { return odd_ratio(x, tangent_hyperbolic_numbers); }
 
 /// A function of the C library, number by number.
 template <class F>
