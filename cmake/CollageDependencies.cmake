@@ -1,6 +1,6 @@
 # Looks for the third parties. A missing optional one is a smaller build and one sentence, unless it was asked for.
 #
-# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, OPENVINO, CUDA, STACKED, PLACE, IO and ONNX.
+# Sets COLLAGE_HAS_<PART> for EIGEN, OPENBLAS, ONEDNN, OPENVINO, CUDA, STACKED, JIT, PLACE, IO and ONNX.
 
 # OpenMP is not optional: all host code shares one team of threads.
 find_package(OpenMP QUIET COMPONENTS CXX)
@@ -74,6 +74,17 @@ if(COLLAGE_WITH_STACKED)
   set(found ${hwy_FOUND})
 endif()
 collage_part(STACKED "${found}" "Highway 1.0 was not found (Debian and Ubuntu: libhwy-dev).")
+
+# Generated code, and its portable replica on Highway. Xbyak is headers alone, without a package file.
+set(found OFF)
+if(COLLAGE_WITH_JIT)
+  find_package(Xbyak 6.0 QUIET)
+  find_package(hwy 1.0 QUIET NO_MODULE)
+  if(Xbyak_FOUND AND hwy_FOUND AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
+    set(found ON)
+  endif()
+endif()
+collage_part(JIT "${found}" "Xbyak 6 and Highway 1.0 were not both found, or this is not x86-64 (Debian and Ubuntu: libxbyak-dev, libhwy-dev).")
 
 set(found OFF)
 if(COLLAGE_WITH_PLACE)

@@ -50,6 +50,7 @@ THIRD_PARTIES = {
     "JSON": (r"/nlohmann/", ("in and out",)),
     "Eigen": (r"/Eigen/", ()),
     "Highway": (r"/hwy/", ()),
+    "Xbyak": (r"/xbyak/", ()),
     "oneDNN": (r"/oneapi/|/dnnl", ()),
     "BLAS": (r"/cblas|/openblas", ()),
     "CUDA": (r"/cuda_runtime|include/cuda\.h", ()),
