@@ -14,7 +14,7 @@ import subprocess
 import sys
 
 WORDS, OPERATORS, GRAPHS, PATTERNS, SETS = "words", "operators", "static graphs", "patterns", "sets"
-CORE = (WORDS, OPERATORS, GRAPHS, PATTERNS, SETS, "networks")
+CORE = (WORDS, OPERATORS, GRAPHS, PATTERNS, "bilinear", SETS, "networks")
 ENGINE = (*CORE, "umbrella", "graph", "kernels", "oracle", "passes", "engine")
 
 # name, files (the first that matches wins), the rungs its headers may include beside their own
@@ -25,6 +25,7 @@ RUNGS = [
     (GRAPHS, r"graph/(view|define|build)\.hpp|graph/detail/static_.*", (WORDS, OPERATORS)),
     ("networks", r"zoo\.hpp|zoo/.*", (WORDS, OPERATORS, GRAPHS)),
     (PATTERNS, r"pattern/.*", (WORDS, OPERATORS, GRAPHS)),
+    ("bilinear", r"bilinear/.*", (WORDS,)),  # coefficients alone: no operator, no kernel
     (SETS, r"backend\.hpp|backend_set\.hpp|set/.*", (WORDS, OPERATORS, GRAPHS, PATTERNS)),
     ("graph for Boost", r"graph/boost\.hpp", (*CORE, "graph")),
     ("graph", r"graph/.*", CORE),
