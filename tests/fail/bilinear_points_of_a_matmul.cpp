@@ -1,0 +1,12 @@
+// expect: a Toom-Cook algorithm is declared by: using problem = bilinear::correlation<M, R>
+// Only correlations have points.
+#include <collage/bilinear/toom_cook.hpp>
+
+namespace bilinear = collage::bilinear;
+struct my_points {
+  using problem = bilinear::matmul<2, 1, 2>;
+  static constexpr const char* name = "mine";
+  static constexpr bilinear::point points[] = {0, 1, {2, 3}, bilinear::infinity};
+};
+using mine = bilinear::toom_cook<my_points>;
+static_assert(mine::rank == 4);

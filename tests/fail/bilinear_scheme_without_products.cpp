@@ -1,0 +1,12 @@
+// expect: a scheme is declared by: using problem = bilinear::matmul<M, K, N>
+// The products are those of another problem.
+#include <collage/bilinear/scheme.hpp>
+
+namespace bilinear = collage::bilinear;
+struct my_products {
+  using problem = bilinear::matmul<1, 1, 1>;
+  static constexpr const char* name = "mine";
+  static constexpr bilinear::product<bilinear::matmul<2, 1, 1>> products[] = {{{1, 1}, {1}, {1, 1}}};
+};
+using mine = bilinear::scheme<my_products>;
+static_assert(mine::rank == 1);

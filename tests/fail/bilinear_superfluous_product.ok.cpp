@@ -1,0 +1,15 @@
+#include <collage/bilinear/scheme.hpp>
+
+namespace bilinear = collage::bilinear;
+struct my_products {
+  using problem = bilinear::matmul<2, 2, 2>;
+  static constexpr const char* name = "mine";
+  static constexpr bilinear::product<problem> products[] = {
+      {{1, 0, 0, 1}, {1, 0, 0, 1}, {1, 0, 0, 1}},  {{0, 0, 1, 1}, {1, 0, 0, 0}, {0, 0, 1, -1}},
+      {{1, 0, 0, 0}, {0, 1, 0, -1}, {0, 1, 0, 1}}, {{0, 0, 0, 1}, {-1, 0, 1, 0}, {1, 0, 1, 0}},
+      {{1, 1, 0, 0}, {0, 0, 0, 1}, {-1, 1, 0, 0}}, {{-1, 0, 1, 0}, {1, 1, 0, 0}, {0, 0, 0, 1}},
+      {{0, 1, 0, -1}, {0, 0, 1, 1}, {1, 0, 0, 0}},
+  };
+};
+using mine = bilinear::scheme<my_products>;
+static_assert(mine::rank == 7);
