@@ -141,7 +141,8 @@ struct place_options {
   /// patterns come first, as in engines with a priority list. Such a plan has no costs, no certificate and no comparison.
   bool measure = true;
   /// Without `measure`: for how many seconds, about, chosen kernels are compared with the reference before they are used. A kernel
-  /// with a wrong result is refused, as by measuring. The results are kept in the store. 0: no kernel is compared.
+  /// with a wrong result is refused, as by measuring. In large results only some elements are compared (docs/measuring.md). The
+  /// results are kept in the store. 0: no kernel is compared.
   double check_s = 2;
   /// A file of measured costs (measure/store.hpp); empty: none. Costs in it are not measured again, and new costs are added.
   /// Only one process at a time measures with a store.

@@ -1,6 +1,8 @@
 // Placing by a priority list: builds kernels, and compares each with the reference before it is used.
 #pragma once
 
+#include <algorithm>
+#include <collage/backends/reference.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/graph/totals.hpp>
@@ -12,6 +14,7 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/limits.hpp>
+#include <collage/run/node_group.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <exception>
@@ -19,8 +22,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
+#include "compared_elements.hpp"
 #include "kept_costs.hpp"
 #include "place_task.hpp"
+#include "policy.hpp"
 
 namespace collage::inline v0 {
 
@@ -53,8 +59,8 @@ inline std::size_t bytes_of_values(const graph& network, std::uint32_t node) {
 }
 
 /// Libraries have faults that only a comparison shows. Measuring compares every kernel; without it, this does, as far as
-/// `place_options::check_s` goes. A result is kept in the store, if there is one, so that each workload is compared once for each
-/// build of a library.
+/// `place_options::check_s` goes. In large results only some elements are compared. A result is kept in the store, if there is one,
+/// so that each workload is compared once for each build of a library.
 class kernel_check {
  public:
   kernel_check(const place_task& task, place_report& report)
@@ -70,27 +76,36 @@ class kernel_check {
       cost.refusal = *known;
       return false;
     }
-    if (known || is_last_resort(task_.backends, c) || !is_affordable(network, all.groups[c.group].nodes)) {
-      if (!known && !is_last_resort(task_.backends, c)) ++report_.unchecked;
-      is_built(task_, network, all, c, cost);
-      return cost.refusal.empty();
+    if (known || is_last_resort(task_.backends, c)) return is_built(task_, network, all, c, cost);
+    const std::optional<comparison> how = affordable(network, all, c);
+    if (!how) {
+      ++report_.unchecked;
+      return is_built(task_, network, all, c, cost);
     }
-    const double start = now_ms();
-    const bool was_compared = compare(network, all, which, cost);
-    left_s_ -= (now_ms() - start) / 1e3;
+    const bool was_compared = compare(network, all, which, *how, cost);
     if (store && was_compared) store->put_check(c, cost);
     if (store && report_.unstored.empty()) report_.unstored = store->problem();
     return cost.refusal.empty();
   }
 
  private:
+  /// The elements that are compared, for each value that the kernel writes. Empty: all.
+  using comparison = std::vector<selected_elements>;
+
   /// Builds a kernel and compares it. Returns whether its result or refusal is worth keeping.
-  bool compare(const graph& network, const place_candidates& all, std::uint32_t which, measured_cost& cost) {
+  bool compare(const graph& network, const place_candidates& all, std::uint32_t which, const comparison& how,
+               measured_cost& cost) {
+    double building_ms = 0;
     measuring_setup setup;
     setup.threads = task_.threads;
     setup.seed = task_.options.seed;
     setup.packed = task_.packed.get();
+    setup.compared = how;
+    setup.note = [&](std::size_t, measuring_step step) {
+      building_ms += step == measuring_step::build ? -now_ms() : step == measuring_step::first_call ? now_ms() : 0;
+    };
     const std::uint32_t only[] = {which};
+    const double start = now_ms();
     std::optional<structure_rivals> trial;
     try {
       trial.emplace(network, task_.backends, all, only, setup);
@@ -103,27 +118,59 @@ class kernel_check {
     cost.refusal = trial->add(all.list[which], 0, found);
     cost.kernel = found.kernel;
     ++report_.checked;
+    // Building takes the same time without a comparison.
+    if (building_ms < 0) building_ms += now_ms();  // no kernel was built
+    left_s_ -= (now_ms() - start - building_ms) / 1e3;
     return !found.passing;
   }
 
-  /// Whether the reference is expected to compute a group in the time and the memory that are left.
-  bool is_affordable(const graph& network, std::span<const std::uint32_t> nodes) const {
-    if (left_s_ <= 0 || task_.until.is_over()) return false;
+  /// Returns what can be compared in the time and the memory that are left. Nothing if that is not enough.
+  std::optional<comparison> affordable(const graph& network, const place_candidates& all,
+                                       const place_candidate& c) const {
+    if (task_.until.is_over() || left_s_ <= 0) return {};
+    const std::vector<std::uint32_t>& nodes = all.groups[c.group].nodes;
+    constexpr std::size_t copies = 4;  // in double precision, and for the kernel
+    const double all_s = seconds_of_all(network, nodes);
+    const bool can_compare_all = all_s <= left_s_ && has_room(copies * bytes_of_all(network, nodes));
+    if (can_compare_all && all_s <= thresholds.check.small_s) return comparison();
+    if (!has_room(bytes_of_all(network, nodes))) return {};
+    std::vector<std::uint32_t> written;
+    for (const std::uint32_t v : values_of(network, task_.backends, all, c).outputs)
+      if (is_wanted(network, v)) written.push_back(v);
+    std::ranges::sort(written);
+    // Few elements are compared only if all of them, or many, would take too long.
+    const check_policy& policy = thresholds.check;
+    const std::size_t least = can_compare_all && all_s <= policy.most_s ? policy.most_elements : policy.least_elements;
+    std::optional<comparison> some =
+        elements_within(network, nodes, written, std::min(left_s_, all_s), least, task_.options.seed);
+    return some || !can_compare_all ? some : comparison();
+  }
+
+  /// About how long the reference takes for a group.
+  static double seconds_of_all(const graph& network, std::span<const std::uint32_t> nodes) {
+    const check_policy& policy = thresholds.check;
+    const auto elements = [&](std::uint32_t v) { return static_cast<double>(network.type_of(v).dims.elements()); };
     double flops = 0;
-    std::size_t bytes = 0;  // of the operands and results
     for (const std::uint32_t n : nodes) {
       flops += work_of(network, n).flops;
-      bytes += bytes_of_values(network, n);
       // Loops over elements are slower than products, and kinds that only move elements count no arithmetic.
-      constexpr double flops_an_element = 32;
       for (std::uint32_t i = 0; i < network.node(n).outputs; ++i)
-        flops +=
-            flops_an_element * static_cast<double>(network.type_of(network.view().output_of(n, i)).dims.elements());
+        flops += policy.flops_an_element * elements(network.view().output_of(n, i));
+      for (const std::uint32_t v : network.view().inputs_of(n)) flops += policy.flops_an_operand * elements(v);
     }
-    constexpr double flops_a_second = 4e9;
-    constexpr std::size_t copies = 4;  // in double precision, and for the kernel
-    constexpr std::size_t small = 1 << 20;
-    return flops <= left_s_ * flops_a_second && (bytes < small || !limits_.memory_without_room_for(copies * bytes));
+    return flops / policy.flops_a_second;
+  }
+
+  /// The bytes of the operands and results of all nodes.
+  static std::size_t bytes_of_all(const graph& network, std::span<const std::uint32_t> nodes) {
+    std::size_t bytes = 0;
+    for (const std::uint32_t n : nodes) bytes += bytes_of_values(network, n);
+    return bytes;
+  }
+
+  bool has_room(std::size_t bytes) const {
+    constexpr std::size_t small = 4 << 20;
+    return bytes < small || !limits_.memory_without_room_for(bytes);
   }
 
   /// The store for candidates of a network, opened at its first kernel. Faults of the store only cost time: each kernel is then

@@ -79,12 +79,24 @@ struct budget_policy {
   double conversions = 20;  ///< times the lower bound of a conversion that is not measured
 };
 
+/// How kernels are compared with the reference where nothing is measured. The speeds are those of a slow machine.
+struct check_policy {
+  double flops_a_second = 4e9;   ///< of the reference that computes all elements
+  double flops_an_element = 32;  ///< beside the arithmetic of a kind, for the loops over its results
+  double flops_an_operand = 8;   ///< the same for each element of an operand, which becomes a double
+  double reads_a_second = 2e8;   ///< of the reference that computes some elements
+  double small_s = 0.005;        ///< all elements are computed if that takes no longer
+  double most_s = 0.15;          ///< for some elements of one kernel
+  std::size_t most_elements = 4096, least_elements = 256;  ///< of each value, where only some are computed
+};
+
 struct placing_policy {
   race_policy race;
   selection_policy selection;
   trial_policy trial;
   price_policy price;
   budget_policy budget;
+  check_policy check;
   double most_overtime_ms = 500;  ///< after the budget, for the searches that finish a plan
 };
 

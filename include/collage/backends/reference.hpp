@@ -10,6 +10,7 @@
 #include <collage/run/tensor.hpp>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -48,6 +49,25 @@ std::vector<oracle_value> evaluate(const graph& network, std::span<const const_t
 std::vector<oracle_value> evaluate_group(const graph& network, std::span<const std::uint32_t> nodes,
                                          std::span<const known_value> known, std::span<const std::uint32_t> wanted,
                                          const value_observer& observer = {});
+
+/// Some elements of a value: their numbers in the dense tensor, in any order.
+struct selected_elements {
+  std::uint32_t value = 0;
+  std::vector<std::int64_t> at;
+};
+
+/// Like evaluate_group, but computes only the selected elements, and of other values only what these need. The elements of each
+/// entry of `wanted` are a tensor of rank 1. Extents must be known. A convolution does not multiply infinite weights with its
+/// padding. Error: a kind that is not among these: elementwise ones; conv, conv_transpose, matmul and pools of floating-point
+/// types; reductions; reshape, transpose, concat, slice and expand.
+std::vector<oracle_value> evaluate_elements(const graph& network, std::span<const std::uint32_t> nodes,
+                                            std::span<const known_value> known,
+                                            std::span<const selected_elements> wanted);
+
+/// How many elements evaluate_elements reads if it knows all that the group does not compute. Nothing if these are more than
+/// `most`, or if it lacks a kind.
+std::optional<double> reads_of_elements(const graph& network, std::span<const std::uint32_t> nodes,
+                                        std::span<const selected_elements> wanted, double most);
 
 /// Computes one node of any kind; `in` are its operands. Error: operands that do not fit the kind's shape rule.
 std::vector<oracle_value> evaluate_node(const kind_info& kind, std::span<const std::uint64_t> words,

@@ -66,6 +66,9 @@ struct measuring_setup {
   bool fence = false;
   /// Kernels that do not pass on NaN or infinity as the reference does are refused.
   bool keep_non_finite = false;
+  /// The elements that are compared with the reference, for each value that the kernels write, in order.
+  /// Empty: all elements.
+  std::vector<selected_elements> compared = {};
 };
 
 namespace detail {
@@ -112,12 +115,12 @@ class structure_rivals {
       for (const std::uint32_t v : values.arguments) {
         if (network.at(v).role == value_role::constant || contents.count(v) != 0) continue;
         tensor t(network.type_of(v));
-        fill_random(t, random);
+        fill_repeating(t, random);
         contents.emplace(v, std::move(t));
       }
     }
     for (const auto& [v, t] : results_) wanted_.push_back(v);
-    finite_.emplace(network, nodes, std::move(contents), wanted_);
+    finite_.emplace(network, nodes, std::move(contents), wanted_, setup.compared);
     if (!setup.keep_non_finite) return;
     for (const non_finite kind : {non_finite::nan, non_finite::infinity}) {
       bool is_spoilt = false;
@@ -129,7 +132,7 @@ class structure_rivals {
       }
       if (!is_spoilt) continue;
       try {
-        non_finite_.emplace_back(network, nodes, std::move(spoilt), wanted_);
+        non_finite_.emplace_back(network, nodes, std::move(spoilt), wanted_, setup.compared);
       } catch (const error&) {
         // The reference needs finite operands here, so there is nothing to compare.
       }
@@ -240,7 +243,7 @@ class structure_rivals {
         return "the padding of form " + to_text(forms.of(v)) + " is not zero";
     }
     for (std::size_t i = 0; i < wanted_.size(); ++i)
-      if (const agreement a = compare(results_.at(wanted_[i]), data.expected()[i]); !a) return a.why;
+      if (const agreement a = data.compare_result(i, results_.at(wanted_[i])); !a) return a.why;
     return {};
   }
 

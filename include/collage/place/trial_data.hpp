@@ -1,15 +1,21 @@
 // Trial data: the values that kernels for one group read while they are measured, and the results of the reference.
 #pragma once
 
+#include <algorithm>
 #include <collage/backends/reference.hpp>
+#include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/run/agreement.hpp>
+#include <collage/run/buffers.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/space.hpp>
 #include <collage/run/tensor.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <map>
+#include <random>
 #include <span>
 #include <utility>
 #include <vector>
@@ -34,21 +40,42 @@ class host_copy {
   buffer copy_;
 };
 
+/// Random contents. Those of a large tensor repeat after a prime number of elements, because random numbers take longer than many
+/// a kernel. So hardly two rows, channels or tiles are equal.
+inline void fill_repeating(const tensor& t, std::mt19937_64& random) {
+  constexpr std::int64_t period = 65'521;
+  if (t.type().dims.elements() <= period) return fill_random(t, random);
+  const tensor part(tensor_type{t.type().type, {period}});
+  fill_random(part, random);
+  for (std::size_t at = 0; at < t.bytes(); at += part.bytes())
+    std::memcpy(t.data() + at, part.data(), std::min(part.bytes(), t.bytes() - at));
+}
+
 /// The values that rivals for one group read, and the results of the reference for them.
 class trial_data {
  public:
-  /// `contents`: of what they read, but for constants. `wanted`: the values that they are to write.
+  /// `contents`: of what they read, but for constants. `wanted`: the values that they are to write. `compared`: for each of these
+  /// the elements that are compared with the reference; empty: all elements.
   trial_data(const graph& network, std::span<const std::uint32_t> nodes, std::map<std::uint32_t, tensor> contents,
-             std::span<const std::uint32_t> wanted)
-      : network_(network), contents_(std::move(contents)) {
+             std::span<const std::uint32_t> wanted, std::vector<selected_elements> compared = {})
+      : network_(network), contents_(std::move(contents)), compared_(std::move(compared)) {
     std::vector<known_value> known;
     for (const auto& [v, t] : contents_) known.push_back({v, t});
-    expected_ = evaluate_group(network, nodes, known, wanted);
+    expected_ = compared_.empty() ? evaluate_group(network, nodes, known, wanted)
+                                  : evaluate_elements(network, nodes, known, compared_);
   }
 
   const std::map<std::uint32_t, tensor>& contents() const { return contents_; }
-  /// Results of the reference for the wanted values, in their order.
-  const std::vector<oracle_value>& expected() const { return expected_; }
+  /// Compares a result with the reference. `which` is the place of its value among the wanted ones.
+  agreement compare_result(std::size_t which, const tensor& result) const {
+    if (compared_.empty()) return compare(result, expected_[which]);
+    const std::size_t size = size_of(result.type().type);
+    const tensor list(expected_[which].type);
+    for (std::size_t i = 0; i < compared_[which].at.size(); ++i)
+      std::memcpy(list.data() + i * size, result.data() + static_cast<std::size_t>(compared_[which].at[i]) * size,
+                  size);
+    return compare(list, expected_[which]);
+  }
 
   /// An argument in the form in which a kernel reads it. Constants are plain, in the memory space of the kernel's backend.
   std::span<const std::byte> bytes_of(std::uint32_t v, const form& stored, const memory_space& space) {
@@ -78,7 +105,8 @@ class trial_data {
   const graph& network_;
   std::map<std::uint32_t, tensor> contents_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts
-  std::vector<oracle_value> expected_;
+  std::vector<selected_elements> compared_;  // for each wanted value; empty: all elements are compared
+  std::vector<oracle_value> expected_;       // results of the reference for the wanted values
 };
 
 }  // namespace collage::inline v0::detail

@@ -77,6 +77,20 @@ struct hasty : c::backend<"hasty"> {
   }
 };
 
+/// Wrong in the last element of each row.
+struct careless : c::backend<"careless"> {
+  using patterns = c::patterns<c::single<op::relu>>;
+  static c::kernel build(const c::match<c::single<op::relu>>& m, c::build_context&) {
+    const auto count = static_cast<std::size_t>(m.output().out.elements());
+    const auto row = static_cast<std::size_t>(m.output().out[m.output().out.size() - 1]);
+    return {"all but the last", [count, row](const c::kernel_call& call) {
+              const auto* const in = static_cast<const float*>(call.in[0]);
+              auto* const out = static_cast<float*>(call.out[0]);
+              for (std::size_t i = 0; i < count; ++i) out[i] = i % row == row - 1 ? -1 : std::max(in[i], 0.0F);
+            }};
+  }
+};
+
 /// Right for all numbers; of NaN it makes 0, and of an infinity the largest number.
 struct finite : c::backend<"finite"> {
   using patterns = c::patterns<c::single<op::relu>, c::single<op::add>>;
@@ -357,6 +371,25 @@ TEST(place, wrong_kernels_are_refused_without_measuring_too) {
   EXPECT_EQ(p.chosen.groups[0].backend(), "liar");
   EXPECT_EQ(p.report.checked, 0U);
   EXPECT_EQ(p.report.unchecked, 2U);
+}
+
+TEST(place, of_large_results_some_elements_are_compared) {
+  c::graph_builder g;
+  g.output("y", g(op::relu, g.input("x", {c::dtype::f32, {1, 16, 300, 301}})));
+  const c::graph network = g.finish();
+  c::place_options o;
+  o.threads = 1;
+  o.measure = false;
+  for (const double seconds : {0.005, 2.0}) {  // all elements take longer than the first
+    o.check_s = seconds;
+    const c::placed_plan p = c::place<c::backend_set<careless, loops>>(network, o);
+    EXPECT_EQ(p.chosen.groups[0].backend(), "loops");
+    EXPECT_TRUE(std::ranges::any_of(p.report.refusals, [](const c::place_refusal& r) {
+      return r.backend == "careless" && r.reason.find("wrong result") != std::string::npos;
+    }));
+    EXPECT_EQ(p.report.checked + p.report.unchecked, 2U);
+    if (seconds > 1) EXPECT_EQ(p.report.checked, 2U);
+  }
 }
 
 TEST(place, what_is_refused_is_reported_without_measuring_too) {

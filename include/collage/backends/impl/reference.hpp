@@ -11,3 +11,4 @@
 #include <collage/backends/impl/reference_recurrent.hpp>
 #include <collage/backends/impl/reference_resize.hpp>
 #include <collage/backends/impl/reference_sampling.hpp>
+#include <collage/backends/impl/reference_selected.hpp>
