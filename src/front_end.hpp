@@ -53,6 +53,8 @@ inline json report_to_json(const place_report& report, const std::string& store)
           {"from_store", report.from_store},
           {"skipped", report.skipped},
           {"refused", report.refused},
+          {"checked", report.checked},
+          {"unchecked", report.unchecked},
           {"conversions", report.conversions},
           {"where", report.where},
           {"searches", report.searches},

@@ -27,9 +27,10 @@ def field(number, payload):
     return varint(number << 3 | 2) + varint(len(payload)) + payload
 
 
-def node(operator, inputs, outputs, name=""):
+def node(operator, inputs, outputs, name="", **integers):
+    attributes = (field(5, field(1, key) + field(3, number) + field(20, 2)) for key, number in integers.items())
     return field(1, b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(3, name) +
-                 field(4, operator))
+                 field(4, operator) + b"".join(attributes))
 
 
 def port(number, name, extents, kind=1):
@@ -98,6 +99,24 @@ class Models(Case):
         page = self.succeeds("run", path, "--place", "priority", "--threads", "1").stdout
         self.assertRegex(page, r"Median \d+\.\d{3} µs over")
         self.assertNotIn("0.000 ms", page)
+
+    def test_kernels_that_there_is_no_time_to_compare_are_told(self):
+        # The reference needs more than the two seconds for all steps of it, and no step can be computed without the others.
+        path = self.write("steps.onnx", model(
+            node("LSTM", ["x", "w", "r"], ["y"], hidden_size=512),
+            port(11, "x", [2000, 2, 512]), port(11, "w", [1, 2048, 512]), port(11, "r", [1, 2048, 512]),
+            port(12, "y", [2000, 1, 2, 512])))
+        words = (path, "--place", "priority", "--store", "none", "--threads", "1")
+        self.assertRegex(self.succeeds("explain", *words).stderr,
+                         r"collage: note: 1 of \d+ kernels? was not compared with the reference: there was no time \(2 s\) or "
+                         "no memory for it; collage verify compares the whole plan\n")
+        self.assertEqual(self.succeeds("explain", *words, "--quiet").stderr, "")
+        self.assertEqual(self.json_of("tune", *words, "--plan", self.path("steps.json"))["unchecked"], 1)
+        path = self.write("relu.onnx", model(RELU[0], port(11, "x", [2, 3]), port(12, "y", [2, 3])))
+        words = (path, *words[1:])
+        self.assertNotIn("compared", self.succeeds("explain", *words).stderr)
+        told = self.json_of("tune", *words, "--plan", self.path("relu.json"))
+        self.assertEqual((told["checked"], told["unchecked"]), (1, 0))
 
     def test_shapes_and_bound_inputs(self):
         relu = self.write("relu.onnx", model(*RELU))

@@ -16,9 +16,11 @@
 #include <front_end.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <set>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -70,6 +72,14 @@ std::vector<c::place_rule> rules_of(const options& given) {
 
 /// The precision that a plan must have.
 const char* precision_of(const options& given) { return given.keep_non_finite ? c::fp32_non_finite : c::fp32; }
+
+/// Says how many kernels were used without a comparison, and what to do.
+std::string unchecked_text(const c::place_report& report, double seconds) {
+  const std::size_t all = report.checked + report.unchecked;
+  return std::to_string(report.unchecked) + " of " + std::to_string(all) + (all == 1 ? " kernel" : " kernels") +
+         (report.unchecked == 1 ? " was" : " were") + " not compared with the reference: there was no time (" +
+         format_number("%.0f s", seconds) + ") or no memory for it; collage verify compares the whole plan";
+}
 
 /// The plan in the file that will be overwritten, if that plan can still be run.
 std::optional<c::plan> previous_plan(const options& given, const c::graph& network) {
@@ -215,6 +225,7 @@ placed place_now(const options& given, plan_keeper* keeper) {
     complain("note: " + p.report.holdups.advice);  // `tune` has it among its results
   if (!p.report.unstored.empty() && !given.quiet)
     complain("note: measured costs were not stored: " + p.report.unstored);
+  if (p.report.unchecked != 0 && !given.quiet) complain("note: " + unchecked_text(p.report, how.check_s));
   return p;
 }
 
