@@ -451,8 +451,27 @@ class Placed(Case):
         for number, total in counts:
             self.assertLessEqual(int(number), int(total), text)
         self.assertIn("best so far", text)
+        self.assertNotIn("0.000 ms", text)
         quiet = on_terminal("explain", BERT, "--plan", self.plan, "--quiet")
         self.assertNotIn("\r\033[K", quiet)
+
+
+    def test_progress_and_waiting_of_a_tiny_network(self):
+        path = self.folder / "tiny.onnx"
+        path.write_bytes(models.model(models.RELU[0], models.port(11, "x", [1, 3]), models.port(12, "y", [1, 3])))
+        if "built without ONNX" in collage("inspect", str(path)).stderr:
+            self.skipTest("this build reads no files of ONNX")
+        plan = self.path("tiny.json")
+        text = on_terminal("tune", str(path), "--plan", plan, "--backends", self.complete, "--threads", "1", "--store", "none",
+                           "--budget", "5")
+        self.assertRegex(text, r"best so far \d+\.\d{3} µs")
+        self.assertNotIn("0.000 ms", text)
+        # Commands that run kernels wait briefly, unless the environment says otherwise.
+        self.assertEqual(json.loads(pathlib.Path(plan).read_text())["waiting"], "passive")
+        without = {k: v for k, v in environment().items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+        subprocess.run([PROGRAM, "tune", str(path), "--plan", plan, "--place", "priority", "--store", "none", "--quiet"],
+                       env=without, check=True, capture_output=True)
+        self.assertEqual(json.loads(pathlib.Path(plan).read_text())["waiting"], "brief")
 
 
 class Strict(Case):

@@ -203,7 +203,7 @@ placed place_now(const options& given, plan_keeper* keeper) {
         text += " " + std::to_string(now.done + 1) + " of " + std::to_string(now.done + now.remaining) + ", " +
                 std::to_string(now.remaining) + " remain";
       if (now.remaining_s >= 1) text += format_number(", about %.0f s", now.remaining_s);
-      if (now.best_ms > 0) text += ", best so far " + format_number("%.3f ms", now.best_ms);
+      if (now.best_ms > 0) text += ", best so far " + format_time(now.best_ms);
       line.show(text + ": " + now.what);
     };
   c::placed_plan made = c::place(p.network, backends(), how);
