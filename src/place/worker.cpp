@@ -354,6 +354,8 @@ int worker_client::process() const { return state_->process(); }
 
 }  // namespace detail
 
+bool is_worker(int argc, const char* const* argv) { return detail::worker_socket(argc, argv) >= 0; }
+
 bool worker(backend_table backends, int argc, char** argv, list_view<const kind_info* const> kinds) {
   const int socket = detail::worker_socket(argc, argv);
   if (socket < 0) {

@@ -285,7 +285,7 @@ inline void prepare_worker(int socket) {
 }
 
 /// The socket of a worker, or -1 if the program was not started as a worker.
-inline int worker_socket(int argc, char** argv) {
+inline int worker_socket(int argc, const char* const* argv) {
   if (argc != 3 || std::strcmp(argv[1], worker_mark) != 0) return -1;
   int socket = -1;
   const char* const end = argv[2] + std::strlen(argv[2]);

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Every command on a small network: what it prints, what it writes, what its JSON holds."""
+import contextlib
 import copy
 import json
 import os
@@ -7,6 +8,7 @@ import pathlib
 import pty
 import re
 import subprocess
+import time
 import unittest
 
 import models
@@ -102,6 +104,25 @@ class Pages(Case):
         self.succeeds("inspect", BERT, "--dot", self.path("bert.dot"))
         text = (self.folder / "bert.dot").read_text()
         self.assertTrue(text.startswith("digraph") and "layer_norm_0" in text)
+
+    def test_pages_start_no_threads(self):
+        waiting = {k: v for k, v in environment().items() if k not in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT")}
+        for words in (("--help",), ("--version",), ("zoo",), ("backends", "--help")):
+            ours, its = os.pipe()
+            os.set_blocking(its, False)
+            with contextlib.suppress(BlockingIOError):
+                while True:
+                    os.write(its, bytes(4096))
+            os.set_blocking(its, True)
+            child = subprocess.Popen([PROGRAM, *words], stdout=its, env=waiting)  # waits until somebody reads its page
+            os.close(its)
+            process, asleep = pathlib.Path(f"/proc/{child.pid}"), 0
+            while asleep < 4:
+                time.sleep(0.05)
+                asleep = asleep + 1 if (process / "stat").read_text().rsplit(")", 1)[1].split()[0] == "S" else 0
+            self.assertEqual(len(list((process / "task").iterdir())), 1, words)
+            os.close(ours)
+            self.assertEqual(child.wait(), 0)
 
     def test_readers_that_go_away(self):
         child = subprocess.Popen([PROGRAM, "inspect", "zoo:nasnet-a-paper", "--json"], stdout=subprocess.PIPE,

@@ -113,12 +113,10 @@ class command_list {
   }
   const std::vector<std::string>& store_names() const { return store_names_; }
 
-  /// The function of the parsed command; null if none was parsed.
-  int (*chosen() const)(const options&) {
-    int (*function)(const options&) = nullptr;
-    for (const command& c : list_)
-      if (c.chosen()) function = c.run();
-    return function;
+  /// The parsed command; null if none was parsed.
+  const command* chosen() const {
+    const auto at = std::ranges::find_if(list_, [](const command& c) { return c.chosen(); });
+    return at == list_.end() ? nullptr : &*at;
   }
 
  private:
@@ -324,7 +322,10 @@ command_line parse(int argc, char** argv) {
     refuse_extras(app, at);  // first: if an option is misspelt, CLI11 reports that a required one is missing
     refuse(e.what(), at);
   }
-  line.command = commands.chosen();
+  if (const command* const chosen = commands.chosen(); chosen != nullptr) {
+    line.command = chosen->run();
+    line.computes = chosen->computes();
+  }
   return line;
 }
 

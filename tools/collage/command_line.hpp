@@ -8,6 +8,7 @@ namespace program {
 /// A command with its options. `command` is null if a help page or the version was printed: nothing is left to do.
 struct command_line {
   int (*command)(const options& given) = nullptr;
+  bool computes = false;  ///< the command runs kernels
   options given;
   int exit_code = 0;
 };

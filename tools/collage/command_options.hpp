@@ -86,7 +86,9 @@ class command {
                    "Accept a plan that was made with other versions of the libraries");
     return *this;
   }
+  /// Adds the options of the commands that place networks or run them.
   command& placing() {
+    computes_ = true;
     app_->add_option_function<std::string>(
             "--backends", [this](const std::string& text) { given_.backends = split(text); },
             "Use only these backends, as in onednn,eigen (see collage backends)")
@@ -135,11 +137,14 @@ class command {
   bool chosen() const { return app_->parsed(); }
   std::string name() const { return app_->get_name(); }
   auto run() const { return run_; }
+  /// Whether it runs kernels.
+  bool computes() const { return computes_; }
 
  private:
   CLI::App* app_;
   options& given_;
   int (*run_)(const options&);
+  bool computes_ = false;
 };
 
 }  // namespace program

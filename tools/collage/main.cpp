@@ -16,6 +16,7 @@
 #include <csignal>
 #include <exception>
 #include <new>
+#include <optional>
 #include <string>
 
 namespace {
@@ -30,7 +31,8 @@ void occupy_streams() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const collage::brief_waiting beside_others;  // in workers, too: they measure how kernels will run
+  std::optional<collage::brief_waiting> beside_others;  // in workers, too: they measure how kernels will run
+  if (collage::is_worker(argc, argv)) beside_others.emplace();
   if (collage::worker(program::backends(), argc, argv)) return 0;
   occupy_streams();
   std::signal(SIGPIPE, SIG_IGN);  // print() handles a closed pipe
@@ -38,7 +40,9 @@ int main(int argc, char** argv) {
   program::handle_signals();
   try {
     const program::command_line line = program::parse(argc, argv);
-    return line.command != nullptr ? line.command(line.given) : line.exit_code;
+    if (line.command == nullptr) return line.exit_code;
+    if (line.computes) beside_others.emplace();
+    return line.command(line.given);
   } catch (const collage::error& e) {
     program::complain(e.what());
     if (e.kind() == collage::error_kind::cancelled && program::ending_signal() != 0) program::end_by_signal();

@@ -22,7 +22,10 @@ namespace collage::inline v0 {
 /// the patterns or in collage itself is measured in the placing process.
 bool worker(backend_table backends, int argc, char** argv, list_view<const kind_info* const> kinds = {});
 
-/// The same for a backend set, with the user's own operator kinds: `collage::worker<backends, struct my::kind>(argc, argv)`.
+/// Whether placing started this program as a worker. For programs that prepare something in workers, before they call `worker`.
+bool is_worker(int argc, const char* const* argv);
+
+/// The same as `worker` for a backend set, with the user's own operator kinds: `collage::worker<backends, struct my::kind>(argc, argv)`.
 template <backend_set_type Set, operator_kind... Kind>
 bool worker(int argc, char** argv) {
   static constexpr const kind_info* kinds[] = {&kind_of<Kind>..., nullptr};

@@ -610,6 +610,13 @@ TEST_F(worker, takes_longer_than_its_patience_where_signs_of_life_come) {
   EXPECT_EQ(client.restarts(), 0U);
 }
 
+TEST_F(worker, is_told_from_the_program_that_the_user_started) {
+  const char* const words[] = {"program", "--collage-worker", "7"};
+  EXPECT_TRUE(c::is_worker(3, words));
+  EXPECT_FALSE(c::is_worker(2, words));
+  EXPECT_FALSE(c::is_worker(1, words));
+}
+
 TEST_F(worker, watches_the_machine_where_it_is_watched) {
   const c::graph network = one_relu();
   measurement m(network);
