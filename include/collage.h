@@ -59,11 +59,9 @@ extern "C" {
 
 /* ---------------------------------------------------------------------------------------------- versions and errors */
 
-/*
- * The version of this interface. It increases with every change that a program compiled before the change would notice.
+/* The version of this interface. It increases with every change that a program compiled before the change would notice.
  * New functions and new members of structs leave it as it is. A program that loads the library by hand compares it with
- * collage_abi_version().
- */
+ * collage_abi_version(). */
 #define COLLAGE_ABI_VERSION 1
 COLLAGE_API uint32_t collage_abi_version(void) COLLAGE_NOEXCEPT;
 
@@ -77,10 +75,8 @@ typedef enum collage_status {
   COLLAGE_CANCELLED = 3 /* the caller's limit ended the call; only collage_context_run_limited returns it */
 } collage_status;
 
-/*
- * The sentence about the last call in this thread that did not return COLLAGE_OK: the fault, its place and the remedy.
- * Empty if no call has failed yet. It is valid until the next call that fails in this thread.
- */
+/* The sentence about the last call in this thread that did not return COLLAGE_OK: the fault, its place and the remedy.
+ * Empty if no call has failed yet. It is valid until the next call that fails in this thread. */
 COLLAGE_API const char* collage_last_error(void) COLLAGE_NOEXCEPT;
 
 typedef enum collage_log_level {
@@ -88,36 +84,28 @@ typedef enum collage_log_level {
   COLLAGE_LOG_WARNING = 1 /* something works less well than it could */
 } collage_log_level;
 
-/*
- * Gets one sentence of the log. `text` is valid until the function returns. Calls come from the threads that call the
- * library, one at a time. The function must not call the library.
- */
+/* Gets one sentence of the log. `text` is valid until the function returns. Calls come from the threads that call the
+ * library, one at a time. The function must not call the library. */
 typedef void (*collage_log_function)(void* data, int32_t level, const char* text);
 
-/*
- * Sets the function that gets the log of all threads; NULL for none, as at first. When this returns, the function
- * before is not called any more.
- */
+/* Sets the function that gets the log of all threads; NULL for none, as at first. When this returns, the function
+ * before is not called any more. */
 COLLAGE_API void collage_set_log(collage_log_function function, void* data) COLLAGE_NOEXCEPT;
 
-/*
- * Describes the library and the machine as a JSON object:
+/* Describes the library and the machine as a JSON object:
  *
  *   {"version", "abi", "processor", "available_threads", "waiting_policy", "default_store", "zoo": [{"name", "about"}],
  *    "onnx", "backends": [{"name", "available", "version", "details", "reason"}]}
  *
  * "waiting_policy" is how threads wait for work: "brief", "default", "active", "passive" or "spin N"; see
  * collage_set_waiting. "default_store" is null without a home folder. "onnx" says whether files can be read. The text lives
- * as long as the library is loaded.
- */
+ * as long as the library is loaded. */
 COLLAGE_API collage_status collage_system_json(const char** json) COLLAGE_NOEXCEPT;
 
-/*
- * How idle threads of OpenMP wait for work, in the whole process. "brief": they look for work for some microseconds, then
+/* How idle threads of OpenMP wait for work, in the whole process. "brief": they look for work for some microseconds, then
  * sleep. "default": for some milliseconds, which takes processors from other programs and from other threads of this one.
  * Without a call, placing and engines choose "brief". OMP_WAIT_POLICY and GOMP_SPINCOUNT, which are read when the process
- * starts, go before both.
- */
+ * starts, go before both. */
 COLLAGE_API collage_status collage_set_waiting(const char* policy) COLLAGE_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------- element types */
@@ -167,10 +155,8 @@ typedef struct collage_input_shape {
   size_t rank;            /* at most COLLAGE_MAX_RANK */
 } collage_input_shape;
 
-/*
- * The contents of an input that becomes a constant, so that shapes may depend on it. They are copied. This struct does
- * not grow.
- */
+/* The contents of an input that becomes a constant, so that shapes may depend on it. They are copied. This struct does
+ * not grow. */
 typedef struct collage_input_value {
   const char* input;
   int32_t dtype; /* a collage_dtype; must be the input's */
@@ -188,17 +174,13 @@ typedef struct collage_network_options {
   size_t value_count;
 } collage_network_options;
 
-/*
- * Reads an ONNX model, makes its shapes concrete and simplifies it. `options` may be NULL. It is an error if the file
- * leaves shapes open that `options` does not give; the sentence names all of them.
- */
+/* Reads an ONNX model, makes its shapes concrete and simplifies it. `options` may be NULL. It is an error if the file
+ * leaves shapes open that `options` does not give; the sentence names all of them. */
 COLLAGE_API collage_status collage_network_from_file(const char* path, const collage_network_options* options,
                                                      collage_network** network) COLLAGE_NOEXCEPT;
 
-/*
- * The same from the bytes of such a file, which are not needed afterwards. Weights in files beside the model are not
- * found. During the call the model is in memory twice.
- */
+/* The same from the bytes of such a file, which are not needed afterwards. Weights in files beside the model are not
+ * found. During the call the model is in memory twice. */
 COLLAGE_API collage_status collage_network_from_memory(const void* model, size_t bytes,
                                                        const collage_network_options* options,
                                                        collage_network** network) COLLAGE_NOEXCEPT;
@@ -220,14 +202,12 @@ COLLAGE_API collage_status collage_network_output(const collage_network* network
 COLLAGE_API collage_status collage_network_fingerprint(const collage_network* network,
                                                        uint64_t* fingerprint) COLLAGE_NOEXCEPT;
 
-/*
- * A summary as a JSON object:
+/* A summary as a JSON object:
  *
  *   {"name", "fingerprint" (16 hexadecimal digits), "nodes", "parameters", "constant_bytes", "flops",
  *    "inputs": [{"name", "type", "shape"}], "outputs", "opset", "producer", "metadata": {...}, "notes": [...]}
  *
- * The last four come from a file: opset is 0 for a network of the zoo. Notes are sentences that a user should read.
- */
+ * The last four come from a file: opset is 0 for a network of the zoo. Notes are sentences that a user should read. */
 COLLAGE_API collage_status collage_network_json(const collage_network* network, const char** json) COLLAGE_NOEXCEPT;
 
 /* ------------------------------------------------------------------------------------------------------------ plans */
@@ -245,11 +225,9 @@ typedef struct collage_progress {
   double best_ms;     /* of the best placement so far; 0 while there is none */
 } collage_progress;
 
-/*
- * Called in the thread that places, before each piece of work and again during it. `now` and its texts are valid until
+/* Called in the thread that places, before each piece of work and again during it. `now` and its texts are valid until
  * the function returns. A result other than 0 ends measuring soon: the plan is then the best placement with the costs
- * measured so far. The function must not throw, and must not place.
- */
+ * measured so far. The function must not throw, and must not place. */
 typedef int (*collage_progress_function)(void* data, const collage_progress* now);
 
 typedef enum collage_place_how {
@@ -291,19 +269,15 @@ typedef struct collage_place_options {
   int32_t keep_non_finite;
 } collage_place_options;
 
-/*
- * Places a network. `options` may be NULL. Kernels are measured in workers if main calls collage_worker. Otherwise they
+/* Places a network. `options` may be NULL. Kernels are measured in workers if main calls collage_worker. Otherwise they
  * are measured in this process, and a kernel that crashes ends it. `collage tune` measures in workers and fills the
- * same store. One call at a time measures; the others wait.
- */
+ * same store. One call at a time measures; the others wait. */
 COLLAGE_API collage_status collage_plan_place(const collage_network* network, const collage_place_options* options,
                                               collage_plan** plan) COLLAGE_NOEXCEPT;
 
-/*
- * For programs that measure in workers, which are the same program started again. The first thing that main does is
+/* For programs that measure in workers, which are the same program started again. The first thing that main does is
  * `if (collage_worker(argc, argv)) return 0;`. It returns 0 in the program that the user started. In a worker it
- * returns 1, after the measurements.
- */
+ * returns 1, after the measurements. */
 COLLAGE_API int collage_worker(int argc, char** argv) COLLAGE_NOEXCEPT;
 
 typedef struct collage_plan_load_options {
@@ -312,10 +286,8 @@ typedef struct collage_plan_load_options {
   int32_t accept_version_change; /* not 0: a library may have another version than the plan was made with */
 } collage_plan_load_options;
 
-/*
- * Reads a plan file (collage_plan_save, `collage tune`). `options` may be NULL. A plan is refused if it does not fit
- * the network, the available backends, their versions, the processor, the waiting policy or `options`.
- */
+/* Reads a plan file (collage_plan_save, `collage tune`). `options` may be NULL. A plan is refused if it does not fit
+ * the network, the available backends, their versions, the processor, the waiting policy or `options`. */
 COLLAGE_API collage_status collage_plan_load(const collage_network* network, const char* path,
                                              const collage_plan_load_options* options,
                                              collage_plan** plan) COLLAGE_NOEXCEPT;
@@ -325,8 +297,7 @@ COLLAGE_API collage_status collage_plan_save(const collage_plan* plan, const cha
 
 COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
 
-/*
- * A summary as a JSON object:
+/* A summary as a JSON object:
  *
  *   {"network", "fingerprint", "threads", "precision", "processor", "waiting", "origin", "cost_ms", "lower_bound_ms",
  *    "optimal", "backends": [{"name", "version", "details", "groups", "cost_ms"}], "runs": [...], "placing"}
@@ -342,8 +313,7 @@ COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
  * "distinct" is the sum of the four numbers after it. The first "where" says in words where kernels were measured.
  * "holdups" says how the system kept the process from its processors meanwhile: by a quota of processor time, or by running
  * others there. "advice" is a text for people, or empty. "store" is the file, or null. "unstored" says why measurements are not
- * in the store, or is null.
- */
+ * in the store, or is null. */
 COLLAGE_API collage_status collage_plan_json(const collage_plan* plan, const char** json) COLLAGE_NOEXCEPT;
 
 /* ---------------------------------------------------------------------------------------------------------- engines */
@@ -352,11 +322,9 @@ typedef struct collage_engine collage_engine;
 
 typedef struct collage_engine_options {
   size_t struct_size;
-  /*
-   * Not 0: each weight of the network is released as soon as the last kernel has packed it. The weights and their
+  /* Not 0: each weight of the network is released as soon as the last kernel has packed it. The weights and their
    * packed forms are then never all in memory at once. Afterwards the network and its plans only have names, types and
-   * shapes, and no other engine or plan can be made from them. No other call may use them at the same time.
-   */
+   * shapes, and no other engine or plan can be made from them. No other call may use them at the same time. */
   int32_t release_weights;
 } collage_engine_options;
 
@@ -416,29 +384,23 @@ COLLAGE_API collage_status collage_context_create(const collage_engine* engine, 
 
 COLLAGE_API void collage_context_release(collage_context* context) COLLAGE_NOEXCEPT;
 
-/*
- * Binds the caller's memory to an input or output, for all runs until it is bound anew: runs read inputs and write
+/* Binds the caller's memory to an input or output, for all runs until it is bound anew: runs read inputs and write
  * outputs there. `bytes` must be that of the port. `dtype` must be its element type, or COLLAGE_DTYPE_ANY, which fits
  * every type. The memory is aligned to the element type, and stays in place while it is bound. Outputs overlap with
- * nothing else that is bound. Memory that is aligned to 64 bytes is the fastest.
- */
+ * nothing else that is bound. Memory that is aligned to 64 bytes is the fastest. */
 COLLAGE_API collage_status collage_context_bind_input(collage_context* context, size_t index, int32_t dtype,
                                                       const void* data, size_t bytes) COLLAGE_NOEXCEPT;
 COLLAGE_API collage_status collage_context_bind_output(collage_context* context, size_t index, int32_t dtype,
                                                        void* data, size_t bytes) COLLAGE_NOEXCEPT;
 
-/*
- * Binds memory of the context instead, and returns its address. It has the port's size, is aligned to 64 bytes, and is
+/* Binds memory of the context instead, and returns its address. It has the port's size, is aligned to 64 bytes, and is
  * zero at first. Each call returns the same address, which is valid as long as the context lives. An output without
- * memory gets such memory when the context first runs.
- */
+ * memory gets such memory when the context first runs. */
 COLLAGE_API collage_status collage_context_input(collage_context* context, size_t index, void** data) COLLAGE_NOEXCEPT;
 COLLAGE_API collage_status collage_context_output(collage_context* context, size_t index, void** data) COLLAGE_NOEXCEPT;
 
-/*
- * Runs the network once, and returns when all outputs are written. Every input must be bound. After a failure the
- * contents of the outputs are of no use, and the context can run again.
- */
+/* Runs the network once, and returns when all outputs are written. Every input must be bound. After a failure the
+ * contents of the outputs are of no use, and the context can run again. */
 COLLAGE_API collage_status collage_context_run(collage_context* context) COLLAGE_NOEXCEPT;
 
 /* Limits of one run. They are checked before each step, also within branches and loops. */
@@ -448,10 +410,8 @@ typedef struct collage_run_limits {
   const volatile unsigned char* stop; /* another thread writes 1 there to end the run; may be NULL */
 } collage_run_limits;
 
-/*
- * The same within limits. `limits` may be NULL. A step that has begun is completed. If a limit is reached while steps
- * are left, this returns COLLAGE_CANCELLED. The outputs are then of no use, and the context can run again.
- */
+/* The same within limits. `limits` may be NULL. A step that has begun is completed. If a limit is reached while steps
+ * are left, this returns COLLAGE_CANCELLED. The outputs are then of no use, and the context can run again. */
 COLLAGE_API collage_status collage_context_run_limited(collage_context* context,
                                                        const collage_run_limits* limits) COLLAGE_NOEXCEPT;
 
