@@ -72,7 +72,7 @@ typedef enum collage_status {
   COLLAGE_OK = 0,
   COLLAGE_FAILURE = 1,  /* the machine, another library or this one failed: memory, files, a kernel */
   COLLAGE_MISUSE = 2,   /* the caller's mistake, or a request that is not supported */
-  COLLAGE_CANCELLED = 3 /* the caller's limit ended the call; only collage_context_run_limited returns it */
+  COLLAGE_CANCELLED = 3 /* the caller ended the call: by the limits of a run, or by COLLAGE_PROGRESS_CANCEL */
 } collage_status;
 
 /* The sentence about the last call in this thread that did not return COLLAGE_OK: the fault, its place and the remedy.
@@ -225,9 +225,16 @@ typedef struct collage_progress {
   double best_ms;     /* of the best placement so far; 0 while there is none */
 } collage_progress;
 
+typedef enum collage_progress_result {
+  COLLAGE_PROGRESS_CONTINUE = 0,
+  COLLAGE_PROGRESS_STOP = 1,  /* ends measuring soon: what is under way is completed; so does any other number */
+  COLLAGE_PROGRESS_CANCEL = 2 /* abandons what is under way */
+} collage_progress_result;
+
 /* Called in the thread that places, before each piece of work and again during it. `now` and its texts are valid until
- * the function returns. A result other than 0 ends measuring soon: the plan is then the best placement with the costs
- * measured so far. The function must not throw, and must not place. */
+ * the function returns. Its result is a collage_progress_result. After STOP or CANCEL it is not called any more, and the
+ * plan is the best placement with the costs measured so far. After CANCEL some operator may have no measured kernel yet.
+ * Then there is no plan, and placing returns COLLAGE_CANCELLED. The function must not throw, and must not place. */
 typedef int (*collage_progress_function)(void* data, const collage_progress* now);
 
 typedef enum collage_place_how {
@@ -304,13 +311,14 @@ COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
  *
  * "runs" is as in the plan file. "placing" is null for a plan from a file, and otherwise
  *
- *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "conversions", "interrupted", "seconds",
- *    "waited_s",
+ *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "checked", "unchecked", "conversions",
+ *    "interrupted", "seconds", "waited_s",
  *    "holdups": {"periods", "throttled", "throttled_part", "throttled_s", "waited_s", "preempted", "advice"},
  *    "where", "regions": {"tried", "ratio", "saturated", "by_generation"}, "store", "unstored",
  *    "refusals": [{"backend", "pattern", "reason", "where", "places"}]}
  *
- * "distinct" is the sum of the four numbers after it. The first "where" says in words where kernels were measured.
+ * "distinct" is the sum of the four numbers after it. "checked" and "unchecked" are kernels that were used without being
+ * measured, with and without a comparison with the reference. The first "where" says in words where kernels were measured.
  * "holdups" says how the system kept the process from its processors meanwhile: by a quota of processor time, or by running
  * others there. "advice" is a text for people, or empty. "store" is the file, or null. "unstored" says why measurements are not
  * in the store, or is null. */

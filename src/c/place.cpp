@@ -73,29 +73,39 @@ class listener {
     what_ = now.what;
     now_ = {sizeof(collage_progress), nullptr, nullptr, now.done, now.remaining, now.remaining_s, now.best_ms};
     called_ = {};
-    (void)is_ended();
+    call_again();
   }
-  /// Calls the function again with the last progress, if the last call was some time ago. Returns whether the caller ends placing.
-  /// Before the first progress it returns false.
+  /// Whether the caller ends placing, in either way.
   bool is_ended() {
-    if (function_ == nullptr || ended_ || stage_.empty() || clock::now() - called_ < std::chrono::milliseconds(10))
-      return ended_;
-    called_ = clock::now();
-    now_.stage = stage_.c_str();
-    now_.what = what_.c_str();
-    ended_ = function_(data_, &now_) != 0;
-    return ended_;
+    call_again();
+    return result_ != COLLAGE_PROGRESS_CONTINUE;
+  }
+  /// Whether the caller wants what is under way to be abandoned.
+  bool is_cancelled() {
+    call_again();
+    return result_ == COLLAGE_PROGRESS_CANCEL;
   }
 
  private:
   using clock = std::chrono::steady_clock;
+
+  /// Calls the function with the last progress, if there is one and the last call was some time ago.
+  void call_again() {
+    if (function_ == nullptr || result_ != COLLAGE_PROGRESS_CONTINUE || stage_.empty() ||
+        clock::now() - called_ < std::chrono::milliseconds(10))
+      return;
+    called_ = clock::now();
+    now_.stage = stage_.c_str();
+    now_.what = what_.c_str();
+    result_ = function_(data_, &now_);
+  }
 
   collage_progress_function function_;
   void* data_;
   std::string stage_, what_;
   collage_progress now_{};
   clock::time_point called_{};
-  bool ended_ = false;
+  int result_ = COLLAGE_PROGRESS_CONTINUE;
 };
 
 /// Waits until no other thread measures, because threads would disturb each other's times. Returns early if the caller ends it.
@@ -170,6 +180,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   if (given.progress != nullptr) {
     how.progress = [&user](const c::place_progress& now) { user.tell(now); };
     how.stop = [&user] { return user.is_ended(); };
+    how.cancel = [&user] { return user.is_cancelled(); };
   }
   wait_briefly_unless_chosen();
   std::unique_lock<std::timed_mutex> turn;

@@ -431,16 +431,4 @@ class placer {
 }  // namespace
 }  // namespace detail
 
-drift_monitor watch_machine(int threads, const drift_options& options) {
-  return drift_monitor(detail::drift_works(threads), options);
-}
-
-placed_plan place(const graph& network, backend_table backends, const place_options& options) {
-  detail::check_stack();
-  check_contents(network);
-  placed_plan made = detail::placer(network, backends, options).run();
-  detail::log_report(made);
-  return made;
-}
-
 }  // namespace collage::inline v0

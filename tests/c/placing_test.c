@@ -101,6 +101,25 @@ static void ended(const collage_network* network) {
   collage_plan_release(plan);
 }
 
+static int cancel_in_stage(void* data, const collage_progress* now) {
+  return strcmp(now->stage, data) == 0 ? COLLAGE_PROGRESS_CANCEL : COLLAGE_PROGRESS_CONTINUE;
+}
+
+/* While kernels are measured there is no plan yet; while placements are compared there is one. */
+static void cancelled(const collage_network* network) {
+  char measuring[] = "measuring", comparing[] = "comparing";
+  collage_place_options how = {.struct_size = sizeof how, .threads = 1, .store = "none", .backends = "portable"};
+  how.progress = cancel_in_stage;
+  how.progress_data = measuring;
+  collage_plan* plan = NULL;
+  CHECK(collage_plan_place(network, &how, &plan) == COLLAGE_CANCELLED && plan == NULL);
+  CHECK(strstr(collage_last_error(), "so there is no plan") != NULL);
+  how.progress_data = comparing;
+  DONE(collage_plan_place(network, &how, &plan));
+  CHECK(strstr(json_of(plan), "\"interrupted\": true") != NULL);
+  collage_plan_release(plan);
+}
+
 static void by_rules(const collage_network* network) {
   const collage_place_rule rules[] = {{.action = COLLAGE_RULE_PIN, .what = "softmax", .backend = "portable"}};
   collage_plan* plan =
@@ -157,7 +176,8 @@ int main(int argc, char** argv) {
   if (strstr(json, "\"onnx\": true") != NULL && DONE(collage_network_from_file(argv[1], &options, &network))) {
     measured(network, store);
     logged(network);
-  ended(network);
+    ended(network);
+    cancelled(network);
     at_once(network);
   }
   collage_network_release(large);

@@ -756,6 +756,16 @@ TEST(place, can_be_cancelled_at_any_moment) {
   EXPECT_GT(compared, 1U);
 }
 
+TEST(place, can_be_cancelled_without_measuring) {
+  c::place_options o;
+  o.threads = 1;
+  o.measure = false;
+  std::size_t calls = 0;
+  o.cancel = [&] { return ++calls >= 2; };
+  EXPECT_EQ(message_of([&] { (void)c::place<c::backend_set<loops>>(block(), o); }, c::error_kind::cancelled),
+            "network: placing was cancelled before there was a plan; let it run longer");
+}
+
 TEST(place, logs_refusals_and_a_summary) {
   std::vector<std::string> notes;
   c::set_log(
