@@ -289,6 +289,13 @@ inline void list_matches(const graph& network, backend_table backends, const std
   }
 }
 
+/// Whether a backend takes a node that this one reads.
+inline bool reads_taken(const graph& network, const std::vector<bool>& taken, std::uint32_t node) {
+  return std::ranges::any_of(network.view().inputs_of(node), [&](std::uint32_t v) {
+    return network.at(v).producer >= 0 && taken[static_cast<std::size_t>(network.at(v).producer)];
+  });
+}
+
 /// Adds the largest regions of backends that take regions. The search over regions finds smaller ones.
 inline void list_regions(const graph& network, backend_table backends, const std::vector<bool>& use,
                          group_numbers& number_of, place_candidates& found) {
@@ -296,8 +303,13 @@ inline void list_regions(const graph& network, backend_table backends, const std
     if (!use[b] || !backends[b].takes_regions) continue;
     std::vector<bool> taken(network.nodes().size());
     for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = takes_node(backends[b], network, n);
-    for (const std::vector<std::uint32_t>& nodes :
-         largest_regions(network, taken, region_beginnings(backends[b], network)))
+    const std::vector<bool> begins = region_beginnings(backends[b], network);
+    for (std::uint32_t n = 0; n < taken.size(); ++n)
+      if (taken[n] && begins[n] && reads_taken(network, taken, n))
+        found.refusals.push_back({backends[b].name, by_rule, network.node_name(n),
+                                  std::string("it is in no region with the operators that it reads, because ") +
+                                      judge_join(backends[b], network, n).rule});
+    for (const std::vector<std::uint32_t>& nodes : largest_regions(network, taken, begins))
       found.list.push_back({.backend = b, .pattern = place_candidate::rule, .group = number_of(nodes)});
   }
 }

@@ -350,6 +350,18 @@ struct muddled : c::backend<"muddled"> {
   }
 };
 
+/// Would compile a tanh wrongly together with what it reads.
+struct wary : c::backend<"wary"> {
+  static constexpr bool takes_regions = true;
+  static bool takes(const c::graph& network, std::uint32_t node) { return compiler::takes(network, node); }
+  static c::verdict joins(const c::graph& network, std::uint32_t node) {
+    return {network.node(node).kind->id != c::kind_id<struct op::tanh>, "wary loses the operand of a tanh"};
+  }
+  static c::kernel build(const c::node_group& group, c::build_context& context) {
+    return compiler::build(group, context);
+  }
+};
+
 using with_compiler = c::backend_set<c::portable, compiler>;
 
 c::place_options quick() {
@@ -385,6 +397,22 @@ TEST(region_backend, is_lowered_and_listed) {
   nodes_list groups;
   for (const c::place_candidate& candidate : found.list) groups.push_back(found.groups[candidate.group].nodes);
   EXPECT_EQ(groups, (nodes_list{{0, 1, 2, 3, 4}, {6, 7}}));
+}
+
+TEST(region_backend, says_which_operators_begin_a_region_and_why) {
+  c::graph_builder g;
+  const c::value x = g(op::tanh, g.input("x", {c::dtype::f32, {4}}));  // reads no operator
+  g.output("y", g(op::relu, g(op::tanh, g(op::relu, x))));
+  const c::graph network = g.finish();
+  const c::place_candidates found = c::find_candidates(network, c::table_of<c::backend_set<wary>>, {true});
+  nodes_list groups;
+  for (const c::place_candidate& candidate : found.list) groups.push_back(found.groups[candidate.group].nodes);
+  EXPECT_EQ(groups, (nodes_list{{0, 1}, {2, 3}}));
+  ASSERT_EQ(found.refusals.size(), 1U);
+  EXPECT_EQ(found.refusals[0].backend, "wary");
+  EXPECT_EQ(found.refusals[0].where, network.node_name(2));
+  EXPECT_EQ(found.refusals[0].reason,
+            "it is in no region with the operators that it reads, because wary loses the operand of a tanh");
 }
 
 TEST(region_backend, takes_part_and_what_is_handed_out_is_right) {
