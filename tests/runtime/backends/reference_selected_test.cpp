@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-namespace {
+namespace backends_reference_selected_test {
 
 using namespace collage_test::reference;
 using collage::graph;
@@ -296,4 +296,4 @@ TEST(reference_selected, other_kinds_are_refused) {
             "reference: some of its elements cannot be computed without the others; compute the whole group");
 }
 
-}  // namespace
+}  // namespace backends_reference_selected_test

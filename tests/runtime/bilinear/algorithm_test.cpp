@@ -14,7 +14,7 @@
 
 #include "algorithms.hpp"
 
-namespace {
+namespace bilinear_algorithm_test {
 
 namespace b = collage::bilinear;
 using namespace collage_test;
@@ -110,4 +110,4 @@ TEST(bilinear_page, lists_every_algorithm) {
                                                       << rows;
 }
 
-}  // namespace
+}  // namespace bilinear_algorithm_test

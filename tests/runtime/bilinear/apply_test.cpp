@@ -16,7 +16,7 @@
 #include "support/messages.hpp"
 #include "support/random_numbers.hpp"
 
-namespace {
+namespace bilinear_apply_test {
 
 namespace b = collage::bilinear;
 using namespace collage_test;
@@ -262,4 +262,4 @@ TEST(bilinear_error, holds_for_products_that_are_sums) {
   EXPECT_GT(largest, 0);
 }
 
-}  // namespace
+}  // namespace bilinear_apply_test

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-namespace {
+namespace place_compared_elements_test {
 
 namespace c = collage;
 
@@ -61,4 +61,4 @@ TEST(compared_elements, depend_on_the_seed) {
   EXPECT_NE(selected(dims, 1000, 7), selected(dims, 1000, 8));
 }
 
-}  // namespace
+}  // namespace place_compared_elements_test
