@@ -32,6 +32,8 @@ class kernel;
 struct kernel_call;
 class build_context;
 class value_forms;
+class configuration;
+class configuration_list;
 struct node_group;
 struct plan;
 

@@ -210,7 +210,7 @@ class kept_costs {
     key.backend = backends_[c.backend].name;
     key.library = libraries_[c.backend];
     key.pattern = pattern_name(backends_, c.backend, c.pattern);
-    key.choice = c.choice;
+    key.choice = configuration(c.choice);
     key.computes = structure_key(network_, candidates_.groups[c.group].nodes);
     // The number of a variant may stand for other forms in another version of a backend, so the forms are part of the key.
     if (const value_forms borders = forms_of(network_, backends_, candidates_, c); !borders.list().empty()) {

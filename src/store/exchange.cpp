@@ -6,6 +6,7 @@
 #include <collage/error.hpp>
 #include <collage/io/json.hpp>
 #include <collage/measure/store.hpp>
+#include <collage/run/configuration.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +34,11 @@ struct to_json {
   void whole(const char* name, const Int& number, std::int64_t, std::int64_t) {
     object[name] = number;
   }
+  // Numbers stay numbers, as they were before there were texts.
+  void configured(const char* name, const configuration& how) {
+    if (const std::optional<std::size_t> number = how.number()) object[name] = *number;
+    else object[name] = how.text();
+  }
   void number(const char* name, double number) { object[name] = number; }
   // As text: readers of JSON commonly keep numbers as doubles, which do not hold 64 bits.
   void words(const char* name, const std::vector<std::uint64_t>& words) {
@@ -54,6 +60,18 @@ struct from_json {
   void whole(const char* name, Int& number, std::int64_t least, std::int64_t most) const {
     number =
         static_cast<Int>(object[name].natural(static_cast<std::uint64_t>(least), static_cast<std::uint64_t>(most)));
+  }
+  void configured(const char* name, configuration& how) const {
+    const json_place at = object[name];
+    if (!at.is_text()) {
+      how = configuration(static_cast<std::size_t>(at.natural(0, configuration::largest)));
+      return;
+    }
+    const std::string text = at.text();
+    const std::optional<configuration> found = configuration::of(text);
+    if (!found)
+      at.wrong("is " + detail::on_one_line(text) + ", which is no configuration: " + configuration::judge(text).rule);
+    how = *found;
   }
   void number(const char* name, double& number) const {
     const json_place at = object[name];

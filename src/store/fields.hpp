@@ -7,6 +7,7 @@
 
 #include <collage/io/json.hpp>
 #include <collage/measure/store.hpp>
+#include <collage/run/configuration.hpp>
 
 #include <bit>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -31,6 +33,7 @@ struct to_names {
     add(name);
   }
   void number(const char* name, double) { add(name); }
+  void configured(const char* name, const configuration&) { add(name); }
   void words(const char* name, const std::vector<std::uint64_t>&) { add(name); }
   void hash(const char* name, std::uint64_t) { add(name); }
 };
@@ -44,6 +47,15 @@ struct to_bytes {
   template <class Int>
   void whole(const char*, const Int& number, std::int64_t, std::int64_t) {
     append_word(bytes, static_cast<std::uint64_t>(number));
+  }
+  /// A number is one word, as it was before there were texts. The first word of a text is larger than all numbers.
+  void configured(const char* name, const configuration& how) {
+    if (const std::optional<std::size_t> number = how.number()) {
+      append_word(bytes, *number);
+      return;
+    }
+    append_word(bytes, ~std::uint64_t{0});
+    text(name, how.text());
   }
   void number(const char*, double number) { append_word(bytes, std::bit_cast<std::uint64_t>(number)); }
   void words(const char*, const std::vector<std::uint64_t>& words) {
@@ -73,6 +85,9 @@ struct to_valid {
       fail(name,
            "is " + std::to_string(number) + " and not from " + std::to_string(least) + " to " + std::to_string(most));
   }
+  void configured(const char* name, const configuration& how) {
+    whole(name, how.number().value_or(0), 0, configuration::largest);
+  }
   void number(const char* name, const double& number) {
     if (!std::isfinite(number) || number < 0)
       fail(name, "is " + std::to_string(number) + " and not a finite number from 0");
@@ -100,6 +115,10 @@ struct to_statement {
   template <class Int>
   void whole(const char*, const Int& number, std::int64_t, std::int64_t) {
     done(sqlite3_bind_int64(statement, at, static_cast<sqlite3_int64>(number)));
+  }
+  void configured(const char* name, const configuration& how) {
+    if (const std::optional<std::size_t> number = how.number()) whole(name, *number, 0, 0);
+    else text(name, how.text());
   }
   void number(const char*, double number) { done(sqlite3_bind_double(statement, at, number)); }
   void bytes(const std::string& bytes) {
@@ -145,6 +164,19 @@ struct from_row {
       number = static_cast<Int>(read);
     }
     ++at;
+  }
+  void configured(const char* name, configuration& how) {
+    if (sqlite3_column_type(statement, at) == SQLITE_INTEGER) {
+      std::size_t number = 0;
+      whole(name, number, 0, configuration::largest);
+      how = configuration(number);
+      return;
+    }
+    std::string read;
+    text(name, read);
+    const std::optional<configuration> found = configuration::of(read);
+    if (found) how = *found;
+    else ok = false;
   }
   void number(const char*, double& number) {
     if (has(SQLITE_FLOAT)) {

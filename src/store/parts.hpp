@@ -37,6 +37,8 @@ namespace detail::store_parts {
 
 // ---- The contents of the file -------------------------------------------------------------------------------------
 
+/// `choice` is an integer for backends that number their variants, and a text for other configurations. SQLite keeps such a text
+/// as it is in a column of integers, because it begins with a letter. So older stores stay as they are.
 inline constexpr const char* costs_sql =
     "CREATE TABLE costs (digest BLOB PRIMARY KEY NOT NULL, machine TEXT NOT NULL, threads INTEGER NOT NULL, "
     "waiting TEXT NOT NULL, precision TEXT NOT NULL, backend TEXT NOT NULL, library TEXT NOT NULL, "
@@ -72,7 +74,7 @@ struct costs_table {
     fields.text("backend", k.backend);
     fields.text("library", k.library);
     fields.text("pattern", k.pattern);
-    fields.whole("choice", k.choice, 0, std::numeric_limits<std::uint32_t>::max());
+    fields.configured("choice", k.choice);
     fields.words("computes", k.computes);
   }
   template <class Value, class Fields>

@@ -116,6 +116,14 @@ class Commands(Stores):
         self.assertEqual(self.ask("show", some["id"][:8])["costs"], [some])
         self.wrong("show", "nothing", saying=": nothing: is neither the beginning of an id nor part of a label")
 
+    def test_configurations_that_are_texts(self):
+        self.fill([cost(0), cost(2, choice="loop v2 unroll 4")])
+        self.assertIn("conv_relu, configuration loop v2 unroll 4", self.say("show", "56x2"))
+        self.assertEqual([c["choice"] for c in self.ask("list")["costs"]], [0, "loop v2 unroll 4"])
+        self.succeeds("store", "export", self.path("out.json"), "--store", self.store)
+        costs = json.loads(pathlib.Path(self.path("out.json")).read_text())["costs"]
+        self.assertEqual([c["choice"] for c in costs], [0, "loop v2 unroll 4"])
+
     def test_texts_that_move_the_cursor(self):
         self.fill([cost(0, label="a\u001b[2Jb\nc", kernel="\r\u007fk")], [run(0, name="\u0007")])
         for page in (self.say("list"), self.say("show", "b")):

@@ -6,12 +6,14 @@
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
 #include <collage/measure/store.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/processor.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -72,13 +74,19 @@ std::string interval_of(const c::stored_cost& cost) {
   return cost.median_ms > 0 ? format_number("±%.1f %%", 100 * half / cost.median_ms) : "";
 }
 
+/// As in an export: the number of a variant, or the text of another configuration.
+c::json to_json(const c::configuration& how) {
+  if (const std::optional<std::size_t> number = how.number()) return *number;
+  return how.text();
+}
+
 c::json to_json(const c::stored_entry& e) {
   return {{"id", e.id},
           {"label", e.cost.label},
           {"backend", e.key.backend},
           {"library", e.key.library},
           {"pattern", e.key.pattern},
-          {"choice", e.key.choice},
+          {"choice", to_json(e.key.choice)},
           {"kernel", e.cost.kernel},
           {"refusal", e.cost.refusal},
           {"median_ms", c::rounded(e.cost.median_ms)},
@@ -240,7 +248,8 @@ int show(const options& given) {
   for (const c::stored_entry& e : plain(costs)) {
     heading(e.cost.label, e.id);
     page += line_of("backend", e.key.backend + ", " + e.key.library);
-    page += line_of("pattern", e.key.pattern + ", variant " + std::to_string(e.key.choice));
+    page += line_of("pattern",
+                    e.key.pattern + (e.key.choice.number() ? ", variant " : ", configuration ") + e.key.choice.text());
     page += line_of("kernel", e.cost.kernel);
     if (!e.cost.refusal.empty()) page += line_of("refused", e.cost.refusal);
     else {

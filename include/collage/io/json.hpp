@@ -129,6 +129,7 @@ class json_place {
   }
 
   bool is_null() const { return at_->is_null(); }
+  bool is_text() const { return at_->is_string(); }
   std::string text() const {
     if (!at_->is_string()) wrong("is not a string");
     return at_->get<std::string>();

@@ -1,6 +1,7 @@
 // The store of measured costs: one file that several processes share, so that nothing is measured twice (docs/store.md).
 #pragma once
 
+#include <collage/run/configuration.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -22,7 +23,7 @@ struct stored_key {
   std::string backend = {};
   std::string library = {};  ///< its version at run time, and the version that the adapter was compiled for
   std::string pattern = {};
-  std::uint32_t choice = 0;                  ///< the variant
+  configuration choice = {};                 ///< the backend's configuration: a number for variants, else a text
   std::vector<std::uint64_t> computes = {};  ///< the workload: operators, attributes, shapes, types, layouts
 
   friend bool operator==(const stored_key&, const stored_key&) = default;
@@ -175,7 +176,7 @@ class cost_store {
   /// Puts all costs, or none if the process ends or an error is thrown. For the costs of rivals, which belong together.
   void put(const std::vector<std::pair<stored_key, stored_cost>>& costs);
 
-  /// Sorted by backend, label, pattern and variant; runs by label, network and name. Damaged entries are left out.
+  /// Sorted by backend, label, pattern and configuration; runs by label, network and name. Damaged entries are left out.
   std::vector<stored_entry> list(const store_filter& which = {}) const;
   std::vector<stored_run_entry> list_runs(const store_filter& which = {}) const;
 

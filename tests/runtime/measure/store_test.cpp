@@ -60,7 +60,7 @@ c::stored_key key(std::uint64_t i) {
   k.backend = i % 2 == 0 ? "eigen" : "onednn";
   k.library = "3.2.0, compiled for x86-64-v4";
   k.pattern = "conv_relu";
-  k.choice = static_cast<std::uint32_t>(i % 3);
+  k.choice = c::configuration(i % 3);
   k.computes = {i, ~i, 0, 0xFFFFFFFFFFFFFFFF};
   for (std::uint64_t w = 0; w < i % 50; ++w) k.computes.push_back(w * w);
   return k;
@@ -230,7 +230,7 @@ TEST_F(cost_store, every_part_of_the_key_counts) {
   others[4].backend = "eigen";
   others[5].library = "3.2.1";
   others[6].pattern = "conv";
-  others[7].choice = 7;
+  others[7].choice = c::configuration(7);
   others[8].computes.push_back(0);
   others[9].computes[0] = 2;
   others[10].computes = {};
@@ -428,6 +428,77 @@ TEST_F(cost_store, is_exported_and_imported_exactly) {
   became = other.import_json(text, "f.json");
   EXPECT_EQ(became.kept, 33U);
   EXPECT_EQ(became.added + became.replaced, 0U);
+}
+
+// ---- Configurations -----------------------------------------------------------------------------------------------
+
+c::stored_key configured(std::string_view text) {
+  c::stored_key k = key(1);
+  k.choice = c::configuration::of(text).value();
+  return k;
+}
+
+TEST_F(cost_store, keys_of_numbered_variants_stay_as_they_were_before_there_were_texts) {
+  const std::string text = R"json({"format": "collage costs", "version": 1, "runs": [], "costs": [
+    {"machine": "AMD EPYC 9R14 (avx512)", "threads": 2, "waiting": "passive", "precision": "fp32", "backend": "onednn",
+     "library": "3.2.0, compiled for znver3+avx512f", "pattern": "conv_chain", "choice": 0,
+     "computes": "00000000000000a100000000000000b2", "label": "", "kernel": "", "refusal": "", "median_ms": 1, "low_ms": 1,
+     "high_ms": 1, "sure_low_ms": 1, "sure_high_ms": 1, "samples": 30, "how": "", "when_s": 1795330000},
+    {"machine": "AMD EPYC 9R14 (avx512)", "threads": 2, "waiting": "passive", "precision": "fp32", "backend": "eigen",
+     "library": "3.4.0, compiled for znver3+avx512f", "pattern": "conv_relu", "choice": 1,
+     "computes": "00000000000000a100000000000000b2", "label": "", "kernel": "", "refusal": "no", "median_ms": 0, "low_ms": 0,
+     "high_ms": 0, "sure_low_ms": 0, "sure_high_ms": 0, "samples": 0, "how": "", "when_s": 1795330000}]})json";
+  c::cost_store store(path());
+  EXPECT_EQ(store.import_json(text, "f.json").added, 2U);
+  const auto all = store.list();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0].id, "42701b00fc877a593e6e62586299ce25");
+  EXPECT_EQ(all[1].id, "5beb7351ba6ccaec281c7b2840af0cde");
+}
+
+TEST_F(cost_store, keeps_configurations_apart) {
+  const char* const texts[] = {"0", "1", "4294967295", "loop unroll 4", "loop unroll 40", "x", "inf", "e1", "NULL"};
+  c::cost_store store(path());
+  for (std::size_t i = 0; i < std::size(texts); ++i) store.put(configured(texts[i]), cost(i));
+  c::cost_store again(path());
+  for (std::size_t i = 0; i < std::size(texts); ++i) EXPECT_EQ(again.find(configured(texts[i])), cost(i)) << texts[i];
+  EXPECT_EQ(again.find(configured("loop unroll 8")), std::nullopt);
+  EXPECT_EQ(again.list().size(), std::size(texts));
+  EXPECT_EQ(again.check().problems, std::vector<std::string>{});
+  // Through JSON, where numbers are numbers.
+  const std::string exported = again.export_json();
+  EXPECT_NE(exported.find("\"choice\": 4294967295"), std::string::npos);
+  EXPECT_NE(exported.find("\"choice\": \"loop unroll 4\""), std::string::npos);
+  c::cost_store other(path("other.db"));
+  EXPECT_EQ(other.import_json(exported, "f.json").added, std::size(texts));
+  EXPECT_EQ(other.merge_from(path()).kept, std::size(texts));
+  EXPECT_EQ(other.export_json(), exported);
+  EXPECT_EQ(other.forget({configured("loop unroll 4")}), 1U);
+  EXPECT_EQ(other.find(configured("loop unroll 4")), std::nullopt);
+  EXPECT_EQ(other.find(configured("loop unroll 40")), cost(4));
+  const auto refused = [&](const std::string& choice, const std::string& part) {
+    std::string text = exported;
+    const std::size_t at = text.find("\"choice\": 0");
+    ASSERT_NE(at, std::string::npos);
+    EXPECT_SAYS(other.import_json(text.replace(at + 10, 1, choice), "f.json"), invalid_argument, part);
+  };
+  refused("-1", "costs[0].choice is not a whole number from 0 to 4294967295");
+  refused("4294967296", "costs[0].choice is not a whole number from 0 to 4294967295");
+  refused("\"\"", "costs[0].choice is , which is no configuration: it is empty");
+  refused("\"a\\tb\"",
+          "costs[0].choice is a?b, which is no configuration: it has a character that is not printable ASCII");
+}
+
+TEST_F(cost_store, never_answers_a_changed_configuration) {
+  for (const char* change : {"choice = 'loop unroll 8'", "choice = 4", "choice = ''", "choice = 'a' || char(10)",
+                             "choice = x'6C'", "choice = 1.5"}) {
+    fs::remove(path());
+    c::cost_store store(path());
+    store.put(configured("loop unroll 4"), cost(1));
+    sql(path(), "UPDATE costs SET " + std::string(change));
+    EXPECT_EQ(store.find(configured("loop unroll 4")), std::nullopt) << change;
+    EXPECT_EQ(store.check().damaged, 1U) << change;
+  }
 }
 
 TEST_F(cost_store, refuses_to_import_what_is_no_export) {
