@@ -199,6 +199,10 @@ class Plans(Case):
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(backend="tpu"), "needs backend tpu, which is not in this program's set")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(pattern="nothing"), "has no pattern nothing")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(configuration="999"), "has no configuration 999")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(configuration="loop v2 unroll 4"),
+                     "has no configuration loop v2 unroll 4")
+        self.spoiled(lambda p: p["chosen"]["groups"][at].update(configuration="a\u001b[2Jb"),
+                     f"chosen.groups[{at}].configuration is (a?[2Jb), which is no configuration of pattern ")
         self.spoiled(lambda p: p["chosen"]["groups"][at].update(step="view", form="plain"), "as a view, which it is not")
         self.spoiled(lambda p: p["chosen"]["groups"].pop(at), "chosen.groups do not fit the network")
         self.spoiled(lambda p: p["chosen"]["groups"][at].pop("kernel"), f"chosen.groups[{at}].kernel is missing")

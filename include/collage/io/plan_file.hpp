@@ -8,6 +8,7 @@
 #include <collage/io/json.hpp>
 #include <collage/layout.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
@@ -167,10 +168,22 @@ inline std::string form_from_json(const json_place& from, const std::string& tex
   from.wrong("is " + text + "; known are " + known);
 }
 
+/// Checks and returns the text of a configuration. Whether the backend has it is not checked, because only the backend knows.
+inline std::string configuration_from_json(const json_place& from, const std::string& who) {
+  const json_place at = from["configuration"];
+  const std::string text = at.text();
+  if (const verdict can_be = configuration::judge(text); !can_be)
+    at.wrong("is (" + on_one_line(text) + "), which is no configuration of " + who + ": " + can_be.rule);
+  return text;
+}
+
 inline plan_step step_from_json(const json_place& from, const graph& network, std::uint32_t node) {
   const json_place kind = from["step"];
-  if (kind.text() == "kernel")
-    return kernel_step{from["backend"].text(), from["pattern"].text(), from["configuration"].text()};
+  if (kind.text() == "kernel") {
+    kernel_step step{from["backend"].text(), from["pattern"].text(), {}};
+    step.configuration = configuration_from_json(from, "pattern " + step.pattern + " of backend " + step.backend);
+    return step;
+  }
   if (kind.text() == "group") return group_step{from["backend"].text()};
   if (kind.text() == "view") return view_step{form_from_json(from["form"], from["form"].text())};
   if (kind.text() != "control") kind.wrong("is " + kind.text() + "; known are kernel, group, view, control");
@@ -228,7 +241,7 @@ inline plan_conversion conversion_from_json(const json_place& from, const graph&
   c.step.from = form_from_json(from["from"], from["from"].text());
   c.step.to = form_from_json(from["to"], from["to"].text());
   c.step.backend = from["backend"].text();
-  c.step.configuration = from["configuration"].text();
+  c.step.configuration = configuration_from_json(from, "a conversion of backend " + c.step.backend);
   c.kernel = from["kernel"].text();
   c.cost_ms = time_of(from["cost_ms"]);
   return c;
