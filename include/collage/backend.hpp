@@ -28,6 +28,16 @@ struct probe_result {
 ///   static std::size_t choices(const match<P>&);// the number of variants; build_context::choice() is the one to build
 ///   static void layouts(const match<P>&, std::size_t choice, value_forms&);  // the values that a variant reads or writes in
 ///                                               // other layouts than the plain one; without it: none
+///
+/// A backend that generates kernels has a space of configurations in place of numbered variants (run/configuration.hpp):
+///
+///   static void configurations(const match<P>&, configuration_list& to);  // proposes texts: to.add("tiles 7x2 unroll 4")
+///   static verdict knows(const match<P>&, const configuration&);          // whether it can build one; without it: those
+///                                                                         // that it proposes
+///   static void layouts(const match<P>&, const configuration&, value_forms&);
+///
+/// `build_context::configuration()` is the one to build. Any backend may also have
+///
 ///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
 ///   static void leave(int token);               // after its kernels ran, with the result of `enter`
 ///   static constexpr const memory_space* space = &cuda_space;  // where its kernels read and write; without it: the host

@@ -3,6 +3,7 @@
 
 #include <collage/op/convert_layout.hpp>
 #include <collage/pattern/match.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/views.hpp>
@@ -82,6 +83,34 @@ node_group rule_group(const graph& network, const plan_group& g, const backend_e
   return group_of(network, nodes);
 }
 
+/// The configuration that a plan names for a match. Errors: the backend does not have it. `who` is the backend in the sentence.
+configuration configuration_of(const std::string& text, const std::string& who, const pattern_entry& p,
+                               const graph_view& view, const match_record& record, const std::string& where) {
+  const std::optional<configuration> how = configuration::of(text);
+  const verdict has = how ? judge_configuration(p, view, record, *how) : configuration::judge(text);
+  if (has) return *how;
+  throw plan_error(who + " has no configuration " + on_one_line(text) + " for pattern " + p.name + ": " + has.rule,
+                   where);
+}
+
+/// Builds the kernel of a match in a configuration that the backend has. Errors: those of the backend. If it proposes
+/// configurations, they name the configuration, because another one may be possible.
+kernel build_kernel(const graph& network, const backend_entry& b, const pattern_entry& p, const match_record& record,
+                    const configuration& how, int threads, packed_weights& packed, const std::string& where) {
+  build_context context(network, threads, packed, *b.space);
+  context.set_configuration(how);
+  const thread_scope scope(b, threads);
+  if (p.configurations == nullptr) return p.build(network.view(), record, context);
+  try {
+    return p.build(network.view(), record, context);
+  } catch (const error& e) {
+    if (e.kind() != error_kind::unsupported && e.kind() != error_kind::invalid_argument) throw;
+    throw plan_error(
+        std::string(b.name) + " refuses configuration " + how.text() + " for pattern " + p.name + " (" + e.what() + ")",
+        where);
+  }
+}
+
 /// A network of one conversion.
 graph conversion_network(const tensor_type& type) {
   graph_builder g;
@@ -96,18 +125,15 @@ kernel build_conversion(const graph& network, const plan_conversion& c, const ba
   const pattern_entry* const p = b.find(decltype(ops::convert_layout)::name);
   const graph one = conversion_network(network.type_of(c.value));
   const graph_view view = one.view();
-  const std::optional<std::size_t> choice = number_of(c.step.configuration);
   match_record record;
-  if (p == nullptr || !match_at(view, p->nodes, 0, record) || !p->accepts(view, record) || !choice ||
-      *choice >= p->choices(view, record))
+  if (p == nullptr || !match_at(view, p->nodes, 0, record) || !p->accepts(view, record))
     throw plan_error(std::string(b.name) + " cannot make this conversion", where);
-  const value_forms found = forms_of(*p, view, record, *choice);
+  const configuration how = configuration_of(
+      c.step.configuration, b.name + std::string(" cannot make this conversion: it"), *p, view, record, where);
+  const value_forms found = forms_of(*p, view, record, how);
   if (to_text(found.of(view.inputs_of(0)[0])) != c.step.from || to_text(found.of(view.output_of(0))) != c.step.to)
     throw plan_error("configuration " + c.step.configuration + " of " + b.name + " converts other forms", where);
-  build_context context(one, threads, packed, *b.space);
-  context.set_choice(*choice);
-  const thread_scope scope(b, threads);
-  return p->build(view, record, context);
+  return build_kernel(one, b, *p, record, how, threads, packed, where);
 }
 
 /// Gives up a network's constants while its kernels are built.
@@ -252,15 +278,11 @@ class lowering {
     if (p == nullptr) throw plan_error("backend " + step.backend + " has no pattern " + step.pattern, "plan");
     const graph_view view = network_.view();
     const match_record record = match_group(network_, g, step, b, *p);
-    const std::optional<std::size_t> choice = number_of(step.configuration);
-    if (!choice || *choice >= p->choices(view, record))
-      throw plan_error(step.backend + " has no configuration " + step.configuration + " for pattern " + step.pattern,
-                       place_of(network_, g));
-    build_context context(network_, threads_, *packed_, *b.space);
-    context.set_choice(*choice);
-    const thread_scope scope(b, threads_);
-    add_kernel(g, record.argument_list(), written_values(view, record), p->build(view, record, context), *b.space,
-               forms_of(*p, view, record, *choice));
+    const std::string where = place_of(network_, g);
+    const configuration how = configuration_of(step.configuration, b.name, *p, view, record, where);
+    kernel built = build_kernel(network_, b, *p, record, how, threads_, *packed_, where);
+    add_kernel(g, record.argument_list(), written_values(view, record), std::move(built), *b.space,
+               forms_of(*p, view, record, how));
   }
 
   void add(const plan_group& g, const group_step& step) {

@@ -2,16 +2,17 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <collage/graph/graph.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/workloads.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -23,10 +24,11 @@ namespace {
 
 /// Groups of one structure have the same candidates, also after some were taken away at some of their places.
 inline void renumber_structures(place_candidates& candidates) {
-  std::map<std::uint32_t, std::vector<std::array<std::uint32_t, 3>>> left;  // by group
-  for (const place_candidate& c : candidates.list) left[c.group].push_back({c.backend, c.pattern, c.choice});
+  using kernel_key = std::tuple<std::uint32_t, std::uint32_t, configuration>;  // its backend and pattern
+  std::map<std::uint32_t, std::vector<kernel_key>> left;                       // by group
+  for (const place_candidate& c : candidates.list) left[c.group].emplace_back(c.backend, c.pattern, c.configuration);
   std::vector<place_structure> structures;
-  std::map<std::pair<std::uint32_t, std::vector<std::array<std::uint32_t, 3>>>, std::uint32_t> numbers;
+  std::map<std::pair<std::uint32_t, std::vector<kernel_key>>, std::uint32_t> numbers;
   for (auto& [g, kernels] : left) {
     std::sort(kernels.begin(), kernels.end());
     std::uint32_t& structure = candidates.groups[g].structure;

@@ -166,7 +166,7 @@ class conversion_book {
     for (const std::uint32_t i : ways->second) {
       const place_candidate& known = candidates_.list[i];
       const conversion_step its{to_text(ends_[i].first), to_text(ends_[i].second), backends_[known.backend].name,
-                                std::to_string(known.choice)};
+                                known.configuration.text()};
       if (c.step == its) return i;
     }
     return {};

@@ -210,9 +210,9 @@ class kept_costs {
     key.backend = backends_[c.backend].name;
     key.library = libraries_[c.backend];
     key.pattern = pattern_name(backends_, c.backend, c.pattern);
-    key.choice = configuration(c.choice);
+    key.choice = c.configuration;
     key.computes = structure_key(network_, candidates_.groups[c.group].nodes);
-    // The number of a variant may stand for other forms in another version of a backend, so the forms are part of the key.
+    // A configuration may stand for other forms in another version of a backend, so the forms are part of the key.
     if (const value_forms borders = forms_of(network_, backends_, candidates_, c); !borders.list().empty()) {
       const node_group values = values_of(network_, backends_, candidates_, c);
       for (const auto* list : {&values.arguments, &values.outputs})
@@ -271,8 +271,10 @@ class kept_costs {
     // Regions that were tried meanwhile come after the first candidates and do not count.
     add(first_candidates_);
     add(divides_ ? 1 : 0);
-    for (const place_candidate& c : std::span(candidates_.list).first(first_candidates_))
-      for (const std::uint32_t word : {c.group, c.backend, c.pattern, c.choice}) add(word);
+    for (const place_candidate& c : std::span(candidates_.list).first(first_candidates_)) {
+      for (const std::uint32_t word : {c.group, c.backend, c.pattern}) add(word);
+      add(c.configuration.hash());
+    }
     for (std::uint32_t n = 0; n < views.size(); ++n)
       for (const std::uint32_t order : views[n]) add((std::uint64_t{n} << 32) + order);
     add_steps(add_steps, compared.chosen);

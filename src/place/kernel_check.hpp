@@ -39,7 +39,7 @@ inline bool is_built(const place_task& task, const graph& network, const place_c
   try {
     const backend_entry& b = task.backends[c.backend];
     build_context context(network, task.threads, *task.packed, *b.space);
-    context.set_choice(c.choice);
+    context.set_configuration(c.configuration);
     const thread_scope scope(b, task.threads);
     cost.kernel = build_candidate(network, task.backends, all, c, context).name();
   } catch (const error& e) {

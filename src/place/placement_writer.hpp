@@ -139,7 +139,7 @@ class placement_writer {
         const place_candidate& how = conversions.candidates().list[*candidate];
         const measured_cost* cost = conversions.book().find(how);
         c.step.backend = known_.task.backends[how.backend].name;
-        c.step.configuration = std::to_string(how.choice);
+        c.step.configuration = how.configuration.text();
         if (cost != nullptr) c.kernel = cost->kernel;
         c.cost_ms = conversions.cost_of(*candidate);
       }

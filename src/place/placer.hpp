@@ -408,9 +408,10 @@ class placer {
   void report_refusals() {
     const auto add = [this](const cost_book& book, const place_candidates& candidates) {
       for (const auto& [key, cost] : book.table())
-        if (const auto& [structure, b, p, choice] = key; !cost.refusal.empty())
+        if (const auto& [structure, b, p, how] = key; !cost.refusal.empty())
           report_.refusals.push_back({task_.backends[b].name, pattern_name(task_.backends, b, p),
-                                      candidates.structures[structure].label, cost.refusal});
+                                      candidates.structures[structure].label,
+                                      (how.number() ? "" : "configuration " + how.text() + ": ") + cost.refusal});
     };
     add(known_.costs, known_.candidates.all());
     if (const auto& conversions = known_.layouts.conversions()) add(conversions->book(), conversions->candidates());

@@ -9,6 +9,7 @@
 #include <collage/place/candidates.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/set/candidate.hpp>
 #include <collage/verdict.hpp>
@@ -49,7 +50,7 @@ struct request_file {
 };
 
 /// At the front of a request: what it is, its checksum over what follows, and how long the head is.
-inline constexpr std::uint64_t request_mark = 0x6567616C6C6F6301;
+inline constexpr std::uint64_t request_mark = 0x6567616C6C6F6302;
 inline constexpr std::size_t request_front_bytes = 24;
 
 inline void put(byte_writer& to, const tensor_type& type) {
@@ -122,7 +123,7 @@ inline request_file write_request(const measuring_request& request, backend_tabl
     to.put(std::string(backends[c.backend].name));
     to.put(std::uint64_t{c.is_by_rule()});
     to.put(std::string(pattern_name(backends, c.backend, c.pattern)));
-    to.put(std::uint64_t{c.choice});
+    to.put(c.configuration.text());
     to.put(std::uint64_t{c.root});
   }
 
@@ -287,7 +288,9 @@ class request_reader {
     const bool by_its_rule = from_.get_flag();
     const std::string pattern = from_.get_text();
     place_candidate c;
-    c.choice = from_.get<std::uint32_t>();
+    const std::optional<configuration> how = configuration::of(from_.get_text());
+    if (!how) refuse_message("a configuration in it cannot be one");
+    c.configuration = *how;
     c.root = from_.get<std::uint32_t>();
     const auto refuse = [&](const char* what) {
       throw error(error_kind::unsupported, what, "pattern " + pattern + " of backend " + backend,
@@ -300,7 +303,7 @@ class request_reader {
     const auto end = static_cast<std::uint32_t>(network.nodes().size());
     if (by_its_rule) {
       c.pattern = place_candidate::rule;
-      bool takes_all = entry->build_group != nullptr && c.choice == 0;
+      bool takes_all = entry->build_group != nullptr && c.configuration == configuration();
       for (std::uint32_t n = 0; n < end && takes_all; ++n) takes_all = takes_node(*entry, network, n);
       if (!takes_all) refuse("its fusion rule does not take the group in a worker");
       return c;
@@ -311,8 +314,10 @@ class request_reader {
     match_record record;
     verdict why;
     if (c.root >= end || candidate_at(network.view(), *known, c.root, record, why) != candidate_state::found ||
-        record.nodes != end || c.choice >= known->choices(network.view(), record))
+        record.nodes != end)
       refuse("it does not match the group in a worker");
+    if (!judge_configuration(*known, network.view(), record, c.configuration))
+      refuse("its configuration is not known to workers");
     return c;
   }
 

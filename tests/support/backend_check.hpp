@@ -1,6 +1,6 @@
-// Checks a backend's kernels against the reference: every pattern wherever it matches in a small graph, every choice,
-// one and two threads, aligned and unaligned memory with guards around it, in place where a kernel lets its result lie on
-// an operand, and two calls at the same time.
+// Checks a backend's kernels against the reference: every pattern wherever it matches in a small graph, every configuration
+// that the backend proposes, one and two threads, aligned and unaligned memory with guards around it, in place where a kernel
+// lets its result lie on an operand, and two calls at the same time.
 //
 //   backend_checker<collage::eigen> check;
 //   check([&](collage::graph_builder& g, data_source& data) {
@@ -253,11 +253,11 @@ class backend_checker {
         collage::evaluate_group(network, record.node_list(), given.known, wanted).front();
 
     bool good = true, any = false;
-    const std::size_t choices = pattern.choices(view, record);
+    const collage::configuration_list proposed = proposed_for(pattern, view, record);
     for (int threads = 1; threads <= 2; ++threads)
-      for (std::size_t choice = 0; choice < choices; ++choice) {
+      for (const collage::configuration& how : proposed) {
         collage::build_context context(network, threads, packed);
-        context.set_choice(choice);
+        context.set_configuration(how);
         collage::kernel built;
         try {
           built = pattern.build(view, record, context);
@@ -265,18 +265,18 @@ class backend_checker {
           reasons += std::string(" ") + pattern.name + ": " + e.what() + ";";
           if (e.kind() != collage::error_kind::unsupported)
             ADD_FAILURE() << Backend::name << " " << pattern.name << ": " << e.what();
-          continue;  // with the other choices, as placing does
+          continue;  // with the other configurations, as placing does
         }
         any = true;
         ++kernels_[built.name()];
         const std::string where = std::string(Backend::name) + " pattern " + pattern.name + " at " +
                                   network.node_name(record.node[record.nodes - 1]) + ", kernel '" + built.name() +
-                                  "', choice " + std::to_string(choice) + ", " + std::to_string(threads) +
+                                  "', configuration " + how.text() + ", " + std::to_string(threads) +
                                   " threads, operands " + operand_text(network, record) +
                                   ", COLLAGE_SEED=" + std::to_string(data_.seed());
         EXPECT_FALSE(built.name().empty()) << where;
         const int token = table().enter != nullptr ? table().enter(threads) : 0;
-        const operands laid_out = in_layouts(network, record, given, forms_of(pattern, view, record, choice));
+        const operands laid_out = in_layouts(network, record, given, forms_of(pattern, view, record, how));
         good = run(network, record, built, laid_out, expected, 0, 0xFF, options, where) && good;
         good = run(network, record, built, laid_out, expected, size_of(expected.type.type), 0x5A, options,
                    where + ", unaligned") &&

@@ -15,6 +15,7 @@
 #include <collage/place/regions.hpp>
 #include <collage/place/workloads.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/plan.hpp>
@@ -33,11 +34,11 @@
 
 namespace collage::inline v0 {
 
-/// One way to run a group, without its cost: a backend with a pattern and a variant, or with its fusion rule.
+/// One way to run a group, without its cost: a backend with a pattern and a configuration, or with its fusion rule.
 struct place_candidate {
   std::uint32_t backend = 0;  ///< index into the table
   std::uint32_t pattern = 0;
-  std::uint32_t choice = 0;
+  collage::configuration configuration = {};
   std::uint32_t group = 0;  ///< index into place_candidates::groups
   std::uint32_t root = 0;   ///< the node at which the pattern matches
 
@@ -85,7 +86,7 @@ inline const char* pattern_name(backend_table backends, std::uint32_t backend, s
 /// The step that runs a candidate.
 inline plan_step step_of(backend_table backends, const place_candidate& c) {
   if (c.is_by_rule()) return group_step{backends[c.backend].name};
-  return kernel_step{backends[c.backend].name, pattern_name(backends, c.backend, c.pattern), std::to_string(c.choice)};
+  return kernel_step{backends[c.backend].name, pattern_name(backends, c.backend, c.pattern), c.configuration.text()};
 }
 inline bool is_last_resort(backend_table backends, const place_candidate& c) {
   return !c.is_by_rule() && backends[c.backend].patterns[c.pattern].last_resort;
@@ -115,7 +116,7 @@ inline value_forms forms_of(const graph& network, backend_table backends, const 
     return *b.space == host_space ? value_forms() : forms_of(b, network, group_of(network, all.groups[c.group].nodes));
   const pattern_entry& p = b.patterns[c.pattern];
   if (p.layouts == nullptr && p.space == nullptr) return {};
-  return forms_of(p, network.view(), record_of(network, backends, c), c.choice);
+  return forms_of(p, network.view(), record_of(network, backends, c), c.configuration);
 }
 /// Builds the candidate's kernel. Errors: those of the backend, if it refuses to build it.
 inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,
@@ -175,13 +176,15 @@ inline void list_structures(const graph& network, const std::vector<std::vector<
   std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
   for (std::uint32_t i = 0; i < found.list.size(); ++i) of_group[next[found.list[i].group]++] = i;
   std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, word_hash> structure_of;  // looked up, never walked
+  std::map<configuration, std::uint32_t> numbers;
   std::vector<std::array<std::uint32_t, 3>> kernels;
   std::vector<std::uint32_t> key;
   for (std::uint32_t g = 0; g < found.groups.size(); ++g) {
     kernels.clear();
     for (std::uint32_t i = begin[g]; i < begin[g + 1]; ++i) {
       const place_candidate& c = found.list[of_group[i]];
-      kernels.push_back({c.backend, c.pattern, c.choice});
+      const auto number = numbers.try_emplace(c.configuration, static_cast<std::uint32_t>(numbers.size())).first;
+      kernels.push_back({c.backend, c.pattern, number->second});
     }
     std::ranges::sort(kernels);
     key.assign(1, workload[g]);
@@ -244,8 +247,8 @@ inline void list_matches(const graph& network, backend_table backends, const std
                          group_numbers& number_of, place_candidates& found, const listing_watch& watch) {
   struct found_match {
     place_candidate of;
-    std::size_t choices = 0;       // 0: refused
-    const char* reason = nullptr;  // why it is refused
+    configuration_list proposed = {};
+    const char* reason = nullptr;  // why nothing is proposed
     std::uint32_t first = 0;       // of its nodes in `nodes`
     std::uint32_t size = 0;
   };
@@ -263,27 +266,33 @@ inline void list_matches(const graph& network, backend_table backends, const std
         verdict why;
         const candidate_state state = judge_match(view, pattern, n, record, why);
         if (state == candidate_state::missed) continue;
-        found_match m{
-            {.backend = b, .pattern = p, .root = n}, 0, why.rule, static_cast<std::uint32_t>(nodes.size()), 0};
+        found_match m{.of = {.backend = b, .pattern = p, .root = n},
+                      .reason = why.rule,
+                      .first = static_cast<std::uint32_t>(nodes.size()),
+                      .size = record.nodes};
         if (state == candidate_state::found) {
-          m.choices = pattern.choices(view, record);
-          m.reason = "its choices() returned 0 variants";
+          m.proposed = proposed_for(pattern, view, record);
+          m.reason = pattern.configurations == nullptr ? "its choices() returned 0 variants"
+                                                       : "its configurations() proposed none";
         }
-        m.size = record.nodes;
         nodes.insert(nodes.end(), record.node_list().begin(), record.node_list().end());
-        matches.push_back(m);
+        matches.push_back(std::move(m));
       }
     }
   std::ranges::stable_sort(matches, {}, [](const found_match& m) { return m.of.root; });
   for (found_match& m : matches) {
-    if (m.choices == 0) {
+    const auto refuse = [&](const std::string& reason) {
       const backend_entry& b = backends[m.of.backend];
-      found.refusals.push_back({b.name, b.patterns[m.of.pattern].name, network.node_name(m.of.root), m.reason});
+      found.refusals.push_back({b.name, b.patterns[m.of.pattern].name, network.node_name(m.of.root), reason});
+    };
+    for (const std::string& fault : m.proposed.faults()) refuse(fault);
+    if (m.proposed.empty()) {
+      refuse(m.reason);
       continue;
     }
     m.of.group = number_of(std::span(nodes).subspan(m.first, m.size));
-    for (std::size_t choice = 0; choice < m.choices; ++choice) {
-      m.of.choice = static_cast<std::uint32_t>(choice);
+    for (const configuration& proposed : m.proposed) {
+      m.of.configuration = proposed;
       found.list.push_back(m.of);
     }
   }
@@ -370,8 +379,8 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
 
 /// Finds all candidates of the backends for which `use` is true, in this order:
 ///
-/// 1. matches of patterns, by node, backend and pattern, each once for every variant (for static graphs, candidates_of in
-///    collage/set/candidates.hpp lists the matches);
+/// 1. matches of patterns, by node, backend and pattern, each once for every configuration that the backend proposes (for static
+///    graphs, candidates_of in collage/set/candidates.hpp lists the matches);
 /// 2. groups that fusion rules list, by backend;
 /// 3. the largest regions, by backend;
 /// 4. other groups of the same workload as a group of a fusion rule.

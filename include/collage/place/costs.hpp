@@ -3,6 +3,7 @@
 
 #include <collage/measure/statistics.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/run/configuration.hpp>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -29,12 +30,13 @@ struct measured_cost {
 
 /// The key of a cost: a kernel for a structure. The numbers are those of place_candidate and place_group.
 struct cost_key {
-  std::uint32_t structure = 0, backend = 0, pattern = 0, choice = 0;
+  std::uint32_t structure = 0, backend = 0, pattern = 0;
+  collage::configuration configuration;
   friend auto operator<=>(const cost_key&, const cost_key&) = default;
 };
 
 inline cost_key key_of(const place_candidates& candidates, const place_candidate& c) {
-  return {candidates.groups[c.group].structure, c.backend, c.pattern, c.choice};
+  return {candidates.groups[c.group].structure, c.backend, c.pattern, c.configuration};
 }
 
 using cost_table = std::map<cost_key, measured_cost>;

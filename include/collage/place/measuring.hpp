@@ -145,7 +145,7 @@ class structure_rivals {
     const backend_entry& b = backends_[c.backend];
     try {
       build_context context(network_, setup_.threads, *setup_.packed, *b.space);
-      context.set_choice(c.choice);
+      context.set_configuration(c.configuration);
       rival r;
       r.backend = &b;
       r.threads = setup_.threads;

@@ -7,6 +7,7 @@
 #include <collage/error.hpp>
 #include <collage/fwd.hpp>
 #include <collage/op/convert_layout.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
@@ -15,10 +16,12 @@
 #include <collage/set/algebra.hpp>
 #include <collage/set/candidate.hpp>
 #include <collage/set/declared.hpp>
+#include <collage/set/variants.hpp>
 #include <collage/verdict.hpp>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,10 +31,14 @@ namespace collage::inline v0 {
 
 /// One pattern of one backend, with the functions that build its kernels.
 struct pattern_entry : declared_pattern {
+  /// The number of variants. Null if the backend proposes configurations instead.
   std::size_t (*choices)(const graph_view&, const match_record&) = nullptr;
+  void (*configurations)(const graph_view&, const match_record&, configuration_list&) = nullptr;
+  /// Whether the backend has a configuration. Null: it has those that it numbers or proposes.
+  verdict (*knows)(const graph_view&, const match_record&, const configuration&) = nullptr;
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
   /// Null if every variant reads and writes plain values.
-  void (*layouts)(const graph_view&, const match_record&, std::size_t choice, value_forms&) = nullptr;
+  void (*layouts)(const graph_view&, const match_record&, const configuration&, value_forms&) = nullptr;
   /// The memory space of all that it reads and writes, except constants. Null: `layouts` gives it, as for conversions.
   const memory_space* space = nullptr;
 };
@@ -85,11 +92,33 @@ inline void put_into(const memory_space& space, const graph_view& graph, std::sp
 
 }  // namespace detail
 
-/// The forms in which a kernel reads and writes the values of a match.
+/// The configurations that a backend proposes for a match.
+inline configuration_list proposed_for(const pattern_entry& pattern, const graph_view& graph,
+                                       const match_record& record) {
+  if (pattern.configurations == nullptr) return configuration_list::numbered(pattern.choices(graph, record));
+  configuration_list list;
+  pattern.configurations(graph, record, list);
+  if (pattern.knows != nullptr)
+    list.judge_all([&](const configuration& how) { return pattern.knows(graph, record, how); });
+  return list;
+}
+/// Whether a backend has a configuration for a match, and why not. It may have more than it proposes.
+inline verdict judge_configuration(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
+                                   const configuration& how) {
+  if (pattern.configurations == nullptr) {
+    const std::optional<std::size_t> number = how.number();
+    return {number && *number < pattern.choices(graph, record),
+            "it is not the number of one of the backend's variants"};
+  }
+  if (pattern.knows != nullptr) return pattern.knows(graph, record, how);
+  return {proposed_for(pattern, graph, record).contains(how), "the backend does not propose it"};
+}
+
+/// The forms in which a kernel reads and writes the values of a match. The backend has the configuration.
 inline value_forms forms_of(const pattern_entry& pattern, const graph_view& graph, const match_record& record,
-                            std::size_t choice) {
+                            const configuration& how) {
   value_forms found;
-  if (pattern.layouts != nullptr) pattern.layouts(graph, record, choice, found);
+  if (pattern.layouts != nullptr) pattern.layouts(graph, record, how, found);
   if (pattern.space != nullptr && *pattern.space != host_space)
     detail::put_into(*pattern.space, graph, record.argument_list(), written_values(graph, record), found);
   return found;
@@ -193,18 +222,30 @@ kernel build_at(const graph_view& graph, const match_record& record, build_conte
 }
 
 template <class B, class P>
-void layouts_at(const graph_view& graph, const match_record& record, std::size_t choice, value_forms& to) {
-  B::layouts(match<P>(graph, record), choice, to);
+void configurations_at(const graph_view& graph, const match_record& record, configuration_list& to) {
+  B::configurations(match<P>(graph, record), to);
+}
+template <class B, class P>
+verdict knows_at(const graph_view& graph, const match_record& record, const configuration& how) {
+  return B::knows(match<P>(graph, record), how);
+}
+
+template <class B, class P>
+void layouts_at(const graph_view& graph, const match_record& record, const configuration& how, value_forms& to) {
+  if constexpr (has_configurations<B, const match<P>&>) B::layouts(match<P>(graph, record), how, to);
+  else if (const std::optional<std::size_t> choice = how.number()) B::layouts(match<P>(graph, record), *choice, to);
 }
 
 template <class B, class P>
 constexpr pattern_entry lower_pattern() {
+  using m = const match<P>&;
   pattern_entry e{declare<B, P>()};
-  if constexpr (requires(const match<P>& m) { B::choices(m); }) e.choices = choices_at<B, P>;
+  if constexpr (has_configurations<B, m>) e.configurations = configurations_at<B, P>;
+  else if constexpr (has_choices<B, m>) e.choices = choices_at<B, P>;
   else e.choices = one_choice;
+  if constexpr (has_knows<B, m>) e.knows = knows_at<B, P>;
   e.build = build_at<B, P>;
-  if constexpr (requires(const match<P>& m, value_forms& to) { B::layouts(m, std::size_t{}, to); })
-    e.layouts = layouts_at<B, P>;
+  if constexpr (has_layouts<B, m>) e.layouts = layouts_at<B, P>;
   if constexpr (has_space<B>)
     if (std::string_view(P::name) != decltype(ops::convert_layout)::name) e.space = B::space;
   return e;

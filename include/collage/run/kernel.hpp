@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <collage/detail/host_memory.hpp>
 #include <collage/detail/memory_check.hpp>
+#include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/pattern/bound_value.hpp>
 #include <collage/pattern/match.hpp>
+#include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/space.hpp>
 #include <cstddef>
@@ -15,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -180,9 +183,15 @@ class build_context {
 
   /// The number of threads that will run the kernel.
   int threads() const { return threads_; }
-  /// The number of the variant to build, less than the backend's `choices`.
-  std::size_t choice() const { return choice_; }
-  void set_choice(std::size_t which) { choice_ = which; }
+  /// Which of the backend's ways to build the kernel is meant. The backend has it: it proposed it, or its `knows` took it.
+  const collage::configuration& configuration() const { return configuration_; }
+  void set_configuration(collage::configuration which) { configuration_ = std::move(which); }
+  /// The number of the variant to build, less than the backend's `choices`. Throws if the configuration is no number.
+  std::size_t choice() const {
+    if (const std::optional<std::size_t> number = configuration_.number()) return *number;
+    throw error(error_kind::invalid_argument, "is no number, and the backend reads it as one",
+                "configuration " + configuration_.text(), "read build_context::configuration() instead");
+  }
   /// The memory space that the backend's kernels read and write.
   const memory_space& space() const { return *space_; }
 
@@ -207,7 +216,7 @@ class build_context {
  private:
   const graph* graph_;
   int threads_;
-  std::size_t choice_ = 0;
+  collage::configuration configuration_;
   packed_weights* packed_;
   const memory_space* space_;
 };

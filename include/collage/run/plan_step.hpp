@@ -1,12 +1,8 @@
 // Steps: the sum type of everything that can run a part of a network. Plans and programs share it.
 #pragma once
 
-#include <charconv>
 #include <collage/backend.hpp>
-#include <cstddef>
-#include <optional>
 #include <string>
-#include <system_error>
 #include <variant>
 #include <vector>
 
@@ -18,7 +14,7 @@ struct placement;
 struct kernel_step {
   std::string backend;
   std::string pattern;
-  std::string configuration = "0";  ///< which of the backend's ways to build it, as a text that the backend reads
+  std::string configuration = "0";  ///< which of the backend's ways to build it, as text (run/configuration.hpp)
   friend bool operator==(const kernel_step&, const kernel_step&) = default;
 };
 
@@ -69,16 +65,6 @@ inline std::string runner_of(const plan_step& step) {
     std::string operator()(const copy_step&) const { return "copy"; }
   };
   return std::visit(visitor(), step);
-}
-
-/// The number of the variant that a backend builds for a match, from the text in a plan. Returns nothing if the text is not a
-/// number.
-inline std::optional<std::size_t> number_of(const std::string& configuration) {
-  std::size_t number = 0;
-  const char* const end = configuration.data() + configuration.size();
-  const auto [at, code] = std::from_chars(configuration.data(), end, number);
-  if (code != std::errc() || at != end || (configuration.size() > 1 && configuration.front() == '0')) return {};
-  return number;
 }
 
 }  // namespace collage::inline v0

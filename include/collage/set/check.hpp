@@ -10,14 +10,12 @@
 #include <collage/set/algebra.hpp>
 #include <collage/set/kinds.hpp>
 #include <collage/set/sample.hpp>
+#include <collage/set/variants.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 namespace collage::inline v0::detail {
-
-/// The state of one member function of a backend.
-enum class member : std::uint8_t { fine, missing, other_arguments, not_static, other_result, not_constant };
 
 /// Examines only the type, so that a set can be composed, and covered, where kernels are only declared.
 template <class B, class P>
@@ -28,7 +26,6 @@ concept builds = requires(const match<P>& m, build_context& context) {
 template <class B, class Match, class Context>
 concept has_build = requires(Match m, Context context) { typename std::void_t<decltype(B::build(m, context))>; };
 template <class B, class Match> concept has_accepts = requires(Match m) { B::accepts(m); };
-template <class B, class Match> concept has_choices = requires(Match m) { B::choices(m); };
 
 template <class B, class P>
 consteval member check_build() {
@@ -62,43 +59,6 @@ consteval member check_accepts() {
   }
 }
 
-template <class B, class P>
-consteval member check_choices() {
-  using m = const match<P>&;
-  if constexpr (has_choices<B, m>) {
-    constexpr bool answers =
-        requires(m x) { requires std::is_same_v<std::remove_cvref_t<decltype(B::choices(x))>, std::size_t>; };
-    return answers ? member::fine : member::other_result;
-  } else if constexpr (requires(B& b, m x) { b.choices(x); }) {
-    return member::not_static;
-  } else if constexpr (has_choices<B, match<P>&> || requires(m x, build_context& c) { B::choices(x, c); }) {
-    return member::other_arguments;
-  } else {
-    return member::missing;
-  }
-}
-
-template <class B, class Match, class To>
-concept has_layouts = requires(Match m, To to) { B::layouts(m, std::size_t{}, to); };
-
-template <class B, class P>
-consteval member check_layouts() {
-  using m = const match<P>&;
-  if constexpr (has_layouts<B, m, value_forms&>) {
-    constexpr bool answers_nothing =
-        requires(m x, value_forms& to) { requires std::is_void_v<decltype(B::layouts(x, std::size_t{}, to))>; };
-    return answers_nothing ? member::fine : member::other_result;
-  } else if constexpr (requires(B& b, m x, value_forms& to) { b.layouts(x, std::size_t{}, to); }) {
-    return member::not_static;
-  } else if constexpr (
-      has_layouts<B, match<P>&, value_forms&> || requires(m x, value_forms& to) { B::layouts(x, to); } ||
-      requires(m x) { B::layouts(x, std::size_t{}); } || requires(m x) { B::layouts(x); }) {
-    return member::other_arguments;
-  } else {
-    return member::missing;
-  }
-}
-
 /// Calls `accepts` for the sample of its pattern.
 template <class B, class P>
 constexpr bool try_accepts() {
@@ -118,33 +78,13 @@ template <class P> concept has_sample = requires { requires try_sample<P>(); };
 template <class B, class P>
 concept accepts_in_constant_evaluation = requires { typename std::bool_constant<try_accepts<B, P>()>; };
 
-// Detects a member of any kind by its name: the name is ambiguous in a class that also derives from a struct with that member.
 struct named_accepts {
   int accepts;
 };
-struct named_choices {
-  int choices;
-};
-struct named_layouts {
-  int layouts;
-};
-template <class B, class Named>
-struct beside : B, Named {};
 template <class B>
 consteval bool names_accepts() {
   if constexpr (std::is_final_v<B>) return requires { &B::accepts; };
   else return !requires { &beside<B, named_accepts>::accepts; };
-}
-template <class B>
-consteval bool names_choices() {
-  if constexpr (std::is_final_v<B>) return requires { &B::choices; };
-  else return !requires { &beside<B, named_choices>::choices; };
-}
-
-template <class B>
-consteval bool names_layouts() {
-  if constexpr (std::is_final_v<B>) return requires { &B::layouts; };
-  else return !requires { &beside<B, named_layouts>::layouts; };
 }
 
 struct pattern_facts {
@@ -206,17 +146,7 @@ consteval backend_facts ask_backend() {
   else return f;
 }
 
-enum class set_rule : std::uint8_t {
-  none,
-  reserved,
-  member,
-  accepts_nothing,
-  choices_of_nothing,
-  layouts_of_nothing,
-  pattern_twice,
-  twice,
-  one_name
-};
+enum class set_rule : std::uint8_t { none, reserved, member, of_nothing, two_ways, pattern_twice, twice, one_name };
 
 /// A broken rule; `none` if the list is sound. A sentence is only made if there is a fault.
 struct set_fault {
@@ -237,7 +167,11 @@ inline constexpr char build_group_declaration[] =
     "static kernel build(const node_group&, build_context&) beside the rule, or takes_regions";
 inline constexpr char takes_declaration[] = "static bool takes(const graph&, std::uint32_t node)";
 inline constexpr char choices_declaration[] = "static std::size_t choices(const match<P>&)";
+inline constexpr char configurations_declaration[] = "static void configurations(const match<P>&, configuration_list&)";
+inline constexpr char knows_declaration[] = "static verdict knows(const match<P>&, const configuration&), or bool";
 inline constexpr char layouts_declaration[] = "static void layouts(const match<P>&, std::size_t choice, value_forms&)";
+inline constexpr char layouts_of_configurations_declaration[] =
+    "static void layouts(const match<P>&, const configuration&, value_forms&)";
 
 constexpr bool is_wrong(auto state, bool needed) {
   return state != member::fine && (needed || state != member::missing);
@@ -302,21 +236,44 @@ consteval set_fault try_backend(const patterns<P...>& list) {
   return {set_rule::member, member::not_constant, B::name, pattern, "accepts", accepts_declaration};
 }
 
-/// Few backends have layouts, so backends without them are not examined for each pattern.
+/// Judges one member of a backend by its state for each pattern. At least one pattern must have it.
 template <class B, class... P>
-consteval set_fault judge_layouts() {
-  if constexpr (names_layouts<B>()) {
-    constexpr member states[] = {check_layouts<B, P>()...};
-    constexpr const char* names[] = {P::name...};
-    bool any = false;
-    for (std::size_t i = 0; i < sizeof...(P); ++i) {
-      any = any || states[i] == member::fine;
-      if (is_wrong(states[i], false))
-        return {set_rule::member, states[i], B::name, names[i], "layouts", layouts_declaration};
-    }
-    if (!any) return {set_rule::layouts_of_nothing, {}, B::name, nullptr, "", layouts_declaration};
+consteval set_fault judge_member(const member (&states)[sizeof...(P)], const char* name, const char* declaration) {
+  const char* const names[] = {P::name...};
+  bool any = false;
+  for (std::size_t i = 0; i < sizeof...(P); ++i) {
+    any = any || states[i] == member::fine;
+    if (is_wrong(states[i], false)) return {set_rule::member, states[i], B::name, names[i], name, declaration};
   }
+  if (any) return {};
+  return {set_rule::of_nothing, {}, B::name, nullptr, name, declaration};
+}
+/// Configurations replace choices, and `knows` needs them.
+template <class B, class P>
+consteval set_fault judge_configurations() {
+  constexpr bool has = has_configurations<B, const match<P>&>;
+  if (has && has_choices<B, const match<P>&>) return {set_rule::two_ways, {}, B::name, P::name};
+  if (!has && has_knows<B, const match<P>&>)
+    return {set_rule::member, member::missing, B::name, P::name, "configurations", configurations_declaration};
   return {};
+}
+/// Few backends have these members, so backends without them are not examined for each pattern.
+template <class B, class... P>
+consteval set_fault judge_variants() {
+  set_fault fault;
+  constexpr bool has_texts = names_configurations<B>();
+  if constexpr (has_texts)
+    fault = judge_member<B, P...>({check_configurations<B, P>()...}, "configurations", configurations_declaration);
+  if constexpr (names_knows<B>())
+    if (fault.rule == set_rule::none)
+      fault = judge_member<B, P...>({check_knows<B, P>()...}, "knows", knows_declaration);
+  if constexpr (has_texts || names_knows<B>())
+    ((fault.rule == set_rule::none ? static_cast<void>(fault = judge_configurations<B, P>()) : void()), ...);
+  if constexpr (names_layouts<B>())
+    if (fault.rule == set_rule::none)
+      fault = judge_member<B, P...>({check_layouts<B, P>()...}, "layouts",
+                                    has_texts ? layouts_of_configurations_declaration : layouts_declaration);
+  return fault;
 }
 
 template <class B, class... P>
@@ -329,12 +286,12 @@ consteval set_fault check_backend(const patterns<P...>& list) {
     constexpr set_fault found = judge_patterns(B::name, facts, sizeof...(P));
     if constexpr (found.rule != set_rule::none) return found;
     if constexpr (!(has_choices<B, const match<P>&> || ...)) {
-      if (names_choices<B>()) return {set_rule::choices_of_nothing, {}, B::name, nullptr, "", choices_declaration};
+      if (names_choices<B>()) return {set_rule::of_nothing, {}, B::name, nullptr, "choices", choices_declaration};
     }
-    constexpr set_fault laid_out = judge_layouts<B, P...>();
-    if constexpr (laid_out.rule != set_rule::none) return laid_out;
+    constexpr set_fault variants = judge_variants<B, P...>();
+    if constexpr (variants.rule != set_rule::none) return variants;
     if constexpr (!(has_accepts<B, const match<P>&> || ...)) {
-      if (names_accepts<B>()) return {set_rule::accepts_nothing, {}, B::name, nullptr, "", accepts_declaration};
+      if (names_accepts<B>()) return {set_rule::of_nothing, {}, B::name, nullptr, "accepts", accepts_declaration};
       return {};
     } else {
       return try_backend<B>(list);
@@ -385,13 +342,12 @@ constexpr void tell_member(Text& out, const set_fault& f) {
 template <class... B, class Text>
 constexpr void tell_fault(Text& out, const set_fault& f) {
   if (f.rule == set_rule::member) tell_member(out, f);
-  if (f.rule == set_rule::accepts_nothing || f.rule == set_rule::choices_of_nothing ||
-      f.rule == set_rule::layouts_of_nothing)
-    out << "backend (" << f.backend << "): "
-        << (f.rule == set_rule::accepts_nothing      ? "accepts"
-            : f.rule == set_rule::choices_of_nothing ? "choices"
-                                                     : "layouts")
+  if (f.rule == set_rule::of_nothing)
+    out << "backend (" << f.backend << "): " << f.name
         << " takes a match of none of its patterns, or is private; declare " << f.declaration;
+  if (f.rule == set_rule::two_ways)
+    out << "backend (" << f.backend << "), pattern (" << f.pattern
+        << "): it has both choices and configurations; declare only one of them";
   if (f.rule == set_rule::pattern_twice)
     out << "backend (" << f.backend << ") declares the pattern (" << f.pattern
         << ") twice, and costs are kept by its name; declare it once, or give the other another name";

@@ -83,7 +83,7 @@ struct built_match {
   std::size_t choices() const { return entry->choices(of->view(), record); }
   std::string build(std::size_t choice, collage::packed_weights& packed, int threads = 1) const {
     collage::build_context context(*of, threads, packed);
-    context.set_choice(choice);
+    context.set_configuration(collage::configuration(choice));
     kernels.push_back(entry->build(of->view(), record, context));
     return kernels.back().name();
   }

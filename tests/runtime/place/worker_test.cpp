@@ -56,6 +56,7 @@ namespace c = collage;
 namespace op = collage::ops;
 using c::detail::worker_client;
 using collage_test::contains;
+using std::string_literals::operator""s;
 using collage_test::loops;
 
 constexpr bool is_sanitized = c::detail::is_watched;  // its handlers turn signals into exit statuses
@@ -190,6 +191,8 @@ struct hostile : c::backend<"hostile"> {
   }
 };
 
+deed deed_of(const c::place_candidate& k) { return static_cast<deed>(k.configuration.number().value()); }
+
 /// Spoils the memory of whoever is built after it: the second kernel in a process in which this was built crashes.
 bool is_spoilt = false;
 struct spoiler : c::backend<"spoiler"> {
@@ -224,6 +227,27 @@ struct waves : c::backend<"waves"> {
                 const float x = static_cast<const float*>(call.in[0])[i];
                 static_cast<float*>(call.out[0])[i] = x + std::sin(alpha * x) * std::sin(alpha * x) / alpha;
               }
+            }};
+  }
+};
+
+/// Has configurations that are texts.
+struct wordy : c::backend<"wordy"> {
+  using patterns = c::patterns<c::single<op::exp>>;
+  static void configurations(const c::match<c::single<op::exp>>&, c::configuration_list& to) {
+    for (const char* text : {"loop unroll 1", "loop unroll 4", "loop that is wrong", "loop that crashes"}) to.add(text);
+  }
+  static bool knows(const c::match<c::single<op::exp>>&, const c::configuration& how) {
+    return how.text().starts_with("loop ");
+  }
+  static c::kernel build(const c::match<c::single<op::exp>>& m, c::build_context& context) {
+    const std::string how = context.configuration().text();
+    const auto count = static_cast<std::size_t>(m.output().out.elements());
+    return {"wordy " + how, [=](const c::kernel_call& call) {
+              if (how == "loop that crashes") run_into_a_wall();
+              for (std::size_t i = 0; i < count; ++i)
+                static_cast<float*>(call.out[0])[i] =
+                    std::exp(static_cast<const float*>(call.in[0])[i]) + (how == "loop that is wrong" ? 1.0F : 0.0F);
             }};
   }
 };
@@ -264,7 +288,7 @@ struct weighing : c::backend<"weighing"> {
   }
 };
 
-using test_set = c::backend_set<hostile, spoiler, victim, waves, chains, weighing, loops, c::portable>;
+using test_set = c::backend_set<hostile, spoiler, victim, waves, chains, weighing, wordy, loops, c::portable>;
 constexpr c::backend_table table = c::table_of<test_set>;
 
 // What tests measure ---------------------------------------------------------------------------------------------------
@@ -310,7 +334,7 @@ std::vector<std::uint32_t> relus_with(const measurement& m, const std::vector<de
   return m.at(0, [&](const c::place_candidate& k) {
     const std::string name = m.backends[k.backend].name;
     if (name != "hostile") return name == "loops" || c::is_last_resort(m.backends, k);
-    return std::find(deeds.begin(), deeds.end(), static_cast<deed>(k.choice)) != deeds.end();
+    return std::find(deeds.begin(), deeds.end(), deed_of(k)) != deeds.end();
   });
 }
 
@@ -380,18 +404,18 @@ TEST_F(worker, what_a_deed_comes_to_and_the_others_are_measured) {
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const c::place_candidate& k = m.candidates.list[asked[i]];
     if (m.backend_of(asked[i]) == "hostile") {
-      const auto& texts = told.at(static_cast<deed>(k.choice));
+      const auto& texts = told.at(deed_of(k));
       const std::string& text = is_sanitized ? texts.second : texts.first;
-      if (text.empty()) EXPECT_EQ(found[i].refusal, "") << k.choice;
-      else EXPECT_TRUE(contains(found[i].refusal, text)) << k.choice << ": " << found[i].refusal;
+      if (text.empty()) EXPECT_EQ(found[i].refusal, "") << k.configuration.text();
+      else EXPECT_TRUE(contains(found[i].refusal, text)) << k.configuration.text() << ": " << found[i].refusal;
     } else if (m.backend_of(asked[i]) == "loops") {
       EXPECT_EQ(found[i].refusal, "");
       EXPECT_EQ(found[i].kernel, "loop relu");
     } else {
       EXPECT_EQ(found[i].refusal, c::needless_fallback);
     }
-    EXPECT_EQ(found[i].refusal.empty(), found[i].cost_ms > 0) << k.choice;
-    EXPECT_EQ(found[i].refusal.empty(), found[i].time.samples > 0) << k.choice;
+    EXPECT_EQ(found[i].refusal.empty(), found[i].cost_ms > 0) << k.configuration.text();
+    EXPECT_EQ(found[i].refusal.empty(), found[i].time.samples > 0) << k.configuration.text();
   }
 }
 
@@ -401,7 +425,7 @@ TEST_F(worker, each_deed_on_its_own_leaves_the_worker_or_a_new_one_behind) {
   worker_client client({.timeout_s = 0.3});
   for (std::size_t what = 0; what < static_cast<std::size_t>(deed::count); ++what) {
     const auto asked = m.at(0, [&](const c::place_candidate& k) {
-      return std::string(m.backends[k.backend].name) == "hostile" && k.choice == what;
+      return std::string(m.backends[k.backend].name) == "hostile" && deed_of(k) == static_cast<deed>(what);
     });
     const auto found = m.in(client, asked);
     const bool is_good =
@@ -421,8 +445,7 @@ TEST_F(worker, the_last_resort_is_tried_where_all_others_bring_workers_down) {
   const auto asked = m.at(0, [&](const c::place_candidate& k) {
     const std::string name = m.backends[k.backend].name;
     return c::is_last_resort(m.backends, k) ||
-           (name == "hostile" &&
-            (static_cast<deed>(k.choice) == deed::crash || static_cast<deed>(k.choice) == deed::crash_in_timing));
+           (name == "hostile" && (deed_of(k) == deed::crash || deed_of(k) == deed::crash_in_timing));
   });
   ASSERT_EQ(asked.size(), 3U);
   worker_client client;
@@ -734,7 +757,7 @@ TEST_F(worker, ends_with_who_started_it) {
         if (what == deed::hang && step == c::measuring_step::first_call) tell_and_end();
       };
       m.in(client, m.at(0, [&](const c::place_candidate& k) {
-        return std::string(m.backends[k.backend].name) == "hostile" && static_cast<deed>(k.choice) == what;
+        return std::string(m.backends[k.backend].name) == "hostile" && deed_of(k) == what;
       }));
       tell_and_end();
     }
@@ -764,7 +787,7 @@ TEST_F(worker, believes_no_message) {
   measurement m(network);
   const auto asked = m.at(0, [&](const c::place_candidate& k) {
     const std::string name = m.backends[k.backend].name;
-    return name == "loops" || (name == "hostile" && static_cast<deed>(k.choice) == deed::garble);
+    return name == "loops" || (name == "hostile" && deed_of(k) == deed::garble);
   });
   ASSERT_EQ(asked.size(), 2U);
   std::size_t refused = 0;
@@ -843,6 +866,50 @@ TEST_F(worker, reads_what_it_is_asked) {
       if (made->network.at(v).role == c::value_role::constant) {
         EXPECT_TRUE(std::ranges::equal(read.group.network.bytes_of(v), made->network.bytes_of(v)));
       }
+    }
+  }
+}
+
+TEST_F(worker, measures_configurations_that_are_texts) {
+  c::graph_builder g;
+  g.output("z", g(op::exp, g.input("x", {c::dtype::f32, {100}})));
+  const c::graph network = g.finish();
+  measurement m(network);
+  const auto asked = m.at(0, [&](const c::place_candidate& k) { return m.backends[k.backend].name == "wordy"s; });
+  ASSERT_EQ(asked.size(), 4U);
+  worker_client client;
+  const auto found = m.in(client, asked);
+  EXPECT_EQ(client.where(), "in a worker");
+  for (std::size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(found[i].kernel, "wordy " + m.candidates.list[asked[i]].configuration.text());
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(found[i].refusal, "");
+    EXPECT_GT(found[i].cost_ms, 0.0);
+  }
+  EXPECT_TRUE(contains(found[2].refusal, "wrong result")) << found[2].refusal;
+  EXPECT_TRUE(contains(found[3].refusal, "at its first call")) << found[3].refusal;
+  const c::detail::measuring_request read = request_bytes(m, asked).read();
+  for (std::size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(read.group.candidates.list[i].configuration, m.candidates.list[asked[i]].configuration);
+}
+
+TEST_F(worker, refuses_configurations_that_it_does_not_know) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::f32, {100}});
+  g.output("y", g(op::exp, x));
+  g.output("z", g(op::relu, x));
+  const c::graph network = g.finish();
+  for (const auto& [backend, text] :
+       {std::pair{"wordy", "spiral 3"}, {"wordy", "4"}, {"hostile", "99"}, {"hostile", "loop"}}) {
+    measurement m(network);
+    for (std::uint32_t i = 0; i < m.candidates.list.size(); ++i) {
+      if (m.backend_of(i) != backend) continue;
+      m.candidates.list[i].configuration = *c::configuration::of(text);
+      EXPECT_EQ(
+          collage_test::message_of([&] { (void)request_bytes(m, {i}).read(); }, c::error_kind::unsupported),
+          "pattern " + std::string(backend == "wordy"s ? "exp" : "relu") + " of backend " + backend +
+              ": its configuration is not known to workers; call collage::worker with the same backends as place");
+      break;
     }
   }
 }

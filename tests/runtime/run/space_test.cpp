@@ -644,7 +644,7 @@ struct last_device : c::backend<"last_device"> {
     convert_layouts(m, choice, to);
   }
   static c::kernel build(const c::match<relu>& m, c::build_context& context) {
-    context.set_choice(1);
+    context.set_configuration(c::configuration(1));
     return device::build(m, context);
   }
   static c::kernel build(const c::match<convert>& m, c::build_context& context) {

@@ -143,8 +143,9 @@ bool is_built(const F& f) {
   }
 }
 
-bool is_plain(const c::pattern_entry& p, const c::graph& network, const c::match_record& record, std::size_t choice) {
-  const c::value_forms borders = c::forms_of(p, network.view(), record, choice);
+bool is_plain(const c::pattern_entry& p, const c::graph& network, const c::match_record& record,
+              const c::configuration& how) {
+  const c::value_forms borders = c::forms_of(p, network.view(), record, how);
   return borders.list().empty();
 }
 
@@ -163,12 +164,15 @@ c::plan_group alone(const c::graph& network, std::uint32_t node, const c::backen
     if (!c::match_at(network.view(), p.nodes, node, record) || record.nodes != 1) continue;
     if (!p.accepts(network.view(), record)) continue;
     // Groups that stand alone read and write plain values.
-    const std::size_t choices = p.choices(network.view(), record);
-    std::size_t choice = 0;
-    while (choice < choices && !is_plain(p, network, record, choice)) ++choice;
-    context.set_choice(choice);
-    if (choice < choices && is_built([&] { return p.build(network.view(), record, context); }))
-      return kernel_group({node}, backend.name, p.name, choice);
+    const c::configuration_list proposed = c::proposed_for(p, network.view(), record);
+    const auto how = std::ranges::find_if(
+        proposed, [&](const c::configuration& each) { return is_plain(p, network, record, each); });
+    if (how == proposed.end()) continue;
+    context.set_configuration(*how);
+    if (!is_built([&] { return p.build(network.view(), record, context); })) continue;
+    c::plan_group made = kernel_group({node}, backend.name, p.name);
+    collage_test::kernel_of(made).configuration = how->text();
+    return made;
   }
   return {};
 }

@@ -72,7 +72,7 @@ void expect_equal(const Candidates& compiled, const c::graph& network, c::backen
     const c::place_candidate& theirs = placed.list[i];
     ASSERT_EQ(ours.backend, theirs.backend) << i;
     ASSERT_EQ(ours.pattern, theirs.pattern) << i;
-    ASSERT_EQ(i % choices, theirs.choice) << i;
+    ASSERT_EQ(std::to_string(i % choices), theirs.configuration.text()) << i;
     const c::node_group values = c::values_of(network, backends, placed, theirs);
     const std::vector<std::uint32_t>&nodes = values.nodes, &arguments = values.arguments;
     ASSERT_EQ(ours.node, nodes.back()) << i;

@@ -1,0 +1,15 @@
+// expect: backend (library), pattern (conv_relu): configurations takes other arguments; declare static void configurations(const match<P>&, configuration_list&)
+// The list is an argument.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+  static c::configuration_list configurations(const c::match<conv_relu>&);
+};
+constexpr std::size_t size = c::backend_set<library>::size;

@@ -1,0 +1,15 @@
+// The twin of backend_knows_of_wrong_result.cpp.
+#include <collage/collage.hpp>
+
+namespace c = collage;
+namespace op = collage::ops;
+struct conv_relu : c::pattern<"conv_relu"> {
+  static constexpr auto expr = op::relu(op::conv(c::any, c::constant));
+};
+struct library : c::backend<"library"> {
+  using patterns = c::patterns<conv_relu>;
+  static c::kernel build(const c::match<conv_relu>&, c::build_context&);
+  static void configurations(const c::match<conv_relu>&, c::configuration_list&);
+  static c::verdict knows(const c::match<conv_relu>&, const c::configuration&);
+};
+constexpr std::size_t size = c::backend_set<library>::size;
