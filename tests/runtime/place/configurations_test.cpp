@@ -41,7 +41,7 @@
 #include "support/placing.hpp"
 #include "support/plan_making.hpp"
 
-namespace {
+namespace place_configurations_test {
 
 namespace c = collage;
 namespace op = collage::ops;
@@ -467,4 +467,4 @@ TEST(configurations, have_layouts_and_make_conversions) {
   }
 }
 
-}  // namespace
+}  // namespace place_configurations_test
