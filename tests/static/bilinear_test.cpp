@@ -46,6 +46,9 @@ static_assert(b::two_strassen::rank == 49 && std::is_same_v<b::two_strassen::pro
 static_assert(b::strassen::counts.additions() == 18 && b::strassen::plain_counts.additions() == 18);
 static_assert(b::winograd::counts.left.additions == 4 && b::winograd::counts.right.additions == 4 &&
               b::winograd::counts.output.additions == 7 && b::winograd::plain_counts.additions() == 24);
+// What the programs save is real: they compute the matrices.
+static_assert(b::programs_compute_matrices<b::winograd>() && b::programs_compute_matrices<b::hopcroft_kerr>());
+static_assert(b::programs_compute_matrices<b::two_strassen>() && b::programs_compute_matrices<b::f_4_3>());
 static_assert(b::laderman::plain_counts.additions() == 98 && b::laderman::counts.additions() < 98);
 static_assert(b::two_strassen::counts.additions() == 18 * (4 + 7) && b::strassen::counts.scalings() == 0,
               "the outer level adds blocks of four, the inner one is run seven times");

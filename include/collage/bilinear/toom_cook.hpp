@@ -128,6 +128,13 @@ struct toom_cook_check {
           << (points < problem::left_size ? "add some, such as infinity" : "remove some");
       return out;
     } else {
+      for (const point& p : Declaration::points) {
+        if (p.is_infinite || p.value.is_defined()) continue;
+        out << Declaration::name
+            << " has a point that is no fraction of 64-bit numbers; give it smaller ones, and write "
+            << "bilinear::infinity for the point at infinity";
+        return out;
+      }
       for (std::size_t p = 0; p < points; ++p)
         for (std::size_t q = 0; q < p; ++q) {
           if (!(Declaration::points[p] == Declaration::points[q])) continue;
