@@ -61,6 +61,48 @@ static_assert(b::classical<1, 1, 1>::error.bound(0.125) == 0.125 / (1 - 0.125));
 static_assert(b::strassen::error.bound(1e-7, 64) > b::strassen::error.bound(1e-7, 32) &&
               b::strassen::error.bound(0.5) == __builtin_huge_val());
 
+// Programs that a declaration writes, here as in Winograd's paper.
+struct factored_products {
+  using problem = b::matmul<2, 2, 2>;
+  static constexpr const char* name = "factored";
+  static constexpr b::product<problem> products[] = {
+      {{1, 0, 0, 0}, {1, 0, 0, 0}, {1, 1, 1, 1}},   {{0, 1, 0, 0}, {0, 0, 1, 0}, {1, 0, 0, 0}},
+      {{1, 1, -1, -1}, {0, 0, 0, 1}, {0, 1, 0, 0}}, {{0, 0, 0, 1}, {1, -1, -1, 1}, {0, 0, -1, 0}},
+      {{0, 0, 1, 1}, {-1, 1, 0, 0}, {0, 1, 0, 1}},  {{-1, 0, 1, 1}, {1, -1, 0, 1}, {0, 1, 1, 1}},
+      {{1, 0, -1, 0}, {0, -1, 0, 1}, {0, 0, 1, 1}},
+  };
+  static constexpr void left(const auto& a, auto& s) {
+    s[4] = a[2] + a[3];
+    s[5] = s[4] - a[0];
+    s[6] = a[0] - a[2];
+    s[2] = a[1] - s[5];
+    s[0] = a[0], s[1] = a[1], s[3] = a[3];
+  }
+  static constexpr void output(const auto& p, auto& c) {
+    const auto u = p[0] + p[5], v = u + p[6];
+    c[0] = p[0] + p[1];
+    c[1] = u + p[4] + p[2];
+    c[2] = v - p[3];
+    c[3] = v + p[4];
+  }
+};
+using factored = b::scheme<factored_products>;
+static_assert(factored::counts.left.additions == 4 && factored::counts.right.additions == 4 &&
+              factored::counts.output.additions == 7);
+static_assert(b::programs_compute_matrices<factored>() && factored::error.growth == 18);
+static_assert(factored::left.code[0].a == 2 && factored::left.code[0].b == 3 && factored::left.output[4] == 4,
+              "it is the program that was written");
+
+// The bound follows the program, and terms that cancel within it count.
+struct cancelling_products {
+  using problem = b::matmul<1, 1, 1>;
+  static constexpr const char* name = "cancelling";
+  static constexpr b::product<problem> products[] = {{{1}, {1}, {1}}};
+  static constexpr void right(const auto& y, auto& factor) { factor[0] = 3 * y[0] - y[0] * 2; }
+};
+static_assert(b::scheme<cancelling_products>::error.growth == 5);
+static_assert(b::scheme<cancelling_products>::counts.scalings() == 2);
+
 // Toom-Cook -----------------------------------------------------------------------------------------------------------
 
 // F(2,3) is written as in Lavin and Gray, the last row of B^T with the other sign.

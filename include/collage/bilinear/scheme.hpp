@@ -11,10 +11,21 @@
 //   using strassen = bilinear::scheme<strassen_products>;
 //
 // The type proves itself: if an equation fails, naming a member of it is a compile error that says which one.
+//
+// A declaration may write its linear maps as programs, too. Each is proved to compute its matrix. A map that is not written is
+// made from the matrix.
+//
+//     static constexpr void left(const auto& a, auto& factor) {
+//       const auto sum = a[2] + a[3];
+//       factor[0] = a[0];
+//       factor[1] = sum - a[0];
+//       ...
+//     }
 #pragma once
 
 #include <collage/bilinear/algorithm.hpp>
 #include <collage/bilinear/detail/proof.hpp>
+#include <collage/bilinear/detail/trace.hpp>
 #include <collage/bilinear/factors.hpp>
 #include <collage/bilinear/problem.hpp>
 #include <collage/detail/sentence.hpp>
@@ -63,6 +74,93 @@ struct scheme_definition {
       for (std::size_t p = 0; p < rank; ++p) matrix[o][p] = Declaration::products[p].w[o];
     return matrix;
   }
+
+  // The programs that the declaration writes.
+
+  static constexpr auto trace_left() {
+    return trace<problem::left_size, rank>([](const traced* in, traced* out) { Declaration::left(in, out); });
+  }
+  static constexpr auto trace_right() {
+    return trace<problem::right_size, rank>([](const traced* in, traced* out) { Declaration::right(in, out); });
+  }
+  static constexpr auto trace_output() {
+    return trace<rank, problem::output_size>([](const traced* in, traced* out) { Declaration::output(in, out); });
+  }
+  static constexpr auto left()
+    requires writes_left<Declaration>
+  {
+    constexpr auto traced = trace_left();
+    return cut<traced.draft.size>(traced.draft);
+  }
+  static constexpr auto right()
+    requires writes_right<Declaration>
+  {
+    constexpr auto traced = trace_right();
+    return cut<traced.draft.size>(traced.draft);
+  }
+  static constexpr auto output()
+    requires writes_output<Declaration>
+  {
+    constexpr auto traced = trace_output();
+    return cut<traced.draft.size>(traced.draft);
+  }
+};
+
+constexpr label product_name(std::size_t p) { return label("product ") + p; }
+
+/// The fault of a program that an author wrote for a matrix; empty if it has none.
+template <std::size_t Inputs, std::size_t Outputs>
+constexpr sentence fault_of_program(const char* name, const char* function, const char* factor,
+                                    const trace_result<Inputs, Outputs>& program, const table<Outputs, Inputs>& matrix,
+                                    label (*input_name)(std::size_t), label (*output_name)(std::size_t)) {
+  sentence why;
+  if (program.is_too_long) {
+    why << name << ": its function " << function << " takes more operations than its matrix " << factor
+        << " has coefficients; leave it out, and a program is made from the matrix";
+    return why;
+  }
+  if (program.unset != Outputs) {
+    why << name << ": its function " << function << " does not set " << output_name(program.unset).c_str()
+        << "; assign all " << Outputs;
+    return why;
+  }
+  rational values[Inputs + program_draft<Inputs, Outputs>::room];
+  const program_view view = {Inputs, {program.draft.code, program.draft.size}, {program.draft.output, Outputs}};
+  for (std::size_t i = 0; i < Inputs; ++i) {
+    rational unit[Inputs], column[Outputs];
+    for (std::size_t k = 0; k < Inputs; ++k) unit[k] = k == i ? 1 : 0;
+    bilinear::run(view, unit, column, values);
+    for (std::size_t o = 0; o < Outputs; ++o) {
+      if (column[o] == matrix[o][i]) continue;
+      why << name << ": its function " << function << " has " << column[o].text().c_str() << " times "
+          << input_name(i).c_str() << " in " << output_name(o).c_str() << ", where " << factor << " has "
+          << matrix[o][i].text().c_str() << "; correct one of them";
+      return why;
+    }
+  }
+  return why;
+}
+
+/// Empty if the programs that a declaration writes compute its matrices.
+template <class Declaration>
+struct programs_check {
+  static constexpr sentence why() {
+    using definition = scheme_definition<Declaration>;
+    using problem = typename definition::problem;
+    sentence why;
+    if constexpr (writes_left<Declaration>)
+      why = fault_of_program(definition::name, "left", "u", definition::trace_left(), definition::u(),
+                             problem::left_name, product_name);
+    if constexpr (writes_right<Declaration>)
+      if (why.empty())
+        why = fault_of_program(definition::name, "right", "v", definition::trace_right(), definition::v(),
+                               problem::right_name, product_name);
+    if constexpr (writes_output<Declaration>)
+      if (why.empty())
+        why = fault_of_program(definition::name, "output", "w", definition::trace_output(), definition::w(),
+                               product_name, problem::output_name);
+    return why;
+  }
 };
 
 /// Empty if the matrices of a definition compute its problem.
@@ -91,6 +189,7 @@ template <detail::declares_products Declaration>
 struct scheme<Declaration> : algorithm_of<detail::scheme_definition<Declaration>> {
   static_assert(collage::detail::holds<
                 collage::detail::conclusion<detail::factors_check<detail::scheme_definition<Declaration>>>>);
+  static_assert(collage::detail::holds<collage::detail::conclusion<detail::programs_check<Declaration>>>);
 };
 
 /// Whether the matrices of any algorithm compute its problem: the proof that a scheme makes itself, for those made of others.

@@ -1,0 +1,17 @@
+// expect: mine: its function output has -1 times product 1 in c[0,0], where w has 1; correct one of them
+// A program with a wrong sign.
+#include <collage/bilinear/scheme.hpp>
+
+namespace bilinear = collage::bilinear;
+struct my_products {
+  using problem = bilinear::matmul<1, 2, 1>;
+  static constexpr const char* name = "mine";
+  static constexpr bilinear::product<problem> products[] = {{{1, 0}, {1, 0}, {1}}, {{0, 1}, {0, 1}, {1}}};
+  static constexpr void left(const auto& a, auto& factor) {
+    factor[0] = a[0];
+    factor[1] = a[1];
+  }
+  static constexpr void output(const auto& p, auto& c) { c[0] = p[0] - p[1]; }
+};
+using mine = bilinear::scheme<my_products>;
+static_assert(mine::rank == 2);
