@@ -147,7 +147,8 @@ struct programs_check {
   static constexpr sentence why() {
     using definition = scheme_definition<Declaration>;
     using problem = typename definition::problem;
-    sentence why;
+    sentence why = fault_of_forms();
+    if (!why.empty()) return why;
     if constexpr (writes_left<Declaration>)
       why = fault_of_program(definition::name, "left", "u", definition::trace_left(), definition::u(),
                              problem::left_name, product_name);
@@ -159,6 +160,20 @@ struct programs_check {
       if (why.empty())
         why = fault_of_program(definition::name, "output", "w", definition::trace_output(), definition::w(),
                                product_name, problem::output_name);
+    return why;
+  }
+
+ private:
+  /// A function that cannot be called would be ignored without a word.
+  static constexpr sentence fault_of_forms() {
+    const char* wrong = nullptr;
+    if constexpr (names_left<Declaration> && !writes_left<Declaration>) wrong = "left";
+    if constexpr (names_right<Declaration> && !writes_right<Declaration>) wrong = "right";
+    if constexpr (names_output<Declaration> && !writes_output<Declaration>) wrong = "output";
+    sentence why;
+    if (wrong != nullptr)
+      why << Declaration::name << ": its function " << wrong
+          << " has another form; declare it as static constexpr void " << wrong << "(const auto& in, auto& out)";
     return why;
   }
 };

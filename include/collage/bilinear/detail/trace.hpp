@@ -84,4 +84,20 @@ concept writes_right = requires(const traced* in, traced* out) { Declaration::ri
 template <class Declaration>
 concept writes_output = requires(const traced* in, traced* out) { Declaration::output(in, out); };
 
+// Whether a declaration has a member of that name, in whatever form: the name is then ambiguous in a class that also inherits another.
+struct with_left {
+  int left;
+};
+struct with_right {
+  int right;
+};
+struct with_output {
+  int output;
+};
+template <class Declaration, class With>
+struct with_names : Declaration, With {};
+template <class Declaration> concept names_left = !requires { &with_names<Declaration, with_left>::left; };
+template <class Declaration> concept names_right = !requires { &with_names<Declaration, with_right>::right; };
+template <class Declaration> concept names_output = !requires { &with_names<Declaration, with_output>::output; };
+
 }  // namespace collage::inline v0::bilinear::detail
