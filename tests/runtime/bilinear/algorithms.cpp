@@ -4,7 +4,7 @@
 #include <cstddef>
 
 namespace collage_test {
-namespace bilinear_algorithms {
+namespace {
 
 namespace b = collage::bilinear;
 
@@ -53,7 +53,7 @@ tried_algorithm describe(const char* name, bool is_listed) {
 
 using images_by_definition = b::direct<b::nesting<b::correlation<2, 3>, b::correlation<3, 2>>::problem>;
 
-}  // namespace bilinear_algorithms
+}  // namespace
 
 const std::vector<tried_algorithm>& tried_algorithms() {
   static const std::vector<tried_algorithm> all = {
