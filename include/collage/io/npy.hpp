@@ -25,7 +25,7 @@ namespace detail {
 struct file_closer {
   void operator()(std::FILE* f) const { std::fclose(f); }
 };
-using file = std::unique_ptr<std::FILE, file_closer>;
+using open_file = std::unique_ptr<std::FILE, file_closer>;
 
 inline std::string errno_text(int number) { return std::generic_category().message(number); }
 
@@ -36,7 +36,7 @@ inline std::string npy_words(const tensor_type& type) {
 
 /// An .npy file that is open and read up to its elements.
 struct opened_npy {
-  file from;
+  open_file from;
   tensor_type type;
 };
 
@@ -53,7 +53,7 @@ inline opened_npy open_npy(const std::string& path) {
   if (status.type() == std::filesystem::file_type::directory) refuse("is a folder, not an .npy file");
   if (status.type() != std::filesystem::file_type::regular) refuse("is not a regular file");
 
-  file from(std::fopen(path.c_str(), "rb"));
+  open_file from(std::fopen(path.c_str(), "rb"));
   if (from == nullptr) refuse("cannot be read: " + errno_text(errno));
   const std::uintmax_t size = std::filesystem::file_size(path, failed);
   if (failed) refuse("cannot be read: " + failed.message());

@@ -216,7 +216,7 @@ struct device : c::backend<"device"> {
   static c::kernel build(const c::match<mul>& m, c::build_context& context) {
     const auto count = static_cast<std::size_t>(type_of(m).dims.elements());
     const std::uint32_t factor = m.record().argument[1];
-    EXPECT_EQ(context.space(), &run_space_test::space);
+    EXPECT_EQ(context.space(), run_space_test::space);
     const float* const from = context.constant<float>(factor);
     const auto packed = context.packed(factor, "device negated", count * sizeof(float), [&](std::byte* to) {
       EXPECT_FALSE(is_on_device(to));
@@ -785,7 +785,7 @@ struct device_rule : c::backend<"device_rule"> {
     return conversion_kernel(m, context.choice());
   }
   static c::kernel build(const c::node_group& group, c::build_context& context) {
-    EXPECT_EQ(context.space(), &run_space_test::space);
+    EXPECT_EQ(context.space(), run_space_test::space);
     const auto count = static_cast<std::size_t>(context.network().type_of(group.outputs.front()).dims.elements());
     return {"relus", [count](const c::kernel_call& call) {
               const auto *in = call.in[0], *out = call.out[0];
