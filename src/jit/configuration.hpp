@@ -78,6 +78,19 @@ constexpr sentence fault_of(const configuration& c) {
   return why;
 }
 
+/// Floats of a packed B with k rows and n columns: panels of `columns()`, the last one filled up to whole vectors.
+constexpr std::int64_t packed_floats(const configuration& c, std::int64_t k, std::int64_t n) {
+  const std::int64_t rest = n % c.columns();
+  return k * (n - rest + (rest + c.lanes() - 1) / c.lanes() * c.lanes());
+}
+/// Where the element at row i and column j of such a B lies.
+constexpr std::int64_t packed_place(const configuration& c, std::int64_t k, std::int64_t n, std::int64_t i,
+                                    std::int64_t j) {
+  const std::int64_t first = j / c.columns() * c.columns();
+  const std::int64_t columns = n - first < c.columns() ? n - first : c.columns();
+  return first * k + i * ((columns + c.lanes() - 1) / c.lanes() * c.lanes()) + j - first;
+}
+
 /// A good start for each instruction set.
 constexpr configuration default_configuration(instruction_set set) {
   configuration c;
@@ -93,6 +106,13 @@ static_assert(fault_of(default_configuration(instruction_set::avx2)).empty());
 
 /// The canonical text.
 std::string to_text(const configuration& c);
+
+/// The same without the version, as a part of other texts.
+std::string words_of(const configuration& c);
+
+class word_reader;
+/// Reads what `words_of` writes. Error (invalid_argument): it is not such a text, or `fault_of` has a reason.
+configuration read_words(word_reader& read);
 
 /// Reads a canonical text. Error (invalid_argument): it is not one, or `fault_of` has a reason.
 configuration parse_configuration(std::string_view text);

@@ -59,9 +59,7 @@ int product::panel_width(std::int64_t panel) const {
 }
 
 std::size_t product::packed_size() const {
-  if (panels() == 0) return 0;
-  const std::int64_t columns = (panels() - 1) * how_.columns() + panel_width(panels() - 1);
-  return static_cast<std::size_t>(columns * extents_.k);
+  return static_cast<std::size_t>(packed_floats(how_, extents_.k, extents_.n));
 }
 
 void product::pack(const float* b, std::int64_t step, float* to) const {

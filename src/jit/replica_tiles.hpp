@@ -8,6 +8,7 @@
 
 #include "replica.hpp"
 #include "tile_plan.hpp"
+#include "vector_instructions.hpp"
 
 #include <hwy/highway.h>
 #include <collage/backends/impl/stacked_tiles.hpp>
@@ -60,29 +61,6 @@ HWY_INLINE vector of_operand(const tile_call& call, std::uint32_t index, const p
     case operand_shape::single: return tiles::number(*from);
     case operand_shape::per_column: return at.load(from);
     default: return at.load(moved(from, at.row * call.operand_step[index]));
-  }
-}
-
-HWY_INLINE vector instruction_of(opcode code, vector a, vector b, vector c) {
-  switch (code) {
-    case opcode::add: return hn::Add(a, b);
-    case opcode::subtract: return hn::Sub(a, b);
-    case opcode::multiply: return hn::Mul(a, b);
-    case opcode::divide: return hn::Div(a, b);
-    case opcode::minimum: return tiles::minimum_of::run(a, b);
-    case opcode::maximum: return tiles::maximum_of::run(a, b);
-    case opcode::negate: return hn::Neg(a);
-    case opcode::absolute: return hn::Abs(a);
-    case opcode::square_root: return hn::Sqrt(a);
-    case opcode::exponential: return tiles::exponential(a);
-    case opcode::tangent_hyperbolic: return tiles::tangent_hyperbolic(a);
-    case opcode::error_function: return tiles::error_function(a);
-    case opcode::floor: return tiles::floor_of::run(a);
-    case opcode::ceiling: return tiles::ceiling_of::run(a);
-    case opcode::round_to_even: return tiles::round_to_even_of::run(a);
-    case opcode::less: return tiles::less_of::run(a, b);
-    case opcode::equal: return tiles::equal_of::run(a, b);
-    default: return hn::IfThenElse(tiles::is_true(a), b, c);  // select
   }
 }
 

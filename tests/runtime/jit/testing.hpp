@@ -142,6 +142,27 @@ inline bounded step_of(collage::opcode code, const bounded& a, const bounded& b,
   }
 }
 
+/// The outputs of an epilogue for one element; operand(index) is a number of it.
+template <class Operand>
+std::vector<bounded> epilogue_in_double(const epilogue& e, const bounded& product, const Operand& operand) {
+  std::vector<bounded> made, outputs;
+  const auto value = [&](const epilogue_value& v) -> bounded {
+    switch (v.from) {
+      case epilogue_value::source::product: return product;
+      case epilogue_value::source::number: return {static_cast<double>(e.numbers[v.index])};
+      case epilogue_value::source::step: return made[v.index];
+      default: return operand(v.index);
+    }
+  };
+  for (const jit::epilogue_step& s : e.steps) {
+    const int operands = collage::operands_of(s.code);
+    made.push_back(
+        step_of(s.code, value(s.a), operands > 1 ? value(s.b) : bounded{}, operands > 2 ? value(s.c) : bounded{}));
+  }
+  for (const epilogue_value& o : e.outputs) outputs.push_back(value(o));
+  return outputs;
+}
+
 /// All that one product is made of.
 struct product_case {
   configuration how;
@@ -272,30 +293,17 @@ class case_runner {
     }
   }
   void check_outputs(const bounded& product, std::int64_t i, std::int64_t j) {
-    const epilogue& e = c_.finish;
-    std::vector<bounded> made;
-    const auto value = [&](const epilogue_value& v) -> bounded {
-      switch (v.from) {
-        case epilogue_value::source::product: return product;
-        case epilogue_value::source::number: return {static_cast<double>(e.numbers[v.index])};
-        case epilogue_value::source::step: return made[v.index];
-        default: break;
-      }
-      const walled_matrix& x = operands_[v.index];
-      switch (e.operands[v.index]) {
+    const auto operand = [&](std::uint32_t index) -> bounded {
+      const walled_matrix& x = operands_[index];
+      switch (c_.finish.operands[index]) {
         case operand_shape::whole: return {static_cast<double>(x.at(i, j))};
         case operand_shape::per_row: return {static_cast<double>(x.at(0, i))};
         case operand_shape::per_column: return {static_cast<double>(x.at(0, j))};
         default: return {static_cast<double>(x.at(0, 0))};
       }
     };
-    for (const jit::epilogue_step& s : e.steps) {
-      const int operands = collage::operands_of(s.code);
-      made.push_back(
-          step_of(s.code, value(s.a), operands > 1 ? value(s.b) : bounded{}, operands > 2 ? value(s.c) : bounded{}));
-    }
-    for (std::size_t o = 0; o < outputs_.size(); ++o)
-      compare(outputs_[o].at(i, j), value(e.outputs[o]), "output", o, i, j);
+    const std::vector<bounded> made = epilogue_in_double(c_.finish, product, operand);
+    for (std::size_t o = 0; o < outputs_.size(); ++o) compare(outputs_[o].at(i, j), made[o], "output", o, i, j);
   }
   void compare(float found, const bounded& expected, const char* what, std::size_t index, std::int64_t i,
                std::int64_t j) {

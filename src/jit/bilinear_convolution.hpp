@@ -1,0 +1,82 @@
+// Convolutions by bilinear algorithms, on generated kernels: the weights are transformed once, and each block of tiles is
+// transformed, multiplied and transformed back.
+//
+// A tile of outputs is computed from sums of its inputs and of products. So NaN and infinity spread over a tile: an
+// input that is not finite makes other outputs NaN than those that read it. `run` says if that may have happened.
+#pragma once
+
+#include "convolution_configuration.hpp"
+#include "product.hpp"
+#include "transforms.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace collage::inline v0::detail::jit {
+
+/// The memory of one run. Nothing beside it is read or written. Images and scratch are fastest where they begin at
+/// multiples of 64 bytes.
+struct convolution_call {
+  const float* from = nullptr;
+  const float* weights = nullptr;               ///< made by `pack`
+  std::span<const float* const> operands = {};  ///< of the epilogue
+  std::span<float* const> to = {};              ///< the epilogue's outputs, or one output if it has none
+  float* scratch = nullptr;                     ///< `scratch_bytes`
+  int threads = 1;                              ///< at most those that the scratch memory is for
+};
+
+/// The constructor adds code to an arena; `bind`, after the arena was sealed, takes it into use. Where generated code cannot run,
+/// the replica does.
+///
+/// Results do not depend on the number of threads nor on the partition, bit by bit.
+class bilinear_convolution {
+ public:
+  /// Operands of the epilogue are `per_column` for one number for each output channel, `whole` for an image in the
+  /// layout of the output, or `single`. An output may lie exactly where a whole operand lies.
+  /// Error (invalid_argument): `fault_of` has a reason. Error (unsupported): an operand is `per_row`.
+  bilinear_convolution(const convolution_configuration& how, const convolution_shape& shape, const epilogue& finish,
+                       std::shared_ptr<code_arena> arena, unsigned features = processor_features());
+
+  /// Selects generated code if the arena is executable. Before it, the replica runs.
+  void bind();
+  /// Why the replica runs, in one sentence; empty if generated code runs.
+  const std::string& refusal() const { return full_.refusal(); }
+
+  /// Transforms weights [outputs][channels][height][width] in double precision. `to` has `weight_bytes`.
+  void pack(const float* weights, float* to) const;
+
+  /// False: some result was not finite before the epilogue. Then an input or weight is not finite, or a sum is too large,
+  /// and results of whole tiles may differ from the definition's. True: every input that was read is finite, or
+  /// has no influence on any output. A caller that must keep NaN and infinity computes the convolution in
+  /// another way then.
+  bool run(const convolution_call& call) const;
+
+ private:
+  struct block_memory {
+    float* input;   ///< V
+    float* output;  ///< M
+  };
+  block_memory memory_of(float* scratch, int thread) const;
+  std::int64_t tiles_of(std::int64_t block) const;
+  const product& product_of(std::int64_t block) const { return tiles_of(block) == blocks_.block ? full_ : rest_; }
+  input_transform input_of(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
+  output_transform output_of(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
+  void multiply(const convolution_call& call, std::int64_t block, const block_memory& memory, std::int64_t index,
+                std::int64_t first_panel, std::int64_t last_panel) const;
+  bool run_block(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
+  bool run_phases(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
+
+  convolution_configuration how_;
+  convolution_shape shape_;
+  convolution_blocks blocks_;
+  epilogue finish_;
+  image_steps from_, to_;
+  transform_functions transforms_;
+  product full_, rest_;      ///< for whole blocks, and for the last one
+  std::int64_t packed_ = 0;  ///< floats of one product's weights
+};
+
+}  // namespace collage::inline v0::detail::jit

@@ -1,0 +1,108 @@
+#include "convolution_configuration.hpp"
+
+#include "word_reader.hpp"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+namespace {
+
+std::string version_word() { return "winograd" + std::to_string(convolution_version); }
+
+/// The register tile for so many rows and columns of a product.
+configuration tile_for(instruction_set set, std::int64_t rows, std::int64_t columns) {
+  configuration c = default_configuration(set);
+  const std::int64_t vectors = (columns + c.lanes() - 1) / c.lanes();
+  const int room = set == instruction_set::avx512 ? 30 : 14;
+  const auto rows_beside = [&](int width) {
+    // AVX2 keeps one register for the repeated element.
+    return std::min(most_rows, (room + 2 - width - (set == instruction_set::avx2 ? 1 : 0)) / width);
+  };
+  c.vectors = static_cast<int>(std::min<std::int64_t>(2, vectors));
+  // Few tiles: wider rows keep the multiply-adds apart.
+  while (c.vectors < std::min<std::int64_t>(vectors, most_vectors) && rows_beside(c.vectors + 1) >= rows) ++c.vectors;
+  const std::int64_t most = rows_beside(c.vectors), bands = (rows + most - 1) / most;
+  c.rows = static_cast<int>((rows + bands - 1) / bands);
+  return c;
+}
+
+}  // namespace
+
+std::string to_text(const convolution_configuration& c) {
+  return version_word() + ' ' + c.algorithm().name + ' ' + words_of(c.product) + " block " + std::to_string(c.block) +
+         " threads " + (c.partition == work_partition::tiles ? "tiles" : "phases");
+}
+
+convolution_configuration parse_convolution_configuration(std::string_view text) {
+  convolution_configuration c;
+  c.family = 1;
+  word_reader read(text, to_text(c));
+  read.version(version_word());
+  // One name may be the beginning of another.
+  std::vector<int> order;
+  for (int i = 0; i < static_cast<int>(convolution_family_count); ++i) order.push_back(i);
+  const auto name = [](int i) { return std::string_view(convolution_families[static_cast<std::size_t>(i)].name); };
+  std::ranges::stable_sort(order, std::greater(), [&](int i) { return name(i).size(); });
+  const auto found = std::ranges::find_if(order, [&](int i) { return read.take(name(i)); });
+  if (found == order.end()) read.refuse("there is no algorithm '" + std::string(read.word("the algorithm")) + "'");
+  c.family = *found;
+  c.product = read_words(read);
+  read.literally("block");
+  c.block = read.number("the number of tiles of a block");
+  read.literally("threads");
+  const std::string_view share = read.word("what threads share");
+  if (share != "tiles" && share != "phases")
+    read.refuse("threads share '" + std::string(share) + "', and tiles and phases are known");
+  c.partition = share == "tiles" ? work_partition::tiles : work_partition::phases;
+  if (const sentence why = fault_of(c); !why.empty()) read.refuse(std::string(why.text, why.size));
+  // A text with further words, spaces or zeros is no key.
+  if (to_text(c) != text) read.refuse("it is written as '" + to_text(c) + "'");
+  return c;
+}
+
+std::vector<convolution_configuration> propose_configurations(const convolution_shape& s,
+                                                              const convolution_machine& machine) {
+  std::vector<std::vector<convolution_configuration>> found;  // of each family
+  for (int family = 0; family < static_cast<int>(convolution_family_count); ++family) {
+    convolution_configuration c;
+    c.family = family;
+    c.product = default_configuration(machine.set);
+    if (!fault_of(c, s).empty()) continue;
+    std::vector<convolution_configuration>& list = found.emplace_back();
+    c.block = most_block_tiles;
+    const convolution_blocks whole = blocks_of(c, s);
+    const std::int64_t of_tile = 4 * c.algorithm().products * (whole.input_row + whole.output_row);
+    // What the second-level cache holds beside a panel of weights, or less, so that each thread has a block.
+    const std::int64_t fitting = std::max<std::int64_t>(1, machine.second_level_bytes * 3 / 4 / of_tile);
+    const std::int64_t each = (whole.tiles + machine.threads - 1) / machine.threads;
+    const auto add = [&](std::int64_t tiles, work_partition partition) {
+      tiles = std::clamp<std::int64_t>(tiles, 1, std::min<std::int64_t>(whole.tiles, most_block_tiles));
+      c.product = tile_for(machine.set, tiles, s.outputs);
+      // Whole bands, and blocks of nearly one size.
+      const std::int64_t blocks = (whole.tiles + tiles - 1) / tiles, even = (whole.tiles + blocks - 1) / blocks;
+      c.block = static_cast<int>(
+          std::min<std::int64_t>((even + c.product.rows - 1) / c.product.rows * c.product.rows, most_block_tiles));
+      c.partition = partition;
+      if (std::ranges::find(list, c) == list.end()) list.push_back(c);
+    };
+    constexpr std::int64_t least = 28;  // fewer read each weight too often
+    add(std::min(each, std::max(fitting, least)), work_partition::tiles);
+    if (machine.threads > 1) add(std::max(fitting, least) * machine.threads, work_partition::phases);
+    add(std::min(each, 3 * std::max(fitting, least)), work_partition::tiles);
+    if (machine.threads > 1) add(whole.tiles, work_partition::phases);
+    add(std::min(each, std::max(fitting, least) / 2), work_partition::tiles);
+  }
+  std::vector<convolution_configuration> chosen;
+  for (std::size_t turn = 0; chosen.size() < most_proposals; ++turn) {
+    const std::size_t before = chosen.size();
+    for (const auto& list : found)
+      if (turn < list.size() && chosen.size() < most_proposals) chosen.push_back(list[turn]);
+    if (chosen.size() == before) break;
+  }
+  return chosen;
+}
+
+}  // namespace collage::inline v0::detail::jit

@@ -1,0 +1,156 @@
+// Convolutions by bilinear algorithms: their shapes, their configurations as values and texts, and the memory they need.
+//
+// A text is canonical, as in "winograd1 F(4,3) accurate avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory block 56 threads
+// tiles". A configuration changes how fast a convolution is; its family changes errors, too.
+#pragma once
+
+#include "configuration.hpp"
+#include "convolution_families.hpp"
+
+#include <collage/detail/sentence.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+
+/// Raised with every change after which an old text would mean another kernel.
+inline constexpr int convolution_version = 1;
+
+/// In which order an image lies in memory: the layouts `plain`, `channels_last` and `blocked_16` of collage/layout.hpp.
+enum class image_layout : std::uint8_t { plain, channels_last, blocked_16 };
+
+/// A convolution with stride 1, dilation 1 and one group. Pads may be larger than the window.
+struct convolution_shape {
+  std::int64_t batch = 1, channels = 1, outputs = 1;  ///< `outputs` are channels
+  std::int64_t height = 1, width = 1;                 ///< of the input
+  std::int64_t window_height = 3, window_width = 3;
+  std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  image_layout from = image_layout::plain, to = image_layout::plain;
+
+  constexpr std::int64_t output_height() const { return height + pad_top + pad_bottom - window_height + 1; }
+  constexpr std::int64_t output_width() const { return width + pad_left + pad_right - window_width + 1; }
+  friend constexpr bool operator==(const convolution_shape&, const convolution_shape&) = default;
+};
+
+/// How threads share the work. Results are the same bit by bit.
+enum class work_partition : std::uint8_t {
+  tiles,  ///< each thread transforms, multiplies and transforms back blocks of tiles, in scratch memory of its own
+  phases  ///< all threads work on one block: on its inputs, then its products, then its outputs
+};
+
+struct convolution_configuration {
+  int family = 0;  ///< an index into `convolution_families`
+  configuration product = {};
+  int block = 56;  ///< tiles that are transformed before they are multiplied
+  work_partition partition = work_partition::tiles;
+
+  constexpr const convolution_family& algorithm() const {
+    return convolution_families[static_cast<std::size_t>(family)];
+  }
+  friend constexpr bool operator==(const convolution_configuration&, const convolution_configuration&) = default;
+};
+
+inline constexpr int most_block_tiles = 65536;
+
+/// Why there is no such convolution, in one sentence; empty if there is.
+constexpr sentence fault_of(const convolution_configuration& c) {
+  sentence why;
+  if (c.family < 0 || c.family >= static_cast<int>(convolution_family_count))
+    why << "the family is " << c.family << ", and must be from 0 to " << convolution_family_count - 1;
+  else if (c.block < 1 || c.block > most_block_tiles)
+    why << "the number of tiles of a block is " << c.block << ", and must be from 1 to " << most_block_tiles;
+  else return fault_of(c.product);
+  return why;
+}
+
+/// Why a shape is no convolution, in one sentence; empty if it is one.
+constexpr sentence fault_of(const convolution_shape& s) {
+  sentence why;
+  constexpr std::int64_t most = std::int64_t{1} << 31U;
+  const auto is_outside = [&](const char* what, std::int64_t value, std::int64_t least) {
+    if (value >= least && value < most) return false;
+    why << what << " is " << value << ", and must be from " << least << " to " << most - 1;
+    return true;
+  };
+  if (is_outside("the batch", s.batch, 1) || is_outside("the number of input channels", s.channels, 1) ||
+      is_outside("the number of output channels", s.outputs, 1) || is_outside("the height", s.height, 1) ||
+      is_outside("the width", s.width, 1) || is_outside("the window's height", s.window_height, 1) ||
+      is_outside("the window's width", s.window_width, 1) || is_outside("the pad above", s.pad_top, 0) ||
+      is_outside("the pad at the left", s.pad_left, 0) || is_outside("the pad below", s.pad_bottom, 0) ||
+      is_outside("the pad at the right", s.pad_right, 0) || is_outside("the output's height", s.output_height(), 1) ||
+      is_outside("the output's width", s.output_width(), 1))
+    return why;
+  return why;
+}
+
+/// Why a configuration does not compute a shape, in one sentence; empty if it does.
+constexpr sentence fault_of(const convolution_configuration& c, const convolution_shape& s) {
+  if (sentence why = fault_of(c); !why.empty()) return why;
+  if (sentence why = fault_of(s); !why.empty()) return why;
+  sentence why;
+  const convolution_family& f = c.algorithm();
+  if (f.window_rows != s.window_height || f.window_columns != s.window_width)
+    why << f.name << " computes windows of " << f.window_rows << "x" << f.window_columns << ", and not of "
+        << s.window_height << "x" << s.window_width;
+  return why;
+}
+
+/// The sizes of a convolution's blocks of tiles. All steps are in floats.
+struct convolution_blocks {
+  std::int64_t down = 0, across = 0;             ///< tiles of one image
+  std::int64_t tiles = 0;                        ///< of all images
+  std::int64_t block = 0;                        ///< tiles of one block
+  std::int64_t input_row = 0, output_row = 0;    ///< transformed channels of one tile, in whole vectors of 16
+  std::int64_t input_step = 0, output_step = 0;  ///< between products; not a power of two, which caches dislike
+  std::int64_t floats = 0;                       ///< of one block
+
+  constexpr std::int64_t blocks() const { return (tiles + block - 1) / block; }
+};
+
+constexpr convolution_blocks blocks_of(const convolution_configuration& c, const convolution_shape& s) {
+  const convolution_family& f = c.algorithm();
+  convolution_blocks b;
+  b.down = (s.output_height() + f.tile_rows - 1) / f.tile_rows;
+  b.across = (s.output_width() + f.tile_columns - 1) / f.tile_columns;
+  b.tiles = s.batch * b.down * b.across;
+  b.block = b.tiles < c.block ? b.tiles : c.block;
+  b.input_row = (s.channels + 15) / 16 * 16;
+  b.output_row = (s.outputs + 15) / 16 * 16;
+  b.input_step = b.block * b.input_row + 16;
+  b.output_step = b.block * b.output_row + 16;
+  b.floats = f.products * (b.input_step + b.output_step);
+  return b;
+}
+
+/// Bytes of the transformed weights.
+constexpr std::int64_t weight_bytes(const convolution_configuration& c, const convolution_shape& s) {
+  return 4 * c.algorithm().products * packed_floats(c.product, s.channels, s.outputs);
+}
+/// Bytes of scratch memory for a run with at most so many threads.
+constexpr std::int64_t scratch_bytes(const convolution_configuration& c, const convolution_shape& s, int threads) {
+  return 4 * blocks_of(c, s).floats * (c.partition == work_partition::tiles && threads > 1 ? threads : 1);
+}
+
+/// The canonical text.
+std::string to_text(const convolution_configuration& c);
+
+/// Reads a canonical text. Error (invalid_argument): it is not one, or `fault_of` has a reason.
+convolution_configuration parse_convolution_configuration(std::string_view text);
+
+/// What `propose_configurations` needs to know of a machine.
+struct convolution_machine {
+  instruction_set set = instruction_set::avx512;
+  int threads = 1;
+  std::int64_t second_level_bytes = 1 << 20;  ///< of one core
+};
+
+inline constexpr std::size_t most_proposals = 12;
+
+/// The configurations that are worth measuring for a shape, at most `most_proposals`, by a closed formula. Families take
+/// turns, so that the first few already have one of each. Empty if no family has this window.
+std::vector<convolution_configuration> propose_configurations(const convolution_shape& s,
+                                                              const convolution_machine& machine);
+
+}  // namespace collage::inline v0::detail::jit

@@ -1,0 +1,209 @@
+// The transforms for the current target of hwy/foreach_target.h, which includes this file once for each target.
+#if defined(COLLAGE_JIT_TRANSFORM_TILES) == defined(HWY_TARGET_TOGGLE)
+#ifdef COLLAGE_JIT_TRANSFORM_TILES
+#undef COLLAGE_JIT_TRANSFORM_TILES
+#else
+#define COLLAGE_JIT_TRANSFORM_TILES
+#endif
+
+#include "channel_vectors.hpp"
+#include "convolution_families.hpp"
+#include "epilogue_vectors.hpp"
+#include "linear_vectors.hpp"
+#include "transforms.hpp"
+
+#include <hwy/highway.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+HWY_BEFORE_NAMESPACE();
+namespace collage::inline v0::detail::jit {
+namespace {
+namespace HWY_NAMESPACE {
+
+/// Where a pointer would point, also if nothing lies there.
+HWY_INLINE const float* at_floats(const float* from, std::int64_t offset) {
+  return reinterpret_cast<const float*>(reinterpret_cast<std::uintptr_t>(from) +
+                                        static_cast<std::uintptr_t>(offset) * sizeof(float));
+}
+
+/// The image and the place of one tile.
+struct tile_place {
+  std::int64_t image, row, column;
+  HWY_INLINE tile_place(std::int64_t tile, std::int64_t down, std::int64_t across)
+      : image(tile / (down * across)), row(tile / across % down), column(tile % across) {}
+};
+
+/// Rows first, then columns, of vectors that lie `row` and `column` floats apart.
+template <class A>
+HWY_INLINE void transform_patch(const float* from, std::int64_t row, std::int64_t column, float* to,
+                                std::int64_t to_step) {
+  constexpr std::int64_t columns = A::patch_columns;
+  constexpr std::int64_t row_products = A::rows::rank, column_products = A::columns::rank;
+  HWY_ALIGN float between[row_products * columns * lanes];
+  for (std::int64_t x = 0; x < columns; ++x)
+    run_linear<left_of<typename A::rows>>(
+        [&](std::size_t y) HWY_ATTR { return tiles::load(from + static_cast<std::int64_t>(y) * row + x * column); },
+        [&](std::size_t p, vector v)
+            HWY_ATTR { tiles::store(v, between + (static_cast<std::int64_t>(p) * columns + x) * lanes); });
+  for (std::int64_t p = 0; p < row_products; ++p)
+    run_linear<left_of<typename A::columns>>(
+        [&](std::size_t x)
+            HWY_ATTR { return tiles::load(between + (p * columns + static_cast<std::int64_t>(x)) * lanes); },
+        [&](std::size_t q, vector v)
+            HWY_ATTR { tiles::store(v, to + (p * column_products + static_cast<std::int64_t>(q)) * to_step); });
+}
+
+/// One tile of one vector of channels.
+template <class A>
+HWY_INLINE void input_of_tile(const input_transform& t, std::int64_t tile, std::int64_t channel) {
+  const tile_place at(t.block_begin + tile, t.down, t.across);
+  const std::int64_t y = at.row * A::tile_rows - t.pad_top, x = at.column * A::tile_columns - t.pad_left;
+  const std::int64_t offset = t.steps.at(at.image, channel) + y * t.steps.row + x * t.steps.pixel;
+  const float* const from = at_floats(t.from, offset);
+  float* const to = t.to + tile * t.to_row + channel;
+  const rectangle inside = {std::max<std::int64_t>(0, -y), std::max<std::int64_t>(0, -x),
+                            std::min<std::int64_t>(A::patch_rows, t.height - y),
+                            std::min<std::int64_t>(A::patch_columns, t.width - x)};
+  const bool is_inside =
+      inside.top == 0 && inside.left == 0 && inside.bottom == A::patch_rows && inside.right == A::patch_columns;
+  const std::int64_t left = t.channels - channel, count = t.steps.is_filled || left > lanes ? lanes : left;
+  if (is_inside && t.steps.channel == 1 && count == lanes)
+    return transform_patch<A>(from, t.steps.row, t.steps.pixel, to, t.to_step);
+  HWY_ALIGN float patch[A::patch_rows * A::patch_columns * lanes];
+  if (!is_inside || count < lanes)
+    for (float& p : patch) p = 0;
+  if (!inside.is_empty()) gather_patch(from, t.steps, inside, A::patch_columns, count, patch);
+  transform_patch<A>(patch, A::patch_columns * lanes, lanes, to, t.to_step);
+}
+
+template <class S>
+void input_tiles(const input_transform& t, const transform_part& part) {
+  using A = image_algorithm<S>;
+  const std::int64_t last = std::min(part.last_channel, t.channels);
+  if (t.steps.block == 16) {  // channels-last: all channels of a tile are near each other
+    for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile)
+      for (std::int64_t c = part.first_channel; c < last; c += lanes) input_of_tile<A>(t, tile, c);
+    return;
+  }
+  for (std::int64_t c = part.first_channel; c < last; c += lanes)
+    for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile) input_of_tile<A>(t, tile, c);
+}
+
+/// The outputs of one tile, for one vector of channels: `result` has them as vectors. Sums of `check` are NaN if one is not finite.
+template <class A>
+HWY_INLINE vector outputs_of_tile(const float* from, std::int64_t from_step, float* result) {
+  constexpr std::int64_t columns = A::tile_columns;
+  constexpr std::int64_t column_products = A::columns::rank;
+  HWY_ALIGN float between[A::tile_rows * column_products * lanes];
+  for (std::int64_t q = 0; q < column_products; ++q)
+    run_linear<output_of<typename A::rows>>(
+        [&](std::size_t p)
+            HWY_ATTR { return tiles::load(from + (static_cast<std::int64_t>(p) * column_products + q) * from_step); },
+        [&](std::size_t y, vector v)
+            HWY_ATTR { tiles::store(v, between + (static_cast<std::int64_t>(y) * column_products + q) * lanes); });
+  vector check = hn::Zero(tag);
+  for (std::int64_t y = 0; y < A::tile_rows; ++y)
+    run_linear<output_of<typename A::columns>>(
+        [&](std::size_t q)
+            HWY_ATTR { return tiles::load(between + (y * column_products + static_cast<std::int64_t>(q)) * lanes); },
+        [&](std::size_t x, vector v) HWY_ATTR {
+          check = hn::MulAdd(v, hn::Zero(tag), check);
+          tiles::store(v, result + (y * columns + static_cast<std::int64_t>(x)) * lanes);
+        });
+  return check;
+}
+
+/// The epilogue of one tile, from the gathered operands to all outputs.
+template <class A>
+void finish_tile(const output_transform& t, const float* result, std::int64_t offset, const rectangle& inside,
+                 std::int64_t channel, std::int64_t count) {
+  constexpr std::int64_t columns = A::tile_columns, pixels = A::tile_rows * columns;
+  const epilogue& e = *t.finish;
+  HWY_ALIGN float whole[epilogue::most_operands][pixels * lanes];
+  HWY_ALIGN float made[epilogue::most_outputs][pixels * lanes];
+  const float* from[epilogue::most_operands];
+  float* to[epilogue::most_outputs];
+  const bool is_partial = inside.bottom < A::tile_rows || inside.right < columns || count < lanes;
+  for (std::size_t i = 0; i < e.operands.size(); ++i) {
+    from[i] = whole[i];
+    if (e.operands[i] != operand_shape::whole) continue;
+    if (is_partial)
+      for (float& w : whole[i]) w = 0;
+    gather_patch(t.operands[i] + offset, t.steps, inside, columns, count, whole[i]);
+  }
+  for (std::size_t o = 0; o < e.outputs.size(); ++o) to[o] = made[o];
+  epilogue_run run(e, result, from, t.operands, channel, count);
+  for (std::int64_t first = 0; first < pixels; first += epilogue_run::most)
+    run.run(first, std::min(epilogue_run::most, pixels - first), to);
+  for (std::size_t o = 0; o < e.outputs.size(); ++o)
+    scatter_patch(made[o], t.steps, inside.bottom, inside.right, columns, count, t.outputs[o] + offset);
+}
+
+template <class A>
+HWY_INLINE vector output_of_tile(const output_transform& t, std::int64_t tile, std::int64_t channel) {
+  constexpr std::int64_t columns = A::tile_columns;
+  const tile_place at(t.block_begin + tile, t.down, t.across);
+  const std::int64_t y = at.row * A::tile_rows, x = at.column * columns;
+  const std::int64_t offset = t.steps.at(at.image, channel) + y * t.steps.row + x * t.steps.pixel;
+  const rectangle inside = {0, 0, std::min<std::int64_t>(A::tile_rows, t.height - y),
+                            std::min<std::int64_t>(columns, t.width - x)};
+  const std::int64_t count = std::min(lanes, t.channels - channel);
+  HWY_ALIGN float result[A::tile_rows * columns * lanes];
+  if (count <= 0) {  // channels that fill up the last block
+    for (float& r : result) r = 0;
+    for (std::size_t o = 0; o < std::max<std::size_t>(1, t.finish->outputs.size()); ++o)
+      scatter_patch(result, t.steps, inside.bottom, inside.right, columns, lanes, t.outputs[o] + offset);
+    return hn::Zero(tag);
+  }
+  vector check = outputs_of_tile<A>(t.from + tile * t.from_row + channel, t.from_step, result);
+  if (count < lanes) check = hn::IfThenElseZero(hn::FirstN(tag, static_cast<std::size_t>(count)), check);
+  if (t.finish->empty())
+    scatter_patch(result, t.steps, inside.bottom, inside.right, columns, count, t.outputs[0] + offset);
+  else finish_tile<A>(t, result, offset, inside, channel, count);
+  return check;
+}
+
+template <class S>
+bool output_tiles(const output_transform& t, const transform_part& part) {
+  using A = image_algorithm<S>;
+  const std::int64_t last = t.steps.is_filled ? part.last_channel : std::min(part.last_channel, t.channels);
+  vector check = hn::Zero(tag);
+  if (t.steps.block == 16) {
+    for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile)
+      for (std::int64_t c = part.first_channel; c < last; c += lanes)
+        check = hn::Add(check, output_of_tile<A>(t, tile, c));
+  } else {
+    for (std::int64_t c = part.first_channel; c < last; c += lanes)
+      for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile)
+        check = hn::Add(check, output_of_tile<A>(t, tile, c));
+  }
+  HWY_ALIGN float sums[lanes];
+  tiles::store(check, sums);
+  for (const float s : sums)
+    if (s != 0) return false;  // NaN
+  return true;
+}
+
+template <std::size_t... I>
+transform_functions functions_of(int family, std::index_sequence<I...>) {
+  static constexpr std::array<transform_functions, sizeof...(I)> all = {
+      transform_functions{input_tiles<std::tuple_element_t<I, convolution_algorithms>>,
+                          output_tiles<std::tuple_element_t<I, convolution_algorithms>>}...};
+  return all[static_cast<std::size_t>(family)];
+}
+
+inline transform_functions transforms_of_target(int family) {
+  return functions_of(family, std::make_index_sequence<convolution_family_count>());
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace
+}  // namespace collage::inline v0::detail::jit
+HWY_AFTER_NAMESPACE();
+
+#endif

@@ -1,0 +1,116 @@
+// Texts, faults, memory and proposals of convolutions' configurations.
+#include "jit/convolution_configuration.hpp"
+
+#include "support/random_numbers.hpp"
+
+#include <collage/error.hpp>
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+namespace jit_convolution_configuration_test {
+
+namespace jit = collage::detail::jit;
+using jit::convolution_configuration;
+using jit::convolution_shape;
+
+constexpr const char* example =
+    "winograd1 F(4,3) accurate avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory block 56 threads tiles";
+
+constexpr convolution_configuration wrong_block{.block = 0};
+static_assert(jit::fault_of(wrong_block) == "the number of tiles of a block is 0, and must be from 1 to 65536");
+static_assert(jit::fault_of(convolution_configuration{}, convolution_shape{.height = 2, .width = 2}) ==
+              "the output's height is 0, and must be from 1 to 2147483647");
+static_assert(jit::fault_of(convolution_configuration{},
+                            convolution_shape{.height = 9, .width = 9, .window_height = 5, .window_width = 3}) ==
+              "F(2,3) computes windows of 3x3, and not of 5x3");
+static_assert(jit::fault_of(convolution_configuration{}, convolution_shape{.height = 3, .width = 3, .pad_left = -1}) ==
+              "the pad at the left is -1, and must be from 0 to 2147483647");
+
+std::string fault_of_text(const std::string& text) {
+  try {
+    jit::parse_convolution_configuration(text);
+  } catch (const collage::error& e) { return e.what(); }
+  return "";
+}
+
+TEST(jit_convolution_configurations, texts) {
+  const convolution_configuration c = jit::parse_convolution_configuration(example);
+  EXPECT_EQ(std::string(c.algorithm().name), "F(4,3) accurate");
+  EXPECT_EQ(c.block, 56);
+  EXPECT_EQ(jit::to_text(c), example);
+  std::set<std::string> texts;
+  for (int family = 0; family < static_cast<int>(jit::convolution_family_count); ++family)
+    for (const jit::work_partition p : {jit::work_partition::tiles, jit::work_partition::phases}) {
+      convolution_configuration x = c;
+      x.family = family;
+      x.partition = p;
+      EXPECT_EQ(jit::parse_convolution_configuration(jit::to_text(x)), x);
+      texts.insert(jit::to_text(x));
+    }
+  EXPECT_EQ(texts.size(), 2 * jit::convolution_family_count);
+}
+
+TEST(jit_convolution_configurations, wrong_texts) {
+  const auto expect = [](const std::string& from, const std::string& to, const std::string& why) {
+    std::string text = example;
+    text.replace(text.find(from), from.size(), to);
+    EXPECT_NE(fault_of_text(text).find(why), std::string::npos) << fault_of_text(text);
+  };
+  expect("winograd1", "winograd9", "it is for the generator 'winograd9', and this one is 'winograd1'");
+  expect("F(4,3) accurate", "F(9,3)", "there is no algorithm 'F(9,3)'");
+  expect("F(4,3) accurate", "F(4,3)accurate", "there is no algorithm 'F(4,3)accurate'");
+  expect("accurate", "exact", "there is no instruction set 'exact'");
+  expect("14x2", "30x2", "needs 62 vector registers");
+  expect("block 56", "block 0", "the number of tiles of a block is 0");
+  expect("block 56", "block 056", "it is written as");
+  expect("threads tiles", "threads rows", "threads share 'rows', and tiles and phases are known");
+  expect("threads tiles", "threads tiles ", "it is written as");
+  expect(" threads tiles", "", "it ends where threads is expected");
+  EXPECT_NE(fault_of_text(""), "");
+}
+
+TEST(jit_convolution_configurations, memory) {
+  const convolution_configuration c = jit::parse_convolution_configuration(example);
+  const convolution_shape s = {.channels = 20, .outputs = 40, .height = 30, .width = 30};
+  // 36 products; 40 columns are 32 and a last panel of one vector of 16.
+  EXPECT_EQ(jit::weight_bytes(c, s), 4 * 36 * 20 * 48);
+  // 7 x 7 tiles, fewer than the block has, with 32 and 48 channels.
+  EXPECT_EQ(jit::scratch_bytes(c, s, 1), 4 * 36 * (49 * 32 + 16 + 49 * 48 + 16));
+  EXPECT_EQ(jit::scratch_bytes(c, s, 3), 3 * jit::scratch_bytes(c, s, 1));
+  convolution_configuration shared = c;
+  shared.partition = jit::work_partition::phases;
+  EXPECT_EQ(jit::scratch_bytes(shared, s, 3), jit::scratch_bytes(c, s, 1));
+}
+
+TEST(jit_convolution_configurations, proposals) {
+  collage_test::random_numbers random;
+  for (int i = 0; i < 2000; ++i) {
+    convolution_shape s = {.channels = random.number(1, 600),
+                           .outputs = random.number(1, 600),
+                           .height = random.number(1, 230),
+                           .width = random.number(1, 230),
+                           .pad_top = 2,
+                           .pad_left = 2,
+                           .pad_bottom = 2,
+                           .pad_right = 2};
+    s.window_height = s.window_width = random.chance(0.7) ? 3 : random.number(1, 5);
+    jit::convolution_machine machine;
+    machine.set = random.chance(0.5) ? jit::instruction_set::avx512 : jit::instruction_set::avx2;
+    machine.threads = static_cast<int>(random.number(1, 16));
+    const std::vector<convolution_configuration> list = jit::propose_configurations(s, machine);
+    EXPECT_EQ(list.empty(), s.window_height != 3 && s.window_height != 5) << s.window_height;
+    EXPECT_LE(list.size(), jit::most_proposals);
+    std::set<std::string> texts;
+    for (const convolution_configuration& c : list) {
+      EXPECT_TRUE(jit::fault_of(c, s).empty()) << jit::to_text(c) << ": " << jit::fault_of(c, s).text;
+      EXPECT_EQ(c.product.set, machine.set);
+      EXPECT_TRUE(texts.insert(jit::to_text(c)).second) << "twice: " << jit::to_text(c);
+    }
+  }
+}
+
+}  // namespace jit_convolution_configuration_test

@@ -1,0 +1,352 @@
+// Convolutions by bilinear algorithms: random and awkward shapes, errors, threads, and what is not finite.
+#include "convolution_testing.hpp"
+
+#include "support/effort.hpp"
+
+#include <collage/error.hpp>
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <limits>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace jit_convolution_test {
+
+using namespace collage_test;
+using namespace collage_test::jit_testing;
+
+constexpr int all_shapes = 500;
+constexpr int families = static_cast<int>(jit::convolution_family_count);
+
+/// Vectors of the transforms are those of the instruction set, too.
+class target_scope {
+ public:
+  explicit target_scope(std::int64_t targets) { hwy::SetSupportedTargetsForTest(targets); }
+  explicit target_scope(instruction_set set)
+      : target_scope(set == instruction_set::avx512
+                         ? std::int64_t{0}
+                         : hwy::SupportedTargets() & (HWY_AVX2 | HWY_SSE4 | HWY_SCALAR | HWY_EMU128)) {}
+  target_scope(const target_scope&) = delete;
+  ~target_scope() { hwy::SetSupportedTargetsForTest(0); }
+};
+
+image_layout random_layout(random_numbers& random) { return static_cast<image_layout>(random.number(0, 2)); }
+
+std::int64_t awkward(random_numbers& random, std::int64_t most) {
+  constexpr std::int64_t list[] = {1, 1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 48};
+  const std::int64_t found = random.chance(0.7) ? list[random.number(0, std::ssize(list) - 1)] : random.number(1, most);
+  return std::min(found, most);
+}
+
+convolution_case random_case(random_numbers& random, int family, instruction_set set) {
+  convolution_case c;
+  c.how.family = family;
+  c.how.product = random_configuration(random, set);
+  c.how.block = static_cast<int>(random.number(1, random.chance(0.5) ? 8 : 60));
+  c.how.partition = random.chance(0.5) ? work_partition::tiles : work_partition::phases;
+  c.threads = static_cast<int>(random.number(1, 4));
+  const jit::convolution_family& f = c.how.algorithm();
+  convolution_shape& s = c.shape;
+  s.window_height = f.window_rows;
+  s.window_width = f.window_columns;
+  s.from = random_layout(random);
+  s.to = random_layout(random);
+  const auto pad = [&] { return random.chance(0.4) ? 0 : random.number(0, random.chance(0.8) ? 2 : 9); };
+  double work = 0;
+  do {
+    s.batch = random.chance(0.7) ? 1 : random.number(2, 3);
+    s.channels = awkward(random, 50);
+    s.outputs = awkward(random, 70);
+    s.height = awkward(random, 30);
+    s.width = awkward(random, 30);
+    s.pad_top = pad();
+    s.pad_left = pad();
+    s.pad_bottom = pad();
+    s.pad_right = pad();
+    work = static_cast<double>(s.batch * s.channels * s.outputs * s.output_height() * s.output_width()) *
+           static_cast<double>(s.window_height * s.window_width);
+  } while (!jit::fault_of(c.how, s).empty() || work > 5e5);
+  if (random.chance(0.5)) {
+    c.finish = random_epilogue(random, static_cast<int>(random.number(0, 5)));
+    for (operand_shape& o : c.finish.operands)
+      if (o == operand_shape::per_row) o = operand_shape::per_column;
+  }
+  return c;
+}
+
+/// In memory that ends at guard pages, then in memory that begins at them.
+void run_case(convolution_case c, random_numbers& random, bool generated) {
+  auto arena = std::make_shared<jit::code_arena>();
+  jit::bilinear_convolution made(c.how, c.shape, c.finish, generated ? arena : nullptr);
+  made.bind();
+  ASSERT_EQ(made.refusal().empty(), generated) << made.refusal();
+  for (const bool at_end : {true, false}) {
+    c.at_end = at_end;
+    convolution_runner(c, random, made).run();
+  }
+}
+
+void run_random_cases(int count, bool generated) {
+  random_numbers random;
+  for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2}) {
+    if (generated && !jit::refusal_of(set).empty()) {
+      std::cout << jit::refusal_of(set) << ": not tested\n";
+      continue;
+    }
+    const target_scope scope(set);
+    for (int family = 0; family < families; ++family)
+      for (int ran = 0; ran < count && !testing::Test::HasFailure(); ++ran)
+        run_case(random_case(random, family, set), random, generated);
+  }
+}
+
+TEST(jit_convolutions, random_shapes) { run_random_cases(cases(all_shapes / 10), true); }
+TEST(jit_convolutions_long, random_shapes) { run_random_cases(all_shapes, true); }
+
+TEST(jit_convolutions, random_shapes_of_the_replica) {
+  random_numbers random;
+  const std::int64_t all = hwy::SupportedTargets();
+  for (std::int64_t rest = all; rest != 0; rest &= rest - 1) {
+    const target_scope scope(rest & -rest);
+    for (int family = 0; family < families; ++family)
+      for (int i = 0; i < cases(8) && !HasFailure(); ++i)
+        run_case(random_case(random, family, i % 2 == 0 ? instruction_set::avx512 : instruction_set::avx2), random,
+                 false);
+  }
+}
+
+/// One pixel, few channels, pads beyond the window, odd sizes: each family in each pair of layouts.
+TEST(jit_convolutions, awkward_shapes) {
+  random_numbers random;
+  const convolution_shape shapes[] = {
+      {.channels = 1,
+       .outputs = 1,
+       .height = 1,
+       .width = 1,
+       .pad_top = 9,
+       .pad_left = 8,
+       .pad_bottom = 7,
+       .pad_right = 6},
+      {.channels = 3,
+       .outputs = 17,
+       .height = 1,
+       .width = 1,
+       .pad_top = 2,
+       .pad_left = 2,
+       .pad_bottom = 2,
+       .pad_right = 2},
+      {.channels = 17, .outputs = 3, .height = 13, .width = 7, .pad_top = 0, .pad_left = 9},
+      {.channels = 16, .outputs = 33, .height = 11, .width = 9, .pad_bottom = 12},
+      {.batch = 3, .channels = 5, .outputs = 31, .height = 5, .width = 15, .pad_top = 1, .pad_right = 1}};
+  for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2}) {
+    if (!jit::refusal_of(set).empty()) continue;
+    const target_scope scope(set);
+    for (int family = 0; family < families; ++family)
+      for (const convolution_shape& s : shapes)
+        for (int layouts = 0; layouts < 9 && !HasFailure(); ++layouts) {
+          convolution_case c;
+          c.how.family = family;
+          c.how.product = jit::default_configuration(set);
+          c.how.block = 7;
+          c.shape = s;
+          c.shape.window_height = c.how.algorithm().window_rows;
+          c.shape.window_width = c.how.algorithm().window_columns;
+          c.shape.from = static_cast<image_layout>(layouts % 3);
+          c.shape.to = static_cast<image_layout>(layouts / 3);
+          run_case(c, random, true);
+        }
+  }
+}
+
+/// What a run reads and writes, for tests of single properties.
+struct simple_run {
+  convolution_shape shape;
+  std::vector<float> from, weights, packed, scratch, to;
+  simple_run(const convolution_shape& s, std::uint64_t seed) : shape(s) {
+    std::mt19937_64 engine(seed);
+    std::normal_distribution<float> normal;
+    from.resize(static_cast<std::size_t>(jit::image_floats(s.from, s.batch, s.channels, s.height, s.width)));
+    weights.resize(static_cast<std::size_t>(s.outputs * s.channels * s.window_height * s.window_width));
+    for (float& x : from) x = std::max(0.0F, normal(engine));
+    for (float& x : weights) x = normal(engine);
+  }
+  /// False: `run` says so.
+  bool run(const convolution_configuration& how, int threads) {
+    auto arena = std::make_shared<jit::code_arena>();
+    jit::bilinear_convolution made(how, shape, {}, arena);
+    made.bind();
+    packed.assign(static_cast<std::size_t>(jit::weight_bytes(how, shape)) / 4, 0);
+    scratch.assign(static_cast<std::size_t>(jit::scratch_bytes(how, shape, threads)) / 4, 0);
+    to.assign(static_cast<std::size_t>(
+                  jit::image_floats(shape.to, shape.batch, shape.outputs, shape.output_height(), shape.output_width())),
+              -1);
+    made.pack(weights.data(), packed.data());
+    float* const outputs[] = {to.data()};
+    return made.run(
+        {.from = from.data(), .weights = packed.data(), .to = outputs, .scratch = scratch.data(), .threads = threads});
+  }
+};
+
+TEST(jit_convolutions, results_do_not_depend_on_threads) {
+  for (int family = 0; family < families; ++family) {
+    convolution_configuration how;
+    how.family = family;
+    how.product = jit::default_configuration(jit::refusal_of(instruction_set::avx512).empty() ? instruction_set::avx512
+                                                                                              : instruction_set::avx2);
+    const jit::convolution_family& f = how.algorithm();
+    simple_run one({.batch = 2,
+                    .channels = 19,
+                    .outputs = 70,
+                    .height = 23,
+                    .width = 18,
+                    .window_height = f.window_rows,
+                    .window_width = f.window_columns,
+                    .pad_top = 1,
+                    .pad_left = 2,
+                    .pad_bottom = 1,
+                    .pad_right = 0},
+                   7);
+    std::vector<float> expected;
+    for (const work_partition partition : {work_partition::tiles, work_partition::phases})
+      for (const int block : {5, 14, 1000})
+        for (int threads = 1; threads <= 4; ++threads) {
+          how.partition = partition;
+          how.block = block;
+          ASSERT_TRUE(one.run(how, threads));
+          if (expected.empty()) expected = one.to;
+          EXPECT_EQ(expected, one.to) << jit::to_text(how) << ", " << threads << " threads";
+        }
+  }
+}
+
+/// The largest error over the root mean square of the outputs, as `expected_error` states it.
+TEST(jit_convolutions, errors_are_as_stated) {
+  for (int family = 0; family < families; ++family)
+    for (const std::int64_t channels : {16, 128}) {
+      convolution_configuration how;
+      how.family = family;
+      how.product = jit::default_configuration(instruction_set::avx512);
+      const jit::convolution_family& f = how.algorithm();
+      const convolution_shape shape = {.channels = channels,
+                                       .outputs = 16,
+                                       .height = 16,
+                                       .width = 16,
+                                       .window_height = f.window_rows,
+                                       .window_width = f.window_columns,
+                                       .pad_top = 1,
+                                       .pad_left = 1,
+                                       .pad_bottom = 1,
+                                       .pad_right = 1};
+      simple_run one(shape, 11);
+      ASSERT_TRUE(one.run(how, 1));
+      const convolution_reference reference(shape, one.from.data(), one.weights.data());
+      const image_order out = {shape.to, shape.outputs, shape.output_height(), shape.output_width()};
+      double squares = 0, error = 0;
+      for (std::int64_t o = 0; o < shape.outputs; ++o)
+        for (std::int64_t y = 0; y < out.height; ++y)
+          for (std::int64_t x = 0; x < out.width; ++x) {
+            const double expected = reference.at(0, o, y, x);
+            squares += expected * expected;
+            error = std::max(
+                error, std::abs(expected - static_cast<double>(one.to[static_cast<std::size_t>(out.at(0, o, y, x))])));
+          }
+      const double found = error / std::sqrt(squares / static_cast<double>(one.to.size()));
+      const double stated = f.expected_error(static_cast<std::size_t>(channels));
+      std::cout << f.name << ", " << channels << " channels: " << found << " of " << stated << "\n";
+      EXPECT_LE(found, stated) << f.name << " with " << channels << " channels";
+      EXPECT_GE(found, stated / 50) << f.name << " with " << channels << " channels states too much";
+    }
+}
+
+/// NaN and infinity anywhere in what a window reads are noticed.
+TEST(jit_convolutions, what_is_not_finite_is_noticed) {
+  random_numbers random;
+  for (int family = 0; family < families; ++family)
+    for (int layout = 0; layout < 3; ++layout) {
+      convolution_configuration how;
+      how.family = family;
+      how.product = jit::default_configuration(instruction_set::avx512);
+      const jit::convolution_family& f = how.algorithm();
+      simple_run one({.channels = 5,
+                      .outputs = 3,
+                      .height = 9,
+                      .width = 10,
+                      .window_height = f.window_rows,
+                      .window_width = f.window_columns,
+                      .pad_top = 1,
+                      .pad_left = 1,
+                      .pad_bottom = 2,
+                      .pad_right = 2,
+                      .from = static_cast<image_layout>(layout)},
+                     13);
+      const image_order in = {one.shape.from, 5, 9, 10};
+      ASSERT_TRUE(one.run(how, 1));
+      for (int i = 0; i < 20; ++i) {
+        float& at =
+            one.from[static_cast<std::size_t>(in.at(0, random.number(0, 4), random.number(0, 8), random.number(0, 9)))];
+        const float before = at;
+        at = i % 2 == 0 ? not_a_number : std::numeric_limits<float>::infinity();
+        EXPECT_FALSE(one.run(how, 1)) << f.name;
+        at = before;
+      }
+      ASSERT_TRUE(one.run(how, 1));
+    }
+}
+
+/// An output may lie exactly where a whole operand lies.
+TEST(jit_convolutions, a_residual_in_place) {
+  jit::epilogue_maker make;
+  const auto biased = make(op::add, {make.product(), make.operand(operand_shape::per_column)});
+  make.output(make(op::relu, {make(op::add, {biased, make.operand(operand_shape::whole)})}));
+  for (int layout = 0; layout < 3; ++layout) {
+    convolution_configuration how;
+    how.family = 1;
+    how.product = jit::default_configuration(instruction_set::avx512);
+    const convolution_shape shape = {
+        .channels = 4, .outputs = 21, .height = 9, .width = 7, .to = static_cast<image_layout>(layout)};
+    simple_run one(shape, 17);
+    ASSERT_TRUE(one.run(how, 1));
+    std::vector<float> expected = one.to, residual(one.to.size()), bias(21);
+    for (std::size_t i = 0; i < residual.size(); ++i) residual[i] = static_cast<float>(i % 41) - 20;
+    const image_order out = {shape.to, 21, 7, 5};
+    for (std::int64_t c = 0; c < 21; ++c) {
+      bias[static_cast<std::size_t>(c)] = static_cast<float>(c);
+      for (std::int64_t y = 0; y < 7; ++y)
+        for (std::int64_t x = 0; x < 5; ++x) {
+          const auto at = static_cast<std::size_t>(out.at(0, c, y, x));
+          expected[at] = std::max(0.0F, expected[at] + static_cast<float>(c) + residual[at]);
+        }
+    }
+    auto arena = std::make_shared<jit::code_arena>();
+    jit::bilinear_convolution made(how, shape, make.finish(), arena);
+    made.bind();
+    const float* const operands[] = {bias.data(), residual.data()};
+    float* const outputs[] = {residual.data()};
+    ASSERT_TRUE(made.run({.from = one.from.data(),
+                          .weights = one.packed.data(),
+                          .operands = operands,
+                          .to = outputs,
+                          .scratch = one.scratch.data()}));
+    for (std::int64_t c = 0; c < 21; ++c)
+      for (std::int64_t i = 0; i < 35; ++i) {
+        const auto at = static_cast<std::size_t>(out.at(0, c, i / 5, i % 5));
+        EXPECT_EQ(residual[at], expected[at]);
+      }
+  }
+}
+
+TEST(jit_convolutions, operands_for_rows_are_refused) {
+  jit::epilogue_maker make;
+  make.output(make(op::add, {make.product(), make.operand(operand_shape::per_row)}));
+  try {
+    jit::bilinear_convolution({}, {.height = 3, .width = 3}, make.finish(), nullptr);
+    FAIL() << "nothing was refused";
+  } catch (const collage::error& e) {
+    EXPECT_NE(std::string(e.what()).find("one number for each row of a product"), std::string::npos) << e.what();
+  }
+}
+
+}  // namespace jit_convolution_test

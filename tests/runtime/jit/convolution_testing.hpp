@@ -1,0 +1,187 @@
+// Convolutions by bilinear algorithms against the definition in double precision, in memory between guard pages.
+#pragma once
+
+#include "testing.hpp"
+
+#include "jit/bilinear_convolution.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace collage_test::jit_testing {
+
+using jit::convolution_configuration;
+using jit::convolution_shape;
+using jit::image_layout;
+using jit::work_partition;
+
+/// Where an element lies, by the definition of a layout.
+struct image_order {
+  image_layout layout;
+  std::int64_t channels, height, width;
+  std::int64_t filled() const { return layout == image_layout::blocked_16 ? (channels + 15) / 16 * 16 : channels; }
+  std::int64_t size(std::int64_t batch) const { return batch * filled() * height * width; }
+  std::int64_t at(std::int64_t n, std::int64_t c, std::int64_t y, std::int64_t x) const {
+    switch (layout) {
+      case image_layout::plain: return ((n * channels + c) * height + y) * width + x;
+      case image_layout::channels_last: return ((n * height + y) * width + x) * channels + c;
+      default: return (((n * (filled() / 16) + c / 16) * height + y) * width + x) * 16 + c % 16;
+    }
+  }
+};
+
+struct convolution_case {
+  convolution_configuration how;
+  convolution_shape shape;
+  epilogue finish;
+  int threads = 1;
+  bool at_end = true;
+  std::string text() const {
+    const convolution_shape& s = shape;
+    const auto n = [](std::int64_t x) { return std::to_string(x); };
+    return jit::to_text(how) + ", batch " + n(s.batch) + ", channels " + n(s.channels) + " to " + n(s.outputs) +
+           ", image " + n(s.height) + "x" + n(s.width) + ", pads " + n(s.pad_top) + " " + n(s.pad_left) + " " +
+           n(s.pad_bottom) + " " + n(s.pad_right) + ", layouts " + n(static_cast<int>(s.from)) + " to " +
+           n(static_cast<int>(s.to)) + ", " + n(threads) + " threads, " + n(std::ssize(finish.steps)) + " steps";
+  }
+};
+
+/// Convolutions by the definition.
+class convolution_reference {
+ public:
+  convolution_reference(const convolution_shape& s, const float* from, const float* weights)
+      : s_(s), in_{s.from, s.channels, s.height, s.width}, from_(from), weights_(weights) {}
+  double at(std::int64_t n, std::int64_t o, std::int64_t y, std::int64_t x) const {
+    double sum = 0;
+    const std::int64_t top = y - s_.pad_top, left = x - s_.pad_left;
+    const std::int64_t first = std::max<std::int64_t>(0, -left), last = std::min(s_.window_width, s_.width - left);
+    for (std::int64_t c = 0; c < s_.channels; ++c)
+      for (std::int64_t i = std::max<std::int64_t>(0, -top); i < std::min(s_.window_height, s_.height - top); ++i) {
+        const float* const w = weights_ + ((o * s_.channels + c) * s_.window_height + i) * s_.window_width;
+        const std::int64_t row = in_.at(n, c, top + i, left), step = in_.at(n, c, top + i, left + 1) - row;
+        for (std::int64_t j = first; j < last; ++j)
+          sum += static_cast<double>(from_[row + j * step]) * static_cast<double>(w[j]);
+      }
+    return sum;
+  }
+
+ private:
+  convolution_shape s_;
+  image_order in_;
+  const float* from_;
+  const float* weights_;
+};
+
+/// Runs a case with NaN wherever nothing should be read, and compares all elements.
+class convolution_runner {
+ public:
+  convolution_runner(const convolution_case& c, random_numbers& random, const jit::bilinear_convolution& made)
+      : c_(c),
+        random_(random),
+        made_(made),
+        in_{c.shape.from, c.shape.channels, c.shape.height, c.shape.width},
+        out_{c.shape.to, c.shape.outputs, c.shape.output_height(), c.shape.output_width()},
+        from_(size_of(in_), c.at_end),
+        weights_(
+            static_cast<std::size_t>(c.shape.outputs * c.shape.channels * c.shape.window_height * c.shape.window_width),
+            c.at_end),
+        packed_(static_cast<std::size_t>(jit::weight_bytes(c.how, c.shape)) / 4, c.at_end),
+        scratch_(static_cast<std::size_t>(jit::scratch_bytes(c.how, c.shape, c.threads)) / 4, c.at_end) {}
+
+  void run() {
+    std::fill_n(from_.data(), from_.size(), not_a_number);  // also what fills up blocks of channels
+    for_each(in_, [&](std::int64_t i, auto...) { from_[i] = small(); });
+    for (std::size_t i = 0; i < weights_.size(); ++i) weights_[static_cast<std::int64_t>(i)] = scale() * small();
+    std::fill_n(scratch_.data(), scratch_.size(), not_a_number);
+    made_.pack(weights_.data(), packed_.data());
+    for (const operand_shape o : c_.finish.operands) {
+      const std::size_t size = o == operand_shape::whole        ? size_of(out_)
+                               : o == operand_shape::per_column ? static_cast<std::size_t>(c_.shape.outputs)
+                                                                : 1;
+      operands_.emplace_back(size, c_.at_end);
+      for (std::size_t i = 0; i < size; ++i) operands_.back()[static_cast<std::int64_t>(i)] = small();
+    }
+    std::vector<const float*> operands;
+    std::vector<float*> to;
+    for (const walled_floats& o : operands_) operands.push_back(o.data());
+    for (std::size_t i = 0; i < std::max<std::size_t>(1, c_.finish.outputs.size()); ++i) {
+      outputs_.emplace_back(size_of(out_), c_.at_end);
+      std::fill_n(outputs_.back().data(), outputs_.back().size(), not_a_number);
+      to.push_back(outputs_.back().data());
+    }
+    EXPECT_TRUE(made_.run({.from = from_.data(),
+                           .weights = packed_.data(),
+                           .operands = operands,
+                           .to = to,
+                           .scratch = scratch_.data(),
+                           .threads = c_.threads}))
+        << c_.text();
+    check();
+  }
+
+ private:
+  float small() { return static_cast<float>(random_.real(-1, 1)); }
+  /// Of weights, so that outputs are of the size of 1.
+  float scale() const {
+    const std::int64_t terms = c_.shape.channels * c_.shape.window_height * c_.shape.window_width;
+    return 1.7F / std::sqrt(static_cast<float>(terms));
+  }
+  std::size_t size_of(const image_order& o) const { return static_cast<std::size_t>(o.size(c_.shape.batch)); }
+  /// Calls f(place, n, c, y, x) for each element.
+  template <class F>
+  void for_each(const image_order& o, const F& f) const {
+    for (std::int64_t n = 0; n < c_.shape.batch; ++n)
+      for (std::int64_t c = 0; c < o.channels; ++c)
+        for (std::int64_t y = 0; y < o.height; ++y)
+          for (std::int64_t x = 0; x < o.width; ++x) f(o.at(n, c, y, x), n, c, y, x);
+  }
+
+  void check() {
+    const convolution_reference reference(c_.shape, from_.data(), weights_.data());
+    const jit::convolution_family& f = c_.how.algorithm();
+    // Random terms: far smaller than the bound for every input, which holds as well.
+    const double room =
+        std::min(16 * f.error.amplification * 0x1p-24,
+                 static_cast<double>(scale()) * f.error_bound(static_cast<std::size_t>(c_.shape.channels))) +
+        1e-37;
+    std::vector<char> is_written(size_of(out_));
+    for_each(out_, [&](std::int64_t i, std::int64_t n, std::int64_t c, std::int64_t y, std::int64_t x) {
+      is_written[static_cast<std::size_t>(i)] = 1;
+      if (testing::Test::HasFailure()) return;
+      const bounded product = {reference.at(n, c, y, x), room, true};
+      if (c_.finish.empty()) return compare(outputs_[0][i], product, n, c, y, x);
+      const auto number_of = [&](std::uint32_t index) {
+        const operand_shape shape = c_.finish.operands[index];
+        const std::int64_t at = shape == operand_shape::whole ? i : shape == operand_shape::per_column ? c : 0;
+        return bounded{static_cast<double>(operands_[index][at])};
+      };
+      const std::vector<bounded> made = epilogue_in_double(c_.finish, product, number_of);
+      for (std::size_t o = 0; o < made.size(); ++o) compare(outputs_[o][i], made[o], n, c, y, x);
+    });
+    // What fills up blocks of channels is 0.
+    for (const walled_floats& o : outputs_)
+      for (std::size_t i = 0; i < is_written.size(); ++i)
+        if (is_written[i] == 0) ASSERT_EQ(o[static_cast<std::int64_t>(i)], 0.0F) << c_.text();
+  }
+  void compare(float found, const bounded& expected, std::int64_t n, std::int64_t c, std::int64_t y, std::int64_t x) {
+    if (!expected.is_certain) return;
+    ASSERT_NEAR(static_cast<double>(found), expected.value, expected.room)
+        << "at " << n << ", " << c << ", " << y << ", " << x << " of " << c_.text()
+        << ", COLLAGE_SEED=" << random_.seed();
+  }
+
+  const convolution_case& c_;
+  random_numbers& random_;
+  const jit::bilinear_convolution& made_;
+  image_order in_, out_;
+  walled_floats from_, weights_, packed_, scratch_;
+  std::vector<walled_floats> operands_, outputs_;
+};
+
+}  // namespace collage_test::jit_testing
