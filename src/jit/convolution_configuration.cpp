@@ -12,16 +12,16 @@ namespace {
 
 std::string version_word() { return "winograd" + std::to_string(convolution_version); }
 
-/// The register tile for so many rows and columns of a product.
-configuration tile_for(instruction_set set, std::int64_t rows, std::int64_t columns) {
+/// The register tile for so many rows and columns of a product, with rows of at least so many vectors.
+configuration tile_for(instruction_set set, std::int64_t rows, std::int64_t columns, int width) {
   configuration c = default_configuration(set);
   const std::int64_t vectors = (columns + c.lanes() - 1) / c.lanes();
   const int room = set == instruction_set::avx512 ? 30 : 14;
-  const auto rows_beside = [&](int width) {
+  const auto rows_beside = [&](int vectors_of_row) {
     // AVX2 keeps one register for the repeated element.
-    return std::min(most_rows, (room + 2 - width - (set == instruction_set::avx2 ? 1 : 0)) / width);
+    return std::min(most_rows, (room + 2 - vectors_of_row - (set == instruction_set::avx2 ? 1 : 0)) / vectors_of_row);
   };
-  c.vectors = static_cast<int>(std::min<std::int64_t>(2, vectors));
+  c.vectors = static_cast<int>(std::min<std::int64_t>(width, vectors));
   // Few tiles: wider rows keep the multiply-adds apart.
   while (c.vectors < std::min<std::int64_t>(vectors, most_vectors) && rows_beside(c.vectors + 1) >= rows) ++c.vectors;
   const std::int64_t most = rows_beside(c.vectors), bands = (rows + most - 1) / most;
@@ -45,7 +45,7 @@ convolution_configuration parse_convolution_configuration(std::string_view text)
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(convolution_family_count); ++i) order.push_back(i);
   const auto name = [](int i) { return std::string_view(convolution_families[static_cast<std::size_t>(i)].name); };
-  std::ranges::stable_sort(order, std::greater(), [&](int i) { return name(i).size(); });
+  std::ranges::sort(order, std::greater(), [&](int i) { return name(i).size(); });
   const auto found = std::ranges::find_if(order, [&](int i) { return read.take(name(i)); });
   if (found == order.end()) read.refuse("there is no algorithm '" + std::string(read.word("the algorithm")) + "'");
   c.family = *found;
@@ -75,12 +75,12 @@ std::vector<convolution_configuration> propose_configurations(const convolution_
     c.block = most_block_tiles;
     const convolution_blocks whole = blocks_of(c, s);
     const std::int64_t of_tile = 4 * c.algorithm().products * (whole.input_row + whole.output_row);
-    // What the second-level cache holds beside a panel of weights, or less, so that each thread has a block.
+    // So many tiles fit into the second-level cache beside a panel of weights.
     const std::int64_t fitting = std::max<std::int64_t>(1, machine.second_level_bytes * 3 / 4 / of_tile);
     const std::int64_t each = (whole.tiles + machine.threads - 1) / machine.threads;
-    const auto add = [&](std::int64_t tiles, work_partition partition) {
+    const auto add = [&](std::int64_t tiles, work_partition partition, int width = 2) {
       tiles = std::clamp<std::int64_t>(tiles, 1, std::min<std::int64_t>(whole.tiles, most_block_tiles));
-      c.product = tile_for(machine.set, tiles, s.outputs);
+      c.product = tile_for(machine.set, tiles, s.outputs, width);
       // Whole bands, and blocks of nearly one size.
       const std::int64_t blocks = (whole.tiles + tiles - 1) / tiles, even = (whole.tiles + blocks - 1) / blocks;
       c.block = static_cast<int>(
@@ -93,7 +93,10 @@ std::vector<convolution_configuration> propose_configurations(const convolution_
     if (machine.threads > 1) add(std::max(fitting, least) * machine.threads, work_partition::phases);
     add(std::min(each, 3 * std::max(fitting, least)), work_partition::tiles);
     if (machine.threads > 1) add(whole.tiles, work_partition::phases);
-    add(std::min(each, std::max(fitting, least) / 2), work_partition::tiles);
+    // A smaller block where there are several anyway; else another tile of registers.
+    if (fitting >= 2 * least || whole.tiles > 8 * least)
+      add(std::min(each, std::max(fitting, least) / 2), work_partition::tiles);
+    else add(std::min(each, std::max(fitting, least)), work_partition::tiles, 3);
   }
   std::vector<convolution_configuration> chosen;
   for (std::size_t turn = 0; chosen.size() < most_proposals; ++turn) {

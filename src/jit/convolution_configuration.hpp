@@ -139,7 +139,7 @@ std::string to_text(const convolution_configuration& c);
 /// Reads a canonical text. Error (invalid_argument): it is not one, or `fault_of` has a reason.
 convolution_configuration parse_convolution_configuration(std::string_view text);
 
-/// What `propose_configurations` needs to know of a machine.
+/// The machine that `propose_configurations` proposes for.
 struct convolution_machine {
   instruction_set set = instruction_set::avx512;
   int threads = 1;

@@ -47,7 +47,7 @@ convolution_case random_case(random_numbers& random, int family, instruction_set
   c.how.product = random_configuration(random, set);
   c.how.block = static_cast<int>(random.number(1, random.chance(0.5) ? 8 : 60));
   c.how.partition = random.chance(0.5) ? work_partition::tiles : work_partition::phases;
-  c.threads = static_cast<int>(random.number(1, 4));
+  c.threads = random.chance(0.75) ? 1 : static_cast<int>(random.number(2, 4));
   const jit::convolution_family& f = c.how.algorithm();
   convolution_shape& s = c.shape;
   s.window_height = f.window_rows;
@@ -211,7 +211,7 @@ TEST(jit_convolutions, results_do_not_depend_on_threads) {
                    7);
     std::vector<float> expected;
     for (const work_partition partition : {work_partition::tiles, work_partition::phases})
-      for (const int block : {5, 14, 1000})
+      for (const int block : {14, 1000})
         for (int threads = 1; threads <= 4; ++threads) {
           how.partition = partition;
           how.block = block;
