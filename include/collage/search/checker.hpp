@@ -139,10 +139,72 @@ inline double cost_of_borders(const problem& p, std::span<const std::uint32_t> c
   return sum;
 }
 
+/// The amount of one resource that a legal plan uses.
+inline std::int64_t amount_of(const problem& p, std::span<const std::uint32_t> chosen, std::uint32_t resource) {
+  std::int64_t sum = 0;
+  std::map<std::uint32_t, std::int64_t> items;
+  std::map<std::uint32_t, std::uint32_t> group;  // by node: the candidate that covers it
+  for (const std::uint32_t index : chosen) {
+    for (const std::uint32_t node : p.candidates[index].nodes) group[node] = index;
+    for (const use& u : p.candidates[index].uses) {
+      if (u.resource != resource) continue;
+      if (u.item == use::own) sum += u.amount;
+      else items[u.item] = u.amount;
+    }
+  }
+  for (const auto& [item, amount] : items) sum += amount;
+  const auto form_in = [&](std::uint32_t index, std::size_t value) {
+    for (const border& at : p.candidates[index].borders)
+      if (at.value == value) return at.form;
+    return std::uint32_t{0};
+  };
+  for (std::size_t v = 0; v < p.values.size(); ++v) {
+    const value& at = p.values[v];
+    if (at.convert_amounts.empty()) continue;
+    const bool given = at.producer == node_set::none;
+    const std::size_t from = given ? 0 : form_in(group.at(at.producer), v);
+    std::set<std::size_t> wanted;
+    if (at.is_output) wanted.insert(0);
+    for (const std::uint32_t reader : at.readers)
+      if (given || group.at(reader) != group.at(at.producer)) wanted.insert(form_in(group.at(reader), v));
+    wanted.erase(from);
+    for (const std::size_t to : wanted) sum += at.convert_amounts[(resource * at.forms + from) * at.forms + to];
+  }
+  return sum;
+}
+
+/// The first reason why the amounts of a legal plan are not as stated or not within the bounds.
+inline std::optional<std::string> violation_of_bounds(const problem& p, const placement& plan) {
+  if (plan.amounts.size() != p.resources.size()) return "the plan does not state what it uses of each resource";
+  bool exceeds = false;
+  for (std::uint32_t r = 0; r < p.resources.size(); ++r) {
+    const std::int64_t amount = amount_of(p, plan.chosen, r);
+    if (amount != plan.amounts[r])
+      return "the amount of " + p.resources[r].name + " is given as " + std::to_string(plan.amounts[r]) +
+             " but the plan uses " + std::to_string(amount);
+    exceeds = exceeds || amount > p.resources[r].bound;
+    if (amount > p.resources[r].bound && !plan.lacks)
+      return "the plan uses " + std::to_string(amount) + " of " + p.resources[r].name + ", more than the bound of " +
+             std::to_string(p.resources[r].bound);
+  }
+  if (plan.lacks && (!exceeds || plan.lacks->resource >= p.resources.size() ||
+                     plan.lacks->least != plan.amounts[plan.lacks->resource]))
+    return "the plan names a shortage that it does not have";
+  for (std::size_t i = 0; i < p.excluded.size() && !plan.lacks; ++i) {
+    const std::set<std::uint32_t> all(plan.chosen.begin(), plan.chosen.end());
+    bool contains = true;
+    for (const std::uint32_t index : p.excluded[i]) contains = contains && all.count(index) != 0;
+    if (contains) return "the plan contains excluded set " + std::to_string(i);
+  }
+  return std::nullopt;
+}
+
 }  // namespace detail
 
 /// As above, and checks the statements of the placement about itself. Groups must be in the order of their first nodes. The
 /// cost must be that of the groups and their borders. The lower bound must not be above it, and must equal it if `optimal`.
+/// The amounts of resources must be as stated. Unless the plan says what it lacks, it must keep the bounds and contain no
+/// excluded set.
 inline std::optional<std::string> violation(const problem& p, const placement& plan) {
   if (auto found = violation(p, std::span(plan.chosen))) return found;
   std::size_t added = plan.chosen.size();
@@ -162,7 +224,7 @@ inline std::optional<std::string> violation(const problem& p, const placement& p
   }
   if (!(plan.lower_bound_ms <= plan.cost_ms)) return "the lower bound is above the cost";
   if (plan.optimal && plan.lower_bound_ms != plan.cost_ms) return "the plan is called optimal but has a gap";
-  return std::nullopt;
+  return detail::violation_of_bounds(p, plan);
 }
 
 }  // namespace collage::inline v0::search

@@ -5,9 +5,19 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 namespace collage::inline v0::search {
+
+/// The resource of which no plan was found that keeps all bounds.
+struct shortage {
+  std::uint32_t resource = 0;  ///< index into `problem::resources`
+  /// The least amount of it in any plan that was found. Plans that keep the other bounds come first, if there are any.
+  std::int64_t least = 0;
+  /// Whether it is proven that no plan keeps all bounds. Otherwise a limit ended the search.
+  bool proven = false;
+};
 
 /// A chosen set of candidates that covers every node of a problem once, with its certificate.
 struct placement {
@@ -25,6 +35,11 @@ struct placement {
   std::size_t repeated = 0;
   /// Whether this plan is proven to be the best.
   bool optimal = false;
+  /// The amount of each resource that the plan uses. Empty without resources.
+  std::vector<std::int64_t> amounts = {};
+  /// Set if the plan breaks a bound, because no plan was found that keeps all of them. The plan is complete, and uses
+  /// `shortage::least` of that resource.
+  std::optional<shortage> lacks = {};
 
   /// How far the best plan may be below this plan, as a fraction of this plan's cost: 0 if proven optimal, always below 1.
   double gap() const noexcept { return cost_ms > 0 ? (cost_ms - lower_bound_ms) / cost_ms : 0; }
@@ -40,6 +55,11 @@ struct limits {
   std::chrono::nanoseconds time = std::chrono::nanoseconds::max();
   /// Called between states; true ends the search as the time does.
   std::function<bool()> stop = {};
+  /// With bounded resources, the search stops at this gap (see `placement::gap`). With 0 it proves the best plan.
+  double gap = 0.005;
+  /// With bounded resources, the longest time for finding and proving plans within the bounds. It begins when the best
+  /// plan without bounds is known.
+  std::chrono::nanoseconds bounded_time = std::chrono::seconds(1);
 };
 
 }  // namespace collage::inline v0::search

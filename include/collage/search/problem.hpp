@@ -25,6 +25,18 @@ struct border {
   friend auto operator<=>(const border&, const border&) = default;
 };
 
+/// An amount of a resource that a candidate uses.
+struct use {
+  /// No item: the amount is the candidate's own.
+  static constexpr std::uint32_t own = 0xffff'ffffu;
+
+  std::uint32_t resource = 0;  ///< index into `problem::resources`
+  std::int64_t amount = 0;     ///< not negative
+  /// The number of a shared item. Its amount counts once in a plan, however many chosen candidates name the item. All
+  /// candidates that name it give the same amount.
+  std::uint32_t item = own;
+};
+
 /// A group of nodes that one kernel computes, and its cost.
 struct candidate {
   node_set nodes;
@@ -36,6 +48,8 @@ struct candidate {
   std::uint32_t runtime = 0;
   /// Ascending by value. Values that are not listed are read and written in form 0.
   std::vector<border> borders = {};
+  /// The amounts of resources that it uses. Amounts of one resource add up.
+  std::vector<use> uses = {};
 };
 
 /// A tensor that nodes pass on to each other.
@@ -50,6 +64,16 @@ struct value {
   std::uint32_t forms = 1;
   /// The costs of converting it, in milliseconds, as `forms` rows: [from * forms + to]. Empty: conversions are free.
   std::vector<double> convert_ms = {};
+  /// The amounts that converting it uses: one such table for each resource, [(resource * forms + from) * forms + to].
+  /// Empty: none.
+  std::vector<std::int64_t> convert_amounts = {};
+};
+
+/// A quantity of which a plan may use a bounded amount, such as memory. The search does not know what it is. Amounts are
+/// whole units of the caller's choice, so that sums are exact.
+struct resource {
+  std::string name;        ///< for messages
+  std::int64_t bound = 0;  ///< the most that a plan may use
 };
 
 /// A placement problem. It does not say what a node computes.
@@ -57,6 +81,9 @@ struct value {
 /// The cost of a plan is the sum of its candidates' costs, its conversions and its switches. A value has one conversion
 /// for each form in which some group reads it, other than the form in which it is written. It has one switch for each
 /// runtime that reads it, other than its producer's. Nothing depends on the order of execution.
+///
+/// The amount of a resource that a plan uses is a sum too. It adds the own amounts of the candidates and the amounts of the
+/// conversions. An item that any of the candidates names adds its amount once. Only `exact` and the checker read resources and `excluded`.
 struct problem {
   /// `most_forms` holds for each value: the number of forms in which candidates may read and write it, including form 0.
   static constexpr std::uint32_t most_forms = 16, most_runtimes = 8;
@@ -77,6 +104,11 @@ struct problem {
   /// The values whose form or runtime matters. There is an edge from each producer to each of its readers. If empty,
   /// node i computes value i, which has one form, and the edges give its readers.
   std::vector<value> values = {};
+  /// A plan may use at most the bound of each.
+  std::vector<resource> resources = {};
+  /// Sets of candidates. A plan must not contain all candidates of one set. A caller that finds a plan unfit, for a reason
+  /// that is not a sum, adds the responsible candidates here and searches again.
+  std::vector<std::vector<std::uint32_t>> excluded = {};
 };
 
 /// A cost as the search adds it: in whole picoseconds, so that sums are exact and do not depend on their order. Two
@@ -268,7 +300,7 @@ inline void check_number_of_forms(const problem& p) {
   for (const candidate& c : p.candidates)
     for (const border& at : c.borders) {
       const value& v = p.values[at.value];
-      if (v.forms <= problem::most_forms || v.convert_ms.empty()) continue;
+      if (v.forms <= problem::most_forms || (v.convert_ms.empty() && v.convert_amounts.empty())) continue;
       named[at.value].resize(v.forms);
       named[at.value][at.form] = true;
     }
@@ -289,7 +321,7 @@ inline double most_terms(const problem& p) {
   double terms = static_cast<double>(p.nodes + 1);  // at most one candidate per node
   if (p.runtimes > 1) terms += static_cast<double>(p.values.size() + p.nodes) * p.runtimes;
   for (const value& v : p.values)
-    if (!v.convert_ms.empty()) terms += v.forms;
+    if (!v.convert_ms.empty() || !v.convert_amounts.empty()) terms += v.forms;
   return terms;
 }
 
