@@ -56,6 +56,7 @@ class integer_placement {
     } else {
       for (std::uint32_t v = 0; v < p.values.size(); ++v) add_charges(v, p.values[v]);
     }
+    add_resources();
     for (const double cost : objective_) grain_ = std::gcd(grain_, std::llround(cost * 1e3));
     find_paths();
   }
@@ -103,23 +104,72 @@ class integer_placement {
 
   void add_charges(std::uint32_t v, const search::value& at) {
     const bool given = at.producer == search::node_set::none;
-    if (!at.convert_ms.empty())
-      add_charges(at, at.forms, at.convert_ms, at.is_output, [this, v](std::uint32_t i) { return form_of(i, v); });
+    if (!at.convert_ms.empty() || !at.convert_amounts.empty()) {
+      std::vector<double> ms = at.convert_ms;
+      ms.resize(std::size_t{at.forms} * at.forms);
+      add_charges(at, at.forms, ms, at.is_output, [this, v](std::uint32_t i) { return form_of(i, v); }, true);
+    }
     if (!problem_.switch_ms.empty() && !given)
-      add_charges(at, problem_.runtimes, problem_.switch_ms, false,
-                  [this](std::uint32_t i) { return problem_.candidates[i].runtime; });
+      add_charges(
+          at, problem_.runtimes, problem_.switch_ms, false,
+          [this](std::uint32_t i) { return problem_.candidates[i].runtime; }, false);
+  }
+
+  /// Each resource is a row. A shared item is a column that is 1 if any candidate that names it is chosen. Excluded sets are
+  /// rows too.
+  void add_resources() {
+    for (std::uint32_t r = 0; r < problem_.resources.size(); ++r) {
+      row sum{.least = -no_limit, .most = static_cast<double>(problem_.resources[r].bound)};
+      std::map<std::uint32_t, std::uint32_t> items;  // columns
+      for (std::uint32_t i = 0; i < problem_.candidates.size(); ++i) {
+        double own = 0;
+        for (const search::use& u : problem_.candidates[i].uses) {
+          if (u.resource != r) continue;
+          if (u.item == search::use::own) {
+            own += static_cast<double>(u.amount);
+            continue;
+          }
+          const auto column = static_cast<std::uint32_t>(objective_.size());
+          const auto [at, fresh] = items.try_emplace(u.item, column);
+          if (fresh) {
+            objective_.push_back(0);
+            sum.of.emplace_back(column, static_cast<double>(u.amount));
+          }
+          rows_.push_back({.least = 0, .of = {{at->second, 1}, {i, -1}}});
+        }
+        if (own != 0) sum.of.emplace_back(i, own);
+      }
+      for (const auto& [column, amounts] : charged_)
+        if (amounts[r] != 0) sum.of.emplace_back(column, amounts[r]);
+      rows_.push_back(std::move(sum));
+    }
+    for (const std::vector<std::uint32_t>& set : problem_.excluded) {
+      row cut{.least = -no_limit, .most = static_cast<double>(set.size()) - 1};
+      for (const std::uint32_t i : set) cut.of.emplace_back(i, 1);
+      rows_.push_back(std::move(cut));
+    }
   }
 
   /// `what` is with which of the `kinds`, forms or runtimes, a candidate meets the value; it may have to be left in the
   /// first.
   template <class What>
   void add_charges(const search::value& at, std::uint32_t kinds, const std::vector<double>& ms, bool left_in_first,
-                   const What& what) {
+                   const What& what, bool converts) {
+    const std::size_t size = std::size_t{kinds} * kinds;
+    const auto amounts_of = [&](std::uint32_t from, std::uint32_t to) {
+      std::vector<double> amounts(problem_.resources.size());
+      for (std::size_t r = 0; r < amounts.size() && converts && !at.convert_amounts.empty(); ++r)
+        amounts[r] = static_cast<double>(at.convert_amounts[r * size + from * kinds + to]);
+      return amounts;
+    };
     const bool given = at.producer == search::node_set::none;
     for (std::uint32_t from = 0; from < (given ? 1 : kinds); ++from)
       for (std::uint32_t to = 0; to < kinds; ++to) {
-        if (from == to || ms[from * kinds + to] == 0) continue;
+        std::vector<double> amounts = amounts_of(from, to);
+        if (from == to || (ms[from * kinds + to] == 0 && std::ranges::count(amounts, 0.0) == std::ssize(amounts)))
+          continue;
         const auto charge = static_cast<std::uint32_t>(objective_.size());
+        charged_.emplace_back(charge, std::move(amounts));
         objective_.push_back(scaled(ms[from * kinds + to]));
         const auto add = [&](row r, std::optional<std::uint32_t> reader) {
           if (!given)
@@ -284,7 +334,8 @@ class integer_placement {
   std::vector<double> objective_;  // by column: the candidates, then the charges
   long long grain_ = 0;            // the greatest common divisor of all costs, in picoseconds
   std::vector<row> rows_;
-  std::vector<std::vector<std::uint32_t>> covering_;  // by node
+  std::vector<std::vector<std::uint32_t>> covering_;                    // by node
+  std::vector<std::pair<std::uint32_t, std::vector<double>>> charged_;  // columns with what they use of each resource
   std::vector<search::node_set> reaches_;
 };
 

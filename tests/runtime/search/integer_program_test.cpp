@@ -6,9 +6,11 @@
 #include <collage/search/node_set.hpp>
 #include <collage/search/placement.hpp>
 #include <collage/search/problem.hpp>
+#include <collage/search/resources.hpp>
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstddef>
@@ -17,6 +19,7 @@
 #include <string>
 
 #include "oracle.hpp"
+#include "random_resources.hpp"
 #include "support/integer_program.hpp"
 #include "support/messages.hpp"
 
@@ -82,6 +85,68 @@ void compare(std::uint32_t problems) {
 
 TEST(integer_program, equals_exact) { compare(200); }
 TEST(integer_program_long, equals_exact) { compare(2000); }
+
+/// Bounds between the least that a resource can do with and what the best plan without bounds uses.
+void compare_bounded(std::uint32_t problems) {
+  random_source random;
+  std::size_t compared = 0, dearer = 0;
+  double ours_ms = 0, theirs_ms = 0;
+  for (std::uint32_t i = 0; i < problems; ++i) {
+    search_testing::random_shape shape{.least_nodes = 8,
+                                       .most_nodes = 20,
+                                       .ties = i % 4 == 0,
+                                       .window = 6,
+                                       .most_density = 0.3,
+                                       .listed_borders = 0.3,
+                                       .groups_per_node = 2};
+    shape.forms = i % 3 == 0 ? 1 : 2;
+    shape.runtimes = i % 5 == 0 ? 2 : 1;
+    search::problem p = random_bordered_problem(random, shape);
+    round_costs(p);
+    search_testing::add_random_resources(random, p, 1 + i % 2, i % 4 == 0);
+    const search::limits exactly{.gap = 0, .bounded_time = std::chrono::hours(1)};
+    const search::placement least = search::exact(p);  // the bounds are 0
+    search::problem free = p;
+    for (search::resource& r : free.resources) r.bound = std::int64_t{1} << 60;
+    const search::placement most = search::exact(free);
+    for (std::size_t r = 0; r < p.resources.size(); ++r) {
+      const auto room = static_cast<double>(most.amounts[r] - least.amounts[r]);
+      p.resources[r].bound =
+          std::max<std::int64_t>(0, least.amounts[r] + static_cast<std::int64_t>(random.real(0, 1) * room));
+    }
+    if (i % 3 == 0) p.excluded = {{most.chosen.front(), most.chosen.back()}};
+    const auto begin = std::chrono::steady_clock::now();
+    const search::placement ours = search::exact(p, exactly);
+    const auto between = std::chrono::steady_clock::now();
+    search::placement theirs;
+    bool possible = true;
+    try {
+      theirs = integer_program(p);
+    } catch (const collage::error& e) {
+      ASSERT_EQ(e.kind(), collage::error_kind::unsupported);
+      possible = false;
+    }
+    const auto end = std::chrono::steady_clock::now();
+    ours_ms += std::chrono::duration<double, std::milli>(between - begin).count();
+    theirs_ms += std::chrono::duration<double, std::milli>(end - between).count();
+    ASSERT_EQ(possible, !ours.lacks) << describe(p);
+    ASSERT_EQ(search::violation(p, ours), std::nullopt) << describe(p);
+    if (!possible) continue;
+    theirs.amounts = search::amounts_of(p, theirs.chosen);
+    ASSERT_EQ(search::violation(p, theirs), std::nullopt) << describe(p);
+    ASSERT_TRUE(ours.optimal);
+    ASSERT_EQ(ours.cost_ms, theirs.cost_ms) << describe(p);
+    ++compared;
+    dearer += ours.cost_ms > most.cost_ms;
+  }
+  std::cout << problems << " bounded problems, " << compared << " with a plan, " << dearer
+            << " of which the bounds make cost more; exact " << ours_ms << " ms, integer program " << theirs_ms
+            << " ms\n";
+  EXPECT_GT(dearer, problems / 2);
+}
+
+TEST(integer_program, equals_exact_within_bounds) { compare_bounded(40); }
+TEST(integer_program_long, equals_exact_within_bounds) { compare_bounded(400); }
 
 TEST(integer_program, small_cases) {
   EXPECT_TRUE(integer_program({}).optimal);

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -47,8 +48,8 @@ class bounded_search {
     begin_ = clock::now();
     states_ = free.states;
     transitions_ = free.transitions;
-    pool_.add(free.chosen);
     branch root{.bound = picoseconds(free.lower_bound_ms), .prices = std::vector<double>(problem_.resources.size())};
+    root.plans.push_back(pool_.add(free.chosen));
     root.bound -= root.bound >> 48U;
     open_.push_back(std::move(root));
     while (!open_.empty() && !is_close() && !is_over()) {
@@ -70,6 +71,7 @@ class bounded_search {
     std::int64_t bound = 0;
     std::vector<double> prices;
     std::vector<std::uint32_t> decided = {}, left_out = {};
+    std::vector<std::size_t> plans = {};  ///< known plans of the branch, or of the branch before, by number
     std::size_t number = 0;
   };
   /// The branch of the least bound comes first, then the latest.
@@ -78,6 +80,7 @@ class bounded_search {
   }
 
   static constexpr unsigned most_rounds_first = 60, most_rounds = 12;
+  static constexpr std::size_t most_plans = 32;  // of a branch
 
   std::int64_t best_cost() const {
     return pool_.best() == nullptr ? std::numeric_limits<std::int64_t>::max() : pool_.best()->cost;
@@ -128,59 +131,99 @@ class bounded_search {
     return found;
   }
 
-  /// Looks for a plan within the bound of each resource of which no plan is known. False if there is none, or no time.
-  bool find_within(priced_problem& part, price_model& model) {
+  /// Adds a plan of a branch.
+  std::size_t add(branch& at, std::vector<std::uint32_t> chosen) {
+    const std::size_t plan = pool_.add(std::move(chosen));
+    std::erase(at.plans, plan);
+    at.plans.push_back(plan);
+    return plan;
+  }
+  /// Leaves only plans of the branch in its list, the latest, and adds the best plan if it is one.
+  void update_plans(branch& at, const std::vector<bool>& alive) const {
+    if (const auto best = pool_.best_number()) {
+      std::erase(at.plans, *best);
+      at.plans.push_back(*best);
+    }
+    std::erase_if(at.plans, [&](std::size_t i) { return !contains(at, alive, pool_[i]); });
+    if (at.plans.size() > most_plans)
+      at.plans.erase(at.plans.begin(), at.plans.end() - static_cast<std::ptrdiff_t>(most_plans));
+  }
+  bool contains(const branch& at, const std::vector<bool>& alive, const known_plan& plan) const {
+    return std::ranges::all_of(plan.chosen, [&](std::uint32_t i) { return alive[i]; }) &&
+           std::ranges::all_of(at.decided, [&](std::uint32_t i) { return std::ranges::binary_search(plan.chosen, i); });
+  }
+  price_model model_of(const branch& at, const priced_problem& part) const {
+    std::vector<plan_line> lines;
+    for (const std::size_t i : at.plans) lines.push_back(pool_.line(i, part));
+    return price_model(std::move(lines));
+  }
+
+  /// Looks for a plan within the bound of each resource of which no plan is known. False if there is none.
+  bool find_within(branch& at, priced_problem& part, price_model& model) {
     for (std::size_t r = 0; r < problem_.resources.size(); ++r) {
       if (part.left(r) < 0) return false;
       if (model.has_within(r)) continue;
       weights w{.time = false, .prices = std::vector<double>(problem_.resources.size())};
       w.prices[r] = 1;
-      const auto found = at_weights(part, w);
-      if (!found || found->lower > part.left(r)) {
-        if (found && !found->chosen.empty()) pool_.add(found->chosen);
-        return false;
+      for (unsigned round = 0; round < most_rounds; ++round) {
+        const auto found = at_weights(part, w);
+        if (!found) return false;
+        if (found->chosen.empty()) return true;
+        const std::size_t plan = add(at, found->chosen);
+        if (found->lower > part.left(r)) return false;
+        if (is_over() || !part.shares_items() || pool_[plan].amounts[r] <= problem_.resources[r].bound) break;
+        part.move_shares(found->chosen, 1.0 / (round + 2.0));
       }
-      if (found->chosen.empty()) return true;
-      model.add(pool_.line(pool_.add(found->chosen), part));
+      model = model_of(at, part);
     }
     return true;
   }
 
   /// Bounds a branch, and divides it if needed. False if a limit ended it: then it is still open.
   bool solve(branch& at) {
-    const std::vector<bool> list = alive(at);
-    priced_problem part(problem_, may_cycle_, list, at.decided);
+    std::vector<bool> list = alive(at);
+    // At the root even plans that exceed a bound say what the least amount is.
+    priced_problem part(problem_, may_cycle_, list, at.decided, at.number != 0);
     if (!part.is_covered()) return true;
-    price_model model(lines(part, list, at));
-    if (!find_within(part, model)) return true;
-    const std::optional<std::size_t> low = raise(at, part, model, list);
+    update_plans(at, list);
+    price_model model = model_of(at, part);
+    if (!find_within(at, part, model)) return true;
+    const std::optional<std::size_t> low = raise(at, part, model);
     if (at.bound >= best_cost()) return true;
     if (!low) return false;
-    if (const auto best = pool_.best_number(); best && *best != *low && combined_ != std::pair(*best, *low)) {
-      combined_ = {*best, *low};
-      pool_.combine(*best, *low);
+    const std::optional<std::size_t> other = opposite(at, part, *low);
+    if (const auto best = pool_.best_number()) {
+      combine(*best, *low);
+      if (other) combine(*best, *other);
     }
     if (at.bound >= best_cost()) return true;
-    divide(at, part, *low);
+    divide(at, part, *low, other);
     return true;
   }
 
-  bool contains(const branch& at, const std::vector<bool>& alive, const known_plan& plan) const {
-    return std::ranges::all_of(plan.chosen, [&](std::uint32_t i) { return alive[i]; }) &&
-           std::ranges::all_of(at.decided, [&](std::uint32_t i) { return std::ranges::binary_search(plan.chosen, i); });
+  void combine(std::size_t best, std::size_t other) {
+    if (pool_[other].keeps || !combined_.emplace(best, other).second) return;
+    pool_.combine(best, other);
   }
-  std::vector<plan_line> lines(const priced_problem& part, const std::vector<bool>& alive, const branch& at) const {
-    std::vector<plan_line> list;
-    for (std::size_t i = pool_.size(); i-- > 0 && list.size() < most_lines;)
-      if (contains(at, alive, pool_[i])) list.push_back(pool_.line(i, part));
-    return list;
+
+  /// Of the plans that are within the bounds if plan `low` is not, or the other way round: the one of least weight.
+  std::optional<std::size_t> opposite(const branch& at, const priced_problem& part, std::size_t low) const {
+    std::optional<std::size_t> least;
+    double weight = 0;
+    for (const std::size_t i : at.plans) {
+      if (keeps_bounds(problem_, pool_[i].amounts) == keeps_bounds(problem_, pool_[low].amounts)) continue;
+      const plan_line line = pool_.line(i, part);
+      const double its = weight_of(line, at.prices);
+      if (least && !(its < weight)) continue;
+      least = i;
+      weight = its;
+    }
+    return least;
   }
-  static constexpr std::size_t most_lines = 64;
 
   /// Looks for the best prices. Returns the number of the plan at the best prices. Nothing if the branch is closed, or if a limit
   /// ended it before there was a plan.
-  std::optional<std::size_t> raise(branch& at, priced_problem& part, price_model& model,
-                                   const std::vector<bool>& list) {
+  std::optional<std::size_t> raise(branch& at, priced_problem& part, price_model& model) {
     std::optional<std::size_t> low;
     std::int64_t highest = std::numeric_limits<std::int64_t>::min();
     std::vector<double> best_prices = at.prices, prices = at.prices;
@@ -193,7 +236,7 @@ class bounded_search {
         return std::nullopt;
       }
       if (found->chosen.empty()) break;
-      const std::size_t plan = pool_.add(found->chosen);
+      const std::size_t plan = add(at, found->chosen);
       const plan_line line = pool_.line(plan, part);
       model.add(line);
       if (found->lower > highest) {
@@ -206,7 +249,7 @@ class bounded_search {
       if (pool_[plan].keeps && found->lower >= pool_[plan].cost) break;
       if (part.shares_items()) {
         part.move_shares(found->chosen, 1.0 / (round + 2.0));
-        model = price_model(lines(part, list, at));
+        model = model_of(at, part);
       }
       std::vector<double> next = best_prices;
       if (problem_.resources.size() > 1 && round % 2 == 1) step(next, highest, line, model);
@@ -236,25 +279,22 @@ class bounded_search {
   }
 
   /// The candidate on which to divide: one that the plan at the best prices contains, and for which a plan may contain others.
-  /// Members of an excluded set come first, then candidates that pay most for resources.
-  std::optional<std::uint32_t> choice(const branch& at, const priced_problem& part, const known_plan& low) const {
-    const std::size_t excluded = excluded_in(problem_, low.chosen);
-    const known_plan* const best = pool_.best();
+  /// Members of an excluded set come first, then candidates that the opposite plan lacks, then those that pay most.
+  std::optional<std::uint32_t> choice(const branch& at, const priced_problem& part, std::size_t low,
+                                      std::optional<std::size_t> other) const {
+    const bool is_over = !keeps_bounds(problem_, pool_[low].amounts);
+    const known_plan& plan = pool_[is_over || !other ? low : *other];
+    const known_plan* const against = !other ? nullptr : is_over ? &pool_[*other] : &pool_[low];
+    const std::size_t excluded = excluded_in(problem_, plan.chosen);
     std::optional<std::uint32_t> choice;
     std::pair<int, double> most{-1, 0};
-    for (const std::uint32_t i : low.chosen) {
+    for (const std::uint32_t i : plan.chosen) {
       if (!part.has_alternative(i)) continue;
       int rank = 0;
       if (excluded != problem_.excluded.size() && std::ranges::count(problem_.excluded[excluded], i) != 0) rank = 2;
-      else if (best != nullptr && !std::ranges::binary_search(best->chosen, i)) rank = 1;
-      double paid = 0;
-      for (std::size_t r = 0; r < problem_.resources.size(); ++r) {
-        double amount = 0;
-        for (const use& u : problem_.candidates[i].uses)
-          if (u.resource == r) amount += static_cast<double>(u.amount);
-        paid += at.prices[r] * amount;
-      }
-      paid += 1e-6 * problem_.candidates[i].cost_ms * 1e9;
+      else if (against != nullptr && !std::ranges::binary_search(against->chosen, i)) rank = 1;
+      double paid = problem_.candidates[i].cost_ms;  // decides if nothing is paid
+      for (const use& u : problem_.candidates[i].uses) paid += at.prices[u.resource] * static_cast<double>(u.amount);
       if (std::pair(rank, paid) > most) {
         most = {rank, paid};
         choice = i;
@@ -263,9 +303,10 @@ class bounded_search {
     return choice;
   }
 
-  void divide(branch& at, const priced_problem& part, std::size_t low) {
+  void divide(branch& at, const priced_problem& part, std::size_t low, std::optional<std::size_t> other) {
+    std::optional<std::uint32_t> on = choice(at, part, low, other);
+    if (!on && other) on = choice(at, part, low, std::nullopt);
     // Without an alternative there is no other plan, and this one has been judged.
-    const std::optional<std::uint32_t> on = choice(at, part, pool_[low]);
     if (!on) return;
     branch with = at, without = std::move(at);
     with.decided.push_back(*on);
@@ -340,7 +381,7 @@ class bounded_search {
   plan_pool pool_;
   std::vector<branch> open_;  // a heap
   std::size_t branches_ = 0, states_ = 0, transitions_ = 0;
-  std::pair<std::size_t, std::size_t> combined_{~std::size_t{0}, 0};  // the plans that were combined last
+  std::set<std::pair<std::size_t, std::size_t>> combined_;  // plans, by number
   clock::time_point first_ = clock::now(), begin_ = first_;
 };
 

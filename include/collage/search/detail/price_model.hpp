@@ -17,6 +17,12 @@ struct plan_line {
   std::vector<double> excess;  ///< by resource; negative within the bound
 };
 
+inline double weight_of(const plan_line& l, std::span<const double> prices) {
+  double sum = l.cost;
+  for (std::size_t r = 0; r < prices.size(); ++r) sum += prices[r] * l.excess[r];
+  return sum;
+}
+
 /// The least weight of any known plan, as a function of the prices. It is concave, and it is an upper bound on the lower
 /// bound that these prices can give. So its maximum says which prices to try next (cutting planes; Kelley 1960).
 class price_model {
@@ -29,7 +35,7 @@ class price_model {
   }
   double least(std::span<const double> prices) const {
     double best = std::numeric_limits<double>::infinity();
-    for (const plan_line& l : lines_) best = std::min(best, weight(l, prices));
+    for (const plan_line& l : lines_) best = std::min(best, weight_of(l, prices));
     return best;
   }
   /// Moves the price of one resource to where the least weight is greatest, with the other prices kept. There must be a
@@ -39,7 +45,7 @@ class price_model {
     const auto lowest = [&](double price) {
       prices[resource] = price;
       return &*std::ranges::min_element(lines_, [&](const plan_line& a, const plan_line& b) {
-        const double x = weight(a, prices), y = weight(b, prices);
+        const double x = weight_of(a, prices), y = weight_of(b, prices);
         return x != y ? x < y : a.excess[resource] < b.excess[resource];
       });
     };
@@ -48,14 +54,15 @@ class price_model {
     prices[resource] = 0;
     const plan_line* within = nullptr;
     for (const plan_line& l : lines_)
-      if (l.excess[resource] <= 0 && (within == nullptr || weight(l, prices) < weight(*within, prices))) within = &l;
+      if (l.excess[resource] <= 0 && (within == nullptr || weight_of(l, prices) < weight_of(*within, prices)))
+        within = &l;
     // Each round replaces a plan by one that is lower at the price where the two meet.
     for (std::size_t rounds = 0; rounds <= lines_.size(); ++rounds) {
       prices[resource] = 0;
       const double at =
-          (weight(*within, prices) - weight(*over, prices)) / (over->excess[resource] - within->excess[resource]);
+          (weight_of(*within, prices) - weight_of(*over, prices)) / (over->excess[resource] - within->excess[resource]);
       const plan_line* low = lowest(std::max(0.0, at));
-      if (low == over || low == within || !(weight(*low, prices) < weight(*over, prices))) return;
+      if (low == over || low == within || !(weight_of(*low, prices) < weight_of(*over, prices))) return;
       (low->excess[resource] > 0 ? over : within) = low;
     }
   }
@@ -68,12 +75,6 @@ class price_model {
 
  private:
   static constexpr unsigned rounds_of_several = 8;
-
-  static double weight(const plan_line& l, std::span<const double> prices) {
-    double sum = l.cost;
-    for (std::size_t r = 0; r < prices.size(); ++r) sum += prices[r] * l.excess[r];
-    return sum;
-  }
 
   std::vector<plan_line> lines_;
 };

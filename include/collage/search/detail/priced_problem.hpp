@@ -45,9 +45,10 @@ class priced_problem {
     std::size_t states = 0, transitions = 0;
   };
 
-  /// `decided` must not overlap, and `alive` holds the candidates that a plan may contain.
-  priced_problem(const problem& p, const std::vector<bool>& may_cycle, const std::vector<bool>& alive,
-                 std::span<const std::uint32_t> decided)
+  /// `decided` must not overlap, and `alive` holds the candidates that a plan may contain. With `reduce`, candidates that
+  /// alone exceed a bound are removed from it.
+  priced_problem(const problem& p, const std::vector<bool>& may_cycle, std::vector<bool>& alive,
+                 std::span<const std::uint32_t> decided, bool reduce)
       : whole_(p), resources_(p.resources.size()), paid_(resources_) {
     part_.nodes = p.nodes;
     part_.edges = p.edges;
@@ -55,8 +56,12 @@ class priced_problem {
     part_.runtimes = p.runtimes;
     part_.values = p.values;
     for (value& v : part_.values) v.convert_amounts.clear();
+    for (const std::uint32_t i : decided)
+      for (const use& u : p.candidates[i].uses)
+        if (u.item != use::own && items_.try_emplace({u.item, u.resource}).second) paid_[u.resource] += u.amount;
     covering_.resize(p.nodes);
     for (std::uint32_t i = 0; i < p.candidates.size(); ++i) {
+      if (alive[i] && reduce) alive[i] = is_within(i);
       if (!alive[i]) continue;
       const candidate& c = p.candidates[i];
       for (const std::uint32_t node : c.nodes) ++covering_[node];
@@ -64,9 +69,6 @@ class priced_problem {
       may_cycle_.push_back(may_cycle[i]);
       part_.candidates.push_back({c.nodes, c.cost_ms, c.tag, c.runtime, c.borders, {}});
     }
-    for (const std::uint32_t i : decided)
-      for (const use& u : p.candidates[i].uses)
-        if (u.item != use::own && items_.try_emplace({u.item, u.resource}).second) paid_[u.resource] += u.amount;
     for (const std::uint32_t i : index_)
       for (const use& u : p.candidates[i].uses) {
         if (u.item == use::own) continue;
@@ -142,6 +144,18 @@ class priced_problem {
   /// At most `most`. The price of the bounds is rounded up by more than all errors of the operations before.
   static std::int64_t rounded_down(double amount, double most) {
     return static_cast<std::int64_t>(std::floor(std::min(amount, most)));
+  }
+
+  /// Whether a candidate and the items that are not paid for are within what is left.
+  bool is_within(std::uint32_t i) const {
+    std::vector<std::int64_t> needed(resources_);
+    for (const use& u : whole_.candidates[i].uses) {
+      const auto item = u.item == use::own ? items_.end() : items_.find({u.item, u.resource});
+      if (item == items_.end()) needed[u.resource] += u.amount;
+    }
+    for (std::size_t r = 0; r < resources_; ++r)
+      if (needed[r] > left(r)) return false;
+    return true;
   }
 
   void set_own_amounts() {
