@@ -161,6 +161,27 @@ TEST(search_bounded_parts, many_equal_cells_come_close) {
   EXPECT_LT(found.states, 200'000U);
 }
 
+TEST(search_bounded_parts, a_small_network) {
+  // Two convolutions. Fast kernels need transformed weights, and both share those of item 0.
+  search::problem p{.nodes = 3, .edges = {{0, 1}, {1, 2}}, .candidates = {}, .outputs = {}};
+  p.resources = {{.name = "memory", .bound = 100}};
+  p.candidates = {
+      {.nodes = {0}, .cost_ms = 4.0, .uses = {{.resource = 0, .amount = 20}}},
+      {.nodes = {0}, .cost_ms = 2.0, .uses = {{.resource = 0, .amount = 60, .item = 0}}},
+      {.nodes = {1}, .cost_ms = 4.0, .uses = {{.resource = 0, .amount = 20}}},
+      {.nodes = {1}, .cost_ms = 2.0, .uses = {{.resource = 0, .amount = 60, .item = 0}}},
+      {.nodes = {2}, .cost_ms = 3.0, .uses = {{.resource = 0, .amount = 30}}},
+      {.nodes = {2}, .cost_ms = 1.0, .uses = {{.resource = 0, .amount = 50}}},
+  };
+  const search::placement best = search::exact(p);
+  EXPECT_EQ(best.chosen, (std::vector<std::uint32_t>{1, 3, 4}));  // item 0 counts once: 60 + 30
+  EXPECT_EQ(best.amounts, (std::vector<std::int64_t>{90}));
+  p.excluded = {{1, 3}};  // the caller found this pair unfit
+  EXPECT_EQ(search::exact(p).chosen, (std::vector<std::uint32_t>{0, 2, 5}));
+  p.resources[0].bound = 50;
+  EXPECT_EQ(search::exact(p).lacks->least, 70);  // and the placement is the one that uses so little
+}
+
 /// Packed constants that many kernels share: all of them or none pay.
 TEST(search_bounded_parts, shared_items_count_once) {
   search::problem p;

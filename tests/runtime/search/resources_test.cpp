@@ -196,6 +196,30 @@ void compare(random_source& random, search::problem p, const std::vector<judged_
   }
 }
 
+/// Copies without edges between them.
+search::problem copies_of(const search::problem& one, std::uint32_t count) {
+  search::problem p = one;
+  for (std::uint32_t k = 1; k < count; ++k) {
+    const auto base = narrow(p.nodes), values = narrow(p.values.size());
+    p.nodes += one.nodes;
+    for (const auto& [from, to] : one.edges) p.edges.emplace_back(base + from, base + to);
+    for (const std::uint32_t n : one.outputs) p.outputs.push_back(base + n);
+    for (search::value v : one.values) {
+      if (v.producer != search::node_set::none) v.producer += base;
+      for (std::uint32_t& reader : v.readers) reader += base;
+      p.values.push_back(std::move(v));
+    }
+    for (search::candidate c : one.candidates) {
+      search::node_set nodes;
+      for (const std::uint32_t n : c.nodes) nodes.insert(base + n);
+      c.nodes = std::move(nodes);
+      for (search::border& b : c.borders) b.value += values;
+      p.candidates.push_back(std::move(c));
+    }
+  }
+  return p;
+}
+
 void compare_with_brute_force(std::uint32_t problems) {
   random_source random;
   counts seen;
@@ -203,8 +227,11 @@ void compare_with_brute_force(std::uint32_t problems) {
     search_testing::random_shape shape{.most_nodes = 7, .forms = i % 3 == 0 ? 1U : 3U, .ties = i % 4 == 1};
     shape.runtimes = i % 5 == 0 ? 2 : 1;
     shape.groups_per_node = 2;
+    const bool repeated = i % 4 >= 2;
+    if (repeated) shape.most_nodes = 3;
     search::problem p = random_bordered_problem(random, shape);
     add_random_resources(random, p, 1 + i % 2, i % 4 == 1);
+    if (repeated) p = copies_of(p, p.nodes == 3 ? 2 : random.number(2, 4));
     const std::vector<judged_plan> plans = all_plans(p);
     std::vector<std::int64_t> least, most;
     for (std::size_t r = 0; r < p.resources.size(); ++r) {

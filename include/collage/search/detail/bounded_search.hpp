@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/error.hpp>
+#include <collage/search/detail/equal_parts.hpp>
 #include <collage/search/detail/plan_pool.hpp>
 #include <collage/search/detail/price_model.hpp>
 #include <collage/search/detail/priced_problem.hpp>
@@ -36,16 +37,15 @@ namespace collage::inline v0::search::detail {
 class bounded_search {
  public:
   bounded_search(const problem& p, const std::vector<bool>& may_cycle, const limits& l)
-      : problem_(p), may_cycle_(may_cycle), limits_(l), pool_(p, may_cycle) {
-    check_resources(p);
-  }
+      : problem_(p), may_cycle_(may_cycle), limits_(l), pool_(p, may_cycle) {}
 
-  /// `free` is the best plan without bounds.
+  /// `free` is the best plan without bounds. The problem must have passed `check_resources`.
   placement run(placement free) {
     free.amounts = amounts_of(problem_, free.chosen);
     if (keeps_bounds(problem_, free.amounts) && excluded_in(problem_, free.chosen) == problem_.excluded.size())
       return free;
     begin_ = clock::now();
+    parts_.emplace(problem_);
     states_ = free.states;
     transitions_ = free.transitions;
     branch root{.bound = picoseconds(free.lower_bound_ms), .prices = std::vector<double>(problem_.resources.size())};
@@ -206,7 +206,7 @@ class bounded_search {
     pool_.combine(best, other);
   }
 
-  /// Of the plans that are within the bounds if plan `low` is not, or the other way round: the one of least weight.
+  /// The plan of least weight among those on the other side of the bounds: within them if plan `low` is not, or beyond.
   std::optional<std::size_t> opposite(const branch& at, const priced_problem& part, std::size_t low) const {
     std::optional<std::size_t> least;
     double weight = 0;
@@ -309,8 +309,9 @@ class bounded_search {
     // Without an alternative there is no other plan, and this one has been judged.
     if (!on) return;
     branch with = at, without = std::move(at);
+    // In which of several equal parts it is decided does not matter: if not in this one, then in none of them.
+    for (const std::uint32_t i : parts_->orbit(*on, with.decided, with.left_out)) without.left_out.push_back(i);
     with.decided.push_back(*on);
-    without.left_out.push_back(*on);
     with.number = ++branches_;
     without.number = ++branches_;
     for (branch* b : {&with, &without}) {
@@ -379,6 +380,7 @@ class bounded_search {
   const std::vector<bool>& may_cycle_;
   const limits& limits_;
   plan_pool pool_;
+  std::optional<equal_parts> parts_;
   std::vector<branch> open_;  // a heap
   std::size_t branches_ = 0, states_ = 0, transitions_ = 0;
   std::set<std::pair<std::size_t, std::size_t>> combined_;  // plans, by number
@@ -387,6 +389,7 @@ class bounded_search {
 
 /// The best plan of a problem with resources or excluded sets.
 inline placement solve_bounded(const problem& p, const std::vector<bool>& may_cycle, const limits& l) {
+  check_resources(p);
   bounded_search search(p, may_cycle, l);
   return search.run(solve(p, costs_of(p), may_cycle, l));
 }
