@@ -3,6 +3,7 @@
 
 #include <collage/error.hpp>
 #include <collage/search/detail/equal_parts.hpp>
+#include <collage/search/detail/exact_search.hpp>
 #include <collage/search/detail/plan_pool.hpp>
 #include <collage/search/detail/price_model.hpp>
 #include <collage/search/detail/priced_problem.hpp>
