@@ -203,8 +203,8 @@ TEST(search_bounded_parts, shared_items_count_once) {
 
 TEST(search_bounded_parts, bounds_that_do_not_bind_change_nothing) {
   random_source random;
-  for (int i = 0; i < 300; ++i) {
-    const search_testing::random_shape shape{.most_nodes = 14, .forms = 1U + i % 3U, .ties = i % 2 == 0, .window = 6};
+  for (std::uint32_t i = 0; i < 300; ++i) {
+    const search_testing::random_shape shape{.most_nodes = 14, .forms = 1 + i % 3, .ties = i % 2 == 0, .window = 6};
     const search::problem free = random_bordered_problem(random, shape);
     search::problem p = free;
     add_random_resources(random, p, 2, true);
@@ -223,11 +223,11 @@ TEST(search_bounded_parts, bounds_that_do_not_bind_change_nothing) {
 TEST(search_bounded_parts, limits_give_a_legal_plan_with_a_bound) {
   random_source random;
   std::size_t unproven = 0;
-  for (int i = 0; i < 12; ++i) {
+  for (std::uint32_t i = 0; i < 12; ++i) {
     const search_testing::random_shape shape{
         .least_nodes = 20, .most_nodes = 40, .forms = 3, .window = 8, .most_density = 0.3, .listed_borders = 0.3};
     search::problem p = random_bordered_problem(random, shape);
-    add_random_resources(random, p, 1 + i % 2U, false);
+    add_random_resources(random, p, 1 + i % 2, false);
     const search::placement none = search::exact(p);
     ASSERT_EQ(search::violation(p, none), std::nullopt);
     for (std::size_t r = 0; r < p.resources.size(); ++r) p.resources[r].bound = none.amounts[r] * 5 / 4;
