@@ -6,7 +6,6 @@
 // needs: jit onednn
 #include <benchmark/benchmark.h>
 
-#include <omp.h>
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -22,6 +21,8 @@
 #include <vector>
 
 #include "jit/bilinear_convolution.hpp"
+
+extern "C" void omp_set_num_threads(int count);  // not every compiler that reads this file has omp.h
 
 namespace {
 
