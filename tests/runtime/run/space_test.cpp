@@ -123,11 +123,11 @@ constexpr c::memory_space make_space(const char* name) {
               },
           .finish = finish_device};
 }
-constexpr c::memory_space space = make_space<16>("device");
+constexpr c::memory_space device_memory = make_space<16>("device");
 constexpr c::memory_space second_space = make_space<17>("second");
 
-const c::form there(c::plain, space);
-const c::form last_there(c::channels_last, space);
+const c::form there(c::plain, device_memory);
+const c::form last_there(c::channels_last, device_memory);
 
 /// Copies, and its own layouts: to the device, to the host, to channels last there and back.
 template <class P>
@@ -145,8 +145,8 @@ c::kernel conversion_kernel(const c::match<P>& m, std::size_t choice) {
   const c::tensor_type type = type_of(m);
   const char* const names[] = {"copy to the device", "copy to the host", "to channels last", "to plain"};
   return {names[choice], [=](const c::kernel_call& call) {
-            if (choice == 0) space.from_host(call.out[0], call.in[0], type.bytes());
-            if (choice == 1) space.to_host(call.out[0], call.in[0], type.bytes());
+            if (choice == 0) device_memory.from_host(call.out[0], call.in[0], type.bytes());
+            if (choice == 1) device_memory.to_host(call.out[0], call.in[0], type.bytes());
             if (choice < 2) {
               now_ms += copy_ms;
               return;
@@ -168,7 +168,7 @@ using convert = c::single<op::convert_layout>;
 /// relu, plain and channels last; mul by a constant that it packs, and sub of whatever.
 struct device : c::backend<"device"> {
   using patterns = c::patterns<relu, mul, sub, convert>;
-  static constexpr const c::memory_space* space = &run_space_test::space;
+  static constexpr const c::memory_space* space = &device_memory;
   static inline bool is_wrong = false, claims_too_much = false;
 
   static std::size_t choices(const c::match<relu>& m) { return type_of(m).dims.rank < 2 ? 1 : 2; }
@@ -216,7 +216,7 @@ struct device : c::backend<"device"> {
   static c::kernel build(const c::match<mul>& m, c::build_context& context) {
     const auto count = static_cast<std::size_t>(type_of(m).dims.elements());
     const std::uint32_t factor = m.record().argument[1];
-    EXPECT_EQ(context.space(), run_space_test::space);
+    EXPECT_EQ(context.space(), device_memory);
     const float* const from = context.constant<float>(factor);
     const auto packed = context.packed(factor, "device negated", count * sizeof(float), [&](std::byte* to) {
       EXPECT_FALSE(is_on_device(to));
@@ -319,19 +319,19 @@ TEST(spaces, a_form_says_layout_element_and_memory) {
   EXPECT_EQ(there.in(second_space), c::form(c::plain, second_space));
   EXPECT_EQ(c::bytes_in(small, last_there), c::bytes_in(small, c::channels_last));
   EXPECT_EQ(c::bytes_in({c::dtype::f32, {3}}, there), 12U);
-  const c::form half = c::form(c::blocked_16, space).of(c::dtype::bf16);
+  const c::form half = c::form(c::blocked_16, device_memory).of(c::dtype::bf16);
   EXPECT_EQ(c::to_text(half), "blocked-16:bf16@device");
   EXPECT_EQ(2 * c::bytes_in(small, half), c::bytes_in(small, c::blocked_16));
-  EXPECT_NE(half, c::form(c::blocked_16, space));
+  EXPECT_NE(half, c::form(c::blocked_16, device_memory));
   EXPECT_EQ(c::id_of(c::channels_last), c::channels_last.id);
-  EXPECT_NE(c::id_of(half), c::id_of(c::form(c::blocked_16, space)));
+  EXPECT_NE(c::id_of(half), c::id_of(c::form(c::blocked_16, device_memory)));
   const c::buffer host(c::bytes_in(small, c::blocked_16));
   EXPECT_THROW(c::from_plain(small, half, host.data(), host.data()), c::error);
   EXPECT_THROW(c::to_plain(small, half, host.data(), host.data()), c::error);
 }
 
 TEST(spaces, the_text_of_a_form_is_read_among_what_there_is) {
-  const c::memory_space* const spaces[] = {&space, &second_space};
+  const c::memory_space* const spaces[] = {&device_memory, &second_space};
   const auto read = [&](std::string_view text) { return c::form_of(text, c::shared_layouts, spaces); };
   for (const c::memory_space* s : {&c::host_space, spaces[0], spaces[1]})
     for (const c::layout& order : c::shared_layouts)
@@ -352,15 +352,15 @@ TEST(spaces, bytes_are_copied_between_any_two) {
   const std::ptrdiff_t before = device_buffers;
   {
     const c::buffer a(100), b(100);
-    const c::buffer one(100, space), other(100, space), far(100, second_space);
+    const c::buffer one(100, device_memory), other(100, device_memory), far(100, second_space);
     for (int i = 0; i < 100; ++i) a.data()[i] = static_cast<std::byte>(i);
     std::memset(b.data(), 0, 100);
-    c::copy_bytes(space, one.data(), c::host_space, a.data(), 100);
-    c::copy_bytes(space, other.data(), space, one.data(), 100);
-    c::copy_bytes(second_space, far.data(), space, other.data(), 100);
+    c::copy_bytes(device_memory, one.data(), c::host_space, a.data(), 100);
+    c::copy_bytes(device_memory, other.data(), device_memory, one.data(), 100);
+    c::copy_bytes(second_space, far.data(), device_memory, other.data(), 100);
     c::copy_bytes(c::host_space, b.data(), second_space, far.data(), 100);
     EXPECT_EQ(std::memcmp(a.data(), b.data(), 100), 0);
-    c::copy_bytes(space, nullptr, c::host_space, nullptr, 0);
+    c::copy_bytes(device_memory, nullptr, c::host_space, nullptr, 0);
   }
   EXPECT_EQ(device_buffers, before);
 }
@@ -417,9 +417,9 @@ TEST(spaces, engines_run_parts_elsewhere) {
     const c::dynamic_engine engine(network, p, c::table_of<set>, 1, packed);
     EXPECT_EQ(packed->size(),
               (on_device(1) ? 1U : 0U) + (on_device(2) ? 1U : 0U));  // the factor packed, what is less as it is
-    EXPECT_EQ(engine.arena_bytes(space) != 0, which != 0);
+    EXPECT_EQ(engine.arena_bytes(device_memory) != 0, which != 0);
     EXPECT_EQ(engine.arena_bytes(second_space), 0U);
-    EXPECT_LE(engine.arena_lower_bound(space), engine.arena_bytes(space));
+    EXPECT_LE(engine.arena_lower_bound(device_memory), engine.arena_bytes(device_memory));
     c::run_buffers memory(network);
     memory.randomise(which);
     const std::vector<c::oracle_value> expected = c::evaluate(network, memory.inputs);
@@ -492,11 +492,11 @@ TEST(spaces, engines_refuse_what_is_not_copied_or_lies_elsewhere) {
   c::dynamic_context context = engine.context();
   c::run_buffers memory(network);
   std::vector<c::const_tensor_view> inputs = memory.inputs;
-  inputs[0].stored.space = &space;
+  inputs[0].stored.space = &device_memory;
   EXPECT_EQ(message_of([&] { context.run(inputs, memory.outputs); }),
             "input x: lies in memory space device, but host memory is needed");
   std::vector<c::tensor_view> outputs = memory.outputs;
-  outputs[0].stored.space = &space;
+  outputs[0].stored.space = &device_memory;
   EXPECT_EQ(message_of([&] { context.run(memory.inputs, outputs); }),
             "output y: lies in memory space device, but host memory is needed");
 }
@@ -637,7 +637,7 @@ TEST(spaces, placing_copies_where_it_pays) {
 /// relu on the device for values that lie channels last there, and nothing else: what comes from the host takes two conversions.
 struct last_device : c::backend<"last_device"> {
   using patterns = c::patterns<relu, convert>;
-  static constexpr const c::memory_space* space = &run_space_test::space;
+  static constexpr const c::memory_space* space = &device_memory;
   static std::size_t choices(const c::match<convert>& m) { return device::choices(m); }
   static void layouts(const c::match<relu>& m, std::size_t, c::value_forms& to) { device::layouts(m, 1, to); }
   static void layouts(const c::match<convert>& m, std::size_t choice, c::value_forms& to) {
@@ -773,7 +773,7 @@ bool any_operator(const c::fuse::dataflow&, std::uint32_t) { return true; }
 struct device_rule : c::backend<"device_rule"> {
   using patterns = c::patterns<convert>;
   static constexpr auto rule = c::fuse::by_fusion{any_operator, {.nodes = 8, .outputs = 1}};
-  static constexpr const c::memory_space* space = &run_space_test::space;
+  static constexpr const c::memory_space* space = &device_memory;
   static bool takes(const c::graph& network, std::uint32_t node) {
     return network.node(node).kind->id == c::kind_id<decltype(op::relu)>;
   }
@@ -785,7 +785,7 @@ struct device_rule : c::backend<"device_rule"> {
     return conversion_kernel(m, context.choice());
   }
   static c::kernel build(const c::node_group& group, c::build_context& context) {
-    EXPECT_EQ(context.space(), run_space_test::space);
+    EXPECT_EQ(context.space(), device_memory);
     const auto count = static_cast<std::size_t>(context.network().type_of(group.outputs.front()).dims.elements());
     return {"relus", [count](const c::kernel_call& call) {
               const auto *in = call.in[0], *out = call.out[0];
@@ -814,7 +814,7 @@ TEST(spaces, rules_list_groups_for_a_device) {
 /// A backend that copies and does nothing else is no rival of its own.
 struct copies : c::backend<"copies"> {
   using patterns = c::patterns<convert>;
-  static constexpr const c::memory_space* space = &run_space_test::space;
+  static constexpr const c::memory_space* space = &device_memory;
   static std::size_t choices(const c::match<convert>&) { return 2; }
   static void layouts(const c::match<convert>& m, std::size_t choice, c::value_forms& to) {
     convert_layouts(m, choice, to);
