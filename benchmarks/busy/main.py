@@ -70,7 +70,6 @@ class Engine:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = options.TOP
     result = argparse.ArgumentParser(prog="benchmarks/busy/run", description=__doc__)
     add = result.add_argument
     add("models", nargs="*", type=pathlib.Path, metavar="MODEL.onnx",
@@ -82,9 +81,7 @@ def parser() -> argparse.ArgumentParser:
     add("--repetitions", type=int, default=5, metavar="N", help="turns of each engine (5)")
     add("--tune-seconds", type=float, default=60, metavar="S", help="at most, for one plan (60)")
     add("--out", type=pathlib.Path, default=pathlib.Path("build/busy"), metavar="FOLDER", help="for plans and results")
-    add("--library", type=pathlib.Path, default=top / "build/src/libcollage.so", metavar="FILE")
-    add("--program", type=pathlib.Path, default=top / "build/collage", metavar="FILE")
-    add("--python", metavar="PROGRAM", help="a Python with the packages of peers/requirements.txt; set up if not given")
+    options.add_build(result)
     return result
 
 
@@ -128,13 +125,7 @@ def counts_of(text: str) -> list[int]:
 
 
 def quotas_of(text: str) -> list[float]:
-    try:
-        found = [float(word) for word in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0.01 <= quota <= 1024 for quota in found):
-        raise Mistake(f"--quotas {text}: is no list of numbers of processors, such as 0.5,1.5")
-    return found
+    return options.numbers_of("--quotas", text, 0.01, 1024, "numbers of processors, such as 0.5,1.5")
 
 
 def all_surroundings(given: argparse.Namespace) -> list[Surroundings]:
@@ -212,9 +203,8 @@ def close(engines: dict[str, Engine]) -> None:
 def measure(given: argparse.Namespace, say: Progress) -> int:
     everywhere = all_surroundings(given)
     workloads = options.workloads_of(given.models or [BENCHMARKS / f"workloads/{name}.onnx" for name in NETWORKS])
-    for option, file in (("--library", given.library), ("--program", given.program)):
-        if not file.is_file():
-            raise Mistake(f"{option} {file}: is not there; build it (cmake --preset release && cmake --build build)")
+    options.check_build(given)
+    options.check_threads(given.threads, given.threads)
     lines, good = [], True
     with alone_in(given.out):
         comparison = Comparison(given, say)

@@ -106,7 +106,7 @@ def write(given: Any, mode: str, rows: Sequence[dict[str, Any]], about: dict[str
 
 
 def guarded(program: str, work: Callable[[Progress], int], stopped: str) -> int:
-    """Runs a command and answers its exit status. A mistake, a failure and an interrupt are one sentence each."""
+    """Runs a command and returns its exit status. A mistake, a failure and an interrupt are one sentence each."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: (_ for _ in ()).throw(KeyboardInterrupt))
     say = Progress(program)
     try:

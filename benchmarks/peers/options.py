@@ -127,22 +127,53 @@ def parser() -> argparse.ArgumentParser:
                       help="instead: the most memory that loading and 10 runs take, each engine in a process of its own")
     mode.add_argument("--load", action="store_true",
                       help="instead: how long loading takes, with a plan from the warm store, in processes of their own")
+    add_build(result)
+    return result
+
+
+def add_build(to: argparse.ArgumentParser) -> None:
+    """The options of what is compared, and of who compares it."""
+    add = to.add_argument
     add("--library", type=pathlib.Path, default=TOP / "build/src/libcollage.so", metavar="FILE",
         help="build/src/libcollage.so")
     add("--program", type=pathlib.Path, default=TOP / "build/collage", metavar="FILE", help="build/collage")
     add("--python", metavar="PROGRAM",
-        help="a Python that has the packages of requirements.txt; if not given, one is set up in .deps/peers or "
+        help="a Python that has the packages of peers/requirements.txt; if not given, one is set up in .deps/peers or "
              "$COLLAGE_DEPS/peers")
-    return result
+
+
+def check_build(given: argparse.Namespace) -> None:
+    for option, file, what in (("--library", given.library, "library"), ("--program", given.program, "program")):
+        if not file.is_file():
+            raise Mistake(f"{option} {file}: there is no such {what}; build it (cmake --preset release && cmake --build build)")
+
+
+def check_threads(text: object, most: int) -> None:
+    processors = len(os.sched_getaffinity(0))
+    if not 1 <= most <= processors:
+        raise Mistake(f"--threads {text}: this process may use {processors} processor{'s' * (processors > 1)}")
+
+
+def check_rounds(rounds: int) -> None:
+    if rounds < statistics.LEAST_ROUNDS:
+        raise Mistake(f"--rounds {rounds}: at least {statistics.LEAST_ROUNDS} are needed for a 95 % interval")
+
+
+def numbers_of(option: str, text: str, least: float, most: float, what: str) -> list[float]:
+    """A list of numbers between two bounds. `what` says in a message what it should have been."""
+    try:
+        found = [float(word) for word in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or not all(least <= number <= most for number in found):
+        raise Mistake(f"{option} {text}: is no list of {what}")
+    return found
 
 
 def check(given: argparse.Namespace, threads: Sequence[int]) -> None:
     """What argparse cannot see."""
-    processors = len(os.sched_getaffinity(0))
-    if max(threads) > processors:
-        raise Mistake(f"--threads {given.threads}: this process may use {processors} processor{'s' * (processors > 1)}")
-    if given.rounds < statistics.LEAST_ROUNDS:
-        raise Mistake(f"--rounds {given.rounds}: at least {statistics.LEAST_ROUNDS} are needed for a 95 % interval")
+    check_threads(given.threads, max(threads))
+    check_rounds(given.rounds)
     if not LEAST_SECONDS <= given.seconds <= 3600:
         raise Mistake(f"--seconds {given.seconds:g}: a slice takes at least {LEAST_SECONDS} s, since the threads of who ran "
                       "before look for work for a while")
@@ -150,6 +181,4 @@ def check(given: argparse.Namespace, threads: Sequence[int]) -> None:
         raise Mistake(f"--tune-seconds {given.tune_seconds:g}: at least 1 is needed")
     if given.svg and (given.memory or given.load):
         raise Mistake("--svg: there is a chart of times alone, not with --memory or --load")
-    for option, file, what in (("--library", given.library, "library"), ("--program", given.program, "program")):
-        if not file.is_file():
-            raise Mistake(f"{option} {file}: there is no such {what}; build it (cmake --preset release && cmake --build build)")
+    check_build(given)

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peers import environment, machine, options, report, results, statistics
-from peers.errors import Mistake
 from peers.main import Progress, alone_in, guarded
 from peers.processes import Children
 from peers.tuning import Tuner
@@ -17,6 +16,7 @@ from quality import curve
 
 BENCHMARKS = pathlib.Path(__file__).resolve().parents[1]
 COMPLETE_S = 900  # a budget that no network here needs
+MOST_S = COMPLETE_S - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -35,7 +35,6 @@ class Point:
 
 
 def parser() -> argparse.ArgumentParser:
-    top = options.TOP
     result = argparse.ArgumentParser(prog="benchmarks/quality/run", description=__doc__)
     add = result.add_argument
     add("models", nargs="*", type=pathlib.Path, metavar="MODEL.onnx", help="networks; all of benchmarks/workloads if not given")
@@ -44,20 +43,12 @@ def parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=8, metavar="N", help="undisturbed rounds, at least (8)")
     add("--seconds", type=float, default=0.3, metavar="S", help="of each plan's slice in a round (0.3)")
     add("--out", type=pathlib.Path, default=pathlib.Path("build/quality"), metavar="FOLDER", help="for plans and results")
-    add("--library", type=pathlib.Path, default=top / "build/src/libcollage.so", metavar="FILE")
-    add("--program", type=pathlib.Path, default=top / "build/collage", metavar="FILE")
-    add("--python", metavar="PROGRAM", help="a Python with the packages of peers/requirements.txt; set up if not given")
+    options.add_build(result)
     return result
 
 
 def budgets_of(text: str) -> list[float]:
-    try:
-        found = [float(word) for word in text.split(",")]
-    except ValueError:
-        found = []
-    if not found or not all(0 < budget < COMPLETE_S for budget in found):
-        raise Mistake(f"--budgets {text}: is no list of seconds between 0 and {COMPLETE_S}, such as 2,20")
-    return sorted(set(found))
+    return sorted(set(options.numbers_of("--budgets", text, 0.1, MOST_S, f"seconds from 0.1 to {MOST_S}, such as 2,20")))
 
 
 def points_of(tuned: Mapping[float, Mapping[str, Any]], raced: Mapping[str, Any]) -> list[Point]:
@@ -112,9 +103,9 @@ class Study:
 def measure(given: argparse.Namespace, say: Progress) -> int:
     budgets = budgets_of(given.budgets)
     workloads = options.workloads_of(given.models or [BENCHMARKS / "workloads"])
-    for option, file in (("--library", given.library), ("--program", given.program)):
-        if not file.is_file():
-            raise Mistake(f"{option} {file}: is not there; build it (cmake --preset release && cmake --build build)")
+    options.check_build(given)
+    options.check_threads(given.threads, given.threads)
+    options.check_rounds(given.rounds)
     with alone_in(given.out):
         python = given.python or environment.set_up(environment.folder(options.TOP), say)
         children = Children(python, given.out.resolve() / "engines.log")
