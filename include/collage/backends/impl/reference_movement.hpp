@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <collage/backends/impl/reference_loops.hpp>
+#include <collage/backends/impl/reference_strides.hpp>
 #include <collage/op/movement.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -15,21 +16,7 @@ void ops::reshape::reference(const attributes&, const reference_call& call) {
 }
 
 void ops::transpose::reference(const attributes& a, const reference_call& call) {
-  const shape in_steps = detail::dense_steps(call.in[0].type.dims);
-  shape steps;
-  for (const std::int64_t from : a.permutation) steps.push_back(in_steps[static_cast<std::size_t>(from)]);
-  const detail::walk source(call.out[0].type.dims, {steps});
-  detail::with_elements(call.in[0], [&](auto zero) {
-    using element = decltype(zero);
-    const element* const in = detail::elements_of<element>(call.in[0]).data();
-    element* const out = detail::elements_of<element>(call.out[0]).data();
-    detail::parallel_for(source.size(), detail::elements_per_part, [&](std::int64_t first, std::int64_t last) {
-      detail::walk own = source;
-      own.visit(first, last, [&](std::int64_t at, std::int64_t count, const std::int64_t* offsets) {
-        for (std::int64_t i = 0; i < count; ++i) out[at + i] = in[offsets[0] + i * own.step(0)];
-      });
-    });
-  });
+  detail::copy_strided(call, detail::source_of(a, call));
 }
 
 void ops::concat::reference(const attributes& a, const reference_call& call) {

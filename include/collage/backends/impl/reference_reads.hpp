@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <collage/backends/impl/reference_loops.hpp>
+#include <collage/backends/impl/reference_strides.hpp>
 #include <collage/backends/impl/reference_taps.hpp>
 #include <collage/op/conv.hpp>
 #include <collage/op/conv_transpose.hpp>
@@ -11,7 +12,6 @@
 #include <collage/op/movement.hpp>
 #include <collage/op/pool.hpp>
 #include <collage/op/reduce.hpp>
-#include <collage/op/slice.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -240,26 +240,11 @@ class strided_reads {
   std::int64_t base_;
 };
 
-inline strided_reads reads_of(const ops::transpose_attributes& a, const reference_call& call) {
-  const shape steps = dense_steps(call.in[0].type.dims);
-  shape moved;
-  for (const std::int64_t from : a.permutation) moved.push_back(steps[static_cast<std::size_t>(from)]);
-  return {call.out[0].type.dims, moved};
-}
-
-inline strided_reads reads_of(const ops::slice_attributes& a, const reference_call& call) {
-  shape steps = dense_steps(call.in[0].type.dims);
-  std::int64_t base = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    base += a.starts[i] * steps[i];
-    // Where a single element is taken, the step may be anything.
-    steps[i] = a.extents[i] > 1 ? steps[i] * a.steps[i] : 0;
-  }
-  return {call.out[0].type.dims, steps, base};
-}
-
-inline strided_reads reads_of(const ops::expand_attributes&, const reference_call& call) {
-  return {call.out[0].type.dims, broadcast_steps(call.in[0].type.dims, call.out[0].type.dims)};
+/// For transpose, slice and expand.
+template <class Attributes>
+strided_reads reads_of(const Attributes& a, const reference_call& call) {
+  const strided_source from = source_of(a, call);
+  return {call.out[0].type.dims, from.steps, from.base};
 }
 
 /// The operand that an element of a `concat` comes from, and its number there.

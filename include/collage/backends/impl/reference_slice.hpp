@@ -3,28 +3,13 @@
 
 #include <algorithm>
 #include <collage/backends/impl/reference_loops.hpp>
+#include <collage/backends/impl/reference_strides.hpp>
 #include <collage/op/slice.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace collage::inline v0::detail {
-
-/// Copies the output's elements in order from the first operand, from `base` on, with these steps.
-inline void copy_strided(const reference_call& call, std::int64_t base, const shape& steps) {
-  const walk source(call.out[0].type.dims, {steps});
-  with_elements(call.in[0], [&](auto zero) {
-    using element = decltype(zero);
-    const element* const in = elements_of<element>(call.in[0]).data();
-    element* const out = elements_of<element>(call.out[0]).data();
-    parallel_for(source.size(), elements_per_part, [&](std::int64_t first, std::int64_t last) {
-      walk own = source;
-      own.visit(first, last, [&](std::int64_t at, std::int64_t count, const std::int64_t* offsets) {
-        for (std::int64_t i = 0; i < count; ++i) out[at + i] = in[base + offsets[0] + i * own.step(0)];
-      });
-    });
-  });
-}
 
 /// Copies the output's elements by index: source(d, o) is the input index for output index o of dimension d. Where it
 /// is negative, the element is the second operand's, or 0.
@@ -86,18 +71,11 @@ inline std::int64_t padded_index(ops::pad_mode mode, std::int64_t place, std::in
 namespace collage::inline v0 {
 
 void ops::slice::reference(const attributes& a, const reference_call& call) {
-  shape steps = detail::dense_steps(call.in[0].type.dims);
-  std::int64_t base = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    base += a.starts[i] * steps[i];
-    // Where a single element is taken, the step may be anything.
-    steps[i] = a.extents[i] > 1 ? steps[i] * a.steps[i] : 0;
-  }
-  detail::copy_strided(call, base, steps);
+  detail::copy_strided(call, detail::source_of(a, call));
 }
 
-void ops::expand::reference(const attributes&, const reference_call& call) {
-  detail::copy_strided(call, 0, detail::broadcast_steps(call.in[0].type.dims, call.out[0].type.dims));
+void ops::expand::reference(const attributes& a, const reference_call& call) {
+  detail::copy_strided(call, detail::source_of(a, call));
 }
 
 void ops::tile::reference(const attributes&, const reference_call& call) {
