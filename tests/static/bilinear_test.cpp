@@ -174,8 +174,8 @@ constexpr bool multiplies() {
 }
 static_assert(multiplies());
 
-// A declaration of a user, with fractions: four times the product, divided by 4 at the end.
-struct scaled_products {
+// A declaration of a user, with fractions: four times the product, divided by 4 at the end. A class may be final.
+struct scaled_products final {
   using problem = b::matmul<1, 2, 1>;
   static constexpr const char* name = "scaled";
   static constexpr b::product<problem, rational> products[] = {{{2, 0}, {2, 0}, {{1, 4}}}, {{0, 1}, {0, 1}, {1}}};

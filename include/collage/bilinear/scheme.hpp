@@ -167,9 +167,9 @@ struct programs_check {
   /// A function that cannot be called would be ignored without a word.
   static constexpr sentence fault_of_forms() {
     const char* wrong = nullptr;
-    if constexpr (names_left<Declaration> && !writes_left<Declaration>) wrong = "left";
-    if constexpr (names_right<Declaration> && !writes_right<Declaration>) wrong = "right";
-    if constexpr (names_output<Declaration> && !writes_output<Declaration>) wrong = "output";
+    if constexpr (names_left<Declaration>() && !writes_left<Declaration>) wrong = "left";
+    if constexpr (names_right<Declaration>() && !writes_right<Declaration>) wrong = "right";
+    if constexpr (names_output<Declaration>() && !writes_output<Declaration>) wrong = "output";
     sentence why;
     if (wrong != nullptr)
       why << Declaration::name << ": its function " << wrong

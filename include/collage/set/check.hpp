@@ -45,11 +45,8 @@ template <class B, class P>
 consteval member check_accepts() {
   using m = const match<P>&;
   if constexpr (has_accepts<B, m>) {
-    constexpr bool answers = requires(m x) {
-      requires std::is_same_v<std::remove_cvref_t<decltype(B::accepts(x))>, verdict> ||
-                   std::is_same_v<std::remove_cvref_t<decltype(B::accepts(x))>, bool>;
-    };
-    return answers ? member::fine : member::other_result;
+    constexpr bool judges = requires(m x) { requires judgement<decltype(B::accepts(x))>; };
+    return judges ? member::fine : member::other_result;
   } else if constexpr (requires(B& b, m x) { b.accepts(x); }) {
     return member::not_static;
   } else if constexpr (has_accepts<B, match<P>&> || requires(m x, build_context& c) { B::accepts(x, c); }) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/backend.hpp>
+#include <collage/detail/named_member.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -10,6 +11,10 @@ namespace collage::inline v0::detail {
 
 /// The state of one member function of a backend.
 enum class member : std::uint8_t { fine, missing, other_arguments, not_static, other_result, not_constant };
+
+/// A result of a member that judges.
+template <class T>
+concept judgement = std::is_same_v<std::remove_cvref_t<T>, verdict> || std::is_same_v<std::remove_cvref_t<T>, bool>;
 
 template <class B, class Match> concept has_choices = requires(Match m) { B::choices(m); };
 template <class B, class Match>
@@ -27,9 +32,9 @@ template <class B, class P>
 consteval member check_choices() {
   using m = const match<P>&;
   if constexpr (has_choices<B, m>) {
-    constexpr bool answers =
+    constexpr bool counts =
         requires(m x) { requires std::is_same_v<std::remove_cvref_t<decltype(B::choices(x))>, std::size_t>; };
-    return answers ? member::fine : member::other_result;
+    return counts ? member::fine : member::other_result;
   } else if constexpr (requires(B& b, m x) { b.choices(x); }) {
     return member::not_static;
   } else if constexpr (has_choices<B, match<P>&> || requires(m x, build_context& c) { B::choices(x, c); }) {
@@ -43,9 +48,9 @@ template <class B, class P>
 consteval member check_configurations() {
   using m = const match<P>&;
   if constexpr (has_configurations<B, m>) {
-    constexpr bool answers_nothing =
+    constexpr bool returns_nothing =
         requires(m x, configuration_list& to) { requires std::is_void_v<decltype(B::configurations(x, to))>; };
-    return answers_nothing ? member::fine : member::other_result;
+    return returns_nothing ? member::fine : member::other_result;
   } else if constexpr (requires(B& b, m x, configuration_list& to) { b.configurations(x, to); }) {
     return member::not_static;
   } else if constexpr (has_configurations<B, match<P>&> ||
@@ -60,11 +65,8 @@ template <class B, class P>
 consteval member check_knows() {
   using m = const match<P>&;
   if constexpr (has_knows<B, m>) {
-    constexpr bool answers = requires(m x, const configuration& how) {
-      requires std::is_same_v<std::remove_cvref_t<decltype(B::knows(x, how))>, verdict> ||
-                   std::is_same_v<std::remove_cvref_t<decltype(B::knows(x, how))>, bool>;
-    };
-    return answers ? member::fine : member::other_result;
+    constexpr bool judges = requires(m x, const configuration& how) { requires judgement<decltype(B::knows(x, how))>; };
+    return judges ? member::fine : member::other_result;
   } else if constexpr (requires(B& b, m x, const configuration& how) { b.knows(x, how); }) {
     return member::not_static;
   } else if constexpr (
@@ -82,9 +84,9 @@ consteval member check_layouts() {
   using which = which_layouts<B, m>;
   using other = std::conditional_t<has_configurations<B, m>, std::size_t, const configuration&>;
   if constexpr (has_layouts<B, m>) {
-    constexpr bool answers_nothing =
+    constexpr bool returns_nothing =
         requires(m x, which w, value_forms& to) { requires std::is_void_v<decltype(B::layouts(x, w, to))>; };
-    return answers_nothing ? member::fine : member::other_result;
+    return returns_nothing ? member::fine : member::other_result;
   } else if constexpr (requires(B& b, m x, which w, value_forms& to) { b.layouts(x, w, to); }) {
     return member::not_static;
   } else if constexpr (
@@ -97,9 +99,6 @@ consteval member check_layouts() {
   }
 }
 
-// Detects a member of any kind by its name: the name is ambiguous in a class that also derives from a struct with that member.
-template <class B, class Named>
-struct beside : B, Named {};
 struct named_choices {
   int choices;
 };

@@ -4,8 +4,10 @@
 #include <collage/bilinear/detail/eliminate.hpp>
 #include <collage/bilinear/linear_program.hpp>
 #include <collage/bilinear/rational.hpp>
+#include <collage/detail/named_member.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 
 namespace collage::inline v0::bilinear::detail {
 
@@ -84,7 +86,7 @@ concept writes_right = requires(const traced* in, traced* out) { Declaration::ri
 template <class Declaration>
 concept writes_output = requires(const traced* in, traced* out) { Declaration::output(in, out); };
 
-// Whether a declaration has a member of that name, in whatever form: the name is then ambiguous in a class that also inherits another.
+// Whether a declaration has a member of that name, in whatever form.
 struct with_left {
   int left;
 };
@@ -94,10 +96,20 @@ struct with_right {
 struct with_output {
   int output;
 };
-template <class Declaration, class With>
-struct with_names : Declaration, With {};
-template <class Declaration> concept names_left = !requires { &with_names<Declaration, with_left>::left; };
-template <class Declaration> concept names_right = !requires { &with_names<Declaration, with_right>::right; };
-template <class Declaration> concept names_output = !requires { &with_names<Declaration, with_output>::output; };
+template <class Declaration>
+consteval bool names_left() {
+  if constexpr (std::is_final_v<Declaration>) return requires { &Declaration::left; };
+  else return !requires { &collage::detail::beside<Declaration, with_left>::left; };
+}
+template <class Declaration>
+consteval bool names_right() {
+  if constexpr (std::is_final_v<Declaration>) return requires { &Declaration::right; };
+  else return !requires { &collage::detail::beside<Declaration, with_right>::right; };
+}
+template <class Declaration>
+consteval bool names_output() {
+  if constexpr (std::is_final_v<Declaration>) return requires { &Declaration::output; };
+  else return !requires { &collage::detail::beside<Declaration, with_output>::output; };
+}
 
 }  // namespace collage::inline v0::bilinear::detail
