@@ -58,8 +58,7 @@ convolution_configuration parse_convolution_configuration(std::string_view text)
     read.refuse("threads share '" + std::string(share) + "', and tiles and phases are known");
   c.partition = share == "tiles" ? work_partition::tiles : work_partition::phases;
   if (const sentence why = fault_of(c); !why.empty()) read.refuse(std::string(why.text, why.size));
-  // A text with further words, spaces or zeros is no key.
-  if (to_text(c) != text) read.refuse("it is written as '" + to_text(c) + "'");
+  read.must_be(to_text(c));
   return c;
 }
 

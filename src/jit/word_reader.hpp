@@ -46,6 +46,11 @@ class word_reader {
   }
   int number(const char* what) { return number(what, word(what)); }
 
+  /// Refuses a text with further words, spaces or zeros: it is no key.
+  void must_be(const std::string& canonical) const {
+    if (canonical != text_) refuse("it is written as '" + canonical + "'");
+  }
+
   [[noreturn]] void refuse(const std::string& why) const {
     throw error(error_kind::invalid_argument, why, "the configuration '" + std::string(text_) + "'",
                 "a configuration looks like '" + example_ + "'");
