@@ -26,57 +26,6 @@ namespace backends_stacked_functions_test {
 using namespace collage_test;
 using namespace collage_test::stacked_testing;
 
-/// Awkward numbers, and others of every magnitude.
-std::vector<float> all_sorts_of_numbers(data_source& data, std::size_t count) {
-  using limits = std::numeric_limits<float>;
-  std::vector<float> list;
-  for (const float x : {0.0F,
-                        limits::denorm_min(),
-                        1e-40F,
-                        limits::min(),
-                        1e-20F,
-                        1e-7F,
-                        0.25F,
-                        0.5F,
-                        1.0F,
-                        1.5F,
-                        2.0F,
-                        2.5F,
-                        3.0F,
-                        9.0F,
-                        17.0F,
-                        87.3F,
-                        88.72F,
-                        88.73F,
-                        89.0F,
-                        103.9F,
-                        104.1F,
-                        1e3F,
-                        8191.0F,
-                        8193.0F,
-                        39000.5F,
-                        8388609.0F,
-                        2147483648.0F,
-                        3e9F,
-                        1e19F,
-                        3e38F,
-                        limits::max(),
-                        limits::infinity(),
-                        limits::quiet_NaN()}) {
-    list.push_back(x);
-    list.push_back(-x);
-  }
-  while (list.size() < count) {
-    switch (data.number(0, 3)) {
-      case 0: list.push_back(static_cast<float>(data.real(-2, 2))); break;
-      case 1: list.push_back(static_cast<float>(data.real(-110, 110))); break;
-      case 2: list.push_back(static_cast<float>(data.real(-1e5, 1e5))); break;
-      default: list.push_back(static_cast<float>(std::exp(data.real(-100, 88)) * (data.chance(0.5) ? 1 : -1))); break;
-    }
-  }
-  return list;
-}
-
 /// How close a function must be: to the reference relatively, and absolutely where its body adds and subtracts.
 struct closeness {
   double relative = 1e-6;

@@ -21,48 +21,6 @@ using namespace collage_test;
 using namespace collage_test::jit_testing;
 using value = jit::epilogue_maker::value;
 
-/// Awkward numbers, and others of every magnitude.
-std::vector<float> all_sorts_of_numbers(random_numbers& random, std::size_t count) {
-  using limits = std::numeric_limits<float>;
-  std::vector<float> list;
-  for (const float x : {0.0F,
-                        limits::denorm_min(),
-                        1e-40F,
-                        limits::min(),
-                        1e-20F,
-                        1e-7F,
-                        0.5F,
-                        1.0F,
-                        1.5F,
-                        2.5F,
-                        3.94F,
-                        3.96F,
-                        9.0F,
-                        9.03F,
-                        17.0F,
-                        87.3F,
-                        88.72F,
-                        88.73F,
-                        89.0F,
-                        103.9F,
-                        104.1F,
-                        1e3F,
-                        8388609.0F,
-                        3e9F,
-                        1e19F,
-                        3e38F,
-                        limits::max(),
-                        limits::infinity(),
-                        limits::quiet_NaN()}) {
-    list.push_back(x);
-    list.push_back(-x);
-  }
-  while (list.size() < count)
-    list.push_back(static_cast<float>(
-        random.chance(0.5) ? random.real(-10, 10) : std::exp(random.real(-90, 88)) * (random.chance(0.5) ? 1 : -1)));
-  return list;
-}
-
 /// Runs an epilogue on numbers x, as the product, and y, as a residual tensor. Calls f with the name of what ran.
 using tail_maker = std::function<value(jit::epilogue_maker&, value, value)>;
 void run_on_numbers(const tail_maker& make, const std::vector<float>& x, const std::vector<float>& y,
