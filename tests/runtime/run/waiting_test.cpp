@@ -40,11 +40,11 @@ bool is_configured() {
   return (policy != nullptr && *policy != '\0') || (spins != nullptr && *spins != '\0');
 }
 
-/// Products and element-wise operators that are worth two threads.
-c::graph small_network() {
+/// Products and element-wise operators. By default they are worth two threads.
+c::graph small_network(std::int64_t size = 256) {
   c::graph_builder g;
-  const c::value x = g.input("x", {c::dtype::f32, {192, 256}});
-  const auto weights = [&](const char* name) { return g.constant(name, {c::dtype::f32, {256, 256}}, {-0.1F, 0.1F}); };
+  const c::value x = g.input("x", {c::dtype::f32, {192, size}});
+  const auto weights = [&](const char* name) { return g.constant(name, {c::dtype::f32, {size, size}}, {-0.1F, 0.1F}); };
   c::value y = g(op::relu, g(op::matmul, x, weights("a")));
   y = g(op::tanh, g(op::matmul, y, weights("b")));
   g.output("y", g(op::softmax, g(op::add, y, x)));
@@ -130,7 +130,7 @@ double seconds_with_pauses(runner& r) {
 TEST(waiting, threads_that_wait_briefly_take_no_processor_time) {
   if (is_configured()) GTEST_SKIP() << "the environment sets how threads wait";
   if (c::available_threads() < 2) GTEST_SKIP() << "there is one processor, and no team";
-  const c::graph network = small_network();
+  const c::graph network = small_network(16);  // its pauses are longer than its runs, also under a sanitizer
   const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
   const c::dynamic_engine engine(network, plan.chosen, table, 2);
   runner r(engine, network);
@@ -225,7 +225,7 @@ TEST(forks, a_child_can_run_engines_of_its_parent) { fork_often(3); }
 TEST(forks_long, a_child_can_run_engines_of_its_parent) { fork_often(50); }
 
 TEST(forks, a_child_of_a_child_can_too) {
-  const c::graph network = small_network();
+  const c::graph network = small_network(16);  // its pauses are longer than its runs, also under a sanitizer
   const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
   const c::dynamic_engine engine(network, plan.chosen, table, 2);
   runner r(engine, network);
