@@ -1,0 +1,39 @@
+// Points of the space of products: an algorithm, and how its kernels are generated.
+#pragma once
+
+#include "configuration.hpp"
+#include "scheme.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+
+/// Raised with every change after which an old text would mean another kernel.
+inline constexpr int product_version = 1;
+
+struct product_point {
+  const scheme* algorithm = nullptr;
+  configuration how;
+
+  /// As in "product1 strassen avx512 tile 14x2 unroll 4 prefetch 0". It is canonical.
+  std::string text() const;
+  struct reading;
+  /// Reads a canonical text.
+  static reading read(std::string_view text);
+};
+
+struct product_point::reading {
+  std::optional<product_point> point;
+  const char* fault = "";  ///< if there is no point: one sentence that says why
+};
+
+/// The points that are worth measuring for a product [m x k] [k x n], at most 12. `is_long` says whether the epilogue needs many
+/// registers.
+std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std::int64_t k, bool is_long,
+                                            unsigned features = processor_features());
+
+}  // namespace collage::inline v0::detail::jit
