@@ -16,6 +16,9 @@
 #if COLLAGE_HAS_EIGEN
 #include <collage/backends/eigen.hpp>
 #endif
+#if COLLAGE_HAS_JIT
+#include <collage/backends/jit.hpp>
+#endif
 #if COLLAGE_HAS_ONEDNN
 #include <collage/backends/onednn.hpp>
 #endif
@@ -52,6 +55,10 @@ using every_backend = set_union<backend_set<>
 #if COLLAGE_HAS_STACKED
                                 ,
                                 backend_set<stacked>
+#endif
+#if COLLAGE_HAS_JIT
+                                ,
+                                backend_set<jit>
 #endif
 #if COLLAGE_HAS_OPENVINO
                                 ,

@@ -57,7 +57,7 @@ class Pages(Case):
         self.fits_page(self.succeeds("backends", "--all").stdout)
         backends = json.loads(self.succeeds("backends", "--all", "--json").stdout)
         names = [b["name"] for b in backends]
-        self.assertEqual(sorted(names), ["cublas", "cuda", "eigen", "onednn", "openblas", "openvino", "portable", "reference",
+        self.assertEqual(sorted(names), ["cublas", "cuda", "eigen", "jit", "onednn", "openblas", "openvino", "portable", "reference",
                                          "stacked"])
         built = json.loads(self.succeeds("backends", "--json").stdout)
         self.assertEqual(built, [b for b in backends if "was built without it" not in b["reason"]])

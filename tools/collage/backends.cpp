@@ -28,6 +28,7 @@ constexpr known_backend complete[] = {
     {"openblas", "install libopenblas-openmp-dev"},
     {"eigen", "install libeigen3-dev"},
     {"stacked", "install libhwy-dev"},
+    {"jit", "install libxbyak-dev and libhwy-dev on x86-64"},
     {"openvino", "let tools/setup fetch OpenVINO"},
     {"cublas", "install the CUDA toolkit from version 12 on, name its folder in CUDA_HOME,"},
     {"cuda", "install the CUDA toolkit from version 12 on, name its folder in CUDA_HOME,"},

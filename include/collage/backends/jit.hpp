@@ -1,0 +1,41 @@
+// Kernels that are generated while the program runs: products with constant weights, and convolutions of 1x1 as
+// products, with what follows them computed in registers.
+//
+// Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
+#pragma once
+
+#include <collage/backend.hpp>
+#include <collage/backends/any_match.hpp>
+#include <collage/backends/jit_rules.hpp>
+#include <collage/backends/onednn_patterns.hpp>
+#include <collage/ops.hpp>
+#include <collage/pattern/single.hpp>
+#include <collage/run/configuration.hpp>
+#include <collage/run/form.hpp>
+
+namespace collage::inline v0 {
+
+/// Generated code for AVX-512 and AVX2. Where the processor or the system does not allow it, a portable replica runs. So the
+/// backend is always available, and `probe` says which of both runs.
+///
+/// A configuration is an algorithm and how its kernels are generated, such as "product1 classical avx512 tile 14x2 unroll 4
+/// prefetch 0". Only the classical algorithm, which is the operator's definition, is proposed. Plans may hold others,
+/// such as "strassen". These spread NaN and infinity over whole blocks of the result.
+struct jit : backend<"jit"> {
+  using patterns = collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain,
+                                     onednn_patterns::matmul_add_gelu, single<ops::conv>, onednn_patterns::conv_chain>;
+
+  static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }
+  static kernel build(const any_match& m, build_context& context);
+
+  /// At most 12 for each shape.
+  static void configurations(const any_match& m, configuration_list& to);
+  static verdict knows(const any_match& m, const configuration& how);
+  /// Convolutions read and write with channels last.
+  static void layouts(const any_match& m, const configuration& how, value_forms& to);
+  static probe_result probe();
+  static int enter(int threads);
+  static void leave(int token);
+};
+
+}  // namespace collage::inline v0

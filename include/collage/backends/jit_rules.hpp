@@ -1,0 +1,111 @@
+// Which matches the backend `jit` takes: products and convolutions of 1x1, each with what follows it.
+#pragma once
+
+#include <collage/backends/any_match.hpp>
+#include <collage/ops.hpp>
+#include <collage/verdict.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail::jit {
+
+/// How an operand of a later operator lies over the rows and columns of the product.
+enum class operand_place : std::uint8_t {
+  whole,       ///< one number for each element
+  per_row,     ///< one for each row
+  per_column,  ///< one for each column
+  single,      ///< one for all
+  other        ///< anything else
+};
+
+/// Whether `dims`, aligned with `whole` at the last dimension, has `whole`'s extent in every dimension d where keep(d)
+/// holds, and 1 in all others.
+template <class Keep>
+constexpr bool has_extents(const shape& dims, const shape& whole, const Keep& keep) {
+  if (dims.rank > whole.rank) return false;
+  const std::size_t missing = whole.rank - dims.rank;
+  for (std::size_t d = 0; d < whole.rank; ++d)
+    if ((d < missing ? 1 : dims[d - missing]) != (keep(d) ? whole[d] : 1)) return false;
+  return true;
+}
+
+/// `column` is the dimension that the columns of the product are.
+constexpr operand_place place_of(const shape& dims, const shape& whole, std::size_t column) {
+  if (has_extents(dims, whole, [](std::size_t) { return false; })) return operand_place::single;
+  if (has_extents(dims, whole, [](std::size_t) { return true; })) return operand_place::whole;
+  if (has_extents(dims, whole, [&](std::size_t d) { return d == column; })) return operand_place::per_column;
+  if (has_extents(dims, whole, [&](std::size_t d) { return d != column; })) return operand_place::per_row;
+  return operand_place::other;
+}
+
+/// A match as a product [m x k] [k x n], with the operators that follow it.
+struct product_match {
+  std::uint32_t anchor = 0, left = 0, right = 0;
+  std::uint32_t bias = match_record::nothing;  ///< of a convolution
+  bool is_convolution = false;
+  bool right_is_transposed = false;  ///< it lies as [n, k]
+  std::int64_t m = 1, n = 1, k = 1;
+  std::size_t column = 0;  ///< the dimension of the result that the columns are
+
+  /// Reads an accepted match.
+  constexpr explicit product_match(const any_match& match) : anchor(match.nodes()[0]) {
+    const auto in = match.inputs_of(anchor);
+    left = in[0];
+    right = in[1];
+    const shape& result = match.type_of(match.output_of(anchor)).dims;
+    const shape& a = match.type_of(left).dims;
+    is_convolution = match.is(anchor, ops::conv);
+    right_is_transposed = is_convolution || match.attributes(anchor, ops::matmul).transpose_b;
+    column = is_convolution ? 1 : result.rank - 1;
+    if (is_convolution && in.size() > 2) bias = in[2];
+    n = result[column];
+    k = is_convolution ? a[1] : a[a.rank - 1];
+    for (std::size_t d = 0; d < result.rank; ++d)
+      if (d != column) m *= result[d];
+  }
+};
+
+constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
+  const auto in = m.inputs_of(anchor);
+  if (!m.graph().is_constant(in[1])) return {false, "its weights must be constant"};
+  const shape& a = m.type_of(in[0]).dims;
+  const shape& b = m.type_of(in[1]).dims;
+  if (m.is(anchor, ops::matmul)) {
+    const ops::matmul_attributes t = m.attributes(anchor, ops::matmul);
+    return first_failure({{b.rank == 2, "its right operand must be one matrix"},
+                          {!t.transpose_a || a.rank == 1, "it reads the rows of its left operand as they lie"}});
+  }
+  const ops::conv_attributes t = m.attributes(anchor, ops::conv);
+  bool is_pointwise = t.groups == 1;
+  for (std::size_t d = 2; d < b.rank; ++d)
+    is_pointwise =
+        is_pointwise && b[d] == 1 && t.strides[d - 2] == 1 && t.pads_begin[d - 2] == 0 && t.pads_end[d - 2] == 0;
+  return {is_pointwise, "of convolutions it computes those of 1x1 with stride 1, one group and no pads"};
+}
+
+constexpr verdict accepts(const any_match& m) {
+  const std::uint32_t anchor = m.nodes()[0];  // the innermost operator comes first
+  for (const std::uint32_t v : m.arguments()) {
+    if (m.type_of(v).type != dtype::f32) return {false, "it computes float32 only"};
+    if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
+  }
+  if (const verdict v = accepts_anchor(m, anchor); !v) return v;
+  const product_match product(m);
+  const shape& result = m.type_of(m.output_of(anchor)).dims;
+  for (const std::uint32_t node : m.nodes()) {
+    if (m.type_of(m.output_of(node)).dims != result)
+      return {false, "an operand that broadcasts the product to a larger shape cannot be fused"};
+    for (const std::uint32_t v : m.inputs_of(node)) {
+      if (node == anchor || m.index_of(v) == match_record::nothing) continue;
+      const operand_place place = place_of(m.type_of(v).dims, result, product.column);
+      if (place == operand_place::other)
+        return {false,
+                "an operand must have one number for each element, row or column of the product, or one for all"};
+      if (product.is_convolution && place == operand_place::whole && m.graph().is_constant(v))
+        return {false, "a constant of the size of the result would have to lie with channels last"};
+    }
+  }
+  return {};
+}
+
+}  // namespace collage::inline v0::detail::jit
