@@ -13,6 +13,13 @@ namespace program {
 
 namespace {
 
+/// "alone +4": by itself, and in 4 patterns with others. Short, as there is a column for each backend.
+std::string text_of(const collage::coverage_cell& c) {
+  if (c == collage::coverage_cell{}) return "-";
+  const std::string fused = c.fused == 0 ? "" : "+" + std::to_string(c.fused);
+  return c.alone ? "alone" + (fused.empty() ? "" : " " + fused) : fused;
+}
+
 int show_coverage(const options& given) {
   const described_coverage coverage = describe_coverage();
   collage::json list = collage::json::array();
@@ -24,7 +31,7 @@ int show_coverage(const options& given) {
     std::vector<cell> cells{{row.kind, colour::bold}};
     for (std::size_t b = 0; b < row.cells.size(); ++b) {
       const collage::coverage_cell& c = row.cells[b];
-      cells.push_back(std::string(collage::to_label(c).c_str()));
+      cells.push_back(text_of(c));
       if (!(c == collage::coverage_cell{})) takers[coverage.backends[b]] = {{"alone", c.alone}, {"fused", c.fused}};
     }
     list.push_back({{"operator", row.kind}, {"backends", takers}});
