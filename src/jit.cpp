@@ -1,9 +1,11 @@
 // The target collage::jit: the backend of generated kernels.
 #include <collage/backends/jit.hpp>
 
+#include "jit/convolution_kernel.hpp"
 #include "jit/product_point.hpp"
 #include "jit/replica.hpp"
 #include "jit/scheme_product.hpp"
+#include "jit/traced_epilogue.hpp"
 
 #include <collage/backends/impl/team.hpp>
 #include <collage/error.hpp>
@@ -12,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -22,61 +23,21 @@ namespace collage::inline v0 {
 namespace detail::jit {
 namespace {
 
-/// The operators after the product, as an epilogue.
-struct traced_epilogue {
-  epilogue steps;
-  std::vector<std::uint32_t> operands;  ///< the values that it reads, in its order
-};
-
-class epilogue_tracer {
- public:
-  epilogue_tracer(const any_match& m, const product_match& product) : m_(m), product_(product) {}
-
-  traced_epilogue trace() {
-    value last = maker_.product();
-    if (product_.bias != match_record::nothing)
-      last = maker_(ops::add, {last, operand(product_.bias, operand_shape::per_column)});
-    made_[m_.output_of(product_.anchor)] = last;
-    for (const std::uint32_t node : m_.nodes()) {
-      if (node == product_.anchor) continue;
-      std::vector<value> in;
-      for (const std::uint32_t v : m_.inputs_of(node)) in.push_back(value_of(v));
-      const auto words = m_.graph().words_of(node);
-      last = made_[m_.output_of(node)] = maker_.apply(m_.kind_of(node), {words.data(), words.size()}, in);
-    }
-    if (last == maker_.product()) return {};
-    maker_.output(last);
-    return {maker_.finish(), std::move(operands_)};
+/// The rules are in a public header, which does not know the families.
+constexpr bool windows_are_known() {
+  for (const convolution_family& f : convolution_families)
+    if (!has_algorithms(f.window_rows, f.window_columns)) return false;
+  for (std::int64_t size = 1; size <= 16; ++size) {
+    bool has_family = false;
+    for (const convolution_family& f : convolution_families)
+      has_family = has_family || (f.window_rows == size && f.window_columns == size);
+    if (has_family != has_algorithms(size, size)) return false;
   }
+  return true;
+}
+static_assert(windows_are_known(), "has_algorithms in collage/backends/jit_rules.hpp must list the families' windows");
 
- private:
-  using value = epilogue_maker::value;
-
-  value operand(std::uint32_t v, operand_shape shape) {
-    operands_.push_back(v);
-    return maker_.operand(shape);
-  }
-  value value_of(std::uint32_t v) {
-    if (const auto found = made_.find(v); found != made_.end()) return found->second;
-    const value_record& record = m_.at(v);
-    if (record.has_scalar) return made_[v] = maker_.number(record.scalar);
-    const shape& result = m_.type_of(m_.output_of(product_.anchor)).dims;
-    switch (place_of(record.type.dims, result, product_.column)) {
-      case operand_place::whole: return made_[v] = operand(v, operand_shape::whole);
-      case operand_place::per_row: return made_[v] = operand(v, operand_shape::per_row);
-      case operand_place::per_column: return made_[v] = operand(v, operand_shape::per_column);
-      default: return made_[v] = operand(v, operand_shape::single);
-    }
-  }
-
-  const any_match& m_;
-  const product_match& product_;
-  epilogue_maker maker_;
-  std::map<std::uint32_t, value> made_;
-  std::vector<std::uint32_t> operands_;
-};
-
-/// The kernel of a match.
+/// The kernel of a product.
 struct run_product {
   std::shared_ptr<const scheme_product> product;
   std::shared_ptr<const std::byte> packed;
@@ -146,10 +107,11 @@ const std::string& refusal_here() {
 kernel jit::build(const any_match& m, build_context& context) {
   using namespace detail::jit;
   const product_match shape(m);
+  if (shape.is_windowed) return build_convolution(m, shape, context);
   const product_point::reading read = product_point::read(context.configuration().text());
   if (!read.point)
     throw error(error_kind::invalid_argument, read.fault, "jit's configuration " + context.configuration().text());
-  traced_epilogue then = epilogue_tracer(m, shape).trace();
+  const traced_epilogue then = trace_epilogue(m, shape);
   auto product =
       std::make_shared<const scheme_product>(*read.point->algorithm, read.point->how,
                                              product_extents{shape.m, shape.n, shape.k}, then.steps, context.threads());
@@ -164,19 +126,25 @@ kernel jit::build(const any_match& m, build_context& context) {
 void jit::configurations(const any_match& m, configuration_list& to) {
   using namespace detail::jit;
   const product_match shape(m);
+  if (shape.is_windowed) {
+    for (const convolution_point& p : promising_points(convolution_of(m, shape), this_machine())) to.add(p.text());
+    return;
+  }
   for (const product_point& p : promising_points(shape.m, shape.n, shape.k, needs_many_registers(m))) to.add(p.text());
 }
 
-verdict jit::knows(const any_match&, const configuration& how) {
+verdict jit::knows(const any_match& m, const configuration& how) {
   using namespace detail::jit;
+  if (const product_match shape(m); shape.is_windowed) return knows_convolution(m, shape, how);
   const product_point::reading read = product_point::read(how.text());
   if (!read.point) return {false, read.fault};
   return {read.point->how.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
           "it is for AVX-512, which this processor lacks"};
 }
 
-void jit::layouts(const any_match& m, const configuration&, value_forms& to) {
+void jit::layouts(const any_match& m, const configuration& how, value_forms& to) {
   const detail::jit::product_match shape(m);
+  if (shape.is_windowed) return detail::jit::set_convolution_layouts(m, shape, how, to);
   if (!shape.is_convolution) return;
   to.set(shape.left, channels_last);
   to.set(m.output(), channels_last);
@@ -187,8 +155,9 @@ void jit::layouts(const any_match& m, const configuration&, value_forms& to) {
 
 probe_result jit::probe() {
   using namespace detail::jit;
-  static const std::string version =
-      "generator " + std::to_string(generator_version) + ", products " + std::to_string(product_version);
+  static const std::string version = "generator " + std::to_string(generator_version) + ", products " +
+                                     std::to_string(product_version) + ", convolutions " +
+                                     std::to_string(convolution_version);
   static const std::string details = [] {
     if (!refusal_here().empty()) return std::string("replica for ") + replica().target + ": " + refusal_here();
     return std::string(refusal_of(instruction_set::avx512).empty() ? "AVX-512" : "AVX2");

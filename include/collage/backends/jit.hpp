@@ -1,5 +1,5 @@
-// Kernels that are generated while the program runs: products with constant weights, and convolutions of 1x1 as
-// products, with what follows them computed in registers.
+// Kernels that are generated while the program runs: products with constant weights, and convolutions. Those of 1x1 are
+// products, and those of 3x3 and 5x5 have algorithms with fewer multiplications. The operators that follow are part of a kernel.
 //
 // Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
 #pragma once
@@ -21,6 +21,9 @@ namespace collage::inline v0 {
 /// A configuration is an algorithm and how its kernels are generated, such as "product1 classical avx512 tile 14x2 unroll 4
 /// prefetch 0". Only the classical algorithm, which is the operator's definition, is proposed. Plans may hold others,
 /// such as "strassen". These spread NaN and infinity over whole blocks of the result.
+///
+/// Convolutions with a window are computed by tiles of outputs, over which NaN and infinity spread. Their configurations end
+/// with the layouts of input and result, as in "from blocked-16 to plain" (docs/cpu-backends.md).
 struct jit : backend<"jit"> {
   using patterns = collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain,
                                      onednn_patterns::matmul_add_gelu, single<ops::conv>, onednn_patterns::conv_chain>;
@@ -31,7 +34,7 @@ struct jit : backend<"jit"> {
   /// At most 12 for each shape.
   static void configurations(const any_match& m, configuration_list& to);
   static verdict knows(const any_match& m, const configuration& how);
-  /// Convolutions read and write with channels last.
+  /// Convolutions of 1x1 read and write with channels last. Those with a window do as their configuration says.
   static void layouts(const any_match& m, const configuration& how, value_forms& to);
   static probe_result probe();
   static int enter(int threads);

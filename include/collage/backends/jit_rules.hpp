@@ -1,4 +1,4 @@
-// Which matches the backend `jit` takes: products and convolutions of 1x1, each with what follows it.
+// Which matches the backend `jit` takes: products and convolutions, each with what follows it.
 #pragma once
 
 #include <collage/backends/any_match.hpp>
@@ -38,11 +38,13 @@ constexpr operand_place place_of(const shape& dims, const shape& whole, std::siz
   return operand_place::other;
 }
 
-/// A match as a product [m x k] [k x n], with the operators that follow it.
+/// A match as a product [m x k] [k x n], with the operators that follow it. A convolution with a window is the sum of such
+/// products.
 struct product_match {
   std::uint32_t anchor = 0, left = 0, right = 0;
   std::uint32_t bias = match_record::nothing;  ///< of a convolution
   bool is_convolution = false;
+  bool is_windowed = false;          ///< a convolution whose window has more than one element
   bool right_is_transposed = false;  ///< it lies as [n, k]
   std::int64_t m = 1, n = 1, k = 1;
   std::size_t column = 0;  ///< the dimension of the result that the columns are
@@ -55,6 +57,8 @@ struct product_match {
     const shape& result = match.type_of(match.output_of(anchor)).dims;
     const shape& a = match.type_of(left).dims;
     is_convolution = match.is(anchor, ops::conv);
+    for (std::size_t d = 2; is_convolution && d < match.type_of(right).dims.rank; ++d)
+      is_windowed = is_windowed || match.type_of(right).dims[d] != 1;
     right_is_transposed = is_convolution || match.attributes(anchor, ops::matmul).transpose_b;
     column = is_convolution ? 1 : result.rank - 1;
     if (is_convolution && in.size() > 2) bias = in[2];
@@ -63,7 +67,43 @@ struct product_match {
     for (std::size_t d = 0; d < result.rank; ++d)
       if (d != column) m *= result[d];
   }
+
+  /// How an operand of a later operator lies, for the result's shape `whole`.
+  constexpr operand_place place(const shape& dims, const shape& whole) const {
+    if (!is_windowed) return place_of(dims, whole, column);
+    if (has_extents(dims, whole, [](std::size_t) { return false; })) return operand_place::single;
+    if (has_extents(dims, whole, [&](std::size_t d) { return d == column; })) return operand_place::per_column;
+    // A tensor of another rank has the elements in plain order alone, whatever the result's layout is.
+    return dims == whole ? operand_place::whole : operand_place::other;
+  }
 };
+
+/// The windows for which there are algorithms with fewer multiplications.
+constexpr bool has_algorithms(std::int64_t height, std::int64_t width) {
+  return height == width && (height == 3 || height == 5);
+}
+
+constexpr verdict accepts_convolution(const any_match& m, std::uint32_t anchor) {
+  const shape& w = m.type_of(m.inputs_of(anchor)[1]).dims;
+  const ops::conv_attributes t = m.attributes(anchor, ops::conv);
+  bool is_pointwise = true, is_dense = t.groups == 1;
+  for (std::size_t d = 2; d < w.rank; ++d) {
+    is_pointwise = is_pointwise && w[d] == 1 && t.pads_begin[d - 2] == 0 && t.pads_end[d - 2] == 0;
+    is_dense = is_dense && t.strides[d - 2] == 1 && (w[d] == 1 || t.dilations[d - 2] == 1);
+  }
+  if (!is_dense || (!is_pointwise && (w.rank != 4 || !has_algorithms(w[2], w[3]))))
+    return {false,
+            "it computes convolutions of 1x1 without pads and two-dimensional ones of 3x3 and 5x5, with stride 1, "
+            "dilation 1 and one group"};
+  if (is_pointwise) return {};
+  constexpr std::int64_t most = (std::int64_t{1} << 31U) - 1;
+  const auto is_sound = [](std::int64_t extent) { return extent >= 1 && extent <= most; };
+  const shape& x = m.type_of(m.inputs_of(anchor)[0]).dims;
+  const shape& y = m.type_of(m.output_of(anchor)).dims;
+  for (std::size_t d = 0; d < 4; ++d)
+    if (!is_sound(x[d]) || !is_sound(y[d])) return {false, "its extents must be from 1 to 2147483647"};
+  return {};
+}
 
 constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
   const auto in = m.inputs_of(anchor);
@@ -75,12 +115,7 @@ constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
     return first_failure({{b.rank == 2, "its right operand must be one matrix"},
                           {!t.transpose_a || a.rank == 1, "it reads the rows of its left operand as they lie"}});
   }
-  const ops::conv_attributes t = m.attributes(anchor, ops::conv);
-  bool is_pointwise = t.groups == 1;
-  for (std::size_t d = 2; d < b.rank; ++d)
-    is_pointwise =
-        is_pointwise && b[d] == 1 && t.strides[d - 2] == 1 && t.pads_begin[d - 2] == 0 && t.pads_end[d - 2] == 0;
-  return {is_pointwise, "of convolutions it computes those of 1x1 with stride 1, one group and no pads"};
+  return accepts_convolution(m, anchor);
 }
 
 constexpr verdict accepts(const any_match& m) {
@@ -97,12 +132,14 @@ constexpr verdict accepts(const any_match& m) {
       return {false, "an operand that broadcasts the product to a larger shape cannot be fused"};
     for (const std::uint32_t v : m.inputs_of(node)) {
       if (node == anchor || m.index_of(v) == match_record::nothing) continue;
-      const operand_place place = place_of(m.type_of(v).dims, result, product.column);
+      const operand_place place = product.place(m.type_of(v).dims, result);
       if (place == operand_place::other)
-        return {false,
-                "an operand must have one number for each element, row or column of the product, or one for all"};
+        return {false, product.is_windowed
+                           ? "an operand must have one number for each element or channel of the result, or one for all"
+                           : "an operand must have one number for each element, row or column of the product, or one "
+                             "for all"};
       if (product.is_convolution && place == operand_place::whole && m.graph().is_constant(v))
-        return {false, "a constant of the size of the result would have to lie with channels last"};
+        return {false, "a constant of the size of the result would have to lie in the result's layout"};
     }
   }
   return {};

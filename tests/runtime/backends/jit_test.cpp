@@ -2,14 +2,19 @@
 #ifdef COLLAGE_HAS_JIT
 #include "cases.hpp"
 #include "support/effort.hpp"
+#include "support/placing.hpp"
 
+#include "jit/convolution_point.hpp"
 #include "jit/product_point.hpp"
 
 #include <collage/backends/jit.hpp>
+#include <collage/backends/portable.hpp>
+#include <collage/place.hpp>
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 namespace backends_jit_test {
@@ -37,24 +42,28 @@ matmul_case product(data_source& data) {
   return c;
 }
 
+/// What the operands of later operators may be.
+struct operand_kinds {
+  bool large_constants = true, rows = true;
+};
+
 /// Any operand of a later operator.
 value operand(graph_builder& g, data_source& data, const shape& dims, std::size_t column, const std::string& name,
-              bool allows_large_constants = true) {
+              const operand_kinds& allowed = {}) {
   shape s = dims;
-  const std::int64_t kind = data.number(0, 3);  // whole, for each column, for each row, single
+  std::int64_t kind = data.number(0, 3);  // whole, for each column, for each row, single
+  if (kind == 2 && !allowed.rows) kind = 0;
   for (std::size_t d = 0; d < s.size(); ++d)
     if (kind == 3 || (kind == 1 && d != column) || (kind == 2 && d == column)) s[d] = 1;
-  const bool is_constant = data.chance(0.5) && (allows_large_constants || kind != 0);
+  const bool is_constant = data.chance(0.5) && (allowed.large_constants || kind != 0);
   return is_constant ? data.constant(g, name, f32(s), {0.5, 1}) : g.input(name.c_str(), f32(s));
 }
 
 /// Up to five operators.
-value chain(graph_builder& g, data_source& data, value x, std::size_t column, bool allows_large_constants = true) {
+value chain(graph_builder& g, data_source& data, value x, std::size_t column, const operand_kinds& allowed = {}) {
   for (std::int64_t i = 0, steps = data.number(1, 5); i < steps; ++i) {
     const shape dims = g.type_of(x).dims;
-    const auto other = [&] {
-      return operand(g, data, dims, column, "other" + std::to_string(i), allows_large_constants);
-    };
+    const auto other = [&] { return operand(g, data, dims, column, "other" + std::to_string(i), allowed); };
     switch (data.number(0, 9)) {
       case 0: x = g(op::relu, x); break;
       case 1: x = g(op::sigmoid, x); break;
@@ -76,7 +85,7 @@ value chain(graph_builder& g, data_source& data, value x, std::size_t column, bo
 TEST_F(jit_backend, says_what_it_is) {
   const collage::probe_result found = collage::jit::probe();
   EXPECT_TRUE(found.available);
-  EXPECT_STREQ(found.version, "generator 1, products 1");
+  EXPECT_STREQ(found.version, "generator 1, products 1, convolutions 1");
   EXPECT_STRNE(found.details, "");
 }
 
@@ -133,7 +142,7 @@ void check_pointwise(backend_checker<collage::jit>& check, const check_options& 
           }
           c.bias = data.chance(0.5);
           const value y = add_conv(g, data, c);
-          return data.chance(0.3) ? y : chain(g, data, y, 1, false);
+          return data.chance(0.3) ? y : chain(g, data, y, 1, {.large_constants = false});
         },
         options);
   EXPECT_GT(check.checked("conv"), 0U);
@@ -141,6 +150,75 @@ void check_pointwise(backend_checker<collage::jit>& check, const check_options& 
 }
 TEST_F(jit_backend, pointwise_convolutions) { check_pointwise(check, options, cases(30)); }
 TEST_F(jit_backend_long, pointwise_convolutions) { check_pointwise(check, options, 300); }
+
+/// A convolution of 3x3 or 5x5 that is no multiple of a tile, with any pads.
+conv_case windowed(data_source& data) {
+  const std::int64_t window = data.chance(0.7) ? 3 : 5;
+  conv_case c;
+  c.x = {data.number(1, 2), data.number(1, 40)};
+  c.w = {data.number(1, 40), c.x[1], window, window};
+  for (int d = 0; d < 2; ++d) {
+    const std::int64_t before = data.number(0, window + 1), after = data.number(0, window + 1);
+    c.attributes.pads_begin.push_back(before);
+    c.attributes.pads_end.push_back(after);
+    c.x.push_back(std::max(data.number(1, 15), window - before - after));
+  }
+  c.bias = data.chance(0.5);
+  return c;
+}
+
+bool names_algorithm(const std::string& kernel) {
+  return std::ranges::any_of(collage::detail::jit::convolution_families,
+                             [&](const auto& f) { return kernel.starts_with(std::string(f.name) + ", "); });
+}
+
+/// Errors are those of sums that an operator may make small afterwards, as clip does. How large they are without, the tests of
+/// the convolutions themselves compare with each algorithm's expected error.
+constexpr collage::tolerance tolerance_with_chains{2e-3, 1e-5};
+
+void check_windowed(backend_checker<collage::jit>& check, check_options options, int count) {
+  options.tolerance = tolerance_with_chains;
+  for (int i = 0; i < count; ++i)
+    check(
+        [](graph_builder& g, data_source& data) {
+          const value y = add_conv(g, data, windowed(data));
+          return data.chance(0.3) ? y : chain(g, data, y, 1, {.large_constants = false, .rows = false});
+        },
+        options);
+  EXPECT_GT(check.checked("conv"), 0U);
+  EXPECT_GT(check.checked("conv_chain"), 0U);
+  EXPECT_TRUE(std::ranges::all_of(check.kernels(), [](const auto& k) { return names_algorithm(k.first); }));
+  for (const char* layout : {"blocked-16", "channels-last", "plain"})
+    EXPECT_TRUE(std::ranges::any_of(check.kernels(), [&](const auto& k) { return k.first.ends_with(layout); }));
+}
+TEST_F(jit_backend, convolutions_with_windows) { check_windowed(check, options, cases(12)); }
+TEST_F(jit_backend_long, convolutions_with_windows) { check_windowed(check, options, 500); }
+
+/// The input is added to the result, so it is read by tiles and by elements.
+value with_residual(graph_builder& g, data_source& data) {
+  conv_case c = windowed(data);
+  const std::int64_t border = c.w[2] / 2;
+  c.w[0] = c.w[1] = c.x[1];
+  c.attributes.pads_begin = c.attributes.pads_end = {border, border};
+  const value x = g.input("x", f32(c.x));
+  return g(op::relu, g(op::add, g(op::conv, x, data.constant(g, "w", f32(c.w)), c.attributes), x));
+}
+TEST_F(jit_backend, convolutions_that_add_their_input) {
+  options.tolerance = tolerance_with_chains;
+  for (int i = 0; i < cases(4); ++i) check(with_residual, options);
+  EXPECT_GT(check.checked("conv_chain"), 0U);
+}
+
+TEST_F(jit_backend, operands_for_rows_of_a_convolution_are_refused) {
+  check(
+      [](graph_builder& g, data_source& data) {
+        const conv_case c{{1, 4, 6, 6}, {5, 4, 3, 3}};
+        return g(op::add, add_conv(g, data, c), g.input("row", f32({1, 1, 4, 4})));
+      },
+      options);
+  EXPECT_EQ(check.checked("conv"), 1U);
+  EXPECT_EQ(check.refused("conv_chain"), 1U);
+}
 
 TEST_F(jit_backend, other_convolutions_are_refused) {
   check_convs(check, as_it_is, options);
@@ -174,6 +252,96 @@ TEST(jit_backend_schemes, agree_for_finite_numbers) {
         options);
   EXPECT_GT(check.kernels().count("strassen, 14x2") + check.kernels().count("strassen, 6x2"), 0U);
   EXPECT_EQ(check.allocations_while_running(), 0U);
+}
+
+/// All algorithms for a window, between all layouts.
+struct every_layout : collage::jit {
+  static void configurations(const collage::any_match& m, collage::configuration_list& to) {
+    namespace jit = collage::detail::jit;
+    const std::int64_t window = m.type_of(m.inputs_of(m.nodes()[0])[1]).dims[2];
+    constexpr jit::image_layout layouts[] = {jit::image_layout::plain, jit::image_layout::channels_last,
+                                             jit::image_layout::blocked_16};
+    for (int family = 0; family < static_cast<int>(jit::convolution_family_count); ++family)
+      for (const jit::image_layout from : layouts)
+        for (const jit::image_layout result : layouts) {
+          jit::convolution_point p{
+              {.family = family, .product = jit::default_configuration(jit::instruction_set::avx2)}, from, result};
+          if (p.how.algorithm().window_rows == window) to.add(p.text());
+        }
+  }
+};
+
+TEST(jit_backend_layouts, may_differ) {
+  backend_checker<every_layout> check;
+  check_options options;
+  options.must_cover = false;
+  options.tolerance = tolerance_with_chains;
+  for (int i = 0; i < cases(3); ++i)
+    check(
+        [](graph_builder& g, data_source& data) {
+          return chain(g, data, add_conv(g, data, windowed(data)), 1, {.large_constants = false, .rows = false});
+        },
+        options);
+  EXPECT_GT(check.checked("conv"), 0U);
+  EXPECT_TRUE(std::ranges::any_of(check.kernels(),
+                                  [](const auto& k) { return k.first.ends_with("blocked-16 to channels-last"); }));
+  EXPECT_EQ(check.allocations_while_running(), 0U);
+}
+
+TEST(jit_backend_layouts, are_equal_if_the_input_is_added) {
+  backend_checker<every_layout> check;
+  check_options options;
+  options.must_cover = false;
+  check(
+      [](graph_builder& g, data_source& data) {
+        const value x = g.input("x", f32({1, 8, 6, 6}));
+        const value w = data.constant(g, "w", f32({8, 8, 3, 3}));
+        return g(op::add, x, g(op::conv, x, w, {.pads_begin = {1, 1}, .pads_end = {1, 1}}));
+      },
+      options);
+  EXPECT_EQ(check.checked("conv_chain") + check.refused("conv_chain"), 1U);
+}
+
+/// A convolution of 3x3, with weights.
+collage::graph small_convolution() {
+  graph_builder g;
+  data_source data;
+  g.output("y", g(op::conv, g.input("x", f32({1, 16, 12, 12})), data.constant(g, "w", f32({16, 16, 3, 3}))));
+  return g.finish();
+}
+
+TEST(jit_backend_non_finite, kernels_that_spread_it_are_refused_where_it_is_kept) {
+  collage::place_options options = quick_options();
+  options.keep_non_finite = true;
+  const collage::placed_plan plan =
+      collage::place<collage::backend_set<collage::jit, collage::portable>>(small_convolution(), options);
+  const auto is_refused = [](const collage::place_refusal& r) {
+    return std::string(r.backend) == "jit" && r.reason.find("NaN and infinity do not pass") != std::string::npos;
+  };
+  EXPECT_TRUE(std::ranges::any_of(plan.report.refusals, is_refused));
+  for (const collage::plan_group& g : plan.chosen.groups) EXPECT_NE(g.backend(), "jit");
+}
+
+TEST(jit_backend_configurations, convolutions_know_their_texts) {
+  const collage::graph network = small_convolution();
+  const auto patterns = backend_checker<collage::jit>::table().patterns;
+  const auto pattern = std::ranges::find(patterns, std::string("conv"), &collage::pattern_entry::name);
+  ASSERT_NE(pattern, patterns.end());
+  collage::match_record record;
+  ASSERT_TRUE(collage::match_at(network.view(), pattern->nodes, 0, record));
+  const auto knows = [&](const std::string& text) {
+    return pattern->knows(network.view(), record, *collage::configuration::of(text));
+  };
+  const std::string how = " avx2 tile 6x2 unroll 4 prefetch 0 broadcast register block 8 threads tiles";
+  EXPECT_TRUE(knows("winograd1 F(4,3)" + how + " from plain to channels-last"));
+  EXPECT_STREQ(knows("winograd1 F(4,5)" + how + " from plain to plain").rule,
+               "it has an algorithm for windows of another size");
+  EXPECT_STREQ(knows("winograd1 F(4,3)" + how).rule,
+               "it does not end as in: from plain to blocked-16, with the layouts plain, channels-last and blocked-16");
+  EXPECT_FALSE(knows("product1 classical avx2 tile 6x2 unroll 4 prefetch 0"));
+  const collage::configuration_list proposed = collage::proposed_for(*pattern, network.view(), record);
+  EXPECT_TRUE(proposed.faults().empty());
+  EXPECT_EQ(proposed.size(), 12U);
 }
 
 TEST(jit_backend_configurations, texts_of_others_are_refused) {

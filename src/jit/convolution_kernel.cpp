@@ -1,0 +1,153 @@
+#include "convolution_kernel.hpp"
+
+#include "bilinear_convolution.hpp"
+#include "replica.hpp"
+#include "traced_epilogue.hpp"
+
+#include <collage/error.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+namespace {
+
+struct run_convolution {
+  std::shared_ptr<const bilinear_convolution> convolution;
+  std::shared_ptr<const std::byte> weights;
+  kernel_input<float> input;
+  std::vector<kernel_input<float>> operands;
+  kernel_output<float> output;
+  int threads;
+
+  void operator()(const kernel_call& call) const {
+    std::array<const float*, epilogue::most_operands> read{};
+    for (std::size_t i = 0; i < operands.size(); ++i) read[i] = operands[i](call);
+    float* const to[] = {output(call)};
+    // Whether NaN may have spread is of no use here: placing refuses the kernel where NaN must be kept.
+    static_cast<void>(convolution->run({.from = input(call),
+                                        .weights = reinterpret_cast<const float*>(weights.get()),
+                                        .operands = std::span(read).first(operands.size()),
+                                        .to = to,
+                                        .scratch = static_cast<float*>(call.workspace),
+                                        .threads = threads}));
+  }
+};
+
+/// Algorithm and tile: other parts of a configuration do not change how weights are packed.
+std::string packing_of(const convolution_configuration& c) {
+  return std::string("jit convolution ") + c.algorithm().name + " panels of " + std::to_string(c.product.columns()) +
+         " lanes " + std::to_string(c.product.lanes());
+}
+
+std::string name_of(const convolution_point& p, const std::string& refusal) {
+  const convolution_configuration& c = p.how;
+  std::string name = std::string(c.algorithm().name) + ", " + std::to_string(c.product.rows) + "x" +
+                     std::to_string(c.product.vectors) + ", " +
+                     (c.partition == work_partition::tiles ? "blocks of " : "shared blocks of ") +
+                     std::to_string(c.block) + ", " + layout_of(p.from).name;
+  if (p.to != p.from) name += std::string(" to ") + layout_of(p.to).name;
+  if (!refusal.empty()) name += std::string(", replica ") + replica().target;
+  return name;
+}
+
+/// Whether an operator after the convolution reads this value in the result's layout.
+bool is_whole_operand(const any_match& m, const product_match& product, std::uint32_t v) {
+  const shape& result = m.type_of(m.output_of(product.anchor)).dims;
+  for (const std::uint32_t node : m.nodes()) {
+    if (node == product.anchor) continue;
+    for (const std::uint32_t in : m.inputs_of(node))
+      if (in == v) return product.place(m.type_of(v).dims, result) == operand_place::whole;
+  }
+  return false;
+}
+
+/// The point that a text means for a match, or why there is none.
+convolution_point::reading read_for(const any_match& m, const product_match& product,
+                                    const collage::configuration& how) {
+  const std::string text = how.text();
+  convolution_point::reading read = convolution_point::read(text);
+  if (!read.point) return read;
+  if (!fault_of(read.point->how, convolution_of(m, product)).empty())
+    return {{}, "it has an algorithm for windows of another size"};
+  if (read.point->from != read.point->to && is_whole_operand(m, product, product.left))
+    return {{}, "the input is also added to the result, or the like, so that both must have one layout"};
+  return read;
+}
+
+}  // namespace
+
+convolution_shape convolution_of(const any_match& m, const product_match& product) {
+  const shape& x = m.type_of(product.left).dims;
+  const shape& w = m.type_of(product.right).dims;
+  const ops::conv_attributes t = m.attributes(product.anchor, ops::conv);
+  return {.batch = x[0],
+          .channels = x[1],
+          .outputs = w[0],
+          .height = x[2],
+          .width = x[3],
+          .window_height = w[2],
+          .window_width = w[3],
+          .pad_top = t.pads_begin[0],
+          .pad_left = t.pads_begin[1],
+          .pad_bottom = t.pads_end[0],
+          .pad_right = t.pads_end[1]};
+}
+
+verdict knows_convolution(const any_match& m, const product_match& product, const collage::configuration& how) {
+  const convolution_point::reading read = read_for(m, product, how);
+  if (!read.point) return {false, read.fault};
+  return {read.point->how.product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
+          "it is for AVX-512, which this processor lacks"};
+}
+
+void set_convolution_layouts(const any_match& m, const product_match& product, const collage::configuration& how,
+                             value_forms& to) {
+  const convolution_point::reading read = read_for(m, product, how);
+  if (!read.point) return;
+  to.set(product.left, layout_of(read.point->from));
+  to.set(m.output(), layout_of(read.point->to));
+  for (const std::uint32_t v : m.arguments())
+    if (is_whole_operand(m, product, v)) to.set(v, layout_of(read.point->to));
+}
+
+kernel build_convolution(const any_match& m, const product_match& product, build_context& context) {
+  const convolution_point::reading read = read_for(m, product, context.configuration());
+  if (!read.point)
+    throw error(error_kind::invalid_argument, read.fault, "jit's configuration " + context.configuration().text());
+  const convolution_point& point = *read.point;
+  convolution_shape shape = convolution_of(m, product);
+  shape.from = point.from;
+  shape.to = point.to;
+  const traced_epilogue then = trace_epilogue(m, product);
+
+  const auto arena = std::make_shared<code_arena>();
+  const auto made = std::make_shared<bilinear_convolution>(point.how, shape, then.steps, arena);
+  static_cast<void>(arena->seal());  // `bind` and `refusal` know the result
+  made->bind();
+  auto weights = context.packed(
+      product.right, packing_of(point.how), static_cast<std::size_t>(weight_bytes(point.how, shape)),
+      [&](std::byte* to) { made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to)); });
+  run_convolution run{made, std::move(weights), m.in<float>(product.left), {}, m.out<float>(), context.threads()};
+  for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
+  kernel built(name_of(point, made->refusal()), std::move(run),
+               static_cast<std::size_t>(scratch_bytes(point.how, shape, context.threads())));
+  for (std::size_t i = 0; i < m.arguments().size(); ++i) {
+    const std::uint32_t v = m.arguments()[i];
+    if (v != product.left && std::ranges::find(then.operands, v) == then.operands.end()) built.does_not_read(i);
+  }
+  // Each tile reads its part of an operand before it writes there, and nothing reads it again.
+  for (std::size_t i = 0; i < then.operands.size(); ++i)
+    if (then.steps.operands[i] == operand_shape::whole && then.operands[i] != product.left)
+      built.may_write_over(m.index_of(then.operands[i]));
+  return built;
+}
+
+}  // namespace collage::inline v0::detail::jit

@@ -1,0 +1,28 @@
+// Convolutions with a window: how the backend reads matches, and the kernels that it builds.
+#pragma once
+
+#include "convolution_point.hpp"
+
+#include <collage/backends/any_match.hpp>
+#include <collage/backends/jit_rules.hpp>
+#include <collage/run/configuration.hpp>
+#include <collage/run/form.hpp>
+#include <collage/run/kernel.hpp>
+#include <collage/verdict.hpp>
+
+namespace collage::inline v0::detail::jit {
+
+/// The shape of an accepted match, with plain images.
+convolution_shape convolution_of(const any_match& m, const product_match& product);
+
+/// Whether a text is a configuration for the match, and why not.
+verdict knows_convolution(const any_match& m, const product_match& product, const collage::configuration& how);
+
+/// Says the layouts of the images that the kernel reads and writes.
+void set_convolution_layouts(const any_match& m, const product_match& product, const collage::configuration& how,
+                             value_forms& to);
+
+/// Error (invalid_argument): `knows_convolution` has a reason.
+kernel build_convolution(const any_match& m, const product_match& product, build_context& context);
+
+}  // namespace collage::inline v0::detail::jit

@@ -1,0 +1,64 @@
+#include "traced_epilogue.hpp"
+
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+namespace {
+
+class epilogue_tracer {
+ public:
+  epilogue_tracer(const any_match& m, const product_match& product) : m_(m), product_(product) {}
+
+  traced_epilogue trace() {
+    value last = maker_.product();
+    if (product_.bias != match_record::nothing)
+      last = maker_(ops::add, {last, operand(product_.bias, operand_shape::per_column)});
+    made_[m_.output_of(product_.anchor)] = last;
+    for (const std::uint32_t node : m_.nodes()) {
+      if (node == product_.anchor) continue;
+      std::vector<value> in;
+      for (const std::uint32_t v : m_.inputs_of(node)) in.push_back(value_of(v));
+      const auto words = m_.graph().words_of(node);
+      last = made_[m_.output_of(node)] = maker_.apply(m_.kind_of(node), {words.data(), words.size()}, in);
+    }
+    if (last == maker_.product()) return {};
+    maker_.output(last);
+    return {maker_.finish(), std::move(operands_)};
+  }
+
+ private:
+  using value = epilogue_maker::value;
+
+  value operand(std::uint32_t v, operand_shape shape) {
+    operands_.push_back(v);
+    return maker_.operand(shape);
+  }
+  value value_of(std::uint32_t v) {
+    if (const auto found = made_.find(v); found != made_.end()) return found->second;
+    const value_record& record = m_.at(v);
+    if (record.has_scalar) return made_[v] = maker_.number(record.scalar);
+    switch (product_.place(record.type.dims, m_.type_of(m_.output_of(product_.anchor)).dims)) {
+      case operand_place::whole: return made_[v] = operand(v, operand_shape::whole);
+      case operand_place::per_row: return made_[v] = operand(v, operand_shape::per_row);
+      case operand_place::per_column: return made_[v] = operand(v, operand_shape::per_column);
+      default: return made_[v] = operand(v, operand_shape::single);
+    }
+  }
+
+  const any_match& m_;
+  const product_match& product_;
+  epilogue_maker maker_;
+  std::map<std::uint32_t, value> made_;
+  std::vector<std::uint32_t> operands_;
+};
+
+}  // namespace
+
+traced_epilogue trace_epilogue(const any_match& m, const product_match& product) {
+  return epilogue_tracer(m, product).trace();
+}
+
+}  // namespace collage::inline v0::detail::jit

@@ -1,0 +1,23 @@
+// The operators after a product or convolution, as an epilogue.
+#pragma once
+
+#include "epilogue.hpp"
+
+#include <collage/backends/any_match.hpp>
+#include <collage/backends/jit_rules.hpp>
+
+#include <cstdint>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+
+struct traced_epilogue {
+  epilogue steps;
+  std::vector<std::uint32_t> operands;  ///< the values that it reads, in its order
+};
+
+/// The bias of a convolution comes first, then the match's other operators.
+/// Error (unsupported): an epilogue does not compute one of them, or has no room for all of them.
+traced_epilogue trace_epilogue(const any_match& m, const product_match& product);
+
+}  // namespace collage::inline v0::detail::jit
