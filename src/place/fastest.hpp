@@ -51,12 +51,19 @@ class fastest_of {
     for (std::size_t i = 0; i < runs_.size(); ++i) {
       if (i == found || !runs_.is_baseline(i) || !runs_.can_run(i)) continue;
       const paired_ratio r = runs_.ratio(found, i);
-      if (r.rounds >= thresholds.selection.least_rounds && r.median > most) ahead = i, most = r.median;
+      if (shows_something(r) && r.median > most) ahead = i, most = r.median;
     }
     return ahead;
   }
 
  private:
+  /// Whether there are enough rounds. Few of them count if they all show a large difference: time may run out before there are
+  /// more.
+  static bool shows_something(const paired_ratio& r) {
+    const selection_policy& least = thresholds.selection;
+    return r.rounds >= least.least_rounds || (r.rounds >= least.agreeing_rounds && r.low > least.far_behind);
+  }
+
   /// Calls `each` with the ratio of placement `i`, if it was not released, to each other placement that ran beside it. Released
   /// ones count as well: a placement that they beat would look good beside slower ones otherwise.
   template <class Each>

@@ -32,12 +32,13 @@ struct race_policy {
 
 /// How the fastest placement is selected.
 struct selection_policy {
-  std::size_t least_rounds = 5;    ///< a ratio of fewer rounds has less weight
-  double far_behind = 1.03;        ///< above this times the smallest worst-case ratio, a placement is not preferred
-  double significant = 1.003;      ///< a baseline that is faster by this replaces the placement
-  std::size_t enough_rounds = 15;  ///< undisturbed rounds that the selected placement should have
-  int most_races = 4;              ///< races that are run to get them
-  int most_split_races = 2;        ///< how many of these races may wait for rounds with a split cache
+  std::size_t least_rounds = 5;     ///< a ratio of fewer rounds has less weight
+  std::size_t agreeing_rounds = 3;  ///< fewer rounds that all show a large difference
+  double far_behind = 1.03;         ///< above this times the smallest worst-case ratio, a placement is not preferred
+  double significant = 1.003;       ///< a baseline that is faster by this replaces the placement
+  std::size_t enough_rounds = 15;   ///< undisturbed rounds that the selected placement should have
+  int most_races = 4;               ///< races that are run to get them
+  int most_split_races = 2;         ///< how many of these races may wait for rounds with a split cache
 };
 
 /// How kernels and placements are tried within the network.

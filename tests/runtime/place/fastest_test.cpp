@@ -83,7 +83,11 @@ TEST(fastest, selects_no_placement_that_is_slower_than_a_baseline) {
   EXPECT_EQ(runs.selected(1), 1U);
   runs.set(0, 1, 1.002, 0.01);  // a difference this small is chance
   EXPECT_EQ(runs.selected(0), 0U);
-  runs.set(0, 1, 1.2, 0.01, 4);  // and four rounds show nothing
+  runs.set(0, 1, 1.2, 0.25, 4);  // and four rounds show nothing if some show the contrary
+  EXPECT_EQ(runs.selected(0), 0U);
+  runs.set(0, 1, 1.2, 0.05, 4);
+  EXPECT_EQ(runs.selected(0), 1U);
+  runs.set(0, 1, 1.2, 0, 2);  // two may agree by chance
   EXPECT_EQ(runs.selected(0), 0U);
   runs.set(0, 1, 1.0075, 0.01);
   runs.running[1] = false;
