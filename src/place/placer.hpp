@@ -158,12 +158,18 @@ class placer {
       const place_candidates& all = known_.candidates.all();
       return all.groups[all.structures[s].example].nodes.size() == 1 && !task_.until.is_over_for_kernels();
     };
-    if (task_.options.budget_s > 0)  // the time may be up before the others
+    const auto has_kernel = [&](std::uint32_t candidate) { return measurer.has_kernel(candidate); };
+    bool has_regions = false;
+    if (task_.options.budget_s >
+        0) {  // the time may be up before all are measured, so those that matter most come first
+      has_regions = regions_.expected_build_s() < thresholds.budget.for_regions * task_.options.budget_s;
+      if (has_regions) regions_.try_largest(has_kernel);
       for (const std::uint32_t s : modelled_kernels(known_).heaviest_first())
         if (is_wanted(s)) measurer.measure_once(s);
+    }
     measurer.measure_all(is_wanted);
-    if (!task_.until.is_over_for_kernels() || !modelled_kernels(known_).cover(report_))
-      regions_.try_largest([&](std::uint32_t candidate) { return measurer.has_kernel(candidate); });
+    const bool is_covered = task_.until.is_over_for_kernels() && modelled_kernels(known_).cover(report_);
+    if (!has_regions && !is_covered) regions_.try_largest(has_kernel);
     if (task_.options.measuring.complete)
       measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over_for_kernels(); });
     place_bodies();
@@ -327,6 +333,7 @@ class placer {
     made.fingerprint = task_.network.fingerprint();
     made.threads = task_.threads;
     made.precision = task_.precision;
+    made.algorithms = task_.options.algorithms;
     made.processor = processor_name();
     made.waiting = waiting_policy();
     for (std::uint32_t b = 0; b < task_.backends.size(); ++b) {

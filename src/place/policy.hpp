@@ -78,6 +78,9 @@ struct budget_policy {
   /// some kernel was measured.
   double flops_per_s = 1e10, bytes_per_s = 5e9, launch_ms = 1e-3;
   double conversions = 20;  ///< times the lower bound of a conversion that is not measured
+  /// The largest regions come before all other kernels if building them should take no more than this part of the budget. A library
+  /// takes about so many seconds for a region, and more for each of its operators and each byte of its weights.
+  double for_regions = 0.4, region_s = 0.3, region_operator_s = 2e-3, region_byte_s = 1e-8;
 };
 
 /// How kernels are compared with the reference where nothing is measured. The speeds are those of a slow machine.

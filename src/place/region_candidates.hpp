@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 #include "placing_state.hpp"
+#include "policy.hpp"
 
 namespace collage::inline v0 {
 
@@ -58,6 +59,23 @@ class region_candidates {
           std::sort(nodes.begin(), nodes.end());
           (void)add(b, nodes);
         }
+  }
+
+  /// How long building the largest regions should take; 0 if there are none.
+  double expected_build_s() const {
+    const budget_policy& rates = thresholds.budget;
+    const graph& network = known_.task.network;
+    double seconds = 0;
+    for (std::uint32_t i = 0; i < first_tried_; ++i) {
+      if (!known_.candidates.is_region(i) || !takes_regions(known_.candidates[i].backend)) continue;
+      const std::vector<std::uint32_t>& nodes = known_.candidates.nodes_of(i);
+      seconds += rates.region_s + rates.region_operator_s * static_cast<double>(nodes.size());
+      for (const std::uint32_t n : nodes)
+        for (const std::uint32_t v : network.view().inputs_of(n))
+          if (network.at(v).role == value_role::constant)
+            seconds += rates.region_byte_s * static_cast<double>(network.type_of(v).bytes());
+    }
+    return seconds;
   }
 
   /// Tries the largest regions. If one has no kernel, a few operators may be the cause, and the rest is worth keeping. So each
