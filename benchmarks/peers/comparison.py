@@ -98,7 +98,8 @@ class Comparison:
         kept = self.results
         name = f"{workload.stem}.{threads}.{mode}"
         try:
-            key = {**self.key, "model": digest(workload.file), "sets": [[one.label, one.backends] for one in self.sets],
+            key = {**self.key, "model": digest(workload.file),
+                   "sets": [[one.label, one.backends, one.algorithms] for one in self.sets],
                    "shapes": dict(self.shapes), "tune_seconds": self.tuner.seconds, "store": str(self.tuner.store)}
             if mode == "speed":
                 key |= {"rounds": self.rounds, "seconds": self.seconds}

@@ -22,10 +22,12 @@ AFTER = """exit status: 0 done; 1 an engine failed or outputs disagree (the tabl
 
 @dataclasses.dataclass(frozen=True)
 class BackendSet:
-    """What the program may place a network on: a name for tables, and what its --backends gets; none for all."""
+    """What the program may place a network on: a name for tables, and what its --backends and --algorithms get; none for the
+    program's own choice."""
 
     label: str
     backends: str | None
+    algorithms: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,8 +80,22 @@ def workloads_of(words: Sequence[pathlib.Path]) -> list[Workload]:
     return [Workload(name, file) for file, name in names.items()]
 
 
+ALGORITHMS = ("direct", "accurate", "any")
+
+
 def set_of(text: str, available: Sequence[str]) -> BackendSet:
-    """A set by its name: `all`, `all-NAME...`, or names in a list with commas."""
+    """A set by its name: `all`, `all-NAME...`, or names in a list with commas. Behind a colon: the algorithms that kernels may
+    compute by."""
+    names, sign, algorithms = text.partition(":")
+    made = backends_of(names, available)
+    if not sign:
+        return made
+    if algorithms not in ALGORITHMS:
+        raise Mistake(f"--backends {text}: after the colon belongs one of {', '.join(ALGORITHMS)}")
+    return dataclasses.replace(made, label=f"{made.label}, {algorithms}", algorithms=algorithms)
+
+
+def backends_of(text: str, available: Sequence[str]) -> BackendSet:
     named, without = (text.split("-")[1:], True) if text.startswith("all-") else (text.split(","), False)
     if text == "all":
         return BackendSet("all", None)
@@ -111,7 +127,7 @@ def parser() -> argparse.ArgumentParser:
     add("--threads", default="1,2", metavar="N,N", help="numbers of threads (1,2)")
     add("--backends", action="append", default=[], metavar="SET",
         help="what collage may use, once for each: all, all-openvino (all but that one), or a list as onednn,eigen (all; "
-             "and all-openvino where that backend is there)")
+             "and all-openvino where that backend is there); with :direct, no other algorithms than the operators' definitions")
     add("--shape", action="append", default=[], metavar="NAME=1x3x224x224",
         help="the extents of an input that the file leaves open, once for each")
     add("--rounds", type=int, default=12, metavar="N", help="calm rounds at least (12; 6 or more), up to four times as many")

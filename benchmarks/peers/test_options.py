@@ -25,7 +25,10 @@ class Words(unittest.TestCase):
         self.assertEqual(options.set_of("all", here), options.BackendSet("all", None))
         self.assertEqual(options.set_of("all-openvino", here), options.BackendSet("without openvino", "onednn,eigen"))
         self.assertEqual(options.set_of("eigen,onednn", here), options.BackendSet("eigen+onednn", "eigen,onednn"))
-        for wrong in ("cublas", "all-cublas", "", "all-onednn-openvino-eigen"):
+        self.assertEqual(options.set_of("all:direct", here), options.BackendSet("all, direct", None, "direct"))
+        self.assertEqual(options.set_of("all-openvino:any", here),
+                         options.BackendSet("without openvino, any", "onednn,eigen", "any"))
+        for wrong in ("cublas", "all-cublas", "", "all-onednn-openvino-eigen", "all:", "all:fast", ":direct"):
             with self.assertRaises(Mistake):
                 options.set_of(wrong, here)
 

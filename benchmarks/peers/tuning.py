@@ -35,7 +35,8 @@ class Tuner:
              shapes: Mapping[str, Sequence[int]]) -> dict[str, Any]:
         """Answers {file, seconds, interrupted}; a plan that is there under the same key is taken as it is."""
         stem = f"{name}.{threads}.{backends.label.replace(' ', '_').replace(',', '')}"
-        key = {**self.key, **key, "threads": threads, "backends": backends.backends, "shapes": dict(shapes)}
+        key = {**self.key, **key, "threads": threads, "backends": backends.backends, "algorithms": backends.algorithms,
+               "shapes": dict(shapes)}
         kept = Kept(self.plans)
         file = self.plans / f"{stem}.plan.json"
         found = kept.find(stem, key)
@@ -47,6 +48,8 @@ class Tuner:
                  f"{self.seconds:g}", "--json", "--quiet"]
         if backends.backends:
             words += ["--backends", backends.backends]
+        if backends.algorithms:
+            words += ["--algorithms", backends.algorithms]
         for port, extents in shapes.items():
             words += ["--shape", f"{port}={'x'.join(map(str, extents))}"]
         start = time.monotonic()
