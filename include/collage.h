@@ -254,6 +254,13 @@ typedef struct collage_place_rule {
   const char* backend;
 } collage_place_rule;
 
+/* Which kernels may compute by other algorithms than the operator's definition. */
+typedef enum collage_algorithms {
+  COLLAGE_ALGORITHMS_ACCURATE = 0, /* those that err at most twice as much as the definition */
+  COLLAGE_ALGORITHMS_DIRECT = 1,   /* none */
+  COLLAGE_ALGORITHMS_ANY = 2       /* those that agree with the reference, as every kernel must */
+} collage_algorithms;
+
 typedef struct collage_place_options {
   size_t struct_size;
   int32_t threads;              /* of the engine; 0: as many as the process may use */
@@ -274,6 +281,7 @@ typedef struct collage_place_options {
   double regions_s;
   /* Not 0: refuses kernels that do not pass NaN and infinity on as the reference does. Needs measuring. */
   int32_t keep_non_finite;
+  int64_t algorithms; /* a collage_algorithms; 64 bits, so that it is no padding of older versions */
 } collage_place_options;
 
 /* Places a network. `options` may be NULL. Kernels are measured in workers if main calls collage_worker. Otherwise they

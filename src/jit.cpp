@@ -133,6 +133,23 @@ void jit::configurations(const any_match& m, configuration_list& to) {
   for (const product_point& p : promising_points(shape.m, shape.n, shape.k, needs_many_registers(m))) to.add(p.text());
 }
 
+kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
+  using namespace detail::jit;
+  const product_match shape(m);
+  if (shape.is_windowed) return algorithm_of_convolution(m, shape, how);
+  const product_point::reading read = product_point::read(how.text());
+  if (!read.point || read.point->algorithm->is_classical()) return {};
+  // A scheme's products are sums over blocks of the inner extent.
+  const scheme& s = *read.point->algorithm;
+  const auto inner = (static_cast<std::size_t>(shape.k) + s.inner - 1) / s.inner;
+  const std::size_t last = m.type_of(shape.left).dims.rank - 1;
+  return {.name = s.name,
+          .error_bound = s.error.bound(0x1p-24, inner),
+          .direct_error = direct_error(shape.k),
+          .input = shape.left,
+          .channels = shape.is_convolution ? 1 : last};
+}
+
 verdict jit::knows(const any_match& m, const configuration& how) {
   using namespace detail::jit;
   if (const product_match shape(m); shape.is_windowed) return knows_convolution(m, shape, how);

@@ -35,6 +35,8 @@ struct probe_result {
 ///   static verdict knows(const match<P>&, const configuration&);          // whether it can build one; without it: those
 ///                                                                         // that it proposes
 ///   static void layouts(const match<P>&, const configuration&, value_forms&);
+///   static kernel_algorithm algorithm(const match<P>&, const configuration&);  // for kernels that do not compute by the
+///                                                         // operator's definition (run/algorithm.hpp); without it: all do
 ///
 /// `build_context::configuration()` is the one to build. Any backend may also have
 ///

@@ -9,6 +9,7 @@
 #include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
 #include <collage/place/refusal.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
 #include <cstddef>
@@ -168,6 +169,9 @@ struct place_options {
   /// measured, with NaN and infinity among its inputs. Plans get slower if a library saves time by not passing NaN on
   /// (docs/measuring.md). Needs `measure`.
   bool keep_non_finite = false;
+  /// Which kernels may compute by other algorithms than the operator's definition. How much they err is measured with each kernel.
+  /// Without `measure`, `accurate` is as `direct`.
+  collage::algorithms algorithms = collage::algorithms::accurate;
   std::uint64_t seed = 1;            ///< of the random inputs that kernels are checked and timed with
   measuring_options measuring = {};  ///< how kernels are measured
   comparing_options comparing = {};  ///< how placements are compared end to end

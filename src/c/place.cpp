@@ -143,6 +143,17 @@ std::string store_of(const call& here, const collage_place_options& given, std::
   return c::store_named(&name, problem);
 }
 
+c::algorithms algorithms_in(const call& here, std::int64_t which) {
+  switch (which) {
+    case COLLAGE_ALGORITHMS_ACCURATE: return c::algorithms::accurate;
+    case COLLAGE_ALGORITHMS_DIRECT: return c::algorithms::direct;
+    case COLLAGE_ALGORITHMS_ANY: return c::algorithms::all;
+    default:
+      here.misuse("algorithms is " + std::to_string(which) + ", which is no choice of algorithms",
+                  "give one of collage_algorithms");
+  }
+}
+
 collage_plan* place(const call& here, const std::shared_ptr<const network_state>& network,
                     const collage_place_options& given) {
   c::place_options how;
@@ -167,6 +178,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   how.comparing.recheck = given.recheck != 0;
   how.measuring.complete = given.complete != 0;
   how.keep_non_finite = given.keep_non_finite != 0;
+  how.algorithms = algorithms_in(here, given.algorithms);
   how.store = store_of(here, given, problem);
   how.store_is_optional = given.store == nullptr;
   if (given.previous != nullptr) {

@@ -1,6 +1,7 @@
 #include "convolution_kernel.hpp"
 
 #include "bilinear_convolution.hpp"
+#include "product_point.hpp"
 #include "replica.hpp"
 #include "traced_epilogue.hpp"
 
@@ -106,6 +107,20 @@ verdict knows_convolution(const any_match& m, const product_match& product, cons
   if (!read.point) return {false, read.fault};
   return {read.point->how.product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
           "it is for AVX-512, which this processor lacks"};
+}
+
+kernel_algorithm algorithm_of_convolution(const any_match& m, const product_match& product,
+                                          const collage::configuration& how) {
+  const convolution_point::reading read = read_for(m, product, how);
+  if (!read.point) return {};
+  const convolution_shape s = convolution_of(m, product);
+  const convolution_family& f = read.point->how.algorithm();
+  const auto channels = static_cast<std::size_t>(s.channels);
+  return {.name = f.name,
+          .error_bound = f.error_bound(channels),
+          .direct_error = direct_error(s.channels * s.window_height * s.window_width),
+          .input = product.left,
+          .channels = 1};
 }
 
 void set_convolution_layouts(const any_match& m, const product_match& product, const collage::configuration& how,

@@ -5,6 +5,7 @@
 
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/jit_rules.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
@@ -17,6 +18,10 @@ convolution_shape convolution_of(const any_match& m, const product_match& produc
 
 /// Whether a text is a configuration for the match, and why not.
 verdict knows_convolution(const any_match& m, const product_match& product, const collage::configuration& how);
+
+/// How the kernel of a configuration computes.
+kernel_algorithm algorithm_of_convolution(const any_match& m, const product_match& product,
+                                          const collage::configuration& how);
 
 /// Says the layouts of the images that the kernel reads and writes.
 void set_convolution_layouts(const any_match& m, const product_match& product, const collage::configuration& how,

@@ -3,6 +3,9 @@
 #include <collage/error.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
 
 namespace collage::inline v0::detail::jit {
 namespace {
@@ -46,19 +49,27 @@ product_point::reading product_point::read(std::string_view text) {
   return {made, ""};
 }
 
-std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std::int64_t k, bool is_long,
-                                            unsigned features) {
-  const instruction_set set =
-      refusal_of(instruction_set::avx512, features).empty() ? instruction_set::avx512 : instruction_set::avx2;
-  const int lanes = lanes_of(set);
-  // The loop needs registers beside the accumulators, and a long epilogue needs more.
-  const auto most_rows_with = [&](int vectors) {
+namespace {
+
+/// Which tiles fit an instruction set and a kind of epilogue.
+struct tile_limits {
+  instruction_set set = instruction_set::avx2;
+  bool is_long = false;  ///< the epilogue
+
+  /// The loop needs registers beside the accumulators, and a long epilogue needs more.
+  int most_rows_with(int vectors) const {
     const int kept = std::max(vectors + (set == instruction_set::avx2 ? 1 : 0), is_long ? 6 : 2);
     return (registers_of(set) - kept) / vectors;
-  };
-  std::vector<product_point> list;
+  }
+};
+
+/// The tiles that are worth measuring for a product of these extents, the most promising first.
+std::vector<configuration> promising_tiles(std::int64_t m, std::int64_t n, std::int64_t k, const tile_limits& limits) {
+  const instruction_set set = limits.set;
+  const int lanes = lanes_of(set);
+  std::vector<configuration> list;
   for (const int vectors : {2, 3, 4, 1}) {
-    const int most = most_rows_with(vectors);
+    const int most = limits.most_rows_with(vectors);
     if (most < 1) continue;
     // Few columns need no wide tile, and one vector is enough for those alone.
     if ((vectors - 1) * lanes >= std::max<std::int64_t>(n, 1)) continue;
@@ -72,11 +83,63 @@ std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std:
     for (const int prefetch : {0, 16}) {
       // A panel that fits the first-level cache is there already.
       if (prefetch > 0 && k * vectors * lanes * 4 <= 24 * 1024) continue;
-      product_point p;
-      p.algorithm = schemes().data();
-      p.how = {set, rows, vectors, 4, prefetch, broadcast_of(set)};
-      if (fault_of(p.how).empty()) list.push_back(p);
+      const configuration how = {set, rows, vectors, 4, prefetch, broadcast_of(set)};
+      if (fault_of(how).empty()) list.push_back(how);
     }
+  }
+  return list;
+}
+
+/// The time of a product by a scheme over that by the definition, estimated. A float that is moved costs as much as
+/// `moved` multiplications, and a further weight as much as `loaded`. Both fit the table of docs/cpu-backends.md.
+double expected_ratio(const scheme& s, std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr double moved = 2.5, loaded = 1;
+  const auto rows = static_cast<double>(s.rows), inner = static_cast<double>(s.inner);
+  const auto columns = static_cast<double>(s.columns), rank = static_cast<double>(s.rank);
+  std::size_t outputs = 0;
+  for (std::size_t block = 0; block < s.rows * s.columns; ++block)
+    for (std::size_t p = 0; p < s.rank; ++p) outputs += s.output(block, p) != 0 ? 1 : 0;
+  // Blocks at the edge are filled up.
+  const auto filled = [](std::int64_t extent, double parts) {
+    return std::ceil(static_cast<double>(extent) / parts) * parts / static_cast<double>(extent);
+  };
+  const double multiplied = rank / (rows * inner * columns) * filled(m, rows) * filled(n, columns) * filled(k, inner);
+  const double summed = 3 * static_cast<double>(s.left.count().additions) / (rows * inner) / static_cast<double>(n);
+  const double added = 2 * (static_cast<double>(outputs) / (rows * columns) - 1) / static_cast<double>(k);
+  const double more_weights = (rank / (inner * columns) - 1) / static_cast<double>(m);
+  return multiplied + moved * (summed + added) + loaded * more_weights;
+}
+
+/// The schemes that may save time, the most promising first.
+std::vector<const scheme*> promising_schemes(std::int64_t m, std::int64_t n, std::int64_t k) {
+  constexpr std::size_t most = 3;
+  if (m <= 0 || n <= 0 || k <= 0) return {};
+  std::vector<std::pair<double, const scheme*>> list;
+  for (const scheme& s : schemes()) {
+    if (s.is_classical()) continue;
+    if (const double ratio = expected_ratio(s, m, n, k); ratio < 1) list.emplace_back(ratio, &s);
+  }
+  std::ranges::stable_sort(list, {}, [](const auto& known) { return known.first; });
+  std::vector<const scheme*> chosen;
+  for (std::size_t i = 0; i < std::min(list.size(), most); ++i) chosen.push_back(list[i].second);
+  return chosen;
+}
+
+}  // namespace
+
+std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std::int64_t k, bool is_long,
+                                            unsigned features) {
+  constexpr std::size_t tiles_of_each = 2;
+  const bool is_wide = refusal_of(instruction_set::avx512, features).empty();
+  const tile_limits limits{is_wide ? instruction_set::avx512 : instruction_set::avx2, is_long};
+  std::vector<product_point> list;
+  for (const configuration& how : promising_tiles(m, n, k, limits)) list.push_back({schemes().data(), how});
+  const auto divided = [](std::int64_t extent, std::size_t parts) {
+    return (extent + static_cast<std::int64_t>(parts) - 1) / static_cast<std::int64_t>(parts);
+  };
+  for (const scheme* s : promising_schemes(m, n, k)) {
+    const auto tiles = promising_tiles(divided(m, s->rows), divided(n, s->columns), divided(k, s->inner), limits);
+    for (std::size_t i = 0; i < std::min(tiles.size(), tiles_of_each); ++i) list.push_back({s, tiles[i]});
   }
   return list;
 }

@@ -4,6 +4,7 @@
 #include "configuration.hpp"
 #include "scheme.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -30,6 +31,10 @@ struct product_point::reading {
   std::optional<product_point> point;
   const char* fault = "";  ///< if there is no point: one sentence that says why
 };
+
+/// The largest error to expect of sums of so many products in float32, for random numbers. It is divided by the root mean square
+/// of the sums, and from measurements, as `convolution_family::expected_error`.
+inline double direct_error(std::int64_t products) { return 4 * std::sqrt(static_cast<double>(products)) * 0x1p-24; }
 
 /// The points that are worth measuring for a product [m x k] [k x n], at most 12. `is_long` says whether the epilogue needs many
 /// registers.

@@ -20,6 +20,7 @@ struct scheme {
   bilinear::program_view left;  ///< its outputs are the left factors of all products
   const int* v = nullptr;       ///< [rank][inner * columns]: the right factors
   const int* w = nullptr;       ///< [rows * columns][rank]: the outputs
+  bilinear::error_growth error = {};
 
   /// Coefficient of a right block in the right factor of a product.
   constexpr int right(std::size_t product, std::size_t block) const { return v[product * inner * columns + block]; }
@@ -56,7 +57,8 @@ constexpr scheme scheme_of(const char* name) {
           S::rank,
           S::left,
           &right_coefficients<S>.at[0][0],
-          &output_coefficients<S>.at[0][0]};
+          &output_coefficients<S>.at[0][0],
+          S::error};
 }
 
 /// All schemes, the classical one first.

@@ -145,6 +145,10 @@ class comparison {
     if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen) ||
         !serves(previous.precision, known_.task.precision))
       return {};
+    if (!unwanted_algorithm_of(previous, known_.task.network, known_.task.backends,
+                               wanted_algorithms(known_.task.options))
+             .is_direct())
+      return {};
     // Its kernels need costs, too.
     regions_.add_those_of(previous.chosen);
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });

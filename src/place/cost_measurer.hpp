@@ -233,7 +233,7 @@ class cost_measurer {
     const bool is_optional = task_.options.store_is_optional;
     try {
       of.kept.emplace(task_.options.store, of.network, task_.backends, of.candidates, use, task_.threads,
-                      task_.precision, divides, is_optional);
+                      task_.precision, task_.options.algorithms, divides, is_optional);
     } catch (const error& e) {
       if (!is_optional) throw;
       unopened_ = e.what();
@@ -286,6 +286,7 @@ class cost_measurer {
     if (task_.options.cancel) s.note = [this](std::size_t, measuring_step) { task_.until.check(); };
     s.time = task_.options.measuring.clock;
     s.keep_non_finite = task_.options.keep_non_finite;
+    s.algorithms = task_.options.algorithms;
     return s;
   }
 

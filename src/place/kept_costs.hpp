@@ -1,6 +1,7 @@
 // The store as placing uses it: finds and keeps the costs of candidates and the results of comparisons.
 #pragma once
 
+#include <algorithm>
 #include <collage/detail/hash.hpp>
 #include <collage/error.hpp>
 #include <collage/io/json.hpp>
@@ -35,14 +36,16 @@ class kept_costs {
  public:
   /// Opens the store. Errors: those of cost_store.
   kept_costs(const std::string& path, const graph& network, backend_table backends, const place_candidates& candidates,
-             const std::vector<bool>& use, int threads, const char* precision, bool divides, bool is_optional)
+             const std::vector<bool>& use, int threads, const char* precision, algorithms which, bool divides,
+             bool is_optional)
       : store_(path),
         is_optional_(is_optional),
         network_(network),
         backends_(backends),
         candidates_(candidates),
         threads_(threads),
-        precision_(precision) {
+        precision_(precision),
+        algorithms_(which) {
     for (std::uint32_t b = 0; b < backends.size(); ++b)
       divides_ = divides_ || (divides && use[b] && backends[b].takes_regions);
     machine_ = processor_name();
@@ -207,6 +210,9 @@ class kept_costs {
     key.threads = threads_;
     key.waiting = waiting_;
     key.precision = precision_;
+    // A kernel that is refused as inaccurate may be taken if accuracy does not count. All others are the same.
+    if (algorithms_ == algorithms::all && !algorithm_of(network_, backends_, c).is_direct())
+      key.precision += ", any algorithm";
     key.backend = backends_[c.backend].name;
     key.library = libraries_[c.backend];
     key.pattern = pattern_name(backends_, c.backend, c.pattern);
@@ -219,6 +225,13 @@ class kept_costs {
         for (const std::uint32_t v : *list) key.computes.push_back(id_of(borders.of(v)));
     }
     return key;
+  }
+
+  /// The part of a comparison's key about algorithms. `direct` leaves candidates out, so that the key is another one anyway.
+  std::string chosen_from() const {
+    const auto is_direct = [&](const place_candidate& c) { return algorithm_of(network_, backends_, c).is_direct(); };
+    const bool has_others = algorithms_ == algorithms::all && !std::ranges::all_of(candidates_.list, is_direct);
+    return has_others ? ", any algorithm" : "";
   }
 
   /// The key of a comparison without times. It must not be the key of a cost: searches would take its times for measured ones.
@@ -279,8 +292,13 @@ class kept_costs {
       for (const std::uint32_t order : views[n]) add((std::uint64_t{n} << 32) + order);
     add_steps(add_steps, compared.chosen);
     for (const placement& single : compared.singles) add_steps(add_steps, single);
-    return {
-        network_.fingerprint(), hex_of(words[0]) + hex_of(words[1]), machine_, threads_, waiting_, precision_, set_};
+    return {network_.fingerprint(),
+            hex_of(words[0]) + hex_of(words[1]),
+            machine_,
+            threads_,
+            waiting_,
+            precision_ + chosen_from(),
+            set_};
   }
 
   cost_store store_;
@@ -291,6 +309,7 @@ class kept_costs {
   std::size_t first_candidates_ = candidates_.list.size();
   int threads_;
   const char* precision_;
+  algorithms algorithms_;
   bool divides_ = false;  // whether the comparison has a search over regions
   std::string machine_, waiting_, set_, problem_;
   std::vector<std::string> libraries_;  // by backend

@@ -146,14 +146,25 @@ inline listing_watch watch_listing(const place_task& task) {
   return watch;
 }
 
-/// All candidates that the constraints allow. Control flow and reshapes have none. Errors: as of find_candidates and apply_rule.
+/// The algorithms that candidates may compute by. Without measuring, it is not known which are accurate.
+inline algorithms wanted_algorithms(const place_options& options) {
+  return options.algorithms == algorithms::accurate && !options.measure ? algorithms::direct : options.algorithms;
+}
+
+/// All candidates that the constraints and `place_options::algorithms` allow. Control flow and reshapes have none. Errors: as of
+/// find_candidates and apply_rule.
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
   allowed_candidates left{find_candidates(task.network, task.backends, task.use, watch_listing(task)),
                           std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use,
                           views_in(task.network, task.forms)};
   for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);
-  if (!task.options.rules.empty()) renumber_structures(left.candidates);
+  const auto is_unwanted = [&](const place_candidate& c) {
+    return !algorithm_of(task.network, task.backends, c).is_direct();
+  };
+  std::size_t removed = 0;
+  if (wanted_algorithms(task.options) == algorithms::direct) removed = std::erase_if(left.candidates.list, is_unwanted);
+  if (!task.options.rules.empty() || removed != 0) renumber_structures(left.candidates);
   return left;
 }
 

@@ -108,6 +108,9 @@ class placement_writer {
     g.low_ms = t.sure_low_ms * scale;
     g.high_ms = t.sure_high_ms * scale;
     g.runners_up = runners_up(candidate);
+    const kernel_algorithm computes = algorithm_of(known_.task.network, known_.task.backends, c);
+    g.algorithm = computes.name;
+    g.error_bound = computes.error_bound;
     return g;
   }
 

@@ -80,6 +80,7 @@ inline request_file write_request(const measuring_request& request, backend_tabl
   to.put(request.setup.seed);
   to.put(std::uint64_t{request.setup.fence});
   to.put(std::uint64_t{request.setup.keep_non_finite});
+  to.put(static_cast<std::uint64_t>(request.setup.algorithms));
   put(to, request.setup.timing);
   to.put(std::uint64_t{request.drift.has_value()});
   if (request.drift) put(to, *request.drift);
@@ -158,6 +159,7 @@ class request_reader {
     setup.seed = from_.get<std::uint64_t>();
     setup.fence = from_.get_flag();
     setup.keep_non_finite = from_.get_flag();
+    setup.algorithms = static_cast<algorithms>(from_.get_count(static_cast<std::uint64_t>(algorithms::all)));
     setup.timing = get_timing_options(from_);
     if (from_.get_flag()) request_.drift = get_drift_options(from_);
     read_graph();

@@ -208,6 +208,7 @@ class worker_client::state {
     request.setup.timing = q.setup.timing;
     request.setup.fence = true;
     request.setup.keep_non_finite = q.setup.keep_non_finite;
+    request.setup.algorithms = q.setup.algorithms;
     if (q.setup.monitor != nullptr) {
       request.drift = q.setup.monitor->options();
       request.drift->usual_ms = q.setup.monitor->usual_ms();

@@ -108,6 +108,9 @@ static void plans(const collage_network* network, const char* folder) {
   how.keep_non_finite = 1;
   MISUSED(collage_plan_place(network, &how, &plan), "keep_non_finite");
   how.keep_non_finite = 0;
+  how.algorithms = 3;
+  MISUSED(collage_plan_place(network, &how, &plan), "algorithms is 3, which is no choice of algorithms");
+  how.algorithms = COLLAGE_ALGORITHMS_ACCURATE;
   how.backends = "eigen,,portable";
   MISUSED(collage_plan_place(network, &how, &plan), "in which a name is empty");
   how.backends = "nonsense";

@@ -419,7 +419,7 @@ class Placed(Case):
 
     def test_verify(self):
         done = self.json_of("verify", BERT, "--plan", self.plan)
-        self.assertEqual(list(done), ["network", "passed", "checks"])
+        self.assertEqual(list(done), ["network", "passed", "checks", "algorithms"])
         self.assertIs(done["passed"], True)
         self.assertEqual([c["plan"] for c in done["checks"]], ["plan", *self.backends])
         for c in done["checks"]:

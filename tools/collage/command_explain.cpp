@@ -81,6 +81,7 @@ c::json to_json(const placed& p, const missing_patterns& missing) {
     totals.push_back({{"backend", name}, {"groups", t.groups}, {"nodes", t.nodes}, {"cost_ms", c::rounded(t.cost_ms)}});
   made["totals"] = std::move(totals);
   made["additive_error"] = p.made.runs.empty() ? c::json() : c::json(c::rounded(prediction_error(p.made)));
+  made["algorithms"] = algorithms_to_json(p);
   made["missing"] = missing_to_json(missing);
   c::json refusals = c::json::array();
   for (const c::merged_refusal& r : p.refusals)
@@ -157,6 +158,8 @@ int explain(const options& given) {
   const c::detail::plan_page parts{p.network, p.made, paint};
   std::string page = parts.placement();
   page += wrap("A run needs an " + arena_text(engine) + ".", 0) + parts.times();
+  if (const std::string used = algorithms_table(p); !used.empty())
+    page += parts.heading("Algorithms other than the operator's definition") + used;
   if (!missing.operators.empty())
     page +=
         parts.heading("Operators that a backend does not run, and their cost now") + operators_table(missing.operators);

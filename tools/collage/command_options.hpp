@@ -122,6 +122,10 @@ class command {
                    "Measure every kernel, not only those that the best placement may contain");
     app_->add_flag("--keep-non-finite", given_.keep_non_finite,
                    "Refuse kernels that do not treat NaN and infinity as the reference does");
+    app_->add_option("--algorithms", given_.algorithms,
+                     "Kernels that compute otherwise than the operator's definition: none, accurate ones, or any")
+        ->option_text("direct|accurate|any")
+        ->check(CLI::IsMember({"direct", "accurate", "any"}).description(""));
     app_->add_flag("--recheck", given_.recheck, "Run end-to-end comparisons again even if the store has their results");
     app_->add_option("--seed", given_.seed, "Seed of the random inputs; default: 1")
         ->option_text("N")

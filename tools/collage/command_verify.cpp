@@ -16,17 +16,20 @@ namespace c = collage;
 
 namespace {
 
-c::json to_json(const std::string& network, const c::verification& found) {
+c::json to_json(const placed& of, const c::verification& found) {
   c::json checks = c::json::array();
   for (const c::verified_placement& p : found.placements)
     checks.push_back({{"plan", p.name},
                       {"worst_relative", c::rounded(p.worst_relative())},
                       {"passed", p.passed()},
                       {"first_differing_node", p.fault ? c::json(p.fault->node) : c::json()}});
-  return {{"network", network}, {"passed", static_cast<bool>(found)}, {"checks", checks}};
+  return {{"network", of.made.network},
+          {"passed", static_cast<bool>(found)},
+          {"checks", checks},
+          {"algorithms", algorithms_to_json(of)}};
 }
 
-std::string to_page(const c::plan& made, const c::verification& found) {
+std::string to_page(const placed& of, const c::verification& found) {
   table page({{"placement"},
               {"largest relative error", align::right},
               {"verdict"},
@@ -37,9 +40,10 @@ std::string to_page(const c::plan& made, const c::verification& found) {
               {p.passed() ? "passed" : "FAILED", p.passed() ? colour::green : colour::red},
               p.fault ? p.fault->node : std::string()});
   const c::tolerance allowed = c::tolerance_of(c::dtype::f32);
-  std::string text = paint(colour::bold, title_of(made)) + "\n\n" + page.text() + "\n";
+  std::string text = paint(colour::bold, title_of(of.made)) + "\n\n" + page.text() + "\n";
   for (const c::verified_placement& p : found.placements)
     if (!p.passed()) text += wrap(p.name + ": " + p.why(), 2);
+  if (const std::string used = algorithms_table(of); !used.empty()) text += used + "\n";
   return text + wrap("Compared with the reference in double precision (" + format_number("%.1f s", found.reference_s) +
                          "); passed means max|a - r| <= " + format_number("%.0e", allowed.relative) + " max|r| + " +
                          format_number("%.0e", allowed.absolute) + " for every output.",
@@ -57,7 +61,7 @@ int verify(const options& given) {
   how.progress = [&](const std::string& what) { line.show(what); };
   const c::verification found = c::verify(p.network, p.made, backends(), how);
   line.clear();
-  print(given.json ? c::to_text(to_json(p.made.network, found)) : to_page(p.made, found));
+  print(given.json ? c::to_text(to_json(p, found)) : to_page(p, found));
   if (const c::verified_placement* failed = found.failed(); failed != nullptr)
     complain("verify: " + failed->name + " differs from the reference" +
              (failed->fault ? ", first at node " + failed->fault->node + "; leave " + failed->fault->backend +

@@ -23,6 +23,7 @@ struct options {
   double regions_s = 30;                      ///< for the search over regions; 0: do not search
   bool recheck = false, complete = false;     ///< as in the groups of place_options
   bool keep_non_finite = false;               ///< as in place_options; a given plan must have it too
+  std::string algorithms;                     ///< as in place_options; empty: accurate ones, or those of a given plan
   bool accept_version_change = false;
   // diff
   std::string other_plan_file;

@@ -70,6 +70,11 @@ std::vector<c::place_rule> rules_of(const options& given) {
   return rules;
 }
 
+/// The algorithms that a plan may have; `otherwise` if none are named.
+c::algorithms algorithms_of(const options& given, c::algorithms otherwise) {
+  return c::algorithms_named(given.algorithms).value_or(otherwise);
+}
+
 /// The precision that a plan must have.
 const char* precision_of(const options& given) { return given.keep_non_finite ? c::fp32_non_finite : c::fp32; }
 
@@ -88,7 +93,10 @@ std::optional<c::plan> previous_plan(const options& given, const c::graph& netwo
   try {
     c::plan previous = c::load_plan(given.plan_file, network);
     const int threads = given.threads != 0 ? given.threads : c::available_threads();
-    c::check_plan_fits(previous, network, backends(), {.threads = threads, .precision = precision_of(given)},
+    c::check_plan_fits(previous, network, backends(),
+                       {.threads = threads,
+                        .precision = precision_of(given),
+                        .algorithms = algorithms_of(given, c::algorithms::accurate)},
                        given.plan_file);
     return previous;
   } catch (const c::error& e) {
@@ -117,7 +125,10 @@ void refuse_what_makes_plans(const options& given) {
 
 /// Throws if the plan does not fit. An accepted change of versions is printed as a note.
 void check_fits(const placed& p, const options& given) {
-  c::plan_fit_options must{.threads = given.threads, .precision = precision_of(given), .all_backends = true};
+  c::plan_fit_options must{.threads = given.threads,
+                           .precision = precision_of(given),
+                           .algorithms = algorithms_of(given, c::algorithms::all),
+                           .all_backends = true};
   const std::optional<c::plan_misfit> wrong = c::misfit_of(p.made, p.network, backends(), must);
   if (!wrong) return;
   const bool is_version = wrong->of == c::plan_misfit::kind::version;
@@ -187,6 +198,7 @@ placed place_now(const options& given, plan_keeper* keeper) {
   how.comparing.recheck = given.recheck;
   how.measuring.complete = given.complete;
   how.keep_non_finite = given.keep_non_finite;
+  how.algorithms = algorithms_of(given, c::algorithms::accurate);
   if (previous) how.previous = &*previous;
   plan_keeper::scope keeping(keeper, p.network);
   if (keeper != nullptr) {

@@ -1,8 +1,15 @@
 #include "report.hpp"
 
+#include "backends.hpp"
+#include "table.hpp"
 #include "terminal.hpp"
 
+#include <collage/run/plan_algorithms.hpp>
+
 #include <algorithm>
+#include <cstddef>
+#include <string>
+#include <vector>
 
 namespace program {
 
@@ -10,6 +17,54 @@ namespace c = collage;
 
 std::string runs_table(const c::plan& made, const std::vector<c::plan_run>& runs) {
   return c::detail::runs_table(made, runs, paint);
+}
+
+namespace {
+
+struct used_algorithm {
+  std::string name;
+  std::size_t groups = 0;
+  double error_bound = 0;  // the largest
+};
+
+void add_algorithms(const c::graph& network, const c::placement& of, std::vector<used_algorithm>& to) {
+  for (const c::plan_group& g : of.groups) {
+    if (const c::kernel_algorithm a = c::algorithm_of(network, backends(), g); !a.is_direct()) {
+      const auto known = std::ranges::find(to, std::string(a.name), &used_algorithm::name);
+      used_algorithm& used = known != to.end() ? *known : to.emplace_back();
+      used.name = a.name;
+      ++used.groups;
+      used.error_bound = std::max(used.error_bound, a.error_bound);
+    }
+    if (g.bodies().empty()) continue;
+    const auto bodies = network.bodies_of(g.nodes.back());
+    for (std::size_t i = 0; i < g.bodies().size(); ++i) add_algorithms(*bodies[i], g.bodies()[i], to);
+  }
+}
+
+std::vector<used_algorithm> algorithms_of(const placed& p) {
+  std::vector<used_algorithm> list;
+  add_algorithms(p.network, p.made.chosen, list);
+  return list;
+}
+
+}  // namespace
+
+std::string algorithms_table(const placed& p) {
+  const std::vector<used_algorithm> list = algorithms_of(p);
+  if (list.empty()) return {};
+  table page({{"algorithm"}, {"groups", align::right}, {"error bound", align::right}});
+  for (const used_algorithm& a : list)
+    page.add({a.name, std::to_string(a.groups), format_number("%.1e", a.error_bound)});
+  return page.text() +
+         wrap("The bound holds for every input. It is in units of the largest input times the largest weight.", 0);
+}
+
+c::json algorithms_to_json(const placed& p) {
+  c::json list = c::json::array();
+  for (const used_algorithm& a : algorithms_of(p))
+    list.push_back({{"algorithm", a.name}, {"groups", a.groups}, {"error_bound", a.error_bound}});
+  return list;
 }
 
 void note_spread(const std::vector<c::plan_run>& runs) {

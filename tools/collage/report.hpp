@@ -26,6 +26,11 @@ using collage::detail::totals_of;
 /// A table of end-to-end times in the colours of the terminal (plan_text.hpp).
 std::string runs_table(const collage::plan& made, const std::vector<collage::plan_run>& runs);
 
+/// The algorithms of a plan's kernels that do not compute by the operator's definition, as a table; empty if there are none.
+std::string algorithms_table(const placed& p);
+/// The same as a list of objects.
+collage::json algorithms_to_json(const placed& p);
+
 /// Prints a note on stderr if times vary so much that other programs probably use the processors.
 void note_spread(const std::vector<collage::plan_run>& runs);
 

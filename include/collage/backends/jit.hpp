@@ -10,6 +10,7 @@
 #include <collage/backends/onednn_patterns.hpp>
 #include <collage/ops.hpp>
 #include <collage/pattern/single.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 
@@ -33,6 +34,7 @@ struct jit : backend<"jit"> {
 
   /// At most 12 for each shape.
   static void configurations(const any_match& m, configuration_list& to);
+  static kernel_algorithm algorithm(const any_match& m, const configuration& how);
   static verdict knows(const any_match& m, const configuration& how);
   /// Convolutions of 1x1 read and write with channels last. Those with a window do as their configuration says.
   static void layouts(const any_match& m, const configuration& how, value_forms& to);

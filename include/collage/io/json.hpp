@@ -128,6 +128,7 @@ class json_place {
     return inside;
   }
 
+  bool has(const char* member) const { return at_->is_object() && at_->contains(member); }
   bool is_null() const { return at_->is_null(); }
   bool is_text() const { return at_->is_string(); }
   std::string text() const {

@@ -7,6 +7,7 @@
 #include <collage/io/file.hpp>
 #include <collage/io/json.hpp>
 #include <collage/layout.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/configuration.hpp>
 #include <collage/run/engine.hpp>
@@ -19,6 +20,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -36,7 +38,7 @@ inline constexpr const char* plan_file_format = "collage plan";
 inline constexpr const char* new_plan = "place the network again, which writes a new plan";
 inline constexpr std::uint64_t most_threads = 1024;
 
-/// A time or a ratio of times.
+/// A time, a ratio of times or the bound of an error.
 inline double time_of(const json_place& from) {
   const double time = from.number();
   if (time < 0) from.wrong("is negative");
@@ -133,6 +135,10 @@ inline json group_to_json(const plan_group& g, const graph& network) {
   written["regret_ms"] = g.regret_ms < 0 ? json() : json(rounded(g.regret_ms));
   written["instead"] = g.instead;
   written["why"] = g.why;
+  if (!g.algorithm.empty()) {
+    written["algorithm"] = g.algorithm;
+    written["error_bound"] = rounded(g.error_bound);
+  }
   return written;
 }
 
@@ -195,6 +201,15 @@ inline plan_step step_from_json(const json_place& from, const graph& network, st
   return step;
 }
 
+/// Plans that do not say which algorithms they were chosen from are of a time when all kernels were direct.
+inline algorithms algorithms_from_json(const json_place& top) {
+  if (!top.has("algorithms")) return algorithms::direct;
+  const json_place at = top["algorithms"];
+  const std::optional<algorithms> found = algorithms_named(at.text());
+  if (!found) at.wrong("is " + on_one_line(at.text()) + "; known are direct, accurate, any");
+  return *found;
+}
+
 inline plan_group group_from_json(const json_place& from, const graph& network) {
   plan_group g;
   const json_place nodes = from["nodes"];
@@ -222,6 +237,10 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   if (const json_place regret = from["regret_ms"]; !regret.is_null()) g.regret_ms = time_of(regret);
   g.instead = from["instead"].text();
   g.why = from["why"].text();
+  if (from.has("algorithm")) {
+    g.algorithm = from["algorithm"].text();
+    g.error_bound = time_of(from["error_bound"]);
+  }
   const json_place others = from["runners_up"];
   for (std::size_t i = 0; i < others.size(); ++i) {
     const json_place o = others[i];
@@ -299,6 +318,7 @@ inline json plan_to_json(const plan& made, const graph& network) {
           {"inputs", detail::inputs_to_json(network)},
           {"threads", static_cast<std::uint64_t>(made.threads)},
           {"precision", made.precision},
+          {"algorithms", name_of(made.algorithms)},
           {"processor", made.processor},
           {"waiting", made.waiting},
           {"backends", backends},
@@ -347,6 +367,7 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   made.fingerprint = network.fingerprint();
   made.threads = static_cast<int>(top["threads"].natural(1, detail::most_threads));
   made.precision = top["precision"].text();
+  made.algorithms = detail::algorithms_from_json(top);
   made.processor = top["processor"].text();
   made.waiting = top["waiting"].text();
   const json_place backends = top["backends"];

@@ -14,6 +14,7 @@
 #include <collage/place/refusal.hpp>
 #include <collage/place/regions.hpp>
 #include <collage/place/workloads.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/configuration.hpp>
 #include <collage/run/kernel.hpp>
@@ -117,6 +118,12 @@ inline value_forms forms_of(const graph& network, backend_table backends, const 
   const pattern_entry& p = b.patterns[c.pattern];
   if (p.layouts == nullptr && p.space == nullptr) return {};
   return forms_of(p, network.view(), record_of(network, backends, c), c.configuration);
+}
+/// How the candidate's kernel computes. The library of a region decides it there, and counts as direct.
+inline kernel_algorithm algorithm_of(const graph& network, backend_table backends, const place_candidate& c) {
+  if (c.is_by_rule() || backends[c.backend].patterns[c.pattern].algorithm == nullptr) return {};
+  return backends[c.backend].patterns[c.pattern].algorithm(network.view(), record_of(network, backends, c),
+                                                           c.configuration);
 }
 /// Builds the candidate's kernel. Errors: those of the backend, if it refuses to build it.
 inline kernel build_candidate(const graph& network, backend_table backends, const place_candidates& all,

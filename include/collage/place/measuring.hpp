@@ -9,10 +9,13 @@
 #include <collage/measure/fenced_memory.hpp>
 #include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
+#include <collage/place/accuracy.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
+#include <collage/place/rival.hpp>
 #include <collage/place/trial_data.hpp>
 #include <collage/run/agreement.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
@@ -66,38 +69,14 @@ struct measuring_setup {
   bool fence = false;
   /// Kernels that do not pass on NaN or infinity as the reference does are refused.
   bool keep_non_finite = false;
+  /// Kernels that compute by other algorithms are refused.
+  collage::algorithms algorithms = collage::algorithms::all;
   /// The elements that are compared with the reference, for each value that the kernels write, in order.
   /// Empty: all elements.
   std::vector<selected_elements> compared = {};
 };
 
 namespace detail {
-
-/// The memory of an argument or output of a kernel. An argument that is not read, or an output that is not wanted, is null and
-/// has no bytes.
-struct rival_value {
-  const memory_space* space = &host_space;
-  std::size_t bytes = 0;
-};
-
-/// A kernel with its memory, ready to be called.
-struct rival {
-  kernel run;
-  std::vector<const void*> in;
-  std::vector<void*> out;
-  std::vector<rival_value> arguments, outputs;  ///< the memory of `in` and `out`
-  std::map<std::uint32_t, buffer> results;      ///< by value: outputs that are not plain on the host
-  buffer workspace;
-  const backend_entry* backend = nullptr;
-  int threads = 1;
-
-  void call() const { run({in.data(), out.data(), workspace.data()}); }
-  /// Calls the kernel as the engine does: with the library's thread count set around the call.
-  void enter_and_call() const {
-    const thread_scope scope(*backend, threads);
-    call();
-  }
-};
 
 /// The rivals for one structure, with the values that they read and write.
 class structure_rivals {
@@ -121,6 +100,7 @@ class structure_rivals {
     }
     for (const auto& [v, t] : results_) wanted_.push_back(v);
     finite_.emplace(network, nodes, std::move(contents), wanted_, setup.compared);
+    if (setup.algorithms == algorithms::accurate) scale(nodes, asked, random);
     if (!setup.keep_non_finite) return;
     for (const non_finite kind : {non_finite::nan, non_finite::infinity}) {
       bool is_spoilt = false;
@@ -144,6 +124,13 @@ class structure_rivals {
   std::string add(const place_candidate& c, std::size_t which, measured_candidate& found) {
     const backend_entry& b = backends_[c.backend];
     try {
+      const kernel_algorithm algorithm = algorithm_of(network_, backends_, c);
+      if (setup_.algorithms == algorithms::direct && !algorithm.is_direct())
+        return std::string("it computes by the algorithm ") + algorithm.name + ", and direct kernels are wanted";
+      // Whether a comparison shows it depends on where NaN lies.
+      if (setup_.keep_non_finite && !algorithm.is_direct())
+        return std::string("NaN and infinity do not pass as in the reference: they spread in the algorithm ") +
+               algorithm.name;
       build_context context(network_, setup_.threads, *setup_.packed, *b.space);
       context.set_configuration(c.configuration);
       rival r;
@@ -183,12 +170,30 @@ class structure_rivals {
         return "wrong result when it runs in place, which it allows: " + why;
       if (const std::string why = fault_beyond_finite(r, values, forms); !why.empty())
         return "NaN and infinity do not pass as in the reference: " + why;
+      r.judged.algorithm = algorithm;
+      if (scaled_) r.judged.errors = errors_of(r, values, forms);
       rivals_.push_back(std::move(r));
       return {};
     } catch (const error& e) {
       found.passing = e.kind() == error_kind::environment;
       return e.what();
     } catch (const std::exception& e) { return std::string("failed: ") + e.what(); }
+  }
+
+  /// Removes the rivals whose algorithms err too much. `added` has a number for each rival, in their order, and loses those of the
+  /// removed ones. `refuse` gets each of these with the reason.
+  template <class Refuse>
+  void remove_inaccurate(std::vector<std::size_t>& added, const Refuse& refuse) {
+    if (!scaled_) return;
+    std::vector<judged_kernel> kernels;
+    for (const rival& r : rivals_) kernels.push_back(r.judged);
+    const std::vector<std::string> reasons = inaccuracies_of(kernels);
+    for (std::size_t i = reasons.size(); i-- > 0;) {
+      if (reasons[i].empty()) continue;
+      refuse(added[i], reasons[i]);
+      added.erase(added.begin() + static_cast<std::ptrdiff_t>(i));
+      rivals_.erase(rivals_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
   }
 
   rival_times race() const {
@@ -266,6 +271,41 @@ class structure_rivals {
     return {};
   }
 
+  /// Makes the values for which errors are compared, if any candidate is not direct.
+  void scale(std::span<const std::uint32_t> nodes, std::span<const std::uint32_t> asked, std::mt19937_64& random) {
+    for (const std::uint32_t i : asked) {
+      const kernel_algorithm a = algorithm_of(network_, backends_, candidates_.list[i]);
+      const auto input = finite_->contents().find(a.input);
+      if (a.is_direct() || input == finite_->contents().end()) continue;
+      std::map<std::uint32_t, tensor> contents;
+      for (const auto& [v, t] : finite_->contents()) {
+        const tensor& copy = contents.try_emplace(v, t.type()).first->second;
+        if (t.bytes() != 0) std::memcpy(copy.data(), t.data(), t.bytes());
+      }
+      scale_channels(contents.at(a.input), a.channels, random);
+      scaled_.emplace(network_, nodes, std::move(contents), wanted_, setup_.compared);
+      return;
+    }
+  }
+
+  /// Calls a rival for both kinds of values.
+  measured_errors errors_of(rival& r, const node_group& values, const value_forms& forms) {
+    return {error_of_call(r, values, forms, *finite_), error_of_call(r, values, forms, *scaled_)};
+  }
+  double error_of_call(rival& r, const node_group& values, const value_forms& forms, trial_data& data) {
+    const std::vector<const void*> before = r.in;
+    for (std::size_t i = 0; i < r.in.size(); ++i)
+      if (const std::uint32_t v = values.arguments[i]; r.in[i] != nullptr)
+        r.in[i] = data.bytes_of(v, forms.of(v), *r.backend->space).data();
+    r.enter_and_call();
+    r.in = before;
+    (void)fault_of(r, forms, data);  // lays the results out as the reference has them
+    double largest = 0;
+    for (std::size_t i = 0; i < wanted_.size(); ++i)
+      largest = std::max(largest, data.error_of_result(i, results_.at(wanted_[i])));
+    return largest;
+  }
+
   /// The same for arguments with NaN, and for arguments with infinity. Empty if these are not checked.
   std::string fault_beyond_finite(rival& r, const node_group& values, const value_forms& forms) {
     const std::vector<const void*> finite = r.in;
@@ -326,6 +366,7 @@ class structure_rivals {
   std::map<std::uint32_t, tensor> results_;  // by value: outputs of all kernels, whose roots may differ
   std::vector<std::uint32_t> wanted_;
   std::optional<trial_data> finite_;
+  std::optional<trial_data> scaled_;  ///< if some algorithm is not direct and must be accurate
   std::vector<trial_data> non_finite_;
   std::vector<rival> rivals_;
 };
@@ -345,7 +386,7 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
   if (asked.empty()) return measured;
   detail::structure_rivals rivals(network, backends, candidates, asked, setup);
   std::vector<std::size_t> who;
-  for (const bool last_resorts : {false, true})
+  for (const bool last_resorts : {false, true}) {
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const place_candidate& c = candidates.list[asked[i]];
       if (is_last_resort(backends, c) != last_resorts) continue;
@@ -353,6 +394,8 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
       else measured[i].refusal = rivals.add(c, i, measured[i]);
       if (measured[i].refusal.empty()) who.push_back(i);
     }
+    rivals.remove_inaccurate(who, [&](std::size_t i, const std::string& why) { measured[i].refusal = why; });
+  }
   if (who.empty()) return measured;
   const rival_times found = rivals.race();
   for (std::size_t k = 0; k < who.size(); ++k) {

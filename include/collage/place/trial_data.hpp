@@ -5,6 +5,7 @@
 #include <collage/backends/reference.hpp>
 #include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/place/accuracy.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/form.hpp>
@@ -69,12 +70,13 @@ class trial_data {
   /// Compares a result with the reference. `which` is the place of its value among the wanted ones.
   agreement compare_result(std::size_t which, const tensor& result) const {
     if (compared_.empty()) return compare(result, expected_[which]);
-    const std::size_t size = size_of(result.type().type);
-    const tensor list(expected_[which].type);
-    for (std::size_t i = 0; i < compared_[which].at.size(); ++i)
-      std::memcpy(list.data() + i * size, result.data() + static_cast<std::size_t>(compared_[which].at[i]) * size,
-                  size);
-    return compare(list, expected_[which]);
+    return compare(selected_of(which, result), expected_[which]);
+  }
+  /// The largest error of a result, as `error_of` says. 0 for integers.
+  double error_of_result(std::size_t which, const tensor& result) const {
+    if (!is_floating(result.type().type)) return 0;
+    if (compared_.empty()) return error_of(to_oracle(result).real, expected_[which].real);
+    return error_of(to_oracle(selected_of(which, result)).real, expected_[which].real);
   }
 
   /// An argument in the form in which a kernel reads it. Constants are plain, in the memory space of the kernel's backend.
@@ -102,6 +104,16 @@ class trial_data {
   }
 
  private:
+  /// The compared elements of a result, as a list.
+  tensor selected_of(std::size_t which, const tensor& result) const {
+    const std::size_t size = size_of(result.type().type);
+    tensor list(expected_[which].type);
+    for (std::size_t i = 0; i < compared_[which].at.size(); ++i)
+      std::memcpy(list.data() + i * size, result.data() + static_cast<std::size_t>(compared_[which].at[i]) * size,
+                  size);
+    return list;
+  }
+
   const graph& network_;
   std::map<std::uint32_t, tensor> contents_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts

@@ -7,6 +7,7 @@
 #include <collage/error.hpp>
 #include <collage/fwd.hpp>
 #include <collage/op/convert_layout.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
@@ -36,6 +37,8 @@ struct pattern_entry : declared_pattern {
   void (*configurations)(const graph_view&, const match_record&, configuration_list&) = nullptr;
   /// Whether the backend has a configuration. Null: it has those that it numbers or proposes.
   verdict (*knows)(const graph_view&, const match_record&, const configuration&) = nullptr;
+  /// How the kernel of a configuration computes. Null: by the operator's definition.
+  kernel_algorithm (*algorithm)(const graph_view&, const match_record&, const configuration&) = nullptr;
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
   /// Null if every variant reads and writes plain values.
   void (*layouts)(const graph_view&, const match_record&, const configuration&, value_forms&) = nullptr;
@@ -231,6 +234,11 @@ verdict knows_at(const graph_view& graph, const match_record& record, const conf
 }
 
 template <class B, class P>
+kernel_algorithm algorithm_at(const graph_view& graph, const match_record& record, const configuration& how) {
+  return B::algorithm(match<P>(graph, record), how);
+}
+
+template <class B, class P>
 void layouts_at(const graph_view& graph, const match_record& record, const configuration& how, value_forms& to) {
   if constexpr (has_configurations<B, const match<P>&>) B::layouts(match<P>(graph, record), how, to);
   else if (const std::optional<std::size_t> choice = how.number()) B::layouts(match<P>(graph, record), *choice, to);
@@ -244,6 +252,7 @@ constexpr pattern_entry lower_pattern() {
   else if constexpr (has_choices<B, m>) e.choices = choices_at<B, P>;
   else e.choices = one_choice;
   if constexpr (has_knows<B, m>) e.knows = knows_at<B, P>;
+  if constexpr (has_algorithm<B, m>) e.algorithm = algorithm_at<B, P>;
   e.build = build_at<B, P>;
   if constexpr (has_layouts<B, m>) e.layouts = layouts_at<B, P>;
   if constexpr (has_space<B>)

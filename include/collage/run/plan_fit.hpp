@@ -5,8 +5,10 @@
 #include <collage/backend.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/plan_algorithms.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/run/waiting.hpp>
 #include <collage/set/algebra.hpp>
@@ -22,6 +24,8 @@ struct plan_fit_options {
   int threads = 0;                           ///< it will run with this many; 0: as many as it was made for
   std::string precision = fp32;              ///< required; a precision that keeps NaN and infinity is fp32 as well
   std::string processor = processor_name();  ///< it will run on this processor
+  /// Which algorithms its kernels may compute by. A plan that was chosen from fewer fits.
+  collage::algorithms algorithms = collage::algorithms::all;
   /// true: every backend that was available at placing must fit; false: only backends that run something in the plan.
   bool all_backends = false;
   /// true: a library may have another version than at placing, and its adapter may report other details. The same kernels are
@@ -31,7 +35,15 @@ struct plan_fit_options {
 
 /// The first reason why a plan does not fit.
 struct plan_misfit {
-  enum class kind : std::uint8_t { network, precision, threads, processor, backend, version } of = kind::network;
+  enum class kind : std::uint8_t {
+    network,
+    precision,
+    algorithm,
+    threads,
+    processor,
+    backend,
+    version
+  } of = kind::network;
   std::string what;    ///< to be read after the plan's name: "was made with onednn 3.2.0, and 3.3.0 is here"
   std::string remedy;  ///< the remedy
 };
@@ -74,6 +86,11 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
                        "load that network, or place this one"};
   if (!serves(made.precision, options.precision))
     return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + options.precision, again};
+  if (const kernel_algorithm a = unwanted_algorithm_of(made, network, backends, options.algorithms); !a.is_direct())
+    return plan_misfit{kind::algorithm,
+                       std::string("has a kernel that computes by the algorithm ") + a.name + ", and " +
+                           name_of(options.algorithms) + " kernels are wanted",
+                       again};
   if (options.threads != 0 && made.threads != options.threads && made.threads != concurrent_threads(options.threads))
     return plan_misfit{
         kind::threads,

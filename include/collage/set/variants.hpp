@@ -21,6 +21,10 @@ template <class B, class Match>
 concept has_configurations = requires(Match m, configuration_list& to) { B::configurations(m, to); };
 template <class B, class Match> concept has_knows = requires(Match m, const configuration& how) { B::knows(m, how); };
 
+/// A backend whose kernels do not all compute by the operator's definition.
+template <class B, class Match> concept has_algorithm =
+    requires(Match m, const configuration& how) { B::algorithm(m, how); };
+
 template <class B, class Match, class Which, class To>
 concept has_layouts_of = requires(Match m, Which which, To to) { B::layouts(m, which, to); };
 /// `layouts` gets the number of a variant, or the configuration if the backend proposes configurations for the pattern.

@@ -2,6 +2,7 @@
 #ifdef COLLAGE_HAS_JIT
 #include "cases.hpp"
 #include "support/effort.hpp"
+#include "support/files.hpp"
 #include "support/placing.hpp"
 
 #include "jit/convolution_point.hpp"
@@ -10,6 +11,7 @@
 #include <collage/backends/jit.hpp>
 #include <collage/backends/portable.hpp>
 #include <collage/place.hpp>
+#include <collage/run/plan_fit.hpp>
 
 #include <gtest/gtest.h>
 
@@ -320,6 +322,54 @@ TEST(jit_backend_non_finite, kernels_that_spread_it_are_refused_where_it_is_kept
   };
   EXPECT_TRUE(std::ranges::any_of(plan.report.refusals, is_refused));
   for (const collage::plan_group& g : plan.chosen.groups) EXPECT_NE(g.backend(), "jit");
+}
+
+bool names_an_algorithm(const collage::placement& p) {
+  return std::ranges::any_of(p.groups, [](const collage::plan_group& g) { return names_algorithm(g.kernel); });
+}
+
+TEST(jit_backend_algorithms, direct_plans_have_none_of_them) {
+  using set = collage::backend_set<collage::jit, collage::portable>;
+  const collage::graph network = small_convolution();
+  collage::place_options options = quick_options();
+  options.algorithms = collage::algorithms::direct;
+  EXPECT_FALSE(names_an_algorithm(collage::place<set>(network, options).chosen));
+  // Without measuring, accuracy is not known.
+  options.measure = false;
+  options.algorithms = collage::algorithms::accurate;
+  EXPECT_FALSE(names_an_algorithm(collage::place<set>(network, options).chosen));
+  options.algorithms = collage::algorithms::all;
+  const collage::placed_plan any = collage::place<set>(network, options);
+  EXPECT_TRUE(names_an_algorithm(any.chosen));
+  // Such a plan is refused where direct kernels are wanted, now or as a previous one.
+  EXPECT_FALSE(collage::misfit_of(any, network, collage::table_of<set>));
+  const auto misfit =
+      collage::misfit_of(any, network, collage::table_of<set>, {.algorithms = collage::algorithms::direct});
+  ASSERT_TRUE(misfit);
+  EXPECT_NE(misfit->what.find("computes by the algorithm F("), std::string::npos) << misfit->what;
+  options = quick_options();
+  options.algorithms = collage::algorithms::direct;
+  options.previous = &any;
+  EXPECT_FALSE(names_an_algorithm(collage::place<set>(network, options).chosen));
+}
+
+TEST(jit_backend_algorithms, inaccurate_ones_are_refused_and_remembered) {
+  using set = collage::backend_set<collage::jit, collage::portable>;
+  const collage_test::temporary_folder here;
+  const collage::graph network = small_convolution();
+  collage::place_options options = quick_options();
+  options.store = here.path("costs.db");
+  options.measuring.complete = true;
+  const auto inaccurate = [&](collage::algorithms which) {
+    options.algorithms = which;
+    return std::ranges::count_if(collage::place<set>(network, options).report.refusals, [](const auto& r) {
+      return r.reason.find("accurate algorithms at most twice") != std::string::npos;
+    });
+  };
+  const auto refused = inaccurate(collage::algorithms::accurate);
+  EXPECT_GT(refused, 0);  // F(6,3) errs much more
+  EXPECT_EQ(inaccurate(collage::algorithms::all), 0);
+  EXPECT_EQ(inaccurate(collage::algorithms::accurate), refused);
 }
 
 TEST(jit_backend_configurations, convolutions_know_their_texts) {

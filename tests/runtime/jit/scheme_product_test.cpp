@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -197,8 +198,8 @@ TEST(jit_product_points, few_are_promising) {
         const std::vector<jit::product_point> list = jit::promising_points(m, n, k, is_long, features);
         EXPECT_GE(list.size(), 1U) << m << " " << n << " " << k;
         EXPECT_LE(list.size(), 12U);
+        EXPECT_TRUE(list.front().algorithm->is_classical());
         for (const jit::product_point& p : list) {
-          EXPECT_TRUE(p.algorithm->is_classical());
           EXPECT_TRUE(jit::fault_of(p.how).empty());
           EXPECT_EQ(p.how.set == instruction_set::avx512, features == 7U);
           const jit::product_point::reading read = jit::product_point::read(p.text());
@@ -207,6 +208,20 @@ TEST(jit_product_points, few_are_promising) {
         }
       }
   }
+}
+
+TEST(jit_product_points, schemes_are_proposed_where_they_pay) {
+  const auto names = [](std::int64_t m, std::int64_t k, std::int64_t n) {
+    std::set<std::string> list;
+    for (const jit::product_point& p : jit::promising_points(m, n, k, false, 7U)) list.insert(p.algorithm->name);
+    return list;
+  };
+  EXPECT_TRUE(names(128, 768, 768).contains("two-strassen"));
+  EXPECT_TRUE(names(784, 512, 128).contains("strassen"));
+  // The definition takes less time, by measurement.
+  EXPECT_EQ(names(3136, 256, 64), std::set<std::string>{"classical"});
+  // Weights are read once, and a scheme has more of them.
+  EXPECT_EQ(names(1, 2048, 1000), std::set<std::string>{"classical"});
 }
 
 }  // namespace jit_scheme_product_test

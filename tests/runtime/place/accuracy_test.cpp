@@ -1,0 +1,77 @@
+// Errors of kernels, and which algorithms are accurate.
+#include <collage/place/accuracy.hpp>
+#include <collage/run/algorithm.hpp>
+#include <collage/run/tensor.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace accuracy_test {
+
+namespace c = collage;
+using c::detail::judged_kernel;
+
+TEST(accuracy, errors_are_relative_to_the_root_mean_square) {
+  const std::vector<double> expected{3, -4, 0, 5}, actual{3, -4.5, 0.25, 5};
+  EXPECT_DOUBLE_EQ(c::detail::error_of(actual, expected), 0.5 / std::sqrt(50.0 / 4));
+  EXPECT_EQ(c::detail::error_of(expected, expected), 0);
+  EXPECT_EQ(c::detail::error_of({}, {}), 0);
+  const std::vector<double> zeros(4);
+  EXPECT_TRUE(std::isinf(c::detail::error_of(actual, zeros)));
+}
+
+TEST(accuracy, channels_are_scaled_by_powers_of_ten) {
+  const c::tensor t(c::tensor_type{c::dtype::f32, {2, 300, 3, 1}});
+  std::ranges::fill(t.as<float>(), 1.0F);
+  std::mt19937_64 random(1);
+  c::detail::scale_channels(t, 1, random);
+  float least = 1, most = 1;
+  for (std::size_t channel = 0; channel < 300; ++channel) {
+    const float factor = t.as<float>()[channel * 3];
+    least = std::min(least, factor);
+    most = std::max(most, factor);
+    for (std::size_t image = 0; image < 2; ++image)
+      for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(t.as<float>()[(image * 300 + channel) * 3 + i], factor);
+  }
+  EXPECT_GE(least, 1e-2F);
+  EXPECT_LE(most, 1e2F);
+  EXPECT_LT(least, 2e-2F);
+  EXPECT_GT(most, 5e1F);
+}
+
+constexpr c::kernel_algorithm other{.name = "F(4,3)", .direct_error = 1e-6};
+
+TEST(accuracy, algorithms_may_err_twice_as_much_as_direct_kernels) {
+  const std::vector<judged_kernel> kernels{
+      {{}, {1e-6, 3e-6}}, {{}, {2e-6, 1e-6}}, {other, {4e-6, 6e-6}}, {other, {4.4e-6, 1e-6}}, {other, {1e-6, 9e-6}}};
+  const std::vector<std::string> why = c::detail::inaccuracies_of(kernels);
+  EXPECT_EQ(why,
+            (std::vector<std::string>{
+                "", "", "",
+                "the algorithm F(4,3) errs 2.20 times as much as the definition, and accurate algorithms at most twice",
+                "the algorithm F(4,3) errs 3.00 times as much as the definition where channels differ in size, and "
+                "accurate algorithms at most twice"}));
+}
+
+TEST(accuracy, without_direct_kernels_the_expected_error_is_the_measure) {
+  const std::vector<judged_kernel> kernels{{other, {2e-6, 2e-6}}, {other, {3e-6, 0}}};
+  const std::vector<std::string> why = c::detail::inaccuracies_of(kernels);
+  EXPECT_EQ(why[0], "");
+  EXPECT_NE(why[1], "");
+}
+
+TEST(accuracy, names) {
+  for (const auto& [which, name] : c::algorithms_names) {
+    EXPECT_EQ(c::algorithms_named(name), which);
+    EXPECT_STREQ(c::name_of(which), name);
+  }
+  EXPECT_FALSE(c::algorithms_named("exact"));
+}
+
+}  // namespace accuracy_test
