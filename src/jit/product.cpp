@@ -77,14 +77,14 @@ void product::run(const product_call& call, const product_part& part) const {
   constexpr std::int64_t size = sizeof(float);
   tile_call tile;
   tile.a_step = call.a_step * size;
-  tile.depth = extents_.k;
+  tile.depth = std::min(part.last_step, extents_.k) - part.first_step;
   tile.to_step = call.to_step * size;
   for (std::size_t i = 0; i < operands_.size(); ++i)
     if (operands_[i] == operand_shape::whole) tile.operand_step[i] = call.operand_steps[i] * size;
   for (std::size_t i = 0; i < outputs_; ++i) tile.output_step[i] = call.output_steps[i] * size;
   for (std::int64_t panel = part.first_panel; panel < part.last_panel; ++panel) {
     const std::int64_t column = panel * how_.columns();
-    tile.b = call.packed + column * extents_.k;
+    tile.b = call.packed + column * extents_.k + part.first_step * panel_width(panel);
     const std::size_t is_last_panel = column + how_.columns() > extents_.n ? 1 : 0;
     for (std::int64_t band = part.first_band; band < part.last_band; ++band) {
       const std::int64_t row = band * how_.rows;

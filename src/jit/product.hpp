@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ struct product_call {
 /// A part of a product: whole panels of columns and bands of rows. Different parts may run at the same time.
 struct product_part {
   std::int64_t first_panel = 0, last_panel = 0, first_band = 0, last_band = 0;
+  /// Steps over k, of which B has all. A begins with the first of them.
+  std::int64_t first_step = 0, last_step = std::numeric_limits<std::int64_t>::max();
 };
 
 /// Kernels for all tiles of a product. The constructor adds their code to an arena; `bind`, after the arena was sealed, takes

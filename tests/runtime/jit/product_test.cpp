@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace jit_product_test {
@@ -138,6 +139,34 @@ TEST(jit_products, parts_are_the_whole) {
   for (std::int64_t p = made.panels(); p-- > 0;)
     for (std::int64_t r = made.bands(); r-- > 0;) made.run(call(to_parts), {p, p + 1, r, r + 1});
   EXPECT_EQ(whole, parts);
+}
+
+/// Parts of k: B has all of its rows, and A begins with the first one that is used.
+TEST(jit_products, steps_over_a_part_of_k) {
+  random_numbers random;
+  for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2}) {
+    if (!jit::refusal_of(set).empty()) continue;
+    auto arena = std::make_shared<jit::code_arena>();
+    const jit::product_extents extents{9, 53, 33};
+    jit::product made(jit::default_configuration(set), extents, std::vector{store_mode::set}, {}, arena);
+    made.bind();
+    std::vector<float> a(9 * 33), b(33 * 53), packed(made.packed_size()), c(9 * 53);
+    for (float& x : a) x = static_cast<float>(random.number(-8, 8));
+    for (float& x : b) x = static_cast<float>(random.number(-8, 8));
+    made.pack(b.data(), 53, packed.data());
+    float* const to[] = {c.data()};
+    for (const auto& [first, last] : {std::pair{0, 33}, {0, 11}, {11, 22}, {22, 33}, {5, 5}, {32, 99}}) {
+      made.run({.a = a.data() + first, .a_step = 33, .packed = packed.data(), .to = to, .to_step = 53},
+               {0, made.panels(), 0, made.bands(), first, last});
+      for (std::size_t i = 0; i < 9; ++i)
+        for (std::size_t j = 0; j < 53; ++j) {
+          float sum = 0;  // of small integers
+          for (auto k = static_cast<std::size_t>(first); k < 33 && k < static_cast<std::size_t>(last); ++k)
+            sum += a[i * 33 + k] * b[k * 53 + j];
+          ASSERT_EQ(c[i * 53 + j], sum) << first << " to " << last << " at " << i << ", " << j;
+        }
+    }
+  }
 }
 
 /// An output may lie exactly where a whole operand lies.
