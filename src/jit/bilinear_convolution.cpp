@@ -26,7 +26,9 @@ const convolution_configuration& checked(const convolution_configuration& c, con
   return c;
 }
 
-product_extents extents_of(const convolution_shape& s, std::int64_t tiles) { return {tiles, s.outputs, s.channels}; }
+product_extents extents_of(const convolution_shape& s, std::int64_t rows) {
+  return {rows, s.outputs, s.channels * taps_of(s).count()};
+}
 
 /// The transformed weights of one pair of channels, in double precision: G g G'.
 template <class S>
@@ -56,6 +58,21 @@ weight_function weight_function_of(int family, std::index_sequence<I...>) {
   return all[family];
 }
 
+/// Parts of a transform that threads take: 16 channels of about 16 tiles or slices of tiles.
+struct transform_parts {
+  std::int64_t tiles, slices, channels;
+
+  std::int64_t slices_of_part() const { return std::max<std::int64_t>(1, 16 / tiles); }
+  std::int64_t parts_of_tiles() const { return (tiles + 15) / 16; }
+  std::int64_t parts() const { return parts_of_tiles() * ((slices + slices_of_part() - 1) / slices_of_part()); }
+  std::int64_t count() const { return (channels + 15) / 16 * parts(); }
+  transform_part operator[](std::int64_t i) const {
+    const std::int64_t channel = i / parts() * 16, rest = i % parts();
+    const std::int64_t tile = rest % parts_of_tiles() * 16, slice = rest / parts_of_tiles() * slices_of_part();
+    return {tile, std::min(tile + 16, tiles), channel, channel + 16, slice, std::min(slice + slices_of_part(), slices)};
+  }
+};
+
 constexpr int most_products = std::ranges::max(convolution_families, {}, &convolution_family::products).products;
 
 }  // namespace
@@ -64,14 +81,16 @@ bilinear_convolution::bilinear_convolution(const convolution_configuration& how,
                                            const epilogue& finish, std::shared_ptr<code_arena> arena, unsigned features)
     : how_(checked(how, shape, finish)),
       shape_(shape),
+      taps_(taps_of(shape)),
       blocks_(blocks_of(how, shape)),
       finish_(finish),
-      from_(steps_of(shape.from, shape.channels, shape.height, shape.width)),
-      to_(steps_of(shape.to, shape.outputs, shape.output_height(), shape.output_width())),
+      from_(steps_of(shape.from, shape.channels, shape.height, shape.width, shape.depth)),
+      to_(steps_of(shape.to, shape.outputs, shape.output_height(), shape.output_width(), shape.output_depth())),
       transforms_(transforms_of(how.family)),
-      full_(how.product, extents_of(shape, blocks_.block), set_only, {}, arena, features),
-      rest_(how.product, extents_of(shape, blocks_.tiles % blocks_.block), set_only, {}, arena, features),
-      packed_(packed_floats(how.product, shape.channels, shape.outputs)) {}
+      full_(how.product, extents_of(shape, blocks_.rows()), set_only, {}, arena, features),
+      rest_(how.product, extents_of(shape, (blocks_.rows_are_slices ? blocks_.depth : blocks_.tiles) % blocks_.rows()),
+            set_only, {}, arena, features),
+      packed_(packed_floats(how.product, shape.channels * taps_.count(), shape.outputs)) {}
 
 void bilinear_convolution::bind() {
   full_.bind();
@@ -82,13 +101,14 @@ void bilinear_convolution::pack(const float* weights, float* to) const {
   const int products = how_.algorithm().products;
   const weight_function transform =
       weight_function_of(how_.family, std::make_index_sequence<convolution_family_count>());
-  const std::int64_t taps = shape_.window_height * shape_.window_width;
+  const std::int64_t area = shape_.window_height * shape_.window_width, inner = shape_.channels * taps_.count();
   std::fill_n(to, packed_ * products, 0.0F);
-  for (std::int64_t c = 0; c < shape_.channels; ++c)
+  for (std::int64_t k = 0; k < inner; ++k)
     for (std::int64_t o = 0; o < shape_.outputs; ++o) {
+      const std::int64_t c = k % shape_.channels, tap = taps_.first + k / shape_.channels;
       double transformed[most_products];
-      transform(weights + (o * shape_.channels + c) * taps, transformed);
-      float* const place = to + packed_place(how_.product, shape_.channels, shape_.outputs, c, o);
+      transform(weights + ((o * shape_.channels + c) * shape_.window_depth + tap) * area, transformed);
+      float* const place = to + packed_place(how_.product, inner, shape_.outputs, k, o);
       for (int p = 0; p < products; ++p) place[p * packed_] = static_cast<float>(transformed[p]);
     }
 }
@@ -98,11 +118,23 @@ bilinear_convolution::block_memory bilinear_convolution::memory_of(float* scratc
   return {begin, begin + how_.algorithm().products * blocks_.input_step};
 }
 
-std::int64_t bilinear_convolution::tiles_of(std::int64_t block) const {
-  return std::min(blocks_.block, blocks_.tiles - block * blocks_.block);
+bilinear_convolution::block_place bilinear_convolution::place_of(std::int64_t block) const {
+  const std::int64_t tile = block / blocks_.slice_blocks() * blocks_.block;
+  const std::int64_t slice = block % blocks_.slice_blocks() * blocks_.slices;
+  block_place at = {tile,  std::min(blocks_.block, blocks_.tiles - tile),
+                    slice, std::min(blocks_.slices, blocks_.depth - slice),
+                    0,     0};
+  std::int64_t first = slice + taps_.first - shape_.pad_front, last = first + at.slices + taps_.count() - 1;
+  if (!blocks_.rows_are_slices) {  // nothing reads pads
+    first = std::clamp<std::int64_t>(first, 0, shape_.depth);
+    last = std::clamp<std::int64_t>(last, first, shape_.depth);
+  }
+  at.first_input_slice = first;
+  at.input_slices = last - first;
+  return at;
 }
 
-input_transform bilinear_convolution::input_of(const convolution_call& call, std::int64_t block,
+input_transform bilinear_convolution::input_of(const convolution_call& call, const block_place& at,
                                                const block_memory& memory) const {
   return {.from = call.from,
           .steps = from_,
@@ -113,13 +145,17 @@ input_transform bilinear_convolution::input_of(const convolution_call& call, std
           .pad_left = shape_.pad_left,
           .down = blocks_.down,
           .across = blocks_.across,
-          .block_begin = block * blocks_.block,
+          .block_begin = at.first_tile,
           .to = memory.input,
           .to_step = blocks_.input_step,
-          .to_row = blocks_.input_row};
+          .to_row = blocks_.input_row,
+          .depth = shape_.depth,
+          .slices = blocks_.input_slices,
+          .first_slice = at.first_input_slice,
+          .is_dense = taps_.count() > 1};
 }
 
-output_transform bilinear_convolution::output_of(const convolution_call& call, std::int64_t block,
+output_transform bilinear_convolution::output_of(const convolution_call& call, const block_place& at,
                                                  const block_memory& memory) const {
   return {.from = memory.output,
           .from_step = blocks_.output_step,
@@ -130,51 +166,68 @@ output_transform bilinear_convolution::output_of(const convolution_call& call, s
           .width = shape_.output_width(),
           .down = blocks_.down,
           .across = blocks_.across,
-          .block_begin = block * blocks_.block,
+          .block_begin = at.first_tile,
           .finish = &finish_,
           .operands = call.operands.data(),
-          .outputs = call.to.data()};
+          .outputs = call.to.data(),
+          .slices = blocks_.slices,
+          .first_slice = at.first_slice};
 }
 
-void bilinear_convolution::multiply(const convolution_call& call, std::int64_t block, const block_memory& memory,
-                                    std::int64_t index, std::int64_t first_panel, std::int64_t last_panel) const {
-  const product& chosen = product_of(block);
-  float* const to[] = {memory.output + index * blocks_.output_step};
-  chosen.run({.a = memory.input + index * blocks_.input_step,
-              .a_step = blocks_.input_row,
+void bilinear_convolution::multiply_line(const convolution_call& call, const block_place& at,
+                                         const block_memory& memory, std::int64_t index, std::int64_t line,
+                                         std::int64_t first_panel, std::int64_t last_panel) const {
+  const product& chosen = product_of(at);
+  const bool of_tile = blocks_.rows_are_slices;
+  depth_taps taps = {0, taps_.count()};
+  std::int64_t row = of_tile ? line * blocks_.input_slices : 0;
+  if (!of_tile) {
+    // Where the taps of a slice lie in the image: those outside of it are left out.
+    const std::int64_t slice = at.first_slice + line + taps_.first - shape_.pad_front;
+    taps.first = std::clamp<std::int64_t>(-slice, 0, taps.last);
+    taps.last = std::clamp(shape_.depth - slice, taps.first, taps.last);
+    if (taps.count() > 0) row = slice + taps.first - at.first_input_slice;
+  }
+  float* const to[] = {memory.output + index * blocks_.output_step +
+                       line * (of_tile ? blocks_.slices : 1) * blocks_.output_row};
+  chosen.run({.a = memory.input + index * blocks_.input_step + row * blocks_.input_row,
+              .a_step = (of_tile ? 1 : blocks_.input_slices) * blocks_.input_row,
               .packed = call.weights + index * packed_,
               .to = to,
-              .to_step = blocks_.output_row},
-             {first_panel, last_panel, 0, chosen.bands()});
+              .to_step = (of_tile ? 1 : blocks_.slices) * blocks_.output_row},
+             {first_panel, last_panel, 0, chosen.bands(), taps.first * shape_.channels, taps.last * shape_.channels});
+}
+
+void bilinear_convolution::multiply(const convolution_call& call, const block_place& at, const block_memory& memory,
+                                    std::int64_t index, std::int64_t first_panel, std::int64_t last_panel) const {
+  const std::int64_t lines = blocks_.rows_are_slices ? at.tiles : at.slices;
+  if (lines == 1) return multiply_line(call, at, memory, index, 0, first_panel, last_panel);
+  for (std::int64_t panel = first_panel; panel < last_panel; ++panel)  // it stays in a cache
+    for (std::int64_t line = 0; line < lines; ++line) multiply_line(call, at, memory, index, line, panel, panel + 1);
 }
 
 bool bilinear_convolution::run_block(const convolution_call& call, std::int64_t block,
                                      const block_memory& memory) const {
-  const std::int64_t tiles = tiles_of(block);
-  transforms_.input(input_of(call, block, memory), {0, tiles, 0, blocks_.input_row});
-  for (int p = 0; p < how_.algorithm().products; ++p) multiply(call, block, memory, p, 0, full_.panels());
-  return transforms_.output(output_of(call, block, memory), {0, tiles, 0, blocks_.output_row});
+  const block_place at = place_of(block);
+  transforms_.input(input_of(call, at, memory), {0, at.tiles, 0, blocks_.input_row, 0, at.input_slices});
+  for (int p = 0; p < how_.algorithm().products; ++p) multiply(call, at, memory, p, 0, full_.panels());
+  return transforms_.output(output_of(call, at, memory), {0, at.tiles, 0, blocks_.output_row, 0, at.slices});
 }
 
 bool bilinear_convolution::run_phases(const convolution_call& call, std::int64_t block,
                                       const block_memory& memory) const {
-  // Parts of a transform: 16 channels of some tiles.
-  constexpr std::int64_t grain = 16;
-  const std::int64_t tiles = tiles_of(block), parts = (tiles + grain - 1) / grain;
-  const auto part_of = [&](std::int64_t i) {
-    const std::int64_t channel = i / parts * 16, tile = i % parts * grain;
-    return transform_part{tile, std::min(tile + grain, tiles), channel, channel + 16};
-  };
-  const input_transform input = input_of(call, block, memory);
-  host::parallel(call.threads, blocks_.input_row / 16 * parts,
-                 [&](std::int64_t i, int) { transforms_.input(input, part_of(i)); });
+  const block_place at = place_of(block);
+  const transform_parts in{at.tiles, at.input_slices, blocks_.input_row};
+  const input_transform input = input_of(call, at, memory);
+  host::parallel(call.threads, in.count(), [&](std::int64_t i, int) { transforms_.input(input, in[i]); });
   const std::int64_t panels = full_.panels();
   host::parallel(call.threads, how_.algorithm().products * panels,
-                 [&](std::int64_t i, int) { multiply(call, block, memory, i / panels, i % panels, i % panels + 1); });
-  const output_transform output = output_of(call, block, memory);
+                 [&](std::int64_t i, int) { multiply(call, at, memory, i / panels, i % panels, i % panels + 1); });
+  const transform_parts out{at.tiles, at.slices, blocks_.output_row};
+  const output_transform output = output_of(call, at, memory);
   std::atomic<bool> is_finite = true;
-  host::parallel(call.threads, blocks_.output_row / 16 * parts, [&](std::int64_t i, int) {
-    if (!transforms_.output(output, part_of(i))) is_finite.store(false, std::memory_order_relaxed);
+  host::parallel(call.threads, out.count(), [&](std::int64_t i, int) {
+    if (!transforms_.output(output, out[i])) is_finite.store(false, std::memory_order_relaxed);
   });
   return is_finite;
 }

@@ -45,7 +45,7 @@ class bilinear_convolution {
   /// Why the replica runs, in one sentence; empty if generated code runs.
   const std::string& refusal() const { return full_.refusal(); }
 
-  /// Transforms weights [outputs][channels][height][width] in double precision. `to` has `weight_bytes`.
+  /// Transforms weights [outputs][channels][depth][height][width] in double precision. `to` has `weight_bytes`.
   void pack(const float* weights, float* to) const;
 
   /// False: some result was not finite before the epilogue. Then an input or weight is not finite, or a sum is too large,
@@ -55,22 +55,34 @@ class bilinear_convolution {
   bool run(const convolution_call& call) const;
 
  private:
+  /// The tiles and slices of a block.
+  struct block_place {
+    std::int64_t first_tile = 0, tiles = 0;
+    std::int64_t first_slice = 0, slices = 0;              ///< of the output
+    std::int64_t first_input_slice = 0, input_slices = 0;  ///< of the image, or of the pads
+  };
   struct block_memory {
     float* input;   ///< V
     float* output;  ///< M
   };
   block_memory memory_of(float* scratch, int thread) const;
-  std::int64_t tiles_of(std::int64_t block) const;
-  const product& product_of(std::int64_t block) const { return tiles_of(block) == blocks_.block ? full_ : rest_; }
-  input_transform input_of(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
-  output_transform output_of(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
-  void multiply(const convolution_call& call, std::int64_t block, const block_memory& memory, std::int64_t index,
+  block_place place_of(std::int64_t block) const;
+  const product& product_of(const block_place& at) const {
+    return (blocks_.rows_are_slices ? at.slices : at.tiles) == blocks_.rows() ? full_ : rest_;
+  }
+  input_transform input_of(const convolution_call& call, const block_place& at, const block_memory& memory) const;
+  output_transform output_of(const convolution_call& call, const block_place& at, const block_memory& memory) const;
+  void multiply(const convolution_call& call, const block_place& at, const block_memory& memory, std::int64_t index,
                 std::int64_t first_panel, std::int64_t last_panel) const;
+  /// The product of one line of a block: of one of its slices, or of one of its tiles.
+  void multiply_line(const convolution_call& call, const block_place& at, const block_memory& memory,
+                     std::int64_t index, std::int64_t line, std::int64_t first_panel, std::int64_t last_panel) const;
   bool run_block(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
   bool run_phases(const convolution_call& call, std::int64_t block, const block_memory& memory) const;
 
   convolution_configuration how_;
   convolution_shape shape_;
+  depth_taps taps_;
   convolution_blocks blocks_;
   epilogue finish_;
   image_steps from_, to_;

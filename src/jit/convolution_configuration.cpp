@@ -29,11 +29,59 @@ configuration tile_for(instruction_set set, std::int64_t rows, std::int64_t colu
   return c;
 }
 
+constexpr std::int64_t least_rows = 28;  ///< of a product: fewer read each weight too often
+
+std::int64_t parts_of(std::int64_t all, std::int64_t size) { return (all + size - 1) / size; }
+/// The size of as many parts, of nearly one size.
+std::int64_t even_part(std::int64_t all, std::int64_t size) { return parts_of(all, parts_of(all, size)); }
+
+/// So many tiles, or slices of tiles, fit into the second-level cache beside a panel of weights.
+std::int64_t fitting_in(const convolution_machine& machine, std::int64_t floats_of_tile) {
+  return std::max<std::int64_t>(1, machine.second_level_bytes * 3 / 4 / (4 * floats_of_tile));
+}
+
+/// Blocks of several slices of a depth, for the algorithm of `c`.
+std::vector<convolution_configuration> propose_in_depth(convolution_configuration c, const convolution_shape& s,
+                                                        const convolution_machine& machine) {
+  std::vector<convolution_configuration> list;
+  c.block = most_block_tiles;
+  const convolution_blocks whole = blocks_of(c, s);
+  const std::int64_t all = whole.tiles * whole.depth, each = parts_of(all, machine.threads);
+  const std::int64_t rows =
+      std::max(fitting_in(machine, c.algorithm().products * (whole.input_row + whole.output_row)), least_rows);
+  const auto add = [&](std::int64_t wanted, work_partition partition, bool is_deep) {
+    wanted = std::clamp<std::int64_t>(wanted, 1, all);
+    // A block transforms each input slice once, and its neighbors again. So slices come first, as long as products
+    // of tiles keep half a register tile of rows. Products of slices need one tile only.
+    constexpr std::int64_t least_tiles = 7;
+    const std::int64_t tiles = is_deep ? 1 : std::min(whole.tiles, least_tiles);
+    const std::int64_t slices = even_part(whole.depth, std::clamp<std::int64_t>(wanted / tiles, 1, whole.depth));
+    const std::int64_t most = std::clamp<std::int64_t>(wanted / slices, 1, whole.tiles);
+    c.slices = static_cast<int>(std::min<std::int64_t>(slices, most_block_tiles));
+    c.block = static_cast<int>(std::min<std::int64_t>(even_part(whole.tiles, most), most_block_tiles));
+    const convolution_blocks made = blocks_of(c, s);
+    c.product = tile_for(machine.set, made.rows(), s.outputs, 2);
+    if (!made.rows_are_slices)  // whole bands
+      c.block = static_cast<int>(
+          std::min<std::int64_t>(parts_of(c.block, c.product.rows) * c.product.rows, most_block_tiles));
+    c.partition = partition;
+    if (std::ranges::find(list, c) == list.end()) list.push_back(c);
+  };
+  const bool is_deep = whole.depth >= 14;
+  add(std::min(each, rows), work_partition::tiles, is_deep);
+  if (machine.threads > 1) add(rows * machine.threads, work_partition::phases, is_deep);
+  add(std::min(each, 3 * rows), work_partition::tiles, is_deep);
+  if (machine.threads > 1) add(all, work_partition::phases, is_deep);
+  add(std::min(each, rows), work_partition::tiles, !is_deep);
+  return list;
+}
+
 }  // namespace
 
 std::string to_text(const convolution_configuration& c) {
   return version_word() + ' ' + c.algorithm().name + ' ' + words_of(c.product) + " block " + std::to_string(c.block) +
-         " threads " + (c.partition == work_partition::tiles ? "tiles" : "phases");
+         (c.slices == 1 ? "" : " slices " + std::to_string(c.slices)) + " threads " +
+         (c.partition == work_partition::tiles ? "tiles" : "phases");
 }
 
 convolution_configuration parse_convolution_configuration(std::string_view text) {
@@ -52,6 +100,7 @@ convolution_configuration parse_convolution_configuration(std::string_view text)
   c.product = read_words(read);
   read.literally("block");
   c.block = read.number("the number of tiles of a block");
+  if (read.take("slices")) c.slices = read.number("the number of slices of a block");
   read.literally("threads");
   const std::string_view share = read.word("what threads share");
   if (share != "tiles" && share != "phases")
@@ -71,11 +120,14 @@ std::vector<convolution_configuration> propose_configurations(const convolution_
     c.product = default_configuration(machine.set);
     if (!fault_of(c, s).empty()) continue;
     std::vector<convolution_configuration>& list = found.emplace_back();
+    if (s.output_depth() > 1) {
+      list = propose_in_depth(c, s, machine);
+      continue;
+    }
     c.block = most_block_tiles;
     const convolution_blocks whole = blocks_of(c, s);
-    const std::int64_t of_tile = 4 * c.algorithm().products * (whole.input_row + whole.output_row);
-    // So many tiles fit into the second-level cache beside a panel of weights.
-    const std::int64_t fitting = std::max<std::int64_t>(1, machine.second_level_bytes * 3 / 4 / of_tile);
+    const std::int64_t fitting =
+        fitting_in(machine, c.algorithm().products * (whole.input_slices * whole.input_row + whole.output_row));
     const std::int64_t each = (whole.tiles + machine.threads - 1) / machine.threads;
     const auto add = [&](std::int64_t tiles, work_partition partition, int width = 2) {
       tiles = std::clamp<std::int64_t>(tiles, 1, std::min<std::int64_t>(whole.tiles, most_block_tiles));
@@ -87,7 +139,7 @@ std::vector<convolution_configuration> propose_configurations(const convolution_
       c.partition = partition;
       if (std::ranges::find(list, c) == list.end()) list.push_back(c);
     };
-    constexpr std::int64_t least = 28;  // fewer read each weight too often
+    constexpr std::int64_t least = least_rows;
     add(std::min(each, std::max(fitting, least)), work_partition::tiles);
     if (machine.threads > 1) add(std::max(fitting, least) * machine.threads, work_partition::phases);
     add(std::min(each, 3 * std::max(fitting, least)), work_partition::tiles);

@@ -1,7 +1,7 @@
 // Convolutions by bilinear algorithms: their shapes, their configurations as values and texts, and the memory they need.
 //
 // A text is canonical, as in "winograd1 F(4,3) accurate avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory block 56 threads
-// tiles". A configuration changes how fast a convolution is; its family changes errors, too.
+// tiles". Blocks of several slices of a depth are written as "block 14 slices 3". A configuration changes how fast a convolution is; its family changes errors, too.
 #pragma once
 
 #include "configuration.hpp"
@@ -21,18 +21,30 @@ inline constexpr int convolution_version = 1;
 /// In which order an image lies in memory: the layouts `plain`, `channels_last` and `blocked_16` of collage/layout.hpp.
 enum class image_layout : std::uint8_t { plain, channels_last, blocked_16 };
 
-/// A convolution with stride 1, dilation 1 and one group. Pads may be larger than the window.
+/// A convolution with stride 1, dilation 1 and one group, in two or three dimensions. Pads may be larger than the window.
 struct convolution_shape {
   std::int64_t batch = 1, channels = 1, outputs = 1;  ///< `outputs` are channels
   std::int64_t height = 1, width = 1;                 ///< of the input
   std::int64_t window_height = 3, window_width = 3;
   std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
+  std::int64_t depth = 1, window_depth = 1, pad_front = 0, pad_back = 0;  ///< in three dimensions: slices
   image_layout from = image_layout::plain, to = image_layout::plain;
 
   constexpr std::int64_t output_height() const { return height + pad_top + pad_bottom - window_height + 1; }
   constexpr std::int64_t output_width() const { return width + pad_left + pad_right - window_width + 1; }
+  constexpr std::int64_t output_depth() const { return depth + pad_front + pad_back - window_depth + 1; }
   friend constexpr bool operator==(const convolution_shape&, const convolution_shape&) = default;
 };
+
+/// The slices of the window that any output needs. All others meet pads alone, whatever the output.
+struct depth_taps {
+  std::int64_t first = 0, last = 1;
+  constexpr std::int64_t count() const { return last - first; }
+};
+constexpr depth_taps taps_of(const convolution_shape& s) {
+  const std::int64_t first = s.window_depth - s.depth - s.pad_back, last = s.depth + s.pad_front;
+  return {first < 0 ? 0 : first, last < s.window_depth ? last : s.window_depth};
+}
 
 /// How threads share the work. Results are the same bit by bit.
 enum class work_partition : std::uint8_t {
@@ -44,6 +56,7 @@ struct convolution_configuration {
   int family = 0;  ///< an index into `convolution_families`
   configuration product = {};
   int block = 56;  ///< tiles that are transformed before they are multiplied
+  int slices = 1;  ///< of the output's depth in one block; each of its tiles is in all of them
   work_partition partition = work_partition::tiles;
 
   constexpr const convolution_family& algorithm() const {
@@ -61,6 +74,8 @@ constexpr sentence fault_of(const convolution_configuration& c) {
     why << "the family is " << c.family << ", and must be from 0 to " << convolution_family_count - 1;
   else if (c.block < 1 || c.block > most_block_tiles)
     why << "the number of tiles of a block is " << c.block << ", and must be from 1 to " << most_block_tiles;
+  else if (c.slices < 1 || c.slices > most_block_tiles)
+    why << "the number of slices of a block is " << c.slices << ", and must be from 1 to " << most_block_tiles;
   else return fault_of(c.product);
   return why;
 }
@@ -80,7 +95,9 @@ constexpr sentence fault_of(const convolution_shape& s) {
       is_outside("the window's width", s.window_width, 1) || is_outside("the pad above", s.pad_top, 0) ||
       is_outside("the pad at the left", s.pad_left, 0) || is_outside("the pad below", s.pad_bottom, 0) ||
       is_outside("the pad at the right", s.pad_right, 0) || is_outside("the output's height", s.output_height(), 1) ||
-      is_outside("the output's width", s.output_width(), 1))
+      is_outside("the output's width", s.output_width(), 1) || is_outside("the depth", s.depth, 1) ||
+      is_outside("the window's depth", s.window_depth, 1) || is_outside("the pad in front", s.pad_front, 0) ||
+      is_outside("the pad at the back", s.pad_back, 0) || is_outside("the output's depth", s.output_depth(), 1))
     return why;
   return why;
 }
@@ -98,15 +115,23 @@ constexpr sentence fault_of(const convolution_configuration& c, const convolutio
 }
 
 /// The sizes of a convolution's blocks of tiles. All steps are in floats.
+///
+/// Transformed inputs of a tile lie slice by slice. So the taps of an output's depth are one row of a product, which overlaps the
+/// rows of the next outputs. Nothing is transformed or stored once for each tap.
 struct convolution_blocks {
-  std::int64_t down = 0, across = 0;             ///< tiles of one image
-  std::int64_t tiles = 0;                        ///< of all images
-  std::int64_t block = 0;                        ///< tiles of one block
-  std::int64_t input_row = 0, output_row = 0;    ///< transformed channels of one tile, in whole vectors of 16
+  std::int64_t down = 0, across = 0;   ///< tiles of one image
+  std::int64_t tiles = 0;              ///< of all images
+  std::int64_t block = 0;              ///< tiles of one block
+  std::int64_t depth = 1, slices = 1;  ///< slices of an output, and of one block
+  std::int64_t input_slices = 1;       ///< that one block reads of each tile
+  bool rows_are_slices = false;        ///< a product is of all slices of one tile, not of all tiles of one slice
+  std::int64_t input_row = 0, output_row = 0;  ///< transformed channels of one tile, in whole vectors of 16 for one tap
   std::int64_t input_step = 0, output_step = 0;  ///< between products; not a power of two, which caches dislike
   std::int64_t floats = 0;                       ///< of one block
 
-  constexpr std::int64_t blocks() const { return (tiles + block - 1) / block; }
+  constexpr std::int64_t rows() const { return rows_are_slices ? slices : block; }
+  constexpr std::int64_t slice_blocks() const { return (depth + slices - 1) / slices; }
+  constexpr std::int64_t blocks() const { return (tiles + block - 1) / block * slice_blocks(); }
 };
 
 constexpr convolution_blocks blocks_of(const convolution_configuration& c, const convolution_shape& s) {
@@ -116,17 +141,24 @@ constexpr convolution_blocks blocks_of(const convolution_configuration& c, const
   b.across = (s.output_width() + f.tile_columns - 1) / f.tile_columns;
   b.tiles = s.batch * b.down * b.across;
   b.block = b.tiles < c.block ? b.tiles : c.block;
-  b.input_row = (s.channels + 15) / 16 * 16;
+  b.depth = s.output_depth();
+  b.slices = b.depth < c.slices ? b.depth : c.slices;
+  b.rows_are_slices = b.slices > b.block;
+  // Products of tiles leave out the taps that meet pads. Products of slices need zeros there.
+  const std::int64_t taps = taps_of(s).count(), reach = b.slices + taps - 1;
+  b.input_slices = b.rows_are_slices || reach < s.depth ? reach : s.depth;
+  // The channels of several taps follow each other without a gap.
+  b.input_row = taps == 1 ? (s.channels + 15) / 16 * 16 : s.channels;
   b.output_row = (s.outputs + 15) / 16 * 16;
-  b.input_step = b.block * b.input_row + 16;
-  b.output_step = b.block * b.output_row + 16;
+  b.input_step = (b.block * b.input_slices * b.input_row + 15) / 16 * 16 + 16;
+  b.output_step = b.block * b.slices * b.output_row + 16;
   b.floats = f.products * (b.input_step + b.output_step);
   return b;
 }
 
 /// Bytes of the transformed weights.
 constexpr std::int64_t weight_bytes(const convolution_configuration& c, const convolution_shape& s) {
-  return 4 * c.algorithm().products * packed_floats(c.product, s.channels, s.outputs);
+  return 4 * c.algorithm().products * packed_floats(c.product, s.channels * taps_of(s).count(), s.outputs);
 }
 /// Bytes of scratch memory for a run with at most so many threads.
 constexpr std::int64_t scratch_bytes(const convolution_configuration& c, const convolution_shape& s, int threads) {

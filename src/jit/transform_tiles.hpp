@@ -58,27 +58,42 @@ HWY_INLINE void transform_patch(const float* from, std::int64_t row, std::int64_
             HWY_ATTR { tiles::store(v, to + (p * column_products + static_cast<std::int64_t>(q)) * to_step); });
 }
 
-/// One tile of one vector of channels.
+/// A slice of pads alone.
 template <class A>
-HWY_INLINE void input_of_tile(const input_transform& t, std::int64_t tile, std::int64_t channel) {
+void clear_products(float* to, std::int64_t to_step, std::int64_t count) {
+  for (std::int64_t p = 0; p < A::products; ++p) {
+    if (count == lanes) tiles::store(hn::Zero(tag), to + p * to_step);
+    else tiles::store_some(hn::Zero(tag), to + p * to_step, count);
+  }
+}
+
+/// One slice of one tile of one vector of channels.
+template <class A>
+HWY_INLINE void input_of_tile(const input_transform& t, std::int64_t tile, std::int64_t slice, std::int64_t channel) {
   const tile_place at(t.block_begin + tile, t.down, t.across);
   const std::int64_t y = at.row * A::tile_rows - t.pad_top, x = at.column * A::tile_columns - t.pad_left;
-  const std::int64_t offset = t.steps.at(at.image, channel) + y * t.steps.row + x * t.steps.pixel;
+  const std::int64_t z = t.first_slice + slice;
+  const std::int64_t offset = t.steps.at(at.image, channel) + z * t.steps.slice + y * t.steps.row + x * t.steps.pixel;
   const float* const from = at_floats(t.from, offset);
-  float* const to = t.to + tile * t.to_row + channel;
+  float* const to = t.to + (tile * t.slices + slice) * t.to_row + channel;
   const rectangle inside = {std::max<std::int64_t>(0, -y), std::max<std::int64_t>(0, -x),
                             std::min<std::int64_t>(A::patch_rows, t.height - y),
                             std::min<std::int64_t>(A::patch_columns, t.width - x)};
   const bool is_inside =
       inside.top == 0 && inside.left == 0 && inside.bottom == A::patch_rows && inside.right == A::patch_columns;
   const std::int64_t left = t.channels - channel, count = t.steps.is_filled || left > lanes ? lanes : left;
-  if (is_inside && t.steps.channel == 1 && count == lanes)
+  const bool is_partial = t.is_dense && left < lanes;  // what follows it are the next row's channels
+  if (z < 0 || z >= t.depth) return clear_products<A>(to, t.to_step, is_partial ? left : lanes);
+  if (is_inside && t.steps.channel == 1 && count == lanes && !is_partial)
     return transform_patch<A>(from, t.steps.row, t.steps.pixel, to, t.to_step);
   HWY_ALIGN float patch[A::patch_rows * A::patch_columns * lanes];
   if (!is_inside || count < lanes)
     for (float& p : patch) p = 0;
   if (!inside.is_empty()) gather_patch(from, t.steps, inside, A::patch_columns, count, patch);
-  transform_patch<A>(patch, A::patch_columns * lanes, lanes, to, t.to_step);
+  HWY_ALIGN float made[A::products * lanes];
+  transform_patch<A>(patch, A::patch_columns * lanes, lanes, is_partial ? made : to, is_partial ? lanes : t.to_step);
+  for (std::int64_t p = 0; is_partial && p < A::products; ++p)
+    tiles::store_some(tiles::load(made + p * lanes), to + p * t.to_step, left);
 }
 
 template <class S>
@@ -87,11 +102,13 @@ void input_tiles(const input_transform& t, const transform_part& part) {
   const std::int64_t last = std::min(part.last_channel, t.channels);
   if (t.steps.block == 16) {  // channels-last: all channels of a tile are near each other
     for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile)
-      for (std::int64_t c = part.first_channel; c < last; c += lanes) input_of_tile<A>(t, tile, c);
+      for (std::int64_t z = part.first_slice; z < part.last_slice; ++z)
+        for (std::int64_t c = part.first_channel; c < last; c += lanes) input_of_tile<A>(t, tile, z, c);
     return;
   }
   for (std::int64_t c = part.first_channel; c < last; c += lanes)
-    for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile) input_of_tile<A>(t, tile, c);
+    for (std::int64_t z = part.first_slice; z < part.last_slice; ++z)
+      for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile) input_of_tile<A>(t, tile, z, c);
 }
 
 /// The outputs of one tile, for one vector of channels: `result` has them as vectors. Sums of `check` are NaN if one is not finite.
@@ -145,11 +162,13 @@ void finish_tile(const output_transform& t, const float* result, std::int64_t of
 }
 
 template <class A>
-HWY_INLINE vector output_of_tile(const output_transform& t, std::int64_t tile, std::int64_t channel) {
+HWY_INLINE vector output_of_tile(const output_transform& t, std::int64_t tile, std::int64_t slice,
+                                 std::int64_t channel) {
   constexpr std::int64_t columns = A::tile_columns;
   const tile_place at(t.block_begin + tile, t.down, t.across);
   const std::int64_t y = at.row * A::tile_rows, x = at.column * columns;
-  const std::int64_t offset = t.steps.at(at.image, channel) + y * t.steps.row + x * t.steps.pixel;
+  const std::int64_t offset =
+      t.steps.at(at.image, channel) + (t.first_slice + slice) * t.steps.slice + y * t.steps.row + x * t.steps.pixel;
   const rectangle inside = {0, 0, std::min<std::int64_t>(A::tile_rows, t.height - y),
                             std::min<std::int64_t>(columns, t.width - x)};
   const std::int64_t count = std::min(lanes, t.channels - channel);
@@ -160,7 +179,7 @@ HWY_INLINE vector output_of_tile(const output_transform& t, std::int64_t tile, s
       scatter_patch(result, t.steps, inside.bottom, inside.right, columns, lanes, t.outputs[o] + offset);
     return hn::Zero(tag);
   }
-  vector check = outputs_of_tile<A>(t.from + tile * t.from_row + channel, t.from_step, result);
+  vector check = outputs_of_tile<A>(t.from + (tile * t.slices + slice) * t.from_row + channel, t.from_step, result);
   if (count < lanes) check = hn::IfThenElseZero(hn::FirstN(tag, static_cast<std::size_t>(count)), check);
   if (t.finish->empty())
     scatter_patch(result, t.steps, inside.bottom, inside.right, columns, count, t.outputs[0] + offset);
@@ -175,12 +194,14 @@ bool output_tiles(const output_transform& t, const transform_part& part) {
   vector check = hn::Zero(tag);
   if (t.steps.block == 16) {
     for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile)
-      for (std::int64_t c = part.first_channel; c < last; c += lanes)
-        check = hn::Add(check, output_of_tile<A>(t, tile, c));
+      for (std::int64_t z = part.first_slice; z < part.last_slice; ++z)
+        for (std::int64_t c = part.first_channel; c < last; c += lanes)
+          check = hn::Add(check, output_of_tile<A>(t, tile, z, c));
   } else {
     for (std::int64_t c = part.first_channel; c < last; c += lanes)
-      for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile)
-        check = hn::Add(check, output_of_tile<A>(t, tile, c));
+      for (std::int64_t z = part.first_slice; z < part.last_slice; ++z)
+        for (std::int64_t tile = part.first_tile; tile < part.last_tile; ++tile)
+          check = hn::Add(check, output_of_tile<A>(t, tile, z, c));
   }
   HWY_ALIGN float sums[lanes];
   tiles::store(check, sums);

@@ -19,18 +19,20 @@ HWY_EXPORT(transforms_of_target);
 
 transform_functions transforms_of(int family) { return HWY_DYNAMIC_DISPATCH(transforms_of_target)(family); }
 
-image_steps steps_of(image_layout layout, std::int64_t channels, std::int64_t height, std::int64_t width) {
-  const std::int64_t area = height * width;
+image_steps steps_of(image_layout layout, std::int64_t channels, std::int64_t height, std::int64_t width,
+                     std::int64_t depth) {
+  const std::int64_t slice = height * width, area = depth * slice;
   switch (layout) {
-    case image_layout::plain: return {channels * area, 16 * area, area, width, 1, false};
-    case image_layout::channels_last: return {channels * area, 16, 1, width * channels, channels, false};
-    default: return {(channels + 15) / 16 * 16 * area, 16 * area, 1, width * 16, 16, true};
+    case image_layout::plain: return {channels * area, 16 * area, area, width, 1, false, slice};
+    case image_layout::channels_last:
+      return {channels * area, 16, 1, width * channels, channels, false, slice * channels};
+    default: return {(channels + 15) / 16 * 16 * area, 16 * area, 1, width * 16, 16, true, slice * 16};
   }
 }
 
 std::int64_t image_floats(image_layout layout, std::int64_t batch, std::int64_t channels, std::int64_t height,
-                          std::int64_t width) {
-  return batch * steps_of(layout, channels, height, width).image;
+                          std::int64_t width, std::int64_t depth) {
+  return batch * steps_of(layout, channels, height, width, depth).image;
 }
 
 }  // namespace collage::inline v0::detail::jit

@@ -17,18 +17,21 @@ struct image_steps {
   std::int64_t channel = 0;  ///< within 16 channels
   std::int64_t row = 0, pixel = 0;
   bool is_filled = false;  ///< whether the channels of the last block are filled up to 16
+  std::int64_t slice = 0;  ///< of a depth
 
   std::int64_t at(std::int64_t n, std::int64_t c) const { return n * image + c / 16 * block + c % 16 * channel; }
 };
-image_steps steps_of(image_layout layout, std::int64_t channels, std::int64_t height, std::int64_t width);
+image_steps steps_of(image_layout layout, std::int64_t channels, std::int64_t height, std::int64_t width,
+                     std::int64_t depth = 1);
 /// Floats of a whole tensor.
 std::int64_t image_floats(image_layout layout, std::int64_t batch, std::int64_t channels, std::int64_t height,
-                          std::int64_t width);
+                          std::int64_t width, std::int64_t depth = 1);
 
-/// The tiles and channels of a part. `first_channel` is a multiple of 16.
+/// The tiles, channels and slices of a part. `first_channel` is a multiple of 16.
 struct transform_part {
   std::int64_t first_tile = 0, last_tile = 0;  ///< of the block
   std::int64_t first_channel = 0, last_channel = 0;
+  std::int64_t first_slice = 0, last_slice = 1;  ///< of the block
 };
 
 struct input_transform {
@@ -39,6 +42,10 @@ struct input_transform {
   std::int64_t block_begin = 0;       ///< the first tile of the block
   float* to = nullptr;                ///< V
   std::int64_t to_step = 0, to_row = 0;
+  std::int64_t depth = 1;        ///< slices of the image
+  std::int64_t slices = 1;       ///< rows of a tile, one for each slice
+  std::int64_t first_slice = 0;  ///< the block's in the image; slices outside of the image are zeros
+  bool is_dense = false;         ///< rows follow each other without a gap; else they end with a whole vector
 };
 
 struct output_transform {
@@ -50,6 +57,8 @@ struct output_transform {
   const epilogue* finish = nullptr;
   const float* const* operands = nullptr;  ///< whole ones lie as outputs do
   float* const* outputs = nullptr;         ///< one without an epilogue
+  std::int64_t slices = 1;                 ///< rows of a tile, one for each slice
+  std::int64_t first_slice = 0;            ///< the block's in the image
 };
 
 struct transform_functions {

@@ -29,6 +29,21 @@ static_assert(jit::fault_of(convolution_configuration{},
               "F(2,3) computes windows of 3x3, and not of 5x3");
 static_assert(jit::fault_of(convolution_configuration{}, convolution_shape{.height = 3, .width = 3, .pad_left = -1}) ==
               "the pad at the left is -1, and must be from 0 to 2147483647");
+constexpr convolution_configuration wrong_slices{.slices = 65537};
+static_assert(jit::fault_of(wrong_slices) == "the number of slices of a block is 65537, and must be from 1 to 65536");
+static_assert(jit::fault_of(convolution_configuration{},
+                            convolution_shape{.height = 3, .width = 3, .depth = 2, .window_depth = 3}) ==
+              "the output's depth is 0, and must be from 1 to 2147483647");
+
+constexpr jit::depth_taps taps(std::int64_t depth, std::int64_t window, std::int64_t front, std::int64_t back) {
+  return jit::taps_of({.depth = depth, .window_depth = window, .pad_front = front, .pad_back = back});
+}
+static_assert(taps(1, 1, 0, 0).first == 0 && taps(1, 1, 0, 0).last == 1);
+static_assert(taps(9, 3, 1, 1).first == 0 && taps(9, 3, 1, 1).last == 3);
+static_assert(taps(2, 3, 1, 1).first == 0 && taps(2, 3, 1, 1).last == 3);
+static_assert(taps(1, 3, 1, 1).first == 1 && taps(1, 3, 1, 1).last == 2);  // the others meet pads alone
+static_assert(taps(2, 7, 5, 1).first == 4 && taps(2, 7, 5, 1).last == 7);
+static_assert(taps(1, 3, 9, 9).first == 0 && taps(1, 3, 9, 9).last == 3);
 
 std::string fault_of_text(const std::string& text) {
   try {
@@ -44,14 +59,19 @@ TEST(jit_convolution_configurations, texts) {
   EXPECT_EQ(jit::to_text(c), example);
   std::set<std::string> texts;
   for (int family = 0; family < static_cast<int>(jit::convolution_family_count); ++family)
-    for (const jit::work_partition p : {jit::work_partition::tiles, jit::work_partition::phases}) {
-      convolution_configuration x = c;
-      x.family = family;
-      x.partition = p;
-      EXPECT_EQ(jit::parse_convolution_configuration(jit::to_text(x)), x);
-      texts.insert(jit::to_text(x));
-    }
-  EXPECT_EQ(texts.size(), 2 * jit::convolution_family_count);
+    for (const jit::work_partition p : {jit::work_partition::tiles, jit::work_partition::phases})
+      for (const int slices : {1, 7}) {
+        convolution_configuration x = c;
+        x.family = family;
+        x.partition = p;
+        x.slices = slices;
+        EXPECT_EQ(jit::parse_convolution_configuration(jit::to_text(x)), x);
+        texts.insert(jit::to_text(x));
+      }
+  EXPECT_EQ(texts.size(), 4 * jit::convolution_family_count);
+  convolution_configuration deep = c;
+  deep.slices = 3;
+  EXPECT_NE(jit::to_text(deep).find(" block 56 slices 3 threads tiles"), std::string::npos) << jit::to_text(deep);
 }
 
 TEST(jit_convolution_configurations, wrong_texts) {
@@ -67,6 +87,9 @@ TEST(jit_convolution_configurations, wrong_texts) {
   expect("14x2", "30x2", "needs 62 vector registers");
   expect("block 56", "block 0", "the number of tiles of a block is 0");
   expect("block 56", "block 056", "it is written as");
+  expect("block 56", "block 56 slices 1", "it is written as");
+  expect("block 56", "block 56 slices 0", "the number of slices of a block is 0");
+  expect("block 56", "block 56 slices", "the number of slices of a block is 'threads', which is not a number");
   expect("threads tiles", "threads rows", "threads share 'rows', and tiles and phases are known");
   expect("threads tiles", "threads tiles ", "it is written as");
   expect(" threads tiles", "", "it ends where threads is expected");
@@ -86,6 +109,34 @@ TEST(jit_convolution_configurations, memory) {
   EXPECT_EQ(jit::scratch_bytes(shared, s, 3), jit::scratch_bytes(c, s, 1));
 }
 
+TEST(jit_convolution_configurations, memory_of_a_depth) {
+  convolution_configuration c = jit::parse_convolution_configuration(example);
+  c.block = 10;
+  c.slices = 4;
+  convolution_shape s = {.channels = 20,
+                         .outputs = 40,
+                         .height = 30,
+                         .width = 30,
+                         .depth = 9,
+                         .window_depth = 3,
+                         .pad_front = 1,
+                         .pad_back = 1};
+  EXPECT_EQ(jit::weight_bytes(c, s), 4 * 36 * 3 * 20 * 48);
+  // Four slices of an output read six, and their channels lie without a gap: none is stored for each tap.
+  EXPECT_EQ(jit::scratch_bytes(c, s, 1), 4 * 36 * (10 * 6 * 20 + 16 + 10 * 4 * 48 + 16));
+  EXPECT_EQ(jit::blocks_of(c, s).blocks(), 5 * 3);
+  EXPECT_FALSE(jit::blocks_of(c, s).rows_are_slices);
+  // One tile, and more slices than the output has.
+  c.block = 1;
+  c.slices = 100;
+  EXPECT_TRUE(jit::blocks_of(c, s).rows_are_slices);
+  EXPECT_EQ(jit::scratch_bytes(c, s, 1), 4 * 36 * ((11 * 20 + 15) / 16 * 16 + 16 + 9 * 48 + 16));
+  EXPECT_EQ(jit::blocks_of(c, s).blocks(), 49);
+  // A slice alone: the other taps meet pads.
+  s.depth = 1;
+  EXPECT_EQ(jit::weight_bytes(c, s), 4 * 36 * 20 * 48);
+}
+
 TEST(jit_convolution_configurations, proposals) {
   collage_test::random_numbers random;
   for (int i = 0; i < 2000; ++i) {
@@ -98,6 +149,11 @@ TEST(jit_convolution_configurations, proposals) {
                            .pad_bottom = 2,
                            .pad_right = 2};
     s.window_height = s.window_width = random.chance(0.7) ? 3 : random.number(1, 5);
+    if (random.chance(0.5)) {
+      s.depth = random.number(1, random.chance(0.5) ? 4 : 70);
+      s.window_depth = random.number(1, 5);
+      s.pad_front = s.pad_back = 2;
+    }
     jit::convolution_machine machine;
     machine.set = random.chance(0.5) ? jit::instruction_set::avx512 : jit::instruction_set::avx2;
     machine.threads = static_cast<int>(random.number(1, 16));
@@ -109,6 +165,7 @@ TEST(jit_convolution_configurations, proposals) {
       EXPECT_TRUE(jit::fault_of(c, s).empty()) << jit::to_text(c) << ": " << jit::fault_of(c, s).text;
       EXPECT_EQ(c.product.set, machine.set);
       EXPECT_TRUE(texts.insert(jit::to_text(c)).second) << "twice: " << jit::to_text(c);
+      if (s.output_depth() == 1) { EXPECT_EQ(c.slices, 1); }
     }
   }
 }

@@ -21,26 +21,6 @@ using namespace collage_test::jit_testing;
 constexpr int all_shapes = 500;
 constexpr int families = static_cast<int>(jit::convolution_family_count);
 
-/// Vectors of the transforms are those of the instruction set, too.
-class target_scope {
- public:
-  explicit target_scope(std::int64_t targets) { hwy::SetSupportedTargetsForTest(targets); }
-  explicit target_scope(instruction_set set)
-      : target_scope(set == instruction_set::avx512
-                         ? std::int64_t{0}
-                         : hwy::SupportedTargets() & (HWY_AVX2 | HWY_SSE4 | HWY_SCALAR | HWY_EMU128)) {}
-  target_scope(const target_scope&) = delete;
-  ~target_scope() { hwy::SetSupportedTargetsForTest(0); }
-};
-
-image_layout random_layout(random_numbers& random) { return static_cast<image_layout>(random.number(0, 2)); }
-
-std::int64_t awkward(random_numbers& random, std::int64_t most) {
-  constexpr std::int64_t list[] = {1, 1, 2, 3, 4, 5, 7, 8, 13, 15, 16, 17, 31, 32, 33, 48};
-  const std::int64_t found = random.chance(0.7) ? list[random.number(0, std::ssize(list) - 1)] : random.number(1, most);
-  return std::min(found, most);
-}
-
 convolution_case random_case(random_numbers& random, int family, instruction_set set) {
   convolution_case c;
   c.how.family = family;
@@ -75,18 +55,6 @@ convolution_case random_case(random_numbers& random, int family, instruction_set
       if (o == operand_shape::per_row) o = operand_shape::per_column;
   }
   return c;
-}
-
-/// In memory that ends at guard pages, then in memory that begins at them.
-void run_case(convolution_case c, random_numbers& random, bool generated) {
-  auto arena = std::make_shared<jit::code_arena>();
-  jit::bilinear_convolution made(c.how, c.shape, c.finish, generated ? arena : nullptr);
-  made.bind();
-  ASSERT_EQ(made.refusal().empty(), generated) << made.refusal();
-  for (const bool at_end : {true, false}) {
-    c.at_end = at_end;
-    convolution_runner(c, random, made).run();
-  }
 }
 
 void run_random_cases(int count, bool generated) {
@@ -160,35 +128,6 @@ TEST(jit_convolutions, awkward_shapes) {
         }
   }
 }
-
-/// What a run reads and writes, for tests of single properties.
-struct simple_run {
-  convolution_shape shape;
-  std::vector<float> from, weights, packed, scratch, to;
-  simple_run(const convolution_shape& s, std::uint64_t seed) : shape(s) {
-    std::mt19937_64 engine(seed);
-    std::normal_distribution<float> normal;
-    from.resize(static_cast<std::size_t>(jit::image_floats(s.from, s.batch, s.channels, s.height, s.width)));
-    weights.resize(static_cast<std::size_t>(s.outputs * s.channels * s.window_height * s.window_width));
-    for (float& x : from) x = std::max(0.0F, normal(engine));
-    for (float& x : weights) x = normal(engine);
-  }
-  /// False: `run` says so.
-  bool run(const convolution_configuration& how, int threads) {
-    auto arena = std::make_shared<jit::code_arena>();
-    jit::bilinear_convolution made(how, shape, {}, arena);
-    made.bind();
-    packed.assign(static_cast<std::size_t>(jit::weight_bytes(how, shape)) / 4, 0);
-    scratch.assign(static_cast<std::size_t>(jit::scratch_bytes(how, shape, threads)) / 4, 0);
-    to.assign(static_cast<std::size_t>(
-                  jit::image_floats(shape.to, shape.batch, shape.outputs, shape.output_height(), shape.output_width())),
-              -1);
-    made.pack(weights.data(), packed.data());
-    float* const outputs[] = {to.data()};
-    return made.run(
-        {.from = from.data(), .weights = packed.data(), .to = outputs, .scratch = scratch.data(), .threads = threads});
-  }
-};
 
 TEST(jit_convolutions, results_do_not_depend_on_threads) {
   for (int family = 0; family < families; ++family) {
