@@ -42,10 +42,15 @@ struct run_convolution {
   }
 };
 
-/// Algorithm and tile: other parts of a configuration do not change how weights are packed.
-std::string packing_of(const convolution_configuration& c) {
-  return std::string("jit convolution ") + c.algorithm().name + " panels of " + std::to_string(c.product.columns()) +
-         " lanes " + std::to_string(c.product.lanes());
+/// Algorithm and tile: other parts of a configuration do not change how weights are packed. In three dimensions, the slices
+/// of the window that the shape needs do.
+std::string packing_of(const convolution_configuration& c, const convolution_shape& s) {
+  std::string name = std::string("jit convolution ") + c.algorithm().name + " panels of " +
+                     std::to_string(c.product.columns()) + " lanes " + std::to_string(c.product.lanes());
+  if (const depth_taps taps = taps_of(s); s.window_depth > 1)
+    name += " slices " + std::to_string(taps.first) + " to " + std::to_string(taps.last - 1) + " of " +
+            std::to_string(s.window_depth);
+  return name;
 }
 
 std::string name_of(const convolution_point& p, const std::string& refusal) {
@@ -53,7 +58,8 @@ std::string name_of(const convolution_point& p, const std::string& refusal) {
   std::string name = std::string(c.algorithm().name) + ", " + std::to_string(c.product.rows) + "x" +
                      std::to_string(c.product.vectors) + ", " +
                      (c.partition == work_partition::tiles ? "blocks of " : "shared blocks of ") +
-                     std::to_string(c.block) + ", " + layout_of(p.from).name;
+                     std::to_string(c.block) + (c.slices == 1 ? "" : " by " + std::to_string(c.slices) + " slices") +
+                     ", " + layout_of(p.from).name;
   if (p.to != p.from) name += std::string(" to ") + layout_of(p.to).name;
   if (!refusal.empty()) name += std::string(", replica ") + replica().target;
   return name;
@@ -89,17 +95,24 @@ convolution_shape convolution_of(const any_match& m, const product_match& produc
   const shape& x = m.type_of(product.left).dims;
   const shape& w = m.type_of(product.right).dims;
   const ops::conv_attributes t = m.attributes(product.anchor, ops::conv);
-  return {.batch = x[0],
-          .channels = x[1],
-          .outputs = w[0],
-          .height = x[2],
-          .width = x[3],
-          .window_height = w[2],
-          .window_width = w[3],
-          .pad_top = t.pads_begin[0],
-          .pad_left = t.pads_begin[1],
-          .pad_bottom = t.pads_end[0],
-          .pad_right = t.pads_end[1]};
+  const std::size_t row = x.rank - 2;  // with a depth before it, or without
+  convolution_shape s = {.batch = x[0],
+                         .channels = x[1],
+                         .outputs = w[0],
+                         .height = x[row],
+                         .width = x[row + 1],
+                         .window_height = w[row],
+                         .window_width = w[row + 1],
+                         .pad_top = t.pads_begin[row - 2],
+                         .pad_left = t.pads_begin[row - 1],
+                         .pad_bottom = t.pads_end[row - 2],
+                         .pad_right = t.pads_end[row - 1]};
+  if (x.rank == 4) return s;
+  s.depth = x[2];
+  s.window_depth = w[2];
+  s.pad_front = t.pads_begin[0];
+  s.pad_back = t.pads_end[0];
+  return s;
 }
 
 verdict knows_convolution(const any_match& m, const product_match& product, const collage::configuration& how) {
@@ -115,10 +128,10 @@ kernel_algorithm algorithm_of_convolution(const any_match& m, const product_matc
   if (!read.point) return {};
   const convolution_shape s = convolution_of(m, product);
   const convolution_family& f = read.point->how.algorithm();
-  const auto channels = static_cast<std::size_t>(s.channels);
+  const std::int64_t inner = s.channels * taps_of(s).count();
   return {.name = f.name,
-          .error_bound = f.error_bound(channels),
-          .direct_error = direct_error(s.channels * s.window_height * s.window_width),
+          .error_bound = f.error_bound(static_cast<std::size_t>(inner)),
+          .direct_error = direct_error(inner * s.window_height * s.window_width),
           .input = product.left,
           .channels = 1};
 }
@@ -148,7 +161,7 @@ kernel build_convolution(const any_match& m, const product_match& product, build
   static_cast<void>(arena->seal());  // `bind` and `refusal` know the result
   made->bind();
   auto weights = context.packed(
-      product.right, packing_of(point.how), static_cast<std::size_t>(weight_bytes(point.how, shape)),
+      product.right, packing_of(point.how, shape), static_cast<std::size_t>(weight_bytes(point.how, shape)),
       [&](std::byte* to) { made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to)); });
   run_convolution run{made, std::move(weights), m.in<float>(product.left), {}, m.out<float>(), context.threads()};
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));

@@ -1,5 +1,6 @@
 // Kernels that are generated while the program runs: products with constant weights, and convolutions. Those of 1x1 are
-// products, and those of 3x3 and 5x5 have algorithms with fewer multiplications. The operators that follow are part of a kernel.
+// products, and those of 3x3 and 5x5 have algorithms with fewer multiplications, in two and three dimensions. The operators
+// that follow are part of a kernel.
 //
 // Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
 #pragma once

@@ -78,7 +78,7 @@ struct product_match {
   }
 };
 
-/// The windows for which there are algorithms with fewer multiplications.
+/// The windows for which there are algorithms with fewer multiplications. In three dimensions they are the window's slices.
 constexpr bool has_algorithms(std::int64_t height, std::int64_t width) {
   return height == width && (height == 3 || height == 5);
 }
@@ -91,17 +91,19 @@ constexpr verdict accepts_convolution(const any_match& m, std::uint32_t anchor) 
     is_pointwise = is_pointwise && w[d] == 1 && t.pads_begin[d - 2] == 0 && t.pads_end[d - 2] == 0;
     is_dense = is_dense && t.strides[d - 2] == 1 && (w[d] == 1 || t.dilations[d - 2] == 1);
   }
-  if (!is_dense || (!is_pointwise && (w.rank != 4 || !has_algorithms(w[2], w[3]))))
+  const bool has_window = (w.rank == 4 || w.rank == 5) && has_algorithms(w[w.rank - 2], w[w.rank - 1]);
+  if (!is_dense || (!is_pointwise && !has_window))
     return {false,
-            "it computes convolutions of 1x1 without pads and two-dimensional ones of 3x3 and 5x5, with stride 1, "
+            "it computes convolutions of 1x1 without pads, and those of 3x3 and 5x5 of any depth, with stride 1, "
             "dilation 1 and one group"};
   if (is_pointwise) return {};
   constexpr std::int64_t most = (std::int64_t{1} << 31U) - 1;
   const auto is_sound = [](std::int64_t extent) { return extent >= 1 && extent <= most; };
   const shape& x = m.type_of(m.inputs_of(anchor)[0]).dims;
   const shape& y = m.type_of(m.output_of(anchor)).dims;
-  for (std::size_t d = 0; d < 4; ++d)
-    if (!is_sound(x[d]) || !is_sound(y[d])) return {false, "its extents must be from 1 to 2147483647"};
+  for (std::size_t d = 0; d < x.rank; ++d)
+    if (!is_sound(x[d]) || !is_sound(y[d]) || !is_sound(w[d]))
+      return {false, "its extents must be from 1 to 2147483647"};
   return {};
 }
 

@@ -169,6 +169,22 @@ conv_case windowed(data_source& data) {
   return c;
 }
 
+/// One of 3x3 or 5x5 in the last dimensions. Windows may be deeper than the image.
+conv_case deep(data_source& data) {
+  const std::int64_t window = data.chance(0.7) ? 3 : 5, depth = data.chance(0.6) ? 3 : data.number(1, 5);
+  conv_case c;
+  c.x = {data.number(1, 2), data.number(1, 24)};
+  c.w = {data.number(1, 24), c.x[1], depth, window, window};
+  for (std::size_t d = 2; d < 5; ++d) {
+    const std::int64_t before = data.number(0, d == 2 ? 3 : window), after = data.number(0, d == 2 ? 3 : window);
+    c.attributes.pads_begin.push_back(before);
+    c.attributes.pads_end.push_back(after);
+    c.x.push_back(std::max(data.number(1, d == 2 ? 9 : 11), c.w[d] - before - after));
+  }
+  c.bias = data.chance(0.5);
+  return c;
+}
+
 bool names_algorithm(const std::string& kernel) {
   return std::ranges::any_of(collage::detail::jit::convolution_families,
                              [&](const auto& f) { return kernel.starts_with(std::string(f.name) + ", "); });
@@ -178,12 +194,13 @@ bool names_algorithm(const std::string& kernel) {
 /// the convolutions themselves compare with each algorithm's expected error.
 constexpr collage::tolerance tolerance_with_chains{2e-3, 1e-5};
 
-void check_windowed(backend_checker<collage::jit>& check, check_options options, int count) {
+void check_windowed(backend_checker<collage::jit>& check, check_options options, int count,
+                    conv_case (*made)(data_source&) = windowed) {
   options.tolerance = tolerance_with_chains;
   for (int i = 0; i < count; ++i)
     check(
-        [](graph_builder& g, data_source& data) {
-          const value y = add_conv(g, data, windowed(data));
+        [&](graph_builder& g, data_source& data) {
+          const value y = add_conv(g, data, made(data));
           return data.chance(0.3) ? y : chain(g, data, y, 1, {.large_constants = false, .rows = false});
         },
         options);
@@ -195,6 +212,8 @@ void check_windowed(backend_checker<collage::jit>& check, check_options options,
 }
 TEST_F(jit_backend, convolutions_with_windows) { check_windowed(check, options, cases(12)); }
 TEST_F(jit_backend_long, convolutions_with_windows) { check_windowed(check, options, 500); }
+TEST_F(jit_backend, convolutions_in_depth) { check_windowed(check, options, cases(6), deep); }
+TEST_F(jit_backend_long, convolutions_in_depth) { check_windowed(check, options, 300, deep); }
 
 /// The input is added to the result, so it is read by tiles and by elements.
 value with_residual(graph_builder& g, data_source& data) {
@@ -209,6 +228,35 @@ TEST_F(jit_backend, convolutions_that_add_their_input) {
   options.tolerance = tolerance_with_chains;
   for (int i = 0; i < cases(4); ++i) check(with_residual, options);
   EXPECT_GT(check.checked("conv_chain"), 0U);
+}
+
+TEST_F(jit_backend, convolutions_in_depth_that_add_their_input) {
+  options.tolerance = tolerance_with_chains;
+  for (int i = 0; i < cases(3); ++i)
+    check(
+        [](graph_builder& g, data_source& data) {
+          const std::int64_t channels = data.number(1, 20);
+          const value x = g.input("x", f32({1, channels, data.number(1, 6), data.number(2, 9), data.number(2, 9)}));
+          const value w = data.constant(g, "w", f32({channels, channels, 3, 3, 3}));
+          const value y = g(op::conv, x, w, {.pads_begin = {1, 1, 1}, .pads_end = {1, 1, 1}});
+          return g(op::relu, g(op::add, y, x));
+        },
+        options);
+  EXPECT_GT(check.checked("conv_chain"), 0U);
+}
+
+/// Windows that have no algorithm in their last two dimensions, strides and dilations.
+TEST_F(jit_backend, other_convolutions_in_depth_are_refused) {
+  const conv_case others[] = {{{1, 4, 6, 6, 6}, {5, 4, 3, 1, 1}},
+                              {{1, 4, 6, 6, 6}, {5, 4, 3, 3, 5}},
+                              {{1, 4, 6, 9, 9}, {5, 4, 3, 7, 7}},
+                              {{1, 4, 6, 6, 6}, {5, 4, 3, 3, 3}, {.strides = {2, 1, 1}}},
+                              {{1, 4, 6, 6, 6}, {5, 4, 2, 3, 3}, {.dilations = {2, 1, 1}}},
+                              {{1, 4, 6, 6, 6}, {6, 2, 3, 3, 3}, {.groups = 2}}};
+  for (const conv_case& c : others)
+    check([&](graph_builder& g, data_source& data) { return add_conv(g, data, c); }, options);
+  EXPECT_EQ(check.checked("conv"), 0U);
+  EXPECT_EQ(check.refused("conv"), std::size(others));
 }
 
 TEST_F(jit_backend, operands_for_rows_of_a_convolution_are_refused) {
