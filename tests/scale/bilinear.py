@@ -23,7 +23,7 @@ STEPS_OF_A_PROGRAM = 170_000
 PROVED = ("strassen", "winograd", "laderman", "hopcroft_kerr", "f_2_2", "f_3_2", "f_4_2", "f_2_3", "f_4_3", "f_4_3_accurate", "f_6_3",
           "f_2_5", "f_4_5")
 MADE = {"two_strassen": "strassen", "strassen_2_2_3": "strassen", "strassen_4_2_2": "strassen",
-        "in_two_dimensions<b::f_4_3>": "f_4_3", "in_two_dimensions<b::f_6_3>": "f_6_3"}
+        "up2_f_4_2": "f_4_2", "in_two_dimensions<b::up2_f_4_2>": "f_4_2", "in_two_dimensions<b::f_4_3>": "f_4_3", "in_two_dimensions<b::f_6_3>": "f_6_3"}
 # So large that the search for shared subexpressions ends early.
 LARGE = ("rotated<b::nested<b::laderman, b::strassen>>", "nested<b::two_strassen, b::strassen>")
 

@@ -121,6 +121,18 @@ static_assert(f_2_3_images::rank == 16 && f_2_3_images::counts.left.total() == 3
 static_assert(b::in_two_dimensions<b::f_4_3>::rank == 36);
 static_assert(f_2_3_images::error.growth == b::f_2_3::error.growth * b::f_2_3::error.growth);
 
+// Enlarged signals: 2M outputs take 2M + R - 2 products, one fewer than F(2M,R).
+static_assert(std::is_same_v<b::up2_f_4_2::problem, b::enlarged_correlation<4, 3>>);
+static_assert(std::is_same_v<b::up2_f_4_3::problem, b::enlarged_correlation<4, 5>>);
+static_assert(b::up2_f_2_2::rank == 5 && b::up2_f_3_2::rank == 7 && b::up2_f_4_2::rank == 9);
+static_assert(b::up2_f_2_3::rank == 7 && b::up2_f_4_3::rank == 11 && b::up2_f_4_3_accurate::rank == 11);
+static_assert(b::computes_its_problem<b::up2_f_2_2>() && b::computes_its_problem<b::up2_f_3_2>() &&
+              b::computes_its_problem<b::up2_f_4_2>() && b::computes_its_problem<b::up2_f_2_3>() &&
+              b::computes_its_problem<b::up2_f_4_3>() && b::computes_its_problem<b::up2_f_4_3_accurate>());
+static_assert(b::computes_its_problem<b::enlarged<b::direct<b::correlation<3, 4>>, b::direct<b::correlation<3, 3>>>>());
+static_assert(b::up2_f_2_2::is_whole && b::up2_f_2_2::error.growth < b::f_4_3_accurate::error.growth);
+static_assert(std::string_view(b::up2_f_4_2::name) == "up2 F(4,2)");
+
 // Others made of these ------------------------------------------------------------------------------------------------
 
 static_assert(b::computes_its_problem<b::strassen_2_2_3>() && b::computes_its_problem<b::strassen_4_2_2>());

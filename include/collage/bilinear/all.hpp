@@ -6,6 +6,7 @@
 #include <collage/bilinear/combine.hpp>
 #include <collage/bilinear/correlations.hpp>
 #include <collage/bilinear/direct.hpp>
+#include <collage/bilinear/enlarged.hpp>
 #include <collage/bilinear/factors.hpp>
 #include <collage/bilinear/linear_program.hpp>
 #include <collage/bilinear/matmul_schemes.hpp>

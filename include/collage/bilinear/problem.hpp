@@ -1,4 +1,4 @@
-// Bilinear maps that algorithms compute: products of matrices, correlations, and both nested.
+// Bilinear maps that algorithms compute: products of matrices, correlations, also of enlarged signals, and those nested.
 #pragma once
 
 #include <collage/detail/label.hpp>
@@ -41,6 +41,22 @@ struct correlation {
     return left == output + right ? 1 : 0;
   }
   static constexpr label text() { return label("F(") + M + "," + R + ")"; }
+  static constexpr label left_name(std::size_t i) { return label("d[") + i + "]"; }
+  static constexpr label right_name(std::size_t i) { return label("g[") + i + "]"; }
+  static constexpr label output_name(std::size_t i) { return label("y[") + i + "]"; }
+};
+
+/// The same for a signal of which each element is repeated once: y[o] = sum of d[(o + j) / 2] g[j], for 2M outputs. In two
+/// dimensions, this is a convolution of an image that was enlarged to twice its height and width.
+template <std::size_t M, std::size_t R>
+struct enlarged_correlation {
+  static constexpr std::size_t left_size = M + R / 2, right_size = R, output_size = 2 * M;
+  static constexpr std::size_t terms = R;
+
+  static constexpr int coefficient(std::size_t output, std::size_t left, std::size_t right) {
+    return left == (output + right) / 2 ? 1 : 0;
+  }
+  static constexpr label text() { return label("enlarged F(") + 2 * M + "," + R + ")"; }
   static constexpr label left_name(std::size_t i) { return label("d[") + i + "]"; }
   static constexpr label right_name(std::size_t i) { return label("g[") + i + "]"; }
   static constexpr label output_name(std::size_t i) { return label("y[") + i + "]"; }
