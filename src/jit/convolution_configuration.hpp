@@ -21,7 +21,8 @@ inline constexpr int convolution_version = 1;
 /// In which order an image lies in memory: the layouts `plain`, `channels_last` and `blocked_16` of collage/layout.hpp.
 enum class image_layout : std::uint8_t { plain, channels_last, blocked_16 };
 
-/// A convolution with stride 1, dilation 1 and one group, in two or three dimensions. Pads may be larger than the window.
+/// A convolution with stride 1, dilation 1 and one group, in two or three dimensions, perhaps of an image that is enlarged first.
+/// Pads may be larger than the window.
 struct convolution_shape {
   std::int64_t batch = 1, channels = 1, outputs = 1;  ///< `outputs` are channels
   std::int64_t height = 1, width = 1;                 ///< of the input
@@ -29,9 +30,13 @@ struct convolution_shape {
   std::int64_t pad_top = 0, pad_left = 0, pad_bottom = 0, pad_right = 0;
   std::int64_t depth = 1, window_depth = 1, pad_front = 0, pad_back = 0;  ///< in three dimensions: slices
   image_layout from = image_layout::plain, to = image_layout::plain;
+  /// In both dimensions, each element of the input stands for so many. Windows and pads are those of the enlarged image.
+  std::int64_t enlargement = 1;
 
-  constexpr std::int64_t output_height() const { return height + pad_top + pad_bottom - window_height + 1; }
-  constexpr std::int64_t output_width() const { return width + pad_left + pad_right - window_width + 1; }
+  constexpr std::int64_t output_height() const {
+    return height * enlargement + pad_top + pad_bottom - window_height + 1;
+  }
+  constexpr std::int64_t output_width() const { return width * enlargement + pad_left + pad_right - window_width + 1; }
   constexpr std::int64_t output_depth() const { return depth + pad_front + pad_back - window_depth + 1; }
   friend constexpr bool operator==(const convolution_shape&, const convolution_shape&) = default;
 };
@@ -94,7 +99,8 @@ constexpr sentence fault_of(const convolution_shape& s) {
       is_outside("the width", s.width, 1) || is_outside("the window's height", s.window_height, 1) ||
       is_outside("the window's width", s.window_width, 1) || is_outside("the pad above", s.pad_top, 0) ||
       is_outside("the pad at the left", s.pad_left, 0) || is_outside("the pad below", s.pad_bottom, 0) ||
-      is_outside("the pad at the right", s.pad_right, 0) || is_outside("the output's height", s.output_height(), 1) ||
+      is_outside("the pad at the right", s.pad_right, 0) || is_outside("the enlargement", s.enlargement, 1) ||
+      is_outside("the output's height", s.output_height(), 1) ||
       is_outside("the output's width", s.output_width(), 1) || is_outside("the depth", s.depth, 1) ||
       is_outside("the window's depth", s.window_depth, 1) || is_outside("the pad in front", s.pad_front, 0) ||
       is_outside("the pad at the back", s.pad_back, 0) || is_outside("the output's depth", s.output_depth(), 1))
@@ -111,6 +117,8 @@ constexpr sentence fault_of(const convolution_configuration& c, const convolutio
   if (f.window_rows != s.window_height || f.window_columns != s.window_width)
     why << f.name << " computes windows of " << f.window_rows << "x" << f.window_columns << ", and not of "
         << s.window_height << "x" << s.window_width;
+  else if (f.enlargement != s.enlargement)
+    why << f.name << " enlarges images by " << f.enlargement << ", and not by " << s.enlargement;
   return why;
 }
 
@@ -119,12 +127,14 @@ constexpr sentence fault_of(const convolution_configuration& c, const convolutio
 /// Transformed inputs of a tile lie slice by slice. So the taps of an output's depth are one row of a product, which overlaps the
 /// rows of the next outputs. Nothing is transformed or stored once for each tap.
 struct convolution_blocks {
-  std::int64_t down = 0, across = 0;   ///< tiles of one image
-  std::int64_t tiles = 0;              ///< of all images
-  std::int64_t block = 0;              ///< tiles of one block
-  std::int64_t depth = 1, slices = 1;  ///< slices of an output, and of one block
-  std::int64_t input_slices = 1;       ///< that one block reads of each tile
-  bool rows_are_slices = false;        ///< a product is of all slices of one tile, not of all tiles of one slice
+  std::int64_t down = 0, across = 0;         ///< tiles of one image
+  std::int64_t pad_top = 0, pad_left = 0;    ///< elements of the input, before it is enlarged
+  std::int64_t skip_top = 0, skip_left = 0;  ///< outputs of the first tiles that lie before the image's first one
+  std::int64_t tiles = 0;                    ///< of all images
+  std::int64_t block = 0;                    ///< tiles of one block
+  std::int64_t depth = 1, slices = 1;        ///< slices of an output, and of one block
+  std::int64_t input_slices = 1;             ///< that one block reads of each tile
+  bool rows_are_slices = false;              ///< a product is of all slices of one tile, not of all tiles of one slice
   std::int64_t input_row = 0, output_row = 0;  ///< transformed channels of one tile, in whole vectors of 16 for one tap
   std::int64_t input_step = 0, output_step = 0;  ///< between products; not a power of two, which caches dislike
   std::int64_t floats = 0;                       ///< of one block
@@ -137,8 +147,13 @@ struct convolution_blocks {
 constexpr convolution_blocks blocks_of(const convolution_configuration& c, const convolution_shape& s) {
   const convolution_family& f = c.algorithm();
   convolution_blocks b;
-  b.down = (s.output_height() + f.tile_rows - 1) / f.tile_rows;
-  b.across = (s.output_width() + f.tile_columns - 1) / f.tile_columns;
+  // Tiles begin at whole elements of the input.
+  b.pad_top = (s.pad_top + s.enlargement - 1) / s.enlargement;
+  b.pad_left = (s.pad_left + s.enlargement - 1) / s.enlargement;
+  b.skip_top = b.pad_top * s.enlargement - s.pad_top;
+  b.skip_left = b.pad_left * s.enlargement - s.pad_left;
+  b.down = (s.output_height() + b.skip_top + f.tile_rows - 1) / f.tile_rows;
+  b.across = (s.output_width() + b.skip_left + f.tile_columns - 1) / f.tile_columns;
   b.tiles = s.batch * b.down * b.across;
   b.block = b.tiles < c.block ? b.tiles : c.block;
   b.depth = s.output_depth();

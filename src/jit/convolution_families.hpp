@@ -5,6 +5,7 @@
 
 #include <collage/bilinear/combine.hpp>
 #include <collage/bilinear/correlations.hpp>
+#include <collage/bilinear/enlarged.hpp>
 
 #include <array>
 #include <concepts>
@@ -21,6 +22,14 @@ struct image_sizes<bilinear::correlation<M, R>, bilinear::correlation<M2, R2>> {
   static constexpr int tile_rows = M, tile_columns = M2;
   static constexpr int window_rows = R, window_columns = R2;
   static constexpr int patch_rows = M + R - 1, patch_columns = M2 + R2 - 1;
+  static constexpr int enlargement = 1;
+};
+template <std::size_t M, std::size_t R, std::size_t M2, std::size_t R2>
+struct image_sizes<bilinear::enlarged_correlation<M, R>, bilinear::enlarged_correlation<M2, R2>> {
+  static constexpr int tile_rows = 2 * M, tile_columns = 2 * M2;
+  static constexpr int window_rows = R, window_columns = R2;
+  static constexpr int patch_rows = M + R / 2, patch_columns = M2 + R2 / 2;
+  static constexpr int enlargement = 2;
 };
 
 /// F x F': one algorithm F(M,R) for the rows of an image and one for its columns.
@@ -38,7 +47,11 @@ struct image_algorithm<bilinear::nested<Rows, Columns>>
 using convolution_algorithms =
     std::tuple<bilinear::in_two_dimensions<bilinear::f_2_3>, bilinear::in_two_dimensions<bilinear::f_4_3>,
                bilinear::in_two_dimensions<bilinear::f_4_3_accurate>, bilinear::in_two_dimensions<bilinear::f_6_3>,
-               bilinear::in_two_dimensions<bilinear::f_2_5>, bilinear::in_two_dimensions<bilinear::f_4_5>>;
+               bilinear::in_two_dimensions<bilinear::f_2_5>, bilinear::in_two_dimensions<bilinear::f_4_5>,
+               bilinear::in_two_dimensions<bilinear::up2_f_2_2>, bilinear::in_two_dimensions<bilinear::up2_f_3_2>,
+               bilinear::in_two_dimensions<bilinear::up2_f_4_2>, bilinear::in_two_dimensions<bilinear::up2_f_2_3>,
+               bilinear::in_two_dimensions<bilinear::up2_f_4_3>,
+               bilinear::in_two_dimensions<bilinear::up2_f_4_3_accurate>>;
 inline constexpr std::size_t convolution_family_count = std::tuple_size_v<convolution_algorithms>;
 
 struct convolution_family {
@@ -47,6 +60,7 @@ struct convolution_family {
   int window_rows, window_columns;  ///< taps
   int patch_rows, patch_columns;    ///< inputs of one tile
   int products;                     ///< multiplications for one tile and a pair of channels
+  int enlargement;                  ///< the image is enlarged first: each element is repeated in both dimensions
   bilinear::error_growth error;
 
   /// Multiplications of the definition for each of this algorithm.
@@ -66,7 +80,7 @@ template <class S>
 constexpr convolution_family family_of() {
   using a = image_algorithm<S>;
   return {a::name,       a::tile_rows,     a::tile_columns, a::window_rows, a::window_columns,
-          a::patch_rows, a::patch_columns, a::products,     S::error};
+          a::patch_rows, a::patch_columns, a::products,     a::enlargement, S::error};
 }
 
 /// In the order of `convolution_algorithms`; a family is its index here.

@@ -71,7 +71,8 @@ void clear_products(float* to, std::int64_t to_step, std::int64_t count) {
 template <class A>
 HWY_INLINE void input_of_tile(const input_transform& t, std::int64_t tile, std::int64_t slice, std::int64_t channel) {
   const tile_place at(t.block_begin + tile, t.down, t.across);
-  const std::int64_t y = at.row * A::tile_rows - t.pad_top, x = at.column * A::tile_columns - t.pad_left;
+  const std::int64_t y = at.row * (A::tile_rows / A::enlargement) - t.pad_top;
+  const std::int64_t x = at.column * (A::tile_columns / A::enlargement) - t.pad_left;
   const std::int64_t z = t.first_slice + slice;
   const std::int64_t offset = t.steps.at(at.image, channel) + z * t.steps.slice + y * t.steps.row + x * t.steps.pixel;
   const float* const from = at_floats(t.from, offset);
@@ -135,10 +136,11 @@ HWY_INLINE vector outputs_of_tile(const float* from, std::int64_t from_step, flo
   return check;
 }
 
-/// The epilogue of one tile, from the gathered operands to all outputs.
+/// The epilogue of one tile, from the gathered operands to all outputs. `skip` is where the tile's first output within the image
+/// lies, from which `inside` counts.
 template <class A>
-void finish_tile(const output_transform& t, const float* result, std::int64_t offset, const rectangle& inside,
-                 std::int64_t channel, std::int64_t count) {
+void finish_tile(const output_transform& t, const float* result, std::int64_t skip, std::int64_t offset,
+                 const rectangle& inside, std::int64_t channel, std::int64_t count) {
   constexpr std::int64_t columns = A::tile_columns, pixels = A::tile_rows * columns;
   const epilogue& e = *t.finish;
   HWY_ALIGN float whole[epilogue::most_operands][pixels * lanes];
@@ -151,14 +153,14 @@ void finish_tile(const output_transform& t, const float* result, std::int64_t of
     if (e.operands[i] != operand_shape::whole) continue;
     if (is_partial)
       for (float& w : whole[i]) w = 0;
-    gather_patch(t.operands[i] + offset, t.steps, inside, columns, count, whole[i]);
+    gather_patch(t.operands[i] + offset, t.steps, inside, columns, count, whole[i] + skip);
   }
   for (std::size_t o = 0; o < e.outputs.size(); ++o) to[o] = made[o];
   epilogue_run run(e, result, from, t.operands, channel, count);
   for (std::int64_t first = 0; first < pixels; first += epilogue_run::most)
     run.run(first, std::min(epilogue_run::most, pixels - first), to);
   for (std::size_t o = 0; o < e.outputs.size(); ++o)
-    scatter_patch(made[o], t.steps, inside.bottom, inside.right, columns, count, t.outputs[o] + offset);
+    scatter_patch(made[o] + skip, t.steps, inside.bottom, inside.right, columns, count, t.outputs[o] + offset);
 }
 
 template <class A>
@@ -166,11 +168,19 @@ HWY_INLINE vector output_of_tile(const output_transform& t, std::int64_t tile, s
                                  std::int64_t channel) {
   constexpr std::int64_t columns = A::tile_columns;
   const tile_place at(t.block_begin + tile, t.down, t.across);
-  const std::int64_t y = at.row * A::tile_rows, x = at.column * columns;
+  // Where the tile's outputs begin, and which of them is the first one within the image.
+  std::int64_t y = at.row * A::tile_rows, x = at.column * columns, top = 0, left = 0;
+  if constexpr (A::enlargement > 1) {
+    top = y == 0 ? t.skip_top : 0;
+    left = x == 0 ? t.skip_left : 0;
+    y -= t.skip_top - top;
+    x -= t.skip_left - left;
+  }
+  const std::int64_t skip = (top * columns + left) * lanes;
   const std::int64_t offset =
       t.steps.at(at.image, channel) + (t.first_slice + slice) * t.steps.slice + y * t.steps.row + x * t.steps.pixel;
-  const rectangle inside = {0, 0, std::min<std::int64_t>(A::tile_rows, t.height - y),
-                            std::min<std::int64_t>(columns, t.width - x)};
+  const rectangle inside = {0, 0, std::min<std::int64_t>(A::tile_rows - top, t.height - y),
+                            std::min<std::int64_t>(columns - left, t.width - x)};
   const std::int64_t count = std::min(lanes, t.channels - channel);
   HWY_ALIGN float result[A::tile_rows * columns * lanes];
   if (count <= 0) {  // channels that fill up the last block
@@ -182,8 +192,8 @@ HWY_INLINE vector output_of_tile(const output_transform& t, std::int64_t tile, s
   vector check = outputs_of_tile<A>(t.from + (tile * t.slices + slice) * t.from_row + channel, t.from_step, result);
   if (count < lanes) check = hn::IfThenElseZero(hn::FirstN(tag, static_cast<std::size_t>(count)), check);
   if (t.finish->empty())
-    scatter_patch(result, t.steps, inside.bottom, inside.right, columns, count, t.outputs[0] + offset);
-  else finish_tile<A>(t, result, offset, inside, channel, count);
+    scatter_patch(result + skip, t.steps, inside.bottom, inside.right, columns, count, t.outputs[0] + offset);
+  else finish_tile<A>(t, result, skip, offset, inside, channel, count);
   return check;
 }
 

@@ -54,6 +54,7 @@ struct output_transform {
   image_steps steps;
   std::int64_t channels = 0, height = 0, width = 0;  ///< of the output
   std::int64_t down = 0, across = 0, block_begin = 0;
+  std::int64_t skip_top = 0, skip_left = 0;  ///< outputs of the first tiles before the image's first one
   const epilogue* finish = nullptr;
   const float* const* operands = nullptr;  ///< whole ones lie as outputs do
   float* const* outputs = nullptr;         ///< one without an epilogue

@@ -9,6 +9,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace jit_convolution_configuration_test {
@@ -44,6 +45,26 @@ static_assert(taps(2, 3, 1, 1).first == 0 && taps(2, 3, 1, 1).last == 3);
 static_assert(taps(1, 3, 1, 1).first == 1 && taps(1, 3, 1, 1).last == 2);  // the others meet pads alone
 static_assert(taps(2, 7, 5, 1).first == 4 && taps(2, 7, 5, 1).last == 7);
 static_assert(taps(1, 3, 9, 9).first == 0 && taps(1, 3, 9, 9).last == 3);
+
+constexpr convolution_configuration enlarging{.family = 7};
+static_assert(std::string_view(enlarging.algorithm().name) == "up2 F(3,2)");
+static_assert(jit::fault_of(enlarging, convolution_shape{.height = 9, .width = 9}) ==
+              "up2 F(3,2) enlarges images by 2, and not by 1");
+static_assert(jit::fault_of(convolution_configuration{},
+                            convolution_shape{.height = 9, .width = 9, .enlargement = 2}) ==
+              "F(2,3) enlarges images by 1, and not by 2");
+static_assert(jit::fault_of(enlarging, convolution_shape{.height = 1, .width = 1, .enlargement = 0}) ==
+              "the enlargement is 0, and must be from 1 to 2147483647");
+static_assert(jit::fault_of(enlarging, convolution_shape{.height = 1, .width = 2, .pad_left = 1, .enlargement = 2}) ==
+              "the output's height is 0, and must be from 1 to 2147483647");
+
+// A pad of 3 is two elements of the small image, of which the first one's upper half is none of the pad's.
+constexpr jit::convolution_blocks enlarged_blocks = jit::blocks_of(
+    enlarging, {.batch = 2, .height = 5, .width = 8, .pad_top = 3, .pad_bottom = 2, .pad_right = 1, .enlargement = 2});
+static_assert(enlarged_blocks.pad_top == 2 && enlarged_blocks.skip_top == 1 && enlarged_blocks.pad_left == 0 &&
+              enlarged_blocks.skip_left == 0);
+// 13 and 15 outputs, in tiles of 6.
+static_assert(enlarged_blocks.down == 3 && enlarged_blocks.across == 3 && enlarged_blocks.tiles == 18);
 
 std::string fault_of_text(const std::string& text) {
   try {
@@ -81,6 +102,7 @@ TEST(jit_convolution_configurations, wrong_texts) {
     EXPECT_NE(fault_of_text(text).find(why), std::string::npos) << fault_of_text(text);
   };
   expect("winograd1", "winograd9", "it is for the generator 'winograd9', and this one is 'winograd1'");
+  expect("F(4,3) accurate", "up3 F(4,3)", "there is no algorithm 'up3'");
   expect("F(4,3) accurate", "F(9,3)", "there is no algorithm 'F(9,3)'");
   expect("F(4,3) accurate", "F(4,3)accurate", "there is no algorithm 'F(4,3)accurate'");
   expect("accurate", "exact", "there is no instruction set 'exact'");
@@ -154,6 +176,7 @@ TEST(jit_convolution_configurations, proposals) {
       s.window_depth = random.number(1, 5);
       s.pad_front = s.pad_back = 2;
     }
+    s.enlargement = random.number(1, 2);
     jit::convolution_machine machine;
     machine.set = random.chance(0.5) ? jit::instruction_set::avx512 : jit::instruction_set::avx2;
     machine.threads = static_cast<int>(random.number(1, 16));

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <vector>
@@ -57,20 +58,27 @@ int families_of(const std::vector<convolution_point>& list) {
   return static_cast<int>(families.size());
 }
 
+struct convolution_kind {
+  std::int64_t window, enlargement;
+  int algorithms;
+};
+constexpr convolution_kind kinds[] = {{3, 1, 4}, {5, 1, 2}, {3, 2, 3}, {5, 2, 3}};
+
 TEST(jit_convolution_points, each_algorithm_is_proposed_in_each_layout) {
   for (const int threads : {1, 2, 16})
     for (const std::int64_t size : {3, 7, 14, 56, 224})
-      for (const std::int64_t window : {3, 5}) {
-        if (window > size) continue;
+      for (const convolution_kind& kind : kinds) {
+        if (kind.window > size) continue;
         const jit::convolution_shape s{.channels = 64,
                                        .outputs = 64,
                                        .height = size,
                                        .width = size,
-                                       .window_height = window,
-                                       .window_width = window};
+                                       .window_height = kind.window,
+                                       .window_width = kind.window,
+                                       .enlargement = kind.enlargement};
         const std::vector<convolution_point> list = jit::promising_points(s, {.threads = threads});
         EXPECT_LE(list.size(), 12U);
-        EXPECT_EQ(families_of(list), window == 3 ? 4 : 2);
+        EXPECT_EQ(families_of(list), kind.algorithms);
         for (const image_layout order : layouts) {
           std::vector<convolution_point> of_order = list;
           std::erase_if(of_order, [&](const convolution_point& p) { return p.from != order || p.to != order; });
@@ -94,6 +102,7 @@ TEST(jit_convolution_points, threads_share_blocks_where_there_are_few) {
 
 TEST(jit_convolution_points, other_windows_have_none) {
   EXPECT_TRUE(jit::promising_points({.height = 9, .width = 9, .window_height = 7, .window_width = 7}, {}).empty());
+  EXPECT_TRUE(jit::promising_points({.height = 9, .width = 9, .enlargement = 3}, {}).empty());
 }
 
 }  // namespace jit_convolution_point_test

@@ -11,6 +11,7 @@
 #include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace jit_convolution_test {
@@ -20,6 +21,13 @@ using namespace collage_test::jit_testing;
 
 constexpr int all_shapes = 500;
 constexpr int families = static_cast<int>(jit::convolution_family_count);
+
+int family_named(std::string_view name) {
+  for (int family = 0; family < families; ++family)
+    if (jit::convolution_families[static_cast<std::size_t>(family)].name == name) return family;
+  ADD_FAILURE() << "there is no algorithm " << name;
+  return 0;
+}
 
 convolution_case random_case(random_numbers& random, int family, instruction_set set) {
   convolution_case c;
@@ -34,6 +42,7 @@ convolution_case random_case(random_numbers& random, int family, instruction_set
   s.window_width = f.window_columns;
   s.from = random_layout(random);
   s.to = random_layout(random);
+  s.enlargement = f.enlargement;
   const auto pad = [&] { return random.chance(0.4) ? 0 : random.number(0, random.chance(0.8) ? 2 : 9); };
   double work = 0;
   do {
@@ -124,6 +133,7 @@ TEST(jit_convolutions, awkward_shapes) {
           c.shape.window_width = c.how.algorithm().window_columns;
           c.shape.from = static_cast<image_layout>(layouts % 3);
           c.shape.to = static_cast<image_layout>(layouts / 3);
+          c.shape.enlargement = c.how.algorithm().enlargement;
           run_case(c, random, true);
         }
   }
@@ -146,7 +156,8 @@ TEST(jit_convolutions, results_do_not_depend_on_threads) {
                     .pad_top = 1,
                     .pad_left = 2,
                     .pad_bottom = 1,
-                    .pad_right = 0},
+                    .pad_right = 0,
+                    .enlargement = f.enlargement},
                    7);
     std::vector<float> expected;
     for (const work_partition partition : {work_partition::tiles, work_partition::phases})
@@ -178,7 +189,8 @@ TEST(jit_convolutions, errors_are_as_stated) {
                                        .pad_top = 1,
                                        .pad_left = 1,
                                        .pad_bottom = 1,
-                                       .pad_right = 1};
+                                       .pad_right = 1,
+                                       .enlargement = f.enlargement};
       simple_run one(shape, 11);
       ASSERT_TRUE(one.run(how, 1));
       const convolution_reference reference(shape, one.from.data(), one.weights.data());
@@ -219,7 +231,8 @@ TEST(jit_convolutions, what_is_not_finite_is_noticed) {
                       .pad_left = 1,
                       .pad_bottom = 2,
                       .pad_right = 2,
-                      .from = static_cast<image_layout>(layout)},
+                      .from = static_cast<image_layout>(layout),
+                      .enlargement = f.enlargement},
                      13);
       const image_order in = {one.shape.from, 5, 9, 10};
       ASSERT_TRUE(one.run(how, 1));
@@ -240,12 +253,19 @@ TEST(jit_convolutions, a_residual_in_place) {
   jit::epilogue_maker make;
   const auto biased = make(op::add, {make.product(), make.operand(operand_shape::per_column)});
   make.output(make(op::relu, {make(op::add, {biased, make.operand(operand_shape::whole)})}));
-  for (int layout = 0; layout < 3; ++layout) {
+  for (int kind = 0; kind < 6; ++kind) {
+    const bool is_enlarged = kind >= 3;
     convolution_configuration how;
-    how.family = 1;
+    how.family = family_named(is_enlarged ? "up2 F(2,2)" : "F(4,3)");
     how.product = jit::default_configuration(instruction_set::avx512);
-    const convolution_shape shape = {
-        .channels = 4, .outputs = 21, .height = 9, .width = 7, .to = static_cast<image_layout>(layout)};
+    convolution_shape shape = {
+        .channels = 4, .outputs = 21, .height = 9, .width = 7, .to = static_cast<image_layout>(kind % 3)};
+    if (is_enlarged) {
+      shape.height = 4;
+      shape.width = 3;
+      shape.pad_top = shape.pad_left = 1;
+      shape.enlargement = 2;
+    }
     simple_run one(shape, 17);
     ASSERT_TRUE(one.run(how, 1));
     std::vector<float> expected = one.to, residual(one.to.size()), bias(21);
@@ -274,6 +294,51 @@ TEST(jit_convolutions, a_residual_in_place) {
         const auto at = static_cast<std::size_t>(out.at(0, c, i / 5, i % 5));
         EXPECT_EQ(residual[at], expected[at]);
       }
+  }
+}
+
+/// The enlarged image itself, convolved by another algorithm of the same window.
+TEST(jit_convolutions, enlarged_images_are_as_if_they_were_in_memory) {
+  random_numbers random;
+  for (int family = 0; family < families; ++family) {
+    convolution_configuration how;
+    how.family = family;
+    how.product = jit::default_configuration(instruction_set::avx2);
+    const jit::convolution_family& f = how.algorithm();
+    if (f.enlargement == 1) continue;
+    convolution_shape small = {.channels = 6,
+                               .outputs = 9,
+                               .height = 5,
+                               .width = 8,
+                               .window_height = f.window_rows,
+                               .window_width = f.window_columns,
+                               .enlargement = 2};
+    for (int i = 0; i < 10; ++i) {
+      small.pad_top = random.number(0, 5);
+      small.pad_left = random.number(0, 5);
+      small.pad_bottom = random.number(0, 5);
+      small.pad_right = random.number(0, 5);
+      convolution_shape large = small;
+      large.height *= 2;
+      large.width *= 2;
+      large.enlargement = 1;
+      simple_run one(small, 19), other(large, 19);
+      other.weights = one.weights;
+      const image_order in = {small.from, 6, 5, 8}, out = {large.from, 6, 10, 16};
+      for (std::int64_t c = 0; c < 6; ++c)
+        for (std::int64_t y = 0; y < 10; ++y)
+          for (std::int64_t x = 0; x < 16; ++x)
+            other.from[static_cast<std::size_t>(out.at(0, c, y, x))] =
+                one.from[static_cast<std::size_t>(in.at(0, c, y / 2, x / 2))];
+      convolution_configuration plain = how;
+      plain.family = family_named(f.window_rows == 3 ? "F(2,3)" : "F(2,5)");
+      ASSERT_TRUE(one.run(how, 1));
+      ASSERT_TRUE(other.run(plain, 1));
+      ASSERT_EQ(one.to.size(), other.to.size());
+      for (std::size_t k = 0; k < one.to.size(); ++k)
+        ASSERT_NEAR(static_cast<double>(one.to[k]), static_cast<double>(other.to[k]), 2e-3)
+            << f.name << ", pads " << small.pad_top << " " << small.pad_left << ", COLLAGE_SEED=" << random.seed();
+    }
   }
 }
 

@@ -55,7 +55,8 @@ struct convolution_case {
            ", image " + n(s.height) + "x" + n(s.width) + ", pads " + n(s.pad_top) + " " + n(s.pad_left) + " " +
            n(s.pad_bottom) + " " + n(s.pad_right) + ", depth " + n(s.depth) + ", window of " + n(s.window_depth) +
            ", pads " + n(s.pad_front) + " " + n(s.pad_back) + ", layouts " + n(static_cast<int>(s.from)) + " to " +
-           n(static_cast<int>(s.to)) + ", " + n(threads) + " threads, " + n(std::ssize(finish.steps)) + " steps";
+           n(static_cast<int>(s.to)) + ", enlarged by " + n(s.enlargement) + ", " + n(threads) + " threads, " +
+           n(std::ssize(finish.steps)) + " steps";
   }
 };
 
@@ -80,12 +81,14 @@ class convolution_reference {
                   const float* weights) const {
     double sum = 0;
     const std::int64_t top = y - s_.pad_top, left = x - s_.pad_left;
-    const std::int64_t first = std::max<std::int64_t>(0, -left), last = std::min(s_.window_width, s_.width - left);
-    for (std::int64_t i = std::max<std::int64_t>(0, -top); i < std::min(s_.window_height, s_.height - top); ++i) {
+    const std::int64_t e = s_.enlargement, height = e * s_.height, width = e * s_.width;
+    const std::int64_t first = std::max<std::int64_t>(0, -left), last = std::min(s_.window_width, width - left);
+    for (std::int64_t i = std::max<std::int64_t>(0, -top); i < std::min(s_.window_height, height - top); ++i) {
       const float* const w = weights + i * s_.window_width;
-      const std::int64_t row = in_.at(n, c, top + i, left, slice), step = in_.at(n, c, top + i, left + 1, slice) - row;
+      const std::int64_t row = in_.at(n, c, (top + i) / e, 0, slice),
+                         step = in_.at(n, c, (top + i) / e, 1, slice) - row;
       for (std::int64_t j = first; j < last; ++j)
-        sum += static_cast<double>(from_[row + j * step]) * static_cast<double>(w[j]);
+        sum += static_cast<double>(from_[row + (left + j) / e * step]) * static_cast<double>(w[j]);
     }
     return sum;
   }

@@ -33,10 +33,11 @@ template <class S>
 void check() {
   using A = jit::image_algorithm<S>;
   collage_test::random_numbers random;
+  constexpr std::int64_t e = A::enlargement, skip = e - 1;
   const std::int64_t height = 11, width = 13;
-  const std::int64_t out_height = height + 3 - A::window_rows, out_width = width + 3 - A::window_columns;
-  const std::int64_t down = (out_height + A::tile_rows - 1) / A::tile_rows,
-                     across = (out_width + A::tile_columns - 1) / A::tile_columns, tiles = down * across;
+  const std::int64_t out_height = e * height + 3 - A::window_rows, out_width = e * width + 3 - A::window_columns;
+  const std::int64_t down = (out_height + skip + A::tile_rows - 1) / A::tile_rows,
+                     across = (out_width + skip + A::tile_columns - 1) / A::tile_columns, tiles = down * across;
   const auto numbers = [&](std::int64_t count) {
     std::vector<float> list(static_cast<std::size_t>(count));
     for (float& x : list) x = static_cast<float>(random.real(-1, 1));
@@ -77,6 +78,8 @@ void check() {
                                            .width = out_width,
                                            .down = down,
                                            .across = across,
+                                           .skip_top = skip,
+                                           .skip_left = skip,
                                            .finish = &none,
                                            .outputs = outputs},
                                           {0, tiles, 0, 16}));
@@ -86,8 +89,8 @@ void check() {
       for (std::int64_t i = 0; i < A::window_rows; ++i)
         for (std::int64_t j = 0; j < A::window_columns; ++j) {
           const std::int64_t row = y + i - 1, column = x + j - 1;
-          if (row < 0 || column < 0 || row >= height || column >= width) continue;
-          sum += static_cast<double>(from[static_cast<std::size_t>(row * width + column)]) *
+          if (row < 0 || column < 0 || row >= e * height || column >= e * width) continue;
+          sum += static_cast<double>(from[static_cast<std::size_t>(row / e * width + column / e)]) *
                  static_cast<double>(window[static_cast<std::size_t>(i * A::window_columns + j)]);
         }
       ASSERT_NEAR(static_cast<double>(to[static_cast<std::size_t>(y * out_width + x)]), sum,
@@ -99,6 +102,10 @@ void check() {
 TEST(jit_convolution_types, rows_and_columns_may_differ) {
   check<bilinear::nested<bilinear::f_4_3, bilinear::f_2_5>>();
   check<bilinear::nested<bilinear::f_2_2, bilinear::f_6_3>>();
+}
+TEST(jit_convolution_types, rows_and_columns_of_enlarged_images_may_differ) {
+  check<bilinear::nested<bilinear::up2_f_4_2, bilinear::up2_f_2_3>>();
+  check<bilinear::nested<bilinear::up2_f_4_3, bilinear::up2_f_3_2>>();
 }
 TEST(jit_convolution_types, any_points) { check<bilinear::nested<other, bilinear::f_2_3>>(); }
 
