@@ -26,13 +26,14 @@ namespace {
 /// The rules are in a public header, which does not know the families.
 constexpr bool windows_are_known() {
   for (const convolution_family& f : convolution_families)
-    if (!has_algorithms(f.window_rows, f.window_columns)) return false;
-  for (std::int64_t size = 1; size <= 16; ++size) {
-    bool has_family = false;
-    for (const convolution_family& f : convolution_families)
-      has_family = has_family || (f.window_rows == size && f.window_columns == size);
-    if (has_family != has_algorithms(size, size)) return false;
-  }
+    if (!has_algorithms(f.window_rows, f.window_columns) || f.enlargement < 1 || f.enlargement > 2) return false;
+  for (const int enlargement : {1, 2})
+    for (std::int64_t size = 1; size <= 16; ++size) {
+      bool has_family = false;
+      for (const convolution_family& f : convolution_families)
+        has_family = has_family || (f.window_rows == size && f.window_columns == size && f.enlargement == enlargement);
+      if (has_family != has_algorithms(size, size)) return false;
+    }
   return true;
 }
 static_assert(windows_are_known(), "has_algorithms in collage/backends/jit_rules.hpp must list the families' windows");

@@ -69,7 +69,7 @@ std::string name_of(const convolution_point& p, const std::string& refusal) {
 bool is_whole_operand(const any_match& m, const product_match& product, std::uint32_t v) {
   const shape& result = m.type_of(m.output_of(product.anchor)).dims;
   for (const std::uint32_t node : m.nodes()) {
-    if (node == product.anchor) continue;
+    if (!product.is_later(node)) continue;
     for (const std::uint32_t in : m.inputs_of(node))
       if (in == v) return product.place(m.type_of(v).dims, result) == operand_place::whole;
   }
@@ -82,8 +82,12 @@ convolution_point::reading read_for(const any_match& m, const product_match& pro
   const std::string text = how.text();
   convolution_point::reading read = convolution_point::read(text);
   if (!read.point) return read;
-  if (!fault_of(read.point->how, convolution_of(m, product)).empty())
-    return {{}, "it has an algorithm for windows of another size"};
+  const convolution_shape s = convolution_of(m, product);
+  if (read.point->how.algorithm().enlargement != s.enlargement)
+    return {{},
+            product.is_enlarged() ? "its algorithm does not enlarge images, and this one must be enlarged"
+                                  : "its algorithm enlarges images, and this one must not be enlarged"};
+  if (!fault_of(read.point->how, s).empty()) return {{}, "it has an algorithm for windows of another size"};
   if (read.point->from != read.point->to && is_whole_operand(m, product, product.left))
     return {{}, "the input is also added to the result, or the like, so that both must have one layout"};
   return read;
@@ -106,7 +110,8 @@ convolution_shape convolution_of(const any_match& m, const product_match& produc
                          .pad_top = t.pads_begin[row - 2],
                          .pad_left = t.pads_begin[row - 1],
                          .pad_bottom = t.pads_end[row - 2],
-                         .pad_right = t.pads_end[row - 1]};
+                         .pad_right = t.pads_end[row - 1],
+                         .enlargement = product.is_enlarged() ? 2 : 1};
   if (x.rank == 4) return s;
   s.depth = x[2];
   s.window_depth = w[2];

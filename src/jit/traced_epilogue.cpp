@@ -18,7 +18,7 @@ class epilogue_tracer {
       last = maker_(ops::add, {last, operand(product_.bias, operand_shape::per_column)});
     made_[m_.output_of(product_.anchor)] = last;
     for (const std::uint32_t node : m_.nodes()) {
-      if (node == product_.anchor) continue;
+      if (!product_.is_later(node)) continue;
       std::vector<value> in;
       for (const std::uint32_t v : m_.inputs_of(node)) in.push_back(value_of(v));
       const auto words = m_.graph().words_of(node);

@@ -25,10 +25,12 @@ namespace collage::inline v0 {
 /// such as "strassen". These spread NaN and infinity over whole blocks of the result.
 ///
 /// Convolutions with a window are computed by tiles of outputs, over which NaN and infinity spread. Their configurations end
-/// with the layouts of input and result, as in "from blocked-16 to plain" (docs/cpu-backends.md).
+/// with the layouts of input and result, as in "from blocked-16 to plain" (docs/cpu-backends.md). A resize before them that repeats
+/// each element once in both dimensions is part of the kernel, by an algorithm whose name begins with "up2".
 struct jit : backend<"jit"> {
-  using patterns = collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain,
-                                     onednn_patterns::matmul_add_gelu, single<ops::conv>, onednn_patterns::conv_chain>;
+  using patterns =
+      collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
+                        single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

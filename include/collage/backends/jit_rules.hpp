@@ -1,4 +1,4 @@
-// Which matches the backend `jit` takes: products and convolutions, each with what follows it.
+// Which matches the backend `jit` takes: products and convolutions, each with what follows it, and convolutions of enlarged images.
 #pragma once
 
 #include <collage/backends/any_match.hpp>
@@ -38,11 +38,15 @@ constexpr operand_place place_of(const shape& dims, const shape& whole, std::siz
   return operand_place::other;
 }
 
+/// The operator of a match that multiplies. Only a resize comes before it, and all others follow.
+constexpr std::uint32_t anchor_of(const any_match& m) { return m.nodes()[m.is(m.nodes()[0], ops::resize) ? 1 : 0]; }
+
 /// A match as a product [m x k] [k x n], with the operators that follow it. A convolution with a window is the sum of such
 /// products.
 struct product_match {
   std::uint32_t anchor = 0, left = 0, right = 0;
-  std::uint32_t bias = match_record::nothing;  ///< of a convolution
+  std::uint32_t resize = match_record::nothing;  ///< which enlarges `left` before a convolution
+  std::uint32_t bias = match_record::nothing;    ///< of a convolution
   bool is_convolution = false;
   bool is_windowed = false;          ///< a convolution whose window has more than one element
   bool right_is_transposed = false;  ///< it lies as [n, k]
@@ -50,9 +54,10 @@ struct product_match {
   std::size_t column = 0;  ///< the dimension of the result that the columns are
 
   /// Reads an accepted match.
-  constexpr explicit product_match(const any_match& match) : anchor(match.nodes()[0]) {
+  constexpr explicit product_match(const any_match& match) : anchor(anchor_of(match)) {
     const auto in = match.inputs_of(anchor);
-    left = in[0];
+    if (match.nodes()[0] != anchor) resize = match.nodes()[0];
+    left = is_enlarged() ? match.inputs_of(resize)[0] : in[0];
     right = in[1];
     const shape& result = match.type_of(match.output_of(anchor)).dims;
     const shape& a = match.type_of(left).dims;
@@ -67,6 +72,10 @@ struct product_match {
     for (std::size_t d = 0; d < result.rank; ++d)
       if (d != column) m *= result[d];
   }
+
+  constexpr bool is_enlarged() const { return resize != match_record::nothing; }
+  /// Whether a node of the match comes after the product.
+  constexpr bool is_later(std::uint32_t node) const { return node != anchor && node != resize; }
 
   /// How an operand of a later operator lies, for the result's shape `whole`.
   constexpr operand_place place(const shape& dims, const shape& whole) const {
@@ -107,6 +116,28 @@ constexpr verdict accepts_convolution(const any_match& m, std::uint32_t anchor) 
   return {};
 }
 
+/// Whether elements 2i and 2i + 1 of a dimension that becomes twice as long are element i.
+constexpr bool repeats_once(const ops::resize_attributes& a) {
+  using enum ops::resize_coordinates;
+  using enum ops::resize_rounding;
+  if (!decltype(ops::resize)::is_common(a) || a.mode != ops::resize_mode::nearest) return false;
+  // The places are i and i + 1/2, or i - 1/4 and i + 1/4.
+  if (a.coordinates == asymmetric) return a.rounding == down || a.rounding == prefer_floor;
+  return a.coordinates != align_corners && (a.rounding == prefer_floor || a.rounding == prefer_ceil);
+}
+
+constexpr verdict accepts_enlarged(const any_match& m, std::uint32_t node) {
+  const shape& x = m.type_of(m.inputs_of(node)[0]).dims;
+  const shape& y = m.type_of(m.output_of(node)).dims;
+  const shape& w = m.type_of(m.inputs_of(anchor_of(m))[1]).dims;
+  return first_failure({{x.rank == 4 && x[0] == y[0] && x[1] == y[1] && y[2] == 2 * x[2] && y[3] == 2 * x[3] &&
+                             repeats_once(m.attributes(node, ops::resize)),
+                         "before a convolution it computes a resize that repeats each element of an image once in both "
+                         "dimensions, and no other"},
+                        {w.rank == 4 && has_algorithms(w[2], w[3]),
+                         "after a resize it computes convolutions of 3x3 and 5x5, and no other"}});
+}
+
 constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
   const auto in = m.inputs_of(anchor);
   if (!m.graph().is_constant(in[1])) return {false, "its weights must be constant"};
@@ -121,15 +152,18 @@ constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
 }
 
 constexpr verdict accepts(const any_match& m) {
-  const std::uint32_t anchor = m.nodes()[0];  // the innermost operator comes first
+  const std::uint32_t anchor = anchor_of(m);
   for (const std::uint32_t v : m.arguments()) {
     if (m.type_of(v).type != dtype::f32) return {false, "it computes float32 only"};
     if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
   }
   if (const verdict v = accepts_anchor(m, anchor); !v) return v;
   const product_match product(m);
+  if (product.is_enlarged())
+    if (const verdict v = accepts_enlarged(m, product.resize); !v) return v;
   const shape& result = m.type_of(m.output_of(anchor)).dims;
   for (const std::uint32_t node : m.nodes()) {
+    if (node == product.resize) continue;
     if (m.type_of(m.output_of(node)).dims != result)
       return {false, "an operand that broadcasts the product to a larger shape cannot be fused"};
     for (const std::uint32_t v : m.inputs_of(node)) {

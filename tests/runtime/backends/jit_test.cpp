@@ -259,6 +259,123 @@ TEST_F(jit_backend, other_convolutions_in_depth_are_refused) {
   EXPECT_EQ(check.refused("conv"), std::size(others));
 }
 
+/// All rules by which a resize to twice the size repeats each element.
+op::resize_attributes repeats_once(data_source& data, const shape& sizes) {
+  using enum op::resize_coordinates;
+  using enum op::resize_rounding;
+  op::resize_attributes a{.sizes = sizes};
+  a.coordinates = data.chance(0.5) ? asymmetric : data.chance(0.5) ? half_pixel : pytorch_half_pixel;
+  a.rounding = data.chance(0.5) ? prefer_floor : a.coordinates == asymmetric ? down : prefer_ceil;
+  return a;
+}
+
+/// A convolution of an image that was enlarged. Its pads are those of the large image.
+value add_enlarged(graph_builder& g, data_source& data, const conv_case& c) {
+  shape large = c.x;
+  large[2] *= 2;
+  large[3] *= 2;
+  const value x = g.input("x", f32(c.x));
+  const value y = g(op::resize, x, repeats_once(data, large)), w = data.constant(g, "w", f32(c.w));
+  if (!c.bias) return g(op::conv, y, w, c.attributes);
+  return g(op::conv, y, w, g.input("bias", f32({c.w[0]})), c.attributes);
+}
+
+bool enlarges(const std::string& kernel) { return kernel.starts_with("up2 "); }
+
+void check_enlarged(backend_checker<collage::jit>& check, check_options options, int count) {
+  options.tolerance = tolerance_with_chains;
+  for (int i = 0; i < count; ++i)
+    check(
+        [](graph_builder& g, data_source& data) {
+          const value y = add_enlarged(g, data, windowed(data));
+          return data.chance(0.3) ? y : chain(g, data, y, 1, {.large_constants = false, .rows = false});
+        },
+        options);
+  EXPECT_GT(check.checked("upsampled_conv"), 0U);
+  EXPECT_GT(check.in_place(), 0U);
+  EXPECT_TRUE(std::ranges::all_of(check.kernels(), [](const auto& k) { return names_algorithm(k.first); }));
+  for (const char* layout : {"blocked-16", "channels-last", "plain"})
+    EXPECT_TRUE(std::ranges::any_of(check.kernels(),
+                                    [&](const auto& k) { return enlarges(k.first) && k.first.ends_with(layout); }));
+}
+TEST_F(jit_backend, convolutions_of_enlarged_images) { check_enlarged(check, options, cases(12)); }
+TEST_F(jit_backend_long, convolutions_of_enlarged_images) { check_enlarged(check, options, 500); }
+
+/// The small image has the size of the result, and is added to it.
+TEST_F(jit_backend, enlarged_images_that_are_added_to_the_result) {
+  options.tolerance = tolerance_with_chains;
+  check(
+      [](graph_builder& g, data_source& data) {
+        const value x = g.input("x", f32({1, 20, 2, 2}));
+        const value y = g(op::resize, x, repeats_once(data, {1, 20, 4, 4}));
+        return g(op::relu, g(op::add, g(op::conv, y, data.constant(g, "w", f32({20, 20, 3, 3}))), x));
+      },
+      options);
+  EXPECT_EQ(check.checked("upsampled_conv"), 3U);
+}
+
+/// Why a convolution is not computed with the resize before it; empty if it is.
+std::string refusal_with_resize(const op::resize_attributes& how, const shape& w, const op::conv_attributes& a = {},
+                                bool is_read_elsewhere = false) {
+  graph_builder g;
+  data_source data;
+  const value y = g(op::resize, g.input("x", f32({1, 4, 6, 6})), how);
+  g.output("out", g(op::conv, y, data.constant(g, "w", f32(w)), a));
+  if (is_read_elsewhere) g.output("large", y);
+  const collage::graph network = g.finish();
+  const auto patterns = backend_checker<collage::jit>::table().patterns;
+  const auto pattern = std::ranges::find(patterns, std::string("upsampled_conv"), &collage::pattern_entry::name);
+  for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
+    collage::match_record record;
+    if (!collage::match_at(network.view(), pattern->nodes, node, record)) continue;
+    const collage::verdict v = pattern->accepts(network.view(), record);
+    return v ? "" : v.rule;
+  }
+  return "there is no match";
+}
+
+constexpr const char* other_resize =
+    "before a convolution it computes a resize that repeats each element of an image once in both dimensions, and no "
+    "other";
+constexpr const char* other_window = "after a resize it computes convolutions of 3x3 and 5x5, and no other";
+
+TEST(jit_backend_resize, must_repeat_each_element_once) {
+  using enum op::resize_coordinates;
+  using enum op::resize_rounding;
+  const auto refusal = [](op::resize_coordinates coordinates, op::resize_rounding rounding) {
+    return refusal_with_resize({.sizes = {1, 4, 12, 12}, .coordinates = coordinates, .rounding = rounding},
+                               {6, 4, 3, 3});
+  };
+  for (const auto rounding : {prefer_floor, down}) EXPECT_EQ(refusal(asymmetric, rounding), "");
+  for (const auto rounding : {prefer_ceil, up}) EXPECT_EQ(refusal(asymmetric, rounding), other_resize);
+  for (const auto coordinates : {half_pixel, pytorch_half_pixel, half_pixel_symmetric}) {
+    for (const auto rounding : {prefer_floor, prefer_ceil}) EXPECT_EQ(refusal(coordinates, rounding), "");
+    for (const auto rounding : {down, up}) EXPECT_EQ(refusal(coordinates, rounding), other_resize);
+  }
+  EXPECT_EQ(refusal(align_corners, prefer_floor), other_resize);
+  EXPECT_EQ(refusal_with_resize({.sizes = {1, 4, 12, 12}, .mode = op::resize_mode::linear}, {6, 4, 3, 3}),
+            other_resize);
+  for (const shape& sizes : {shape{1, 4, 12, 6}, {1, 4, 18, 18}, {1, 4, 13, 12}, {2, 4, 12, 12}})
+    EXPECT_EQ(refusal_with_resize({.sizes = sizes}, {6, 4, 3, 3}), other_resize);
+}
+
+TEST(jit_backend_resize, is_taken_with_some_convolutions) {
+  const auto refusal = [](const shape& w, const op::conv_attributes& a = {}) {
+    return refusal_with_resize({.sizes = {1, 4, 12, 12}}, w, a);
+  };
+  EXPECT_EQ(refusal({6, 4, 3, 3}, {.pads_begin = {5, 0}, .pads_end = {0, 3}}), "");
+  EXPECT_EQ(refusal({6, 4, 5, 5}), "");
+  EXPECT_EQ(refusal({6, 4, 1, 1}), other_window);
+  EXPECT_NE(refusal({6, 4, 3, 5}), "");
+  EXPECT_NE(refusal({6, 4, 3, 3}, {.strides = {2, 1}}), "");
+  EXPECT_NE(refusal({6, 4, 3, 3}, {.dilations = {1, 2}}), "");
+  EXPECT_NE(refusal({6, 2, 3, 3}, {.groups = 2}), "");
+}
+
+TEST(jit_backend_resize, is_not_taken_if_its_result_is_read_elsewhere) {
+  EXPECT_EQ(refusal_with_resize({.sizes = {1, 4, 12, 12}}, {6, 4, 3, 3}, {}, true), "there is no match");
+}
+
 TEST_F(jit_backend, operands_for_rows_of_a_convolution_are_refused) {
   check(
       [](graph_builder& g, data_source& data) {
@@ -308,7 +425,8 @@ TEST(jit_backend_schemes, agree_for_finite_numbers) {
 struct every_layout : collage::jit {
   static void configurations(const collage::any_match& m, collage::configuration_list& to) {
     namespace jit = collage::detail::jit;
-    const std::int64_t window = m.type_of(m.inputs_of(m.nodes()[0])[1]).dims[2];
+    const jit::product_match product(m);
+    const std::int64_t window = m.type_of(product.right).dims[2];
     constexpr jit::image_layout layouts[] = {jit::image_layout::plain, jit::image_layout::channels_last,
                                              jit::image_layout::blocked_16};
     for (int family = 0; family < static_cast<int>(jit::convolution_family_count); ++family)
@@ -316,7 +434,8 @@ struct every_layout : collage::jit {
         for (const jit::image_layout result : layouts) {
           jit::convolution_point p{
               {.family = family, .product = jit::default_configuration(jit::instruction_set::avx2)}, from, result};
-          if (p.how.algorithm().window_rows == window) to.add(p.text());
+          if (p.how.algorithm().window_rows == window && (p.how.algorithm().enlargement == 2) == product.is_enlarged())
+            to.add(p.text());
         }
   }
 };
@@ -329,7 +448,9 @@ TEST(jit_backend_layouts, may_differ) {
   for (int i = 0; i < cases(3); ++i)
     check(
         [](graph_builder& g, data_source& data) {
-          return chain(g, data, add_conv(g, data, windowed(data)), 1, {.large_constants = false, .rows = false});
+          const conv_case c = windowed(data);
+          const value y = data.chance(0.5) ? add_conv(g, data, c) : add_enlarged(g, data, c);
+          return chain(g, data, y, 1, {.large_constants = false, .rows = false});
         },
         options);
   EXPECT_GT(check.checked("conv"), 0U);
@@ -432,6 +553,8 @@ TEST(jit_backend_configurations, convolutions_know_their_texts) {
   };
   const std::string how = " avx2 tile 6x2 unroll 4 prefetch 0 broadcast register block 8 threads tiles";
   EXPECT_TRUE(knows("winograd1 F(4,3)" + how + " from plain to channels-last"));
+  EXPECT_STREQ(knows("winograd1 up2 F(4,2)" + how + " from plain to plain").rule,
+               "its algorithm enlarges images, and this one must not be enlarged");
   EXPECT_STREQ(knows("winograd1 F(4,5)" + how + " from plain to plain").rule,
                "it has an algorithm for windows of another size");
   EXPECT_STREQ(knows("winograd1 F(4,3)" + how).rule,
