@@ -67,12 +67,19 @@ class direct_convolution {
     dnnl::post_ops after;
     after.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
     attributes.set_post_ops(after);
+    const bool is_deep = s.window_depth > 1;
+    // A depth comes before the last two dimensions.
+    const auto with_depth = [&](memory::dims d, std::int64_t depth) {
+      if (is_deep) d.insert(d.end() - 2, depth);
+      return d;
+    };
     const dnnl::convolution_forward::primitive_desc made(
         engine_, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-        describe({s.batch, s.channels, s.height, s.width}, layout),
-        describe({s.outputs, s.channels, s.window_height, s.window_width}, tag::any),
-        describe({s.batch, s.outputs, s.output_height(), s.output_width()}, layout), {1, 1}, {s.pad_top, s.pad_left},
-        {s.pad_bottom, s.pad_right}, attributes);
+        describe(with_depth({s.batch, s.channels, s.height, s.width}, s.depth), layout),
+        describe(with_depth({s.outputs, s.channels, s.window_height, s.window_width}, s.window_depth), tag::any),
+        describe(with_depth({s.batch, s.outputs, s.output_height(), s.output_width()}, s.output_depth()), layout),
+        with_depth({1, 1}, 1), with_depth({s.pad_top, s.pad_left}, s.pad_front),
+        with_depth({s.pad_bottom, s.pad_right}, s.pad_back), attributes);
     from_ = memory(made.src_desc(), engine_);
     to_ = memory(made.dst_desc(), engine_);
     fill(from_);
@@ -109,12 +116,12 @@ class bilinear_run {
   bilinear_run(const jit::convolution_configuration& how, const jit::convolution_shape& s)
       : made_(how, s, relu(), std::make_shared<jit::code_arena>()),
         scratch_(static_cast<std::size_t>(jit::scratch_bytes(how, s, threads())) / 4),
-        from_(static_cast<std::size_t>(jit::image_floats(s.from, s.batch, s.channels, s.height, s.width))),
+        from_(static_cast<std::size_t>(jit::image_floats(s.from, s.batch, s.channels, s.height, s.width, s.depth))),
         to_(static_cast<std::size_t>(
-            jit::image_floats(s.to, s.batch, s.outputs, s.output_height(), s.output_width()))) {
+            jit::image_floats(s.to, s.batch, s.outputs, s.output_height(), s.output_width(), s.output_depth()))) {
     made_.bind();
     const std::vector<float> weights(
-        static_cast<std::size_t>(s.outputs * s.channels * s.window_height * s.window_width), 0.1F);
+        static_cast<std::size_t>(s.outputs * s.channels * s.window_depth * s.window_height * s.window_width), 0.1F);
     const auto size = static_cast<std::size_t>(jit::weight_bytes(how, s)) / 4;
     for (std::size_t i = 0; i < copies_of(size); ++i) {
       weights_.emplace_back(size);
@@ -150,8 +157,9 @@ double median(std::vector<double> list) {
   return list[list.size() / 2];
 }
 
-void over_direct(benchmark::State& state, std::int64_t channels, std::int64_t size, std::string_view family,
-                 jit::image_layout layout) {
+/// `depth` 0: in two dimensions.
+void over_direct(benchmark::State& state, std::int64_t channels, std::int64_t depth, std::int64_t size,
+                 std::string_view family, jit::image_layout layout) {
   omp_set_num_threads(threads());
   const jit::convolution_shape shape = {.channels = channels,
                                         .outputs = channels,
@@ -161,9 +169,14 @@ void over_direct(benchmark::State& state, std::int64_t channels, std::int64_t si
                                         .pad_left = 1,
                                         .pad_bottom = 1,
                                         .pad_right = 1,
+                                        .depth = std::max<std::int64_t>(depth, 1),
+                                        .window_depth = depth == 0 ? 1 : 3,
+                                        .pad_front = depth == 0 ? 0 : 1,
+                                        .pad_back = depth == 0 ? 0 : 1,
                                         .from = layout,
                                         .to = layout};
-  direct_convolution blocked(shape, tag::nChw16c), last(shape, tag::nhwc);
+  direct_convolution blocked(shape, depth == 0 ? tag::nChw16c : tag::nCdhw16c),
+      last(shape, depth == 0 ? tag::nhwc : tag::ndhwc);
   const auto turns_of = [&](double wanted) { return std::clamp(static_cast<int>(wanted / blocked.run()), 5, 200); };
   const jit::convolution_machine machine = {.set = jit::refusal_of(jit::instruction_set::avx512).empty()
                                                        ? jit::instruction_set::avx512
@@ -198,22 +211,33 @@ void over_direct(benchmark::State& state, std::int64_t channels, std::int64_t si
 
 [[maybe_unused]] const bool is_registered = [] {
   struct layer {
-    std::int64_t channels, size;
+    std::int64_t channels, size, depth = 0;
   };
   constexpr layer layers[] = {{64, 224}, {128, 112}, {256, 56}, {512, 28}, {512, 14},
                               {64, 56},  {128, 28},  {256, 14}, {512, 7}};
+  // Those of resnet50-3d-paper, and of networks for volumes.
+  constexpr layer deep_layers[] = {{64, 56, 3},  {128, 28, 2}, {256, 14, 1},  {512, 7, 1},
+                                   {32, 64, 64}, {64, 32, 32}, {128, 16, 16}, {64, 28, 8}};
   const auto add = [](const layer& l, const char* family, jit::image_layout layout, const char* name) {
-    const std::string text = std::to_string(l.channels) + "_channels_" + std::to_string(l.size) + "x" +
+    const std::string text = std::to_string(l.channels) + "_channels_" +
+                             (l.depth == 0 ? "" : std::to_string(l.depth) + "x") + std::to_string(l.size) + "x" +
                              std::to_string(l.size) + "/" + family + "/" + name;
     benchmark::RegisterBenchmark(text.c_str(), [=](benchmark::State& state) {
-      over_direct(state, l.channels, l.size, family, layout);
+      over_direct(state, l.channels, l.depth, l.size, family, layout);
     })->Iterations(1);
   };
   for (const layer& l : layers)
     for (const char* family : {"F(2,3)", "F(4,3)", "F(4,3) accurate", "F(6,3)"})
       add(l, family, jit::image_layout::blocked_16, "blocked");
+  for (const layer& l : deep_layers)
+    for (const char* family : {"F(2,3)", "F(4,3)", "F(4,3) accurate", "F(6,3)"})
+      add(l, family, jit::image_layout::blocked_16, "blocked");
   for (const layer& l : layers) add(l, "F(4,3)", jit::image_layout::channels_last, "channels_last");
   for (const layer& l : layers) add(l, "F(4,3)", jit::image_layout::plain, "plain");
+  for (const layer& l : deep_layers) {
+    add(l, "F(4,3)", jit::image_layout::channels_last, "channels_last");
+    add(l, "F(4,3)", jit::image_layout::plain, "plain");
+  }
   return true;
 }();
 

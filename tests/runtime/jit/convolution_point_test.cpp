@@ -88,6 +88,30 @@ TEST(jit_convolution_points, each_algorithm_is_proposed_in_each_layout) {
       }
 }
 
+TEST(jit_convolution_points, depths_have_slices_in_their_blocks) {
+  for (const int threads : {1, 2, 16})
+    for (const std::int64_t depth : {2, 3, 8, 16, 100}) {
+      const jit::convolution_shape s{.channels = 64,
+                                     .outputs = 64,
+                                     .height = 28,
+                                     .width = 28,
+                                     .depth = depth,
+                                     .window_depth = 3,
+                                     .pad_front = 1,
+                                     .pad_back = 1};
+      const std::vector<convolution_point> list = jit::promising_points(s, {.threads = threads});
+      EXPECT_EQ(list.size(), 12U);
+      EXPECT_EQ(families_of(list), 4);
+      for (const convolution_point& p : list) {
+        EXPECT_TRUE(fault_of(p.how, s).empty());
+        EXPECT_GT(p.how.slices, 1) << p.text();
+        EXPECT_EQ(*convolution_point::read(p.text()).point, p);
+        // Many slices: products are of all slices of one tile.
+        if (threads == 1) { EXPECT_EQ(jit::blocks_of(p.how, s).rows_are_slices, depth >= 16) << p.text(); }
+      }
+    }
+}
+
 /// A configuration is for any number of threads, so that all of them must find work.
 TEST(jit_convolution_points, threads_share_blocks_where_there_are_few) {
   const jit::convolution_shape few{.channels = 512, .outputs = 512, .height = 9, .width = 9};
