@@ -1,8 +1,10 @@
-// Convolutions by bilinear algorithms on generated kernels, over oneDNN's direct convolution.
+// Convolutions by bilinear algorithms on generated kernels, over oneDNN's direct convolution. Those of enlarged images are
+// compared with a resize and that convolution, and with a transposed convolution.
 //
 // Both run in turns, on weights that are not in the caches, as a network leaves them: each call has the next of several
 // copies. The ratio is the median over turns. Each family takes its best proposed configuration.
 //   COLLAGE_THREADS   threads of both (1)
+//   COLLAGE_CLOCK     "processor": processor time of the calling thread, for one thread beside other programs
 // needs: jit onednn
 #include <benchmark/benchmark.h>
 
@@ -13,11 +15,14 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <dnnl.hpp>
 #include <memory>
 #include <random>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "jit/bilinear_convolution.hpp"
@@ -29,7 +34,14 @@ namespace {
 namespace jit = collage::detail::jit;
 
 using seconds = std::chrono::duration<double>;
-double now() { return seconds(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+double now() {
+  static const bool is_processor_time =
+      std::getenv("COLLAGE_CLOCK") != nullptr && std::getenv("COLLAGE_CLOCK") == std::string_view("processor");
+  if (!is_processor_time) return seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
+  timespec time = {};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
 
 int threads() {
   const char* text = std::getenv("COLLAGE_THREADS");
@@ -57,57 +69,102 @@ std::size_t copies_of(std::size_t floats_of_one) {
 using tag = dnnl::memory::format_tag;
 using dnnl::memory;
 
-/// oneDNN's direct convolution in one layout, with relu.
-class direct_convolution {
+/// One way of oneDNN to compute a convolution in one layout, with relu: directly, after a resize where the image is enlarged, or as
+/// a transposed convolution of the small image.
+class library_way {
  public:
-  direct_convolution(const jit::convolution_shape& s, tag layout)
+  library_way(const jit::convolution_shape& s, tag layout, bool is_transposed)
       : engine_(dnnl::engine::kind::cpu, 0), stream_(engine_) {
-    const auto describe = [](memory::dims d, tag t) { return memory::desc(d, memory::data_type::f32, t); };
-    dnnl::primitive_attr attributes;
-    dnnl::post_ops after;
-    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
-    attributes.set_post_ops(after);
-    const bool is_deep = s.window_depth > 1;
-    // A depth comes before the last two dimensions.
-    const auto with_depth = [&](memory::dims d, std::int64_t depth) {
-      if (is_deep) d.insert(d.end() - 2, depth);
-      return d;
-    };
-    const dnnl::convolution_forward::primitive_desc made(
-        engine_, dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
-        describe(with_depth({s.batch, s.channels, s.height, s.width}, s.depth), layout),
-        describe(with_depth({s.outputs, s.channels, s.window_height, s.window_width}, s.window_depth), tag::any),
-        describe(with_depth({s.batch, s.outputs, s.output_height(), s.output_width()}, s.output_depth()), layout),
-        with_depth({1, 1}, 1), with_depth({s.pad_top, s.pad_left}, s.pad_front),
-        with_depth({s.pad_bottom, s.pad_right}, s.pad_back), attributes);
-    from_ = memory(made.src_desc(), engine_);
-    to_ = memory(made.dst_desc(), engine_);
-    fill(from_);
-    for (std::size_t i = 0; i < copies_of(made.weights_desc().get_size() / 4); ++i) {
-      weights_.emplace_back(made.weights_desc(), engine_);
-      fill(weights_.back());
+    const desc small = describe(with_depth(s, {s.batch, s.channels, s.height, s.width}, s.depth), layout);
+    const desc large = describe({s.batch, s.channels, s.height * s.enlargement, s.width * s.enlargement}, layout);
+    const desc to =
+        describe(with_depth(s, {s.batch, s.outputs, s.output_height(), s.output_width()}, s.output_depth()), layout);
+    if (is_transposed) {
+      add(transposed(s, small, to), {}, made_of(small));
+    } else if (s.enlargement == 1) {
+      add(direct(s, small, to), {}, made_of(small));
+    } else {
+      const memory from = made_of(small), between = made_of(large);
+      const dnnl::resampling_forward::primitive_desc resize(engine_, dnnl::prop_kind::forward_inference,
+                                                            dnnl::algorithm::resampling_nearest, small, large);
+      add(direct(s, large, to), {{dnnl::resampling_forward(resize), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, between}}}},
+          between);
     }
-    run_ = dnnl::convolution_forward(made);
   }
   double run() {
-    memory& weights = weights_[next_++ % weights_.size()];
+    steps_.back().arguments.insert_or_assign(DNNL_ARG_WEIGHTS, weights_[next_++ % weights_.size()]);
     const double begin = now();
-    run_.execute(stream_, {{DNNL_ARG_SRC, from_}, {DNNL_ARG_WEIGHTS, weights}, {DNNL_ARG_DST, to_}});
+    for (const step& s : steps_) s.run.execute(stream_, s.arguments);
     stream_.wait();
     return now() - begin;
   }
 
  private:
-  static void fill(memory& m) {
-    auto* const data = static_cast<float*>(m.get_data_handle());
-    for (std::size_t i = 0; i < m.get_desc().get_size() / 4; ++i) data[i] = static_cast<float>(i % 7) * 0.1F;
+  using desc = memory::desc;
+  struct step {
+    dnnl::primitive run;
+    std::unordered_map<int, memory> arguments;
+  };
+
+  /// In three dimensions, a depth comes before the last two.
+  static memory::dims with_depth(const jit::convolution_shape& s, memory::dims d, std::int64_t depth) {
+    if (s.window_depth > 1) d.insert(d.end() - 2, depth);
+    return d;
   }
+  static desc describe(const memory::dims& d, tag t) { return {d, memory::data_type::f32, t}; }
+  static dnnl::primitive_attr with_relu() {
+    dnnl::primitive_attr attributes;
+    dnnl::post_ops after;
+    after.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+    attributes.set_post_ops(after);
+    return attributes;
+  }
+  dnnl::convolution_forward::primitive_desc direct(const jit::convolution_shape& s, const desc& from, const desc& to) {
+    return {engine_,
+            dnnl::prop_kind::forward_inference,
+            dnnl::algorithm::convolution_direct,
+            from,
+            describe(with_depth(s, {s.outputs, s.channels, s.window_height, s.window_width}, s.window_depth), tag::any),
+            to,
+            with_depth(s, {1, 1}, 1),
+            with_depth(s, {s.pad_top, s.pad_left}, s.pad_front),
+            with_depth(s, {s.pad_bottom, s.pad_right}, s.pad_back),
+            with_relu()};
+  }
+  /// Equal neighbours have one weight, which is a sum.
+  dnnl::deconvolution_forward::primitive_desc transposed(const jit::convolution_shape& s, const desc& from,
+                                                         const desc& to) {
+    const std::int64_t down = s.window_height - 1, across = s.window_width - 1;
+    return {engine_,
+            dnnl::prop_kind::forward_inference,
+            dnnl::algorithm::deconvolution_direct,
+            from,
+            describe({s.outputs, s.channels, down + s.enlargement, across + s.enlargement}, tag::any),
+            to,
+            {s.enlargement, s.enlargement},
+            {down - s.pad_top, across - s.pad_left},
+            {down - s.pad_bottom, across - s.pad_right},
+            with_relu()};
+  }
+  template <class Description>
+  void add(const Description& made, std::vector<step> before, const memory& from) {
+    steps_ = std::move(before);
+    for (std::size_t i = 0; i < copies_of(made.weights_desc().get_size() / 4); ++i)
+      weights_.push_back(made_of(made.weights_desc()));
+    steps_.push_back({dnnl::primitive(made.get()), {{DNNL_ARG_SRC, from}, {DNNL_ARG_DST, made_of(made.dst_desc())}}});
+  }
+  memory made_of(const desc& d) const {
+    const memory made(d, engine_);
+    auto* const data = static_cast<float*>(made.get_data_handle());
+    for (std::size_t i = 0; i < d.get_size() / 4; ++i) data[i] = static_cast<float>(i % 7) * 0.1F;
+    return made;
+  }
+
   dnnl::engine engine_;
   dnnl::stream stream_;
-  memory from_, to_;
+  std::vector<step> steps_;
   std::vector<memory> weights_;
   std::size_t next_ = 0;
-  dnnl::convolution_forward run_;
 };
 
 /// One configuration, with relu.
@@ -157,26 +214,32 @@ double median(std::vector<double> list) {
   return list[list.size() / 2];
 }
 
-/// `depth` 0: in two dimensions.
-void over_direct(benchmark::State& state, std::int64_t channels, std::int64_t depth, std::int64_t size,
-                 std::string_view family, jit::image_layout layout) {
+struct layer {
+  std::int64_t channels, outputs, size, enlargement = 1;
+  std::int64_t depth = 0;  ///< 0: in two dimensions
+};
+
+void over_library(benchmark::State& state, const layer& l, std::string_view family, jit::image_layout layout) {
   omp_set_num_threads(threads());
-  const jit::convolution_shape shape = {.channels = channels,
-                                        .outputs = channels,
-                                        .height = size,
-                                        .width = size,
+  const jit::convolution_shape shape = {.channels = l.channels,
+                                        .outputs = l.outputs,
+                                        .height = l.size,
+                                        .width = l.size,
                                         .pad_top = 1,
                                         .pad_left = 1,
                                         .pad_bottom = 1,
                                         .pad_right = 1,
-                                        .depth = std::max<std::int64_t>(depth, 1),
-                                        .window_depth = depth == 0 ? 1 : 3,
-                                        .pad_front = depth == 0 ? 0 : 1,
-                                        .pad_back = depth == 0 ? 0 : 1,
+                                        .depth = std::max<std::int64_t>(l.depth, 1),
+                                        .window_depth = l.depth == 0 ? 1 : 3,
+                                        .pad_front = l.depth == 0 ? 0 : 1,
+                                        .pad_back = l.depth == 0 ? 0 : 1,
                                         .from = layout,
-                                        .to = layout};
-  direct_convolution blocked(shape, depth == 0 ? tag::nChw16c : tag::nCdhw16c),
-      last(shape, depth == 0 ? tag::nhwc : tag::ndhwc);
+                                        .to = layout,
+                                        .enlargement = l.enlargement};
+  library_way blocked(shape, l.depth == 0 ? tag::nChw16c : tag::nCdhw16c, false),
+      last(shape, l.depth == 0 ? tag::nhwc : tag::ndhwc, false);
+  std::unique_ptr<library_way> transposed;
+  if (l.enlargement > 1) transposed = std::make_unique<library_way>(shape, tag::nhwc, true);
   const auto turns_of = [&](double wanted) { return std::clamp(static_cast<int>(wanted / blocked.run()), 5, 200); };
   const jit::convolution_machine machine = {.set = jit::refusal_of(jit::instruction_set::avx512).empty()
                                                        ? jit::instruction_set::avx512
@@ -198,46 +261,53 @@ void over_direct(benchmark::State& state, std::int64_t channels, std::int64_t de
       state.SetLabel(jit::to_text(c));
     }
     if (best == nullptr) return state.SkipWithError("no configuration");
-    std::vector<double> ratios, times;
+    std::vector<double> ratios, over_transposed, times;
     for (int i = turns_of(0.3); i > 0; --i) {
       const double mine = best->run(), theirs = std::min(blocked.run(), last.run());
       times.push_back(mine);
       ratios.push_back(theirs / mine);
+      if (transposed != nullptr) over_transposed.push_back(transposed->run() / mine);
     }
     state.counters["ratio"] = median(ratios);
+    if (transposed != nullptr) state.counters["over_transposed"] = median(over_transposed);
     state.counters["microseconds"] = 1e6 * median(times);
   }
 }
 
 [[maybe_unused]] const bool is_registered = [] {
-  struct layer {
-    std::int64_t channels, size, depth = 0;
-  };
-  constexpr layer layers[] = {{64, 224}, {128, 112}, {256, 56}, {512, 28}, {512, 14},
-                              {64, 56},  {128, 28},  {256, 14}, {512, 7}};
+  constexpr layer layers[] = {{64, 64, 224}, {128, 128, 112}, {256, 256, 56}, {512, 512, 28}, {512, 512, 14},
+                              {64, 64, 56},  {128, 128, 28},  {256, 256, 14}, {512, 512, 7}};
   // Those of resnet50-3d-paper, and of networks for volumes.
-  constexpr layer deep_layers[] = {{64, 56, 3},  {128, 28, 2}, {256, 14, 1},  {512, 7, 1},
-                                   {32, 64, 64}, {64, 32, 32}, {128, 16, 16}, {64, 28, 8}};
+  constexpr layer deep[] = {{64, 64, 56, 1, 3},  {128, 128, 28, 1, 2}, {256, 256, 14, 1, 1},  {512, 512, 7, 1, 1},
+                            {32, 32, 64, 1, 64}, {64, 64, 32, 1, 32},  {128, 128, 16, 1, 16}, {64, 64, 28, 1, 8}};
+  // Of generators: the size is that of the small image.
+  constexpr layer enlarged[] = {
+      {128, 128, 8, 2}, {128, 128, 16, 2}, {128, 128, 32, 2}, {128, 128, 64, 2}, {128, 64, 128, 2}};
   const auto add = [](const layer& l, const char* family, jit::image_layout layout, const char* name) {
-    const std::string text = std::to_string(l.channels) + "_channels_" +
-                             (l.depth == 0 ? "" : std::to_string(l.depth) + "x") + std::to_string(l.size) + "x" +
-                             std::to_string(l.size) + "/" + family + "/" + name;
-    benchmark::RegisterBenchmark(text.c_str(), [=](benchmark::State& state) {
-      over_direct(state, l.channels, l.depth, l.size, family, layout);
+    const std::string size =
+        (l.depth == 0 ? "" : std::to_string(l.depth) + "x") + std::to_string(l.size) + "x" + std::to_string(l.size);
+    const std::string what = l.enlargement == 1 ? std::to_string(l.channels) + "_channels_" + size
+                                                : std::to_string(l.channels) + "_to_" + std::to_string(l.outputs) +
+                                                      "_channels_" + size + "_enlarged";
+    benchmark::RegisterBenchmark((what + "/" + family + "/" + name).c_str(), [=](benchmark::State& state) {
+      over_library(state, l, family, layout);
     })->Iterations(1);
   };
   for (const layer& l : layers)
     for (const char* family : {"F(2,3)", "F(4,3)", "F(4,3) accurate", "F(6,3)"})
       add(l, family, jit::image_layout::blocked_16, "blocked");
-  for (const layer& l : deep_layers)
+  for (const layer& l : deep)
     for (const char* family : {"F(2,3)", "F(4,3)", "F(4,3) accurate", "F(6,3)"})
       add(l, family, jit::image_layout::blocked_16, "blocked");
   for (const layer& l : layers) add(l, "F(4,3)", jit::image_layout::channels_last, "channels_last");
   for (const layer& l : layers) add(l, "F(4,3)", jit::image_layout::plain, "plain");
-  for (const layer& l : deep_layers) {
-    add(l, "F(4,3)", jit::image_layout::channels_last, "channels_last");
-    add(l, "F(4,3)", jit::image_layout::plain, "plain");
-  }
+  for (const layer& l : deep) add(l, "F(4,3)", jit::image_layout::channels_last, "channels_last");
+  for (const layer& l : deep) add(l, "F(4,3)", jit::image_layout::plain, "plain");
+  for (const layer& l : enlarged)
+    for (const char* family : {"up2 F(2,2)", "up2 F(3,2)", "up2 F(4,2)"})
+      add(l, family, jit::image_layout::blocked_16, "blocked");
+  for (const layer& l : enlarged) add(l, "up2 F(3,2)", jit::image_layout::channels_last, "channels_last");
+  for (const layer& l : enlarged) add(l, "up2 F(3,2)", jit::image_layout::plain, "plain");
   return true;
 }();
 
