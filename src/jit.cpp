@@ -11,6 +11,7 @@
 #include <collage/error.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/run/weights.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -56,6 +57,11 @@ struct run_product {
     product->run(c);
   }
 };
+
+kept_constant weights_of_product(const product_match& shape, const product_point& p) {
+  return {shape.right, packing_of(*p.algorithm, p.how) + (shape.right_is_transposed ? " transposed" : ""),
+          packed_floats(*p.algorithm, p.how, {shape.m, shape.n, shape.k}) * sizeof(float)};
+}
 
 std::string name_of(const product_point& p, const std::string& refusal) {
   std::string name =
@@ -116,11 +122,10 @@ kernel jit::build(const any_match& m, build_context& context) {
   auto product =
       std::make_shared<const scheme_product>(*read.point->algorithm, read.point->how,
                                              product_extents{shape.m, shape.n, shape.k}, then.steps, context.threads());
-  auto packed = context.packed(shape.right, product->packing() + (shape.right_is_transposed ? " transposed" : ""),
-                               product->packed_size() * sizeof(float), [&](std::byte* to) {
-                                 product->pack(context.constant<float>(shape.right), shape.right_is_transposed,
-                                               reinterpret_cast<float*>(to));
-                               });
+  const kept_constant kept = weights_of_product(shape, *read.point);
+  auto packed = context.packed(kept.value, kept.packing, kept.bytes, [&](std::byte* to) {
+    product->pack(context.constant<float>(shape.right), shape.right_is_transposed, reinterpret_cast<float*>(to));
+  });
   return finished(m, shape, *read.point, then, std::move(product), std::move(packed));
 }
 
@@ -149,6 +154,15 @@ kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
           .direct_error = direct_error(shape.k),
           .input = shape.left,
           .channels = shape.is_convolution ? 1 : last};
+}
+
+kept_constants jit::weights(const any_match& m, const configuration& how) {
+  using namespace detail::jit;
+  const product_match shape(m);
+  if (shape.is_windowed) return weights_of_convolution(m, shape, how);
+  const product_point::reading read = product_point::read(how.text());
+  if (!read.point) return {};
+  return {weights_of_product(shape, *read.point)};
 }
 
 verdict jit::knows(const any_match& m, const configuration& how) {

@@ -40,6 +40,8 @@ struct probe_result {
 ///
 /// `build_context::configuration()` is the one to build. Any backend may also have
 ///
+///   static kept_constants weights(const match<P>&, const configuration&);  // the constants that its kernel packs, and the
+///                                               // bytes of the packed forms (run/weights.hpp); without it: none
 ///   static int enter(int threads);              // before its kernels run on a thread: sets the library's thread count
 ///   static void leave(int token);               // after its kernels ran, with the result of `enter`
 ///   static constexpr const memory_space* space = &cuda_space;  // where its kernels read and write; without it: the host

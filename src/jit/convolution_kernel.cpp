@@ -141,6 +141,14 @@ kernel_algorithm algorithm_of_convolution(const any_match& m, const product_matc
           .channels = 1};
 }
 
+kept_constants weights_of_convolution(const any_match& m, const product_match& product,
+                                      const collage::configuration& how) {
+  const convolution_point::reading read = read_for(m, product, how);
+  if (!read.point) return {};
+  return {{product.right, packing_of(read.point->how),
+           static_cast<std::size_t>(weight_bytes(read.point->how, convolution_of(m, product)))}};
+}
+
 void set_convolution_layouts(const any_match& m, const product_match& product, const collage::configuration& how,
                              value_forms& to) {
   const convolution_point::reading read = read_for(m, product, how);

@@ -9,6 +9,7 @@
 #include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
+#include <collage/run/weights.hpp>
 #include <collage/verdict.hpp>
 
 namespace collage::inline v0::detail::jit {
@@ -22,6 +23,10 @@ verdict knows_convolution(const any_match& m, const product_match& product, cons
 /// How the kernel of a configuration computes.
 kernel_algorithm algorithm_of_convolution(const any_match& m, const product_match& product,
                                           const collage::configuration& how);
+
+/// The packed weights that the kernel of a configuration keeps.
+kept_constants weights_of_convolution(const any_match& m, const product_match& product,
+                                      const collage::configuration& how);
 
 /// Says the layouts of the images that the kernel reads and writes.
 void set_convolution_layouts(const any_match& m, const product_match& product, const collage::configuration& how,

@@ -22,6 +22,17 @@ constexpr std::int64_t part_bytes = std::int64_t{64} << 10;
 
 }  // namespace
 
+std::string packing_of(const scheme& algorithm, const configuration& how) {
+  return std::string("jit product ") + algorithm.name + " panels of " + std::to_string(how.columns()) + " lanes " +
+         std::to_string(how.lanes());
+}
+
+std::size_t packed_floats(const scheme& algorithm, const configuration& how, const product_extents& extents) {
+  const std::int64_t one = packed_floats(how, divided(extents.k, static_cast<std::int64_t>(algorithm.inner)),
+                                         divided(extents.n, static_cast<std::int64_t>(algorithm.columns)));
+  return static_cast<std::size_t>(one) * algorithm.rank;
+}
+
 scheme_product::scheme_product(const scheme& algorithm, const configuration& how, const product_extents& extents,
                                const epilogue& finish, int threads, unsigned features)
     : algorithm_(algorithm),
@@ -179,17 +190,6 @@ void scheme_product::bind() {
   if (!refusal_.empty()) return;
   if (refusal_ = arena_->seal(); !refusal_.empty()) return;
   for (kernel& k : kernels_) k.run = arena_->function<tile_function>(k.ticket);
-}
-
-std::size_t scheme_product::packed_size() const {
-  std::int64_t columns = 0;
-  for (std::int64_t panel = 0; panel < panels(); ++panel) columns += panel_width(panel);
-  return static_cast<std::size_t>(columns * block_k_) * algorithm_.rank;
-}
-
-std::string scheme_product::packing() const {
-  return std::string("jit product ") + algorithm_.name + " panels of " + std::to_string(how_.columns()) + " lanes " +
-         std::to_string(how_.lanes());
 }
 
 void scheme_product::pack(const float* b, bool transposed, float* to) const {

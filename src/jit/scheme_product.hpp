@@ -17,6 +17,10 @@
 
 namespace collage::inline v0::detail::jit {
 
+/// A text that names the packed form of B, and its floats.
+std::string packing_of(const scheme& algorithm, const configuration& how);
+std::size_t packed_floats(const scheme& algorithm, const configuration& how, const product_extents& extents);
+
 /// C = A B by a scheme, followed by an epilogue. A is m x k in rows, B is packed, and C is m x n in rows. Operands and outputs of
 /// the epilogue that are whole have rows of n.
 ///
@@ -32,8 +36,8 @@ class scheme_product {
   const std::string& refusal() const { return refusal_; }
 
   /// Floats of B when it is packed, and a text that names the packed form.
-  std::size_t packed_size() const;
-  std::string packing() const;
+  std::size_t packed_size() const { return packed_floats(algorithm_, how_, extents_); }
+  std::string packing() const { return packing_of(algorithm_, how_); }
   /// Sums the blocks of B for all products, in double precision. `transposed`: B lies as [n, k].
   void pack(const float* b, bool transposed, float* to) const;
 

@@ -14,6 +14,7 @@
 #include <collage/run/algorithm.hpp>
 #include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
+#include <collage/run/weights.hpp>
 
 namespace collage::inline v0 {
 
@@ -38,6 +39,7 @@ struct jit : backend<"jit"> {
   /// At most 12 for each shape.
   static void configurations(const any_match& m, configuration_list& to);
   static kernel_algorithm algorithm(const any_match& m, const configuration& how);
+  static kept_constants weights(const any_match& m, const configuration& how);
   static verdict knows(const any_match& m, const configuration& how);
   /// Convolutions of 1x1 read and write with channels last. Those with a window do as their configuration says.
   static void layouts(const any_match& m, const configuration& how, value_forms& to);

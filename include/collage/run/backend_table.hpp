@@ -14,6 +14,7 @@
 #include <collage/run/layouts.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/space.hpp>
+#include <collage/run/weights.hpp>
 #include <collage/set/algebra.hpp>
 #include <collage/set/candidate.hpp>
 #include <collage/set/declared.hpp>
@@ -39,6 +40,8 @@ struct pattern_entry : declared_pattern {
   verdict (*knows)(const graph_view&, const match_record&, const configuration&) = nullptr;
   /// How the kernel of a configuration computes. Null: by the operator's definition.
   kernel_algorithm (*algorithm)(const graph_view&, const match_record&, const configuration&) = nullptr;
+  /// The constants that the kernel of a configuration keeps in another form. Null: none, it reads them as they are.
+  kept_constants (*weights)(const graph_view&, const match_record&, const configuration&) = nullptr;
   kernel (*build)(const graph_view&, const match_record&, build_context&) = nullptr;
   /// Null if every variant reads and writes plain values.
   void (*layouts)(const graph_view&, const match_record&, const configuration&, value_forms&) = nullptr;
@@ -239,6 +242,11 @@ kernel_algorithm algorithm_at(const graph_view& graph, const match_record& recor
 }
 
 template <class B, class P>
+kept_constants weights_at(const graph_view& graph, const match_record& record, const configuration& how) {
+  return B::weights(match<P>(graph, record), how);
+}
+
+template <class B, class P>
 void layouts_at(const graph_view& graph, const match_record& record, const configuration& how, value_forms& to) {
   if constexpr (has_configurations<B, const match<P>&>) B::layouts(match<P>(graph, record), how, to);
   else if (const std::optional<std::size_t> choice = how.number()) B::layouts(match<P>(graph, record), *choice, to);
@@ -253,6 +261,7 @@ constexpr pattern_entry lower_pattern() {
   else e.choices = one_choice;
   if constexpr (has_knows<B, m>) e.knows = knows_at<B, P>;
   if constexpr (has_algorithm<B, m>) e.algorithm = algorithm_at<B, P>;
+  if constexpr (has_weights<B, m>) e.weights = weights_at<B, P>;
   e.build = build_at<B, P>;
   if constexpr (has_layouts<B, m>) e.layouts = layouts_at<B, P>;
   if constexpr (has_space<B>)

@@ -111,7 +111,7 @@ class packed_weights {
       return found;
     const std::shared_ptr<std::byte> made = space == host_space ? allocate(bytes) : pack_into(space, bytes, pack);
     if (space == host_space) pack(made.get());
-    e = {made, contents};
+    e = {made, contents, bytes};
     return made;
   }
   /// Unchanged contents, in a memory space that is not the host's.
@@ -129,11 +129,19 @@ class packed_weights {
     for (const auto& item : entries_) alive += item.second.packed.expired() ? 0U : 1U;
     return alive;
   }
+  /// Their bytes.
+  std::size_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    std::size_t sum = 0;
+    for (const auto& item : entries_) sum += item.second.packed.expired() ? 0U : item.second.bytes;
+    return sum;
+  }
 
  private:
   struct entry {
     std::weak_ptr<const std::byte> packed;
     std::weak_ptr<const std::byte> contents;
+    std::size_t bytes = 0;
   };
   static std::shared_ptr<std::byte> pack_into(const memory_space& space, std::size_t bytes,
                                               const std::function<void(std::byte*)>& pack) {

@@ -25,6 +25,10 @@ template <class B, class Match> concept has_knows = requires(Match m, const conf
 template <class B, class Match> concept has_algorithm =
     requires(Match m, const configuration& how) { B::algorithm(m, how); };
 
+/// A backend whose kernels keep constants in another form.
+template <class B, class Match> concept has_weights =
+    requires(Match m, const configuration& how) { B::weights(m, how); };
+
 template <class B, class Match, class Which, class To>
 concept has_layouts_of = requires(Match m, Which which, To to) { B::layouts(m, which, to); };
 /// `layouts` gets the number of a variant, or the configuration if the backend proposes configurations for the pattern.
