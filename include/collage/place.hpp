@@ -12,6 +12,7 @@
 #include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/weights.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -172,6 +173,9 @@ struct place_options {
   /// Which kernels may compute by other algorithms than the operator's definition. How much they err is measured with each kernel.
   /// Without `measure`, `accurate` is as `direct`.
   collage::algorithms algorithms = collage::algorithms::accurate;
+  /// How much memory the weights of a plan may take, as its kernels keep them. Kernels of other algorithms are faster with
+  /// weights that are several times as large.
+  weight_bound memory = {};
   std::uint64_t seed = 1;            ///< of the random inputs that kernels are checked and timed with
   measuring_options measuring = {};  ///< how kernels are measured
   comparing_options comparing = {};  ///< how placements are compared end to end
@@ -191,8 +195,8 @@ struct place_options {
 /// The log (run/log.hpp) gets what the report says about kernels and the store.
 ///
 /// Errors: constants without contents; an unknown backend name; no available backend; a network with unknown extents; a
-/// constraint that names nothing. Nodes that no backend takes are one error, which lists each refusal with its backend and
-/// reason.
+/// constraint that names nothing. No plan whose weights keep the bound is an error, too. Nodes that no backend takes are one
+/// error, which lists each refusal with its backend and reason.
 placed_plan place(const graph& network, backend_table backends, const place_options& options = {});
 
 /// The same for a backend set: `auto plan = place<backend_set<eigen, onednn>>(network);`.

@@ -98,6 +98,7 @@ class comparison {
     made.chosen = writer_.refreshed(race.which(winner));
     made.chosen.name = "plan";
     made.chosen.borrowed.clear();
+    made.memory = known_.weights.memory_of(made.chosen);
     list_runs(made, winner);
     return made;
   }
@@ -114,6 +115,7 @@ class comparison {
       runs_.find_fastest();
       learner_.learn(race, runs_.incumbent());
       const search_result last = search_.best();
+      if (!view_.keeps_bound(last)) break;
       // A placement does not run if its expected gain is too small for runs to show.
       const placement& fastest = race.which(runs_.incumbent());
       const auto& conversions = known_.layouts.conversions();
@@ -141,6 +143,7 @@ class comparison {
   }
 
   /// Adds the previous plan to the race and returns its number; nothing if it does not fit or cannot be built any more.
+  /// The same if it exceeds the bound on weights: all placements of the race keep it.
   std::optional<std::size_t> add_previous(const plan& previous) {
     if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen) ||
         !serves(previous.precision, known_.task.precision))
@@ -149,6 +152,7 @@ class comparison {
                                wanted_algorithms(known_.task.options))
              .is_direct())
       return {};
+    if (!known_.weights.keeps(previous.chosen)) return {};
     // Its kernels need costs, too.
     regions_.add_those_of(previous.chosen);
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });
@@ -185,7 +189,8 @@ class comparison {
     hide_regions_that_lost();
     learner_.learn(race, winner);
     search_result last = search_.best();
-    placement found = writer_.write("plan", last);
+    std::optional<placement> found;
+    if (view_.keeps_bound(last)) found = writer_.write("plan", last);
     std::vector<placement> ran;
     for (std::size_t i = 0; i < race.size(); ++i) ran.push_back(writer_.refreshed(race.which(i)));
     for (std::size_t s = 0; s < singles_.size(); ++s) {
@@ -194,15 +199,16 @@ class comparison {
       single.conversions = ran[singles_[s]].conversions;
       single.cost_ms = ran[singles_[s]].cost_ms;
     }
-    if (same_steps(found, race.which(winner))) {
+    if (found && same_steps(*found, race.which(winner))) {
       made.origin = "search";
-      made.chosen = std::move(found);
+      made.chosen = *std::move(found);
     } else {
       made.origin = origin_of(winner, made);
       made.chosen = ran[winner];
       made.chosen.name = "plan";
       made.chosen.borrowed.clear();
     }
+    made.memory = known_.weights.memory_of(made.chosen);
     list_runs(made, winner);
     return last;
   }

@@ -44,11 +44,11 @@ class cost_measurer {
         kernels_{known.task.network, known.candidates.all(), known.costs},
         worker_(worker_options{known.task.options.measuring.worker_timeout_s}) {
     const place_options& options = task_.options;
-    if (!options.store.empty()) keep(kernels_, task_.use, options.regions.seconds > 0);
+    if (!options.store.empty()) keep(kernels_, task_.use, known.weights.key(), options.regions.seconds > 0);
     if (known.layouts.conversions()) {
       conversion_book& c = *known.layouts.conversions();
       conversions_.emplace(cost_ledger{c.network(), c.candidates(), c.book()});
-      if (!options.store.empty()) keep(*conversions_, task_.use, false);
+      if (!options.store.empty()) keep(*conversions_, task_.use, "", false);
     }
     const measuring_options& how = options.measuring;
     drift_options drift = how.drift;
@@ -73,6 +73,7 @@ class cost_measurer {
     task_.until.check();
     const double start = now_ms();
     learn(kernels_, structure);
+    if (fallbacks_.count(structure) != 0) measure_fallbacks_of(structure);
     ++structures_;
     took_ms_ += now_ms() - start;
   }
@@ -101,6 +102,19 @@ class cost_measurer {
   bool is_known_to_have_kernel(std::uint32_t candidate) {
     recall(kernels_, kernels_.structure_of(candidate));
     return is_usable(kernels_, candidate);
+  }
+
+  /// Measures the fallback kernels that were refused because other kernels run their nodes. Returns whether there are any. They are
+  /// needed where all others keep too large weights. The store does not get their costs: other placings do without them.
+  bool measure_fallbacks() {
+    bool any = false;
+    for (std::uint32_t s = 0; s < kernels_.candidates.structures.size(); ++s)
+      if (!needless_fallbacks(s).empty()) {
+        fallbacks_.insert(s);
+        measure_fallbacks_of(s);
+        any = true;
+      }
+    return any;
   }
 
   // ---- Conversions ----
@@ -229,11 +243,11 @@ class cost_measurer {
     }
   };
 
-  void keep(cost_ledger& of, const std::vector<bool>& use, bool divides) {
+  void keep(cost_ledger& of, const std::vector<bool>& use, const std::string& bound, bool divides) {
     const bool is_optional = task_.options.store_is_optional;
     try {
       of.kept.emplace(task_.options.store, of.network, task_.backends, of.candidates, use, task_.threads,
-                      task_.precision, task_.options.algorithms, divides, is_optional);
+                      task_.precision, task_.options.algorithms, bound, divides, is_optional);
     } catch (const error& e) {
       if (!is_optional) throw;
       unopened_ = e.what();
@@ -255,17 +269,42 @@ class cost_measurer {
     measuring_setup how = setup();
     const place_structure& s = of.candidates.structures[structure];
     if (of.candidates.groups[s.example].nodes.size() > 1) how.give_up = [this] { return task_.until.is_long_over(); };
-    of.book.measure(structure, [&](std::span<const std::uint32_t> asked) {
-      if (task_.options.measuring.workers)
-        return worker_.measure(of.network, task_.backends, of.candidates, asked, how);
-      return measure_candidates(of.network, task_.backends, of.candidates, asked, how);
-    });
+    of.book.measure(structure, [&](std::span<const std::uint32_t> asked) { return measure_now(of, asked, how); });
     const std::string where = task_.options.measuring.workers ? worker_.where() : "in this process";
     if (where_.empty() || where != in_a_worker) where_ = where;
     of.measured_now.push_back(structure);
     // Costs are not kept if the time ended while they were measured.
     if (!of.kept || task_.until.is_over()) return;
     of.kept->put(of.fresh_of(structure), where);
+  }
+  std::vector<std::uint32_t> needless_fallbacks(std::uint32_t structure) const {
+    std::vector<std::uint32_t> list;
+    for (const std::uint32_t i : kernels_.book.rivals_of(structure))
+      if (const measured_cost* cost = kernels_.book.find(kernels_.candidates.list[i]);
+          cost != nullptr && cost->refusal == needless_fallback)
+        list.push_back(i);
+    return list;
+  }
+  void measure_fallbacks_of(std::uint32_t structure) {
+    const std::vector<std::uint32_t> list = needless_fallbacks(structure);
+    if (list.empty()) return;
+    task_.until.check();
+    const measuring_lock lock = wait_for_turn(&kernels_);
+    const std::vector<measured_candidate> measured = measure_now(kernels_, list, setup());
+    for (std::size_t k = 0; k < list.size(); ++k) {
+      measured_cost& cost = kernels_.book.entry_of(kernels_.candidates.list[list[k]]);
+      cost = {};
+      cost.time = measured[k].time;
+      cost.alone_ms = measured[k].cost_ms;
+      cost.kernel = measured[k].kernel;
+      cost.refusal = measured[k].refusal;
+      cost.passing = measured[k].passing;
+    }
+  }
+  std::vector<measured_candidate> measure_now(const cost_ledger& of, std::span<const std::uint32_t> asked,
+                                              const measuring_setup& how) {
+    if (task_.options.measuring.workers) return worker_.measure(of.network, task_.backends, of.candidates, asked, how);
+    return measure_candidates(of.network, task_.backends, of.candidates, asked, how);
   }
   static void recall(cost_ledger& of, std::uint32_t structure) {
     if (!of.kept || of.distrusted.count(structure) != 0) return;
@@ -323,6 +362,7 @@ class cost_measurer {
   std::optional<drift_monitor> monitor_;
   std::array<double, drift_signs> trusted_ms_{};  // the monitor's usual times while the trusted costs were measured
   worker_client worker_;
+  std::set<std::uint32_t> fallbacks_;  // structures whose fallback kernels are measured
   std::size_t distrusts_ = 0;
   std::size_t structures_ = 0;  // structures of kernels with costs; `took_ms_`: the time to get them
   std::size_t converted_ = 0;   // structures of conversions with costs

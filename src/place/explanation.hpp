@@ -82,7 +82,12 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
     return;
   }
   search_result best = view.problem({.not_measured = false, .costs = outlook::as_known});
-  best.found = view.solve(best.problem);
+  best.found = view.solve(best);
+  if (!best.problem.resources.empty()) {  // what another kernel would cost depends on the memory that all others leave
+    for (plan_group& g : made.chosen.groups)
+      if (!g.is_view()) g.why = "it belongs to the cheapest placement whose weights keep the bound on memory";
+    return;
+  }
   std::vector<bool> is_best(known.candidates.size());
   for (const std::uint32_t chosen : best.found.chosen)
     if (best.who[chosen].is_candidate()) is_best[best.who[chosen].number] = true;

@@ -34,10 +34,10 @@ namespace {
 /// reading.
 class kept_costs {
  public:
-  /// Opens the store. Errors: those of cost_store.
+  /// Opens the store. `bound` is the part of the key of comparisons about the memory of weights. Errors: those of cost_store.
   kept_costs(const std::string& path, const graph& network, backend_table backends, const place_candidates& candidates,
-             const std::vector<bool>& use, int threads, const char* precision, algorithms which, bool divides,
-             bool is_optional)
+             const std::vector<bool>& use, int threads, const char* precision, algorithms which, std::string bound,
+             bool divides, bool is_optional)
       : store_(path),
         is_optional_(is_optional),
         network_(network),
@@ -45,7 +45,8 @@ class kept_costs {
         candidates_(candidates),
         threads_(threads),
         precision_(precision),
-        algorithms_(which) {
+        algorithms_(which),
+        bound_(std::move(bound)) {
     for (std::uint32_t b = 0; b < backends.size(); ++b)
       divides_ = divides_ || (divides && use[b] && backends[b].takes_regions);
     machine_ = processor_name();
@@ -297,7 +298,7 @@ class kept_costs {
             machine_,
             threads_,
             waiting_,
-            precision_ + chosen_from(),
+            precision_ + chosen_from() + bound_,
             set_};
   }
 
@@ -310,6 +311,7 @@ class kept_costs {
   int threads_;
   const char* precision_;
   algorithms algorithms_;
+  std::string bound_;
   bool divides_ = false;  // whether the comparison has a search over regions
   std::string machine_, waiting_, set_, problem_;
   std::vector<std::string> libraries_;  // by backend

@@ -180,7 +180,7 @@ class kernel_check {
     if (!is_new || task_.options.store.empty() || task_.options.check_s <= 0) return at->second;
     try {
       at->second.emplace(task_.options.store, network, task_.backends, all, task_.use, task_.threads, task_.precision,
-                         task_.options.algorithms, false, true);
+                         task_.options.algorithms, "", false, true);
     } catch (const error& e) { report_.unstored = e.what(); }
     return at->second;
   }

@@ -88,7 +88,7 @@ class kernel_trials {
   std::optional<std::size_t> add_next(placement_search& search, outlook hope) {
     learner_.learn(runs_.race(), runs_.incumbent());
     const search_result next = search.best_of_operators(hope);
-    if (are_well_known(next, hope) || known_.task.until.is_over())
+    if (!search.keeps_bound(next) || are_well_known(next, hope) || known_.task.until.is_over())
       return {};  // the search may have taken the time that was left
     // If it ran before, a replica is added: another engine, whose memory lies elsewhere.
     return runs_.add_if_possible(writer_.write("plan", next), race_role::replica);

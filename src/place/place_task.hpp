@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/layout.hpp>
@@ -93,6 +94,9 @@ struct place_task {
     if (how.keep_non_finite && !how.measure)
       throw error(error_kind::invalid_argument, "only measuring shows which kernels keep NaN and infinity",
                   "keep_non_finite", "measure, or leave it out");
+    if (const double ratio = how.memory.ratio; !std::isfinite(ratio) || ratio <= 0)
+      throw error(error_kind::invalid_argument, "the ratio for the memory of weights is not a number above 0", "memory",
+                  "give a ratio such as 1.5, or bytes");
     choose_backends();
     for (const value_record& v : network.values())
       if (!v.type.dims.is_concrete())

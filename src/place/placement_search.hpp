@@ -10,6 +10,7 @@
 #include <collage/search/problem.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -21,6 +22,7 @@
 #include "policy.hpp"
 #include "progress.hpp"
 #include "search_view.hpp"
+#include "weight_limit.hpp"
 
 namespace collage::inline v0 {
 
@@ -32,10 +34,18 @@ class placement_search {
   placement_search(const placing_state& known, const search_view& view, cost_measurer& measurer, progress& listener)
       : known_(known), view_(view), measurer_(measurer), progress_(listener) {}
 
-  /// The cheapest placement.
+  /// The cheapest placement. If no placement keeps the bound on weights (`search_view::keeps_bound`), the one that comes closest.
   search_result best() {
     search_result result = search_exactly({});
     progress_.best_ms = result.found.cost_ms;
+    return result;
+  }
+  /// The cheapest placement that keeps the bound on weights. If only fallback kernels keep it, these are measured, too. Error: no
+  /// placement keeps it.
+  search_result best_within_bound() {
+    search_result result = best();
+    if (!keeps_bound(result) && measurer_.measure_fallbacks()) result = best();
+    view_.require_bound(result);
     return result;
   }
   /// The cheapest placement without regions. Regions are allowed if the other candidates do not cover the network.
@@ -43,21 +53,26 @@ class placement_search {
     return search_exactly({.regions = !view_.is_covered_by_operators(), .costs = costs});
   }
   /// The baseline of a backend. Other backends run the nodes that it refuses (`search_view::ranks` says which), and the placement
-  /// lists these fallback nodes.
-  placement single(std::uint32_t backend) {
+  /// lists these fallback nodes. Where the weights would take too much memory, it does without its kernels with the largest ones.
+  /// Nothing if that does not suffice.
+  std::optional<placement> single(std::uint32_t backend) {
     // Without need, no region of another backend takes part: for one missing operator, it could take the whole network.
     const bool operators_alone = !known_.task.backends[backend].takes_regions && view_.is_covered_by_operators();
-    const search_result alone = search_and_measure(
-        [&](const search_result& r) {
-          return search::exact_by_rank(r.problem, view_.ranks(r, backend), view_.limits());
-        },
-        {.regions = !operators_alone});
-    placement result = placement_writer(known_).write(known_.task.backends[backend].name, alone);
-    for (const plan_group& g : result.groups)
-      if (g.has_kernel() && g.backend() != result.name)
-        for (const std::uint32_t n : g.nodes) result.borrowed.push_back(known_.task.network.node_name(n));
-    return result;
+    weight_caps caps;
+    const shown_candidates shown{.regions = !operators_alone, .caps = &caps};
+    for (;;) {
+      const search_result alone = search_and_measure(
+          [&](search_result& r) { return search::exact_by_rank(r.problem, view_.ranks(r, backend), view_.limits()); },
+          shown);
+      if (view_.keeps_bound(alone)) return write_single(backend, alone);
+      if (!caps.lower(known_.weights, view_.candidates_in(alone)) ||
+          !search::uncovered(view_.problem(shown).problem).empty())
+        return {};
+    }
   }
+
+  /// Whether a placement that was found keeps the bound on weights. One that does not has unmeasured kernels.
+  bool keeps_bound(const search_result& found) const { return view_.keeps_bound(found); }
 
   std::size_t searches() const { return searches_; }
   double took_ms() const { return took_ms_; }
@@ -67,12 +82,21 @@ class placement_search {
  private:
   static constexpr std::size_t least_told = 1000;  // searches over fewer nodes take less than a tenth of a second
 
+  placement write_single(std::uint32_t backend, const search_result& alone) const {
+    placement result = placement_writer(known_).write(known_.task.backends[backend].name, alone);
+    for (const plan_group& g : result.groups)
+      if (g.has_kernel() && g.backend() != result.name)
+        for (const std::uint32_t n : g.nodes) result.borrowed.push_back(known_.task.network.node_name(n));
+    return result;
+  }
+
   search_result search_exactly(const shown_candidates& shown) {
-    return search_and_measure([this](const search_result& r) { return view_.solve(r.problem); }, shown);
+    return search_and_measure([this](search_result& r) { return view_.solve(r); }, shown);
   }
 
   /// Searches, measures the unmeasured parts of the placement found, and repeats this until there are none. Unmeasured candidates
-  /// count with a lower bound of their cost. So candidates that stay unmeasured cannot be part of a better placement.
+  /// count with a lower bound of their cost. So candidates that stay unmeasured cannot be part of a better placement. A placement
+  /// that exceeds the bound on weights is not measured.
   template <class Search>
   search_result search_and_measure(Search search_over, shown_candidates shown) {
     for (;;) {
@@ -96,6 +120,7 @@ class placement_search {
       took_ms_ += now_ms() - start;
       ++searches_;
       was_interrupted_ = was_interrupted_ || is_over;
+      if (!view_.keeps_bound(result)) return result;
       if (!measure_parts_of(result)) return result;
     }
   }

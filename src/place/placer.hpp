@@ -52,6 +52,7 @@
 #include "search_view.hpp"
 #include "stack_check.hpp"
 #include "sub_plans.hpp"
+#include "weight_limit.hpp"
 
 namespace collage::inline v0 {
 
@@ -133,19 +134,21 @@ class placer {
     };
     last = view_.problem({.not_measured = false});
     is_whole = is_whole && covers(last);
-    if (is_whole) last.found = view_.solve(last.problem);
+    if (is_whole) last.found = view_.solve(last);
     // A conversion that was not measured was not checked. Plain kernels need none.
     if (is_whole && !is_known(last)) {
       view_.leave_plain(last);
       is_whole = covers(last);
-      if (is_whole) last.found = view_.solve(last.problem);
+      if (is_whole) last.found = view_.solve(last);
     }
     if (!is_whole)
       throw error(
           error_kind::cancelled, "placing ended before every node had a measured kernel, so there is no plan",
           task_.options.network,
           task_.options.store.empty() ? "let it run longer" : "place it again: the store has what was measured");
+    view_.require_bound(last);
     made.chosen = placement_writer(known_).write("plan", last);
+    made.memory = known_.weights.memory_of(made.chosen);
     made.first_cost_ms = made.chosen.cost_ms;
     return made;
   }
@@ -176,12 +179,13 @@ class placer {
     require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
 
     plan made = start_plan();
-    last = search.best();
+    last = search.best_within_bound();
     made.chosen = placement_writer(known_).write("plan", last);
+    made.memory = known_.weights.memory_of(made.chosen);
     made.first_cost_ms = made.chosen.cost_ms;
     for (std::uint32_t b = 0; b < task_.backends.size(); ++b)
       if (task_.use[b] && runs_operators(task_.backends[b]) && !task_.until.is_long_over())
-        made.singles.push_back(search.single(b));
+        if (std::optional<placement> single = search.single(b)) made.singles.push_back(*std::move(single));
     return made;
   }
 
@@ -219,6 +223,7 @@ class placer {
       if (!known || !is_current(*known, measurer)) return false;
       known->network = task_.options.network;
       made = *std::move(known);
+      made.memory = known_.weights.memory_of(made.chosen);
       report_.compared_before = true;
       return true;
     };
@@ -237,9 +242,10 @@ class placer {
     report_.comparing_s = (now_ms() - start) / 1e3;
   }
 
-  /// Whether a plan from the store can be selected. All its kernels, views and conversions must still be usable candidates. The
-  /// previous plan must have taken part in its comparison.
+  /// Whether a plan from the store can be selected. All its kernels, views and conversions must still be usable candidates, and its
+  /// weights must keep the bound. The previous plan must have taken part in its comparison.
   bool is_current(const plan& kept, cost_measurer& measurer) {
+    if (!known_.weights.keeps(kept.chosen)) return false;
     regions_.add_those_of(kept.chosen);
     const auto who = known_.candidates.in(kept.chosen);
     std::size_t at = 0;
@@ -275,7 +281,8 @@ class placer {
   // ---- By rank ----
 
   /// Chooses by a priority list, without measuring. Builds the chosen kernels and conversions, and compares them with the
-  /// reference. If some cannot be used, chooses again without them. A region that cannot be used is divided.
+  /// reference. If some cannot be used, chooses again without them. A region that cannot be used is divided. If the weights take too
+  /// much memory, chooses again without the largest ones, and by the exact search if that does not suffice.
   plan run_unmeasured() {
     place_bodies();
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
@@ -290,11 +297,12 @@ class placer {
         at->second = check.can_be_used(task_.network, known_.candidates.all(), candidate, known_.costs.entry_of(c));
       return at->second;
     };
-    bool has_divided = false;
+    bool has_divided = false, is_exact = false;
+    weight_caps caps;
     for (bool settled = false; !settled;) {
       settled = true;
       require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
-      search_result by_rank = view_.problem({});
+      search_result by_rank = view_.problem({.caps = &caps});
       // Kernels are built when their turn comes: a network may have thousands of groups that a backend lists and then refuses.
       bool has_lost_region = false;
       const auto can_use = [&](std::uint32_t chosen) {
@@ -304,7 +312,8 @@ class placer {
         has_lost_region = has_lost_region || (!can && known_.candidates.is_region(candidate));
         return can;
       };
-      by_rank.found = search::priority_list(by_rank.problem, view_.ranks(by_rank, 0), can_use);
+      by_rank.found =
+          is_exact ? view_.solve(by_rank) : search::priority_list(by_rank.problem, view_.ranks(by_rank, 0), can_use);
       for (const std::uint32_t chosen : by_rank.found.chosen) settled = can_use(chosen) && settled;
       if (has_lost_region && !std::exchange(has_divided, true)) {
         settled = false;
@@ -312,9 +321,11 @@ class placer {
         for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
       }
       for (const auto& [needed, how] : view_.conversions_of(by_rank)) settled = can_convert(*how, check) && settled;
+      settled = settled && view_.may_be_chosen(by_rank, caps, is_exact);
       if (settled) made.chosen = placement_writer(known_).write("plan", by_rank);
     }
     made.chosen.cost_ms = 0;
+    made.memory = known_.weights.memory_of(made.chosen);
     return made;
   }
   bool can_convert(std::uint32_t candidate, kernel_check& check) {
@@ -354,6 +365,7 @@ class placer {
         inner.previous = nullptr;
         inner.improved = {};
         inner.measuring.splits_caches = false;
+        inner.memory = known_.weights.of_subgraphs();
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
         inner.network = task_.options.network + ", subgraph of " + task_.network.node_name(n);
         known_.bodies.add(n, placer(*body, task_.backends, inner).run());

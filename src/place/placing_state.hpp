@@ -11,6 +11,7 @@
 #include "place_rules.hpp"
 #include "place_task.hpp"
 #include "sub_plans.hpp"
+#include "weight_limit.hpp"
 
 namespace collage::inline v0 {
 
@@ -34,6 +35,7 @@ struct placing_state {
   cost_book costs;             ///< of kernels
   neighbour_costs neighbours;  ///< of switches between backends
   sub_plans bodies;
+  weight_limit weights;                      ///< the bound on their memory, and what candidates keep
   std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold the node
   view_layouts views;
 
@@ -52,6 +54,7 @@ struct placing_state {
         costs(task.network, task.backends, candidates.all()),
         neighbours(task.backends.size()),
         bodies(task.network),
+        weights(task, candidates),
         forbidden(std::move(left.forbidden)),
         views(std::move(left.views)) {}
 };

@@ -236,6 +236,14 @@ std::string certificate_text(const plan& made) {
          format_number(" (gap %.1f %%)", gap) + "; end to end, no placement that it found was significantly faster.";
 }
 
+std::string memory_text(const plan& made) {
+  if (!made.memory || made.memory->network == 0) return {};
+  const weight_memory& m = *made.memory;
+  return "Its weights take " + size_text(m.weights) +
+         format_number(", %.2f times", static_cast<double>(m.weights) / static_cast<double>(m.network)) +
+         " the network's " + size_text(m.network) + "; at most " + size_text(m.bound) + " are allowed.";
+}
+
 std::string label_of(const graph& network, const std::vector<std::uint32_t>& nodes) {
   std::string names, kinds;
   bool telling = true;  // every name begins with its operator kind
@@ -270,7 +278,8 @@ std::string plan_page::placement() const {
   if (!made.chosen.conversions.empty())
     page += heading("Conversions of values into another form") + conversions_table(network, made, paint);
   page += "\n" + totals_table(made, paint) + "\n" + wrap(certificate_text(made), 0);
-  if (const std::string text = switches_text(made.chosen); !text.empty()) page += wrap(text, 0);
+  for (const std::string& text : {switches_text(made.chosen), memory_text(made)})
+    if (!text.empty()) page += wrap(text, 0);
   return page;
 }
 

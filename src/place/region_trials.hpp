@@ -43,7 +43,9 @@ class region_trials {
     for (std::uint32_t b = 0; b < known_.task.backends.size() && !known_.task.until.is_over(); ++b) {
       if (!regions_.takes_regions(b)) continue;
       if (!operators_) {
-        operators_ = runs_.race().add(writer_.write(operators_run, search.best_of_operators()), race_role::baseline);
+        const search_result operators = search.best_of_operators();
+        if (!search.keeps_bound(operators)) return;
+        operators_ = runs_.race().add(writer_.write(operators_run, operators), race_role::baseline);
         race_options how = runs_.options();
         how.seconds = std::min(options.comparing.seconds / 2, std::max(0.0, known_.task.until.left_s()));
         runs_.run(how);
@@ -156,7 +158,7 @@ class region_trials {
   }
 
   /// Adds `base` to the race, with these regions in place of the groups that they hold. Returns its number, or nothing if a region
-  /// has no kernel or the placement cannot be built.
+  /// has no kernel, or the placement cannot be built or exceeds the bound on weights.
   std::optional<std::size_t> add(const placement& base, const region_search::regions& regions, std::uint32_t backend) {
     std::vector<plan_group> made;
     for (const std::vector<std::uint32_t>& nodes : regions) {
@@ -166,6 +168,7 @@ class region_trials {
     }
     placement p = writer_.replaced(base, made);
     p.name = regions_run;
+    if (!known_.weights.keeps(p)) return {};
     if (!measurer_.measure_conversions([&] { return writer_.conversions_of(p); })) return {};
     p.cost_ms += writer_.add_conversions(p) + writer_.add_switches(p);
     return runs_.add_if_possible(p);

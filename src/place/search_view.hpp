@@ -23,6 +23,7 @@
 #include "conversions.hpp"
 #include "cost_book.hpp"
 #include "placing_state.hpp"
+#include "weight_limit.hpp"
 
 namespace collage::inline v0 {
 
@@ -52,6 +53,7 @@ struct shown_candidates {
   bool not_measured = true;  ///< at the lower bounds of their costs
   bool regions = true;
   outlook costs = outlook::doubtful;
+  const weight_caps* caps = nullptr;  ///< leaves out what keeps too large weights
 };
 
 class search_view {
@@ -100,6 +102,7 @@ class search_view {
       const known_cost cost = known_.costs.price_of(c, shown.costs);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !shown.not_measured)) continue;
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
+      if (shown.caps != nullptr && !shown.caps->is_empty() && !shown.caps->allow(known_.weights.of(i))) continue;
       add(known_.candidates.nodes_of(i), cost.ms, shown_step::of(i), runtimes[c.backend]);
     }
     // A view has the runtime of its reader, and control flow belongs to no backend, so both get a candidate for each runtime.
@@ -133,10 +136,40 @@ class search_view {
   /// Solves a problem. If conversions are expensive and switches count, a large network may have millions of states. Then the
   /// search has a limit: it runs some dozens of times, and costs are known only to some per cent. The plan says whether the result
   /// was proved optimal.
-  search::placement solve(const search::problem& p) const {
+  ///
+  /// If the best placement exceeds the bound on weights, the problem gets this bound, and the result is the best one within it.
+  search::placement solve(search_result& of) const {
     search::limits most = limits();
     if (known_.neighbours.any()) most.states = 200'000;
-    return search::exact(p, most);
+    of.found = search::exact(of.problem, most);
+    if (keeps_bound(of)) return std::move(of.found);
+    bound_weights(of);
+    return search::exact(of.problem, most);
+  }
+
+  /// Whether the placement that was found keeps the bound on weights.
+  bool keeps_bound(const search_result& r) const {
+    return !known_.weights.can_be_exceeded() || known_.weights.kib_of(candidates_in(r)) <= known_.weights.kib();
+  }
+  /// Error: it does not, because no placement that does was found.
+  void require_bound(const search_result& r) const {
+    if (!keeps_bound(r)) throw known_.weights.shortage(known_.weights.kib_of(candidates_in(r)));
+  }
+  /// The same for a choice by rank. If it exceeds the bound, says how to choose the next one. Error: as of require_bound.
+  bool may_be_chosen(const search_result& r, weight_caps& caps, bool& is_exact) const {
+    if (keeps_bound(r)) return true;
+    if (is_exact) require_bound(r);
+    is_exact =
+        !caps.lower(known_.weights, candidates_in(r)) || !search::uncovered(problem({.caps = &caps}).problem).empty();
+    if (is_exact) caps = {};
+    return false;
+  }
+  /// The candidates of the placement that was found, without views and control flow.
+  std::vector<std::uint32_t> candidates_in(const search_result& r) const {
+    std::vector<std::uint32_t> list;
+    for (const std::uint32_t chosen : r.found.chosen)
+      if (r.who[chosen].is_candidate()) list.push_back(r.who[chosen].number);
+    return list;
   }
 
   /// The limits of each search: it ends soon after the budget.
@@ -282,6 +315,16 @@ class search_view {
       for (const use& reader : view.uses_of(seen))
         if (!known_.task.is_alias[reader.node] && !is_control(view, reader.node)) readers.push_back(reader.node);
       add_readers_behind_views(seen, readers);
+    }
+  }
+  /// Adds the memory of weights to a problem, as a resource.
+  void bound_weights(search_result& of) const {
+    of.problem.resources = {{.name = "KiB of weights", .bound = known_.weights.kib()}};
+    for (std::size_t k = 0; k < of.who.size(); ++k) {
+      if (!of.who[k].is_candidate()) continue;
+      for (const kept_weight& kept : known_.weights.of(of.who[k].number))
+        of.problem.candidates[k].uses.push_back(
+            {0, kept.kib, known_.weights.is_shared(kept) ? kept.item : search::use::own});
     }
   }
   static void sort_once(std::vector<std::uint32_t>& list) {

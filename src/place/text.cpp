@@ -126,6 +126,14 @@ std::string format_time(double ms) {
   return unit.number(ms, 3) + " " + unit.name;
 }
 
+std::string size_text(std::uint64_t bytes) {
+  const auto up = [bytes](std::uint64_t step) {
+    return static_cast<double>(bytes / step + (bytes % step != 0 ? 1 : 0));
+  };
+  if (bytes >= 1'000'000'000) return format_number("%.2f GB", up(10'000'000) / 100);
+  return bytes >= 1'000'000 ? format_number("%.2f MB", up(10'000) / 100) : format_number("%.1f KB", up(100) / 10);
+}
+
 std::string table::text(painter paint) const {
   std::vector<std::size_t> width;
   for (const column& c : columns_) width.push_back(width_of(c.title));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,9 @@ std::string wrap(std::string_view text, std::size_t indent, std::size_t first = 
 
 /// Formats a number like printf: format_number("%.1f", 1.25). A number that is rounded to zero has no sign.
 std::string format_number(const char* format, double number);
+
+/// A size in bytes with its unit, rounded up: "0.3 KB", "51.21 MB".
+std::string size_text(std::uint64_t bytes);
 
 /// The unit of times: milliseconds, or microseconds where the largest time is below 0.01 ms.
 struct time_unit {

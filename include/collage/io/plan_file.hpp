@@ -15,6 +15,7 @@
 #include <collage/run/layouts.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/plan_fit.hpp>
+#include <collage/run/weights.hpp>
 #include <collage/set/algebra.hpp>
 #include <collage/shape.hpp>
 
@@ -210,6 +211,14 @@ inline algorithms algorithms_from_json(const json_place& top) {
   return *found;
 }
 
+/// Nothing in plans of a time when it was not known.
+inline std::optional<weight_memory> memory_from_json(const json_place& top) {
+  if (!top.has("memory")) return {};
+  constexpr std::uint64_t most = std::uint64_t{1} << 53U;
+  const json_place at = top["memory"];
+  return weight_memory{at["weights"].natural(0, most), at["network"].natural(0, most), at["bound"].natural(0, most)};
+}
+
 inline plan_group group_from_json(const json_place& from, const graph& network) {
   plan_group g;
   const json_place nodes = from["nodes"];
@@ -311,24 +320,28 @@ inline json plan_to_json(const plan& made, const graph& network) {
   const json runs = runs_to_json(made.runs);
   json singles = json::array();
   for (const placement& s : made.singles) singles.push_back(detail::placement_to_json(s, network));
-  return {{"format", detail::plan_file_format},
-          {"version", plan_file_version},
-          {"network", made.network},
-          {"fingerprint", detail::hex_of(made.fingerprint)},
-          {"inputs", detail::inputs_to_json(network)},
-          {"threads", static_cast<std::uint64_t>(made.threads)},
-          {"precision", made.precision},
-          {"algorithms", name_of(made.algorithms)},
-          {"processor", made.processor},
-          {"waiting", made.waiting},
-          {"backends", backends},
-          {"origin", made.origin},
-          {"lower_bound_ms", rounded(made.lower_bound_ms)},
-          {"optimal", made.optimal},
-          {"first_cost_ms", rounded(made.first_cost_ms)},
-          {"runs", runs},
-          {"chosen", detail::placement_to_json(made.chosen, network)},
-          {"singles", singles}};
+  json all = {{"format", detail::plan_file_format},
+              {"version", plan_file_version},
+              {"network", made.network},
+              {"fingerprint", detail::hex_of(made.fingerprint)},
+              {"inputs", detail::inputs_to_json(network)},
+              {"threads", static_cast<std::uint64_t>(made.threads)},
+              {"precision", made.precision},
+              {"algorithms", name_of(made.algorithms)}};
+  if (made.memory)
+    all["memory"] = {
+        {"weights", made.memory->weights}, {"network", made.memory->network}, {"bound", made.memory->bound}};
+  all.update(json{{"processor", made.processor},
+                  {"waiting", made.waiting},
+                  {"backends", backends},
+                  {"origin", made.origin},
+                  {"lower_bound_ms", rounded(made.lower_bound_ms)},
+                  {"optimal", made.optimal},
+                  {"first_cost_ms", rounded(made.first_cost_ms)},
+                  {"runs", runs},
+                  {"chosen", detail::placement_to_json(made.chosen, network)},
+                  {"singles", singles}});
+  return all;
 }
 
 namespace detail {
@@ -368,6 +381,7 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   made.threads = static_cast<int>(top["threads"].natural(1, detail::most_threads));
   made.precision = top["precision"].text();
   made.algorithms = detail::algorithms_from_json(top);
+  made.memory = detail::memory_from_json(top);
   made.processor = top["processor"].text();
   made.waiting = top["waiting"].text();
   const json_place backends = top["backends"];

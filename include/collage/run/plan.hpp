@@ -5,8 +5,10 @@
 #include <collage/graph/graph.hpp>
 #include <collage/run/algorithm.hpp>
 #include <collage/run/plan_step.hpp>
+#include <collage/run/weights.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -123,6 +125,7 @@ struct plan {
   int threads = 1;
   std::string precision = fp32;
   collage::algorithms algorithms = collage::algorithms::accurate;  ///< which ones its kernels were chosen from
+  std::optional<weight_memory> memory;  ///< of the weights; nothing in plans of a time when it was not known
   std::string processor;
   std::string
       waiting;  ///< how threads waited for work when it was measured, as waiting_policy() says; empty: not known

@@ -12,6 +12,7 @@
 #include <collage/backends/portable.hpp>
 #include <collage/place.hpp>
 #include <collage/run/plan_fit.hpp>
+#include <collage/run/weights.hpp>
 
 #include <gtest/gtest.h>
 
@@ -519,6 +520,7 @@ TEST(jit_backend_algorithms, direct_plans_have_none_of_them) {
   options.algorithms = collage::algorithms::accurate;
   EXPECT_FALSE(names_an_algorithm(collage::place<set>(network, options).chosen));
   options.algorithms = collage::algorithms::all;
+  options.memory.ratio = 8;  // the network has no other weights
   const collage::placed_plan any = collage::place<set>(network, options);
   EXPECT_TRUE(names_an_algorithm(any.chosen));
   // Such a plan is refused where direct kernels are wanted, now or as a previous one.
@@ -550,6 +552,68 @@ TEST(jit_backend_algorithms, inaccurate_ones_are_refused_and_remembered) {
   EXPECT_GT(refused, 0);  // F(6,3) errs much more
   EXPECT_EQ(inaccurate(collage::algorithms::all), 0);
   EXPECT_EQ(inaccurate(collage::algorithms::accurate), refused);
+}
+
+/// Builds each configuration that is proposed for each pattern of a network's first node. `weights` must name the packed form that
+/// the kernel then shares, and its bytes.
+void expect_weights_as_built(const collage::graph& network) {
+  std::size_t built = 0;
+  for (const collage::pattern_entry& pattern : backend_checker<collage::jit>::table().patterns) {
+    collage::match_record record;
+    if (!collage::match_at(network.view(), pattern.nodes, 0, record) || !pattern.accepts(network.view(), record))
+      continue;
+    const collage::configuration_list proposed = collage::proposed_for(pattern, network.view(), record);
+    for (const collage::configuration& how : proposed) {
+      const collage::kept_constants kept = pattern.weights(network.view(), record, how);
+      ASSERT_EQ(kept.size(), 1U) << how.text();
+      collage::packed_weights packed;
+      collage::build_context context(network, 2, packed);
+      context.set_configuration(how);
+      const collage::kernel made = pattern.build(network.view(), record, context);
+      EXPECT_EQ(packed.bytes(), kept[0].bytes) << how.text();
+      const auto same = packed.get(network.constant(kept[0].value).bytes, kept[0].packing, kept[0].bytes,
+                                   [&](std::byte*) { ADD_FAILURE() << how.text() << ": " << kept[0].packing; });
+      EXPECT_EQ(packed.size(), 1U) << how.text();
+      ++built;
+    }
+  }
+  EXPECT_GT(built, 0U);
+}
+
+TEST(jit_backend_weights, are_as_built) {
+  expect_weights_as_built(small_convolution());
+  for (const bool is_transposed : {false, true})
+    for (const std::int64_t columns : {7, 96, 200}) {
+      graph_builder g;
+      data_source data;
+      const shape dims = is_transposed ? shape{columns, 130} : shape{130, columns};
+      g.output("y", g(op::matmul, g.input("a", f32({70, 130})), data.constant(g, "b", f32(dims)),
+                      {.transpose_b = is_transposed}));
+      expect_weights_as_built(g.finish());
+    }
+  // Large enough for schemes, and a convolution of 1x1.
+  graph_builder g;
+  data_source data;
+  g.output("y", g(op::matmul, g.input("a", f32({512, 512})), data.constant(g, "b", f32({512, 512}))));
+  expect_weights_as_built(g.finish());
+  graph_builder pointwise;
+  pointwise.output("y", pointwise(op::conv, pointwise.input("x", f32({1, 24, 9, 9})),
+                                  data.constant(pointwise, "w", f32({20, 24, 1, 1}))));
+  expect_weights_as_built(pointwise.finish());
+}
+
+TEST(jit_backend_weights, of_a_plan_keep_the_bound) {
+  using set = collage::backend_set<collage::jit, collage::portable>;
+  const collage::graph network = small_convolution();
+  collage::place_options options = quick_options();
+  for (const double ratio : {1.0, 1.5, 2.0, 8.0}) {
+    options.memory.ratio = ratio;
+    const collage::plan made = collage::place<set>(network, options);
+    ASSERT_TRUE(made.memory);
+    EXPECT_EQ(made.memory->network, 16U * 16 * 9 * 4);
+    EXPECT_LE(made.memory->weights, made.memory->bound);
+    EXPECT_LE(static_cast<double>(made.memory->bound), ratio * static_cast<double>(made.memory->network));
+  }
 }
 
 TEST(jit_backend_configurations, convolutions_know_their_texts) {
