@@ -1,4 +1,4 @@
-// The error for a network that the backends do not cover. It names each node that no backend takes, with all refusals.
+// The refusals of a placing, and the error for a network that the backends do not cover. It names each node that no backend takes.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +12,14 @@
 #include <collage/verdict.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
+#include "cost_book.hpp"
 #include "placing_state.hpp"
 
 namespace collage::inline v0 {
@@ -122,6 +125,22 @@ void require_cover(const placing_state& known, Usable usable) {
               is_passing     ? ""
               : has_portable ? "add a backend that runs them, or give the operator kind a reference"
                              : "add a backend that runs them, such as portable");
+}
+
+/// Lists the refusals of `build` and of measuring, then those of `accepts`, each reason once.
+inline void list_refusals(const placing_state& known, std::vector<place_refusal>& to) {
+  const backend_table backends = known.task.backends;
+  const auto add = [&](const cost_book& book, const place_candidates& candidates) {
+    for (const auto& [key, cost] : book.table())
+      if (const auto& [structure, b, p, how] = key; !cost.refusal.empty())
+        to.push_back({backends[b].name, pattern_name(backends, b, p), candidates.structures[structure].label,
+                      (how.number() ? "" : "configuration " + how.text() + ": ") + cost.refusal});
+  };
+  add(known.costs, known.candidates.all());
+  if (const auto& conversions = known.layouts.conversions()) add(conversions->book(), conversions->candidates());
+  std::map<std::tuple<std::string, std::string, std::string>, bool> told;
+  for (const place_refusal& r : known.candidates.all().refusals)
+    if (!std::exchange(told[{r.backend, r.pattern, r.reason}], true)) to.push_back(r);
 }
 
 }  // namespace

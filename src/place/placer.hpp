@@ -27,7 +27,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include "comparison.hpp"
 #include "conversions.hpp"
@@ -414,29 +413,13 @@ class placer {
   }
 
   void finish_report() {
-    report_refusals();
+    list_refusals(known_, report_.refusals);
     count_candidates();
     for (std::uint32_t from = 0; from < task_.backends.size(); ++from)
       for (std::uint32_t to = 0; to < task_.backends.size(); ++to)
         if (known_.neighbours.of(from, to) > 0)
           report_.switches.push_back({task_.backends[from].name, task_.backends[to].name,
                                       known_.neighbours.of(from, to), known_.neighbours.kernels(from, to)});
-  }
-
-  /// Lists the refusals of `build` and of measuring, then those of `accepts`, each reason once.
-  void report_refusals() {
-    const auto add = [this](const cost_book& book, const place_candidates& candidates) {
-      for (const auto& [key, cost] : book.table())
-        if (const auto& [structure, b, p, how] = key; !cost.refusal.empty())
-          report_.refusals.push_back({task_.backends[b].name, pattern_name(task_.backends, b, p),
-                                      candidates.structures[structure].label,
-                                      (how.number() ? "" : "configuration " + how.text() + ": ") + cost.refusal});
-    };
-    add(known_.costs, known_.candidates.all());
-    if (const auto& conversions = known_.layouts.conversions()) add(conversions->book(), conversions->candidates());
-    std::map<std::tuple<std::string, std::string, std::string>, bool> told;
-    for (const place_refusal& r : known_.candidates.all().refusals)
-      if (!std::exchange(told[{r.backend, r.pattern, r.reason}], true)) report_.refusals.push_back(r);
   }
 
   placing_state known_;
