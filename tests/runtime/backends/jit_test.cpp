@@ -214,7 +214,7 @@ void check_windowed(backend_checker<collage::jit>& check, check_options options,
 TEST_F(jit_backend, convolutions_with_windows) { check_windowed(check, options, cases(12)); }
 TEST_F(jit_backend_long, convolutions_with_windows) { check_windowed(check, options, 500); }
 TEST_F(jit_backend, convolutions_in_depth) { check_windowed(check, options, cases(6), deep); }
-TEST_F(jit_backend_long, convolutions_in_depth) { check_windowed(check, options, 300, deep); }
+TEST_F(jit_backend_long, convolutions_in_depth) { check_windowed(check, options, 100, deep); }
 
 /// The input is added to the result, so it is read by tiles and by elements.
 value with_residual(graph_builder& g, data_source& data) {
