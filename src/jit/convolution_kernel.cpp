@@ -145,8 +145,9 @@ kept_constants weights_of_convolution(const any_match& m, const product_match& p
                                       const collage::configuration& how) {
   const convolution_point::reading read = read_for(m, product, how);
   if (!read.point) return {};
-  return {{product.right, packing_of(read.point->how),
-           static_cast<std::size_t>(weight_bytes(read.point->how, convolution_of(m, product)))}};
+  const convolution_configuration& c = read.point->how;
+  const convolution_shape shape = convolution_of(m, product);
+  return {{product.right, packing_of(c, shape), static_cast<std::size_t>(weight_bytes(c, shape))}};
 }
 
 void set_convolution_layouts(const any_match& m, const product_match& product, const collage::configuration& how,

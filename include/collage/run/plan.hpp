@@ -36,11 +36,11 @@ struct plan_group {
   double alone_ms = 0;               ///< what the kernel takes alone, called again and again
   double switch_ms = 0;              ///< of its cost, what it takes longer because other backends wrote what it reads
   std::vector<plan_alternative> runners_up;  ///< for the same nodes, cheapest first
-  double regret_ms = -1;   ///< how much more the best placement without this kernel costs; -1 where it is not known
-  std::string instead;     ///< the backend that runs the nodes in that placement
-  std::string why;         ///< in words, why it was chosen
-  std::string algorithm;   ///< what its kernel computes by; empty: the operator's definition
-  double error_bound = 0;  ///< of the algorithm, as in kernel_algorithm
+  double regret_ms = -1;       ///< how much more the best placement without this kernel costs; -1 where it is not known
+  std::string instead;         ///< the backend that runs the nodes in that placement
+  std::string why;             ///< in words, why it was chosen
+  std::string algorithm = {};  ///< what its kernel computes by; empty: the operator's definition
+  double error_bound = 0;      ///< of the algorithm, as in kernel_algorithm
 
   bool is_view() const { return std::holds_alternative<view_step>(step); }
   bool is_control() const { return std::holds_alternative<control_step>(step); }
@@ -125,7 +125,7 @@ struct plan {
   int threads = 1;
   std::string precision = fp32;
   collage::algorithms algorithms = collage::algorithms::accurate;  ///< which ones its kernels were chosen from
-  std::optional<weight_memory> memory;  ///< of the weights; nothing in plans of a time when it was not known
+  std::optional<weight_memory> memory = {};  ///< of the weights; nothing in plans of a time when it was not known
   std::string processor;
   std::string
       waiting;  ///< how threads waited for work when it was measured, as waiting_policy() says; empty: not known
