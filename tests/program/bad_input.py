@@ -41,6 +41,13 @@ class CommandLine(Case):
         for text in ("-1", "x", "nan", "1e9", "s", "1h", "2 s", "61min"):
             self.refused("bench", BERT, "--seconds", text, saying="is not a number of seconds")
 
+    def test_memory(self):
+        for text in ("1.5", "x", "-1x", "0x", "0MB", "nan", "nanx", "inf", "1e99x", "200 MB", "200mb", "MB", "12MBx"):
+            self.refused("bench", BERT, f"--memory={text}",
+                         saying=f"'{text}' is not a ratio or a size above 0; write 1.5x, 200MB or 1.5GiB")
+        self.refused("bench", BERT, "--plan", "p.json", "--memory", "2x",
+                     saying="p.json: is a finished plan, and --memory only affects placing; leave it out, or run collage tune with it")
+
     def test_rules(self):
         for text in ("softmax", "softmax=", "=eigen", ""):
             self.refused("bench", BERT, "--pin", text, saying=f"--pin: '{text}' is not WHAT=BACKEND")

@@ -177,7 +177,8 @@ class Placed(Case):
         self.succeeds("tune", MOBILENET, "--plan", small, "--place", "priority", "--quiet")
         plan = json.loads(pathlib.Path(small).read_text())
         self.assertEqual(complaints(plan, SCHEMA), [])
-        # What the schema refuses, the program refuses: every member is wanted, and of its type.
+        # What the schema refuses, the program refuses: every member is of its type, and older plans are without a few.
+        optional = ("algorithms", "memory", "algorithm", "error_bound")
         spoilt = self.path("spoilt.json")
         places = [((), key) for key in plan] + [(("chosen", "groups", 0), key) for key in plan["chosen"]["groups"][0]]
         places += [(("chosen",), key) for key in plan["chosen"]] + [(("inputs", 0), key) for key in plan["inputs"][0]]
@@ -187,7 +188,7 @@ class Placed(Case):
             at = wrong
             for step in path:
                 at = at[step]
-            if i % 2:
+            if i % 2 and key not in optional:
                 del at[key]
             else:
                 at[key] = {"x": True}
@@ -241,6 +242,21 @@ class Placed(Case):
         plan.write_text(json.dumps(old))
         self.assertIn(note + f"{plan}: was made with {self.complete} 0.0.1", self.succeeds(*words, "--threads", "2").stderr)
         self.assertNotIn("note", self.succeeds(*words, "--threads", "2").stderr)
+
+    def test_memory_of_weights(self):
+        plan = self.path("memory.json")
+        words = ("--backends", self.complete, "--threads", "1", "--place", "priority", "--store", "none", "--quiet")
+        self.succeeds("tune", BERT, "--plan", plan, *words)
+        usual = json.loads(pathlib.Path(plan).read_text())["memory"]
+        self.assertLessEqual(usual["weights"], usual["bound"])
+        self.assertLessEqual(1.5 * usual["network"], usual["bound"] + 2048)
+        page = " ".join(self.succeeds("explain", BERT, "--plan", plan).stdout.split())
+        self.assertRegex(page, r"Its weights take [0-9.]+ MB, [0-9.]+ times the network's [0-9.]+ MB; at most [0-9.]+ MB are allowed\.")
+        self.assertEqual(self.json_of("explain", BERT, "--plan", plan)["memory"], usual)
+        self.succeeds("tune", BERT, "--plan", plan, *words, "--memory", "100MB")
+        self.assertEqual(json.loads(pathlib.Path(plan).read_text())["memory"], {**usual, "bound": 100_000_000})
+        self.refused("tune", BERT, "--plan", plan, *words, "--memory", "0.1x",
+                     saying=f"network {BERT}: no plan was found whose weights take at most ")
 
     def test_what_is_in_the_store_is_not_measured_again(self):
         words = ("tune", self.small, "--plan", self.path("again.json"), "--backends", self.complete, "--threads", "1")

@@ -1,6 +1,7 @@
 // A command of the program, and the options that several commands share.
 #pragma once
 
+#include "memory_option.hpp"
 #include "options.hpp"
 
 #include <CLI/CLI.hpp>
@@ -123,9 +124,13 @@ class command {
     app_->add_flag("--keep-non-finite", given_.keep_non_finite,
                    "Refuse kernels that do not treat NaN and infinity as the reference does");
     app_->add_option("--algorithms", given_.algorithms,
-                     "Kernels that compute otherwise than the operator's definition: none, accurate ones, or any")
+                     "Kernels that compute otherwise than by definition: none, accurate, any")
         ->option_text("direct|accurate|any")
         ->check(CLI::IsMember({"direct", "accurate", "any"}).description(""));
+    app_->add_option("--memory", given_.memory,
+                     "Most memory for weights: a ratio of their size, or bytes; default: 1.5x")
+        ->option_text("1.5x|200MB")
+        ->check(CLI::Validator([](std::string& text) { return fault_of_memory(text); }, ""));
     app_->add_flag("--recheck", given_.recheck, "Run end-to-end comparisons again even if the store has their results");
     app_->add_option("--seed", given_.seed, "Seed of the random inputs; default: 1")
         ->option_text("N")

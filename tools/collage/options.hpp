@@ -24,6 +24,7 @@ struct options {
   bool recheck = false, complete = false;     ///< as in the groups of place_options
   bool keep_non_finite = false;               ///< as in place_options; a given plan must have it too
   std::string algorithms;                     ///< as in place_options; empty: accurate ones, or those of a given plan
+  std::string memory;                         ///< for weights: 1.5x or 200MB; empty: as place_options has it
   bool accept_version_change = false;
   // diff
   std::string other_plan_file;

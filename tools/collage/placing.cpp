@@ -1,6 +1,7 @@
 #include "placing.hpp"
 
 #include "backends.hpp"
+#include "memory_option.hpp"
 #include "network.hpp"
 #include "plan_keeper.hpp"
 #include "signals.hpp"
@@ -115,6 +116,7 @@ void refuse_what_makes_plans(const options& given) {
   add(!given.exclusions.empty(), "--exclude");
   add(given.recheck, "--recheck");
   add(given.complete, "--complete");
+  add(!given.memory.empty(), "--memory");
   if (names.empty()) return;
   const bool is_one = names.find(" and ") == std::string::npos;
   throw c::error(
@@ -199,6 +201,7 @@ placed place_now(const options& given, plan_keeper* keeper) {
   how.measuring.complete = given.complete;
   how.keep_non_finite = given.keep_non_finite;
   how.algorithms = algorithms_of(given, c::algorithms::accurate);
+  if (const std::optional<c::weight_bound> bound = read_memory(given.memory)) how.memory = *bound;
   if (previous) how.previous = &*previous;
   plan_keeper::scope keeping(keeper, p.network);
   if (keeper != nullptr) {
