@@ -282,6 +282,9 @@ typedef struct collage_place_options {
   /* Not 0: refuses kernels that do not pass NaN and infinity on as the reference does. Needs measuring. */
   int32_t keep_non_finite;
   int64_t algorithms; /* a collage_algorithms; 64 bits, so that it is no padding of older versions */
+  /* The most memory for the weights of the plan. At most one of both is given. */
+  uint64_t memory_bytes; /* 0: by the ratio */
+  double memory_ratio;   /* of the weights' own size; 0: 1.5 */
 } collage_place_options;
 
 /* Places a network. `options` may be NULL. Kernels are measured in workers if main calls collage_worker. Otherwise they
@@ -315,9 +318,11 @@ COLLAGE_API void collage_plan_release(collage_plan* plan) COLLAGE_NOEXCEPT;
 /* A summary as a JSON object:
  *
  *   {"network", "fingerprint", "threads", "precision", "processor", "waiting", "origin", "cost_ms", "lower_bound_ms",
- *    "optimal", "backends": [{"name", "version", "details", "groups", "cost_ms"}], "runs": [...], "placing"}
+ *    "optimal", "memory": {"weights", "network", "bound"},
+ *    "backends": [{"name", "version", "details", "groups", "cost_ms"}], "runs": [...], "placing"}
  *
- * "runs" is as in the plan file. "placing" is null for a plan from a file, and otherwise
+ * "runs" is as in the plan file, and so is "memory", the bytes of weights; it is null for older plans.
+ * "placing" is null for a plan from a file, and otherwise
  *
  *   {"candidates", "distinct", "measured", "from_store", "skipped", "refused", "checked", "unchecked", "conversions",
  *    "interrupted", "seconds", "waited_s",

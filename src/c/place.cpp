@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -154,6 +155,18 @@ c::algorithms algorithms_in(const call& here, std::int64_t which) {
   }
 }
 
+c::weight_bound memory_in(const call& here, const collage_place_options& given) {
+  if (given.memory_ratio != 0 && given.memory_bytes != 0)
+    here.misuse("memory_ratio and memory_bytes are both given", "set one of them to 0");
+  if (given.memory_ratio != 0 && !(given.memory_ratio > 0 && given.memory_ratio <= std::numeric_limits<double>::max()))
+    here.misuse("memory_ratio is " + std::to_string(given.memory_ratio) + ", which is no ratio above 0",
+                "give a ratio such as 1.5, or 0");
+  c::weight_bound bound;
+  if (given.memory_ratio != 0) bound.ratio = given.memory_ratio;
+  if (given.memory_bytes != 0) bound.bytes = given.memory_bytes;
+  return bound;
+}
+
 collage_plan* place(const call& here, const std::shared_ptr<const network_state>& network,
                     const collage_place_options& given) {
   c::place_options how;
@@ -179,6 +192,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   how.measuring.complete = given.complete != 0;
   how.keep_non_finite = given.keep_non_finite != 0;
   how.algorithms = algorithms_in(here, given.algorithms);
+  how.memory = memory_in(here, given);
   how.store = store_of(here, given, problem);
   how.store_is_optional = given.store == nullptr;
   if (given.previous != nullptr) {

@@ -38,6 +38,9 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
                         {"groups", groups},
                         {"cost_ms", c::rounded(cost_ms)}});
   }
+  c::json memory;  // null in plans of a time when it was not known
+  if (made.memory)
+    memory = {{"weights", made.memory->weights}, {"network", made.memory->network}, {"bound", made.memory->bound}};
   return c::to_text({{"network", made.network},
                      {"fingerprint", c::detail::hex_of(network.fingerprint)},
                      {"threads", made.threads},
@@ -48,6 +51,7 @@ std::string summary_of(const network_state& network, const c::plan& made, const 
                      {"cost_ms", c::rounded(made.chosen.cost_ms)},
                      {"lower_bound_ms", c::rounded(made.lower_bound_ms)},
                      {"optimal", made.optimal},
+                     {"memory", memory},
                      {"backends", backends},
                      {"runs", c::runs_to_json(made.runs)},
                      {"placing", placing}});

@@ -111,6 +111,17 @@ static void plans(const collage_network* network, const char* folder) {
   how.algorithms = 3;
   MISUSED(collage_plan_place(network, &how, &plan), "algorithms is 3, which is no choice of algorithms");
   how.algorithms = COLLAGE_ALGORITHMS_ACCURATE;
+  how.memory_ratio = -1;
+  MISUSED(collage_plan_place(network, &how, &plan), "which is no ratio above 0");
+  how.memory_ratio = NAN;
+  MISUSED(collage_plan_place(network, &how, &plan), "which is no ratio above 0");
+  how.memory_ratio = 2;
+  how.memory_bytes = 1000000;
+  MISUSED(collage_plan_place(network, &how, &plan), "memory_ratio and memory_bytes are both given");
+  how.memory_ratio = 0;
+  how.memory_bytes = 1;
+  MISUSED(collage_plan_place(network, &how, &plan), "no plan was found whose weights take at most 0.0 KB");
+  how.memory_bytes = 0;
   how.backends = "eigen,,portable";
   MISUSED(collage_plan_place(network, &how, &plan), "in which a name is empty");
   how.backends = "nonsense";

@@ -120,6 +120,18 @@ static void cancelled(const collage_network* network) {
   collage_plan_release(plan);
 }
 
+/* The bound on the memory of weights is in the plan. */
+static void within_memory(const collage_network* network) {
+  collage_plan* plan =
+      place(network, (collage_place_options){.how = COLLAGE_PLACE_PRIORITY, .memory_bytes = 123456789});
+  CHECK(number_of(json_of(plan), "bound") == 123456789);
+  CHECK(number_of(json_of(plan), "weights") > 0);
+  collage_plan_release(plan);
+  plan = place(network, (collage_place_options){.how = COLLAGE_PLACE_PRIORITY, .memory_ratio = 3});
+  CHECK(number_of(json_of(plan), "bound") >= 3 * number_of(json_of(plan), "network"));
+  collage_plan_release(plan);
+}
+
 static void by_rules(const collage_network* network) {
   const collage_place_rule rules[] = {{.action = COLLAGE_RULE_PIN, .what = "softmax", .backend = "portable"}};
   collage_plan* plan =
@@ -172,7 +184,10 @@ int main(int argc, char** argv) {
   const int64_t rows[] = {5, 4};
   const collage_input_shape shape = {"x", rows, 2};
   const collage_network_options options = {.struct_size = sizeof options, .shapes = &shape, .shape_count = 1};
-  if (DONE(collage_network_from_zoo("bert-paper", &large))) by_rules(large);
+  if (DONE(collage_network_from_zoo("bert-paper", &large))) {
+    by_rules(large);
+    within_memory(large);
+  }
   if (strstr(json, "\"onnx\": true") != NULL && DONE(collage_network_from_file(argv[1], &options, &network))) {
     measured(network, store);
     logged(network);
