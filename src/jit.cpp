@@ -73,19 +73,9 @@ std::string name_of(const product_point& p, const std::string& refusal) {
 kernel finished(const any_match& m, const product_match& shape, const product_point& point, const traced_epilogue& then,
                 std::shared_ptr<const scheme_product> product, std::shared_ptr<const std::byte> packed) {
   run_product run{product, std::move(packed), m.in<float>(shape.left), {}, m.out<float>()};
-  std::vector<bool> is_read(m.arguments().size());
-  is_read[m.index_of(shape.left)] = true;
-  for (const std::uint32_t v : then.operands) {
-    run.operands.push_back(m.in<float>(v));
-    is_read[m.index_of(v)] = true;
-  }
+  for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
   kernel made(name_of(point, product->refusal()), std::move(run), product->workspace());
-  for (std::size_t i = 0; i < is_read.size(); ++i)
-    if (!is_read[i]) made.does_not_read(i);
-  // Each tile reads its part of an operand before it writes there, and nothing reads it again.
-  for (std::size_t i = 0; i < then.operands.size(); ++i)
-    if (then.steps.operands[i] == operand_shape::whole && then.operands[i] != shape.left)
-      made.may_write_over(m.index_of(then.operands[i]));
+  set_access(made, m, shape, then);
   return made;
 }
 

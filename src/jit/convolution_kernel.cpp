@@ -181,14 +181,7 @@ kernel build_convolution(const any_match& m, const product_match& product, build
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
   kernel built(name_of(point, made->refusal()), std::move(run),
                static_cast<std::size_t>(scratch_bytes(point.how, shape, context.threads())));
-  for (std::size_t i = 0; i < m.arguments().size(); ++i) {
-    const std::uint32_t v = m.arguments()[i];
-    if (v != product.left && std::ranges::find(then.operands, v) == then.operands.end()) built.does_not_read(i);
-  }
-  // Each tile reads its part of an operand before it writes there, and nothing reads it again.
-  for (std::size_t i = 0; i < then.operands.size(); ++i)
-    if (then.steps.operands[i] == operand_shape::whole && then.operands[i] != product.left)
-      built.may_write_over(m.index_of(then.operands[i]));
+  set_access(built, m, product, then);
   return built;
 }
 

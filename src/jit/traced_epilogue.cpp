@@ -1,5 +1,7 @@
 #include "traced_epilogue.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -56,6 +58,16 @@ class epilogue_tracer {
 };
 
 }  // namespace
+
+void set_access(kernel& made, const any_match& m, const product_match& product, const traced_epilogue& then) {
+  for (std::size_t i = 0; i < m.arguments().size(); ++i)
+    if (const std::uint32_t v = m.arguments()[i];
+        v != product.left && std::ranges::find(then.operands, v) == then.operands.end())
+      made.does_not_read(i);
+  for (std::size_t i = 0; i < then.operands.size(); ++i)
+    if (then.steps.operands[i] == operand_shape::whole && then.operands[i] != product.left)
+      made.may_write_over(m.index_of(then.operands[i]));
+}
 
 traced_epilogue trace_epilogue(const any_match& m, const product_match& product) {
   return epilogue_tracer(m, product).trace();

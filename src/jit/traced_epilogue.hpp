@@ -5,6 +5,7 @@
 
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/jit_rules.hpp>
+#include <collage/run/kernel.hpp>
 
 #include <cstdint>
 #include <vector>
@@ -15,6 +16,10 @@ struct traced_epilogue {
   epilogue steps;
   std::vector<std::uint32_t> operands;  ///< the values that it reads, in its order
 };
+
+/// Says which arguments a kernel reads, `product.left` and the operands, and which operands its result may lie over. Each tile reads its
+/// part of an operand before it writes there, and nothing reads it again.
+void set_access(kernel& made, const any_match& m, const product_match& product, const traced_epilogue& then);
 
 /// The bias of a convolution comes first, then the match's other operators.
 /// Error (unsupported): an epilogue does not compute one of them, or has no room for all of them.

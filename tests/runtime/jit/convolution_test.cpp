@@ -58,42 +58,14 @@ convolution_case random_case(random_numbers& random, int family, instruction_set
     work = static_cast<double>(s.batch * s.channels * s.outputs * s.output_height() * s.output_width()) *
            static_cast<double>(s.window_height * s.window_width);
   } while (!jit::fault_of(c.how, s).empty() || work > 5e5);
-  if (random.chance(0.5)) {
-    c.finish = random_epilogue(random, static_cast<int>(random.number(0, 5)));
-    for (operand_shape& o : c.finish.operands)
-      if (o == operand_shape::per_row) o = operand_shape::per_column;
-  }
+  if (random.chance(0.5)) c.finish = random_finish(random);
   return c;
 }
 
-void run_random_cases(int count, bool generated) {
-  random_numbers random;
-  for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2}) {
-    if (generated && !jit::refusal_of(set).empty()) {
-      std::cout << jit::refusal_of(set) << ": not tested\n";
-      continue;
-    }
-    const target_scope scope(set);
-    for (int family = 0; family < families; ++family)
-      for (int ran = 0; ran < count && !testing::Test::HasFailure(); ++ran)
-        run_case(random_case(random, family, set), random, generated);
-  }
-}
+TEST(jit_convolutions, random_shapes) { run_random_cases(cases(all_shapes / 10), random_case); }
+TEST(jit_convolutions_long, random_shapes) { run_random_cases(all_shapes, random_case); }
 
-TEST(jit_convolutions, random_shapes) { run_random_cases(cases(all_shapes / 10), true); }
-TEST(jit_convolutions_long, random_shapes) { run_random_cases(all_shapes, true); }
-
-TEST(jit_convolutions, random_shapes_of_the_replica) {
-  random_numbers random;
-  const std::int64_t all = hwy::SupportedTargets();
-  for (std::int64_t rest = all; rest != 0; rest &= rest - 1) {
-    const target_scope scope(rest & -rest);
-    for (int family = 0; family < families; ++family)
-      for (int i = 0; i < cases(8) && !HasFailure(); ++i)
-        run_case(random_case(random, family, i % 2 == 0 ? instruction_set::avx512 : instruction_set::avx2), random,
-                 false);
-  }
-}
+TEST(jit_convolutions, random_shapes_of_the_replica) { run_cases_of_replica(cases(8), random_case); }
 
 /// One pixel, few channels, pads beyond the window, odd sizes: each family in each pair of layouts.
 TEST(jit_convolutions, awkward_shapes) {

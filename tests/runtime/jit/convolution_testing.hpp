@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <iostream>
 #include <memory>
 #include <random>
 #include <string>
@@ -235,6 +236,41 @@ inline void run_case(convolution_case c, random_numbers& random, bool generated)
   for (const bool at_end : {true, false}) {
     c.at_end = at_end;
     convolution_runner(c, random, made).run();
+  }
+}
+
+/// An epilogue whose operands are for elements or channels of an image.
+inline jit::epilogue random_finish(random_numbers& random) {
+  jit::epilogue made = random_epilogue(random, static_cast<int>(random.number(0, 5)));
+  for (operand_shape& o : made.operands)
+    if (o == operand_shape::per_row) o = operand_shape::per_column;
+  return made;
+}
+
+/// Runs generated code for `count` cases of each instruction set and algorithm. `make(random, family, set)` makes them.
+template <class Make>
+void run_random_cases(int count, const Make& make) {
+  random_numbers random;
+  for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2}) {
+    if (!jit::refusal_of(set).empty()) {
+      std::cout << jit::refusal_of(set) << ": not tested\n";
+      continue;
+    }
+    const target_scope scope(set);
+    for (int family = 0; family < static_cast<int>(jit::convolution_family_count); ++family)
+      for (int ran = 0; ran < count && !testing::Test::HasFailure(); ++ran)
+        run_case(make(random, family, set), random, true);
+  }
+}
+/// Runs the replica for `count` cases of each of its targets and of each algorithm.
+template <class Make>
+void run_cases_of_replica(int count, const Make& make) {
+  random_numbers random;
+  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+    const target_scope scope(rest & -rest);
+    for (int family = 0; family < static_cast<int>(jit::convolution_family_count); ++family)
+      for (int i = 0; i < count && !testing::Test::HasFailure(); ++i)
+        run_case(make(random, family, i % 2 == 0 ? instruction_set::avx512 : instruction_set::avx2), random, false);
   }
 }
 
