@@ -13,8 +13,7 @@ error plan_error(const std::string& what, const std::string& where) {
 }
 
 const backend_entry& backend_named(backend_table backends, const std::string& name) {
-  for (const backend_entry& b : backends)
-    if (name == b.name) return b;
+  if (const backend_entry* const b = find_backend(backends, name)) return *b;
   throw error(error_kind::invalid_argument, "backend " + name + " is not in this program's set", "plan",
               "build the program with it or place the network again");
 }

@@ -294,11 +294,7 @@ class cost_measurer {
     for (std::size_t k = 0; k < list.size(); ++k) {
       measured_cost& cost = kernels_.book.entry_of(kernels_.candidates.list[list[k]]);
       cost = {};
-      cost.time = measured[k].time;
-      cost.alone_ms = measured[k].cost_ms;
-      cost.kernel = measured[k].kernel;
-      cost.refusal = measured[k].refusal;
-      cost.passing = measured[k].passing;
+      set_measured(cost, measured[k]);
     }
   }
   std::vector<measured_candidate> measure_now(const cost_ledger& of, std::span<const std::uint32_t> asked,

@@ -117,7 +117,7 @@ struct place_task {
  private:
   void choose_backends() {
     for (const std::string& name : options.backends)
-      if (std::none_of(backends.begin(), backends.end(), [&](const backend_entry& b) { return name == b.name; })) {
+      if (find_backend(backends, name) == nullptr) {
         std::string known;
         for (const backend_entry& b : backends) known += (known.empty() ? "" : ", ") + std::string(b.name);
         throw error(error_kind::invalid_argument, "there is no backend " + name, "backends",

@@ -12,6 +12,7 @@
 #include <collage/place/accuracy.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
+#include <collage/place/measuring_setup.hpp>
 #include <collage/place/rival.hpp>
 #include <collage/place/trial_data.hpp>
 #include <collage/run/agreement.hpp>
@@ -37,44 +38,6 @@
 #include <vector>
 
 namespace collage::inline v0 {
-
-/// The result of measuring one candidate.
-struct measured_candidate {
-  std::string kernel;
-  std::string refusal;  ///< why it cannot be used; empty if it can
-  timing time;
-  double cost_ms = 0;    ///< by the race with the rivals that were measured in the same call
-  bool passing = false;  ///< the refusal is due to the machine's state, such as a lack of memory, not to the kernel
-};
-
-/// The step that a candidate is at. If it brings its process down, the refusal names this step.
-enum class measuring_step : std::uint8_t { build, first_call, timing };
-
-/// How candidates are measured.
-struct measuring_setup {
-  int threads = 1;
-  std::uint64_t seed = 1;  ///< of the values that the kernels read
-  packed_weights* packed = nullptr;
-  timing_options timing = {};
-  drift_monitor* monitor = nullptr;  ///< null: drift is not monitored
-  /// Called while a worker is at work: true ends the worker. The candidate under way is then refused. For groups without which
-  /// a placement can be complete.
-  std::function<bool()> give_up = {};
-  std::function<bool()> stop = {};
-  time_source time = {};
-  /// Called before each step. `which` is a position in the list of candidates to measure; the step `timing` is for all of them.
-  std::function<void(std::size_t which, measuring_step step)> note = {};
-  /// The first call of each kernel runs in guarded memory, so that a kernel that writes elsewhere is caught or ends the process.
-  /// For workers.
-  bool fence = false;
-  /// Kernels that do not pass on NaN or infinity as the reference does are refused.
-  bool keep_non_finite = false;
-  /// Kernels that compute by other algorithms are refused.
-  collage::algorithms algorithms = collage::algorithms::all;
-  /// The elements that are compared with the reference, for each value that the kernels write, in order.
-  /// Empty: all elements.
-  std::vector<selected_elements> compared = {};
-};
 
 namespace detail {
 
@@ -166,12 +129,13 @@ class structure_rivals {
       else if (const std::string why = call_between_fences(r); !why.empty()) return why;
       if (*b.space != host_space) b.space->finish();
       if (const std::string why = fault_of(r, forms, *finite_); !why.empty()) return "wrong result: " + why;
+      if (scaled_) r.judged.errors.random = error_of_results(*finite_);
       if (const std::string why = fault_in_place(r, values, forms); !why.empty())
         return "wrong result when it runs in place, which it allows: " + why;
       if (const std::string why = fault_beyond_finite(r, values, forms); !why.empty())
         return "NaN and infinity do not pass as in the reference: " + why;
       r.judged.algorithm = algorithm;
-      if (scaled_) r.judged.errors = errors_of(r, values, forms);
+      if (scaled_) r.judged.errors.scaled = error_of_scaled(r, values, forms);
       rivals_.push_back(std::move(r));
       return {};
     } catch (const error& e) {
@@ -288,18 +252,19 @@ class structure_rivals {
     }
   }
 
-  /// Calls a rival for both kinds of values.
-  measured_errors errors_of(rival& r, const node_group& values, const value_forms& forms) {
-    return {error_of_call(r, values, forms, *finite_), error_of_call(r, values, forms, *scaled_)};
-  }
-  double error_of_call(rival& r, const node_group& values, const value_forms& forms, trial_data& data) {
+  /// Calls a rival for the scaled values.
+  double error_of_scaled(rival& r, const node_group& values, const value_forms& forms) {
     const std::vector<const void*> before = r.in;
     for (std::size_t i = 0; i < r.in.size(); ++i)
       if (const std::uint32_t v = values.arguments[i]; r.in[i] != nullptr)
-        r.in[i] = data.bytes_of(v, forms.of(v), *r.backend->space).data();
+        r.in[i] = scaled_->bytes_of(v, forms.of(v), *r.backend->space).data();
     r.enter_and_call();
     r.in = before;
-    (void)fault_of(r, forms, data);  // lays the results out as the reference has them
+    (void)fault_of(r, forms, *scaled_);  // lays the results out as the reference has them
+    return error_of_results(*scaled_);
+  }
+  /// The largest error of the results that were last compared.
+  double error_of_results(const trial_data& data) const {
     double largest = 0;
     for (std::size_t i = 0; i < wanted_.size(); ++i)
       largest = std::max(largest, data.error_of_result(i, results_.at(wanted_[i])));
@@ -438,11 +403,8 @@ inline void measure_structure(const place_candidates& candidates, std::uint32_t 
   }
   for (std::size_t i = 0; i < asked.size(); ++i) {
     measured_cost& cost = costs[key_of(candidates, candidates.list[asked[i]])];
-    cost.time = measured[i].time;
-    cost.alone_ms = measured[i].cost_ms * scale;
-    cost.kernel = measured[i].kernel;
-    cost.refusal = measured[i].refusal;
-    cost.passing = measured[i].passing;
+    set_measured(cost, measured[i]);
+    cost.alone_ms *= scale;
   }
 }
 

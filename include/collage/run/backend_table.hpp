@@ -74,6 +74,13 @@ struct backend_entry {
 
 using backend_table = std::span<const backend_entry>;
 
+/// The backend of a table with a name; null if there is none.
+inline const backend_entry* find_backend(backend_table backends, std::string_view name) {
+  for (const backend_entry& b : backends)
+    if (name == b.name) return &b;
+  return nullptr;
+}
+
 /// The values that a kernel for a match writes, in the order of kernel_call::out. All outputs of the root's operator come
 /// first, then other values that are read outside, in the order of match::output.
 inline std::vector<std::uint32_t> written_values(const graph_view& graph, const match_record& record) {

@@ -2,35 +2,23 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
-#include <collage/pattern/match.hpp>
 #include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
-#include <collage/run/configuration.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/planned_kernel.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 
 namespace collage::inline v0 {
 
 /// How the kernel of a group computes: by the definition if a backend does not say otherwise.
 inline kernel_algorithm algorithm_of(const graph& network, backend_table backends, const plan_group& g) {
-  const auto* const step = std::get_if<kernel_step>(&g.step);
-  if (step == nullptr || g.nodes.empty()) return {};
-  for (const backend_entry& b : backends) {
-    if (step->backend != b.name) continue;
-    const pattern_entry* const pattern = b.find(step->pattern);
-    const std::optional<configuration> how = configuration::of(step->configuration);
-    match_record record;
-    if (pattern == nullptr || pattern->algorithm == nullptr || !how ||
-        !match_at(network.view(), pattern->nodes, g.nodes.back(), record))
-      return {};
-    return pattern->algorithm(network.view(), record, *how);
-  }
-  return {};
+  const std::optional<planned_kernel> k = planned_kernel::find(network, backends, g);
+  if (!k || k->pattern->algorithm == nullptr) return {};
+  return k->pattern->algorithm(network.view(), k->record, k->how);
 }
 
 /// The first kernel of a placement that is not direct, subgraphs included; an empty name if all are.

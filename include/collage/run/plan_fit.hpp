@@ -108,9 +108,8 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
     for (const plan_backend& b : made.backends) wanted.insert(b.name);
   std::string changes;
   for (const std::string& name : wanted) {
-    const auto here =
-        std::find_if(backends.begin(), backends.end(), [&](const backend_entry& b) { return name == b.name; });
-    if (here == backends.end())
+    const backend_entry* const here = find_backend(backends, name);
+    if (here == nullptr)
       return plan_misfit{kind::backend, "needs backend " + name + ", which is not in this program's set",
                          "build the program with it, or " + again + " without it"};
     const probe_result found = here->probe();

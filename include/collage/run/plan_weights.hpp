@@ -8,6 +8,7 @@
 #include <collage/run/configuration.hpp>
 #include <collage/run/node_group.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/planned_kernel.hpp>
 #include <collage/run/weights.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -95,21 +96,14 @@ inline std::vector<weight_item> weights_of(const graph& network, const backend_e
 }
 /// The same for a group of a plan. Empty for views, control flow and what this table cannot build.
 inline std::vector<weight_item> weights_of(const graph& network, backend_table backends, const plan_group& g) {
-  if (!g.has_kernel() || g.nodes.empty()) return {};
-  const std::string name = g.backend();
-  const auto backend = std::ranges::find_if(backends, [&](const backend_entry& b) { return name == b.name; });
-  if (backend == backends.end()) return {};
-  const auto* const step = std::get_if<kernel_step>(&g.step);
-  if (step == nullptr) {
-    std::vector<std::uint32_t> nodes = g.nodes;
-    std::ranges::sort(nodes);
-    return weights_of(network, *backend, group_of(network, nodes));
-  }
-  const pattern_entry* const pattern = backend->find(step->pattern);
-  const std::optional<configuration> how = configuration::of(step->configuration);
-  match_record record;
-  if (pattern == nullptr || !how || !match_at(network.view(), pattern->nodes, g.nodes.back(), record)) return {};
-  return weights_of(network, *backend, *pattern, record, *how);
+  if (const std::optional<planned_kernel> k = planned_kernel::find(network, backends, g))
+    return weights_of(network, *k->backend, *k->pattern, k->record, k->how);
+  const auto* const step = std::get_if<group_step>(&g.step);
+  const backend_entry* const backend = step == nullptr ? nullptr : find_backend(backends, step->backend);
+  if (backend == nullptr || g.nodes.empty()) return {};
+  std::vector<std::uint32_t> nodes = g.nodes;
+  std::ranges::sort(nodes);
+  return weights_of(network, *backend, group_of(network, nodes));
 }
 
 /// Adds what the kernels of a placement keep, subgraphs included.
