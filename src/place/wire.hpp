@@ -164,17 +164,19 @@ inline timing_options get_timing_options(byte_reader& from) {
 }
 
 inline void put(byte_writer& to, const drift_options& options) {
-  const auto& [calm, patience_ms, longest_wait_ms, usual_ms] = options;
+  const auto& [calm, patience_ms, part, longest_wait_ms, usual_ms] = options;
   for (const double factor : calm) to.put(factor);
   to.put(patience_ms);
+  to.put(part);
   to.put(longest_wait_ms);
   for (const double ms : usual_ms) to.put(ms);
 }
 inline drift_options get_drift_options(byte_reader& from) {
   drift_options options;
-  auto& [calm, patience_ms, longest_wait_ms, usual_ms] = options;
+  auto& [calm, patience_ms, part, longest_wait_ms, usual_ms] = options;
   for (double& factor : calm) factor = from.get_amount();
   patience_ms = from.get_amount();
+  part = from.get_amount();
   longest_wait_ms = from.get_amount();
   for (double& ms : usual_ms) ms = from.get_amount();
   return options;

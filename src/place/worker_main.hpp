@@ -244,7 +244,8 @@ class worker_loop {
   /// The monitor is kept from request to request, because its readings show which times are usual on this machine.
   drift_monitor& monitor_for(int threads, const drift_options& options) {
     const auto are_same = [](const drift_options& a, const drift_options& b) {
-      return a.calm == b.calm && a.patience_ms == b.patience_ms && a.longest_wait_ms == b.longest_wait_ms;
+      return a.calm == b.calm && a.patience_ms == b.patience_ms && a.part == b.part &&
+             a.longest_wait_ms == b.longest_wait_ms;
     };
     std::optional<drift_monitor>& known = monitors_[threads];
     if (!known || !are_same(known->options(), options)) known.emplace(drift_works(threads), options);

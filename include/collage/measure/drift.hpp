@@ -40,7 +40,9 @@ inline drift_work timed(std::function<void()> work) {
 struct drift_options {
   /// The machine is undisturbed while each work takes at most this many times its usual time.
   std::array<double, drift_signs> calm = {1.8, 1.1};
-  double patience_ms = 30000;                     ///< the most time spent waiting for each sign, in all
+  double patience_ms = 30000;                     ///< the most time spent waiting, in all
+  /// Waiting takes at most a second and this part of the time since the monitor was made.
+  double part = 0.05;
   double longest_wait_ms = 10000;                 ///< the longest single wait
   std::array<double, drift_signs> usual_ms = {};  ///< the works' usual times from earlier runs; 0: unknown
 };
@@ -160,7 +162,7 @@ class drift_monitor {
       const double now = time_.now_ms();
       if (waited_for) waited_ms_[at(*waited_for)] += now - last;
       if (!slow) return true;
-      if (now - start >= options_.longest_wait_ms || !has_patience(*slow) || (stop && stop())) return false;
+      if (now - start >= options_.longest_wait_ms || !has_patience() || (stop && stop())) return false;
       waited_for = slow;
       last = now;
       time_.sleep_ms(pause);
@@ -181,7 +183,7 @@ class drift_monitor {
     for (std::size_t i = 0; i < drift_signs; ++i) {
       if (!signs_[i]) continue;
       if (options_.usual_ms[i] > 0) known[i] = std::min(known[i], options_.usual_ms[i]);
-      const bool was_waited_for = waited_ms_[i] >= patience_ms(static_cast<drift_sign>(i)) / 2;
+      const bool was_waited_for = waited_ms_[i] > 0 && !has_patience();
       if (const double recent = signs_[i]->recent_ms(); was_waited_for && recent > options_.calm[i] * known[i])
         known[i] = recent;
     }
@@ -200,20 +202,18 @@ class drift_monitor {
  private:
   static constexpr std::size_t at(drift_sign sign) { return static_cast<std::size_t>(sign); }
 
-  /// The most time spent waiting for a sign, in all. The exchange takes its usual time almost always, or everything takes several
-  /// times as long. A slow walk matters less and may last all day, for example if a processor's clock changes with its heat. So
-  /// waiting for the walk takes at most half as long as measuring.
-  double patience_ms(drift_sign sign) const {
-    constexpr double at_first_ms = 500, part = 1.0 / 3;
-    if (sign == drift_sign::exchange) return options_.patience_ms;
-    return std::min(options_.patience_ms, at_first_ms + part * (time_.now_ms() - started_ms_));
+  /// The most time spent waiting until now. What is slow may stay slow all day: a host may give processors that share no cache to
+  /// every program that keeps them busy.
+  double patience_ms() const {
+    constexpr double at_first_ms = 1000;
+    return std::min(options_.patience_ms, at_first_ms + options_.part * (time_.now_ms() - started_ms_));
   }
-  bool has_patience(drift_sign sign) const { return waited_ms_[at(sign)] < patience_ms(sign); }
+  bool has_patience() const { return waited_ms() < patience_ms(); }
 
   bool is_slow(drift_sign which) {
     std::optional<detail::repeated_work>& sign = signs_[at(which)];
     if (!sign || sign->is_calm()) return false;
-    if (which == drift_sign::exchange || !has_patience(which)) return true;
+    if (which == drift_sign::exchange || !has_patience()) return true;
     // The walk may be slow for a moment after other work. Processors take time to return from their widest vectors, and threads
     // of other pools to fall asleep.
     constexpr double aftermath_ms = 2;

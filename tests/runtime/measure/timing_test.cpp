@@ -135,7 +135,7 @@ TEST(drift, a_slow_minute_is_waited_for) {
 
 TEST(drift, patience_ends) {
   machine m;
-  c::drift_monitor monitor(m.rival(0.03), {.patience_ms = 5000, .longest_wait_ms = 1000}, m.clock());
+  c::drift_monitor monitor(m.rival(0.03), {.patience_ms = 5000, .part = 1, .longest_wait_ms = 1000}, m.clock());
   m.slowness = [](double) { return 3.0; };
   const double start = m.now();
   for (int i = 0; i < 20; ++i) EXPECT_FALSE(monitor.wait());
@@ -147,6 +147,18 @@ TEST(drift, patience_ends) {
   const double before = m.now();
   EXPECT_FALSE(other.wait([] { return true; }));
   EXPECT_LT(m.now() - before, 10);
+}
+
+TEST(drift, waiting_takes_a_small_part_of_the_time) {
+  machine m;
+  c::drift_monitor monitor(m.rival(0.03), {}, m.clock());
+  m.slowness = [](double) { return 3.0; };
+  while (m.now() < 100'000) {
+    EXPECT_FALSE(monitor.wait());
+    m.rival(100)();
+    EXPECT_LE(monitor.waited_ms(), 1050 + 0.05 * m.now());
+  }
+  EXPECT_GE(monitor.waited_ms(), 0.05 * m.now());
 }
 
 TEST(drift, a_start_in_a_slow_minute_is_corrected) {

@@ -811,7 +811,7 @@ struct request_bytes {
   explicit request_bytes(const measurement& m, const std::vector<std::uint32_t>& asked) {
     auto group = c::detail::sub_graph_maker(*m.network, m.backends, m.candidates, asked).make();
     c::detail::measuring_request request{std::move(*group), m.setup,
-                                         c::drift_options{.patience_ms = 7, .usual_ms = {0.25, 0.5}}};
+                                         c::drift_options{.patience_ms = 7, .part = 0.25, .usual_ms = {0.25, 0.5}}};
     const c::detail::request_file file = c::detail::write_request(request, m.backends);
     owner = c::allocate_bytes(file.size);
     bytes = {owner.get(), file.size};
@@ -858,6 +858,7 @@ TEST_F(worker, reads_what_it_is_asked) {
     ASSERT_TRUE(read.drift);
     EXPECT_EQ(read.drift->calm, c::drift_options{}.calm);
     EXPECT_EQ(read.drift->patience_ms, 7);
+    EXPECT_EQ(read.drift->part, 0.25);
     EXPECT_EQ(read.drift->usual_ms, (std::array<double, c::drift_signs>{0.25, 0.5}));
     for (std::uint32_t v = 0; v < made->network.values().size(); ++v) {
       EXPECT_EQ(read.group.network.value_name(v), made->network.value_name(v));
