@@ -40,7 +40,7 @@ inline drift_work timed(std::function<void()> work) {
 struct drift_options {
   /// The machine is undisturbed while each work takes at most this many times its usual time.
   std::array<double, drift_signs> calm = {1.8, 1.1};
-  double patience_ms = 30000;                     ///< the most time spent waiting, in all
+  double patience_ms = 30000;  ///< the most time spent waiting, in all
   /// Waiting takes at most a second and this part of the time since the monitor was made.
   double part = 0.05;
   double longest_wait_ms = 10000;                 ///< the longest single wait
@@ -202,7 +202,7 @@ class drift_monitor {
  private:
   static constexpr std::size_t at(drift_sign sign) { return static_cast<std::size_t>(sign); }
 
-  /// The most time spent waiting until now. What is slow may stay slow all day: a host may give processors that share no cache to
+  /// The most time spent waiting until now. A slow machine may stay slow all day: a host may give processors that share no cache to
   /// every program that keeps them busy.
   double patience_ms() const {
     constexpr double at_first_ms = 1000;

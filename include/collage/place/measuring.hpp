@@ -341,8 +341,12 @@ class structure_rivals {
 /// The refusal of a fallback kernel whose nodes another kernel runs.
 inline constexpr const char* needless_fallback = "is a fallback kernel, and another kernel runs these nodes";
 
+/// The refusal of a kernel for which a budget left no time, where another kernel runs the nodes. It is not kept.
+inline constexpr const char* no_time_for_it = "there was no time to build it, and another kernel runs these nodes";
+
 /// Measures candidates of one structure against each other. `asked` are positions in `candidates.list`, all at one group.
-/// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel can be used.
+/// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel can be used. Once
+/// `setup.stop` returns true, and some kernel can be used, no other is built.
 inline std::vector<measured_candidate> measure_candidates(const graph& network, backend_table backends,
                                                           const place_candidates& candidates,
                                                           std::span<const std::uint32_t> asked,
@@ -355,7 +359,9 @@ inline std::vector<measured_candidate> measure_candidates(const graph& network, 
     for (std::size_t i = 0; i < asked.size(); ++i) {
       const place_candidate& c = candidates.list[asked[i]];
       if (is_last_resort(backends, c) != last_resorts) continue;
+      measured[i].passing = !last_resorts && !rivals.empty() && setup.stop && setup.stop();
       if (last_resorts && !rivals.empty()) measured[i].refusal = needless_fallback;
+      else if (measured[i].passing) measured[i].refusal = no_time_for_it;
       else measured[i].refusal = rivals.add(c, i, measured[i]);
       if (measured[i].refusal.empty()) who.push_back(i);
     }

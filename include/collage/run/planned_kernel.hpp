@@ -11,7 +11,7 @@
 
 namespace collage::inline v0 {
 
-/// What builds the kernel of a group.
+/// A match of a pattern, with the configuration that a plan has for it.
 struct planned_kernel {
   const backend_entry* backend = nullptr;
   const pattern_entry* pattern = nullptr;

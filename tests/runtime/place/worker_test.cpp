@@ -602,6 +602,20 @@ TEST_F(worker, ends_timing_when_it_is_told) {
   EXPECT_GT(m.in(client, relus_with(m, {deed::none}))[0].cost_ms, 0.0);
 }
 
+TEST_F(worker, builds_no_more_kernels_than_one_when_time_is_up) {
+  const c::graph network = one_relu();
+  measurement m(network);
+  m.setup.stop = [] { return true; };
+  const auto found = m.here(relus_with(m, {deed::none}));
+  const auto count = [&](const std::string& refusal) {
+    return std::ranges::count(found, refusal, &c::measured_candidate::refusal);
+  };
+  EXPECT_EQ(count(""), 1);
+  EXPECT_EQ(count(c::no_time_for_it), 1);
+  EXPECT_EQ(count(c::needless_fallback), 1);
+  for (const auto& f : found) EXPECT_EQ(f.passing, f.refusal == c::no_time_for_it);
+}
+
 TEST_F(worker, is_ended_where_the_caller_throws) {
   const c::graph network = one_relu();
   measurement m(network);
