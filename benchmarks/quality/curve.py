@@ -15,14 +15,17 @@ COLOURS = ("#0b6e99", "#e39a3b", "#8d78b8", "#3f8f5b", "#c2504d", "#6b7785", "#b
 Curves = Mapping[str, Sequence[tuple[float, float]]]  # by network: (seconds of tuning, time over the last plan's)
 
 
-def positions(values: Sequence[float], least: float) -> list[float]:
-    """Where labels stand that must not overlap: each at its value, or below the one before."""
-    placed: dict[int, float] = {}
-    lowest = -math.inf
-    for index in sorted(range(len(values)), key=lambda i: values[i]):
-        lowest = max(values[index], lowest + least)
-        placed[index] = lowest
-    return [placed[index] for index in range(len(values))]
+def positions(values: Sequence[float], least: float, lowest: float) -> list[float]:
+    """Where labels stand that must not overlap, as near to their values as that allows. None is below `lowest`."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    placed = list(values)
+    for before, index in zip(order, order[1:]):
+        placed[index] = max(placed[index], placed[before] + least)
+    limit = lowest
+    for index in reversed(order):
+        placed[index] = min(placed[index], limit)
+        limit = placed[index] - least
+    return placed
 
 
 def chart(curves: Curves, about: str) -> str:
@@ -37,7 +40,7 @@ def chart(curves: Curves, about: str) -> str:
         return BOTTOM - (BOTTOM - TOP) * (min(max(ratio, 0.98), high) - 0.98) / (high - 0.98)
 
     svg = [text(24, 36, "Time of a run by seconds of tuning", size=18, weight="600"),
-           text(24, 56, "Relative to the plan without a budget. Lower is faster.", colour=MUTED)]
+           text(24, 56, f"Relative to the plan without a budget, up to {MOST:g}. Lower is faster.", colour=MUTED)]
     step = 0.01 if high <= 1.06 else 0.05 if high <= 1.3 else 0.1
     for i in range(int(round((high - 1) / step)) + 1):
         at = y(1 + i * step)
@@ -45,13 +48,13 @@ def chart(curves: Curves, about: str) -> str:
         svg.append(text(LEFT - 8, at + 4, f"{1 + i * step:.2f}", size=11, colour=MUTED, anchor="end"))
     for budget in budgets:
         svg.append(text(x(budget), BOTTOM + 20, f"{budget:g} s", size=11, colour=MUTED, anchor="middle"))
-    ends = positions([y(points[-1][1]) for points in curves.values()], 14)
+    ends = positions([y(points[-1][1]) for points in curves.values()], 14, BOTTOM + 4)
     for index, ((name, points), end) in enumerate(zip(curves.items(), ends)):
         colour = COLOURS[index % len(COLOURS)]
         path = "L".join(f"{x(budget):.1f} {y(ratio):.1f}" for budget, ratio in points)
         svg.append(f'<path d="M{path}" stroke="{colour}" stroke-width="2" fill="none" stroke-linejoin="round"/>')
         svg += [f'<circle cx="{x(budget):.1f}" cy="{y(ratio):.1f}" r="3" fill="{colour}"/>' for budget, ratio in points]
-        svg.append(text(WIDTH - RIGHT + 14, end - (len(ends) - 1) * 7 + 4, shortened(name, 12, RIGHT - 24), colour=colour))
+        svg.append(text(WIDTH - RIGHT + 14, end + 4, shortened(name, 12, RIGHT - 24), colour=colour))
     svg.append(text(24, HEIGHT - 24, shortened(about, 10.5, WIDTH - 48), size=10.5, colour=MUTED))
     return "\n".join([
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '

@@ -28,7 +28,8 @@ class Figures(unittest.TestCase):
         self.assertIn("a < b", "".join(root.itertext()))
 
     def test_labels_do_not_overlap(self):
-        self.assertEqual(curve.positions([10, 0, 10, 30], 5), [10, 0, 15, 30])
+        self.assertEqual(curve.positions([10, 0, 10, 30], 5, 40), [10, 0, 15, 30])
+        self.assertEqual(curve.positions([30, 29, 0, 31], 5, 32), [27, 22, 0, 32])
 
 
 if __name__ == "__main__":
