@@ -98,7 +98,7 @@ void check_backend_names(const std::vector<std::string>& names) {
   std::string known;
   for (const c::backend_entry& b : table) known += (known.empty() ? "" : ", ") + std::string(b.name);
   for (const std::string& name : names) {
-    if (std::any_of(table.begin(), table.end(), [&](const c::backend_entry& b) { return name == b.name; })) continue;
+    if (c::find_backend(table, name) != nullptr) continue;
     const auto k =
         std::find_if(std::begin(complete), std::end(complete), [&](const known_backend& b) { return name == b.name; });
     if (k != std::end(complete))

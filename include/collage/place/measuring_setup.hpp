@@ -47,6 +47,7 @@ struct measuring_setup {
   /// Called while a worker is at work: true ends the worker. The candidate under way is then refused. For groups without which
   /// a placement can be complete.
   std::function<bool()> give_up = {};
+  /// True ends timing once each kernel has a sample. Once some kernel can be used, no other is built.
   std::function<bool()> stop = {};
   time_source time = {};
   /// Called before each step. `which` is a position in the list of candidates to measure; the step `timing` is for all of them.
