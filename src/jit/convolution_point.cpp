@@ -76,6 +76,12 @@ std::vector<convolution_point> promising_points(const convolution_shape& s, cons
       if (c.partition == work_partition::phases) first.push_back(c);
   first.insert(first.end(), others.begin(), others.end());
 
+  // Those that are likely to be accurate enough come first, and of these the ones with the fewest multiplications.
+  constexpr double usual_amplification = 100;
+  std::ranges::stable_sort(first, {}, [](const convolution_configuration& c) {
+    const convolution_family& f = c.algorithm();
+    return std::pair(f.error.amplification > usual_amplification, -f.gain());
+  });
   // One of each family, then second ones.
   std::vector<convolution_configuration> chosen;
   for (int most = 1; most <= 2; ++most)

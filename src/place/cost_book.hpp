@@ -158,6 +158,17 @@ class cost_book {
     fastest_alone_.erase(structure);
   }
 
+  /// Forgets the kernels that were not built for want of time. Returns whether there were any.
+  bool forget_unbuilt(std::uint32_t structure) {
+    bool any = false;
+    for (const std::uint32_t i : rivals_.at(structure))
+      if (const auto known = table_.find(key_of(candidates_, candidates_.list[i]));
+          known != table_.end() && known->second.refusal == no_time_for_it) {
+        table_.erase(known);
+        any = true;
+      }
+    return any;
+  }
   /// Forgets all that `learn` noted.
   void learn_anew() {
     seen_.clear();

@@ -28,6 +28,7 @@
 #include "placing_state.hpp"
 #include "policy.hpp"
 #include "progress.hpp"
+#include "time_model.hpp"
 #include "worker_client.hpp"
 
 namespace collage::inline v0 {
@@ -42,6 +43,7 @@ class cost_measurer {
       : task_(known.task),
         progress_(listener),
         kernels_{known.task.network, known.candidates.all(), known.costs},
+        model_(known.task),
         worker_(worker_options{known.task.options.measuring.worker_timeout_s}) {
     const place_options& options = task_.options;
     if (!options.store.empty()) keep(kernels_, task_.use, known.weights.key(), options.regions.seconds > 0);
@@ -76,6 +78,18 @@ class cost_measurer {
     if (fallbacks_.count(structure) != 0) measure_fallbacks_of(structure);
     ++structures_;
     took_ms_ += now_ms() - start;
+  }
+  /// Measures the kernels of structures for which there was no time before. Those that take most of the network's time come first.
+  void measure_unbuilt(std::vector<std::uint32_t> structures) {
+    const auto share = [this](std::uint32_t s) { return model_.share(kernels_.candidates, s); };
+    std::ranges::sort(structures, {}, [&](std::uint32_t s) { return std::pair(-share(s), s); });
+    structures.erase(std::ranges::unique(structures).begin(), structures.end());
+    part_of_share_ = thresholds.budget.for_structure_again;
+    for (const std::uint32_t s : structures) {
+      const bool has_time = slot_ms(kernels_, s) > thresholds.budget.least_again_ms;
+      if (has_time && !task_.until.is_over_for_kernels() && kernels_.book.forget_unbuilt(s)) measure(s);
+    }
+    part_of_share_ = thresholds.budget.for_structure;
   }
   void measure_once(std::uint32_t structure) {
     if (!kernels_.book.is_measured(structure)) measure(structure);
@@ -158,6 +172,7 @@ class cost_measurer {
   /// Invalidates the costs that were measured so far if the machine turns out to be faster than at the start. They are not
   /// comparable with later ones, and are measured again if needed. Returns whether costs were invalidated.
   bool distrust_slow_start() {
+    if (task_.options.budget_s > 0 && task_.until.is_over_for_kernels()) return false;  // there is no time for it
     monitor_->look();
     if (!monitor_->is_faster_than(trusted_ms_)) return false;
     const std::array<double, drift_signs> now = monitor_->usual_ms();
@@ -267,6 +282,8 @@ class cost_measurer {
     recall(of, structure);
     if (of.book.is_measured(structure)) return;
     measuring_setup how = setup();
+    how.slot_ms = slot_ms(of, structure);
+    how.needs_all = &of != &kernels_;
     const place_structure& s = of.candidates.structures[structure];
     if (of.candidates.groups[s.example].nodes.size() > 1) how.give_up = [this] { return task_.until.is_long_over(); };
     of.book.measure(structure, [&](std::span<const std::uint32_t> asked) { return measure_now(of, asked, how); });
@@ -276,6 +293,13 @@ class cost_measurer {
     // Costs are not kept if the time ended while they were measured.
     if (!of.kept || task_.until.is_over()) return;
     of.kept->put(of.fresh_of(structure), where);
+  }
+  /// The time for the kernels of a structure, so that a budget is not spent on the first ones; 0 without a budget. Conversions
+  /// are few and short.
+  double slot_ms(const cost_ledger& of, std::uint32_t structure) {
+    if (task_.options.budget_s <= 0 || &of != &kernels_) return 0;
+    const double part = std::min(part_of_share_ * model_.share(of.candidates, structure), 1.0);
+    return std::max(part * task_.until.left_for_kernels_s() * 1e3, 1e-3);
   }
   std::vector<std::uint32_t> needless_fallbacks(std::uint32_t structure) const {
     std::vector<std::uint32_t> list;
@@ -354,6 +378,8 @@ class cost_measurer {
   const place_task& task_;
   const progress& progress_;
   cost_ledger kernels_;
+  time_model model_;
+  double part_of_share_ = thresholds.budget.for_structure;
   std::optional<cost_ledger> conversions_;  // none if all layouts are plain
   std::optional<drift_monitor> monitor_;
   std::array<double, drift_signs> trusted_ms_{};  // the monitor's usual times while the trusted costs were measured

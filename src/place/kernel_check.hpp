@@ -115,7 +115,7 @@ class kernel_check {
       return false;
     }
     measured_candidate found;
-    cost.refusal = trial->add(all.list[which], 0, found);
+    cost.refusal = trial->add(all.list[which], building_turn{}, found);
     cost.kernel = found.kernel;
     ++report_.checked;
     // Building takes the same time without a comparison.

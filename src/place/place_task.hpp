@@ -54,6 +54,11 @@ class deadline {
   /// Whether it is over for longer than finishing should take. Searches then return what they have, and what the plan can do
   /// without is left out.
   bool is_long_over() const { return is_over() && now_ms() - over_ms_ > thresholds.most_overtime_ms; }
+  /// The time until `is_over_for_kernels`, or until the end if that is over already.
+  double left_for_kernels_s() const {
+    const double left = left_s() - (1 - thresholds.budget.for_kernels) * options_.budget_s;
+    return left > 0 ? left : std::max(left_s(), 0.0);
+  }
   double left_s() const { return options_.budget_s > 0 ? options_.budget_s - (now_ms() - start_ms_) / 1e3 : 1e9; }
 
  private:

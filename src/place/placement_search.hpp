@@ -34,6 +34,29 @@ class placement_search {
   placement_search(const placing_state& known, const search_view& view, cost_measurer& measurer, progress& listener)
       : known_(known), view_(view), measurer_(measurer), progress_(listener) {}
 
+  /// Measures kernels that are likely to be part of a good placement, for a budget that does not suffice for all. A search with
+  /// expected costs says which: the groups of the placement that it finds are measured, and it is repeated until all are. Then those
+  /// kernels of these groups come for which there was no time at first.
+  void measure_promising() {
+    cost_forecast forecast(known_);
+    for (bool has_completed = false; !known_.task.until.is_over_for_kernels();) {
+      forecast.learn();
+      search_result result = view_.problem({.regions = false, .costs = outlook::as_known, .expected = &forecast});
+      if (!search::uncovered(result.problem).empty()) return;
+      const double start = now_ms();
+      result.found = view_.solve(result);
+      took_ms_ += now_ms() - start;
+      ++searches_;
+      if (!view_.keeps_bound(result)) return;
+      if (measure_parts_of(result)) continue;
+      if (std::exchange(has_completed, true)) return;
+      std::vector<std::uint32_t> chosen;
+      for (const std::uint32_t candidate : view_.candidates_in(result))
+        chosen.push_back(known_.candidates.structure_of(candidate));
+      measurer_.measure_unbuilt(std::move(chosen));
+    }
+  }
+
   /// The cheapest placement. If no placement keeps the bound on weights (`search_view::keeps_bound`), the one that comes closest.
   search_result best() {
     search_result result = search_exactly({});

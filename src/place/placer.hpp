@@ -166,6 +166,7 @@ class placer {
         0) {  // the time may be up before all are measured, so those that matter most come first
       has_regions = regions_.expected_build_s() < thresholds.budget.for_regions * task_.options.budget_s;
       if (has_regions) regions_.try_largest(has_kernel);
+      search.measure_promising();
       for (const std::uint32_t s : modelled_kernels(known_).heaviest_first())
         if (is_wanted(s)) measurer.measure_once(s);
     }

@@ -73,6 +73,10 @@ struct price_policy {
 /// How the seconds of a budget are divided.
 struct budget_policy {
   double for_kernels = 0.6;  ///< part of it after which kernels are no longer measured alone
+  /// A structure's kernels may take this part of the time that is left for kernels, times its share of the network's time.
+  double for_structure = 0.5;
+  /// The same for kernels for which there was no time at first. It must exceed the milliseconds that measuring another kernel takes.
+  double for_structure_again = 3, least_again_ms = 50;
   double for_waiting = 0.1;  ///< the most time spent waiting for an undisturbed machine
   /// The model for kernels that there is no time to measure, with the arithmetic of one thread. Only its proportions matter if
   /// some kernel was measured.

@@ -50,7 +50,7 @@ struct request_file {
 };
 
 /// At the front of a request: what it is, its checksum over what follows, and how long the head is.
-inline constexpr std::uint64_t request_mark = 0x6567616C6C6F6302;
+inline constexpr std::uint64_t request_mark = 0x6567616C6C6F6303;
 inline constexpr std::size_t request_front_bytes = 24;
 
 inline void put(byte_writer& to, const tensor_type& type) {
@@ -82,6 +82,8 @@ inline request_file write_request(const measuring_request& request, backend_tabl
   to.put(std::uint64_t{request.setup.keep_non_finite});
   to.put(static_cast<std::uint64_t>(request.setup.algorithms));
   put(to, request.setup.timing);
+  to.put(request.setup.slot_ms);
+  to.put(std::uint64_t{request.setup.needs_all});
   to.put(std::uint64_t{request.drift.has_value()});
   if (request.drift) put(to, *request.drift);
 
@@ -161,6 +163,8 @@ class request_reader {
     setup.keep_non_finite = from_.get_flag();
     setup.algorithms = static_cast<algorithms>(from_.get_count(static_cast<std::uint64_t>(algorithms::all)));
     setup.timing = get_timing_options(from_);
+    setup.slot_ms = from_.get_amount();
+    setup.needs_all = from_.get_flag();
     if (from_.get_flag()) request_.drift = get_drift_options(from_);
     read_graph();
     read_candidates();

@@ -22,6 +22,7 @@
 #include <vector>
 #include "conversions.hpp"
 #include "cost_book.hpp"
+#include "cost_forecast.hpp"
 #include "placing_state.hpp"
 #include "weight_limit.hpp"
 
@@ -53,6 +54,7 @@ struct shown_candidates {
   bool not_measured = true;  ///< at the lower bounds of their costs
   bool regions = true;
   outlook costs = outlook::doubtful;
+  cost_forecast* expected = nullptr;  ///< of those not measured, whose costs are these if given, and no bounds
   const weight_caps* caps = nullptr;  ///< leaves out what keeps too large weights
 };
 
@@ -103,7 +105,9 @@ class search_view {
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !shown.not_measured)) continue;
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
       if (shown.caps != nullptr && !shown.caps->is_empty() && !shown.caps->allow(known_.weights.of(i))) continue;
-      add(known_.candidates.nodes_of(i), cost.ms, shown_step::of(i), runtimes[c.backend]);
+      const bool is_expected = shown.expected != nullptr && cost.state == cost_state::bounded;
+      add(known_.candidates.nodes_of(i), is_expected ? shown.expected->ms(i) : cost.ms, shown_step::of(i),
+          runtimes[c.backend]);
     }
     // A view has the runtime of its reader, and control flow belongs to no backend, so both get a candidate for each runtime.
     // Runtime 0 is for backends without known switches. No view gets it: as a stop between two runtimes, it would save the switch.

@@ -206,6 +206,8 @@ class worker_client::state {
     request.setup.threads = q.setup.threads;
     request.setup.seed = q.setup.seed;
     request.setup.timing = q.setup.timing;
+    request.setup.slot_ms = q.setup.slot_ms;
+    request.setup.needs_all = q.setup.needs_all;
     request.setup.fence = true;
     request.setup.keep_non_finite = q.setup.keep_non_finite;
     request.setup.algorithms = q.setup.algorithms;

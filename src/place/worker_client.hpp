@@ -33,7 +33,7 @@ class worker_client {
 
   /// As measure_candidates. But a candidate that makes its worker fail is refused, with a sentence that says when and how.
   ///
-  /// From `setup`, a worker uses the threads, seed, timing, `keep_non_finite` and the options of the monitor. Its memory is
+  /// From `setup`, a worker uses the threads, seed, timing, slot, `keep_non_finite` and the options of the monitor. Its memory is
   /// always guarded. When `setup.stop` returns true, timing ends once each candidate has a sample, and the results so far are returned.
   /// If `setup.stop` or `setup.note` throws, the worker is ended.
   std::vector<measured_candidate> measure(const graph& network, backend_table backends,

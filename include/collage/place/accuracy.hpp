@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <collage/dtype.hpp>
 #include <collage/run/algorithm.hpp>
@@ -9,6 +10,10 @@
 #include <collage/run/tensor.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
 #include <random>
 #include <span>
 #include <string>
@@ -23,15 +28,26 @@ struct measured_errors {
 };
 
 /// The largest error of a result. NaN and infinity have been compared before.
-inline double error_of(std::span<const double> actual, std::span<const double> expected) {
-  double largest = 0, squares = 0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    if (!std::isfinite(actual[i]) || !std::isfinite(expected[i])) continue;
-    largest = std::max(largest, std::abs(actual[i] - expected[i]));
-    squares += expected[i] * expected[i];
-  }
-  if (largest == 0) return 0;
-  return largest / std::sqrt(squares / static_cast<double>(expected.size()));
+template <class T>
+double error_of(std::span<const T> actual, std::span<const double> expected) {
+  // Separate numbers for neighbours let the compiler use vectors.
+  constexpr std::size_t lanes = 8;
+  std::array<double, lanes> largest{}, squares{};
+  const auto note = [&](std::size_t i, std::size_t lane) {
+    const double r = expected[i], distance = std::abs(static_cast<double>(actual[i]) - r);
+    // The distance is finite where both numbers are.
+    const bool counts = distance <= std::numeric_limits<double>::max();
+    largest[lane] = counts && largest[lane] < distance ? distance : largest[lane];
+    squares[lane] += counts ? r * r : 0.0;
+  };
+  const std::size_t whole = expected.size() / lanes * lanes;
+  for (std::size_t i = 0; i < whole; i += lanes)
+    for (std::size_t lane = 0; lane < lanes; ++lane) note(i + lane, lane);
+  for (std::size_t i = whole; i < expected.size(); ++i) note(i, 0);
+  const double most = *std::ranges::max_element(largest);
+  if (most == 0) return 0;
+  return most /
+         std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(expected.size()));
 }
 
 /// Multiplies each channel by a random power of ten, uniform in its exponent from -2 to 2.
@@ -55,31 +71,38 @@ struct judged_kernel {
   measured_errors errors;
 };
 
-/// For each kernel, why it is not accurate; empty if it is. Direct kernels always are. The largest errors of the direct ones are
-/// the measure; without any, the expected error of the definition is.
-inline std::vector<std::string> inaccuracies_of(std::span<const judged_kernel> kernels) {
-  measured_errors direct;
-  bool has_direct = false;
-  for (const judged_kernel& k : kernels) {
-    if (!k.algorithm.is_direct()) continue;
-    has_direct = true;
-    direct.random = std::max(direct.random, k.errors.random);
-    direct.scaled = std::max(direct.scaled, k.errors.scaled);
-  }
-  std::vector<std::string> list;
-  for (const judged_kernel& k : kernels) {
-    const double random = has_direct ? direct.random : k.algorithm.direct_error;
-    const double scaled = has_direct ? direct.scaled : k.algorithm.direct_error;
-    std::string& why = list.emplace_back();
-    if (k.algorithm.is_direct()) continue;
+/// Judges the kernels of one group by their errors. The measure is the largest errors of the direct kernels that were judged
+/// before; without any, it is the expected error of the definition.
+class accuracy_judge {
+ public:
+  /// Why a kernel is not accurate; empty if it is. Direct kernels always are.
+  std::string judge(const judged_kernel& k) {
+    if (k.algorithm.is_direct()) {
+      has_direct_ = true;
+      direct_.random = std::max(direct_.random, k.errors.random);
+      direct_.scaled = std::max(direct_.scaled, k.errors.scaled);
+      return {};
+    }
+    const double random = has_direct_ ? direct_.random : k.algorithm.direct_error;
+    const double scaled = has_direct_ ? direct_.scaled : k.algorithm.direct_error;
     const bool is_wrong = k.errors.random > most_accurate_ratio * random;
-    if (!is_wrong && !(k.errors.scaled > most_accurate_ratio * scaled)) continue;
+    if (!is_wrong && !(k.errors.scaled > most_accurate_ratio * scaled)) return {};
     const double ratio = is_wrong ? k.errors.random / random : k.errors.scaled / scaled;
-    why = std::string("the algorithm ") + k.algorithm.name + " errs " + std::to_string(ratio).substr(0, 4) +
-          " times as much as the definition" + (is_wrong ? "" : " where channels differ in size") +
-          ", and accurate algorithms at most twice";
+    return inaccurate_[k.algorithm.name] = std::string("the algorithm ") + k.algorithm.name + " errs " +
+                                           std::to_string(ratio).substr(0, 4) + " times as much as the definition" +
+                                           (is_wrong ? "" : " where channels differ in size") +
+                                           ", and accurate algorithms at most twice";
   }
-  return list;
-}
+  /// Why kernels by an algorithm are not accurate, if one of them was judged so. Layouts and tiles change no error by much.
+  std::string known(const kernel_algorithm& algorithm) const {
+    const auto found = inaccurate_.find(algorithm.name);
+    return found == inaccurate_.end() ? std::string() : found->second;
+  }
+
+ private:
+  measured_errors direct_;
+  bool has_direct_ = false;
+  std::map<std::string, std::string, std::less<>> inaccurate_;
+};
 
 }  // namespace collage::inline v0::detail

@@ -10,6 +10,7 @@
 #include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
 #include <collage/place/accuracy.hpp>
+#include <collage/place/building_order.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/costs.hpp>
 #include <collage/place/measuring_setup.hpp>
@@ -83,11 +84,13 @@ class structure_rivals {
   }
 
   /// Builds a candidate's kernel and checks its results. Returns why it cannot be used; if it can, returns an empty text and adds
-  /// it to the rivals. Notes get `which`. `found` gets the kernel's name, and whether the refusal is passing.
-  std::string add(const place_candidate& c, std::size_t which, measured_candidate& found) {
+  /// it to the rivals. Notes get `turn.which`. `found` gets the kernel's name, and whether the refusal is passing.
+  std::string add(const place_candidate& c, const building_turn& turn, measured_candidate& found) {
     const backend_entry& b = backends_[c.backend];
     try {
       const kernel_algorithm algorithm = algorithm_of(network_, backends_, c);
+      // Direct kernels that follow may err more, so that it is accurate after all.
+      if (std::string why = judge_.known(algorithm); !why.empty()) return found.passing = turn.direct_left, why;
       if (setup_.algorithms == algorithms::direct && !algorithm.is_direct())
         return std::string("it computes by the algorithm ") + algorithm.name + ", and direct kernels are wanted";
       // Whether a comparison shows it depends on where NaN lies.
@@ -99,7 +102,7 @@ class structure_rivals {
       rival r;
       r.backend = &b;
       r.threads = setup_.threads;
-      note(which, measuring_step::build);
+      note(turn.which, measuring_step::build);
       {
         const thread_scope scope(b, setup_.threads);
         r.run = build_candidate(network_, backends_, candidates_, c, context);
@@ -124,7 +127,7 @@ class structure_rivals {
         r.outputs.push_back({&space, result == results_.end() ? 0 : bytes_in(network_.type_of(v), forms.of(v))});
       }
       overwrite_results(r, 0xFF);
-      note(which, measuring_step::first_call);
+      note(turn.which, measuring_step::first_call);
       if (!setup_.fence) r.enter_and_call();
       else if (const std::string why = call_between_fences(r); !why.empty()) return why;
       if (*b.space != host_space) b.space->finish();
@@ -135,7 +138,10 @@ class structure_rivals {
       if (const std::string why = fault_beyond_finite(r, values, forms); !why.empty())
         return "NaN and infinity do not pass as in the reference: " + why;
       r.judged.algorithm = algorithm;
-      if (scaled_) r.judged.errors.scaled = error_of_scaled(r, values, forms);
+      if (scaled_) {
+        r.judged.errors.scaled = error_of_scaled(r, values, forms);
+        if (std::string why = judge_.judge(r.judged); !why.empty()) return found.passing = turn.direct_left, why;
+      }
       rivals_.push_back(std::move(r));
       return {};
     } catch (const error& e) {
@@ -144,27 +150,14 @@ class structure_rivals {
     } catch (const std::exception& e) { return std::string("failed: ") + e.what(); }
   }
 
-  /// Removes the rivals whose algorithms err too much. `added` has a number for each rival, in their order, and loses those of the
-  /// removed ones. `refuse` gets each of these with the reason.
-  template <class Refuse>
-  void remove_inaccurate(std::vector<std::size_t>& added, const Refuse& refuse) {
-    if (!scaled_) return;
-    std::vector<judged_kernel> kernels;
-    for (const rival& r : rivals_) kernels.push_back(r.judged);
-    const std::vector<std::string> reasons = inaccuracies_of(kernels);
-    for (std::size_t i = reasons.size(); i-- > 0;) {
-      if (reasons[i].empty()) continue;
-      refuse(added[i], reasons[i]);
-      added.erase(added.begin() + static_cast<std::ptrdiff_t>(i));
-      rivals_.erase(rivals_.begin() + static_cast<std::ptrdiff_t>(i));
-    }
-  }
-
-  rival_times race() const {
+  /// Times the kernels that were added, in about `most_ms`.
+  rival_times race(double most_ms) const {
     note(0, measuring_step::timing);
     std::vector<std::function<void()>> calls;
     for (const rival& r : rivals_) calls.emplace_back([&r] { r.enter_and_call(); });
-    return time_rivals(calls, setup_.timing, setup_.monitor, finishing_time(), setup_.stop);
+    timing_options how = setup_.timing;
+    how.budget_ms = std::min(how.budget_ms, most_ms / static_cast<double>(rivals_.size()));
+    return time_rivals(calls, how, setup_.monitor, finishing_time(), setup_.stop);
   }
   bool empty() const { return rivals_.empty(); }
 
@@ -203,14 +196,20 @@ class structure_rivals {
     }
   }
 
-  /// How the results of the last call differ from the reference; empty if they agree.
-  std::string fault_of(const rival& r, const value_forms& forms, const trial_data& data) {
+  /// Lays the results of the last call out as the reference has them. Returns why one is wrong by its form alone, or an empty text.
+  std::string take_results(const rival& r, const value_forms& forms) {
     for (const auto& [v, made] : r.results) {
       const host_copy here(made);
       to_plain(network_.type_of(v), forms.of(v), here.data(), results_.at(v).data());
       if (!is_filled_with_zeros(network_.type_of(v), forms.of(v).order, here.data()))
         return "the padding of form " + to_text(forms.of(v)) + " is not zero";
     }
+    return {};
+  }
+
+  /// How the results of the last call differ from the reference; empty if they agree.
+  std::string fault_of(const rival& r, const value_forms& forms, const trial_data& data) {
+    if (std::string why = take_results(r, forms); !why.empty()) return why;
     for (std::size_t i = 0; i < wanted_.size(); ++i)
       if (const agreement a = data.compare_result(i, results_.at(wanted_[i])); !a) return a.why;
     return {};
@@ -260,7 +259,7 @@ class structure_rivals {
         r.in[i] = scaled_->bytes_of(v, forms.of(v), *r.backend->space).data();
     r.enter_and_call();
     r.in = before;
-    (void)fault_of(r, forms, *scaled_);  // lays the results out as the reference has them
+    (void)take_results(r, forms);
     return error_of_results(*scaled_);
   }
   /// The largest error of the results that were last compared.
@@ -332,6 +331,7 @@ class structure_rivals {
   std::vector<std::uint32_t> wanted_;
   std::optional<trial_data> finite_;
   std::optional<trial_data> scaled_;  ///< if some algorithm is not direct and must be accurate
+  accuracy_judge judge_;              ///< for the same
   std::vector<trial_data> non_finite_;
   std::vector<rival> rivals_;
 };
@@ -345,30 +345,36 @@ inline constexpr const char* needless_fallback = "is a fallback kernel, and anot
 inline constexpr const char* no_time_for_it = "there was no time to build it, and another kernel runs these nodes";
 
 /// Measures candidates of one structure against each other. `asked` are positions in `candidates.list`, all at one group.
-/// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel can be used. Once
-/// `setup.stop` returns true, and some kernel can be used, no other is built.
+/// Returns a result for each, in the same order. Fallback kernels are tried only if no other kernel can be used. Once some kernel can
+/// be used, none is built after `setup.stop` returned true or half of `setup.slot_ms` went by, unless `setup.needs_all`.
 inline std::vector<measured_candidate> measure_candidates(const graph& network, backend_table backends,
                                                           const place_candidates& candidates,
                                                           std::span<const std::uint32_t> asked,
                                                           const measuring_setup& setup) {
   std::vector<measured_candidate> measured(asked.size());
   if (asked.empty()) return measured;
+  const double start = setup.time.now_ms();
+  const auto left_ms = [&](double part) {
+    return setup.slot_ms > 0 ? std::max(start + part * setup.slot_ms - setup.time.now_ms(), 0.0) : 1e9;
+  };
   detail::structure_rivals rivals(network, backends, candidates, asked, setup);
   std::vector<std::size_t> who;
-  for (const bool last_resorts : {false, true}) {
-    for (std::size_t i = 0; i < asked.size(); ++i) {
-      const place_candidate& c = candidates.list[asked[i]];
-      if (is_last_resort(backends, c) != last_resorts) continue;
-      measured[i].passing = !last_resorts && !rivals.empty() && setup.stop && setup.stop();
-      if (last_resorts && !rivals.empty()) measured[i].refusal = needless_fallback;
-      else if (measured[i].passing) measured[i].refusal = no_time_for_it;
-      else measured[i].refusal = rivals.add(c, i, measured[i]);
-      if (measured[i].refusal.empty()) who.push_back(i);
+  for (const detail::building_turn& turn :
+       detail::building_order(network, backends, candidates, asked, setup.slot_ms > 0)) {
+    measured_candidate& found = measured[turn.which];
+    const bool is_over = !rivals.empty() && !setup.needs_all && ((setup.stop && setup.stop()) || left_ms(0.5) == 0);
+    if (turn.is_fallback && !rivals.empty()) {
+      found.refusal = needless_fallback;
+    } else if (is_over) {
+      found.refusal = no_time_for_it;
+      found.passing = true;
+    } else {
+      found.refusal = rivals.add(candidates.list[asked[turn.which]], turn, found);
     }
-    rivals.remove_inaccurate(who, [&](std::size_t i, const std::string& why) { measured[i].refusal = why; });
+    if (found.refusal.empty()) who.push_back(turn.which);
   }
   if (who.empty()) return measured;
-  const rival_times found = rivals.race();
+  const rival_times found = rivals.race(left_ms(1));
   for (std::size_t k = 0; k < who.size(); ++k) {
     measured[who[k]].time = found.times[k];
     measured[who[k]].cost_ms = found.cost_ms[k];
@@ -400,14 +406,11 @@ inline void measure_structure(const place_candidates& candidates, std::uint32_t 
     }
   }
   if (asked.empty()) return;
-  if (anchor != nullptr) asked.push_back(anchored);
+  if (anchor != nullptr) asked.insert(asked.begin(), anchored);  // first, because time may end early
   const std::vector<measured_candidate> measured = measure(asked);
   double scale = 1;
-  if (anchor != nullptr) {
-    if (measured.back().cost_ms > 0) scale = anchor->alone_ms / measured.back().cost_ms;
-    asked.pop_back();
-  }
-  for (std::size_t i = 0; i < asked.size(); ++i) {
+  if (anchor != nullptr && measured.front().cost_ms > 0) scale = anchor->alone_ms / measured.front().cost_ms;
+  for (std::size_t i = anchor != nullptr ? 1 : 0; i < asked.size(); ++i) {
     measured_cost& cost = costs[key_of(candidates, candidates.list[asked[i]])];
     set_measured(cost, measured[i]);
     cost.alone_ms *= scale;

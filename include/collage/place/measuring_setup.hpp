@@ -49,6 +49,12 @@ struct measuring_setup {
   std::function<bool()> give_up = {};
   /// True ends timing once each kernel has a sample. Once some kernel can be used, no other is built.
   std::function<bool()> stop = {};
+  /// The time for all candidates of a list together, in milliseconds; 0: no limit. They are built in an order in which each backend
+  /// and each kind of algorithm has its turn early. After half of the time no more are built, if some kernel can be used. Timing
+  /// gets what is left, and takes at least `timing.least_rounds` samples.
+  double slot_ms = 0;
+  /// Every candidate is built, whatever the time: none does the work of another. So it is with conversions between layouts.
+  bool needs_all = false;
   time_source time = {};
   /// Called before each step. `which` is a position in the list of candidates to measure; the step `timing` is for all of them.
   std::function<void(std::size_t which, measuring_step step)> note = {};

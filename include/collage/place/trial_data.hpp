@@ -75,8 +75,7 @@ class trial_data {
   /// The largest error of a result, as `error_of` says. 0 for integers.
   double error_of_result(std::size_t which, const tensor& result) const {
     if (!is_floating(result.type().type)) return 0;
-    if (compared_.empty()) return error_of(to_oracle(result).real, expected_[which].real);
-    return error_of(to_oracle(selected_of(which, result)).real, expected_[which].real);
+    return compared_.empty() ? error_of_tensor(which, result) : error_of_tensor(which, selected_of(which, result));
   }
 
   /// An argument in the form in which a kernel reads it. Constants are plain, in the memory space of the kernel's backend.
@@ -104,6 +103,11 @@ class trial_data {
   }
 
  private:
+  double error_of_tensor(std::size_t which, const tensor& result) const {
+    const std::span<const double> expected = expected_[which].real;
+    if (result.type().type == dtype::f32) return error_of(std::span<const float>(result.as<float>()), expected);
+    return error_of(std::span<const double>(to_oracle(result).real), expected);
+  }
   /// The compared elements of a result, as a list.
   tensor selected_of(std::size_t which, const tensor& result) const {
     const std::size_t size = size_of(result.type().type);

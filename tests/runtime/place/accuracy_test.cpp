@@ -15,15 +15,14 @@
 namespace accuracy_test {
 
 namespace c = collage;
-using c::detail::judged_kernel;
 
 TEST(accuracy, errors_are_relative_to_the_root_mean_square) {
   const std::vector<double> expected{3, -4, 0, 5}, actual{3, -4.5, 0.25, 5};
-  EXPECT_DOUBLE_EQ(c::detail::error_of(actual, expected), 0.5 / std::sqrt(50.0 / 4));
-  EXPECT_EQ(c::detail::error_of(expected, expected), 0);
-  EXPECT_EQ(c::detail::error_of({}, {}), 0);
+  EXPECT_DOUBLE_EQ(c::detail::error_of<double>(actual, expected), 0.5 / std::sqrt(50.0 / 4));
+  EXPECT_EQ(c::detail::error_of<double>(expected, expected), 0);
+  EXPECT_EQ(c::detail::error_of<double>({}, {}), 0);
   const std::vector<double> zeros(4);
-  EXPECT_TRUE(std::isinf(c::detail::error_of(actual, zeros)));
+  EXPECT_TRUE(std::isinf(c::detail::error_of<double>(actual, zeros)));
 }
 
 TEST(accuracy, channels_are_scaled_by_powers_of_ten) {
@@ -48,22 +47,27 @@ TEST(accuracy, channels_are_scaled_by_powers_of_ten) {
 constexpr c::kernel_algorithm other{.name = "F(4,3)", .direct_error = 1e-6};
 
 TEST(accuracy, algorithms_may_err_twice_as_much_as_direct_kernels) {
-  const std::vector<judged_kernel> kernels{
-      {{}, {1e-6, 3e-6}}, {{}, {2e-6, 1e-6}}, {other, {4e-6, 6e-6}}, {other, {4.4e-6, 1e-6}}, {other, {1e-6, 9e-6}}};
-  const std::vector<std::string> why = c::detail::inaccuracies_of(kernels);
+  c::detail::accuracy_judge judge;
+  EXPECT_EQ(judge.judge({{}, {1e-6, 3e-6}}), "");
+  EXPECT_EQ(judge.judge({{}, {2e-6, 1e-6}}), "");
+  EXPECT_EQ(judge.judge({other, {4e-6, 6e-6}}), "");
+  EXPECT_EQ(judge.known(other), "");
+  EXPECT_EQ(
+      judge.judge({other, {4.4e-6, 1e-6}}),
+      "the algorithm F(4,3) errs 2.20 times as much as the definition, and accurate algorithms at most twice");
+  const std::string why = judge.judge({other, {1e-6, 9e-6}});
   EXPECT_EQ(why,
-            (std::vector<std::string>{
-                "", "", "",
-                "the algorithm F(4,3) errs 2.20 times as much as the definition, and accurate algorithms at most twice",
-                "the algorithm F(4,3) errs 3.00 times as much as the definition where channels differ in size, and "
-                "accurate algorithms at most twice"}));
+            "the algorithm F(4,3) errs 3.00 times as much as the definition where channels differ in size, and "
+            "accurate algorithms at most twice");
+  EXPECT_EQ(judge.known(other), why);
+  EXPECT_EQ(judge.known({}), "");
+  EXPECT_EQ(judge.known({.name = "F(2,3)"}), "");
 }
 
 TEST(accuracy, without_direct_kernels_the_expected_error_is_the_measure) {
-  const std::vector<judged_kernel> kernels{{other, {2e-6, 2e-6}}, {other, {3e-6, 0}}};
-  const std::vector<std::string> why = c::detail::inaccuracies_of(kernels);
-  EXPECT_EQ(why[0], "");
-  EXPECT_NE(why[1], "");
+  c::detail::accuracy_judge judge;
+  EXPECT_EQ(judge.judge({other, {2e-6, 2e-6}}), "");
+  EXPECT_NE(judge.judge({other, {3e-6, 0}}), "");
 }
 
 TEST(accuracy, names) {
