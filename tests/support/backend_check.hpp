@@ -39,6 +39,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -206,19 +207,20 @@ class backend_checker {
 
  private:
   using counts = std::map<std::string, std::size_t>;
-  static constexpr std::size_t nowhere = static_cast<std::size_t>(-1);
   static std::size_t count(const counts& list, const std::string& name) {
     const auto found = list.find(name);
     return found == list.end() ? 0 : found->second;
   }
 
-  /// The operands of one match with memory of their own, and in which layout the result is written.
+  /// The operands of one match with memory of their own, what it writes, and in which layouts.
   struct operands {
     std::vector<std::shared_ptr<const std::byte>> contents;
     std::vector<std::size_t> bytes;
     std::vector<collage::known_value> known;
-    collage::form result;
+    std::vector<std::uint32_t> written;
+    std::vector<collage::form> results;
   };
+  using expectations = std::vector<collage::oracle_value>;
 
   /// The same operands as a kernel reads them.
   static operands in_layouts(const collage::graph& network, const collage::match_record& record, const operands& given,
@@ -233,7 +235,7 @@ class backend_checker {
       collage::from_plain(type, layouts.of(v), given.contents[i].get(), other.get());
       made.contents[i] = other;
     }
-    made.result = layouts.of(network.view().output_of(record.node[record.nodes - 1]));
+    for (const std::uint32_t v : given.written) made.results.push_back(layouts.of(v));
     return made;
   }
 
@@ -241,16 +243,16 @@ class backend_checker {
                    const collage::match_record& record, collage::packed_weights& packed, const check_options& options,
                    std::string& reasons) {
     const collage::graph_view view = network.view();
-    const std::uint32_t result = view.output_of(record.node[record.nodes - 1]);
     operands given;
+    given.written = written_values(view, record);
     for (const std::uint32_t v : record.argument_list()) {
       given.contents.push_back(view.is_constant(v) ? network.constant(v).bytes
                                                    : data_.contents(network.type_of(v), options.range));
       if (!view.is_constant(v)) given.known.push_back({v, {given.contents.back().get(), network.type_of(v)}});
     }
-    const std::uint32_t wanted[] = {result};
-    const collage::oracle_value expected =
-        collage::evaluate_group(network, record.node_list(), given.known, wanted).front();
+    const expectations expected = collage::evaluate_group(network, record.node_list(), given.known, given.written);
+    std::size_t element = 1;
+    for (const collage::oracle_value& e : expected) element = std::max(element, size_of(e.type.type));
 
     bool good = true, any = false;
     const collage::configuration_list proposed = proposed_for(pattern, view, record);
@@ -278,24 +280,30 @@ class backend_checker {
         const int token = table().enter != nullptr ? table().enter(threads) : 0;
         const operands laid_out = in_layouts(network, record, given, forms_of(pattern, view, record, how));
         good = run(network, record, built, laid_out, expected, 0, 0xFF, options, where) && good;
-        good = run(network, record, built, laid_out, expected, size_of(expected.type.type), 0x5A, options,
-                   where + ", unaligned") &&
-               good;
-        for (std::size_t i = 0; i < laid_out.bytes.size(); ++i) {
-          if (!built.writes_over(i)) continue;
-          ++in_place_;
-          good =
-              run(network, record, built, laid_out, expected, 0, 0xFF, options, where + ", in place", true, i) && good;
-        }
+        good = run(network, record, built, laid_out, expected, element, 0x5A, options, where + ", unaligned") && good;
+        for (std::size_t i = 0; i < laid_out.bytes.size(); ++i)
+          for (std::size_t o = 0; o < expected.size(); ++o) {
+            if (!built.writes_over(i, o)) continue;
+            ++in_place_;
+            good = run(network, record, built, laid_out, expected, 0, 0xFF, options, where + ", in place", true,
+                       overlap{i, o}) &&
+                   good;
+          }
         if (table().enter != nullptr) table().leave(token);
         if (threads == 1) good = run_twice_at_once(network, record, built, laid_out, expected, options, where) && good;
       }
     return any && good;
   }
 
+  /// An argument that lies where an output goes.
+  struct overlap {
+    std::size_t argument, output;
+  };
+
   bool run(const collage::graph& network, const collage::match_record& record, const collage::kernel& built,
-           const operands& given, const collage::oracle_value& expected, std::size_t shift, unsigned char fill,
-           const check_options& options, const std::string& where, bool alone = true, std::size_t over = nowhere) {
+           const operands& given, const expectations& expected, std::size_t shift, unsigned char fill,
+           const check_options& options, const std::string& where, bool alone = true,
+           std::optional<overlap> over = {}) {
     std::vector<exact_copy> in;
     std::vector<const void*> pointers;
     for (std::size_t i = 0; i < given.contents.size(); ++i) {
@@ -304,44 +312,66 @@ class backend_checker {
       in.emplace_back(given.contents[i].get(), given.bytes[i], moved ? shift : 0);
       pointers.push_back(built.reads(i) ? in.back().data() : nullptr);
     }
-    const guarded_memory out(collage::bytes_in(expected.type, given.result), shift, fill);
+    std::vector<std::unique_ptr<guarded_memory>> out;
+    std::vector<void*> outs;
+    for (std::size_t o = 0; o < expected.size(); ++o) {
+      out.push_back(
+          std::make_unique<guarded_memory>(collage::bytes_in(expected[o].type, given.results[o]), shift, fill));
+      outs.push_back(is_written(network, given, o) ? out[o]->data() : nullptr);
+    }
     const guarded_memory workspace(built.workspace(), 0, fill);
-    void* const outs[] = {out.data()};
-    if (over != nowhere) {  // the argument lies where the output goes
-      const std::size_t bytes = collage::bytes_in(expected.type, given.result);
-      EXPECT_EQ(given.bytes[over], bytes) << where << ": it would write over an argument of another size";
-      if (given.bytes[over] != bytes) return false;
-      if (bytes != 0) std::memcpy(out.data(), given.contents[over].get(), bytes);
-      pointers[over] = out.data();
+    if (over) {
+      const auto [i, o] = *over;
+      const std::size_t bytes = collage::bytes_in(expected[o].type, given.results[o]);
+      EXPECT_EQ(given.bytes[i], bytes) << where << ": it would write over an argument of another size";
+      if (given.bytes[i] != bytes) return false;
+      if (bytes != 0) std::memcpy(out[o]->data(), given.contents[i].get(), bytes);
+      pointers[i] = out[o]->data();
     }
     const std::size_t before = allocations();
-    built(collage::kernel_call{pointers.data(), outs, workspace.data()});
+    built(collage::kernel_call{pointers.data(), outs.data(), workspace.data()});
     if (alone) allocations_ += allocations() - before;
 
-    EXPECT_TRUE(out.intact()) << where << ": it wrote outside its output";
     EXPECT_TRUE(workspace.intact()) << where << ": it wrote outside its workspace of " << built.workspace() << " bytes";
-    bool good = out.intact() && workspace.intact();
+    bool good = workspace.intact();
     for (std::size_t i = 0; i < in.size(); ++i) {
       const bool same = given.bytes[i] == 0 || std::memcmp(in[i].data(), given.contents[i].get(), given.bytes[i]) == 0;
       EXPECT_TRUE(same) << where << ": it changed operand " << i;
       good = good && same;
     }
+    for (std::size_t o = 0; o < expected.size(); ++o)
+      if (is_written(network, given, o))
+        good = compare(*out[o], expected[o], given.results[o], options,
+                       expected.size() > 1 ? where + ", output " + std::to_string(o) : where) &&
+               good;
+    return good;
+  }
+
+  /// Outputs of an operator that nothing reads need not be written, but the first is always.
+  static bool is_written(const collage::graph& network, const operands& given, std::size_t which) {
+    const collage::value_record& v = network.at(given.written[which]);
+    return which == 0 || v.is_output || v.uses > 0;
+  }
+
+  bool compare(const guarded_memory& out, const collage::oracle_value& expected, const collage::form& layout,
+               const check_options& options, const std::string& where) {
+    EXPECT_TRUE(out.intact()) << where << ": it wrote outside its output";
     const auto* const written = static_cast<const std::byte*>(out.data());
     const collage::tensor result(expected.type);
-    collage::to_plain(expected.type, given.result, written, result.data());
+    collage::to_plain(expected.type, layout, written, result.data());
     const auto is_finite = [](float x) { return std::isfinite(x); };
-    if (given.result != collage::plain && std::ranges::all_of(result.as<float>(), is_finite))
-      EXPECT_TRUE(collage::is_filled_with_zeros(expected.type, given.result.order, written))
+    if (layout != collage::plain && std::ranges::all_of(result.as<float>(), is_finite))
+      EXPECT_TRUE(collage::is_filled_with_zeros(expected.type, layout.order, written))
           << where << ": what fills up its blocks is not zero";
     const collage::agreement a = collage::compare(result, expected, options.tolerance);
     EXPECT_TRUE(a.agrees) << where << ": " << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": "
                           << a.actual << ", the reference has " << a.expected << ", relative " << a.worst_relative;
-    return good && a.agrees;
+    return out.intact() && a.agrees;
   }
 
   /// Kernels are immutable: two threads may be in the same one, each with a workspace of its own.
   bool run_twice_at_once(const collage::graph& network, const collage::match_record& record,
-                         const collage::kernel& built, const operands& given, const collage::oracle_value& expected,
+                         const collage::kernel& built, const operands& given, const expectations& expected,
                          const check_options& options, const std::string& where) {
     bool good[2] = {};
     const auto body = [&](bool& answer) {
