@@ -39,20 +39,33 @@ constexpr bool windows_are_known() {
 }
 static_assert(windows_are_known(), "has_algorithms in collage/backends/jit_rules.hpp must list the families' windows");
 
-/// The kernel of a product.
-struct run_product {
+/// The products of a match, in the order of its operators. They have one left operand.
+std::vector<product_match> products_in(const any_match& m) {
+  std::vector<product_match> list;
+  for (const std::uint32_t node : m.nodes())
+    if (is_anchor(m, node)) list.emplace_back(m, node);
+  return list;
+}
+
+/// The kernel of products.
+struct run_products {
+  struct one {
+    std::shared_ptr<const std::byte> packed;
+    std::vector<kernel_input<float>> operands;
+    kernel_output<float> output;
+  };
   std::shared_ptr<const scheme_product> product;
-  std::shared_ptr<const std::byte> packed;
   kernel_input<float> left;
-  std::vector<kernel_input<float>> operands;
-  kernel_output<float> output;
+  std::vector<one> right;
 
   void operator()(const kernel_call& call) const {
     scheme_product::call c;
     c.a = left(call);
-    c.packed = reinterpret_cast<const float*>(packed.get());
-    for (std::size_t i = 0; i < operands.size(); ++i) c.operands[i] = operands[i](call);
-    c.output = output(call);
+    for (std::size_t i = 0; i < right.size(); ++i) {
+      c.right[i].packed = reinterpret_cast<const float*>(right[i].packed.get());
+      for (std::size_t o = 0; o < right[i].operands.size(); ++o) c.right[i].operands[o] = right[i].operands[o](call);
+      c.right[i].output = right[i].output(call);
+    }
     c.workspace = static_cast<float*>(call.workspace);
     product->run(c);
   }
@@ -63,20 +76,45 @@ kept_constant weights_of_product(const product_match& shape, const product_point
           packed_floats(*p.algorithm, p.how, {shape.m, shape.n, shape.k}) * sizeof(float)};
 }
 
-std::string name_of(const product_point& p, const std::string& refusal) {
+std::string name_of(const product_point& p, std::size_t products, const std::string& refusal) {
   std::string name =
       std::string(p.algorithm->name) + ", " + std::to_string(p.how.rows) + "x" + std::to_string(p.how.vectors);
+  if (products > 1) name += ", " + std::to_string(products) + " products";
   if (!refusal.empty()) name += std::string(", replica ") + replica().target;
   return name;
 }
 
-kernel finished(const any_match& m, const product_match& shape, const product_point& point, const traced_epilogue& then,
-                std::shared_ptr<const scheme_product> product, std::shared_ptr<const std::byte> packed) {
-  run_product run{product, std::move(packed), m.in<float>(shape.left), {}, m.out<float>()};
-  for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
-  kernel made(name_of(point, product->refusal()), std::move(run), product->workspace());
-  set_access(made, m, shape, then);
-  return made;
+/// Which output of a match has the result of a product and what follows it.
+std::size_t output_of(const any_match& m, const product_match& product) {
+  std::size_t i = 0;
+  while (anchor_before(m, static_cast<std::uint32_t>(m.at(m.outputs()[i]).producer)) != product.anchor) ++i;
+  return i;
+}
+
+kernel build_products(const any_match& m, const product_point& point, build_context& context) {
+  const std::vector<product_match> products = products_in(m);
+  std::vector<traced_epilogue> then;
+  std::vector<scheme_product::right_operand> rights;
+  for (const product_match& p : products) {
+    then.push_back(trace_epilogue(m, p));
+    rights.push_back({p.n, then.back().steps});
+  }
+  const product_match& first = products.front();
+  auto made =
+      std::make_shared<const scheme_product>(*point.algorithm, point.how, first.m, first.k, rights, context.threads());
+  run_products run{made, m.in<float>(first.left), {}};
+  for (std::size_t i = 0; i < products.size(); ++i) {
+    const product_match& p = products[i];
+    const kept_constant kept = weights_of_product(p, point);
+    auto packed = context.packed(kept.value, kept.packing, kept.bytes, [&](std::byte* to) {
+      made->pack(context.constant<float>(p.right), p.right_is_transposed, reinterpret_cast<float*>(to), i);
+    });
+    run.right.push_back({std::move(packed), {}, m.out<float>(output_of(m, p))});
+    for (const std::uint32_t v : then[i].operands) run.right.back().operands.push_back(m.in<float>(v));
+  }
+  kernel built(name_of(point, products.size(), made->refusal()), std::move(run), made->workspace());
+  set_access(built, m, first, then);
+  return built;
 }
 
 bool needs_many_registers(const any_match& m) {
@@ -108,15 +146,7 @@ kernel jit::build(const any_match& m, build_context& context) {
   const product_point::reading read = product_point::read(context.configuration().text());
   if (!read.point)
     throw error(error_kind::invalid_argument, read.fault, "jit's configuration " + context.configuration().text());
-  const traced_epilogue then = trace_epilogue(m, shape);
-  auto product =
-      std::make_shared<const scheme_product>(*read.point->algorithm, read.point->how,
-                                             product_extents{shape.m, shape.n, shape.k}, then.steps, context.threads());
-  const kept_constant kept = weights_of_product(shape, *read.point);
-  auto packed = context.packed(kept.value, kept.packing, kept.bytes, [&](std::byte* to) {
-    product->pack(context.constant<float>(shape.right), shape.right_is_transposed, reinterpret_cast<float*>(to));
-  });
-  return finished(m, shape, *read.point, then, std::move(product), std::move(packed));
+  return build_products(m, *read.point, context);
 }
 
 void jit::configurations(const any_match& m, configuration_list& to) {
@@ -126,7 +156,9 @@ void jit::configurations(const any_match& m, configuration_list& to) {
     for (const convolution_point& p : promising_points(convolution_of(m, shape), this_machine())) to.add(p.text());
     return;
   }
-  for (const product_point& p : promising_points(shape.m, shape.n, shape.k, needs_many_registers(m))) to.add(p.text());
+  std::vector<std::int64_t> columns;
+  for (const product_match& p : products_in(m)) columns.push_back(p.n);
+  for (const product_point& p : promising_points(shape.m, columns, shape.k, needs_many_registers(m))) to.add(p.text());
 }
 
 kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
@@ -152,7 +184,9 @@ kept_constants jit::weights(const any_match& m, const configuration& how) {
   if (shape.is_windowed) return weights_of_convolution(m, shape, how);
   const product_point::reading read = product_point::read(how.text());
   if (!read.point) return {};
-  return {weights_of_product(shape, *read.point)};
+  kept_constants kept;
+  for (const product_match& p : products_in(m)) kept.push_back(weights_of_product(p, *read.point));
+  return kept;
 }
 
 verdict jit::knows(const any_match& m, const configuration& how) {

@@ -69,7 +69,7 @@ std::string name_of(const convolution_point& p, const std::string& refusal) {
 bool is_whole_operand(const any_match& m, const product_match& product, std::uint32_t v) {
   const shape& result = m.type_of(m.output_of(product.anchor)).dims;
   for (const std::uint32_t node : m.nodes()) {
-    if (!product.is_later(node)) continue;
+    if (!product.is_later(m, node)) continue;
     for (const std::uint32_t in : m.inputs_of(node))
       if (in == v) return product.place(m.type_of(v).dims, result) == operand_place::whole;
   }
@@ -181,7 +181,7 @@ kernel build_convolution(const any_match& m, const product_match& product, build
   for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
   kernel built(name_of(point, made->refusal()), std::move(run),
                static_cast<std::size_t>(scratch_bytes(point.how, shape, context.threads())));
-  set_access(built, m, product, then);
+  set_access(built, m, product, {&then, 1});
   return built;
 }
 

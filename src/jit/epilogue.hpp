@@ -36,6 +36,7 @@ struct epilogue_value {
 struct epilogue_step {
   opcode code = opcode::constant;
   epilogue_value a, b, c;
+  friend bool operator==(const epilogue_step&, const epilogue_step&) = default;
 };
 
 /// Steps in order. An epilogue without outputs writes the product itself.
@@ -48,6 +49,7 @@ struct epilogue {
   std::vector<epilogue_value> outputs;
 
   bool empty() const { return outputs.empty(); }
+  friend bool operator==(const epilogue&, const epilogue&) = default;
 };
 
 /// Whether epilogues compute an instruction. exp errs by at most 1e-7, tanh by 3e-7 and erf by 4e-7, relatively. All

@@ -90,9 +90,9 @@ std::vector<configuration> promising_tiles(std::int64_t m, std::int64_t n, std::
   return list;
 }
 
-/// The time of a product by a scheme over that by the definition, estimated. A float that is moved costs as much as
+/// The time of products by a scheme over that by the definition, estimated. A float that is moved costs as much as
 /// `moved` multiplications, and a further weight as much as `loaded`. Both fit the table of docs/cpu-backends.md.
-double expected_ratio(const scheme& s, std::int64_t m, std::int64_t n, std::int64_t k) {
+double expected_ratio(const scheme& s, std::int64_t m, std::span<const std::int64_t> widths, std::int64_t k) {
   constexpr double moved = 2.5, loaded = 1;
   const auto rows = static_cast<double>(s.rows), inner = static_cast<double>(s.inner);
   const auto columns = static_cast<double>(s.columns), rank = static_cast<double>(s.rank);
@@ -101,23 +101,31 @@ double expected_ratio(const scheme& s, std::int64_t m, std::int64_t n, std::int6
     for (std::size_t p = 0; p < s.rank; ++p) outputs += s.output(block, p) != 0 ? 1 : 0;
   // Blocks at the edge are filled up.
   const auto filled = [](std::int64_t extent, double parts) {
-    return std::ceil(static_cast<double>(extent) / parts) * parts / static_cast<double>(extent);
+    return std::ceil(static_cast<double>(extent) / parts) * parts;
   };
-  const double multiplied = rank / (rows * inner * columns) * filled(m, rows) * filled(n, columns) * filled(k, inner);
-  const double summed = 3 * static_cast<double>(s.left.count().additions) / (rows * inner) / static_cast<double>(n);
+  const auto times = [&](std::int64_t extent, double parts) {
+    return filled(extent, parts) / static_cast<double>(extent);
+  };
+  double all = 0, all_filled = 0;
+  for (const std::int64_t n : widths) {
+    all += static_cast<double>(n);
+    all_filled += filled(n, columns);
+  }
+  const double multiplied = rank / (rows * inner * columns) * times(m, rows) * all_filled / all * times(k, inner);
+  const double summed = 3 * static_cast<double>(s.left.count().additions) / (rows * inner) / all;
   const double added = 2 * (static_cast<double>(outputs) / (rows * columns) - 1) / static_cast<double>(k);
   const double more_weights = (rank / (inner * columns) - 1) / static_cast<double>(m);
   return multiplied + moved * (summed + added) + loaded * more_weights;
 }
 
 /// The schemes that may save time, the most promising first.
-std::vector<const scheme*> promising_schemes(std::int64_t m, std::int64_t n, std::int64_t k) {
+std::vector<const scheme*> promising_schemes(std::int64_t m, std::span<const std::int64_t> widths, std::int64_t k) {
   constexpr std::size_t most = 3;
-  if (m <= 0 || n <= 0 || k <= 0) return {};
+  if (m <= 0 || std::ranges::max(widths) <= 0 || k <= 0) return {};
   std::vector<std::pair<double, const scheme*>> list;
   for (const scheme& s : schemes()) {
     if (s.is_classical()) continue;
-    if (const double ratio = expected_ratio(s, m, n, k); ratio < 1) list.emplace_back(ratio, &s);
+    if (const double ratio = expected_ratio(s, m, widths, k); ratio < 1) list.emplace_back(ratio, &s);
   }
   std::ranges::stable_sort(list, {}, [](const auto& known) { return known.first; });
   std::vector<const scheme*> chosen;
@@ -127,21 +135,27 @@ std::vector<const scheme*> promising_schemes(std::int64_t m, std::int64_t n, std
 
 }  // namespace
 
-std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std::int64_t k, bool is_long,
-                                            unsigned features) {
+std::vector<product_point> promising_points(std::int64_t m, std::span<const std::int64_t> columns, std::int64_t k,
+                                            bool is_long, unsigned features) {
   constexpr std::size_t tiles_of_each = 2;
   const bool is_wide = refusal_of(instruction_set::avx512, features).empty();
   const tile_limits limits{is_wide ? instruction_set::avx512 : instruction_set::avx2, is_long};
+  const std::int64_t widest = std::ranges::max(columns);  // a tile is within one result
   std::vector<product_point> list;
-  for (const configuration& how : promising_tiles(m, n, k, limits)) list.push_back({schemes().data(), how});
+  for (const configuration& how : promising_tiles(m, widest, k, limits)) list.push_back({schemes().data(), how});
   const auto divided = [](std::int64_t extent, std::size_t parts) {
     return (extent + static_cast<std::int64_t>(parts) - 1) / static_cast<std::int64_t>(parts);
   };
-  for (const scheme* s : promising_schemes(m, n, k)) {
-    const auto tiles = promising_tiles(divided(m, s->rows), divided(n, s->columns), divided(k, s->inner), limits);
+  for (const scheme* s : promising_schemes(m, columns, k)) {
+    const auto tiles = promising_tiles(divided(m, s->rows), divided(widest, s->columns), divided(k, s->inner), limits);
     for (std::size_t i = 0; i < std::min(tiles.size(), tiles_of_each); ++i) list.push_back({s, tiles[i]});
   }
   return list;
+}
+
+std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std::int64_t k, bool is_long,
+                                            unsigned features) {
+  return promising_points(m, {&n, 1}, k, is_long, features);
 }
 
 }  // namespace collage::inline v0::detail::jit

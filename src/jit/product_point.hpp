@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,8 +37,11 @@ struct product_point::reading {
 /// of the sums, and from measurements, as `convolution_family::expected_error`.
 inline double direct_error(std::int64_t products) { return 4 * std::sqrt(static_cast<double>(products)) * 0x1p-24; }
 
-/// The points that are worth measuring for a product [m x k] [k x n], at most 12. `is_long` says whether the epilogue needs many
-/// registers.
+/// The points that are worth measuring for products [m x k] [k x n] of one left operand, at most 12. `columns` has n for each
+/// of them. `is_long` says whether an epilogue needs many registers. Sums of the left operand are counted once.
+std::vector<product_point> promising_points(std::int64_t m, std::span<const std::int64_t> columns, std::int64_t k,
+                                            bool is_long, unsigned features = processor_features());
+/// For one product.
 std::vector<product_point> promising_points(std::int64_t m, std::int64_t n, std::int64_t k, bool is_long,
                                             unsigned features = processor_features());
 

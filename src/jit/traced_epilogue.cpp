@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ class epilogue_tracer {
       last = maker_(ops::add, {last, operand(product_.bias, operand_shape::per_column)});
     made_[m_.output_of(product_.anchor)] = last;
     for (const std::uint32_t node : m_.nodes()) {
-      if (!product_.is_later(node)) continue;
+      if (!product_.is_later(m_, node)) continue;
       std::vector<value> in;
       for (const std::uint32_t v : m_.inputs_of(node)) in.push_back(value_of(v));
       const auto words = m_.graph().words_of(node);
@@ -59,14 +60,19 @@ class epilogue_tracer {
 
 }  // namespace
 
-void set_access(kernel& made, const any_match& m, const product_match& product, const traced_epilogue& then) {
+void set_access(kernel& made, const any_match& m, const product_match& product, std::span<const traced_epilogue> then) {
+  const auto reads = [&](std::uint32_t v) {
+    return v == product.left || std::ranges::any_of(then, [&](const traced_epilogue& t) {
+             return std::ranges::find(t.operands, v) != t.operands.end();
+           });
+  };
   for (std::size_t i = 0; i < m.arguments().size(); ++i)
-    if (const std::uint32_t v = m.arguments()[i];
-        v != product.left && std::ranges::find(then.operands, v) == then.operands.end())
-      made.does_not_read(i);
-  for (std::size_t i = 0; i < then.operands.size(); ++i)
-    if (then.steps.operands[i] == operand_shape::whole && then.operands[i] != product.left)
-      made.may_write_over(m.index_of(then.operands[i]));
+    if (!reads(m.arguments()[i])) made.does_not_read(i);
+  if (then.size() > 1) return;  // what several products read is constant
+  for (const traced_epilogue& t : then)
+    for (std::size_t i = 0; i < t.operands.size(); ++i)
+      if (t.steps.operands[i] == operand_shape::whole && t.operands[i] != product.left)
+        made.may_write_over(m.index_of(t.operands[i]));
 }
 
 traced_epilogue trace_epilogue(const any_match& m, const product_match& product) {

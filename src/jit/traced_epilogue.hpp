@@ -8,6 +8,7 @@
 #include <collage/run/kernel.hpp>
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 namespace collage::inline v0::detail::jit {
@@ -17,11 +18,11 @@ struct traced_epilogue {
   std::vector<std::uint32_t> operands;  ///< the values that it reads, in its order
 };
 
-/// Says which arguments a kernel reads, `product.left` and the operands, and which operands its result may lie over. Each tile reads its
-/// part of an operand before it writes there, and nothing reads it again.
-void set_access(kernel& made, const any_match& m, const product_match& product, const traced_epilogue& then);
+/// Says which arguments a kernel reads, `product.left` and the operands of the epilogues, and which operands its result may lie
+/// over. Each tile reads its part of an operand before it writes there, and nothing reads it again.
+void set_access(kernel& made, const any_match& m, const product_match& product, std::span<const traced_epilogue> then);
 
-/// The bias of a convolution comes first, then the match's other operators.
+/// The bias of a convolution comes first, then the operators after this product.
 /// Error (unsupported): an epilogue does not compute one of them, or has no room for all of them.
 traced_epilogue trace_epilogue(const any_match& m, const product_match& product);
 

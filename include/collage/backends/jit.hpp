@@ -1,12 +1,13 @@
 // Kernels that are generated while the program runs: products with constant weights, and convolutions. Those of 1x1 are
 // products, and those of 3x3 and 5x5 have algorithms with fewer multiplications, in two and three dimensions. The operators
-// that follow are part of a kernel.
+// that follow are part of a kernel. Two or three products of one left operand are one kernel, too.
 //
 // Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
 #pragma once
 
 #include <collage/backend.hpp>
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/jit_patterns.hpp>
 #include <collage/backends/jit_rules.hpp>
 #include <collage/backends/onednn_patterns.hpp>
 #include <collage/ops.hpp>
@@ -28,10 +29,13 @@ namespace collage::inline v0 {
 /// Convolutions with a window are computed by tiles of outputs, over which NaN and infinity spread. Their configurations end
 /// with the layouts of input and result, as in "from blocked-16 to plain" (docs/cpu-backends.md). A resize before them that repeats
 /// each element once in both dimensions is part of the kernel, by an algorithm whose name begins with "up2".
+///
+/// Products that share their left operand have the configurations of single products, and keep the same packed weights.
 struct jit : backend<"jit"> {
   using patterns =
       collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
-                        single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv>;
+                        single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv,
+                        jit_patterns::two_products, jit_patterns::three_products>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

@@ -1,7 +1,9 @@
-// Which matches the backend `jit` takes: products and convolutions, each with what follows it, and convolutions of enlarged images.
+// Which matches the backend `jit` takes: products and convolutions, each with what follows it, convolutions of enlarged images,
+// and products that share their left operand.
 #pragma once
 
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/jit_patterns.hpp>
 #include <collage/ops.hpp>
 #include <collage/verdict.hpp>
 #include <cstddef>
@@ -38,7 +40,27 @@ constexpr operand_place place_of(const shape& dims, const shape& whole, std::siz
   return operand_place::other;
 }
 
-/// The operator of a match that multiplies. Only a resize comes before it, and all others follow.
+/// Whether a node multiplies by weights: a product or a convolution. Only a resize comes before one, and all others follow.
+constexpr bool is_anchor(const any_match& m, std::uint32_t node) {
+  return m.is(node, ops::matmul) || m.is(node, ops::conv);
+}
+/// How many such operators a match has. Several of them share their left operand.
+constexpr std::size_t anchors(const any_match& m) {
+  std::size_t count = 0;
+  for (const std::uint32_t node : m.nodes()) count += is_anchor(m, node) ? 1 : 0;
+  return count;
+}
+/// The operator that a node of a match comes after, or the node itself. The node must not be a resize.
+constexpr std::uint32_t anchor_before(const any_match& m, std::uint32_t node) {
+  while (!is_anchor(m, node))
+    for (const std::uint32_t v : m.inputs_of(node))
+      if (const std::int32_t from = m.at(v).producer; from >= 0 && m.contains(static_cast<std::uint32_t>(from))) {
+        node = static_cast<std::uint32_t>(from);
+        break;
+      }
+  return node;
+}
+/// The first of them.
 constexpr std::uint32_t anchor_of(const any_match& m) { return m.nodes()[m.is(m.nodes()[0], ops::resize) ? 1 : 0]; }
 
 /// A match as a product [m x k] [k x n], with the operators that follow it. A convolution with a window is the sum of such
@@ -54,9 +76,11 @@ struct product_match {
   std::size_t column = 0;  ///< the dimension of the result that the columns are
 
   /// Reads an accepted match.
-  constexpr explicit product_match(const any_match& match) : anchor(anchor_of(match)) {
+  constexpr explicit product_match(const any_match& match) : product_match(match, anchor_of(match)) {}
+  /// Reads one of several products.
+  constexpr product_match(const any_match& match, std::uint32_t which) : anchor(which) {
     const auto in = match.inputs_of(anchor);
-    if (match.nodes()[0] != anchor) resize = match.nodes()[0];
+    if (match.is(match.nodes()[0], ops::resize)) resize = match.nodes()[0];
     left = is_enlarged() ? match.inputs_of(resize)[0] : in[0];
     right = in[1];
     const shape& result = match.type_of(match.output_of(anchor)).dims;
@@ -74,8 +98,10 @@ struct product_match {
   }
 
   constexpr bool is_enlarged() const { return resize != match_record::nothing; }
-  /// Whether a node of the match comes after the product.
-  constexpr bool is_later(std::uint32_t node) const { return node != anchor && node != resize; }
+  /// Whether a node of the match comes after this product.
+  constexpr bool is_later(const any_match& match, std::uint32_t node) const {
+    return node != anchor && node != resize && anchor_before(match, node) == anchor;
+  }
 
   /// How an operand of a later operator lies, for the result's shape `whole`.
   constexpr operand_place place(const shape& dims, const shape& whole) const {
@@ -151,23 +177,19 @@ constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
   return accepts_convolution(m, anchor);
 }
 
-constexpr verdict accepts(const any_match& m) {
-  const std::uint32_t anchor = anchor_of(m);
-  for (const std::uint32_t v : m.arguments()) {
-    if (m.type_of(v).type != dtype::f32) return {false, "it computes float32 only"};
-    if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
-  }
+/// A product or convolution with what follows it.
+constexpr verdict accepts_product(const any_match& m, std::uint32_t anchor) {
   if (const verdict v = accepts_anchor(m, anchor); !v) return v;
-  const product_match product(m);
+  const product_match product(m, anchor);
   if (product.is_enlarged())
     if (const verdict v = accepts_enlarged(m, product.resize); !v) return v;
-  const shape& result = m.type_of(m.output_of(anchor)).dims;
+  const shape& result = m.type_of(m.output_of(product.anchor)).dims;
   for (const std::uint32_t node : m.nodes()) {
-    if (node == product.resize) continue;
+    if (!product.is_later(m, node)) continue;
     if (m.type_of(m.output_of(node)).dims != result)
       return {false, "an operand that broadcasts the product to a larger shape cannot be fused"};
     for (const std::uint32_t v : m.inputs_of(node)) {
-      if (node == anchor || m.index_of(v) == match_record::nothing) continue;
+      if (m.index_of(v) == match_record::nothing) continue;
       const operand_place place = product.place(m.type_of(v).dims, result);
       if (place == operand_place::other)
         return {false, product.is_windowed
@@ -179,6 +201,75 @@ constexpr verdict accepts(const any_match& m) {
     }
   }
   return {};
+}
+
+/// Whether a larger match goes on after a value: by the one operator that reads it, or by the two of y sigmoid(y).
+constexpr bool is_continued(const any_match& m, std::uint32_t value) {
+  const value_record& v = m.at(value);
+  if (v.is_output || v.uses == 0 || v.uses > 2) return false;
+  const auto uses = m.graph().uses_of(value);
+  const std::uint32_t last = uses[v.uses - 1].node;
+  if (m.type_of(m.output_of(last)).dims != v.type.dims) return false;
+  if (v.uses == 2) {
+    const auto in = m.inputs_of(last);
+    const std::uint32_t gate = uses[0].node;
+    return m.is(gate, ops::sigmoid) && m.is(last, ops::mul) && m.at(m.output_of(gate)).uses == 1 &&
+           (in[0] == m.output_of(gate) || in[1] == m.output_of(gate));
+  }
+  if (m.is(last, ops::relu) || m.is(last, ops::leaky_relu) || m.is(last, ops::elu) || m.is(last, ops::sigmoid) ||
+      m.is(last, ops::tanh))
+    return true;
+  const bool commutes = m.is(last, ops::add) || m.is(last, ops::mul);
+  if (!commutes && !((m.is(last, ops::sub) || m.is(last, ops::div)) && uses[0].operand == 0)) return false;
+  const std::uint32_t other = m.inputs_of(last)[1 - uses[0].operand];
+  return m.graph().is_constant(other) &&
+         place_of(m.type_of(other).dims, v.type.dims, v.type.dims.rank - 1) != operand_place::other;
+}
+
+/// How many operators follow a product, where y sigmoid(y) is one.
+constexpr std::size_t later_operators(const any_match& m, const product_match& product) {
+  std::size_t count = 0;
+  for (const std::uint32_t node : m.nodes()) {
+    if (!product.is_later(m, node)) continue;
+    const bool is_gate = m.is(node, ops::sigmoid) && m.at(m.inputs_of(node)[0]).uses == 2;
+    count += is_gate ? 0 : 1;
+  }
+  return count;
+}
+
+/// How many products with constant matrices read a value as their left operand.
+constexpr std::size_t products_of(const any_match& m, std::uint32_t left) {
+  std::size_t count = 0;
+  for (const use& u : m.graph().uses_of(left))
+    if (m.is(u.node, ops::matmul) && u.operand == 0) {
+      const std::uint32_t right = m.inputs_of(u.node)[1];
+      count += m.graph().is_constant(right) && m.type_of(right).dims.rank == 2 ? 1 : 0;
+    }
+  return count;
+}
+
+/// Several products of one left operand. Only one of the matches that have the same products is taken.
+constexpr verdict accepts_shared(const any_match& m) {
+  for (const std::uint32_t node : m.nodes())
+    if (is_anchor(m, node))
+      if (const verdict v = accepts_product(m, node); !v) return v;
+  const product_match first(m);
+  const auto root = static_cast<std::uint32_t>(m.at(m.output()).producer);
+  return first_failure(
+      {{anchor_before(m, root) == first.anchor, "the match of these products begins with the first of them"},
+       {later_operators(m, first) == jit_patterns::most_later || !is_continued(m, m.output()),
+        "the operator after its first product is part of a larger match"},
+       {anchors(m) != 2 || products_of(m, first.left) == 2,
+        "more than two products have its left operand, and three of "
+        "them are one match"}});
+}
+
+constexpr verdict accepts(const any_match& m) {
+  for (const std::uint32_t v : m.arguments()) {
+    if (m.type_of(v).type != dtype::f32) return {false, "it computes float32 only"};
+    if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
+  }
+  return anchors(m) > 1 ? accepts_shared(m) : accepts_product(m, anchor_of(m));
 }
 
 }  // namespace collage::inline v0::detail::jit

@@ -63,13 +63,13 @@ class scheme_case {
     std::fill_n(result.data(), result.size(), not_a_number);
     scheme_product::call c;
     c.a = a_.data();
-    c.packed = packed.data();
-    c.operands = {bias_.data(), residual_.data()};
+    c.right[0].packed = packed.data();
+    c.right[0].operands = {bias_.data(), residual_.data()};
     if (in_place) {
       std::copy_n(residual_.data(), residual_.size(), result.data());
-      c.operands[1] = result.data();
+      c.right[0].operands[1] = result.data();
     }
-    c.output = result.data();
+    c.right[0].output = result.data();
     c.workspace = workspace.data();
     product.run(c);
     for (std::size_t i = product.workspace() / 4; i < workspace.size(); ++i)

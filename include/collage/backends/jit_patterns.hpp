@@ -1,0 +1,32 @@
+// Products that share their left operand, as patterns: the queries, keys and values of attention, or a gate and what it opens.
+#pragma once
+
+#include <collage/backends/onednn_patterns.hpp>
+#include <collage/ops.hpp>
+#include <collage/pattern/combine.hpp>
+#include <collage/pattern/pattern.hpp>
+#include <cstddef>
+
+namespace collage::inline v0::jit_patterns {
+
+/// The operators that may follow each product. Their other operands are constant, so that no product waits for another.
+inline constexpr auto later = either(onednn_patterns::activation(previous), ops::mul(previous, ops::sigmoid(previous)),
+                                     one_of(ops::add, ops::sub, ops::mul, ops::div)(previous, constant));
+/// A bias, and a scale or an activation. A pattern has at most 64 nodes.
+inline constexpr std::size_t most_later = 2;
+
+/// A product, alone or with what follows it. One pattern has all numbers of operators.
+template <class Left>
+constexpr auto product_of(const Left& left) {
+  return repeat<0, most_later>(later, ops::matmul(left, constant.rank(2)));
+}
+
+struct two_products : pattern<"two_products"> {
+  static constexpr auto expr = outputs(product_of(any.as<"left">()), product_of(same<"left">()));
+};
+struct three_products : pattern<"three_products"> {
+  static constexpr auto expr =
+      outputs(product_of(any.as<"left">()), product_of(same<"left">()), product_of(same<"left">()));
+};
+
+}  // namespace collage::inline v0::jit_patterns
