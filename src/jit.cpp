@@ -2,6 +2,7 @@
 #include <collage/backends/jit.hpp>
 
 #include "jit/convolution_kernel.hpp"
+#include "jit/depthwise_kernel.hpp"
 #include "jit/product_point.hpp"
 #include "jit/replica.hpp"
 #include "jit/scheme_product.hpp"
@@ -117,9 +118,10 @@ kernel build_products(const any_match& m, const product_point& point, build_cont
   return built;
 }
 
-bool needs_many_registers(const any_match& m) {
+bool needs_many_registers(const any_match& m, const product_match& shape) {
   for (const std::uint32_t node : m.nodes())
-    if (!m.is(node, ops::matmul) && !m.is(node, ops::conv) && !m.is(node, ops::add) && !m.is(node, ops::relu))
+    if (!is_anchor(m, node) && node != shape.depthwise && node != shape.between && !m.is(node, ops::add) &&
+        !m.is(node, ops::relu))
       return true;
   return false;
 }
@@ -143,6 +145,7 @@ kernel jit::build(const any_match& m, build_context& context) {
   using namespace detail::jit;
   const product_match shape(m);
   if (shape.is_windowed) return build_convolution(m, shape, context);
+  if (shape.is_depthwise()) return build_depthwise(m, shape, context);
   const product_point::reading read = product_point::read(context.configuration().text());
   if (!read.point)
     throw error(error_kind::invalid_argument, read.fault, "jit's configuration " + context.configuration().text());
@@ -156,9 +159,16 @@ void jit::configurations(const any_match& m, configuration_list& to) {
     for (const convolution_point& p : promising_points(convolution_of(m, shape), this_machine())) to.add(p.text());
     return;
   }
+  const bool is_long = needs_many_registers(m, shape);
+  if (shape.is_depthwise()) {
+    for (const depthwise_configuration& c :
+         promising_configurations(depthwise_of(m, shape), shape.n, is_long, this_machine().threads))
+      to.add(to_text(c));
+    return;
+  }
   std::vector<std::int64_t> columns;
   for (const product_match& p : products_in(m)) columns.push_back(p.n);
-  for (const product_point& p : promising_points(shape.m, columns, shape.k, needs_many_registers(m))) to.add(p.text());
+  for (const product_point& p : promising_points(shape.m, columns, shape.k, is_long)) to.add(p.text());
 }
 
 kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
@@ -182,6 +192,7 @@ kept_constants jit::weights(const any_match& m, const configuration& how) {
   using namespace detail::jit;
   const product_match shape(m);
   if (shape.is_windowed) return weights_of_convolution(m, shape, how);
+  if (shape.is_depthwise()) return weights_of_depthwise(m, shape, how);
   const product_point::reading read = product_point::read(how.text());
   if (!read.point) return {};
   kept_constants kept;
@@ -191,7 +202,9 @@ kept_constants jit::weights(const any_match& m, const configuration& how) {
 
 verdict jit::knows(const any_match& m, const configuration& how) {
   using namespace detail::jit;
-  if (const product_match shape(m); shape.is_windowed) return knows_convolution(m, shape, how);
+  const product_match shape(m);
+  if (shape.is_windowed) return knows_convolution(m, shape, how);
+  if (shape.is_depthwise()) return knows_depthwise(how);
   const product_point::reading read = product_point::read(how.text());
   if (!read.point) return {false, read.fault};
   return {read.point->how.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
@@ -205,15 +218,16 @@ void jit::layouts(const any_match& m, const configuration& how, value_forms& to)
   to.set(shape.left, channels_last);
   to.set(m.output(), channels_last);
   const collage::shape& result = m.type_of(m.output()).dims;
+  const std::uint32_t window = shape.is_depthwise() ? m.inputs_of(shape.depthwise)[1] : match_record::nothing;
   for (const std::uint32_t v : m.arguments())
-    if (v != shape.right && v != shape.bias && m.type_of(v).dims == result) to.set(v, channels_last);
+    if (v != shape.right && v != shape.bias && v != window && m.type_of(v).dims == result) to.set(v, channels_last);
 }
 
 probe_result jit::probe() {
   using namespace detail::jit;
-  static const std::string version = "generator " + std::to_string(generator_version) + ", products " +
-                                     std::to_string(product_version) + ", convolutions " +
-                                     std::to_string(convolution_version);
+  static const std::string version =
+      "generator " + std::to_string(generator_version) + ", products " + std::to_string(product_version) +
+      ", convolutions " + std::to_string(convolution_version) + ", depthwise " + std::to_string(depthwise_version);
   static const std::string details = [] {
     if (!refusal_here().empty()) return std::string("replica for ") + replica().target + ": " + refusal_here();
     return std::string(refusal_of(instruction_set::avx512).empty() ? "AVX-512" : "AVX2");

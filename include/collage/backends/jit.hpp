@@ -1,6 +1,7 @@
 // Kernels that are generated while the program runs: products with constant weights, and convolutions. Those of 1x1 are
-// products, and those of 3x3 and 5x5 have algorithms with fewer multiplications, in two and three dimensions. The operators
-// that follow are part of a kernel. Two or three products of one left operand are one kernel, too.
+// products, and those of 3x3 and 5x5 have algorithms with fewer multiplications, in two and three dimensions. Depthwise convolutions
+// are computed together with the one of 1x1 after them. The operators that follow are part of a kernel. Two or three products of one
+// left operand are one kernel, too.
 //
 // Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
 #pragma once
@@ -30,12 +31,15 @@ namespace collage::inline v0 {
 /// with the layouts of input and result, as in "from blocked-16 to plain" (docs/cpu-backends.md). A resize before them that repeats
 /// each element once in both dimensions is part of the kernel, by an algorithm whose name begins with "up2".
 ///
+/// A depthwise convolution before one of 1x1 is part of its kernel. These configurations are as "depthwise1 avx512 tile 14x2 unroll 4
+/// prefetch 0 broadcast memory rows 4 threads blocks".
+///
 /// Products that share their left operand have the configurations of single products, and keep the same packed weights.
 struct jit : backend<"jit"> {
   using patterns =
       collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
                         single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv,
-                        jit_patterns::two_products, jit_patterns::three_products>;
+                        jit_patterns::two_products, jit_patterns::three_products, jit_patterns::depthwise_pointwise>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

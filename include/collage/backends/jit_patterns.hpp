@@ -1,4 +1,5 @@
-// Products that share their left operand, as patterns: the queries, keys and values of attention, or a gate and what it opens.
+// Patterns of generated kernels: products that share their left operand, as the queries, keys and values of attention do, and
+// depthwise convolutions before pointwise ones.
 #pragma once
 
 #include <collage/backends/onednn_patterns.hpp>
@@ -27,6 +28,18 @@ struct two_products : pattern<"two_products"> {
 struct three_products : pattern<"three_products"> {
   static constexpr auto expr =
       outputs(product_of(any.as<"left">()), product_of(same<"left">()), product_of(same<"left">()));
+};
+
+/// A depthwise convolution, relu or clip or nothing, and a pointwise convolution with what follows it.
+struct depthwise_pointwise : pattern<"depthwise_pointwise"> {
+  static constexpr auto depthwise =
+      ops::conv(any, constant, maybe(any))
+          .where([](const ops::conv_attributes& a) { return a.groups > 1; }, "it must have several groups")
+          .as<"depthwise">();
+  static constexpr auto between =
+      optional(either(ops::relu(previous), ops::clip(previous, constant, constant)).as<"between">(), depthwise);
+  static constexpr auto expr =
+      repeat<0, 4>(onednn_patterns::post_op, ops::conv(between, constant, maybe(any)).as<"anchor">());
 };
 
 }  // namespace collage::inline v0::jit_patterns

@@ -1,5 +1,5 @@
-// Which matches the backend `jit` takes: products and convolutions, each with what follows it, convolutions of enlarged images,
-// and products that share their left operand.
+// Which matches the backend `jit` takes: products and convolutions, each with what follows it, and products that share their left
+// operand. An enlargement or a depthwise convolution may come before a convolution.
 #pragma once
 
 #include <collage/backends/any_match.hpp>
@@ -40,9 +40,14 @@ constexpr operand_place place_of(const shape& dims, const shape& whole, std::siz
   return operand_place::other;
 }
 
-/// Whether a node multiplies by weights: a product or a convolution. Only a resize comes before one, and all others follow.
+/// Whether a node multiplies matrices: a product or a convolution. A resize or a depthwise convolution may come before one, and all
+/// others follow.
 constexpr bool is_anchor(const any_match& m, std::uint32_t node) {
-  return m.is(node, ops::matmul) || m.is(node, ops::conv);
+  if (!m.is(node, ops::conv)) return m.is(node, ops::matmul);
+  bool is_last = false;
+  for (const std::uint32_t other : m.nodes())
+    if (m.is(other, ops::conv)) is_last = other == node;
+  return is_last;
 }
 /// How many such operators a match has. Several of them share their left operand.
 constexpr std::size_t anchors(const any_match& m) {
@@ -50,7 +55,7 @@ constexpr std::size_t anchors(const any_match& m) {
   for (const std::uint32_t node : m.nodes()) count += is_anchor(m, node) ? 1 : 0;
   return count;
 }
-/// The operator that a node of a match comes after, or the node itself. The node must not be a resize.
+/// The one that a node of a match comes after, or the node itself. No node before an anchor is allowed.
 constexpr std::uint32_t anchor_before(const any_match& m, std::uint32_t node) {
   while (!is_anchor(m, node))
     for (const std::uint32_t v : m.inputs_of(node))
@@ -61,14 +66,20 @@ constexpr std::uint32_t anchor_before(const any_match& m, std::uint32_t node) {
   return node;
 }
 /// The first of them.
-constexpr std::uint32_t anchor_of(const any_match& m) { return m.nodes()[m.is(m.nodes()[0], ops::resize) ? 1 : 0]; }
+constexpr std::uint32_t anchor_of(const any_match& m) {
+  for (const std::uint32_t node : m.nodes())
+    if (is_anchor(m, node)) return node;
+  return m.nodes()[0];
+}
 
 /// A match as a product [m x k] [k x n], with the operators that follow it. A convolution with a window is the sum of such
 /// products.
 struct product_match {
   std::uint32_t anchor = 0, left = 0, right = 0;
   std::uint32_t resize = match_record::nothing;  ///< which enlarges `left` before a convolution
-  std::uint32_t bias = match_record::nothing;    ///< of a convolution
+  /// Which computes the left operand from `left`, and the operator between both, if there is one.
+  std::uint32_t depthwise = match_record::nothing, between = match_record::nothing;
+  std::uint32_t bias = match_record::nothing;  ///< of a convolution
   bool is_convolution = false;
   bool is_windowed = false;          ///< a convolution whose window has more than one element
   bool right_is_transposed = false;  ///< it lies as [n, k]
@@ -80,11 +91,14 @@ struct product_match {
   /// Reads one of several products.
   constexpr product_match(const any_match& match, std::uint32_t which) : anchor(which) {
     const auto in = match.inputs_of(anchor);
-    if (match.is(match.nodes()[0], ops::resize)) resize = match.nodes()[0];
-    left = is_enlarged() ? match.inputs_of(resize)[0] : in[0];
+    const std::uint32_t first = match.nodes()[0];
+    if (match.is(first, ops::resize)) resize = first;
+    if (match.is(first, ops::conv) && first != anchor) depthwise = first;
+    if (is_depthwise() && match.nodes()[1] != anchor) between = match.nodes()[1];
+    left = is_enlarged() || is_depthwise() ? match.inputs_of(first)[0] : in[0];
     right = in[1];
     const shape& result = match.type_of(match.output_of(anchor)).dims;
-    const shape& a = match.type_of(left).dims;
+    const shape& a = match.type_of(left).dims;  // a depthwise convolution keeps the channels
     is_convolution = match.is(anchor, ops::conv);
     for (std::size_t d = 2; is_convolution && d < match.type_of(right).dims.rank; ++d)
       is_windowed = is_windowed || match.type_of(right).dims[d] != 1;
@@ -98,9 +112,11 @@ struct product_match {
   }
 
   constexpr bool is_enlarged() const { return resize != match_record::nothing; }
+  constexpr bool is_depthwise() const { return depthwise != match_record::nothing; }
   /// Whether a node of the match comes after this product.
   constexpr bool is_later(const any_match& match, std::uint32_t node) const {
-    return node != anchor && node != resize && anchor_before(match, node) == anchor;
+    return node != anchor && node != resize && node != depthwise && node != between &&
+           anchor_before(match, node) == anchor;
   }
 
   /// How an operand of a later operator lies, for the result's shape `whole`.
@@ -164,6 +180,32 @@ constexpr verdict accepts_enlarged(const any_match& m, std::uint32_t node) {
                          "after a resize it computes convolutions of 3x3 and 5x5, and no other"}});
 }
 
+/// A depthwise convolution, and relu or clip after it if there is one of them.
+constexpr verdict accepts_depthwise(const any_match& m, const product_match& product) {
+  const auto in = m.inputs_of(product.depthwise);
+  const shape& x = m.type_of(in[0]).dims;
+  const shape& w = m.type_of(in[1]).dims;
+  const ops::conv_attributes t = m.attributes(product.depthwise, ops::conv);
+  if (x.rank != 4 || t.groups != x[1] || w[0] != x[1] || w[1] != 1 || product.is_windowed)
+    return {false,
+            "before a convolution of 1x1 it computes a depthwise one of images, with as many outputs as channels"};
+  bool is_sound = true;
+  for (std::size_t d = 0; d < 4; ++d) is_sound = is_sound && x[d] >= 1 && x[d] < std::int64_t{1} << 31U;
+  for (std::size_t d = 0; d < 2; ++d)
+    is_sound = is_sound && t.pads_begin[d] >= 0 && t.pads_end[d] >= 0 &&
+               m.type_of(m.output_of(product.depthwise)).dims[d + 2] >= 1;
+  const bool has_clip = product.between != match_record::nothing && m.is(product.between, ops::clip);
+  const auto bounds = has_clip ? m.inputs_of(product.between) : in;
+  return first_failure(
+      {{w[2] == w[3] && (w[2] == 3 || w[2] == 5 || w[2] == 7) && t.strides[0] == t.strides[1] &&
+            (t.strides[0] == 1 || t.strides[0] == 2) && t.dilations[0] == 1 && t.dilations[1] == 1,
+        "it computes depthwise convolutions of 3x3, 5x5 and 7x7, with stride 1 or 2 and dilation 1"},
+       {is_sound, "the extents of a depthwise convolution must be from 1 to 2147483647, and its pads at least 0"},
+       {m.graph().is_constant(in[1]), "its weights must be constant"},
+       {!has_clip || (m.at(bounds[1]).has_scalar && m.at(bounds[2]).has_scalar),
+        "the bounds of clip after a depthwise convolution must be constant numbers"}});
+}
+
 constexpr verdict accepts_anchor(const any_match& m, std::uint32_t anchor) {
   const auto in = m.inputs_of(anchor);
   if (!m.graph().is_constant(in[1])) return {false, "its weights must be constant"};
@@ -183,6 +225,8 @@ constexpr verdict accepts_product(const any_match& m, std::uint32_t anchor) {
   const product_match product(m, anchor);
   if (product.is_enlarged())
     if (const verdict v = accepts_enlarged(m, product.resize); !v) return v;
+  if (product.is_depthwise())
+    if (const verdict v = accepts_depthwise(m, product); !v) return v;
   const shape& result = m.type_of(m.output_of(product.anchor)).dims;
   for (const std::uint32_t node : m.nodes()) {
     if (!product.is_later(m, node)) continue;

@@ -1,0 +1,142 @@
+#include "depthwise_kernel.hpp"
+
+#include "replica.hpp"
+#include "traced_epilogue.hpp"
+
+#include <collage/error.hpp>
+#include <collage/run/layouts.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::jit {
+namespace {
+
+struct run_depthwise {
+  std::shared_ptr<const depthwise_product> both;
+  std::shared_ptr<const std::byte> window, packed;
+  kernel_input<float> input;
+  std::optional<kernel_input<float>> bias;
+  std::vector<kernel_input<float>> operands;
+  kernel_output<float> output;
+
+  void operator()(const kernel_call& call) const {
+    depthwise_product_call c;
+    c.from = input(call);
+    c.window = reinterpret_cast<const float*>(window.get());
+    if (bias) c.bias = (*bias)(call);
+    c.packed = reinterpret_cast<const float*>(packed.get());
+    for (std::size_t i = 0; i < operands.size(); ++i) c.operands[i] = operands[i](call);
+    c.to = output(call);
+    c.scratch = static_cast<float*>(call.workspace);
+    both->run(c);
+  }
+};
+
+struct reading {
+  std::optional<depthwise_configuration> how;
+  const char* fault = "";  ///< if there is none: one sentence that says why
+};
+reading read(const collage::configuration& how) {
+  try {
+    return {parse_depthwise_configuration(how.text()), ""};
+  } catch (const error&) {
+    return {{},
+            "it is not of the form: depthwise1 avx512 tile 14x2 unroll 4 prefetch 0 broadcast memory rows 4 threads "
+            "blocks, or has a tile that does not fit the registers"};
+  }
+}
+
+/// The bias of the depthwise convolution; match_record::nothing if there is none.
+std::uint32_t bias_of(const any_match& m, const product_match& product) {
+  const auto in = m.inputs_of(product.depthwise);
+  return in.size() > 2 ? in[2] : match_record::nothing;
+}
+
+depthwise_product::bounds bounds_of(const any_match& m, const product_match& product) {
+  if (product.between == match_record::nothing) return {};
+  if (!m.is(product.between, ops::clip)) return {.least = 0};
+  const auto in = m.inputs_of(product.between);
+  return {static_cast<float>(m.at(in[1]).scalar), static_cast<float>(m.at(in[2]).scalar)};
+}
+
+std::string name_of(const depthwise_configuration& c, const std::string& refusal) {
+  std::string name = "depthwise and classical, " + std::to_string(c.product.rows) + "x" +
+                     std::to_string(c.product.vectors) +
+                     (c.partition == depthwise_partition::blocks ? ", blocks of " : ", shared blocks of ") +
+                     std::to_string(c.rows) + (c.rows == 1 ? " row" : " rows");
+  if (!refusal.empty()) name += std::string(", replica ") + replica().target;
+  return name;
+}
+
+std::string packing_of(const configuration& c) {
+  return "jit pointwise panels of " + std::to_string(c.columns()) + " lanes " + std::to_string(c.lanes());
+}
+
+}  // namespace
+
+depthwise_shape depthwise_of(const any_match& m, const product_match& product) {
+  const shape& x = m.type_of(product.left).dims;
+  const ops::conv_attributes t = m.attributes(product.depthwise, ops::conv);
+  return {.batch = x[0],
+          .channels = x[1],
+          .height = x[2],
+          .width = x[3],
+          .window = m.type_of(m.inputs_of(product.depthwise)[1]).dims[2],
+          .stride = t.strides[0],
+          .pad_top = t.pads_begin[0],
+          .pad_left = t.pads_begin[1],
+          .pad_bottom = t.pads_end[0],
+          .pad_right = t.pads_end[1]};
+}
+
+verdict knows_depthwise(const collage::configuration& how) {
+  const reading found = read(how);
+  if (!found.how) return {false, found.fault};
+  return {found.how->product.set == instruction_set::avx2 || refusal_of(instruction_set::avx512).empty(),
+          "it is for AVX-512, which this processor lacks"};
+}
+
+kept_constants weights_of_depthwise(const any_match& m, const product_match& product,
+                                    const collage::configuration& how) {
+  const reading found = read(how);
+  if (!found.how) return {};
+  const depthwise_shape s = depthwise_of(m, product);
+  const configuration& c = found.how->product;
+  return {{m.inputs_of(product.depthwise)[1], "jit depthwise", static_cast<std::size_t>(s.weight_floats()) * 4},
+          {product.right, packing_of(c), static_cast<std::size_t>(packed_floats(c, s.channels, product.n)) * 4}};
+}
+
+kernel build_depthwise(const any_match& m, const product_match& product, build_context& context) {
+  const reading found = read(context.configuration());
+  if (!found.how)
+    throw error(error_kind::invalid_argument, found.fault, "jit's configuration " + context.configuration().text());
+  const depthwise_shape s = depthwise_of(m, product);
+  const traced_epilogue then = trace_epilogue(m, product);
+  const auto made = std::make_shared<const depthwise_product>(*found.how, s, product.n, bounds_of(m, product),
+                                                              then.steps, context.threads());
+  const kept_constants kept = weights_of_depthwise(m, product, context.configuration());
+  const float* const window = context.constant<float>(kept[0].value);
+  // Pads are products with zeros, as long as weights are numbers.
+  if (!std::all_of(window, window + s.channels * s.window * s.window, [](float w) { return std::isfinite(w); }))
+    throw error(error_kind::unsupported, "a weight of a depthwise convolution is not finite", "jit");
+  run_depthwise run{made, {}, {}, m.in<float>(product.left), {}, {}, m.out<float>()};
+  run.window = context.packed(kept[0].value, kept[0].packing, kept[0].bytes,
+                              [&](std::byte* to) { pack_depthwise(s, window, reinterpret_cast<float*>(to)); });
+  run.packed = context.packed(kept[1].value, kept[1].packing, kept[1].bytes, [&](std::byte* to) {
+    made->pack(context.constant<float>(product.right), reinterpret_cast<float*>(to));
+  });
+  if (bias_of(m, product) != match_record::nothing) run.bias = m.in<float>(bias_of(m, product));
+  for (const std::uint32_t v : then.operands) run.operands.push_back(m.in<float>(v));
+  kernel built(name_of(*found.how, made->refusal()), std::move(run), made->workspace());
+  set_access(built, m, product, {&then, 1});
+  return built;
+}
+
+}  // namespace collage::inline v0::detail::jit
