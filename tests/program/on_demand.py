@@ -9,12 +9,18 @@ import sys
 import unittest
 
 FOREIGN = pathlib.Path(sys.argv.pop(2))  # before program.py takes the program
-from program import BERT, PROGRAM, Case, complete_backend, environment  # noqa: E402
+import models  # noqa: E402
+from program import PROGRAM, Case, complete_backend, environment  # noqa: E402
 
 MODULE = "libcollage_openvino_module.so"
 
 
 class OnDemand(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.network = models.small_network(cls.folder)
+
     def opened(self, *words):
         """The files that the loader opened for a command."""
         log = self.folder / "loader"
@@ -29,9 +35,9 @@ class OnDemand(Case):
         self.assertIn("libopenvino.so", self.opened("backends"))
         self.assertNotIn("openvino", self.opened("zoo"))
         plan, store = self.path("plan.json"), self.path("costs.db")
-        self.assertNotIn("openvino", self.opened("tune", BERT, "--backends", complete_backend(), "--plan", plan, "--store", store,
-                                                 "--quiet"))
-        self.assertNotIn("openvino", self.opened("run", BERT, "--plan", plan))
+        self.assertNotIn("openvino", self.opened("tune", self.network, "--backends", complete_backend(), "--plan", plan, "--store",
+                                                 store, "--quiet"))
+        self.assertNotIn("openvino", self.opened("run", self.network, "--plan", plan))
 
     def with_module(self, make, *words):
         """A command's end where `make` has put another file in the module's place."""
@@ -51,10 +57,10 @@ class OnDemand(Case):
                 self.assertFalse(found["available"])
                 self.assertIn(saying, found["reason"])
                 # Who does not ask for it does without.
-                placed = self.with_module(make, "tune", BERT, "--store", "none", "--budget", "1s",
+                placed = self.with_module(make, "tune", self.network, "--store", "none", "--budget", "1s",
                                           "--backends", f"{complete_backend()},portable", "--plan", self.path("without.json"))
                 self.assertEqual(placed.returncode, 0, placed.stderr)
-                asked = self.with_module(make, "tune", BERT, "--store", "none", "--backends", "openvino",
+                asked = self.with_module(make, "tune", self.network, "--store", "none", "--backends", "openvino",
                                          "--plan", self.path("with.json"))
                 self.assertEqual(asked.returncode, 1, asked.stderr)
                 self.assertIn(saying, asked.stderr)
