@@ -29,6 +29,8 @@ else()
 endif()
 set(COLLAGE_ARCH "${collage_default_arch}" CACHE STRING "Processor the adapters are compiled for (a value of -march)")
 
+set(COLLAGE_OPTIMISATION "" CACHE STRING "How the libraries are optimised, whatever the build type; empty: -O3, with sanitizers -O1")
+
 # tools/setup unpacks here what the distribution does not have.
 if(DEFINED ENV{COLLAGE_DEPS})
   set(collage_default_deps "$ENV{COLLAGE_DEPS}")
