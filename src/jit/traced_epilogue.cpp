@@ -62,8 +62,8 @@ class epilogue_tracer {
 
 void set_access(kernel& made, const any_match& m, const product_match& product, std::span<const traced_epilogue> then) {
   const auto reads = [&](std::uint32_t v) {
-    const bool is_bias_before = product.is_depthwise() && m.inputs_of(product.depthwise).size() > 2 &&
-                                v == m.inputs_of(product.depthwise)[2];
+    const bool is_bias_before =
+        product.is_depthwise() && m.inputs_of(product.depthwise).size() > 2 && v == m.inputs_of(product.depthwise)[2];
     return v == product.left || is_bias_before || std::ranges::any_of(then, [&](const traced_epilogue& t) {
              return std::ranges::find(t.operands, v) != t.operands.end();
            });

@@ -46,8 +46,7 @@ double error_of(std::span<const T> actual, std::span<const double> expected) {
   for (std::size_t i = whole; i < expected.size(); ++i) note(i, 0);
   const double most = *std::ranges::max_element(largest);
   if (most == 0) return 0;
-  return most /
-         std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(expected.size()));
+  return most / std::sqrt(std::accumulate(squares.begin(), squares.end(), 0.0) / static_cast<double>(expected.size()));
 }
 
 /// Multiplies each channel by a random power of ten, uniform in its exponent from -2 to 2.

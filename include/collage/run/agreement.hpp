@@ -125,8 +125,7 @@ agreement compare_reals(dtype type, std::span<const T> actual, std::span<const d
   constexpr std::size_t block = 1024;
   for (std::size_t begin = 0; begin < expected.size(); begin += block) {
     const std::size_t end = std::min(begin + block, expected.size());
-    const distances all =
-        distances_of(actual.subspan(begin, end - begin), expected.subspan(begin, end - begin), type);
+    const distances all = distances_of(actual.subspan(begin, end - begin), expected.subspan(begin, end - begin), type);
     if (all.are_finite && all.farthest <= farthest) largest = std::max(largest, all.largest);
     else
       for (std::size_t i = begin; i < end; ++i) look_at(i);

@@ -21,6 +21,13 @@ TEST(accuracy, errors_are_relative_to_the_root_mean_square) {
   EXPECT_DOUBLE_EQ(c::detail::error_of<double>(actual, expected), 0.5 / std::sqrt(50.0 / 4));
   EXPECT_EQ(c::detail::error_of<double>(expected, expected), 0);
   EXPECT_EQ(c::detail::error_of<double>({}, {}), 0);
+  // NaN and infinity do not count.
+  std::vector<float> many(1001, 2.0F);
+  std::vector<double> reference(1001, 2.0);
+  many[1000] = 2.5F;
+  many[7] = std::numeric_limits<float>::quiet_NaN();
+  reference[8] = std::numeric_limits<double>::infinity();
+  EXPECT_NEAR(c::detail::error_of<float>(many, reference), 0.5 / std::sqrt(999 * 4.0 / 1001), 1e-12);
   const std::vector<double> zeros(4);
   EXPECT_TRUE(std::isinf(c::detail::error_of<double>(actual, zeros)));
 }
@@ -52,9 +59,8 @@ TEST(accuracy, algorithms_may_err_twice_as_much_as_direct_kernels) {
   EXPECT_EQ(judge.judge({{}, {2e-6, 1e-6}}), "");
   EXPECT_EQ(judge.judge({other, {4e-6, 6e-6}}), "");
   EXPECT_EQ(judge.known(other), "");
-  EXPECT_EQ(
-      judge.judge({other, {4.4e-6, 1e-6}}),
-      "the algorithm F(4,3) errs 2.20 times as much as the definition, and accurate algorithms at most twice");
+  EXPECT_EQ(judge.judge({other, {4.4e-6, 1e-6}}),
+            "the algorithm F(4,3) errs 2.20 times as much as the definition, and accurate algorithms at most twice");
   const std::string why = judge.judge({other, {1e-6, 9e-6}});
   EXPECT_EQ(why,
             "the algorithm F(4,3) errs 3.00 times as much as the definition where channels differ in size, and "

@@ -616,6 +616,22 @@ TEST_F(worker, builds_no_more_kernels_than_one_when_time_is_up) {
   for (const auto& f : found) EXPECT_EQ(f.passing, f.refusal == c::no_time_for_it);
 }
 
+TEST_F(worker, builds_no_more_kernels_than_one_when_its_slot_is_over) {
+  const c::graph network = one_relu();
+  measurement m(network);
+  m.setup.slot_ms = 1e-6;
+  worker_client client;
+  for (const bool needs_all : {false, true}) {
+    m.setup.needs_all = needs_all;
+    for (const auto& found : {m.here(relus_with(m, {deed::none})), m.in(client, relus_with(m, {deed::none}))}) {
+      EXPECT_EQ(std::ranges::count(found, "", &c::measured_candidate::refusal), needs_all ? 2 : 1);
+      for (const auto& f : found)
+        if (f.refusal.empty()) EXPECT_EQ(f.time.samples, m.setup.timing.least_rounds);
+    }
+  }
+  EXPECT_EQ(client.where(), "in a worker");
+}
+
 TEST_F(worker, is_ended_where_the_caller_throws) {
   const c::graph network = one_relu();
   measurement m(network);

@@ -62,6 +62,31 @@ TEST(agreement, equal_tensors_have_no_worst_element) {
   EXPECT_TRUE(compare_floats({}, {}));
 }
 
+TEST(agreement, finds_the_first_of_the_farthest_elements_of_a_large_tensor) {
+  for (const std::size_t size : {std::size_t{1023}, std::size_t{1024}, std::size_t{5003}}) {
+    std::vector<double> expected(size);
+    for (std::size_t i = 0; i < size; ++i) expected[i] = static_cast<double>(i % 97) - 48;
+    const std::vector<float> equal(expected.begin(), expected.end());
+    EXPECT_EQ(compare_floats(equal, expected).worst_index, -1);
+    for (const std::size_t at : {std::size_t{0}, size / 2, size - 1}) {
+      std::vector<float> actual = equal;
+      actual[at] += 0.5F;
+      actual[size - 1] += at == size - 1 ? 0.0F : 0.5F;  // as far, but later
+      const agreement far = compare_floats(actual, expected);
+      EXPECT_FALSE(far);
+      EXPECT_EQ(far.worst_index, static_cast<std::int64_t>(at));
+      EXPECT_NEAR(far.worst_relative, 0.5 / 48.01, 1e-9);
+      actual[at] = static_cast<float>(nan);
+      const agreement wrong = compare_floats(actual, expected);
+      EXPECT_STREQ(wrong.why, "it has a NaN where the reference has none");
+      EXPECT_EQ(wrong.worst_index, static_cast<std::int64_t>(at));
+      std::vector<double> both = expected;
+      both[at] = nan;
+      EXPECT_EQ(compare_floats(actual, both).worst_index, at == size - 1 ? -1 : static_cast<std::int64_t>(size - 1));
+    }
+  }
+}
+
 TEST(agreement, nan_and_infinity_must_be_in_the_same_places) {
   const float n = static_cast<float>(nan);
   const float i = static_cast<float>(infinity);
