@@ -172,7 +172,8 @@ class placer {
     }
     measurer.measure_all(is_wanted);
     const bool is_covered = task_.until.is_over_for_kernels() && modelled_kernels(known_).cover(report_);
-    if (!has_regions && !is_covered) regions_.try_largest(has_kernel);
+    // Costs of a slow start were invalidated, also those of regions that came first.
+    if (has_regions || !is_covered) regions_.try_largest(has_kernel);
     if (task_.options.measuring.complete)
       measurer.measure_all([this](std::uint32_t) { return !task_.until.is_over_for_kernels(); });
     place_bodies();
