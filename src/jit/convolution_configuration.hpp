@@ -6,6 +6,7 @@
 
 #include "configuration.hpp"
 #include "convolution_families.hpp"
+#include "extent_check.hpp"
 
 #include <collage/detail/sentence.hpp>
 #include <cstdint>
@@ -88,22 +89,17 @@ constexpr sentence fault_of(const convolution_configuration& c) {
 /// Why a shape is no convolution, in one sentence; empty if it is one.
 constexpr sentence fault_of(const convolution_shape& s) {
   sentence why;
-  constexpr std::int64_t most = std::int64_t{1} << 31U;
-  const auto is_outside = [&](const char* what, std::int64_t value, std::int64_t least) {
-    if (value >= least && value < most) return false;
-    why << what << " is " << value << ", and must be from " << least << " to " << most - 1;
-    return true;
-  };
-  if (is_outside("the batch", s.batch, 1) || is_outside("the number of input channels", s.channels, 1) ||
-      is_outside("the number of output channels", s.outputs, 1) || is_outside("the height", s.height, 1) ||
-      is_outside("the width", s.width, 1) || is_outside("the window's height", s.window_height, 1) ||
-      is_outside("the window's width", s.window_width, 1) || is_outside("the pad above", s.pad_top, 0) ||
-      is_outside("the pad at the left", s.pad_left, 0) || is_outside("the pad below", s.pad_bottom, 0) ||
-      is_outside("the pad at the right", s.pad_right, 0) || is_outside("the enlargement", s.enlargement, 1) ||
-      is_outside("the output's height", s.output_height(), 1) ||
-      is_outside("the output's width", s.output_width(), 1) || is_outside("the depth", s.depth, 1) ||
-      is_outside("the window's depth", s.window_depth, 1) || is_outside("the pad in front", s.pad_front, 0) ||
-      is_outside("the pad at the back", s.pad_back, 0) || is_outside("the output's depth", s.output_depth(), 1))
+  if (is_outside(why, "the batch", s.batch, 1) || is_outside(why, "the number of input channels", s.channels, 1) ||
+      is_outside(why, "the number of output channels", s.outputs, 1) || is_outside(why, "the height", s.height, 1) ||
+      is_outside(why, "the width", s.width, 1) || is_outside(why, "the window's height", s.window_height, 1) ||
+      is_outside(why, "the window's width", s.window_width, 1) || is_outside(why, "the pad above", s.pad_top, 0) ||
+      is_outside(why, "the pad at the left", s.pad_left, 0) || is_outside(why, "the pad below", s.pad_bottom, 0) ||
+      is_outside(why, "the pad at the right", s.pad_right, 0) || is_outside(why, "the enlargement", s.enlargement, 1) ||
+      is_outside(why, "the output's height", s.output_height(), 1) ||
+      is_outside(why, "the output's width", s.output_width(), 1) || is_outside(why, "the depth", s.depth, 1) ||
+      is_outside(why, "the window's depth", s.window_depth, 1) || is_outside(why, "the pad in front", s.pad_front, 0) ||
+      is_outside(why, "the pad at the back", s.pad_back, 0) ||
+      is_outside(why, "the output's depth", s.output_depth(), 1))
     return why;
   return why;
 }

@@ -2,6 +2,8 @@
 // some channels at a time.
 #pragma once
 
+#include "extent_check.hpp"
+
 #include <collage/detail/sentence.hpp>
 
 #include <cstddef>
@@ -28,16 +30,10 @@ struct depthwise_shape {
 /// Why there is no kernel for a shape, in one sentence; empty if there is.
 constexpr sentence fault_of(const depthwise_shape& s) {
   sentence why;
-  constexpr std::int64_t most = std::int64_t{1} << 31U;
-  const auto is_outside = [&](const char* what, std::int64_t value, std::int64_t least) {
-    if (value >= least && value < most) return false;
-    why << what << " is " << value << ", and must be from " << least << " to " << most - 1;
-    return true;
-  };
-  if (is_outside("the batch", s.batch, 1) || is_outside("the number of channels", s.channels, 1) ||
-      is_outside("the height", s.height, 1) || is_outside("the width", s.width, 1) ||
-      is_outside("the pad above", s.pad_top, 0) || is_outside("the pad at the left", s.pad_left, 0) ||
-      is_outside("the pad below", s.pad_bottom, 0) || is_outside("the pad at the right", s.pad_right, 0))
+  if (is_outside(why, "the batch", s.batch, 1) || is_outside(why, "the number of channels", s.channels, 1) ||
+      is_outside(why, "the height", s.height, 1) || is_outside(why, "the width", s.width, 1) ||
+      is_outside(why, "the pad above", s.pad_top, 0) || is_outside(why, "the pad at the left", s.pad_left, 0) ||
+      is_outside(why, "the pad below", s.pad_bottom, 0) || is_outside(why, "the pad at the right", s.pad_right, 0))
     return why;
   if (s.window != 3 && s.window != 5 && s.window != 7)
     why << "the window has " << s.window << " rows, and windows of 3, 5 and 7 are known";

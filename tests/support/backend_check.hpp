@@ -400,4 +400,24 @@ class backend_checker {
   std::size_t in_place_ = 0;
 };
 
+/// The pattern of a backend with this name, which must exist.
+template <class Backend>
+const collage::pattern_entry& pattern_called(const std::string& name) {
+  const auto patterns = backend_checker<Backend>::table().patterns;
+  return *std::ranges::find(patterns, name, &collage::pattern_entry::name);
+}
+
+/// Why the first match of a pattern is refused; empty if it is not.
+template <class Backend>
+std::string refusal_of_match(const collage::graph& network, const std::string& name) {
+  const collage::pattern_entry& pattern = pattern_called<Backend>(name);
+  for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
+    collage::match_record record;
+    if (!collage::match_at(network.view(), pattern.nodes, node, record)) continue;
+    const collage::verdict v = pattern.accepts(network.view(), record);
+    return v ? "" : v.rule;
+  }
+  return "there is no match";
+}
+
 }  // namespace collage_test

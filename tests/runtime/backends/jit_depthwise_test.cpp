@@ -136,18 +136,6 @@ TEST_F(jit_depthwise_backend, the_input_may_be_added) {
   EXPECT_GT(check.checked("depthwise_pointwise"), 0U);
 }
 
-/// Why a graph is not computed; empty if it is.
-std::string refusal(const collage::graph& network) {
-  const auto patterns = backend_checker<collage::jit>::table().patterns;
-  const auto pattern = std::ranges::find(patterns, std::string("depthwise_pointwise"), &collage::pattern_entry::name);
-  for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
-    collage::match_record record;
-    if (!collage::match_at(network.view(), pattern->nodes, node, record)) continue;
-    const collage::verdict v = pattern->accepts(network.view(), record);
-    return v ? "" : v.rule;
-  }
-  return "there is no match";
-}
 std::string refusal_of(const shape& x, const shape& window, const op::conv_attributes& a, const shape& w,
                        bool is_read_elsewhere = false) {
   graph_builder g;
@@ -155,7 +143,7 @@ std::string refusal_of(const shape& x, const shape& window, const op::conv_attri
   const value y = g(op::conv, g.input("x", f32(x)), data.constant(g, "window", f32(window)), a);
   g.output("out", g(op::conv, y, data.constant(g, "w", f32(w))));
   if (is_read_elsewhere) g.output("between", y);
-  return refusal(g.finish());
+  return refusal_of_match<collage::jit>(g.finish(), "depthwise_pointwise");
 }
 
 TEST(jit_depthwise_rules, say_what_is_computed) {

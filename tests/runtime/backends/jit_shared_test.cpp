@@ -28,11 +28,6 @@ namespace backends_jit_shared_test {
 
 using namespace collage_test;
 
-const collage::pattern_entry& pattern_called(const std::string& name) {
-  const auto patterns = backend_checker<collage::jit>::table().patterns;
-  return *std::ranges::find(patterns, name, &collage::pattern_entry::name);
-}
-
 /// A product with an array of numbers after it, or with up to two other operators whose operands are constant.
 value add_product(graph_builder& g, data_source& data, value left, std::int64_t columns, const std::string& name,
                   std::int64_t operators) {
@@ -146,7 +141,7 @@ TEST(jit_shared_backend, schemes_agree_for_finite_numbers) { check_products<ever
 
 /// For each node where a pattern matches, why the match is refused; empty if it is not.
 std::vector<std::string> verdicts(const collage::graph& network, const std::string& name) {
-  const collage::pattern_entry& pattern = pattern_called(name);
+  const collage::pattern_entry& pattern = pattern_called<collage::jit>(name);
   std::vector<std::string> list;
   for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
     collage::match_record record;
@@ -197,7 +192,7 @@ TEST(jit_shared_matches, one_is_taken_for_the_operators_of_attention) {
     const auto found = collage::find_candidates(network, collage::table_of<collage::backend_set<collage::jit>>, {true});
     std::vector<std::vector<std::uint32_t>> groups;
     for (const collage::place_candidate& c : found.list)
-      if (c.pattern == static_cast<std::uint32_t>(&pattern_called("three_products") -
+      if (c.pattern == static_cast<std::uint32_t>(&pattern_called<collage::jit>("three_products") -
                                                   backend_checker<collage::jit>::table().patterns.data())) {
         const std::vector<std::uint32_t>& nodes = found.groups[c.group].nodes;
         EXPECT_EQ(nodes.size(), 6U);
@@ -290,7 +285,7 @@ TEST(jit_shared_matches, are_refused_with_a_reason) {
 
 TEST(jit_shared_backend, keeps_the_weights_of_single_products) {
   const collage::graph network = attention(false, 4);
-  const collage::pattern_entry& three = pattern_called("three_products");
+  const collage::pattern_entry& three = pattern_called<collage::jit>("three_products");
   collage::match_record record;
   std::uint32_t root = 0;
   while (!collage::match_at(network.view(), three.nodes, root, record) || !three.accepts(network.view(), record))
@@ -307,7 +302,7 @@ TEST(jit_shared_backend, keeps_the_weights_of_single_products) {
     EXPECT_EQ(packed.bytes(), bytes) << how.text();
     // The kernels of single products in the same configuration pack nothing more.
     for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
-      const collage::pattern_entry& one = pattern_called("matmul");
+      const collage::pattern_entry& one = pattern_called<collage::jit>("matmul");
       collage::match_record single;
       if (!collage::match_at(network.view(), one.nodes, node, single)) continue;
       const collage::kernel alone = one.build(network.view(), single, context);
@@ -318,7 +313,7 @@ TEST(jit_shared_backend, keeps_the_weights_of_single_products) {
 
 TEST(jit_shared_backend, knows_the_texts_of_products) {
   const collage::graph network = attention(false);
-  const collage::pattern_entry& three = pattern_called("three_products");
+  const collage::pattern_entry& three = pattern_called<collage::jit>("three_products");
   collage::match_record record;
   ASSERT_TRUE(collage::match_at(network.view(), three.nodes, 1, record));
   const auto knows = [&](const char* text) {

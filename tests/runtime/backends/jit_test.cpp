@@ -334,16 +334,7 @@ std::string refusal_with_resize(const op::resize_attributes& how, const shape& w
   const value y = g(op::resize, g.input("x", f32({1, 4, 6, 6})), how);
   g.output("out", g(op::conv, y, data.constant(g, "w", f32(w)), a));
   if (is_read_elsewhere) g.output("large", y);
-  const collage::graph network = g.finish();
-  const auto patterns = backend_checker<collage::jit>::table().patterns;
-  const auto pattern = std::ranges::find(patterns, std::string("upsampled_conv"), &collage::pattern_entry::name);
-  for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
-    collage::match_record record;
-    if (!collage::match_at(network.view(), pattern->nodes, node, record)) continue;
-    const collage::verdict v = pattern->accepts(network.view(), record);
-    return v ? "" : v.rule;
-  }
-  return "there is no match";
+  return refusal_of_match<collage::jit>(g.finish(), "upsampled_conv");
 }
 
 constexpr const char* other_resize =
