@@ -1,0 +1,103 @@
+// Sessions: networks whose shapes are known late.
+//
+// A session holds a network once, with its weights and their packed forms, and makes a static engine for each combination of
+// shapes that it meets. A run at known shapes is a run of that engine.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/network_source.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/run/tensor.hpp>
+#include <cstddef>
+#include <functional>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0 {
+
+class session_context;
+
+namespace detail {
+struct session_core;
+class session_runner;
+}  // namespace detail
+
+/// Makes the plan of one stage, whose shapes are all known and whose constants have contents. Several threads may call it.
+using session_planner = std::function<plan(const graph& network)>;
+
+struct session_options {
+  /// How many engines are kept. Beyond it, those that ran longest ago are given back.
+  std::size_t most_engines = 64;
+  /// How many bytes of packed weights are kept, with all engines together. Beyond it, engines are given back as above, but for those
+  /// of the shapes in use. 0: any number.
+  std::size_t most_bytes = 0;
+  /// false: the stages run as the source makes them, without `optimise` (pass/optimise.hpp).
+  bool optimise = true;
+};
+
+/// What a session holds, and what it did.
+struct session_state {
+  std::size_t engines = 0;       ///< alive now
+  std::size_t made = 0;          ///< engines made since the beginning
+  std::size_t given_back = 0;    ///< engines given back to stay within the limits
+  std::size_t packed_bytes = 0;  ///< of packed weights alive now
+  double making_ms = 0;          ///< the time of making the engine that was made last
+};
+
+/// An output of a run, in memory of the context.
+struct session_output {
+  std::string name;
+  const_tensor_view contents;
+};
+
+/// A network of open shapes, ready to run. Any number of threads may use a session, each with contexts of its own. Making an engine
+/// for one combination of shapes blocks only those who need it too. Copies share everything.
+class session {
+ public:
+  session(std::shared_ptr<const network_source> source, backend_table backends, session_planner planner,
+          const session_options& options = {});
+
+  std::span<const open_port> inputs() const;
+  std::span<const open_port> outputs() const;
+  session_context context() const;
+  session_state state() const;
+
+ private:
+  std::shared_ptr<detail::session_core> core_;
+};
+
+/// One thread's runs of a session, and the memory for them. It is as large as the largest run so far.
+class session_context {
+ public:
+  session_context(session_context&&) noexcept;
+  session_context& operator=(session_context&&) noexcept;
+  ~session_context();
+
+  /// Runs the network. `inputs` follow the session's list, in dense host memory. Returned are all outputs, in the session's order.
+  /// They are valid until the next run. The first run at new shapes makes an engine. Errors: inputs that do not fit the
+  /// declarations or each other, shapes at which the network cannot run, and those of planning and building an engine.
+  std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits = {});
+  std::span<const session_output> run(std::initializer_list<const_tensor_view> inputs, const run_limits& limits = {}) {
+    return run(std::span(inputs.begin(), inputs.size()), limits);
+  }
+  /// The same into the caller's memory, one for each output. Errors besides those above: an output of another type or shape.
+  void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
+           const run_limits& limits = {});
+
+ private:
+  friend class session;
+  explicit session_context(std::shared_ptr<detail::session_core> core);
+  std::unique_ptr<detail::session_runner> runner_;
+};
+
+/// A source with one stage: a function from the shapes of inputs to a network. The network's inputs have the names of `inputs`, and its
+/// outputs those of `outputs`. For programs that build their networks themselves.
+std::shared_ptr<const network_source> source_of(std::vector<open_port> inputs, std::vector<open_port> outputs,
+                                                std::function<graph(std::span<const shape> dims)> make);
+
+}  // namespace collage::inline v0

@@ -1,0 +1,264 @@
+// Sessions and the runs of their contexts.
+#include "session_parts.hpp"
+
+#include <collage/run/tensor.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace collage::inline v0 {
+namespace detail {
+namespace {
+
+[[noreturn]] void refuse(const std::string& what, const std::string& where) {
+  throw error(error_kind::invalid_argument, what, where);
+}
+
+/// Throws if a tensor does not fit the declaration of an input.
+void check_input(const open_port& port, const const_tensor_view& given) {
+  if (given.type.type != port.type)
+    refuse(std::string("is given as ") + name_of(given.type.type) + ", and the network takes " + name_of(port.type),
+           "input " + port.name);
+  if (given.data == nullptr && given.type.bytes() != 0) refuse("is given without memory", "input " + port.name);
+  if (!given.type.dims.is_concrete()) refuse("is given with an extent that is not known", "input " + port.name);
+  if (!port.has_rank) return;
+  const bool fits = std::equal(port.dims.begin(), port.dims.end(), given.type.dims.begin(), given.type.dims.end(),
+                               [](std::int64_t own, std::int64_t other) { return own < 0 || own == other; });
+  if (!fits)
+    refuse("is given as " + to_string(given.type.dims) + ", but the network declares " + to_string(port.dims),
+           "input " + port.name);
+}
+
+}  // namespace
+
+/// The memory and the engines' contexts of one session_context.
+class session_runner {
+ public:
+  explicit session_runner(std::shared_ptr<session_core> core) : core_(std::move(core)) {
+    for (const open_port& p : core_->source->outputs()) outputs_.push_back({p.name, {}});
+  }
+
+  std::span<const session_output> run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> wanted,
+                                      const run_limits& limits) {
+    const std::span<const open_port> ports = core_->source->inputs();
+    if (inputs.size() != ports.size())
+      refuse("it takes " + std::to_string(ports.size()) + " inputs, not " + std::to_string(inputs.size()), "a run");
+    for (std::size_t i = 0; i < ports.size(); ++i) check_input(ports[i], inputs[i]);
+    if (core_->given_back.load(std::memory_order_relaxed) != given_back_) forget_given_back();
+    given_.assign(inputs.begin(), inputs.end());
+    wanted_ = wanted;
+    used_ = 0;
+    late_.clear();
+    std::shared_ptr<session_stage> stage;
+    for (std::size_t depth = 0;; ++depth) {
+      stage = find(depth, stage);
+      run_stage(stage, limits);
+      if (stage->about.is_last) break;
+      next_.clear();
+      for (const value_place& at : stage->passed_on) next_.push_back(value_at(at));
+      std::swap(given_, next_);
+    }
+    return outputs_;
+  }
+
+  const std::vector<session_output>& outputs() const { return outputs_; }
+
+ private:
+  struct stage_context {
+    std::shared_ptr<session_stage> stage;
+    dynamic_context context;
+  };
+
+  /// Lets go of engines that the session gave back; they would stay alive here.
+  void forget_given_back() {
+    given_back_ = core_->given_back.load();
+    std::erase_if(contexts_, [](const stage_context& c) { return c.stage->is_given_back.load(); });
+    path_.clear();
+  }
+
+  /// The stage for the given values: the one of the last run if it serves, which needs no lock.
+  std::shared_ptr<session_stage> find(std::size_t depth, const std::shared_ptr<session_stage>& before) {
+    if (depth < path_.size() && path_[depth]->serves(given_)) {
+      core_->touch(*path_[depth]);
+      return path_[depth];
+    }
+    path_.resize(depth);
+    path_.push_back(core_->stage_for(before, given_));
+    return path_[depth];
+  }
+
+  dynamic_context& context_of(const std::shared_ptr<session_stage>& stage) {
+    for (stage_context& c : contexts_)
+      if (c.stage == stage) return c.context;
+    const std::size_t bytes = stage->engine->arena_bytes();
+    // All engines of this context use one arena: only one of them runs at a time, and results lie elsewhere.
+    if (bytes > arena_.size()) {
+      contexts_.clear();
+      arena_ = buffer();
+      arena_ = buffer(bytes);
+    }
+    contexts_.push_back({stage, stage->engine->context({arena_.data(), arena_.size()})});
+    return contexts_.back().context;
+  }
+
+  void run_stage(const std::shared_ptr<session_stage>& now, const run_limits& limits) {
+    const session_stage& stage = *now;
+    computed_.clear();
+    if (stage.engine) {
+      inputs_.clear();
+      for (const std::size_t i : stage.engine_inputs) inputs_.push_back(given_[i]);
+      const std::span<const port> ports = stage.engine->outputs();
+      for (std::size_t i = 0; i < ports.size(); ++i) computed_.push_back(memory_for(stage, i, ports[i].type));
+      context_of(now).run(inputs_, computed_, limits);
+    }
+    const std::size_t first_late = late_.size();
+    for (std::size_t i = 0; i < stage.about.late.size(); ++i) {
+      std::vector<const_tensor_view> operands;
+      for (const value_place& at : stage.late_operands[i]) operands.push_back(value_at(at));
+      late_.push_back(core_->source->compute(stage.about, i, operands));
+    }
+    late_of_stage_ = first_late;
+    for (const session_stage::result& r : stage.results) deliver(r.output, value_at(r.at));
+  }
+
+  /// Where output i of a stage's engine is written: into the caller's memory if that is for this output and fits, else into
+  /// memory of this context.
+  tensor_view memory_for(const session_stage& stage, std::size_t i, const tensor_type& type) {
+    for (const session_stage::result& r : stage.results)
+      if (r.at.from == value_place::where::network && r.at.index == i && r.output < wanted_.size() &&
+          wanted_[r.output].type == type)
+        return wanted_[r.output];
+    return {slot(type.bytes()), type};
+  }
+
+  std::byte* slot(std::size_t bytes) {
+    if (used_ == slots_.size()) slots_.emplace_back();
+    buffer& b = slots_[used_++];
+    if (b.size() < bytes) {
+      b = buffer();
+      b = buffer(bytes);
+    }
+    return b.data();
+  }
+
+  const_tensor_view value_at(const value_place& at) const {
+    switch (at.from) {
+      case value_place::where::given: return given_[at.index];
+      case value_place::where::network: return computed_[at.index];
+      case value_place::where::late: break;
+    }
+    return late_[late_of_stage_ + at.index][at.result];
+  }
+
+  void deliver(std::size_t output, const const_tensor_view& v) {
+    outputs_[output].contents = v;
+    if (wanted_.empty()) return;
+    const tensor_view& to = wanted_[output];
+    if (to.type != v.type)
+      refuse("is " + to_string(v.type) + " at these shapes, and the memory given for it " + to_string(to.type),
+             "output " + outputs_[output].name);
+    if (to.data != v.data && v.type.bytes() != 0) std::memcpy(to.data, v.data, v.type.bytes());
+  }
+
+  std::shared_ptr<session_core> core_;
+  std::vector<std::shared_ptr<session_stage>> path_;  // the stages of the last run
+  std::vector<stage_context> contexts_;
+  std::uint64_t given_back_ = 0;
+  buffer arena_;
+  std::vector<buffer> slots_;
+  std::size_t used_ = 0;
+  // Of the run under way.
+  std::vector<const_tensor_view> given_, next_, inputs_;
+  std::vector<tensor_view> computed_;
+  std::vector<std::vector<tensor>> late_;
+  std::size_t late_of_stage_ = 0;
+  std::span<const tensor_view> wanted_;
+  std::vector<session_output> outputs_;
+};
+
+namespace {
+
+class function_source final : public network_source {
+ public:
+  using function = std::function<graph(std::span<const shape> dims)>;
+  function_source(std::vector<open_port> inputs, std::vector<open_port> outputs, function make)
+      : inputs_(std::move(inputs)), outputs_(std::move(outputs)), make_(std::move(make)) {}
+
+  std::span<const open_port> inputs() const override { return inputs_; }
+  std::span<const open_port> outputs() const override { return outputs_; }
+  network_stage make(const network_stage*, std::span<const given_value> given) const override {
+    std::vector<shape> dims;
+    for (const given_value& g : given) dims.push_back(g.contents.type.dims);
+    network_stage stage;
+    stage.network = make_(dims);
+    for (const open_port& p : outputs_) stage.results.push_back(p.name);
+    for (const std::uint32_t v : stage.network.inputs()) {
+      const auto found = std::find_if(given.begin(), given.end(),
+                                      [&](const given_value& g) { return g.name == stage.network.value_name(v); });
+      if (found == given.end()) refuse("is no input of the session", "input " + stage.network.value_name(v));
+      if (stage.network.type_of(v) != found->contents.type)
+        refuse(
+            "is " + to_string(stage.network.type_of(v)) + " in the network made for " + to_string(found->contents.type),
+            "input " + found->name);
+    }
+    return stage;
+  }
+  std::vector<tensor> compute(const network_stage&, std::size_t, std::span<const const_tensor_view>) const override {
+    return {};
+  }
+
+ private:
+  std::vector<open_port> inputs_, outputs_;
+  function make_;
+};
+
+}  // namespace
+}  // namespace detail
+
+session::session(std::shared_ptr<const network_source> source, backend_table backends, session_planner planner,
+                 const session_options& options)
+    : core_(std::make_shared<detail::session_core>()) {
+  core_->source = std::move(source);
+  core_->backends = backends;
+  core_->planner = std::move(planner);
+  core_->options = options;
+}
+
+std::span<const open_port> session::inputs() const { return core_->source->inputs(); }
+std::span<const open_port> session::outputs() const { return core_->source->outputs(); }
+session_context session::context() const { return session_context(core_); }
+
+session_state session::state() const {
+  const std::lock_guard lock(core_->mutex);
+  session_state now = core_->counts;
+  now.packed_bytes = core_->packed->bytes();
+  return now;
+}
+
+session_context::session_context(std::shared_ptr<detail::session_core> core)
+    : runner_(std::make_unique<detail::session_runner>(std::move(core))) {}
+session_context::session_context(session_context&&) noexcept = default;
+session_context& session_context::operator=(session_context&&) noexcept = default;
+session_context::~session_context() = default;
+
+std::span<const session_output> session_context::run(std::span<const const_tensor_view> inputs,
+                                                     const run_limits& limits) {
+  return runner_->run(inputs, {}, limits);
+}
+
+void session_context::run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
+                          const run_limits& limits) {
+  if (outputs.size() != runner_->outputs().size())
+    detail::refuse("it has " + std::to_string(runner_->outputs().size()) + " outputs, and memory is given for " +
+                       std::to_string(outputs.size()),
+                   "a run");
+  (void)runner_->run(inputs, outputs, limits);
+}
+
+std::shared_ptr<const network_source> source_of(std::vector<open_port> inputs, std::vector<open_port> outputs,
+                                                std::function<graph(std::span<const shape> dims)> make) {
+  return std::make_shared<detail::function_source>(std::move(inputs), std::move(outputs), std::move(make));
+}
+
+}  // namespace collage::inline v0

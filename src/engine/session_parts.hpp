@@ -1,0 +1,109 @@
+// The parts of sessions: stages that were made, by what they were made for, and the constants that they share.
+#pragma once
+
+#include <atomic>
+#include <collage/graph/graph.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/network_source.hpp>
+#include <collage/run/session.hpp>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace collage::inline v0::detail {
+
+/// Constants by their contents. Stages compute the same constants again and again, and packed forms are found by the address of
+/// what was packed. So equal contents get one address, which stays as long as the pool.
+class constant_pool {
+ public:
+  /// Replaces contents that are known by those with the first address. Subgraphs are included.
+  void share(graph& network);
+
+ private:
+  struct known {
+    std::shared_ptr<const std::byte> bytes;
+    std::size_t size = 0;
+  };
+  std::shared_ptr<const std::byte> shared(const std::shared_ptr<const std::byte>& bytes, std::size_t size);
+
+  std::mutex mutex_;
+  std::unordered_multimap<std::uint64_t, known> by_hash_;
+  std::unordered_map<const std::byte*, std::size_t> sizes_;  ///< of the contents in the pool, by address
+};
+
+/// Where a value of a stage is found in a run.
+struct value_place {
+  enum class where : std::uint8_t { given, network, late } from = where::given;
+  std::size_t index = 0;   ///< of the given value, of the network's output, or of the late operator
+  std::size_t result = 0;  ///< of the late operator
+};
+
+/// A stage that was made, with its engine. All but the last four members never change once it is ready.
+struct session_stage {
+  // What it was made for.
+  std::vector<tensor_type> given;
+  struct contents {
+    std::size_t given = 0;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<contents> decided;
+
+  network_stage about;                     ///< without its network
+  std::optional<dynamic_engine> engine;    ///< none if nothing is left to compute
+  std::vector<std::size_t> engine_inputs;  ///< numbers of given values
+  std::vector<std::vector<value_place>> late_operands;
+  std::vector<value_place> passed_on;
+  struct result {
+    std::size_t output = 0;  ///< of the session
+    value_place at;
+  };
+  std::vector<result> results;
+
+  bool is_ready = false;
+  std::vector<std::shared_ptr<session_stage>> next;
+  std::atomic<std::uint64_t> last_used = 0;
+  std::atomic<bool> is_given_back = false;
+
+  /// Whether it serves these values.
+  bool serves(std::span<const const_tensor_view> values) const;
+  bool has_types_of(std::span<const const_tensor_view> values) const;
+};
+
+using stage_list = std::vector<std::shared_ptr<session_stage>>;
+
+/// All that the contexts of a session share.
+struct session_core {
+  std::shared_ptr<const network_source> source;
+  backend_table backends;
+  session_planner planner;
+  session_options options;
+  std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>();
+  constant_pool constants;
+
+  std::mutex mutex;  ///< for all below, and for `next` and `is_ready` of all stages
+  std::condition_variable changed;
+  stage_list first;
+  session_state counts;
+  std::atomic<std::uint64_t> clock = 0;
+  std::atomic<std::uint64_t> given_back = 0;  ///< stages; contexts compare it with what they know
+
+  /// The stage after `before` for these values; made now if there is none.
+  std::shared_ptr<session_stage> stage_for(const std::shared_ptr<session_stage>& before,
+                                           std::span<const const_tensor_view> values);
+  void touch(session_stage& stage) { stage.last_used.store(++clock, std::memory_order_relaxed); }
+
+ private:
+  std::vector<std::string> given_names(const session_stage* before) const;
+  void make(session_stage& made, const session_stage* before, std::span<const const_tensor_view> values);
+  void connect(session_stage& made, const graph& network, std::span<const std::string> names) const;
+  void keep_within_limits(const session_stage& in_use);
+};
+
+}  // namespace collage::inline v0::detail

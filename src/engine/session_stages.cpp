@@ -1,0 +1,198 @@
+// Making the stages of a session, finding them again, and giving engines back.
+#include "session_parts.hpp"
+
+#include <collage/pass/optimise.hpp>
+#include <collage/pass/remove_duplicates.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace collage::inline v0::detail {
+
+void constant_pool::share(graph& network) {
+  const graph_view view = network.view();
+  for (std::uint32_t v = 0; v < network.values().size(); ++v) {
+    const constant_data& data = network.constant(v);
+    if (network.at(v).role != value_role::constant || data.bytes == nullptr) continue;
+    network.set_bytes(v, shared(data.bytes, network.type_of(v).bytes()));
+  }
+  for (std::uint32_t n = 0; n < view.nodes.size(); ++n) {
+    const auto bodies = network.bodies_of(n);
+    for (std::size_t i = 0; i < bodies.size(); ++i) {
+      graph body = *bodies[i];
+      share(body);
+      network.set_body(n, i, std::make_shared<const graph>(std::move(body)));
+    }
+  }
+}
+
+std::shared_ptr<const std::byte> constant_pool::shared(const std::shared_ptr<const std::byte>& bytes,
+                                                       std::size_t size) {
+  if (size == 0) return bytes;
+  const std::lock_guard lock(mutex_);
+  if (const auto here = sizes_.find(bytes.get()); here != sizes_.end() && here->second == size) return bytes;
+  const std::uint64_t hash = hash_contents({bytes.get(), size});
+  const auto [from, to] = by_hash_.equal_range(hash);
+  for (auto it = from; it != to; ++it)
+    if (it->second.size == size && std::memcmp(it->second.bytes.get(), bytes.get(), size) == 0) return it->second.bytes;
+  by_hash_.emplace(hash, known{bytes, size});
+  sizes_[bytes.get()] = size;
+  return bytes;
+}
+
+bool session_stage::has_types_of(std::span<const const_tensor_view> values) const {
+  return std::equal(given.begin(), given.end(), values.begin(), values.end(),
+                    [](const tensor_type& own, const const_tensor_view& other) { return own == other.type; });
+}
+
+bool session_stage::serves(std::span<const const_tensor_view> values) const {
+  if (!has_types_of(values)) return false;
+  return std::all_of(decided.begin(), decided.end(), [&](const contents& c) {
+    return c.bytes.empty() || std::memcmp(c.bytes.data(), values[c.given].data, c.bytes.size()) == 0;
+  });
+}
+
+std::vector<std::string> session_core::given_names(const session_stage* before) const {
+  if (before != nullptr) return before->about.passed_on;
+  std::vector<std::string> names;
+  for (const open_port& p : source->inputs()) names.push_back(p.name);
+  return names;
+}
+
+std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<session_stage>& before,
+                                                       std::span<const const_tensor_view> values) {
+  std::unique_lock lock(mutex);
+  stage_list& list = before != nullptr ? before->next : first;
+  for (;;) {
+    bool is_being_made = false;
+    for (const auto& stage : list) {
+      if (stage->is_ready && stage->serves(values)) {
+        touch(*stage);
+        return stage;
+      }
+      is_being_made = is_being_made || (!stage->is_ready && stage->has_types_of(values));
+    }
+    if (!is_being_made) break;
+    changed.wait(lock);
+  }
+  const auto made = std::make_shared<session_stage>();
+  for (const const_tensor_view& v : values) made->given.push_back(v.type);
+  list.push_back(made);
+  lock.unlock();
+  try {
+    make(*made, before.get(), values);
+  } catch (...) {
+    lock.lock();
+    std::erase(list, made);
+    changed.notify_all();
+    throw;
+  }
+  lock.lock();
+  made->is_ready = true;
+  touch(*made);
+  keep_within_limits(*made);
+  changed.notify_all();
+  return made;
+}
+
+void session_core::make(session_stage& made, const session_stage* before, std::span<const const_tensor_view> values) {
+  const auto began = std::chrono::steady_clock::now();
+  const std::vector<std::string> names = given_names(before);
+  std::vector<given_value> given;
+  for (std::size_t i = 0; i < values.size(); ++i) given.push_back({names[i], values[i]});
+  made.about = source->make(before != nullptr ? &before->about : nullptr, given);
+  graph network = options.optimise ? optimise(made.about.network) : made.about.network;
+  made.about.network = {};
+  for (const std::string& name : made.about.decided_by) {
+    const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    if (at == names.size()) throw error(error_kind::failure, "a stage depends on a value that it is not given", name);
+    const auto* const from = static_cast<const std::byte*>(values[at].data);
+    made.decided.push_back({at, {from, from + values[at].type.bytes()}});
+  }
+  connect(made, network, names);
+  if (!network.outputs().empty()) {
+    constants.share(network);
+    const plan planned = planner(network);
+    made.engine.emplace(network, planned.chosen, backends, planned.threads, packed);
+  }
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
+  const std::lock_guard lock(mutex);
+  counts.made += made.engine ? 1 : 0;
+  counts.making_ms = took.count();
+}
+
+/// Notes where the values of a stage are found in a run.
+void session_core::connect(session_stage& made, const graph& network, std::span<const std::string> names) const {
+  const auto find = [&](const std::string& name) -> value_place {
+    for (std::size_t i = 0; i < network.outputs().size(); ++i)
+      if (network.output_name(i) == name) return {value_place::where::network, i};
+    for (std::size_t i = 0; i < names.size(); ++i)
+      if (names[i] == name) return {value_place::where::given, i};
+    for (std::size_t i = 0; i < made.about.late.size(); ++i)
+      for (std::size_t k = 0; k < made.about.late[i].results.size(); ++k)
+        if (made.about.late[i].results[k] == name) return {value_place::where::late, i, k};
+    throw error(error_kind::failure, "a stage does not compute a value that is needed after it", name);
+  };
+  for (const std::uint32_t v : network.inputs()) {
+    const value_place at = find(network.value_name(v));
+    made.engine_inputs.push_back(at.index);
+  }
+  for (const late_operator& op : made.about.late) {
+    std::vector<value_place> operands;
+    for (const std::string& name : op.operands) operands.push_back(find(name));
+    made.late_operands.push_back(std::move(operands));
+  }
+  for (const std::string& name : made.about.passed_on) made.passed_on.push_back(find(name));
+  const std::span<const open_port> outputs = source->outputs();
+  for (const std::string& name : made.about.results)
+    for (std::size_t i = 0; i < outputs.size(); ++i)
+      if (outputs[i].name == name) made.results.push_back({i, find(name)});
+}
+
+namespace {
+
+/// The stage without a stage after it that was used longest ago, and the list that holds it. Those being made are left out.
+struct oldest_stage {
+  stage_list* list = nullptr;
+  std::size_t at = 0;
+  std::uint64_t used = 0;
+  std::size_t engines = 0;  ///< of all stages
+
+  explicit oldest_stage(stage_list& stages, const session_stage& in_use) { look(stages, in_use); }
+
+  void look(stage_list& stages, const session_stage& in_use) {
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+      session_stage& s = *stages[i];
+      if (!s.is_ready) continue;
+      engines += s.engine ? 1 : 0;
+      look(s.next, in_use);
+      if (!s.next.empty() || &s == &in_use) continue;
+      const std::uint64_t own = s.last_used.load(std::memory_order_relaxed);
+      if (list == nullptr || own < used) {
+        list = &stages;
+        at = i;
+        used = own;
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void session_core::keep_within_limits(const session_stage& in_use) {
+  for (;;) {
+    const oldest_stage oldest(first, in_use);
+    counts.engines = oldest.engines;
+    const bool is_over = oldest.engines > std::max<std::size_t>(options.most_engines, 1) ||
+                         (options.most_bytes != 0 && packed->bytes() > options.most_bytes);
+    if (!is_over || oldest.list == nullptr) return;
+    session_stage& stage = *(*oldest.list)[oldest.at];
+    counts.given_back += stage.engine ? 1 : 0;
+    stage.is_given_back = true;
+    ++given_back;
+    oldest.list->erase(oldest.list->begin() + static_cast<std::ptrdiff_t>(oldest.at));
+  }
+}
+
+}  // namespace collage::inline v0::detail

@@ -1,0 +1,230 @@
+// Sessions over networks made by functions: results at random shapes, the limits on engines, shared weights, threads, wrong use.
+#include "support/effort.hpp"
+#include "support/messages.hpp"
+#include "support/random_numbers.hpp"
+
+#include <collage/backend_set.hpp>
+#include <collage/backends/portable.hpp>
+#include <collage/backends/reference.hpp>
+#include <collage/ops.hpp>
+#include <collage/place.hpp>
+#include <collage/run/agreement.hpp>
+#include <collage/run/buffers.hpp>
+#include <collage/run/session.hpp>
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace run_session_test {
+
+namespace c = collage;
+namespace op = collage::ops;
+using collage_test::cases;
+using collage_test::message_of;
+using set = c::backend_set<c::portable>;
+
+c::plan plan_of(const c::graph& network) {
+  c::place_options options;
+  options.measure = false;
+  options.check_s = 0;
+  options.threads = 1;
+  return c::place<set>(network, options);
+}
+
+/// y = relu(x w + b) + mean over the columns; x is float32[rows x 3], and weights are the same at all shapes.
+struct rows_network {
+  std::shared_ptr<const std::byte> weights = [] {
+    const auto bytes = c::allocate_bytes(12 * sizeof(float));
+    for (int i = 0; i < 12; ++i) reinterpret_cast<float*>(bytes.get())[i] = 0.25F * static_cast<float>(i % 5) - 0.5F;
+    return bytes;
+  }();
+
+  c::graph operator()(std::span<const c::shape> dims) const {
+    c::graph_builder g;
+    const c::value x = g.input("x", {c::dtype::f32, dims[0]});
+    const c::value w = g.constant("w", {c::dtype::f32, {3, 4}}, weights);
+    // Computed when the network is optimised: equal contents at every shape, at another address each time.
+    const c::value doubled = g(op::add, w, w);
+    const c::value y = g(op::relu, g(op::matmul, x, doubled));
+    g.output("y", y);
+    g.output("same", x);
+    return g.finish();
+  }
+};
+
+c::session rows_session(const c::session_options& options = {}) {
+  const auto source = c::source_of({{.name = "x", .dims = {c::unknown, 3}, .symbols = {"rows", ""}}},
+                                   {{.name = "y"}, {.name = "same"}}, rows_network{});
+  return {source, c::table_of<set>, plan_of, options};
+}
+
+c::tensor random_rows(std::int64_t rows, std::uint64_t seed) {
+  c::tensor x(c::tensor_type{c::dtype::f32, {rows, 3}});
+  std::mt19937_64 random(seed);
+  c::fill_random(x, random);
+  return x;
+}
+
+/// Why the outputs of a run are not those of the reference; empty if they are.
+std::string difference(std::span<const c::session_output> outputs, const c::tensor& x) {
+  const c::shape dims[] = {x.type().dims};
+  const std::vector<c::const_tensor_view> inputs{x};
+  const std::vector<c::oracle_value> expected = c::evaluate(rows_network{}(dims), inputs);
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    if (outputs[i].contents.type != expected[i].type) return outputs[i].name + " has another type";
+    if (const c::agreement a = c::compare(outputs[i].contents, expected[i]); !a) return outputs[i].name + ": " + a.why;
+  }
+  return "";
+}
+
+TEST(session, runs_at_any_shape_and_makes_one_engine_for_each) {
+  const c::session session = rows_session();
+  ASSERT_EQ(session.inputs().size(), 1U);
+  EXPECT_EQ(session.inputs()[0].symbols[0], "rows");
+  c::session_context context = session.context();
+  for (const std::int64_t rows : {1, 7, 0, 7, 64, 1, 33}) {
+    const c::tensor x = random_rows(rows, static_cast<std::uint64_t>(rows));
+    EXPECT_EQ(difference(context.run({x}), x), "") << rows;
+  }
+  EXPECT_EQ(session.state().made, 5U);
+  EXPECT_EQ(session.state().engines, 5U);
+}
+
+TEST(session, random_shapes_agree_with_the_reference) {
+  const c::session session = rows_session({.most_engines = 4});
+  c::session_context context = session.context();
+  const auto seed = collage_test::fresh_seed();
+  std::mt19937_64 random(seed);
+  for (int i = 0; i < cases(60); ++i) {
+    const c::tensor x = random_rows(static_cast<std::int64_t>(random() % 12), random());
+    ASSERT_EQ(difference(context.run({x}), x), "") << "seed " << seed;
+    ASSERT_LE(session.state().engines, 4U);
+  }
+}
+
+TEST(session, writes_into_the_callers_memory) {
+  const c::session session = rows_session();
+  c::session_context context = session.context();
+  const c::tensor x = random_rows(5, 1);
+  const c::tensor y(c::tensor_type{c::dtype::f32, {5, 4}}), same(x.type());
+  const std::vector<c::const_tensor_view> in{x};
+  const std::vector<c::tensor_view> out{y, same};
+  context.run(in, out);
+  const std::vector<c::session_output> views{{"y", y}, {"same", same}};
+  EXPECT_EQ(difference(views, x), "");
+}
+
+TEST(session, gives_back_the_engines_that_ran_longest_ago) {
+  const c::session session = rows_session({.most_engines = 2});
+  c::session_context context = session.context();
+  const auto run = [&](std::int64_t rows) {
+    const c::tensor x = random_rows(rows, 3);
+    EXPECT_EQ(difference(context.run({x}), x), "") << rows;
+  };
+  run(1);
+  run(2);
+  run(1);
+  run(3);  // in place of 2
+  EXPECT_EQ(session.state().engines, 2U);
+  EXPECT_EQ(session.state().given_back, 1U);
+  run(1);
+  EXPECT_EQ(session.state().made, 3U);
+  run(2);
+  EXPECT_EQ(session.state().made, 4U);
+}
+
+TEST(session, threads_share_engines) {
+  const c::session session = rows_session();
+  std::vector<std::string> wrong(4);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < wrong.size(); ++t)
+    threads.emplace_back([&, t] {
+      c::session_context context = session.context();
+      for (int i = 0; i < cases(40) && wrong[t].empty(); ++i) {
+        const c::tensor x = random_rows(1 + (i + static_cast<int>(t)) % 6, t);
+        wrong[t] = difference(context.run({x}), x);
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (const std::string& w : wrong) EXPECT_EQ(w, "");
+  EXPECT_EQ(session.state().made, 6U);
+}
+
+TEST(session, making_one_engine_blocks_no_other) {
+  std::atomic<bool> may_end = false, is_making = false;
+  const auto source = c::source_of({{.name = "x", .dims = {c::unknown, 3}}}, {{.name = "y"}, {.name = "same"}},
+                                   [&](std::span<const c::shape> dims) {
+                                     if (dims[0][0] == 9) {
+                                       is_making = true;
+                                       while (!may_end) std::this_thread::yield();
+                                     }
+                                     return rows_network{}(dims);
+                                   });
+  const c::session session(source, c::table_of<set>, plan_of);
+  std::string wrong;
+  std::thread slow([&] {
+    const c::tensor x = random_rows(9, 1);
+    c::session_context context = session.context();
+    wrong = difference(context.run({x}), x);
+  });
+  while (!is_making) std::this_thread::yield();
+  const c::tensor x = random_rows(2, 1);
+  c::session_context context = session.context();
+  EXPECT_EQ(difference(context.run({x}), x), "");
+  may_end = true;
+  slow.join();
+  EXPECT_EQ(wrong, "");
+}
+
+TEST(session, a_failure_leaves_the_session_usable) {
+  const auto source = c::source_of({{.name = "x", .dims = {c::unknown, 3}}}, {{.name = "y"}, {.name = "same"}},
+                                   [](std::span<const c::shape> dims) {
+                                     if (dims[0][0] == 4)
+                                       throw c::error(c::error_kind::unsupported, "cannot have 4 rows", "network");
+                                     return rows_network{}(dims);
+                                   });
+  const c::session session(source, c::table_of<set>, plan_of);
+  c::session_context context = session.context();
+  const c::tensor good = random_rows(3, 1), bad = random_rows(4, 1);
+  EXPECT_EQ(message_of([&] { (void)context.run({bad}); }, 2), "network: cannot have 4 rows");
+  EXPECT_EQ(message_of([&] { (void)context.run({bad}); }, 2), "network: cannot have 4 rows");
+  EXPECT_EQ(difference(context.run({good}), good), "");
+}
+
+TEST(session, says_what_is_wrong_with_inputs) {
+  const c::session session = rows_session();
+  c::session_context context = session.context();
+  const c::tensor wide(c::tensor_type{c::dtype::f32, {2, 4}}), whole(c::tensor_type{c::dtype::i64, {2, 3}}),
+      flat(c::tensor_type{c::dtype::f32, {3}});
+  const auto message = [&](const c::tensor& x) { return message_of([&] { (void)context.run({x}); }, 2); };
+  EXPECT_EQ(message(wide), "input x: is given as 2x4, but the network declares ?x3");
+  EXPECT_EQ(message(whole), "input x: is given as int64, and the network takes float32");
+  EXPECT_EQ(message(flat), "input x: is given as 3, but the network declares ?x3");
+  EXPECT_EQ(message_of([&] { (void)context.run({}); }, 2), "a run: it takes 1 inputs, not 0");
+  const c::tensor x = random_rows(2, 1), y(c::tensor_type{c::dtype::f32, {3, 4}});
+  const std::vector<c::const_tensor_view> in{x};
+  const std::vector<c::tensor_view> out{y, x};
+  EXPECT_EQ(message_of([&] { context.run(in, out); }, 2),
+            "output y: is float32[2x4] at these shapes, and the memory given for it float32[3x4]");
+}
+
+TEST(session, runs_within_limits) {
+  const c::session session = rows_session();
+  c::session_context context = session.context();
+  const c::tensor x = random_rows(2, 1);
+  (void)context.run({x});
+  const std::atomic<bool> stop = true;
+  EXPECT_THROW((void)context.run({x}, {.stop = &stop}), c::error);
+  EXPECT_EQ(difference(context.run({x}), x), "");
+}
+
+}  // namespace run_session_test
