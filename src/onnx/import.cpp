@@ -65,7 +65,8 @@ constexpr later_change later_changes[] = {
     {"TopK", 24},
 };
 
-/// The names that a node reads: its inputs, and all that its subgraphs read from outside.
+}  // namespace
+
 std::vector<std::string> names_read(const model_node& node) {
   std::vector<std::string> names;
   for (const std::string& name : node.inputs)
@@ -75,8 +76,6 @@ std::vector<std::string> names_read(const model_node& node) {
       for (std::string& name : outer_names(*body)) names.push_back(std::move(name));
   return names;
 }
-
-}  // namespace
 
 std::vector<std::string> outer_names(const model_graph& g) {
   std::unordered_set<std::string> told;  // names defined inside or listed already
@@ -161,7 +160,7 @@ void importer::walk(std::span<const model_node> nodes, std::span<const std::stri
   std::unordered_map<std::string_view, std::size_t> producer;
   for (std::size_t i = 0; i < nodes.size(); ++i)
     for (const std::string& output : nodes[i].outputs) {
-      if (output.empty()) continue;
+      if (output.empty() || (scope_ == top_ && scope_->names.count(output) != 0 && !staging_->is_first)) continue;
       if (!producer.emplace(output, i).second || scope_->names.count(output) != 0 ||
           scope_->initializers.count(output) != 0)
         throw error(error_kind::invalid_argument,
@@ -219,6 +218,7 @@ void importer::import_node(const model_node& node) {
   const restore<const model_node*> now(node_, &node);
   const restore<std::string> named(where_, "node " + printable(name_of(node)) + " (" + operator_name(node) + ")");
   const restore<std::size_t> piece(pieces_, 0);
+  const restore<std::size_t> deeper(node_depth_, node_depth_ + 1);
   --unroll_left_;
   if (++walked_ > options_.most_nodes)
     throw error(error_kind::invalid_argument, "it becomes more than " + std::to_string(options_.most_nodes) + " nodes",
@@ -233,6 +233,7 @@ void importer::import_node(const model_node& node) {
     report(node, opset, what, is_mistake);
     poisoned = true;
   };
+  if (reads_later(node)) return leave_for_later(node);
   try {
     for (const std::string& name : names_read(node)) poisoned = !find(name) || poisoned;
     if (!poisoned) lower(node, opset);
@@ -242,6 +243,9 @@ void importer::import_node(const model_node& node) {
     for (const std::string& output : node.outputs)
       if (!poisoned && !output.empty() && reads(output) && scope_->names.count(output) == 0)
         fail("its output " + printable(output) + " is not supported", false);
+  } catch (const late_contents& needed) {
+    if (!is_top()) throw late_contents{late_contents::all_operands};
+    return set_aside(node, needed.operand);
   } catch (const error& e) {
     if (e.kind() == error_kind::environment) throw;
     std::string text = e.what();
@@ -279,19 +283,19 @@ void importer::lower(const model_node& node, std::int64_t opset) {
   found->second(n);
 }
 
-graph importer::run(load_report& found) {
+void describe(const model& m, load_report& found) {
   found.opset = 0;
-  if (const auto own = model_.opsets.find(""); own != model_.opsets.end()) found.opset = own->second;
-  found.producer = model_.producer;
-  found.metadata = model_.metadata;
+  if (const auto own = m.opsets.find(""); own != m.opsets.end()) found.opset = own->second;
+  found.producer = m.producer;
+  found.metadata = m.metadata;
   if (found.opset != 0 && found.opset < oldest_opset)
     throw error(error_kind::unsupported,
                 "uses operator set " + std::to_string(found.opset) + ", and the oldest supported one is " +
                     std::to_string(oldest_opset),
-                model_.file, "convert it with ONNX's version converter");
+                m.file, "convert it with ONNX's version converter");
   if (found.opset > newest_opset) {
     std::set<std::string> changed;
-    for (const model_node& n : model_.graph.nodes)
+    for (const model_node& n : m.graph.nodes)
       for (const later_change& c : later_changes)
         if (n.domain.empty() && n.operator_type == c.operator_type && found.opset >= c.opset)
           changed.insert(n.operator_type);
@@ -302,6 +306,10 @@ graph importer::run(load_report& found) {
                           (names.empty() ? "no operator of it is known to have changed since."
                                          : "of its operators these have changed since: " + names + "."));
   }
+}
+
+graph importer::run(load_report& found) {
+  describe(model_, found);
   building whole;
   scope top{&whole, nullptr, {}, {}, &model_.opsets};
   const restore<scope*> entered(scope_, &top);
@@ -323,23 +331,24 @@ graph importer::run(load_report& found) {
   return remove_dead(whole.builder.finish());
 }
 
+error told_of(const error& e, const std::string& file) {
+  // A message quotes text of the file, which may hold any byte.
+  std::string text = e.what();
+  for (char& c : text)
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == 127) c = '?';
+  if (text.starts_with(file)) return error(e.kind(), text);
+  return error(e.kind(), text, file);
+}
+
 namespace {
 
 /// Lowers a model that was read from a file, or from memory under a name.
 graph lower(const model& read, const load_options& options, load_report* report) {
-  const std::string& file = read.file;
   load_report own;
   importer work(read, options);
   try {
     return work.run(report != nullptr ? *report : own);
-  } catch (const error& e) {
-    // A message quotes text of the file, which may hold any byte.
-    std::string text = e.what();
-    for (char& c : text)
-      if ((static_cast<unsigned char>(c) < ' ' && c != '\n') || c == 127) c = '?';
-    if (text.starts_with(file)) throw error(e.kind(), text);
-    throw error(e.kind(), text, file);
-  }
+  } catch (const error& e) { throw told_of(e, read.file); }
 }
 
 }  // namespace

@@ -129,10 +129,9 @@ void importer::lower_if(lowering& n) {
     const tensor_type& first = bodies[0]->type_of(bodies[0]->outputs()[i]);
     const tensor_type& second = bodies[1]->type_of(bodies[1]->outputs()[i]);
     if (first != second)
-      n.refuse(
-          "its branches return different types (" + collage::detail::to_string(first) + " and " +
-          collage::detail::to_string(second) +
-          ") and its condition is not known before the run: bind the input that decides it (--bind NAME=FILE.npy)");
+      needs_contents("its branches return different types (" + collage::detail::to_string(first) + " and " +
+                         collage::detail::to_string(second) + ") and its condition is not known before the run",
+                     0);
   }
   const value made = add(kind_of<decltype(ops::branch)>, operands, {}, "", bodies);
   for (std::size_t i = 0; i < n.outputs(); ++i) n.result(i, {made.index + static_cast<std::uint32_t>(i)});
@@ -279,14 +278,10 @@ void importer::lower_loop(lowering& n) {
   if (made.made == nullptr) return leave_without_values(n.node());
   for (std::size_t i = 0; i < carried; ++i)
     if (made.made->type_of(made.made->outputs()[i + 1]) != types[i + 2])
-      n.refuse(
-          "a carried value changes its type or shape, and the number of iterations is unknown: "
-          "bind the input that decides it (--bind NAME=FILE.npy)");
+      needs_contents("a carried value changes its type or shape, and the number of iterations is unknown");
   const bool stops = !(made.condition.value_or(false) || made.passes_condition);
   if (body->outputs.size() > 1 + carried && (stops || !n.is_known(rounds) || !n.is_known(condition)))
-    n.refuse(
-        "the number of its stacked iterations is not known before the run: bind the input that decides it "
-        "(--bind NAME=FILE.npy)");
+    needs_contents("the number of its stacked iterations is not known before the run");
   const ops::loop_attributes attributes{.carried = static_cast<std::int64_t>(carried), .stops = stops};
   const value first = add(kind_of<decltype(ops::loop)>, operands, to_words(attributes), "", {&made.made, 1});
   for (std::size_t i = 0; i < n.outputs(); ++i) n.result(i, {first.index + static_cast<std::uint32_t>(i)});

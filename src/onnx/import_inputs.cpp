@@ -15,20 +15,6 @@ namespace {
 
 using input_ports = std::vector<const model_port*>;
 
-/// The inputs that have no initializer to give their value.
-input_ports open_inputs(const model& m, const scope& top) {
-  input_ports ports;
-  std::unordered_set<std::string> names;
-  for (const model_port& p : m.graph.inputs) {
-    if (top.initializers.count(p.name) != 0) continue;
-    if (p.name.empty()) throw error(error_kind::invalid_argument, "has an input without a name", m.file);
-    if (!names.insert(p.name).second)
-      throw error(error_kind::invalid_argument, "declares input " + printable(p.name) + " twice", m.file);
-    ports.push_back(&p);
-  }
-  return ports;
-}
-
 /// The names and types of the inputs, as the end of a message.
 std::string list_of(const input_ports& ports) {
   if (ports.empty()) return "it has none";
@@ -50,7 +36,7 @@ void check_names(const load_options& options, const input_ports& ports) {
 }
 
 /// The value given for an input; null if there is none.
-const bound_value* given_value(const load_options& options, const model_port& p) {
+const bound_value* value_given(const load_options& options, const model_port& p) {
   for (const bound_value& b : options.values)
     if (b.input == p.name) return &b;
   return nullptr;
@@ -58,7 +44,7 @@ const bound_value* given_value(const load_options& options, const model_port& p)
 
 /// The shape given for an input, also by its value; null if there is none.
 const shape* given_shape(const load_options& options, const model_port& p) {
-  if (const bound_value* b = given_value(options, p); b != nullptr) return &b->contents.type.dims;
+  if (const bound_value* b = value_given(options, p); b != nullptr) return &b->contents.type.dims;
   for (const bound_shape& b : options.shapes)
     if (b.input == p.name) return &b.dims;
   return nullptr;
@@ -126,8 +112,22 @@ struct unbound_inputs {
 
 }  // namespace
 
+std::vector<const model_port*> open_inputs(const model& m) {
+  std::vector<const model_port*> ports;
+  std::unordered_set<std::string> names, initialized;
+  for (const model_tensor& t : m.graph.initializers) initialized.insert(t.name);
+  for (const model_port& p : m.graph.inputs) {
+    if (!p.name.empty() && initialized.count(p.name) != 0) continue;
+    if (p.name.empty()) throw error(error_kind::invalid_argument, "has an input without a name", m.file);
+    if (!names.insert(p.name).second)
+      throw error(error_kind::invalid_argument, "declares input " + printable(p.name) + " twice", m.file);
+    ports.push_back(&p);
+  }
+  return ports;
+}
+
 void importer::bind_inputs(load_report& found) {
-  const input_ports ports = open_inputs(model_, *scope_);
+  const input_ports ports = open_inputs(model_);
   check_names(options_, ports);
   const symbol_extents symbols = given_extents(model_, options_, ports);
   unbound_inputs unbound;
@@ -149,22 +149,24 @@ void importer::bind_inputs(load_report& found) {
                 "give them, each N replaced by a number:" + unbound.options);
 }
 
+std::string why_not_supported(const model_port& p) {
+  if (!p.is_tensor) return "it is a sequence, map or optional, and only tensors are supported";
+  if (element_type_of(p.element_type)) return "";
+  return "its element type " + element_type_name(p.element_type) + " is not supported";
+}
+
 /// The element type of an input. Reports an input that cannot be imported, and returns nothing for it.
 std::optional<dtype> importer::supported_type(const model_port& p) {
-  const auto refuse = [&](const std::string& why) {
-    problems_.push_back({"input " + printable(p.name) + ": " + why, false});
-    return std::nullopt;
-  };
-  if (!p.is_tensor) return refuse("it is a sequence, map or optional, and only tensors are supported");
-  const std::optional<dtype> type = element_type_of(p.element_type);
-  if (!type) return refuse("its element type " + element_type_name(p.element_type) + " is not supported");
-  return type;
+  const std::string why = why_not_supported(p);
+  if (why.empty()) return element_type_of(p.element_type);
+  problems_.push_back({"input " + printable(p.name) + ": " + why, false});
+  return std::nullopt;
 }
 
 /// Adds an input, or the constant that it is bound to.
 value importer::declare_input(const model_port& p, const tensor_type& type) {
   current().taken.insert(p.name);
-  const bound_value* bound = given_value(options_, p);
+  const bound_value* bound = value_given(options_, p);
   if (bound == nullptr) return builder().input(p.name, type);
   const const_tensor_view& contents = bound->contents;
   if (contents.type.type != type.type)

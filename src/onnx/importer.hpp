@@ -15,6 +15,7 @@
 #include <unordered_set>
 #include <utility>
 #include <vector>
+#include "staging.hpp"
 
 namespace collage::inline v0::onnx {
 
@@ -77,13 +78,35 @@ void check_kinds(std::span<const kind_info* const> kinds);
 /// The names that a graph, with its nodes' subgraphs, reads from outside, in the order of reading.
 std::vector<std::string> outer_names(const model_graph& g);
 
+/// The names that a node reads: its inputs, and all that its subgraphs read from outside.
+std::vector<std::string> names_read(const model_node& node);
+
+/// The inputs that have no initializer to give their value. Throws for one without a name or declared twice.
+std::vector<const model_port*> open_inputs(const model& m);
+
+/// Why an input cannot be imported; empty if it can.
+std::string why_not_supported(const model_port& p);
+
+/// Reports facts about a model. Throws if its operator set is too old.
+void describe(const model& m, load_report& found);
+
+/// An error with the text of a file made printable, and with the file's name in front.
+error told_of(const error& e, const std::string& file);
+
 struct scan_form;
 
 class importer {
  public:
-  importer(const model& file, const load_options& options) : model_(file), options_(options) {}
+  /// `stage`: not null to make one stage (import_stages.cpp).
+  importer(const model& file, const load_options& options, staging* stage = nullptr)
+      : model_(file), options_(options), staging_(stage) {}
 
   graph run(load_report& report);
+  /// Makes the stage that was given to the constructor. Throws `begin_again` where another given value has to be known.
+  network_stage run_stage();
+  /// Results of a node between two stages, by name. Its operands are constants.
+  std::vector<tensor> run_late(const model_node& node, const kept_values& operands,
+                               std::span<const std::string> results);
 
   // For `lowering`.
   building& current() { return *scope_->into; }
@@ -100,6 +123,9 @@ class importer {
   /// Counts bytes of constants that loading makes. Throws if they exceed load_options::most_bytes.
   void spend(std::size_t bytes);
   const std::string& where() const { return where_; }
+  /// Ends the lowering of a node because an operand is not known: by an error, or in a stage by `late_contents`. `why` is a
+  /// sentence of the error, which advises to bind the operand.
+  [[noreturn]] void needs_contents(const std::string& why, std::size_t operand = late_contents::all_operands) const;
 
  private:
   void bind_inputs(load_report& report);
@@ -122,6 +148,16 @@ class importer {
   std::optional<std::vector<value>> unroll_scan(lowering& n, const scan_form& s, std::int64_t batch);
   void leave_without_values(const model_node& node);
 
+  // Stages (import_stages.cpp).
+  bool reads_later(const model_node& node) const;
+  void leave_for_later(const model_node& node);
+  void set_aside(const model_node& node, std::size_t operand);
+  bool decide(const std::string& name, bool also_large);
+  void seed();
+  void keep(const std::string& name, value v, stage_memory& memory);
+  void pass_on(network_stage& stage, stage_memory& memory);
+  bool is_top() const { return scope_ == top_ && node_depth_ == 1; }
+
   /// A subgraph that a node will own.
   struct body_graph {
     std::shared_ptr<const graph> made;          ///< null if one of its nodes was refused
@@ -143,6 +179,9 @@ class importer {
 
   const model& model_;
   const load_options& options_;
+  staging* staging_;
+  scope* top_ = nullptr;  ///< of the model's graph, in a stage
+  std::size_t node_depth_ = 0;
   scope* scope_ = nullptr;
   const model_node* node_ = nullptr;  ///< the node being lowered
   std::string where_;                 ///< the current location, for messages

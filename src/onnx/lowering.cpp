@@ -54,9 +54,7 @@ bool lowering::is_known(value v) const {
 
 oracle_value lowering::contents_of(std::size_t i, const char* what) const {
   const value v = operand(i);
-  if (!is_known(v))
-    throw error(error_kind::unsupported, std::string(what) + " must be known before it is run", into_->where(),
-                "bind the input that decides it to a value (--bind NAME=FILE.npy)");
+  if (!is_known(v)) into_->needs_contents(std::string(what) + " must be known before it is run", i);
   return to_oracle({into_->builder().contents_of(v).bytes.get(), type_of(v)});
 }
 

@@ -1,9 +1,9 @@
 #include "one_test.hpp"
 
 #include <collage/backends/reference.hpp>
-#include <collage/io/onnx.hpp>
+#include <collage/io/onnx/model_source.hpp>
 #include <collage/place.hpp>
-#include <collage/run/engine.hpp>
+#include <collage/run/session.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +11,8 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -103,24 +105,6 @@ data_set light_data(const c::onnx::model_graph& g, const fs::path& model) {
   return data;
 }
 
-/// Loads with as few inputs bound as can be: one whose value decides a shape must be, and most such are integers.
-c::graph load(const fs::path& model, const data_set& data) {
-  std::size_t tried = data.inputs.size() + 1;  // how many inputs the attempt before bound
-  for (int attempt = 0;; ++attempt) {
-    c::onnx::load_options options;
-    for (const named_tensor& t : data.inputs)
-      if (attempt == 2 || (attempt == 1 && !c::is_floating(t.contents.type().type)))
-        options.values.push_back({t.name, t.contents});
-      else options.shapes.push_back({t.name, t.contents.type().dims});
-    if (std::exchange(tried, options.values.size()) == options.values.size()) continue;
-    try {
-      return c::onnx::load(model.string(), options);
-    } catch (const c::error& e) {
-      if (e.kind() != c::error_kind::unsupported || options.values.size() == data.inputs.size()) throw;
-    }
-  }
-}
-
 std::string words_of(const c::tensor_type& type) {
   std::string text = c::name_of(type.type);
   for (const std::int64_t extent : type.dims) text += " " + std::to_string(extent);
@@ -154,40 +138,94 @@ std::string difference(const c::const_tensor_view& actual, const c::const_tensor
   return {};
 }
 
-/// The inputs that the graph still reads, in its order.
-std::vector<c::const_tensor_view> given_to(const c::graph& network, const data_set& data) {
+/// The data's inputs in the order of the source.
+std::vector<c::const_tensor_view> given_to(const c::onnx::model_source& source, const data_set& data) {
   std::vector<c::const_tensor_view> list;
-  for (const std::uint32_t v : network.inputs()) {
-    const auto found = std::find_if(data.inputs.begin(), data.inputs.end(),
-                                    [&](const named_tensor& t) { return t.name == network.value_name(v); });
-    if (found == data.inputs.end()) throw std::runtime_error("there is no input " + network.value_name(v));
-    list.emplace_back(found->contents);
+  for (const c::open_port& p : source.inputs()) {
+    const auto found =
+        std::find_if(data.inputs.begin(), data.inputs.end(), [&](const named_tensor& t) { return t.name == p.name; });
+    // The data lacks inputs of types that are not ours, which the source refuses.
+    list.emplace_back(found != data.inputs.end() ? c::const_tensor_view(found->contents) : c::const_tensor_view());
   }
   return list;
 }
 
-std::vector<c::tensor> by_engine(const c::graph& network, std::span<const c::const_tensor_view> inputs,
-                                 c::backend_table backends) {
+std::vector<c::tensor> by_engine(std::shared_ptr<const c::onnx::model_source> source,
+                                 std::span<const c::const_tensor_view> inputs, c::backend_table backends) {
   c::place_options options;
   options.threads = 1;
   options.measure = false;
-  const c::plan made = c::place(network, backends, options);
-  const c::dynamic_engine engine(network, made.chosen, backends, made.threads);
+  const c::session session(std::move(source), backends,
+                           [&](const c::graph& network) { return c::place(network, backends, options); });
+  c::session_context context = session.context();
   std::vector<c::tensor> outputs;
-  std::vector<c::tensor_view> views;
-  for (const c::port& port : engine.outputs()) views.emplace_back(outputs.emplace_back(port.type));
-  engine.context().run(inputs, views);
-  return outputs;
-}
-
-std::vector<c::tensor> by_reference(const c::graph& network, std::span<const c::const_tensor_view> inputs) {
-  std::vector<c::tensor> outputs;
-  for (const c::oracle_value& v : c::evaluate(network, inputs)) {
-    c::tensor& t = outputs.emplace_back(v.type);
-    c::from_oracle(v, t.data());
+  for (const c::session_output& o : context.run(inputs)) {
+    c::tensor& t = outputs.emplace_back(o.contents.type);
+    if (t.bytes() != 0) std::memcpy(t.data(), o.contents.data, t.bytes());
   }
   return outputs;
 }
+
+/// A run of all stages by the reference alone.
+class reference_run {
+ public:
+  explicit reference_run(const c::onnx::model_source& source) : source_(source) {}
+
+  std::vector<c::tensor> run(std::span<const c::const_tensor_view> inputs) {
+    std::vector<c::given_value> given;
+    for (std::size_t i = 0; i < inputs.size(); ++i) given.push_back({source_.inputs()[i].name, inputs[i]});
+    std::map<std::string, c::tensor> results;
+    c::network_stage stage = source_.make(nullptr, given);
+    for (;;) {
+      std::map<std::string, c::const_tensor_view> known;
+      for (const c::given_value& g : given) known[g.name] = g.contents;
+      run_stage(stage, known);
+      for (const std::string& name : stage.results) results[name] = copy_of(known.at(name));
+      if (stage.is_last) break;
+      given.clear();
+      for (const std::string& name : stage.passed_on) given.push_back({name, known.at(name)});
+      stage = source_.make(&stage, given);
+    }
+    std::vector<c::tensor> outputs;
+    for (const c::open_port& p : source_.outputs()) outputs.push_back(std::move(results.at(p.name)));
+    return outputs;
+  }
+  /// Whether anything was computed from an input.
+  bool is_live() const { return live_; }
+
+ private:
+  static c::tensor copy_of(const c::const_tensor_view& from) {
+    c::tensor t(from.type);
+    if (t.bytes() != 0) std::memcpy(t.data(), from.data, t.bytes());
+    return t;
+  }
+
+  void run_stage(const c::network_stage& stage, std::map<std::string, c::const_tensor_view>& known) {
+    const c::graph& network = stage.network;
+    std::vector<c::const_tensor_view> inputs;
+    for (const std::uint32_t v : network.inputs()) inputs.push_back(known.at(network.value_name(v)));
+    live_ = live_ || (!inputs.empty() && !network.nodes().empty()) || !stage.late.empty();
+    std::vector<c::oracle_value> computed = c::evaluate(network, inputs);
+    for (std::size_t i = 0; i < computed.size(); ++i) {
+      kept_.push_back(std::make_unique<c::tensor>(computed[i].type));
+      c::from_oracle(computed[i], kept_.back()->data());
+      known[network.output_name(i)] = *kept_.back();
+    }
+    for (std::size_t i = 0; i < stage.late.size(); ++i) {
+      std::vector<c::const_tensor_view> operands;
+      for (const std::string& name : stage.late[i].operands) operands.push_back(known.at(name));
+      std::vector<c::tensor> made = source_.compute(stage, i, operands);
+      for (std::size_t k = 0; k < made.size(); ++k) {
+        kept_.push_back(std::make_unique<c::tensor>(std::move(made[k])));
+        known[stage.late[i].results[k]] = *kept_.back();
+      }
+    }
+  }
+
+  const c::onnx::model_source& source_;
+  std::vector<std::unique_ptr<c::tensor>> kept_;
+  bool live_ = false;
+};
 
 /// The first output that is not as expected, and how; empty where all are.
 std::string first_difference(std::span<const c::tensor> actual, const data_set& data, allowance allowed) {
@@ -196,17 +234,6 @@ std::string first_difference(std::span<const c::tensor> actual, const data_set& 
   for (std::size_t i = 0; i < actual.size(); ++i)
     if (const std::string how = difference(actual[i], data.outputs[i], allowed); !how.empty())
       return "output " + std::to_string(i) + ": " + how;
-  return {};
-}
-
-/// Compares both ways of computing with what is expected; answers why the test failed.
-std::string check(const c::graph& network, const data_set& data, allowance allowed, c::backend_table backends) {
-  const std::vector<c::const_tensor_view> inputs = given_to(network, data);
-  if (std::string how = first_difference(by_reference(network, inputs), data, allowed); !how.empty())
-    return "by the reference, " + how;
-  if (backends.empty()) return {};
-  if (std::string how = first_difference(by_engine(network, inputs, backends), data, allowed); !how.empty())
-    return "by the engine, " + how;
   return {};
 }
 
@@ -250,18 +277,25 @@ test_result run(const one_test& test, c::backend_table backends) {
     for (std::size_t i = 0; i < std::max<std::size_t>(1, test.data_sets.size()); ++i) {
       doing = "reading";
       data_set data = is_light ? light_data(declared, test.model) : read_inputs(declared, test.data_sets[i]);
-      doing = "loading";
-      const c::graph network = load(test.model, data);
-      doing = "running";
-      r.live = !network.inputs().empty() && !network.nodes().empty();
+      const allowance allowed = is_light ? of_light_models : allowance{};
+      const auto source = std::make_shared<const c::onnx::model_source>(test.model.string());
+      const std::vector<c::const_tensor_view> inputs = given_to(*source, data);
+      doing = "by the reference";
+      reference_run reference(*source);
+      const std::vector<c::tensor> computed = reference.run(inputs);
+      r.live = reference.is_live();
       if (!is_light) read_outputs(declared, test.data_sets[i], data);
-      r.why = check(network, data, is_light ? of_light_models : allowance{}, backends);
+      r.why = first_difference(computed, data, allowed);
+      doing = "by the engine";
+      if (r.why.empty() && !backends.empty())
+        r.why = first_difference(by_engine(source, inputs, backends), data, allowed);
+      if (!r.why.empty()) r.why = std::string(doing) + ", " + r.why;
       if (!r.why.empty()) return r;
     }
     r.is = outcome::passed;
   } catch (const c::error& e) {
     r.why = std::string(doing) + ": " + e.what();
-    if (e.kind() == c::error_kind::unsupported && std::strcmp(doing, "loading") == 0) r.is = outcome::refused;
+    if (e.kind() == c::error_kind::unsupported && std::strcmp(doing, "by the engine") != 0) r.is = outcome::refused;
   } catch (const std::exception& e) { r.why = std::string(doing) + ": " + e.what(); }
   return r;
 }

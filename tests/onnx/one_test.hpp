@@ -13,7 +13,7 @@ namespace onnx_tests {
 enum class outcome {
   passed,
   failed,
-  refused,   ///< the loader says that it is not supported
+  refused,   ///< making a stage says that it is not supported
   disputed,  ///< failed, and known to expect what is wrong
 };
 
@@ -21,7 +21,7 @@ struct test_result {
   std::string test;
   std::string operator_name;  ///< as onnx::supported_operators() names it
   outcome is = outcome::failed;
-  bool live = false;  ///< nodes ran on inputs; otherwise all was computed while loading
+  bool live = false;  ///< something was computed from an input; otherwise all is constant
   std::string why;    ///< where it did not pass
 };
 
@@ -39,8 +39,8 @@ std::vector<one_test> tests_of(const std::filesystem::path& folder);
 /// The operator that a test is about. Tests of an expanded function are about that of the test whose name they extend.
 std::string operator_of(const one_test& test);
 
-/// Runs one test by the reference and, where there are backends, by the engine over them in their order. What the
-/// loader refuses as not supported is no failure. Never throws.
+/// Runs one test with no input bound: by the reference and, where there are backends, by a session over them in their order. What
+/// is refused as not supported before anything runs is no failure. Never throws.
 test_result run(const one_test& test, collage::backend_table backends);
 
 }  // namespace onnx_tests

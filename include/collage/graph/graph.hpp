@@ -155,6 +155,8 @@ class graph_builder : public graph_calls<graph_builder> {
   /// The contents of a constant built so far, or their rule.
   const constant_data& contents_of(value v) const { return graph_.constants_[v.index]; }
   std::size_t node_count() const { return graph_.nodes_.size(); }
+  /// The nodes so far with their operands. Its list of uses is empty until `finish`. Valid until the next call that adds anything.
+  graph_view view() const { return graph_.view(); }
   /// The contents of a constant of type int64; empty if unknown.
   std::span<const std::int64_t> integers(value v) const {
     const value_record& r = graph_.values_[v.index];

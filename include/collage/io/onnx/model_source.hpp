@@ -1,0 +1,42 @@
+// ONNX models as sources of networks, for sessions (run/session.hpp): the model is read once, and lowered for each combination of
+// shapes.
+#pragma once
+
+#include <collage/io/onnx.hpp>
+#include <collage/io/onnx/model.hpp>
+#include <collage/run/network_source.hpp>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace collage::inline v0::onnx {
+
+/// A model in memory. Inputs that `options` bind to a value are no inputs of the source, and shapes that it gives are fixed.
+///
+/// Values that decide shapes, such as the target of a reshape, belong to the form of a stage if they follow from small inputs: integers
+/// of at most 1,024 elements, or at most 64 other elements. Otherwise the stage ends before the operator that needs them. A stage
+/// also ends before operators whose results have shapes that depend on data: Compress, NonMaxSuppression, NonZero, Unique.
+class model_source final : public network_source {
+ public:
+  /// Throws for kinds without a name in ONNX and for what `load` refuses before it knows shapes.
+  explicit model_source(model read, const load_options& options = {});
+  explicit model_source(const std::string& file, const load_options& options = {});
+  ~model_source() override;
+
+  std::span<const open_port> inputs() const override { return inputs_; }
+  std::span<const open_port> outputs() const override { return outputs_; }
+  network_stage make(const network_stage* before, std::span<const given_value> given) const override;
+  std::vector<tensor> compute(const network_stage& stage, std::size_t late,
+                              std::span<const const_tensor_view> operands) const override;
+  /// Facts about the model that are not in the network.
+  const load_report& about() const { return about_; }
+
+ private:
+  model model_;
+  load_options options_;
+  std::vector<open_port> inputs_, outputs_;
+  load_report about_;
+};
+
+}  // namespace collage::inline v0::onnx

@@ -1,0 +1,146 @@
+// A model as a source of networks: what is open in its declarations, and a stage for each combination of shapes.
+#include <collage/io/onnx/model_source.hpp>
+
+#include "import_text.hpp"
+#include "importer.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+#include <utility>
+
+namespace collage::inline v0::onnx {
+
+namespace {
+
+open_port port_of(const model& m, const model_port& p) {
+  open_port made;
+  made.name = p.name;
+  made.type = element_type_of(p.element_type).value_or(dtype::f32);  // making a stage refuses other types
+  made.has_rank = p.has_shape;
+  if (p.extents.size() > shape::max_rank)
+    throw error(error_kind::unsupported, "has more than 8 dimensions", m.file + ", " + printable(p.name));
+  for (const model_extent& e : p.extents) {
+    made.dims.push_back(e.extent < 0 ? unknown : e.extent);
+    made.symbols.push_back(e.extent < 0 ? e.symbol : std::string());
+  }
+  return made;
+}
+
+/// Gives contents to weights that the file describes by a generator, so that all stages share them.
+void fill(model& m) {
+  for (model_tensor& t : m.graph.initializers) {
+    if (!t.fill || element_type_of(t.element_type) != dtype::f32 || t.extents.size() > shape::max_rank) continue;
+    const tensor_type type{dtype::f32, shape(std::span<const std::int64_t>(t.extents))};
+    const std::shared_ptr<std::byte> bytes = allocate_bytes(type.bytes());
+    fill_uniform({reinterpret_cast<float*>(bytes.get()), static_cast<std::size_t>(type.dims.elements())}, t.name,
+                 *t.fill);
+    t.bytes = bytes;
+    t.fill.reset();
+  }
+}
+
+/// Symbols to which the given shapes give two extents, as sentences. Files use symbols loosely, so that this is an error only where
+/// the network cannot be made.
+std::string contradictions(std::span<const open_port> ports, std::span<const given_value> given) {
+  struct first_use {
+    std::string input;
+    std::int64_t extent;
+  };
+  std::map<std::string, first_use> symbols;
+  std::string text;
+  for (std::size_t i = 0; i < ports.size(); ++i)
+    for (std::size_t d = 0; d < ports[i].symbols.size(); ++d) {
+      const std::string& symbol = ports[i].symbols[d];
+      if (symbol.empty() || symbol == "?" || given[i].contents.type.rank() <= d) continue;
+      const std::int64_t extent = given[i].contents.type.dims[d];
+      const auto [at, fresh] = symbols.emplace(symbol, first_use{ports[i].name, extent});
+      if (!fresh && at->second.extent != extent)
+        text += "\nThe extent " + printable(symbol) + " is " + std::to_string(at->second.extent) + " in input " +
+                printable(at->second.input) + " and " + std::to_string(extent) + " in input " +
+                printable(ports[i].name) + ".";
+    }
+  return text;
+}
+
+}  // namespace
+
+model_source::model_source(model read, const load_options& options) : model_(std::move(read)), options_(options) {
+  check_kinds(options_.kinds);
+  describe(model_, about_);
+  fill(model_);
+  const auto is_bound = [&](const std::string& name) {
+    return std::any_of(options_.values.begin(), options_.values.end(),
+                       [&](const bound_value& b) { return b.input == name; });
+  };
+  for (const model_port* p : open_inputs(model_)) {
+    if (const std::string why = why_not_supported(*p); !why.empty())
+      throw error(error_kind::unsupported, why, model_.file + ", input " + printable(p->name));
+    if (is_bound(p->name)) continue;
+    open_port& port = inputs_.emplace_back(port_of(model_, *p));
+    for (const bound_shape& b : options_.shapes)
+      if (b.input == p->name) {
+        port.has_rank = true;
+        port.dims = b.dims;
+        port.symbols.assign(b.dims.size(), "");
+      }
+  }
+  std::unordered_set<std::string> names;
+  for (const model_port& p : model_.graph.outputs)
+    if (names.insert(p.name).second) outputs_.push_back(port_of(model_, p));
+}
+
+model_source::model_source(const std::string& file, const load_options& options)
+    : model_source(read_model(file, {.tensor_bytes = options.most_bytes}), options) {}
+
+model_source::~model_source() = default;
+
+network_stage model_source::make(const network_stage* before, std::span<const given_value> given) const {
+  staging wanted;
+  wanted.is_first = before == nullptr;
+  wanted.given = given;
+  if (before != nullptr) {
+    const auto& memory = *static_cast<const stage_memory*>(before->memory.get());
+    wanted.constants = memory.constants;
+    wanted.delivered = memory.delivered;
+  }
+  for (;;) {
+    staging attempt = wanted;
+    load_options how = options_;
+    std::erase_if(how.shapes, [&](const bound_shape& b) { return attempt.find(b.input) != nullptr; });
+    if (wanted.is_first)
+      for (const given_value& g : given) {
+        if (wanted.decided.count(g.name) != 0) how.values.push_back({g.name, g.contents});
+        else how.shapes.push_back({g.name, g.contents.type.dims});
+      }
+    try {
+      network_stage stage = importer(model_, how, &attempt).run_stage();
+      fill_constants(stage.network);
+      return stage;
+    } catch (const begin_again&) { wanted.decided = attempt.decided; } catch (const error& e) {
+      const std::string text = before == nullptr ? contradictions(inputs_, given) : "";
+      throw told_of(text.empty() ? e : error(e.kind(), e.what() + text), model_.file);
+    }
+  }
+}
+
+std::vector<tensor> model_source::compute(const network_stage& stage, std::size_t late,
+                                          std::span<const const_tensor_view> operands) const {
+  const auto& memory = *static_cast<const stage_memory*>(stage.memory.get());
+  const model_node& node = *memory.late[late];
+  const late_operator& op = stage.late[late];
+  kept_values known;
+  for (const std::string& name : node.inputs)
+    if (const auto kept = memory.constants.find(name); kept != memory.constants.end()) known.insert(*kept);
+  for (std::size_t i = 0; i < op.operands.size(); ++i) {
+    const std::size_t size = operands[i].type.bytes();
+    const std::shared_ptr<std::byte> bytes = allocate_bytes(size);
+    if (size != 0) std::memcpy(bytes.get(), operands[i].data, size);
+    known[op.operands[i]] = {operands[i].type, bytes};
+  }
+  try {
+    return importer(model_, options_).run_late(node, known, op.results);
+  } catch (const error& e) { throw told_of(e, model_.file); }
+}
+
+}  // namespace collage::inline v0::onnx
