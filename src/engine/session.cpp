@@ -122,8 +122,7 @@ class session_runner {
     for (const session_stage::result& r : stage.results) deliver(r.output, value_at(r.at));
   }
 
-  /// Where output i of a stage's engine is written: into the caller's memory if that is for this output and fits, else into
-  /// memory of this context.
+  /// Where output i of a stage's engine is written: into the caller's memory if that fits, else into memory of this context.
   tensor_view memory_for(const session_stage& stage, std::size_t i, const tensor_type& type) {
     for (const session_stage::result& r : stage.results)
       if (r.at.from == value_place::where::network && r.at.index == i && r.output < wanted_.size() &&
@@ -168,7 +167,7 @@ class session_runner {
   buffer arena_;
   std::vector<buffer> slots_;
   std::size_t used_ = 0;
-  // Of the run under way.
+  // These belong to the run under way.
   std::vector<const_tensor_view> given_, next_, inputs_;
   std::vector<tensor_view> computed_;
   std::vector<std::vector<tensor>> late_;

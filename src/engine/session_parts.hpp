@@ -47,7 +47,7 @@ struct value_place {
 
 /// A stage that was made, with its engine. All but the last four members never change once it is ready.
 struct session_stage {
-  // What it was made for.
+  // It was made for these types and contents.
   std::vector<tensor_type> given;
   struct contents {
     std::size_t given = 0;

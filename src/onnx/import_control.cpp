@@ -120,8 +120,14 @@ void importer::lower_if(lowering& n) {
   std::vector<value> operands{condition};
   for (const std::string& name : captured) operands.push_back(*find(name));
   std::vector<std::shared_ptr<const graph>> bodies;
+  const std::size_t before = problems_.size();
   for (const model_graph* g : sides) {
     body_graph body = build_body(*g, {}, captured);
+    if (body.made == nullptr && staging_ != nullptr) {
+      // A branch may be for other shapes than these. It need not be possible where it is not taken.
+      problems_.resize(before);
+      throw late_contents{0};
+    }
     if (body.made == nullptr) return leave_without_values(n.node());
     bodies.push_back(std::move(body.made));
   }

@@ -1,4 +1,4 @@
-// What the importer needs for making a network in stages, and what it finds out meanwhile.
+// A request for one stage of a network, and the importer's findings meanwhile.
 #pragma once
 
 #include <collage/io/onnx/model.hpp>
@@ -22,7 +22,7 @@ struct kept_constant_value {
 };
 using kept_values = std::map<std::string, kept_constant_value>;
 
-/// What a stage keeps for the stages after it.
+/// Facts that a stage keeps for the stages after it.
 struct stage_memory {
   kept_values constants;
   std::vector<const model_node*> late;  ///< in the order of network_stage::late

@@ -1,5 +1,6 @@
 #include "backends.hpp"
 #include "commands.hpp"
+#include "network.hpp"
 #include "placing.hpp"
 #include "report.hpp"
 #include "terminal.hpp"
@@ -31,8 +32,9 @@ c::json to_json(const c::plan& made, const std::vector<c::plan_run>& runs, std::
 
 }  // namespace
 
-int bench(const options& given) {
-  check(given);
+int bench(const options& asked) {
+  check(asked);
+  const options given = with_shapes(asked);
   const placed p = get_plan(given);
   std::vector<const c::placement*> all{&p.made.chosen};
   for (const c::placement& s : p.made.singles) all.push_back(&s);

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "dot_file.hpp"
 #include "missing_patterns.hpp"
+#include "network.hpp"
 #include "placing.hpp"
 #include "report.hpp"
 #include "table.hpp"
@@ -138,8 +139,9 @@ c::json to_json(const c::program& code, const c::graph& network) {
 
 }  // namespace
 
-int explain(const options& given) {
-  check(given);
+int explain(const options& asked) {
+  check(asked);
+  const options given = with_shapes(asked);
   if (!given.dot_file.empty()) c::check_writable(given.dot_file);
   const placed p = get_plan(given);
   if (!given.dot_file.empty()) write_dot_file(given.dot_file, p.network, &p.made.chosen);

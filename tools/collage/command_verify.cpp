@@ -1,5 +1,6 @@
 #include "backends.hpp"
 #include "commands.hpp"
+#include "network.hpp"
 #include "placing.hpp"
 #include "report.hpp"
 #include "table.hpp"
@@ -52,8 +53,9 @@ std::string to_page(const placed& of, const c::verification& found) {
 
 }  // namespace
 
-int verify(const options& given) {
-  check(given);
+int verify(const options& asked) {
+  check(asked);
+  const options given = with_shapes(asked);
   const placed p = get_plan(given);
   progress_line line(given.quiet);
   c::verify_options how;

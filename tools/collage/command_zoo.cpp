@@ -86,7 +86,8 @@ int show_zoo(const options& given) {
   return 0;
 }
 
-int inspect(const options& given) {
+int inspect(const options& asked) {
+  const options given = with_shapes(asked);
   const loaded l = load_network(given);
   const c::graph& network = l.network;
   if (!given.quiet)

@@ -8,12 +8,15 @@
 #if COLLAGE_HAS_ONNX
 #include <collage/io/npy.hpp>
 #include <collage/io/onnx.hpp>
+#include <collage/io/onnx/model_source.hpp>
 #endif
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <filesystem>
+#include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -56,27 +59,37 @@ c::shape parse_shape(const std::string& text, const std::string& where) {
   return dims;
 }
 
-loaded load_file(const options& given) {
+/// The options for loading a file, and the contents to which they bind inputs.
+struct file_options {
   c::onnx::load_options how;
-  for (const std::string& text : given.shapes) {
-    const auto [name, dims] = split_setting(text, "--shape", "NAME=1x3x224x224");
-    for (const c::onnx::bound_shape& b : how.shapes)
-      if (b.input == name)
-        throw c::error(c::error_kind::invalid_argument, "it is given twice", "--shape " + name, "give it once");
-    how.shapes.push_back({name, parse_shape(dims, "--shape " + text)});
-  }
   std::vector<c::tensor> contents;
-  contents.reserve(given.bindings.size());
-  for (const std::string& text : given.bindings) {
-    const auto [name, file] = split_setting(text, "--bind", "NAME=FILE.npy");
-    for (const c::onnx::bound_value& b : how.values)
-      if (b.input == name)
-        throw c::error(c::error_kind::invalid_argument, "it is given twice", "--bind " + name, "give it once");
-    contents.push_back(c::load_npy(file));
-    how.values.push_back({name, contents.back()});
+
+  explicit file_options(const options& given) {
+    for (const std::string& text : given.shapes) {
+      const auto [name, dims] = split_setting(text, "--shape", "NAME=1x3x224x224");
+      for (const c::onnx::bound_shape& b : how.shapes)
+        if (b.input == name)
+          throw c::error(c::error_kind::invalid_argument, "it is given twice", "--shape " + name, "give it once");
+      how.shapes.push_back({name, parse_shape(dims, "--shape " + text)});
+    }
+    contents.reserve(given.bindings.size());
+    for (const std::string& text : given.bindings) {
+      const auto [name, file] = split_setting(text, "--bind", "NAME=FILE.npy");
+      for (const c::onnx::bound_value& b : how.values)
+        if (b.input == name)
+          throw c::error(c::error_kind::invalid_argument, "it is given twice", "--bind " + name, "give it once");
+      contents.push_back(c::load_npy(file));
+      how.values.push_back({name, contents.back()});
+    }
   }
+  file_options(const file_options&) = delete;
+  file_options& operator=(const file_options&) = delete;
+};
+
+loaded load_file(const options& given) {
+  const file_options how(given);
   c::onnx::load_report report;
-  loaded result{c::onnx::load(given.network, how, &report), {}, std::move(report.notes)};
+  loaded result{c::onnx::load(given.network, how.how, &report), {}, std::move(report.notes)};
   result.about.push_back(given.network + ": operator set " + std::to_string(report.opset) +
                          (report.producer.empty() ? "" : ", written by " + report.producer));
   for (const auto& [key, value] : report.metadata)
@@ -119,6 +132,104 @@ loaded load_network(const options& given) {
   throw c::error(c::error_kind::invalid_argument, "there is no such network", "network " + given.network,
                  "name an ONNX file or one of " + known);
 }
+
+#if COLLAGE_HAS_ONNX
+
+namespace {
+
+bool is_open(const c::shape& dims) {
+  return std::any_of(dims.begin(), dims.end(), [](std::int64_t extent) { return extent < 0; });
+}
+
+/// "image=1x3x224x224", as --shape takes it.
+std::string setting_of(const std::string& name, const c::shape& dims) {
+  return name + "=" + c::detail::to_string(dims);
+}
+
+/// The files that --input names for inputs of a source.
+struct file_contents {
+  std::vector<c::tensor> tensors;
+  std::vector<c::given_value> values;
+
+  file_contents(const options& given, const c::onnx::model_source& source) {
+    tensors.reserve(given.inputs.size());
+    for (const c::open_port& p : source.inputs())
+      for (const std::string& text : given.inputs) {
+        const std::string file = text.starts_with(p.name + "=") ? text.substr(p.name.size() + 1) : "random";
+        if (file == "random" || tensors.size() == given.inputs.size()) continue;
+        tensors.push_back(c::load_npy(file));
+        values.push_back({p.name, tensors.back()});
+      }
+  }
+  file_contents(const file_contents&) = delete;
+  file_contents& operator=(const file_contents&) = delete;
+};
+
+/// Adds the shapes of files for inputs without a fixed shape.
+void take_shapes(options& given, const file_contents& files, const c::onnx::model_source& source) {
+  for (const c::open_port& p : source.inputs())
+    for (const c::given_value& v : files.values)
+      if (v.name == p.name && (!p.has_rank || is_open(p.dims)))
+        given.shapes.push_back(setting_of(p.name, v.contents.type.dims));
+}
+
+/// Whether the network has more than one stage, or is made for the contents of inputs, at these shapes.
+bool has_stages(const c::onnx::model_source& source) {
+  std::vector<c::tensor> contents;
+  std::vector<c::given_value> given;
+  for (const c::open_port& p : source.inputs()) contents.emplace_back(c::tensor_type{p.type, p.dims});
+  for (std::size_t i = 0; i < contents.size(); ++i) given.push_back({source.inputs()[i].name, contents[i]});
+  try {
+    const c::network_stage first = source.make(nullptr, given);
+    return !first.is_last || !first.late.empty() || !first.decided_by.empty();
+  } catch (const c::error&) { return true; }  // zeros may not fit; the run says what is wrong with its inputs
+}
+
+std::shared_ptr<const c::onnx::model_source> source_of(const options& given, const c::onnx::model& read) {
+  const file_options how(given);
+  return std::make_shared<const c::onnx::model_source>(read, how.how);
+}
+
+}  // namespace
+
+std::optional<late_network> late_network_of(const options& given) {
+  if (!is_file(given.network)) return {};
+  try {
+    (void)load_network(given);
+    return {};
+  } catch (const c::error& e) {
+    if (e.kind() != c::error_kind::invalid_argument && e.kind() != c::error_kind::unsupported) throw;
+  }
+  const c::onnx::model read = c::onnx::read_model(given.network);
+  late_network made{given, source_of(given, read)};
+  const file_contents files(given, *made.source);
+  take_shapes(made.given, files, *made.source);
+  made.source = source_of(made.given, read);
+  const std::vector<c::shape> chosen = made.source->example_shapes(files.values);
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    const c::open_port& p = made.source->inputs()[i];
+    if (p.has_rank && !is_open(p.dims)) continue;
+    made.given.shapes.push_back(setting_of(p.name, chosen[i]));
+    if (!given.quiet)
+      complain("note: input " + p.name + " is open; it is taken as " + c::detail::to_string(chosen[i]) +
+               ", and --shape or a file for --input gives it another shape");
+  }
+  made.source = source_of(made.given, read);
+  if (!has_stages(*made.source)) made.source = nullptr;
+  return made;
+}
+
+options with_shapes(const options& given) {
+  if (!given.plan_file.empty()) return given;
+  const std::optional<late_network> late = late_network_of(given);
+  return late ? late->given : given;
+}
+
+#else
+
+options with_shapes(const options& given) { return given; }
+
+#endif
 
 c::graph load_ready_network(const options& given) {
   loaded l = load_network(given);

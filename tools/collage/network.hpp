@@ -5,6 +5,12 @@
 
 #include <collage/graph/graph.hpp>
 
+#if COLLAGE_HAS_ONNX
+#include <collage/io/onnx/model_source.hpp>
+#endif
+
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +26,22 @@ struct loaded {
 /// Loads the network that the options name, as it is written. Constants from the generator are not filled yet. Throws
 /// `collage::error` if there is no such network; the sentence lists the built-in ones.
 loaded load_network(const options& given);
+
+#if COLLAGE_HAS_ONNX
+/// A network whose file leaves shapes open, or whose shapes depend on contents.
+struct late_network {
+  options given;  ///< with a shape for every input
+  /// For the network in stages; null if it has one stage, for which the shapes are enough.
+  std::shared_ptr<const collage::onnx::model_source> source;
+};
+
+/// Nothing if `load_network` can load the network. Otherwise, open shapes are those of the files for --input, or usual ones that
+/// work. A note tells each that was chosen so. Throws what `load_network` throws for other reasons.
+std::optional<late_network> late_network_of(const options& given);
+#endif
+
+/// The options with a shape for every input, as above. A plan is for its own shapes, so with --plan nothing is chosen.
+options with_shapes(const options& given);
 
 /// Loads the network and makes it ready to be placed: fills its constants and runs the passes. Prints the notes, unless
 /// --quiet is given.

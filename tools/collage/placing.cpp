@@ -180,9 +180,9 @@ void check(const options& given) {
                    "--keep-non-finite", "leave one of them out");
 }
 
-placed place_now(const options& given, plan_keeper* keeper) {
+placed place_network(const options& given, c::graph network, plan_keeper* keeper) {
   placed p;
-  p.network = load_ready_network(given);
+  p.network = std::move(network);
   std::optional<c::plan> previous;
   if (keeper != nullptr) previous = previous_plan(given, p.network);
   progress_line line(given.quiet);
@@ -242,6 +242,10 @@ placed place_now(const options& given, plan_keeper* keeper) {
     complain("note: measured costs were not stored: " + p.report.unstored);
   if (p.report.unchecked != 0 && !given.quiet) complain("note: " + unchecked_text(p.report, how.check_s));
   return p;
+}
+
+placed place_now(const options& given, plan_keeper* keeper) {
+  return place_network(given, load_ready_network(given), keeper);
 }
 
 placed get_plan(const options& given) { return given.plan_file.empty() ? place_now(given) : read_plan(given); }

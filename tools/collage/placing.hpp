@@ -32,6 +32,8 @@ class plan_keeper;
 /// Places the network that the options name. Shows progress on stderr. With a keeper, the plan is for a file. A signal then ends
 /// measuring and not the program, and the file's previous plan takes part in the comparison.
 placed place_now(const options& given, plan_keeper* keeper = nullptr);
+/// The same for a network that is ready to be placed.
+placed place_network(const options& given, collage::graph network, plan_keeper* keeper = nullptr);
 
 /// Reads the plan of `--plan FILE`, or places if the option is not given. The plan must fit the network, this program,
 /// this machine, `--threads` and `--backends`.

@@ -1,7 +1,7 @@
 // Networks whose shapes are known late: where a session (run/session.hpp) gets its networks from.
 //
-// A source makes networks in stages. All shapes of a stage are known once its inputs are: the inputs of the whole for the first
-// stage, and for a later one what the stage before it computed. Most sources have one stage.
+// A source makes networks in stages. All shapes of a stage are known once its inputs are. The first stage has the inputs of the whole.
+// A later one has values that the stage before it computed. Most sources have one stage.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -18,9 +18,10 @@ namespace collage::inline v0 {
 struct open_port {
   std::string name;
   dtype type = dtype::f32;
-  bool has_rank = true;              ///< false: any number of dimensions
-  shape dims = {};                   ///< open extents are `unknown`
-  std::vector<std::string> symbols = {};  ///< by dimension: the name of an open extent; empty where it has none or is known
+  bool has_rank = true;  ///< false: any number of dimensions
+  shape dims = {};       ///< open extents are `unknown`
+  std::vector<std::string> symbols =
+      {};  ///< by dimension: the name of an open extent; empty where it has none or is known
 };
 
 /// A value from which a stage starts.

@@ -1,7 +1,7 @@
 // Sessions: networks whose shapes are known late.
 //
-// A session holds a network once, with its weights and their packed forms, and makes a static engine for each combination of
-// shapes that it meets. A run at known shapes is a run of that engine.
+// A session holds a network once, with its weights and their packed forms. It makes a static engine for each combination of shapes
+// that it meets. A run at known shapes is a run of that engine.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -40,7 +40,7 @@ struct session_options {
   bool optimise = true;
 };
 
-/// What a session holds, and what it did.
+/// Counts of a session.
 struct session_state {
   std::size_t engines = 0;       ///< alive now
   std::size_t made = 0;          ///< engines made since the beginning

@@ -14,9 +14,10 @@ namespace collage::inline v0::onnx {
 
 /// A model in memory. Inputs that `options` bind to a value are no inputs of the source, and shapes that it gives are fixed.
 ///
-/// Values that decide shapes, such as the target of a reshape, belong to the form of a stage if they follow from small inputs: integers
-/// of at most 1,024 elements, or at most 64 other elements. Otherwise the stage ends before the operator that needs them. A stage
-/// also ends before operators whose results have shapes that depend on data: Compress, NonMaxSuppression, NonZero, Unique.
+/// Values may decide shapes, such as the target of a reshape. A stage is made for their contents if they follow from small inputs.
+/// Those have at most 1,024 elements if they are integers, and 64 otherwise. In other cases, the stage ends before the operator that
+/// needs the value. A stage also ends before operators whose results have shapes that depend on data: Compress,
+/// NonMaxSuppression, NonZero, Unique.
 class model_source final : public network_source {
  public:
   /// Throws for kinds without a name in ONNX and for what `load` refuses before it knows shapes.
@@ -29,6 +30,10 @@ class model_source final : public network_source {
   network_stage make(const network_stage* before, std::span<const given_value> given) const override;
   std::vector<tensor> compute(const network_stage& stage, std::size_t late,
                               std::span<const const_tensor_view> operands) const override;
+  /// Shapes of all inputs at which the model can be made, with usual extents where they are open: 1 for a batch, 224 for the sides of an
+  /// image, 128 for a length. Other extents are tried if these do not work. Contents may decide what works: those in `known` count,
+  /// and zeros for other inputs. Throws the error of the first try if none works.
+  std::vector<shape> example_shapes(std::span<const given_value> known = {}) const;
   /// Facts about the model that are not in the network.
   const load_report& about() const { return about_; }
 

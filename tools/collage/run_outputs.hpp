@@ -1,0 +1,37 @@
+// The outputs of runs: their files, and their table or JSON.
+#pragma once
+
+#include "table.hpp"
+
+#include <collage/io/json.hpp>
+#include <collage/run/tensor.hpp>
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace program {
+
+/// An output with its contents.
+struct run_output {
+  std::string name;
+  collage::const_tensor_view contents;
+};
+
+/// The file in a folder for each output. A slash in an output's name becomes an underscore. If the file name belongs to another
+/// output, a number follows; names without a slash are the first to get theirs. The folder is created. None without a folder.
+/// Throws if one of them cannot be written.
+std::vector<std::string> output_files(const std::string& folder, std::span<const std::string> outputs);
+
+/// Types, ranges and files of outputs. `files` is empty, or has one for each output.
+collage::json outputs_to_json(std::span<const run_output> outputs, std::span<const std::string> files);
+table outputs_table(std::span<const run_output> outputs, std::span<const std::string> files);
+
+/// The input's name and source in NAME=SOURCE of --input. Names may have '=' themselves: of several names that fit, the longest counts.
+/// If none fits, the text before the first '=' is the name. Throws if it has not that form; `known` lists the inputs for the message.
+struct input_setting {
+  std::string name, source;
+};
+input_setting split_input(const std::string& text, std::span<const std::string> names, const std::string& known);
+
+}  // namespace program

@@ -1,0 +1,119 @@
+#include "run_stages.hpp"
+
+#if COLLAGE_HAS_ONNX
+
+#include "backends.hpp"
+#include "placing.hpp"
+#include "run_outputs.hpp"
+#include "table.hpp"
+#include "terminal.hpp"
+
+#include <collage/io/json.hpp>
+#include <collage/io/npy.hpp>
+#include <collage/measure/statistics.hpp>
+#include <collage/measure/timing.hpp>
+#include <collage/run/buffers.hpp>
+#include <collage/run/session.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace program {
+
+namespace c = collage;
+
+namespace {
+
+/// The contents of all inputs: of the files that --input names, otherwise random.
+std::vector<c::tensor> contents_of_inputs(const options& given, const c::session& session) {
+  std::vector<std::string> names;
+  std::string known;
+  for (const c::open_port& p : session.inputs()) {
+    names.push_back(p.name);
+    known += (known.empty() ? "" : ", ") + p.name + " (" + c::detail::to_string(c::tensor_type{p.type, p.dims}) + ")";
+  }
+  std::vector<c::tensor> contents;
+  std::mt19937_64 random(given.seed);
+  for (const c::open_port& p : session.inputs()) {
+    contents.emplace_back(c::tensor_type{p.type, p.dims});
+    c::fill_random(contents.back(), random);
+  }
+  for (const std::string& text : given.inputs) {
+    const auto [name, file] = split_input(text, names, known);
+    const auto at = static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    if (at == names.size())
+      throw c::error(c::error_kind::invalid_argument, "the network has no such input", "--input " + name,
+                     "the inputs are " + known);
+    if (file != "random") contents[at] = c::load_npy(file, contents[at].type(), name);
+  }
+  return contents;
+}
+
+void refuse_what_stages_lack(const options& given) {
+  if (given.profile)
+    throw c::error(c::error_kind::unsupported, "it shows the steps of one plan, and this network runs in stages",
+                   "--profile", "leave it out");
+}
+
+}  // namespace
+
+int run_stages(const options& given, std::shared_ptr<const c::onnx::model_source> source) {
+  refuse_what_stages_lack(given);
+  std::size_t stages = 0;
+  int threads = 1;
+  const auto planner = [&](const c::graph& network) -> c::plan {
+    placed p = place_network(given, network);
+    ++stages;
+    threads = p.made.threads;
+    return std::move(p.made);
+  };
+  const c::session session(std::move(source), backends(), planner);
+  const std::vector<c::tensor> contents = contents_of_inputs(given, session);
+  std::vector<std::string> names;
+  for (const c::open_port& p : session.outputs()) names.push_back(p.name);
+  const std::vector<std::string> files = output_files(given.output_folder, names);
+
+  const std::vector<c::const_tensor_view> inputs(contents.begin(), contents.end());
+  c::session_context context = session.context();
+  (void)context.run(inputs);
+  std::vector<double> samples;
+  const double start = c::detail::now_ms();
+  while (samples.size() < 3 || (samples.size() < 50 && c::detail::now_ms() - start < 1000)) {
+    const double before = c::detail::now_ms();
+    (void)context.run(inputs);
+    samples.push_back(c::detail::now_ms() - before);
+  }
+  const c::timing whole = c::summarise(std::move(samples));
+  std::vector<run_output> outputs;
+  for (const c::session_output& o : context.run(inputs)) outputs.push_back({o.name, o.contents});
+  for (std::size_t i = 0; i < files.size(); ++i) c::save_npy(files[i], outputs[i].contents);
+
+  if (given.json) {
+    const c::json all = {{"network", given.network},
+                         {"threads", threads},
+                         {"stages", stages},
+                         {"median_ms", c::rounded(whole.median_ms)},
+                         {"low_ms", c::rounded(whole.low_ms)},
+                         {"high_ms", c::rounded(whole.high_ms)},
+                         {"runs", whole.samples},
+                         {"outputs", outputs_to_json(outputs, files)}};
+    print(c::to_text(all));
+    return 0;
+  }
+  const time_unit unit(whole.median_ms);
+  print(paint(colour::bold, given.network) + "\n\n" + outputs_table(outputs, files).text() + "\n" +
+        wrap("Median " + format_time(whole.median_ms) + " over " + std::to_string(whole.samples) + " runs (" +
+                 unit.number(whole.low_ms, 3) + " to " + unit.number(whole.high_ms, 3) + "), " +
+                 std::to_string(stages) + (stages == 1 ? " plan" : " plans") +
+                 ": shapes depend on contents, so that the network runs in stages, each with a plan of its own.",
+             0));
+  return 0;
+}
+
+}  // namespace program
+
+#endif
