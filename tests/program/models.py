@@ -120,8 +120,9 @@ class Models(Case):
 
     def test_shapes_and_bound_inputs(self):
         relu = self.write("relu.onnx", model(*RELU))
-        self.refused("run", relu, saying="has inputs whose extents are not known: x is float[batchx3]; give them, each N "
-                                         "replaced by a number: --shape x=Nx3")
+        self.refused("tune", relu, "--plan", self.path("plan.json"),
+                     saying="has inputs whose extents are not known: x is float[batchx3]; give them, each N "
+                            "replaced by a number: --shape x=Nx3")
         (self.folder / "x.npy").write_bytes(npy((2, 3), values=[1, -1, 2, -2, 0, 5]))
         words = ("run", relu, "--place", "priority", "--quiet", "--output", self.path("out"))
         self.succeeds(*words, "--shape", "x=2x3", "--input", f"x={self.path('x.npy')}")
@@ -144,6 +145,36 @@ class Models(Case):
             self.assertEqual(done.returncode, 2)
             self.assertIn(f"{option} input=1x64x256: this option is only for networks from files; leave it out", done.stderr)
             self.assertIn(remedy, done.stderr)
+
+    def test_open_shapes_are_taken_from_files_or_chosen(self):
+        relu = self.write("relu.onnx", model(*RELU))
+        (self.folder / "x.npy").write_bytes(npy((4, 3), values=[1, -1, 2] * 4))
+        words = ("--place", "priority", "--threads", "1")
+        done = self.succeeds("run", relu, *words, "--input", f"x={self.path('x.npy')}", "--output", self.path("out"))
+        self.assertEqual(done.stderr, "")
+        self.assertEqual(floats(self.path("out/y.npy")), (1, 0, 2) * 4)
+        chosen = "collage: note: input x is open; it is taken as 1x3, and --shape or a file for --input gives it another shape\n"
+        for command in ("run", "bench", "verify", "explain"):
+            seconds = ("--seconds", "1") if command == "bench" else ()
+            self.assertEqual(self.succeeds(command, relu, *words, *seconds).stderr, chosen)
+        self.assertEqual(self.succeeds("inspect", relu).stderr, chosen)
+
+    def test_shapes_that_depend_on_contents(self):
+        # y = x reshaped to the contents of another input; and the places of what is not zero.
+        path = self.write("late.onnx", model(
+            node("Reshape", ["x", "target"], ["y"]), node("NonZero", ["x"], ["at"]),
+            port(11, "x", ["n"]), port(11, "target", [2], 7), port(12, "y", ["a", "b"]), port(12, "at", [1, "m"], 7)))
+        (self.folder / "x.npy").write_bytes(npy((6,), values=[1, 0, 2, 0, 0, 5]))
+        (self.folder / "target.npy").write_bytes(npy((2,), "<i8", values=[3, -1]))
+        words = ("run", path, "--place", "priority", "--threads", "1", "--input", f"x={self.path('x.npy')}")
+        target = ("--input", f"target={self.path('target.npy')}")
+        told = self.json_of(*words, *target, "--output", self.path("out"))
+        self.assertEqual([o["shape"] for o in told["outputs"]], [[3, 2], [1, 3]])
+        self.assertEqual(floats(self.path("out/y.npy")), (1, 0, 2, 0, 0, 5))
+        self.refused(*words, *target, "--profile", saying="it shows the steps of one plan, and this network runs in stages")
+        self.refused(*words, "--input", "other=random", saying="the network has no such input; the inputs are x (float32[6])")
+        self.refused("tune", path, "--shape", "x=6", "--plan", self.path("plan.json"),
+                     saying="its target shape must be known before it is run; bind the input that decides it")
 
     def test_outputs_have_files_of_their_own(self):
         named = self.write("outputs.onnx", model(

@@ -36,7 +36,7 @@ struct late_network {
 };
 
 /// Nothing if `load_network` can load the network. Otherwise, open shapes are those of the files for --input, or usual ones that
-/// work. A note tells each that was chosen so. Throws what `load_network` throws for other reasons.
+/// work. A note reports each that was chosen so. Throws what `load_network` throws for other reasons.
 std::optional<late_network> late_network_of(const options& given);
 #endif
 

@@ -59,8 +59,8 @@ class network_source {
 
   virtual std::span<const open_port> inputs() const = 0;
   virtual std::span<const open_port> outputs() const = 0;
-  /// The first stage (`before` is null) for these inputs, one for each of `inputs()`, or the stage after `before` for the values
-  /// that it passes on, in that order. Constants of the same contents should share their bytes from stage to stage. Errors:
+  /// The first stage, if `before` is null, or the stage after it. `given` has a value for each of `inputs()`, or of the values that
+  /// `before` passes on, in their order. Constants of the same contents should share their bytes from stage to stage. Errors:
   /// inputs that do not fit; all that is not supported.
   virtual network_stage make(const network_stage* before, std::span<const given_value> given) const = 0;
   /// The results of a late operator of a stage, in their order.

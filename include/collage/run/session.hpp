@@ -56,7 +56,7 @@ struct session_output {
 };
 
 /// A network of open shapes, ready to run. Any number of threads may use a session, each with contexts of its own. Making an engine
-/// for one combination of shapes blocks only those who need it too. Copies share everything.
+/// for one combination of shapes blocks only threads that need it too. Copies share everything.
 class session {
  public:
   session(std::shared_ptr<const network_source> source, backend_table backends, session_planner planner,

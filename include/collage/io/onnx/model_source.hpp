@@ -30,9 +30,9 @@ class model_source final : public network_source {
   network_stage make(const network_stage* before, std::span<const given_value> given) const override;
   std::vector<tensor> compute(const network_stage& stage, std::size_t late,
                               std::span<const const_tensor_view> operands) const override;
-  /// Shapes of all inputs at which the model can be made, with usual extents where they are open: 1 for a batch, 224 for the sides of an
-  /// image, 128 for a length. Other extents are tried if these do not work. Contents may decide what works: those in `known` count,
-  /// and zeros for other inputs. Throws the error of the first try if none works.
+  /// Shapes of all inputs at which the model can be made. Open extents are usual ones: 1 for a batch, 224 for the sides of an image,
+  /// 128 for a length. Others are tried if these do not work. Contents may decide what works. Those in `known` count, and zeros for
+  /// other inputs. Throws the error of the first try if none works.
   std::vector<shape> example_shapes(std::span<const given_value> known = {}) const;
   /// Facts about the model that are not in the network.
   const load_report& about() const { return about_; }
