@@ -153,14 +153,18 @@ void lower_layer_normalization(lowering& n) {
 
 void lower_rms_normalization(lowering& n) {
   const value input = n.operand(0);
-  const value x = n.cast(input, wide(n.element_type_of(input)));
+  constexpr std::int64_t stash_of_f64 = 11;
+  const dtype type = n.integer("stash_type", 1) == stash_of_f64 ? dtype::f64 : wide(n.element_type_of(input));
+  const value x = n.cast(input, type);
   const std::size_t rank = n.rank_of(x);
   const std::int64_t axis = n.axis(n.integer("axis", -1), rank);
   const value squares =
       n(ops::reduce_mean, n(ops::mul, x, x), {.axes = axes_from(static_cast<std::size_t>(axis), rank)});
   const value root = square_root(n, squares, n.real("epsilon", 1e-5));
   const value normal = n.cast(n(ops::div, x, root), n.element_type_of(n.operand(1)));
-  n.result(0, n(ops::mul, normal, n.operand(1)));
+  const value y = n(ops::mul, normal, n.operand(1));
+  if (!(n.dims_of(y) == n.dims_of(x))) n.invalid("its scale must broadcast to the shape of its input");
+  n.result(0, y);
   if (n.wants(1)) n.result(1, n(ops::reciprocal, root));
 }
 

@@ -33,11 +33,11 @@ std::optional<dtype> element_type_of(int number) {
 }
 
 std::string element_type_name(int number) {
-  static constexpr const char* names[] = {"undefined",      "float",    "uint8",        "int8",           "uint16",
-                                          "int16",          "int32",    "int64",        "string",         "bool",
-                                          "float16",        "double",   "uint32",       "uint64",         "complex64",
-                                          "complex128",     "bfloat16", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2",
-                                          "float8e5m2fnuz", "uint4",    "int4",         "float4e2m1",     "float8e8m0"};
+  static constexpr const char* names[] = {
+      "undefined", "float",      "uint8",      "int8",         "uint16",         "int16",      "int32",
+      "int64",     "string",     "bool",       "float16",      "double",         "uint32",     "uint64",
+      "complex64", "complex128", "bfloat16",   "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz",
+      "uint4",     "int4",       "float4e2m1", "float8e8m0",   "uint2",          "int2"};
   if (number < 0 || static_cast<std::size_t>(number) >= std::size(names)) return "type " + std::to_string(number);
   return names[number];
 }
