@@ -126,6 +126,9 @@ class importer {
   /// Ends the lowering of a node because an operand is not known: by an error, or in a stage by `late_contents`. `why` is a
   /// sentence of the error, which advises to bind the operand.
   [[noreturn]] void needs_contents(const std::string& why, std::size_t operand = late_contents::all_operands) const;
+  // For operators that own subgraphs: both are with the control flow.
+  void leave_without_values(const model_node& node);
+  std::vector<std::optional<value>> inline_graph(const model_graph& g, std::span<const std::optional<value>> given);
 
  private:
   void bind_inputs(load_report& report);
@@ -146,7 +149,6 @@ class importer {
   void lower_loop(lowering& n);
   void lower_scan(lowering& n);
   std::optional<std::vector<value>> unroll_scan(lowering& n, const scan_form& s, std::int64_t batch);
-  void leave_without_values(const model_node& node);
 
   // Stages (import_stages.cpp).
   bool reads_later(const model_node& node) const;
@@ -170,7 +172,6 @@ class importer {
   value nothing_stacked(lowering& n, const model_graph& body, std::size_t output);
   value stack(lowering& n, std::span<const value> list, std::size_t axis);
   std::vector<std::string> captures_of(std::span<const model_graph* const> bodies);
-  std::vector<std::optional<value>> inline_graph(const model_graph& g, std::span<const std::optional<value>> given);
   bool unroll(lowering& n, const model_graph& body, std::int64_t rounds);
 
   void report(const model_node& node, std::int64_t opset, const std::string& what, bool is_mistake);

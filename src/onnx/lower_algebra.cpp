@@ -162,6 +162,9 @@ struct transform {
   std::int64_t parts = 1;  ///< 2 where the input is complex
   std::int64_t bins = 0;
   bool inverse = false;
+  bool is_half = false;  ///< the input is half of a spectrum, whose signal is real
+
+  std::int64_t result_parts() const { return is_half ? 1 : 2; }
 };
 
 transform transform_of(lowering& n, std::int64_t length, std::int64_t taken, std::int64_t parts, bool one_sided) {
@@ -170,9 +173,12 @@ transform transform_of(lowering& n, std::int64_t length, std::int64_t taken, std
   if (length < 1) n.invalid("the length of its transform must be positive");
   transform t{.length = length, .taken = std::min(taken, length), .parts = parts, .bins = length, .inverse = false};
   t.inverse = n.integer("inverse", 0) != 0;
-  if (one_sided) {
+  if (one_sided && t.inverse) {
+    if (parts == 1) n.invalid("half of a spectrum has complex numbers");
+    t.is_half = true;
+    t.taken = std::min(taken, length / 2 + 1);
+  } else if (one_sided) {
     if (parts == 2) n.invalid("only the spectrum of real numbers can be one-sided");
-    if (t.inverse) n.unsupported("a one-sided inverse transform");
     t.bins = length / 2 + 1;
   }
   if (t.bins > most_table_elements / 4 / std::max<std::int64_t>(t.taken, 1))
@@ -190,6 +196,13 @@ void for_each_factor(const transform& t, const Put& put) {
       const double turn = static_cast<double>(i * k % t.length) / static_cast<double>(t.length);
       const double angle = (t.inverse ? 2 : -2) * std::numbers::pi * turn;
       const double real = scale * std::cos(angle), imaginary = scale * std::sin(angle);
+      if (t.is_half) {
+        // The other half are the conjugates, except of the first element and of one in the middle.
+        const double weight = i == 0 || 2 * i == t.length ? 1 : 2;
+        put(i, 0, k, 0, weight * real);
+        put(i, 1, k, 0, -weight * imaginary);
+        continue;
+      }
       put(i, 0, k, 0, real);
       put(i, 0, k, 1, imaginary);
       if (t.parts == 1) continue;
@@ -209,8 +222,11 @@ void lower_dft(lowering& n) {
   const auto axis = static_cast<std::size_t>(n.axis(given, rank));
   if (axis + 1 == rank) n.invalid("its axis must not be the last axis, which holds the real and imaginary parts");
   shape dims = n.dims_of(x);
-  const std::int64_t length = n.has(1) ? n.integer_of(1, "its length") : dims[axis];
-  const transform t = transform_of(n, length, dims[axis], dims[rank - 1], n.integer("onesided", 0) != 0);
+  const bool one_sided = n.integer("onesided", 0) != 0;
+  const std::int64_t usual = one_sided && n.integer("inverse", 0) != 0 ? 2 * (dims[axis] - 1) : dims[axis];
+  const std::int64_t length = n.has(1) ? n.integer_of(1, "its length") : usual;
+  const transform t = transform_of(n, length, dims[axis], dims[rank - 1], one_sided);
+  const std::int64_t columns = t.bins * t.result_parts();
   // `there` moves the axis next to the last dimension, and `back` moves it back.
   shape there, back;
   for (std::size_t d = 0; d < rank; ++d)
@@ -224,10 +240,10 @@ void lower_dft(lowering& n) {
     dims[axis] = t.taken;
     x = n(ops::slice, x, {.starts = shape::filled(rank, 0), .steps = shape::filled(rank, 1), .extents = dims});
   }
-  oracle_value matrix(tensor_type{n.element_type_of(x), {t.taken * t.parts, t.bins * 2}});
+  oracle_value matrix(tensor_type{n.element_type_of(x), {t.taken * t.parts, columns}});
   if (!is_floating(matrix.type.type)) n.invalid("its input must be of a floating-point type");
   for_each_factor(t, [&](std::int64_t i, std::int64_t part, std::int64_t k, std::int64_t bin_part, double factor) {
-    matrix.real[static_cast<std::size_t>((i * t.parts + part) * t.bins * 2 + k * 2 + bin_part)] = factor;
+    matrix.real[static_cast<std::size_t>((i * t.parts + part) * columns + k * t.result_parts() + bin_part)] = factor;
   });
   x = n(ops::transpose, x, {.permutation = there});
   shape result = n.dims_of(x);
@@ -235,7 +251,7 @@ void lower_dft(lowering& n) {
   for (std::size_t d = 0; d + 2 < rank; ++d) rows *= result[d];
   x = n(ops::matmul, n.reshape(x, {rows, t.taken * t.parts}), n.constant(matrix));
   result[rank - 2] = t.bins;
-  result[rank - 1] = 2;
+  result[rank - 1] = t.result_parts();
   n.result(0, n(ops::transpose, n.reshape(x, result), {.permutation = back}));
 }
 

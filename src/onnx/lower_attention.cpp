@@ -1,10 +1,10 @@
-// Attention, and what decoders have around it: rotary embeddings, and caches of keys and values that are updated in place.
+// Attention: scores, masks, softmax and values.
+#include "heads.hpp"
 #include "importer.hpp"
 #include "rules.hpp"
 
 #include <collage/op/comparison.hpp>
 #include <collage/op/elementwise.hpp>
-#include <collage/op/gather.hpp>
 #include <collage/op/matmul.hpp>
 #include <collage/op/movement.hpp>
 #include <collage/op/norm.hpp>
@@ -16,28 +16,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace collage::inline v0::onnx {
 namespace {
 
-bool is_narrow(dtype type) { return type == dtype::f16 || type == dtype::bf16; }
-
 /// A type that holds the numbers of both.
 dtype common_type(dtype a, dtype b) {
   if (a == b) return a;
   return a == dtype::f64 || b == dtype::f64 ? dtype::f64 : dtype::f32;
-}
-
-/// The numbers 0, 1, ... below `count`, in a shape of that many elements.
-value numbers_below(lowering& n, std::int64_t count, const shape& dims) {
-  std::vector<std::int64_t> list(static_cast<std::size_t>(count));
-  std::iota(list.begin(), list.end(), std::int64_t{0});
-  return n.reshape(n.integers_constant(list), dims);
 }
 
 /// Swaps the dimensions 1 and 2 of four, which puts heads before tokens or back. A view is enough if one of them is 1.
@@ -63,20 +52,6 @@ struct attention_extents {
 
   std::int64_t group() const { return heads / shared; }
 };
-
-/// The number of heads of an operand. An attribute states it if the operand is packed.
-std::int64_t heads_of(lowering& n, const shape& dims, const char* attribute) {
-  if (dims.rank == 3 && !n.has_attribute(attribute))
-    n.invalid(std::string("its operands of rank 3 need the attribute ") + attribute);
-  const std::int64_t heads = n.integer(attribute, dims[1]);
-  if (heads < 1) n.invalid(std::string("its attribute ") + attribute + " is " + std::to_string(heads));
-  if (dims.rank == 4 && heads != dims[1])
-    n.invalid(std::string("its attribute ") + attribute + " is " + std::to_string(heads) + ", but its operand has " +
-              std::to_string(dims[1]) + " heads");
-  if (dims.rank == 3 && dims[2] % heads != 0)
-    n.invalid("its " + std::to_string(dims[2]) + " columns do not divide into " + std::to_string(heads) + " heads");
-  return heads;
-}
 
 attention_extents extents_of(lowering& n) {
   const shape q = n.dims_of(n.operand(0)), k = n.dims_of(n.operand(1)), v = n.dims_of(n.operand(2));
@@ -288,111 +263,38 @@ void lower_attention(lowering& n) {
   n.result(3, empty ? n(ops::where, *empty, zero, shown) : shown);
 }
 
-// Rotary embeddings --------------------------------------------------------------------------------------------------
-
-/// Every `step`-th number of the last dimension, `count` of them from the first on.
-value columns_of(lowering& n, value x, std::int64_t first, std::int64_t step, std::int64_t count) {
-  shape extents = n.dims_of(x);
-  const std::size_t last = extents.rank - 1;
-  if (extents[last] == count) return x;
-  shape starts = shape::filled(extents.rank, 0), steps = shape::filled(extents.rank, 1);
-  starts[last] = first;
-  steps[last] = step;
-  extents[last] = count;
-  return n(ops::slice, x, {.starts = starts, .steps = steps, .extents = extents});
-}
-
-/// Turns pairs of numbers by an angle of the token's position: halves of each head, or neighbours.
-void lower_rotary_embedding(lowering& n) {
-  const value x = n.operand(0);
-  const shape dims = n.dims_of(x);
-  if (dims.rank != 3 && dims.rank != 4) n.invalid("its input must have rank 3 or 4");
-  const bool packed = dims.rank == 3;
-  const std::int64_t heads = heads_of(n, dims, "num_heads");
-  const std::int64_t tokens = dims[packed ? 1 : 2], size = packed ? dims[2] / heads : dims[3];
-  const std::int64_t stated = n.integer("rotary_embedding_dim", 0), turned = stated == 0 ? size : stated;
-  if (turned < 0 || turned > size || turned % 2 != 0)
-    n.invalid("it turns " + std::to_string(turned) + " of " + std::to_string(size) +
-              " numbers, and must turn an even number of them");
-  const std::int64_t half = turned / 2;
-  const auto table = [&](std::size_t operand) {
-    value angles = n.operand(operand);
-    if (n.has(3)) {
-      if (n.rank_of(angles) != 2) n.invalid("its cosines and sines must be matrices if it has positions");
-      angles = n(ops::gather, angles, n.operand(3), {.axis = 0});
-    }
-    const shape d = n.dims_of(angles);
-    if (d.rank != 3 || (d[0] != 1 && d[0] != dims[0]) || (d[1] != 1 && d[1] != tokens) || d[2] != half)
-      n.invalid("its cosines and sines must be " + std::to_string(half) + " numbers for each token");
-    return n.reshape(angles, packed ? shape{d[0], d[1], 1, half} : shape{d[0], 1, d[1], half});
+/// Attention whose scores and weights may pass through graphs of the model.
+void lower_flex_attention(lowering& n) {
+  const attention_extents e = extents_of(n);
+  const dtype type = n.element_type_of(n.operand(0)), result = n.element_type_of(n.operand(2));
+  if (e.packed) n.invalid("its operands must have rank 4");
+  if (!is_floating(type) || n.element_type_of(n.operand(1)) != type)
+    n.invalid("its queries and keys must be of one floating-point type");
+  const dtype inner = softmax_type(n, is_narrow(type) ? dtype::f32 : type);
+  // Empty if a node of the graph was refused, which is reported already.
+  const auto changed = [&](const char* attribute, value x) -> std::optional<value> {
+    const model_graph* const graph = n.graph_attribute(attribute);
+    if (graph == nullptr) return x;
+    if (graph->inputs.size() != 1 || graph->outputs.size() != 1)
+      n.invalid(std::string("its graph ") + attribute + " must have one input and one output");
+    const std::optional<value> given[] = {x};
+    const std::optional<value> y = n.driver().inline_graph(*graph, given)[0];
+    if (y && !(n.type_of(*y) == n.type_of(x)))
+      n.invalid(std::string("its graph ") + attribute + " must keep the type of its input");
+    return y;
   };
-  const value cosine = table(1), sine = table(2);
-  const value whole = packed ? n.reshape(x, {dims[0], tokens, heads, size}) : x;
-  const bool neighbours = n.integer("interleaved", 0) != 0;
-  const value a = columns_of(n, whole, 0, neighbours ? 2 : 1, half);
-  const value b = columns_of(n, whole, neighbours ? 1 : half, neighbours ? 2 : 1, half);
-  value first = n(ops::sub, n(ops::mul, cosine, a), n(ops::mul, sine, b));
-  value second = n(ops::add, n(ops::mul, sine, a), n(ops::mul, cosine, b));
-  std::vector<value> parts{first, second};
-  if (neighbours) {
-    shape pairs = n.dims_of(first), together = pairs;
-    pairs.push_back(1);
-    together[3] = turned;
-    const value both = n.concatenate({n.reshape(first, pairs), n.reshape(second, pairs)}, 4);
-    parts = {n.reshape(both, together)};
-  }
-  if (turned < size) parts.push_back(columns_of(n, whole, turned, 1, size - turned));
-  n.result(0, n.reshape(n.concatenate(std::move(parts), 3), dims));
-}
-
-// Caches -------------------------------------------------------------------------------------------------------------
-
-/// Writes the update into the cache, from another place of the axis on for each of the batch.
-void lower_tensor_scatter(lowering& n) {
-  const value cache = n.operand(0), update = n.operand(1);
-  const shape dims = n.dims_of(cache);
-  if (dims.rank < 2) n.invalid("its cache must have at least two dimensions: the batch and the places");
-  const auto axis = static_cast<std::size_t>(n.axis(n.integer("axis", -2), dims.rank));
-  if (axis == 0) n.invalid("its axis is the batch");
-  const std::string mode = n.text("mode", "linear");
-  if (mode != "linear" && mode != "circular") n.invalid("its mode is \"" + mode + "\", and must be linear or circular");
-  shape wanted = n.dims_of(update);
-  const bool same_rank = wanted.rank == dims.rank;
-  const std::int64_t places = dims[axis], written = same_rank ? wanted[axis] : 0;
-  if (same_rank) wanted[axis] = places;
-  if (!(wanted == dims) || written > places)
-    n.invalid("its update must have the shape of its cache, with no more places on the axis");
-  if (!n.has(2)) {
-    if (written == places) return n.result(0, update);
-    shape starts = shape::filled(dims.rank, 0), rest = dims;
-    starts[axis] = written;
-    rest[axis] = places - written;
-    const value kept = n(ops::slice, cache, {.starts = starts, .steps = shape::filled(dims.rank, 1), .extents = rest});
-    return n.result(0, n.concatenate({update, kept}, static_cast<std::int64_t>(axis)));
-  }
-  const value first = n.operand(2);
-  if (!(n.dims_of(first) == shape{dims[0]})) n.invalid("it must have one index to write at for each of its batch");
-  // As [batch, rows, places, numbers], of which each update writes a row of numbers.
-  std::int64_t rows = 1, numbers = 1;
-  for (std::size_t d = 1; d < dims.rank; ++d)
-    if (d != axis) (d < axis ? rows : numbers) *= dims[d];
-  const shape one_each{dims[0], rows, written, 1};
-  value at =
-      n(ops::add, n.reshape(n.cast(first, dtype::i64), {dims[0], 1, 1, 1}), numbers_below(n, written, {written, 1}));
-  if (mode == "circular") at = n(ops::modulo, at, n.scalar(static_cast<double>(places), dtype::i64));
-  const auto spread = [&](value indices) { return n(ops::expand, indices, {.dims = one_each}); };
-  const value indices = n.concatenate(
-      {spread(numbers_below(n, dims[0], {dims[0], 1, 1, 1})), spread(numbers_below(n, rows, {rows, 1, 1})), spread(at)},
-      3);
-  const value y = n(ops::scatter_nd, n.reshape(cache, {dims[0], rows, places, numbers}), indices,
-                    n.reshape(update, {dims[0], rows, written, numbers}));
-  n.result(0, n.reshape(y, dims));
+  const std::optional<value> scores = changed("score_mod", n.cast(scores_of(n, e, n.operand(1)), inner));
+  if (!scores) return n.driver().leave_without_values(n.node());
+  const std::optional<value> weights = changed("prob_mod", n(ops::softmax, *scores, {.axis = 3}));
+  if (!weights) return n.driver().leave_without_values(n.node());
+  const shape grouped{e.batch, e.shared, e.group() * e.queries, e.total};
+  const value y = n(ops::matmul, n.reshape(*weights, grouped), n.cast(n.operand(2), inner));
+  n.result(0, n.cast(n.reshape(y, {e.batch, e.heads, e.queries, e.width}), result));
 }
 
 constexpr lowering_rule attention_lowerings[] = {
     {"", "Attention", lower_attention},
-    {"", "RotaryEmbedding", lower_rotary_embedding},
-    {"", "TensorScatter", lower_tensor_scatter},
+    {"ai.onnx.preview", "FlexAttention", lower_flex_attention},
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // Operators that read or write at the indices of an operand, and operators on the order of elements along an axis.
 #include "rules.hpp"
 
+#include <collage/op/elementwise.hpp>
 #include <collage/op/gather.hpp>
 #include <collage/op/order.hpp>
 #include <collage/op/slice.hpp>
@@ -65,6 +66,25 @@ void lower_cumulative_sum(lowering& n) {
                 {.axis = n.axis(n.integer_of(1, "its axis"), n.rank_of(x)),
                  .exclusive = n.integer("exclusive", 0) != 0,
                  .reverse = n.integer("reverse", 0) != 0}));
+}
+
+/// In rounds, each of which doubles how many elements are in a product: x times x moved by 1, 2, 4, ... places. Ones come in.
+void lower_cumulative_product(lowering& n) {
+  value y = n.operand(0);
+  const tensor_type type = n.type_of(y);
+  const auto axis = static_cast<std::size_t>(n.axis(n.integer_of(1, "its axis"), type.rank()));
+  const value one = n.scalar(1, type.type);
+  const bool reverse = n.integer("reverse", 0) != 0;
+  const auto moved = [&](std::int64_t places) {
+    ops::pad_attributes a{.pads_begin = shape::filled(type.rank(), 0), .pads_end = shape::filled(type.rank(), 0)};
+    a.pads_begin[axis] = reverse ? -places : places;
+    a.pads_end[axis] = -a.pads_begin[axis];
+    return n(ops::pad, y, one, a);
+  };
+  const std::int64_t extent = type.dims[axis];
+  if (n.integer("exclusive", 0) != 0 && extent > 0) y = moved(1);
+  for (std::int64_t places = 1; places < extent; places *= 2) y = n(ops::mul, y, moved(places));
+  n.result(0, y);
 }
 
 /// The attribute `sorted` is ignored: the result is always sorted, which is allowed.
@@ -153,6 +173,7 @@ void lower_max_unpool(lowering& n) {
 constexpr lowering_rule indexing_lowerings[] = {
     {"", "ArgMax", lower_arg_max},
     {"", "ArgMin", lower_arg_min},
+    {"", "CumProd", lower_cumulative_product},
     {"", "CumSum", lower_cumulative_sum},
     {"", "Gather", lower_gather},
     {"", "GatherElements", lower_gather_elements},

@@ -11,7 +11,8 @@ std::span<const lowering_rule> movement_rules();
 std::span<const lowering_rule> indexing_rules();
 std::span<const lowering_rule> layer_rules();  // conv, matmul, pooling
 std::span<const lowering_rule> norm_rules();   // norms, softmax
-std::span<const lowering_rule> attention_rules();  // attention, rotary embeddings, caches
+std::span<const lowering_rule> attention_rules();
+std::span<const lowering_rule> decoding_rules();  // rotary embeddings, caches, states
 std::span<const lowering_rule> reduction_rules();
 std::span<const lowering_rule> recurrent_rules();  // LSTM, GRU, RNN
 std::span<const lowering_rule> sampling_rules();   // resize, grids, regions of interest

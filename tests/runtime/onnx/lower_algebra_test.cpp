@@ -160,6 +160,26 @@ TEST(onnx_transforms, invert_each_other) {
   }
 }
 
+/// Half of the spectrum of a real signal gives the signal back.
+TEST(onnx_transforms, invert_half_of_a_spectrum) {
+  random_source random;
+  for (const std::int64_t length : {2, 7, 12, 13}) {
+    const oracle_value x = random.tensor({2, 3, length, 1}, dtype::f64);
+    const std::vector<proto::AttributeProto> half{attribute("axis", 2), attribute("onesided", 1)};
+    const oracle_value spectrum = computed(model_of("DFT", {x.type.dims}, half), {x});
+    EXPECT_EQ(spectrum.type.dims, (shape{2, 3, length / 2 + 1, 2}));
+    std::vector<proto::AttributeProto> back = half;
+    back.push_back(attribute("inverse", 1));
+    proto::ModelProto model = model_of("DFT", {spectrum.type.dims}, back);
+    add_initializer(*model.mutable_graph(), tensor_of<std::int64_t>("length", {}, {length}));
+    model.mutable_graph()->mutable_node(0)->add_input("length");
+    expect_same(computed(model, {spectrum}), x, "length " + std::to_string(length));
+    if (length % 2 == 0)  // the length that is meant if none is given
+      expect_same(computed(model_of("DFT", {spectrum.type.dims}, back), {spectrum}), x, "usual length");
+  }
+  EXPECT_TRUE(is_refused(model_of("DFT", {{1, 8, 1}}, {attribute("onesided", 1), attribute("inverse", 1)})));
+}
+
 TEST(onnx_transforms, refuse_what_has_no_meaning) {
   const auto refused = [](const shape& dims, const std::vector<proto::AttributeProto>& attributes) {
     return is_refused(model_of("DFT", {dims}, attributes));

@@ -1,17 +1,15 @@
-// How attention, rotary embeddings and caches are lowered, against their definitions over all indices; and what their rules refuse.
+// How attention is lowered, against its definition over all indices; and what its rules refuse.
 #ifdef COLLAGE_HAS_ONNX
 #include <algorithm>
 #include <cmath>
 #include <collage/io/onnx.hpp>
 #include <cstdint>
 #include <initializer_list>
-#include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "support/messages.hpp"
+#include "live_node.hpp"
 #include "support/reference_check.hpp"
 #include "writer.hpp"
 
@@ -19,53 +17,6 @@ namespace onnx_lower_attention_test {
 
 using namespace collage_test;
 using namespace collage_test::reference;
-using proto::TensorProto;
-
-/// A node whose operands are all inputs of the model, so that their contents are known only while running.
-struct live_node {
-  proto::ModelProto model;
-  std::vector<oracle_value> given;
-  std::vector<std::string> operands;
-
-  explicit live_node(std::int64_t opset) : model(new_model(opset)) {}
-
-  void add(const oracle_value& x) {
-    const std::string name = "x" + std::to_string(operands.size());
-    const int type = x.type.type == dtype::f64       ? TensorProto::DOUBLE
-                     : x.type.type == dtype::boolean ? TensorProto::BOOL
-                     : x.type.type == dtype::f32     ? TensorProto::FLOAT
-                                                     : TensorProto::INT64;
-    add_input(*model.mutable_graph(), name, {x.type.dims.begin(), x.type.dims.end()}, type);
-    operands.push_back(name);
-    given.push_back(x);
-  }
-  void leave_out() { operands.push_back(""); }
-
-  void finish(const std::string& operator_type, int outputs, const std::vector<proto::AttributeProto>& attributes) {
-    std::vector<std::string> names;
-    for (int i = 0; i < outputs; ++i) {
-      names.push_back("y" + std::to_string(i));
-      add_output(*model.mutable_graph(), names.back(), {}, TensorProto::DOUBLE);
-    }
-    add_node(*model.mutable_graph(), operator_type, operands, names, attributes);
-  }
-
-  std::vector<oracle_value> computed() const {
-    const model_folder folder;
-    const collage::graph network = collage::onnx::load(folder.write(model));
-    std::vector<std::shared_ptr<const std::byte>> bytes;
-    std::vector<collage::const_tensor_view> views;
-    for (const oracle_value& x : given) {
-      bytes.push_back(bytes_of(x));
-      views.push_back({bytes.back().get(), x.type});
-    }
-    return collage::evaluate(network, views);
-  }
-  std::string refusal() const {
-    const model_folder folder;
-    return message_of([&] { (void)collage::onnx::load(folder.write(model)); });
-  }
-};
 
 // Attention ----------------------------------------------------------------------------------------------------------
 
@@ -318,122 +269,58 @@ TEST(onnx_attention, refuses_what_has_no_meaning) {
   expect({q, k, k}, "windows must be -1 or not negative", {attribute("left_window_size", -2)});
 }
 
-// Rotary embeddings --------------------------------------------------------------------------------------------------
+// FlexAttention ------------------------------------------------------------------------------------------------------
 
-TEST(onnx_rotary_embedding, agrees_with_its_definition) {
+/// A graph that adds a number to its input, or multiplies by it.
+proto::AttributeProto changing(const std::string& attribute_name, const std::string& operator_type, double number) {
+  proto::GraphProto g;
+  g.set_name(attribute_name);
+  add_input(g, "x", {"b", "h", "q", "k"}, proto::TensorProto::DOUBLE);
+  add_initializer(g, tensor_of<double>("number", {}, {number}));
+  add_node(g, operator_type, {"x", "number"}, {"y"});
+  add_output(g, "y", {"b", "h", "q", "k"}, proto::TensorProto::DOUBLE);
+  return attribute(attribute_name, g);
+}
+
+live_node flex_node(const attention_inputs& x, const std::vector<proto::AttributeProto>& attributes) {
+  live_node n(26, {x.q, x.k, x.v});
+  n.finish("FlexAttention", 1, attributes).set_domain("ai.onnx.preview");
+  auto& import = *n.model.add_opset_import();
+  import.set_domain("ai.onnx.preview");
+  import.set_version(1);
+  return n;
+}
+
+TEST(onnx_flex_attention, passes_scores_and_weights_through_graphs) {
   random_source random;
-  for (int round = 0; round < 200; ++round) {
-    const bool packed = random.chance(0.5), neighbours = random.chance(0.5), has_positions = random.chance(0.5);
-    const std::int64_t batch = random.number(1, 3), heads = random.number(1, 3), tokens = random.number(1, 4);
-    const std::int64_t half = random.number(1, 3), rest = random.chance(0.5) ? random.number(1, 3) : 0;
-    const std::int64_t size = 2 * half + rest, most = 7;
-    const oracle_value x =
-        random.tensor(packed ? shape{batch, tokens, heads * size} : shape{batch, heads, tokens, size}, dtype::f64);
-    const shape table = has_positions ? shape{most, half} : shape{batch, tokens, half};
-    const oracle_value cosine = random.tensor(table, dtype::f64), sine = random.tensor(table, dtype::f64);
-    oracle_value positions(collage::tensor_type{dtype::i64, {batch, tokens}});
-    for (std::int64_t& p : positions.integer) p = random.number(0, most - 1);
-    live_node n(23);
-    for (const oracle_value* operand : {&x, &cosine, &sine}) n.add(*operand);
-    if (has_positions) n.add(positions);
-    std::vector<proto::AttributeProto> attributes{attribute("interleaved", neighbours ? 1 : 0)};
-    if (rest != 0) attributes.push_back(attribute("rotary_embedding_dim", 2 * half));
-    if (packed) attributes.push_back(attribute("num_heads", heads));
-    n.finish("RotaryEmbedding", 1, attributes);
-
-    oracle_value wanted(x.type);
-    for_each_index({batch, heads, tokens, size}, [&](const multi_index& i) {
-      const auto place = [&](std::int64_t d) {
-        return packed ? at(x.type.dims, {i[0], i[2], i[1] * size + d}) : at(x.type.dims, {i[0], i[1], i[2], d});
-      };
-      const std::int64_t d = i[3];
-      if (d >= 2 * half) {
-        wanted.real[place(d)] = x.real[place(d)];
-        return;
-      }
-      const std::int64_t pair = neighbours ? d / 2 : d % half;
-      const bool is_second = neighbours ? d % 2 == 1 : d >= half;
-      const std::int64_t other = neighbours ? (is_second ? d - 1 : d + 1) : (is_second ? d - half : d + half);
-      const std::size_t angle = has_positions ? at(table, {positions.integer[at({batch, tokens}, {i[0], i[2]})], pair})
-                                              : at(table, {i[0], i[2], pair});
-      wanted.real[place(d)] =
-          cosine.real[angle] * x.real[place(d)] + (is_second ? 1 : -1) * sine.real[angle] * x.real[place(other)];
-    });
-    expect_same(n.computed().at(0), wanted, "round " + std::to_string(round));
+  for (int round = 0; round < 50; ++round) {
+    attention_case c = random_case(random);
+    c.packed = c.causal = c.has_lengths = c.has_scale = false;
+    c.past = 0;
+    c.softcap = 0;
+    c.left = c.right = -1;
+    c.mask = masking::none;
+    const attention_inputs x = random_inputs(c, random);
+    // A number added to all scores changes no weight, and one that multiplies all weights multiplies the result.
+    oracle_value wanted = attend(c, x)[0];
+    for (double& y : wanted.real) y *= 0.5;
+    const live_node n = flex_node(x, {changing("score_mod", "Add", 3), changing("prob_mod", "Mul", 0.5)});
+    expect_same(n.computed().at(0), wanted, described(c));
     if (HasFatalFailure()) return;
   }
 }
 
-TEST(onnx_rotary_embedding, refuses_what_has_no_meaning) {
-  const auto refusal = [](std::initializer_list<shape> operands, const std::vector<proto::AttributeProto>& attributes) {
-    live_node n(23);
-    for (const shape& dims : operands) n.add(oracle_value(collage::tensor_type{dtype::f32, dims}));
-    n.finish("RotaryEmbedding", 1, attributes);
-    return n.refusal();
-  };
-  const shape table{1, 4, 2};
-  EXPECT_EQ(refusal({{1, 3, 4, 4}, table, table}, {}), "no error");
-  for (const auto& [operands, attributes] :
-       std::initializer_list<std::pair<std::initializer_list<shape>, std::vector<proto::AttributeProto>>>{
-           {{{1, 4, 12}, table, table}, {}},
-           {{{1, 4, 12}, table, table}, {attribute("num_heads", 5)}},
-           {{{1, 3, 4, 5}, table, table}, {}},
-           {{{1, 3, 4, 4}, table, {1, 4, 1}}, {}},
-           {{{1, 3, 4, 4}, table, {1, 3, 2}}, {}},
-           {{{1, 3, 4, 4}, table, table}, {attribute("rotary_embedding_dim", 6)}},
-           {{{1, 3, 4, 4}, table, table}, {attribute("rotary_embedding_dim", -2)}}})
-    EXPECT_NE(refusal(operands, attributes), "no error");
-}
-
-// Caches -------------------------------------------------------------------------------------------------------------
-
-TEST(onnx_tensor_scatter, agrees_with_its_definition) {
+TEST(onnx_flex_attention, refuses_graphs_that_do_not_fit) {
   random_source random;
-  for (int round = 0; round < 200; ++round) {
-    const std::int64_t rank = random.number(2, 5), axis = random.number(1, rank - 1);
-    shape dims;
-    for (std::int64_t d = 0; d < rank; ++d) dims.push_back(random.number(1, 4));
-    shape written = dims;
-    const auto along = static_cast<std::size_t>(axis);
-    written[along] = random.number(1, dims[along]);
-    const bool circular = random.chance(0.5), has_starts = random.chance(0.8);
-    const oracle_value cache = random.tensor(dims, dtype::f64), update = random.tensor(written, dtype::f64);
-    oracle_value starts(collage::tensor_type{dtype::i64, {dims[0]}});
-    if (has_starts)
-      for (std::int64_t& s : starts.integer) s = random.number(0, circular ? 9 : dims[along] - written[along]);
-    live_node n(24);
-    n.add(cache);
-    n.add(update);
-    if (has_starts) n.add(starts);
-    std::vector<proto::AttributeProto> attributes{attribute("mode", circular ? "circular" : "linear")};
-    if (axis != rank - 2 || random.chance(0.5)) attributes.push_back(attribute("axis", axis));
-    n.finish("TensorScatter", 1, attributes);
-    oracle_value wanted = cache;
-    for_each_index(written, [&](const multi_index& i) {
-      multi_index to = i;
-      to[along] = (starts.integer[static_cast<std::size_t>(i[0])] + i[along]) % dims[along];
-      wanted.real[at(dims, to)] = update.real[at(written, i)];
-    });
-    expect_same(n.computed().at(0), wanted, "round " + std::to_string(round) + ", cache " + text_of(dims));
-    if (HasFatalFailure()) return;
-  }
-}
-
-TEST(onnx_tensor_scatter, refuses_what_has_no_meaning) {
-  const auto refusal = [](std::initializer_list<shape> operands, const std::vector<proto::AttributeProto>& attributes) {
-    live_node n(24);
-    for (const shape& dims : operands)
-      n.add(oracle_value(collage::tensor_type{dims.rank == 1 ? dtype::i64 : dtype::f32, dims}));
-    n.finish("TensorScatter", 1, attributes);
-    return n.refusal();
-  };
-  EXPECT_EQ(refusal({{2, 4, 3}, {2, 1, 3}, {2}}, {}), "no error");
-  EXPECT_NE(refusal({{2, 4, 3}, {2, 5, 3}}, {}), "no error");
-  EXPECT_NE(refusal({{2, 4, 3}, {2, 1, 2}}, {}), "no error");
-  EXPECT_NE(refusal({{2, 4, 3}, {1, 3}}, {}), "no error");
-  EXPECT_NE(refusal({{2, 4, 3}, {2, 1, 3}, {3}}, {}), "no error");
-  EXPECT_NE(refusal({{2, 4, 3}, {2, 4, 3}}, {attribute("axis", 0)}), "no error");
-  EXPECT_NE(refusal({{2, 4, 3}, {2, 1, 3}}, {attribute("mode", "spiral")}), "no error");
+  const attention_case c{.batch = 1, .heads = 1, .shared = 1, .queries = 2, .keys = 2, .size = 3, .width = 3};
+  const attention_inputs x = random_inputs(c, random);
+  EXPECT_NE(flex_node(x, {changing("score_mod", "NoSuchOperator", 1)}).refusal().find("this operator is not known"),
+            std::string::npos);
+  EXPECT_NE(flex_node(x, {changing("prob_mod", "Less", 1)}).refusal().find("must keep the type of its input"),
+            std::string::npos);
+  proto::AttributeProto two = changing("prob_mod", "Mul", 1);
+  add_output(*two.mutable_g(), "x", {}, proto::TensorProto::DOUBLE);
+  EXPECT_NE(flex_node(x, {two}).refusal().find("must have one input and one output"), std::string::npos);
 }
 
 }  // namespace onnx_lower_attention_test
