@@ -1,4 +1,4 @@
-// What attention and the operators around it share.
+// Heads of packed operands, and numbers of places.
 #include "heads.hpp"
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// What attention and the operators around it share: heads of packed operands, and numbers of places.
+// Heads of packed operands, and numbers of places: shared by attention and the operators around it.
 #pragma once
 
 #include <collage/io/onnx/lowering.hpp>

@@ -112,7 +112,7 @@ value whole_mask(lowering& n, const attention_extents& e) {
   return n(ops::pad, mask, n.scalar(-std::numeric_limits<double>::infinity(), type), a);
 }
 
-/// What is added to the scores.
+/// A sum of masks, which is added to the scores.
 struct score_bias {
   std::optional<value> added;  ///< broadcasts to the scores; minus infinity where a key takes no part
   bool can_hide_all = false;   ///< whether there may be a query in which no key takes part

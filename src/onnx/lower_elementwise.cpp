@@ -1,5 +1,6 @@
 // Arithmetic, functions, activations, comparisons, logic and conversions: one element of the output from one of each
 // operand.
+#include "importer.hpp"
 #include "rules.hpp"
 
 #include <collage/op/activation.hpp>
@@ -188,17 +189,30 @@ void lower_is_inf(lowering& n) {
 
 // Conversions --------------------------------------------------------------------------------------------------------
 
-/// The attribute `saturate` is about 8-bit floating-point types, which we have none of.
-void lower_cast(lowering& n) {
+/// The element type that the attribute `to` names.
+dtype target_type(lowering& n) {
   if (!n.has_attribute("to")) n.invalid("it lacks the attribute to");
   const std::int64_t number = n.integer("to", 0);
   const bool is_number = number >= 0 && number <= std::numeric_limits<int>::max();
   const std::optional<dtype> type = is_number ? element_type_of(static_cast<int>(number)) : std::nullopt;
   if (!is_number) n.invalid("there is no element type " + std::to_string(number));
   if (!type) n.unsupported("a cast to " + element_type_name(static_cast<int>(number)));
-  n.result(0, n.cast(n.operand(0), *type));
+  return *type;
 }
+
+/// The attributes `saturate` and `round_mode` are about 8-bit floating-point types, which we have none of.
+void lower_cast(lowering& n) { n.result(0, n.cast(n.operand(0), target_type(n))); }
 void lower_cast_like(lowering& n) { n.result(0, n.cast(n.operand(0), n.element_type_of(n.operand(1)))); }
+
+/// The same bits as another type. Between integers of one size that is a cast, because casts wrap around.
+void lower_bit_cast(lowering& n) {
+  const value x = n.operand(0);
+  const dtype from = n.element_type_of(x), to = target_type(n);
+  if (size_of(from) != size_of(to)) n.invalid("its two element types differ in size");
+  if (from == to || (!is_floating(from) && !is_floating(to))) return n.result(0, n.cast(x, to));
+  if (!n.is_known(x)) n.unsupported("reading the bits of numbers as another type while running");
+  n.result(0, n.constant(tensor_type{to, n.dims_of(x)}, n.driver().builder().contents_of(x).bytes));
+}
 
 constexpr const char* microsoft = "com.microsoft";
 
@@ -212,6 +226,7 @@ constexpr lowering_rule elementwise_lowerings[] = {
     {"", "Asinh", lower_one_operand<ops::asinh>},
     {"", "Atan", lower_one_operand<ops::atan>},
     {"", "Atanh", lower_one_operand<ops::atanh>},
+    {"", "BitCast", lower_bit_cast},
     {"", "BitShift", lower_bit_shift},
     {"", "BitwiseAnd", lower_two_operands<ops::bitwise_and>},
     {"", "BitwiseNot", lower_one_operand<ops::bitwise_not>},

@@ -2,16 +2,17 @@
 """Writes operators.txt from the definitions in the Python package onnx: list_operators.py >operators.txt"""
 import onnx.defs
 
-NEWEST = {"": 22, "ai.onnx.ml": 5, "ai.onnx.preview.training": 1}
+NEWEST = {"": 27, "ai.onnx.ml": 5, "ai.onnx.preview": 1, "ai.onnx.preview.training": 1}
 HEAD = """\
-# The operators of ONNX up to opset 22, of ai.onnx.ml up to 5 and of ai.onnx.preview.training, without those withdrawn
-# before opset 7; behind the name stands what an operator cannot do without. Written by list_operators.py."""
+# The operators of ONNX up to opset 27, of ai.onnx.ml up to 5, of ai.onnx.preview and of ai.onnx.preview.training, without
+# those withdrawn before opset 7; behind the name stands what an operator cannot do without. Written by list_operators.py."""
 
 
 def needs(schema):
     """The domain's purpose, or the first kind of type without which one of the inputs and outputs cannot be."""
     if schema.domain:
-        return {"ai.onnx.ml": "classical_learning", "ai.onnx.preview.training": "training"}[schema.domain]
+        return {"ai.onnx.ml": "classical_learning", "ai.onnx.preview": "",
+                "ai.onnx.preview.training": "training"}[schema.domain]
     for port in [*schema.inputs, *schema.outputs]:
         for word, kind in (("seq(", "sequences"), ("optional(", "optionals"), ("string)", "strings")):
             if all(word in name for name in port.types):

@@ -124,7 +124,7 @@ std::string unsupported_section(const std::string& operators_file, std::span<con
     missing[need].push_back(name);
   }
 
-  std::string text = lines_of("ONNX up to opset 22 and its two smaller domains have " + std::to_string(all) +
+  std::string text = lines_of("ONNX up to opset 27 and its three smaller domains have " + std::to_string(all) +
                                   " operators: " + std::to_string(all - lacking) + " are read; " +
                                   std::to_string(lacking) + " are refused with a sentence:",
                               120);
@@ -143,7 +143,7 @@ std::string unsupported_section(const std::string& operators_file, std::span<con
     refused_operators += r.is == outcome::refused && !known.contains(r.operator_name);
   text +=
       "\n" + lines_of(
-                 "ONNX's own tests of single operators (version 1.17.0), by the engine over all backends and by the "
+                 "ONNX's own tests of single operators (version 1.22.0), by the engine over all backends and by the "
                  "reference:",
                  120);
   text += "\n| outcome | tests |\n|---|--:|\n";

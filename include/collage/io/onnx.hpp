@@ -34,7 +34,7 @@ template <auto... Kind>
 inline constexpr std::array<const kind_info*, sizeof...(Kind)> kinds = {detail::kind_with_onnx_name<Kind>()...};
 
 /// The versions of ONNX's operator set that all lowering rules support. Older versions are refused, newer versions are tried.
-inline constexpr std::int64_t oldest_opset = 7, newest_opset = 24;
+inline constexpr std::int64_t oldest_opset = 7, newest_opset = 27;
 
 /// The extents of an input.
 struct bound_shape {
