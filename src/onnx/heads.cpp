@@ -1,6 +1,8 @@
 // Heads of packed operands, and numbers of places.
 #include "heads.hpp"
 
+#include "importer.hpp"
+
 #include <cstddef>
 #include <numeric>
 #include <string>
@@ -22,6 +24,7 @@ std::int64_t heads_of(const lowering& n, const shape& dims, const char* attribut
 }
 
 value numbers_below(lowering& n, std::int64_t count, const shape& dims) {
+  n.driver().spend(static_cast<std::size_t>(count) * sizeof(std::int64_t));
   std::vector<std::int64_t> list(static_cast<std::size_t>(count));
   std::iota(list.begin(), list.end(), std::int64_t{0});
   return n.reshape(n.integers_constant(list), dims);

@@ -123,6 +123,7 @@ std::optional<value> places_in_reach(lowering& n, const attention_extents& e, sc
   const bool causal = n.integer("is_causal", 0) != 0;
   const std::int64_t left = n.integer("left_window_size", -1), right = n.integer("right_window_size", -1);
   if (left < -1 || right < -1) n.invalid("its windows must be -1 or not negative");
+  if (!causal && left < 0 && right < 0 && !n.has(6)) return std::nullopt;
   std::optional<value> all;
   const auto require = [&](value condition) { all = all ? n(ops::logical_and, *all, condition) : condition; };
   const value keys = numbers_below(n, e.total, {e.total});

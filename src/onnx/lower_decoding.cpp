@@ -1,4 +1,4 @@
-// Operators that decoders have around attention: rotary embeddings, caches of keys and values, convolutions and attention with a state.
+// Operators that decoders have around attention: rotary embeddings, caches, convolutions and attention with a state.
 #include "heads.hpp"
 #include "rules.hpp"
 

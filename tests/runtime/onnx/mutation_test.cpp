@@ -246,6 +246,32 @@ proto::ModelProto numbers() {
   return model;
 }
 
+proto::ModelProto decoder() {
+  proto::ModelProto model = new_model(27);
+  proto::GraphProto& g = *model.mutable_graph();
+  add_input(g, "x", {2, 3, 8});
+  add_input(g, "k", {2, 3, 4});
+  add_input(g, "positions", {2, 3}, TensorProto::INT64);
+  add_input(g, "mask", {1, 1, 5}, TensorProto::BOOL);
+  add_input(g, "places", {2}, TensorProto::INT64);
+  constants(g, {floats("cosine", {9, 2}), floats("sine", {9, 2}), floats("past", {2, 1, 2, 4}),
+                floats("cache", {2, 1, 6, 4}), floats("depthwise", {3, 1, 4}), list_of("axis", {1})});
+  add_node(g, "RotaryEmbedding", {"x", "cosine", "sine", "positions"}, {"q"},
+           {attribute("num_heads", 2), attribute("interleaved", 1)});
+  add_node(g, "Attention", {"q", "k", "k", "mask", "past", "past"}, {"a", "pk", "pv", "qk"},
+           {attribute("q_num_heads", 2), attribute("kv_num_heads", 1), attribute("is_causal", 1),
+            attribute("softcap", 3.0F), attribute("softmax_precision", 1), attribute("qk_matmul_output_mode", 3)});
+  add_node(g, "TensorScatter", {"cache", "pk", "places"}, {"c"}, {attribute("mode", "circular")});
+  add_node(g, "Attention", {"past", "c", "c", "", "", "", "places"}, {"b"},
+           {attribute("left_window_size", 2), attribute("scale", 0.5F)});
+  add_node(g, "LinearAttention", {"x", "k", "k", "", "k", "k"}, {"l", "state"},
+           {attribute("q_num_heads", 8), attribute("kv_num_heads", 4)});
+  add_node(g, "CausalConvWithState", {"x", "depthwise"}, {"v", "last"}, {attribute("activation", "silu")});
+  add_node(g, "CumProd", {"v", "axis"}, {"cp"}, {attribute("exclusive", 1)});
+  for (const char* name : {"a", "qk", "b", "l", "state", "last", "cp"}) add_output(g, name, {});
+  return model;
+}
+
 /// What a message must be: lines without control characters, about the file.
 ::testing::AssertionResult is_clear(const std::string& text, const std::string& path) {
   if (!text.starts_with(path)) return ::testing::AssertionFailure() << "it does not name the file: " << text;
@@ -256,7 +282,7 @@ proto::ModelProto numbers() {
 }
 
 void load_spoilt_files(std::size_t count) {
-  const std::vector<proto::ModelProto> models = {layers(), shapes(), control(), functions(), numbers()};
+  const std::vector<proto::ModelProto> models = {layers(), shapes(), control(), functions(), numbers(), decoder()};
   collage::onnx::load_options options;
   options.most_bytes = std::size_t{256} << 20;
   options.most_nodes = 10000;
