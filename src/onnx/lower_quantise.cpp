@@ -44,30 +44,15 @@ ops::quantize_attributes granularity(lowering& n, value x, value scale) {
   return a;
 }
 
-/// A scale with as many dimensions as x, so that it broadcasts.
-value broadcast_scale(lowering& n, value x, value scale, const ops::quantize_attributes& a) {
-  if (is_one(n.dims_of(scale))) return scale;
-  if (a.block != 0) n.unsupported("a quantisation of blocks in the precision of 16 bits");
-  shape dims = shape::filled(n.rank_of(x), 1);
-  dims[static_cast<std::size_t>(a.axis)] = n.dims_of(scale).elements();
-  return n.reshape(scale, dims);
-}
-
 void lower_quantize_linear(lowering& n) {
-  value x = n.operand(0);
-  value scale = flat(n, n.operand(1));
+  const value x = n.operand(0);
+  const value scale = flat(n, n.operand(1));
   ops::quantize_attributes a = granularity(n, x, scale);
   if (const std::int64_t stated = n.integer("output_dtype", 0); stated != 0) a.type = type_numbered(n, stated);
   else if (n.has(2)) a.type = n.element_type_of(n.operand(2));
-  // Quotients are computed in float32 or float64, which only the precision of a 16-bit type differs from.
-  if (const std::int64_t stated = n.integer("precision", 0); stated != 0) {
-    const dtype precision = type_numbered(n, stated);
-    if (!is_floating(precision)) n.invalid("its precision must be a floating-point type");
-    if (precision == dtype::f16 || precision == dtype::bf16) {
-      x = n(ops::div, n.cast(x, precision), n.cast(broadcast_scale(n, x, scale, a), precision));
-      scale = n.filled({precision, n.dims_of(scale)}, 1);
-    }
-  }
+  // Quotients are computed in float32 or float64, whatever the scale's type: a precision of 16 bits would only lose digits.
+  if (const std::int64_t stated = n.integer("precision", 0); stated != 0 && !is_floating(type_numbered(n, stated)))
+    n.invalid("its precision must be a floating-point type");
   if (n.has(2)) n.result(0, n(ops::quantize_linear, x, scale, flat(n, n.operand(2)), a));
   else n.result(0, n(ops::quantize_linear, x, scale, a));
 }
