@@ -1,7 +1,5 @@
 // How the types of quantised operators are lowered: the precision of quotients, and the types of results.
 #ifdef COLLAGE_HAS_ONNX
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -54,36 +52,6 @@ TEST(onnx_dequantize_linear, gives_the_type_that_is_asked_for) {
                                         : static_cast<double>(static_cast<float>(product));
     EXPECT_EQ(y.real[2], exact);
   }
-}
-
-TEST(onnx_bit_cast, keeps_bits) {
-  live_node integers_only(26, {integers({3}, {-1, 0, 5})});
-  integers_only.finish("BitCast", 1, {attribute("to", static_cast<int>(proto::TensorProto::UINT64))});
-  const oracle_value y = integers_only.computed().at(0);
-  EXPECT_EQ(y.type.type, dtype::u64);
-  EXPECT_EQ(y.integer, (std::vector<std::int64_t>{-1, 0, 5}));  // as the oracle holds uint64
-
-  proto::ModelProto model = new_model(26);
-  proto::GraphProto& g = *model.mutable_graph();
-  add_initializer(g, tensor_of<float>("x", {2}, {1, -2}));
-  add_node(g, "BitCast", {"x"}, {"y"}, {attribute("to", static_cast<int>(proto::TensorProto::INT32))});
-  add_output(g, "y", {});
-  const model_folder folder;
-  EXPECT_EQ(collage::evaluate(collage::onnx::load(folder.write(model)), {}).at(0).integer,
-            (std::vector<std::int64_t>{0x3F800000, static_cast<std::int32_t>(0xC0000000)}));
-
-  live_node running(26, {reals({2}, {1, 2})});
-  running.finish("BitCast", 1, {attribute("to", static_cast<int>(proto::TensorProto::INT32))});
-  EXPECT_NE(running.refusal().find("bits of numbers as another type while running"), std::string::npos);
-  live_node sizes(26, {reals({2}, {1, 2})});
-  sizes.finish("BitCast", 1, {attribute("to", static_cast<int>(proto::TensorProto::INT64))});
-  EXPECT_NE(sizes.refusal().find("differ in size"), std::string::npos);
-}
-
-TEST(onnx_rms_normalization, refuses_scales_that_enlarge_its_input) {
-  live_node n(23, {reals({2, 1}, {1, 2}), reals({3}, {1, 2, 3})});
-  n.finish("RMSNormalization", 1, {});
-  EXPECT_NE(n.refusal().find("its scale must broadcast"), std::string::npos);
 }
 
 }  // namespace onnx_lower_quantise_test
