@@ -17,8 +17,9 @@ std::span<const lowering_rule> reduction_rules();
 std::span<const lowering_rule> recurrent_rules();  // LSTM, GRU, RNN
 std::span<const lowering_rule> sampling_rules();   // resize, grids, regions of interest
 std::span<const lowering_rule> quantise_rules();
-std::span<const lowering_rule> algebra_rules();  // einsum, determinant, transforms, losses
-std::span<const lowering_rule> data_rules();     // shapes that depend on data, computed while loading
-std::span<const lowering_rule> shape_rules();    // constants, shapes, and what passes a value on
+std::span<const lowering_rule> algebra_rules();   // einsum, determinant, transforms, losses
+std::span<const lowering_rule> training_rules();  // optimisers
+std::span<const lowering_rule> data_rules();      // shapes that depend on data, computed while loading
+std::span<const lowering_rule> shape_rules();     // constants, shapes, and what passes a value on
 
 }  // namespace collage::inline v0::onnx
