@@ -80,7 +80,7 @@ class session_context {
 
   /// Runs the network. `inputs` follow the session's list, in dense host memory. Returned are all outputs, in the session's order.
   /// They are valid until the next run. The first run at new shapes makes an engine. Errors: inputs that do not fit the
-  /// declarations or each other, shapes at which the network cannot run, and those of planning and building an engine.
+  /// declarations or each other; shapes at which the network cannot run. Planning and building an engine have errors of their own.
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits = {});
   std::span<const session_output> run(std::initializer_list<const_tensor_view> inputs, const run_limits& limits = {}) {
     return run(std::span(inputs.begin(), inputs.size()), limits);
