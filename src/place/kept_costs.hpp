@@ -13,8 +13,6 @@
 #include <collage/place/costs.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
-#include <collage/run/processor.hpp>
-#include <collage/run/waiting.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -23,6 +21,7 @@
 #include <string>
 #include <utility>
 #include <vector>
+#include "cost_keys.hpp"
 #include "place_rules.hpp"
 
 namespace collage::inline v0 {
@@ -39,25 +38,15 @@ class kept_costs {
              const std::vector<bool>& use, int threads, const char* precision, algorithms which, std::string bound,
              bool divides, bool is_optional)
       : store_(path),
+        keys_(network, backends, candidates, use, threads, precision, which),
         is_optional_(is_optional),
         network_(network),
         backends_(backends),
         candidates_(candidates),
-        threads_(threads),
-        precision_(precision),
         algorithms_(which),
         bound_(std::move(bound)) {
     for (std::uint32_t b = 0; b < backends.size(); ++b)
       divides_ = divides_ || (divides && use[b] && backends[b].takes_regions);
-    machine_ = processor_name();
-    waiting_ = waiting_policy();
-    for (std::uint32_t b = 0; b < backends.size(); ++b) {
-      libraries_.emplace_back();
-      if (!use[b]) continue;
-      const probe_result found = backends[b].probe();
-      libraries_.back() = std::string(found.version) + (found.details[0] != '\0' ? "; " : "") + found.details;
-      set_ += (set_.empty() ? "" : ", ") + std::string(backends[b].name) + " " + libraries_.back();
-    }
     if (!store_.writable()) problem_ = "the store " + store_.why_not_writable();
   }
 
@@ -205,28 +194,7 @@ class kept_costs {
     }
   }
 
-  stored_key key_of(const place_candidate& c) const {
-    stored_key key;
-    key.machine = machine_;
-    key.threads = threads_;
-    key.waiting = waiting_;
-    key.precision = precision_;
-    // A kernel that is refused as inaccurate may be taken if accuracy does not count. All others are the same.
-    if (algorithms_ == algorithms::all && !algorithm_of(network_, backends_, c).is_direct())
-      key.precision += ", any algorithm";
-    key.backend = backends_[c.backend].name;
-    key.library = libraries_[c.backend];
-    key.pattern = pattern_name(backends_, c.backend, c.pattern);
-    key.choice = c.configuration;
-    key.computes = structure_key(network_, candidates_.groups[c.group].nodes);
-    // A configuration may stand for other forms in another version of a backend, so the forms are part of the key.
-    if (const value_forms borders = forms_of(network_, backends_, candidates_, c); !borders.list().empty()) {
-      const node_group values = values_of(network_, backends_, candidates_, c);
-      for (const auto* list : {&values.arguments, &values.outputs})
-        for (const std::uint32_t v : *list) key.computes.push_back(id_of(borders.of(v)));
-    }
-    return key;
-  }
+  stored_key key_of(const place_candidate& c) const { return keys_.of(c); }
 
   /// The part of a comparison's key about algorithms. `direct` leaves candidates out, so that the key is another one anyway.
   std::string chosen_from() const {
@@ -243,10 +211,7 @@ class kept_costs {
   }
 
   stored_key drift_key(drift_sign sign) const {
-    stored_key key;
-    key.machine = machine_;
-    key.threads = threads_;
-    key.waiting = waiting_;
+    stored_key key = keys_.of_machine();
     key.precision = fp32;
     key.backend = "machine";
     key.library = "1";  // of the work: another version takes another time
@@ -295,26 +260,24 @@ class kept_costs {
     for (const placement& single : compared.singles) add_steps(add_steps, single);
     return {network_.fingerprint(),
             hex_of(words[0]) + hex_of(words[1]),
-            machine_,
-            threads_,
-            waiting_,
-            precision_ + chosen_from() + bound_,
-            set_};
+            keys_.of_machine().machine,
+            keys_.of_machine().threads,
+            keys_.of_machine().waiting,
+            keys_.of_machine().precision + chosen_from() + bound_,
+            keys_.set()};
   }
 
   cost_store store_;
+  cost_keys keys_;
   bool is_optional_, is_lost_ = false;
   const graph& network_;
   backend_table backends_;
   const place_candidates& candidates_;
   std::size_t first_candidates_ = candidates_.list.size();
-  int threads_;
-  const char* precision_;
   algorithms algorithms_;
   std::string bound_;
   bool divides_ = false;  // whether the comparison has a search over regions
-  std::string machine_, waiting_, set_, problem_;
-  std::vector<std::string> libraries_;  // by backend
+  std::string problem_;
 };
 
 }  // namespace
