@@ -47,7 +47,7 @@ int measure(int count, const char* const* words) {
     c::place_options how;
     how.network = name;
     how.threads = threads;
-    how.measure = false;
+    how.costs = c::placing_costs::none;
     print_row(name, "priority list", network, c::place<all_backends>(network, how));
     for (const c::backend_entry& b : c::table_of<all_backends>) {
       how.backends = {b.name};

@@ -239,7 +239,8 @@ typedef int (*collage_progress_function)(void* data, const collage_progress* now
 
 typedef enum collage_place_how {
   COLLAGE_PLACE_MEASURE = 0, /* measures, searches exactly, compares end to end with every baseline */
-  COLLAGE_PLACE_PRIORITY = 1 /* nothing is timed: the first backend that takes a node gets it, large patterns first */
+  COLLAGE_PLACE_PRIORITY = 1, /* nothing is timed: the first backend that takes a node gets it, large patterns first */
+  COLLAGE_PLACE_ESTIMATE = 2  /* nothing is timed: the cheapest placement by the store's costs, also of other shapes */
 } collage_place_how;
 
 typedef enum collage_rule_action {

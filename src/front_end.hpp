@@ -51,6 +51,8 @@ inline json report_to_json(const place_report& report, const std::string& store)
           {"distinct", report.distinct},
           {"measured", report.measured},
           {"from_store", report.from_store},
+          {"interpolated", report.interpolated},
+          {"modelled", report.modelled},
           {"skipped", report.skipped},
           {"refused", report.refused},
           {"checked", report.checked},

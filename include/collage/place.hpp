@@ -8,14 +8,17 @@
 #include <collage/measure/drift.hpp>
 #include <collage/measure/time_source.hpp>
 #include <collage/measure/timing.hpp>
+#include <collage/place/cost_index.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/run/algorithm.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/weights.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -66,10 +69,12 @@ struct place_holdups {
 /// A report of placing, beyond the plan itself.
 struct place_report {
   std::size_t candidates = 0;  ///< at all places of the network, without its subgraphs
-  std::size_t distinct = 0;    ///< different candidates: the sum of the next four numbers
+  std::size_t distinct = 0;    ///< different candidates: the sum of those that are measured, from_store,
+                               ///< interpolated, modelled, skipped and refused
   std::size_t measured = 0;    ///< measured now
   std::size_t from_store = 0;  ///< measured at an earlier time: the store has their costs
-  std::size_t skipped = 0;     ///< not measured: they cannot be part of the best placement, or time was up
+  std::size_t interpolated = 0, modelled = 0;  ///< by estimated costs: from other shapes, and by the model
+  std::size_t skipped = 0;  ///< not measured: they cannot be part of the best placement, or time was up
   std::size_t checked = 0,
               unchecked = 0;     ///< without measuring: kernels that were compared now with the reference, or were not
                                  ///< for lack of time or of a reference
@@ -133,18 +138,31 @@ struct region_options {
   double seconds = 30;  ///< for how long the search starts new generations; 0: no such search
 };
 
+/// By which costs a network is placed.
+enum class placing_costs : std::uint8_t {
+  measured,  ///< kernels are timed, and placements run against each other; what the store knows is not timed again
+  /// Nothing is timed and no worker starts. Costs that the store lacks at this shape come from other shapes of the same kernels. The
+  /// rest come from a model that the store scales (docs/measuring.md). The placement is the cheapest by these costs. It is not
+  /// compared with others end to end.
+  estimated,
+  /// Nothing is timed, and there are no costs. Each node goes to the first backend of the set that takes it and can build its
+  /// kernel. Large patterns come first, as in engines with a priority list. Such a plan has no certificate.
+  none
+};
+
 /// How a network is placed. Most programs set only some of the first members.
 struct place_options {
   std::string network = "network";         ///< a name for people
   std::vector<std::string> backends = {};  ///< names of the backends to use; all of the set if empty
   std::vector<place_rule> rules = {};      ///< hold for all placements, baselines included
   int threads = 0;                         ///< 0: as many as the process may use
-  /// false: nothing is timed. Each node goes to the first backend of the set that takes it and can build its kernel. Large
-  /// patterns come first, as in engines with a priority list. Such a plan has no costs, no certificate and no comparison.
-  bool measure = true;
-  /// Without `measure`: for how many seconds, about, chosen kernels are compared with the reference before they are used. A kernel
+  placing_costs costs = placing_costs::measured;
+  /// For `estimated`: the store's costs, if they were read before. It must outlive placing. Null: `store` is read.
+  const cost_index* index = nullptr;
+  /// Without measuring: for how many seconds, about, chosen kernels are compared with the reference before they are used. A kernel
   /// with a wrong result is refused, as by measuring. In large results only some elements are compared (docs/measuring.md). The
-  /// results are kept in the store. 0: no kernel is compared.
+  /// results are kept in the store. 0: no kernel is compared. By estimated costs, kernels that the store has at this shape are not
+  /// compared again. Kernels that were refused at another shape are refused if there is no time to compare them.
   double check_s = 2;
   /// A file of measured costs (measure/store.hpp); empty: none. Costs in it are not measured again, and new costs are added.
   /// Only one process at a time measures with a store.
@@ -168,14 +186,17 @@ struct place_options {
   const plan* previous = nullptr;
   /// true: also refuses kernels that do not pass NaN and infinity on as the reference does. Each kernel is checked when it is
   /// measured, with NaN and infinity among its inputs. Plans get slower if a library saves time by not passing NaN on
-  /// (docs/measuring.md). Needs `measure`.
+  /// (docs/measuring.md). Needs measured costs.
   bool keep_non_finite = false;
   /// Which kernels may compute by other algorithms than the operator's definition. How much they err is measured with each kernel.
-  /// Without `measure`, `accurate` is as `direct`.
+  /// Without costs, `accurate` is as `direct`. By estimated costs, it takes other algorithms only where their kernels were measured, and
+  /// were accurate at each measured shape.
   collage::algorithms algorithms = collage::algorithms::accurate;
   /// How much memory the weights of a plan may take, as its kernels keep them. Kernels of other algorithms are faster with
   /// weights that are several times as large.
   weight_bound memory = {};
+  /// Packed weights that the kernels which placing builds may use, as of engines of the same constants. Null: none.
+  std::shared_ptr<packed_weights> packed = {};
   std::uint64_t seed = 1;            ///< of the random inputs that kernels are checked and timed with
   measuring_options measuring = {};  ///< how kernels are measured
   comparing_options comparing = {};  ///< how placements are compared end to end

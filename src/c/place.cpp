@@ -155,6 +155,16 @@ c::algorithms algorithms_in(const call& here, std::int64_t which) {
   }
 }
 
+c::placing_costs costs_in(const call& here, std::int64_t how) {
+  switch (how) {
+    case COLLAGE_PLACE_MEASURE: return c::placing_costs::measured;
+    case COLLAGE_PLACE_PRIORITY: return c::placing_costs::none;
+    case COLLAGE_PLACE_ESTIMATE: return c::placing_costs::estimated;
+    default:
+      here.misuse("how is " + std::to_string(how) + ", which is no placing method", "give one of collage_place_how");
+  }
+}
+
 c::weight_bound memory_in(const call& here, const collage_place_options& given) {
   if (given.memory_ratio != 0 && given.memory_bytes != 0)
     here.misuse("memory_ratio and memory_bytes are both given", "set one of them to 0");
@@ -175,10 +185,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   how.backends = names_in(here, given.backends);
   how.rules = rules_in(here, given);
   how.threads = checked_threads(here, given.threads);
-  if (given.how != COLLAGE_PLACE_MEASURE && given.how != COLLAGE_PLACE_PRIORITY)
-    here.misuse("how is " + std::to_string(given.how) + ", which is no placing method",
-                "give one of collage_place_how");
-  how.measure = given.how == COLLAGE_PLACE_MEASURE;
+  how.costs = costs_in(here, given.how);
   constexpr double usual_budget_s = 20;
   if (!(given.budget_s < 0)) how.budget_s = checked_seconds(here, given.budget_s, "budget_s");
   if (given.budget_s == 0) how.budget_s = usual_budget_s;
@@ -210,7 +217,7 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   }
   wait_briefly_unless_chosen();
   std::unique_lock<std::timed_mutex> turn;
-  if (how.measure) turn = turn_to_measure(user);
+  if (how.costs == c::placing_costs::measured) turn = turn_to_measure(user);
   c::placed_plan made = c::place(graph_with_weights(*network), backends(), how);
   const c::place_report report = std::move(made.report);
   return new_plan(network, std::move(made),

@@ -4,16 +4,21 @@
 #include <algorithm>
 #include <collage/graph/graph.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/place/costs.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/search/exact.hpp>
 #include <collage/search/node_set.hpp>
 #include <collage/search/problem.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 #include "placing_state.hpp"
+#include "policy.hpp"
 #include "search_view.hpp"
 
 namespace collage::inline v0 {
@@ -74,9 +79,13 @@ inline std::string why_chosen(const plan_group& g, bool is_known) {
 }
 
 /// Explains each group of the plan: the cost of the best placement without it, what would run its nodes, and why it was chosen.
-/// If searches take long, only as many groups get this as a count of transitions allows.
+/// If searches take long, only as many groups get this as a limit on their work allows.
+///
+/// By estimated costs the limit is low, and the most expensive groups come first. The same kernels of layers that are alike get
+/// the same explanation.
 inline void explain_groups(const placing_state& known, const search_view& view, plan& made) {
-  if (made.origin != "search") {
+  const bool is_estimated = made.origin == by_estimates_run;
+  if (made.origin != "search" && !is_estimated) {
     for (plan_group& g : made.chosen.groups)
       if (!g.is_view()) g.why = "it belongs to the placement that was fastest end to end";
     return;
@@ -91,22 +100,40 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
   std::vector<bool> is_best(known.candidates.size());
   for (const std::uint32_t chosen : best.found.chosen)
     if (best.who[chosen].is_candidate()) is_best[best.who[chosen].number] = true;
+  std::vector<std::pair<plan_group*, std::uint32_t>> groups;  // with their candidates
   const auto who = known.candidates.in(made.chosen);
-  std::size_t at = 0, tried = 0;
-  for (plan_group& g : made.chosen.groups) {
-    if (g.is_view()) continue;
-    const auto candidate = who[at++];
-    if (!candidate) continue;
-    constexpr std::size_t most_transitions =
-        500'000;  // a count, not a time, so that equal plans have equal explanations
-    if (!is_best[*candidate]) {
-      tell_instead(known, g, *candidate, best);
-      g.regret_ms = 0;
-      g.why = "by its costs, " + g.instead + " is faster, but by too little to show end to end";
+  std::size_t at = 0;
+  for (plan_group& g : made.chosen.groups)
+    if (!g.is_view())
+      if (const auto candidate = who[at++]) groups.emplace_back(&g, *candidate);
+  if (is_estimated) std::ranges::stable_sort(groups, std::greater(), [](const auto& g) { return g.first->cost_ms; });
+  // Counts, not times, so that equal plans have equal explanations.
+  const std::size_t most = is_estimated ? thresholds.estimate.most_explaining : 500'000;
+  const std::size_t each = is_estimated ? best.problem.candidates.size() : 0;
+  struct explained {
+    const plan_group* group = nullptr;
+    bool is_known = false;
+  };
+  std::map<cost_key, explained> alike;
+  std::size_t tried = 0;
+  for (const auto& [g, candidate] : groups) {
+    if (!is_best[candidate]) {
+      tell_instead(known, *g, candidate, best);
+      g->regret_ms = 0;
+      g->why = "by its costs, " + g->instead + " is faster, but by too little to show end to end";
       continue;
     }
-    if (tried < most_transitions && best.found.optimal) tried += find_instead(known, g, *candidate, best);
-    g.why = why_chosen(g, best.found.optimal);
+    explained& same = alike[key_of(known.candidates.all(), known.candidates[candidate])];
+    if (is_estimated && same.group != nullptr) {
+      g->regret_ms = same.group->regret_ms;
+      g->instead = same.group->instead;
+    } else if (tried < most && best.found.optimal) {
+      tried += find_instead(known, *g, candidate, best) + each;
+      same = {g, true};
+    } else {
+      same = {g, false};
+    }
+    g->why = why_chosen(*g, same.is_known);
   }
 }
 

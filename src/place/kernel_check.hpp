@@ -1,4 +1,4 @@
-// Placing by a priority list: builds kernels, and compares each with the reference before it is used.
+// Placing without measuring: builds kernels, and compares each with the reference before it is used.
 #pragma once
 
 #include <algorithm>
@@ -67,7 +67,8 @@ class kernel_check {
       : task_(task), report_(report), left_s_(task.options.check_s) {}
 
   /// Builds the kernel of candidate `which` of a list, and compares it. Sets its name, or the reason why it cannot be used. Returns
-  /// whether it can. `network` is the task's or that of conversions.
+  /// whether it can. `network` is the task's or that of conversions. A kernel that was refused at another size is not used without a
+  /// comparison.
   bool can_be_used(const graph& network, const place_candidates& all, std::uint32_t which, measured_cost& cost) {
     const place_candidate& c = all.list[which];
     std::optional<kept_costs>& store = store_for(network, all);
@@ -78,10 +79,7 @@ class kernel_check {
     }
     if (known || is_last_resort(task_.backends, c)) return is_built(task_, network, all, c, cost);
     const std::optional<comparison> how = affordable(network, all, c);
-    if (!how) {
-      ++report_.unchecked;
-      return is_built(task_, network, all, c, cost);
-    }
+    if (!how) return can_be_used_unchecked(network, all, c, cost);
     const bool was_compared = compare(network, all, which, *how, cost);
     if (store && was_compared) store->put_check(c, cost);
     if (store && report_.unstored.empty()) report_.unstored = store->problem();
@@ -91,6 +89,15 @@ class kernel_check {
  private:
   /// The elements that are compared, for each value that the kernel writes. Empty: all.
   using comparison = std::vector<selected_elements>;
+
+  /// Builds a kernel that cannot be compared, unless it was refused at another size.
+  bool can_be_used_unchecked(const graph& network, const place_candidates& all, const place_candidate& c,
+                             measured_cost& cost) {
+    ++report_.unchecked;
+    if (!cost.estimate || !cost.estimate->was_refused) return is_built(task_, network, all, c, cost);
+    cost.refusal = "it was refused at another size, and could not be compared at this one";
+    return false;
+  }
 
   /// Builds a kernel and compares it. Returns whether its result or refusal is worth keeping.
   bool compare(const graph& network, const place_candidates& all, std::uint32_t which, const comparison& how,
@@ -110,8 +117,7 @@ class kernel_check {
     try {
       trial.emplace(network, task_.backends, all, only, setup);
     } catch (const std::exception&) {  // the reference lacks the kind, or cannot compute it for random operands
-      ++report_.unchecked;
-      is_built(task_, network, all, all.list[which], cost);
+      (void)can_be_used_unchecked(network, all, all.list[which], cost);
       return false;
     }
     measured_candidate found;

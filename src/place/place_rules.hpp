@@ -146,9 +146,10 @@ inline listing_watch watch_listing(const place_task& task) {
   return watch;
 }
 
-/// The algorithms that candidates may compute by. Without measuring, it is not known which are accurate.
+/// The algorithms that candidates may compute by. Without costs, it is not known which are accurate.
 inline algorithms wanted_algorithms(const place_options& options) {
-  return options.algorithms == algorithms::accurate && !options.measure ? algorithms::direct : options.algorithms;
+  return options.algorithms == algorithms::accurate && options.costs == placing_costs::none ? algorithms::direct
+                                                                                            : options.algorithms;
 }
 
 /// All candidates that the constraints and `place_options::algorithms` allow. Control flow and reshapes have none. Errors: as of

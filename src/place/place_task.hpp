@@ -95,8 +95,8 @@ struct place_task {
         threads(concurrent_threads(how.threads > 0 ? how.threads : available_threads())),
         precision(how.keep_non_finite ? fp32_non_finite : fp32),
         forms(forms_between(table)),
-        packed(std::make_shared<packed_weights>()) {
-    if (how.keep_non_finite && !how.measure)
+        packed(how.packed ? how.packed : std::make_shared<packed_weights>()) {
+    if (how.keep_non_finite && !measures())
       throw error(error_kind::invalid_argument, "only measuring shows which kernels keep NaN and infinity",
                   "keep_non_finite", "measure, or leave it out");
     if (const double ratio = how.memory.ratio; !std::isfinite(ratio) || ratio <= 0)
@@ -110,6 +110,10 @@ struct place_task {
     is_alias.resize(network.nodes().size());
     for (std::uint32_t n = 0; n < is_alias.size(); ++n) is_alias[n] = collage::is_alias(network.view(), n);
   }
+
+  bool measures() const { return options.costs == placing_costs::measured; }
+  /// Whether kernels have costs, measured or estimated.
+  bool has_costs() const { return options.costs != placing_costs::none; }
 
   /// The index in `forms` of the form with this text; `forms.size()` if there is none.
   std::uint32_t number_of_form(const std::string& text) const {

@@ -107,6 +107,7 @@ class placement_writer {
     const double scale = t.median_ms > 0 ? g.cost_ms / t.median_ms : 1;
     g.low_ms = t.sure_low_ms * scale;
     g.high_ms = t.sure_high_ms * scale;
+    if (cost->estimate) g.estimate = cost->estimate->text();
     g.runners_up = runners_up(candidate);
     const kernel_algorithm computes = algorithm_of(known_.task.network, known_.task.backends, c);
     g.algorithm = computes.name;

@@ -10,6 +10,7 @@
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/place/compare.hpp>
+#include <collage/place/cost_index.hpp>
 #include <collage/place/costs.hpp>
 #include <collage/place/monitor.hpp>
 #include <collage/place/refusal.hpp>
@@ -19,10 +20,8 @@
 #include <collage/run/plan.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/run/waiting.hpp>
-#include <collage/search/alternatives.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -37,7 +36,6 @@
 #include "fixed_work.hpp"
 #include "holdups.hpp"
 #include "kept_costs.hpp"
-#include "kernel_check.hpp"
 #include "modelled_kernels.hpp"
 #include "place_rules.hpp"
 #include "place_task.hpp"
@@ -51,6 +49,7 @@
 #include "search_view.hpp"
 #include "stack_check.hpp"
 #include "sub_plans.hpp"
+#include "unmeasured_placing.hpp"
 #include "weight_limit.hpp"
 
 namespace collage::inline v0 {
@@ -72,7 +71,7 @@ class placer {
 
   placed_plan run() {
     require_cover(known_, [](const place_candidate&) { return true; });
-    plan made = task_.options.measure ? run_measured() : run_unmeasured();
+    plan made = task_.measures() ? run_measured() : run_unmeasured();
     finish_report();
     return {std::move(made), std::move(report_)};
   }
@@ -279,62 +278,32 @@ class placer {
     explain_groups(known_, view_, made);
   }
 
-  // ---- By rank ----
+  // ---- Without measuring ----
 
-  /// Chooses by a priority list, without measuring. Builds the chosen kernels and conversions, and compares them with the
-  /// reference. If some cannot be used, chooses again without them. A region that cannot be used is divided. If the weights take too
-  /// much memory, chooses again without the largest ones, and by the exact search if that does not suffice.
   plan run_unmeasured() {
+    const bool estimates = task_.options.costs == placing_costs::estimated;
+    if (estimates) open_index();
     place_bodies();
-    for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
     plan made = start_plan();
-    made.origin = "priority";
-    kernel_check check(task_, report_);
-    std::map<cost_key, bool> tried;  // whether it can be used
-    const auto can_be_used = [&](std::uint32_t candidate) {
-      const place_candidate& c = known_.candidates[candidate];
-      const auto [at, is_new] = tried.try_emplace(key_of(known_.candidates.all(), c));
-      if (is_new)
-        at->second = check.can_be_used(task_.network, known_.candidates.all(), candidate, known_.costs.entry_of(c));
-      return at->second;
-    };
-    bool has_divided = false, is_exact = false;
-    weight_caps caps;
-    for (bool settled = false; !settled;) {
-      settled = true;
-      require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });
-      search_result by_rank = view_.problem({.caps = &caps});
-      // Kernels are built when their turn comes: a network may have thousands of groups that a backend lists and then refuses.
-      bool has_lost_region = false;
-      const auto can_use = [&](std::uint32_t chosen) {
-        if (!by_rank.who[chosen].is_candidate()) return true;
-        const std::uint32_t candidate = by_rank.who[chosen].number;
-        const bool can = can_be_used(candidate);
-        has_lost_region = has_lost_region || (!can && known_.candidates.is_region(candidate));
-        return can;
-      };
-      by_rank.found =
-          is_exact ? view_.solve(by_rank) : search::priority_list(by_rank.problem, view_.ranks(by_rank, 0), can_use);
-      for (const std::uint32_t chosen : by_rank.found.chosen) settled = can_use(chosen) && settled;
-      if (has_lost_region && !std::exchange(has_divided, true)) {
-        settled = false;
-        regions_.try_largest(can_be_used);
-        for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) known_.costs.entry_of(known_.candidates[i]);
-      }
-      for (const auto& [needed, how] : view_.conversions_of(by_rank)) settled = can_convert(*how, check) && settled;
-      settled = settled && view_.may_be_chosen(by_rank, caps, is_exact);
-      if (settled) made.chosen = placement_writer(known_).write("plan", by_rank);
-    }
-    made.chosen.cost_ms = 0;
-    made.memory = known_.weights.memory_of(made.chosen);
+    unmeasured_placing placing(known_, view_, regions_, report_);
+    if (estimates) describe(made, placing.by_estimates(made, *index_, report_));
+    else placing.by_rank(made);
     return made;
   }
-  bool can_convert(std::uint32_t candidate, kernel_check& check) {
-    conversion_book& conversions = *known_.layouts.conversions();
-    if (conversions.is_measured(candidate)) return true;
-    const place_candidate& c = conversions.candidates().list[candidate];
-    return check.can_be_used(conversions.network(), conversions.candidates(), candidate,
-                             conversions.book().entry_of(c));
+
+  /// Takes the caller's index of costs, or reads the store.
+  void open_index() {
+    index_ = task_.options.index;
+    if (index_ != nullptr) return;
+    own_index_.emplace();
+    index_ = &*own_index_;
+    if (task_.options.store.empty()) return;
+    try {
+      *own_index_ = cost_index(task_.options.store);
+    } catch (const error& e) {
+      if (!task_.options.store_is_optional) throw;
+      report_.unstored = e.what();
+    }
   }
 
   // ---- Both ways ----
@@ -362,6 +331,7 @@ class placer {
       for (const std::shared_ptr<const graph>& body : task_.network.bodies_of(n)) {
         place_options inner = task_.options;
         inner.threads = task_.threads;
+        inner.index = index_;
         if (inner.budget_s > 0) inner.budget_s = std::max(task_.until.left_s(), 1e-3);
         inner.previous = nullptr;
         inner.improved = {};
@@ -407,11 +377,16 @@ class placer {
       const cost_table& known = known_.costs.table().count(key) != 0 ? known_.costs.table() : measured_later_;
       const auto found = known.find(key);
       if (found != known.end() && !found->second.refusal.empty()) ++report_.refused;
-      else if (found == known.end() || found->second.is_modelled || !task_.options.measure) ++report_.skipped;
+      else if (found != known.end() && found->second.estimate) ++count_of(*found->second.estimate);
+      else if (found == known.end() || found->second.is_modelled || !task_.has_costs()) ++report_.skipped;
       else ++(found->second.from_store ? report_.from_store : report_.measured);
     }
-    if (const auto& conversions = known_.layouts.conversions(); conversions && task_.options.measure)
+    if (const auto& conversions = known_.layouts.conversions(); conversions && task_.has_costs())
       report_.conversions = conversions->book().table().size();
+  }
+
+  std::size_t& count_of(const cost_estimate& estimate) {
+    return estimate.basis == cost_basis::modelled ? report_.modelled : report_.interpolated;
   }
 
   void finish_report() {
@@ -430,7 +405,9 @@ class placer {
   search_view view_;
   progress progress_;
   place_report report_;
-  cost_table measured_later_;  // measured for a later placing, after a slow start
+  std::optional<cost_index> own_index_;
+  const cost_index* index_ = nullptr;  // of estimated costs
+  cost_table measured_later_;          // measured for a later placing, after a slow start
 };
 
 }  // namespace

@@ -40,10 +40,10 @@ struct placing_state {
   view_layouts views;
 
   /// Whether the search may make a node a view in a form, which is one of `views`. A form other than plain may need conversions.
-  /// Without measuring, their costs are unknown, and only the plain form is allowed. Otherwise, some backend must still be able to
+  /// Without costs, those of conversions are unknown, and only the plain form is allowed. Otherwise, some backend must still be able to
   /// make them.
   bool can_be_view(std::uint32_t node, std::uint32_t order) const {
-    return order == 0 || (task.options.measure && layouts.can_be_converted(*layouts.borders_of_view(node, order)));
+    return order == 0 || (task.has_costs() && layouts.can_be_converted(*layouts.borders_of_view(node, order)));
   }
 
  private:

@@ -6,6 +6,8 @@
 #include <collage/place/compare.hpp>
 #include <collage/place/explain.hpp>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace collage::inline v0 {
 
@@ -219,13 +221,15 @@ std::string origin_text(const std::string& origin) {
 std::string certificate_text(const plan& made) {
   if (made.origin == "priority")
     return "The network was placed by the order of the backends: nothing was measured, and no bound was proved.";
+  const bool is_estimated = made.origin == by_estimates_run;
   // The placement that won end to end may cost more than the one that the search found.
   const double cost = made.chosen.cost_ms;
   const double gap = made.lower_bound_ms > 0 ? (cost / made.lower_bound_ms - 1) * 100 : 0;
   const std::string least = format_time(made.lower_bound_ms);
-  std::string text = "The groups cost " + format_time(cost) + " in all; ";
+  std::string text = is_estimated ? "By estimates, the groups" : "The groups";
+  text += " cost " + format_time(cost) + " in all; ";
   if (!made.optimal && made.lower_bound_ms <= 0) return text + "placing ended before a search could prove a bound.";
-  if (made.origin != "search")
+  if (made.origin != "search" && !is_estimated)
     return text + "no placement costs less than " + least + ". End to end, " + origin_text(made.origin) +
            " was faster than the placement that the last search found, and is the plan.";
   if (!made.optimal)
@@ -234,6 +238,34 @@ std::string certificate_text(const plan& made) {
   if (gap < 1e-3) return text + "the search proved that no placement of these kernels costs less.";
   return text + "the search proved that no placement of these kernels costs less than " + least +
          format_number(" (gap %.1f %%)", gap) + "; end to end, no placement that it found was significantly faster.";
+}
+
+std::string estimates_text(const plan& made) {
+  std::vector<std::pair<std::string, std::string>> groups;  // estimate; numbers, by first appearance
+  double measured_ms = 0;
+  const auto add = [&](const auto& self, const placement& p, const std::string& prefix) -> void {
+    std::size_t number = 0;
+    for (const plan_group& g : p.groups) {
+      if (g.is_view()) continue;
+      const std::string name = prefix + std::to_string(++number);
+      if (g.estimate.empty() && g.has_kernel() && prefix.empty()) measured_ms += g.cost_ms;
+      for (std::size_t i = 0; i < g.bodies().size(); ++i)
+        self(self, g.bodies()[i], name + "." + std::to_string(i + 1) + ".");
+      if (g.estimate.empty()) continue;
+      const auto same = std::ranges::find(groups, g.estimate, &std::pair<std::string, std::string>::first);
+      if (same == groups.end()) groups.emplace_back(g.estimate, name);
+      else same->second += ", " + name;
+    }
+  };
+  add(add, made.chosen, "");
+  std::string page;
+  for (const auto& [estimate, numbers] : groups) page += wrap(numbers + ": " + estimate, 4, 2);
+  if (page.empty()) return page;
+  return wrap("Kernels that were measured at this shape make up " +
+                  format_number("%.0f %%", made.chosen.cost_ms > 0 ? 100 * measured_ms / made.chosen.cost_ms : 0) +
+                  " of the cost. The costs of the others, by the numbers of their groups, are:",
+              0) +
+         page;
 }
 
 std::string memory_text(const plan& made) {
@@ -280,6 +312,7 @@ std::string plan_page::placement() const {
   page += "\n" + totals_table(made, paint) + "\n" + wrap(certificate_text(made), 0);
   for (const std::string& text : {switches_text(made.chosen), memory_text(made)})
     if (!text.empty()) page += wrap(text, 0);
+  if (const std::string text = estimates_text(made); !text.empty()) page += heading("Estimated costs") + text;
   return page;
 }
 

@@ -27,6 +27,8 @@ std::string borrowed_text(const plan& made, std::size_t most);
 
 /// The plan's cost, its lower bound and their meaning, in a sentence.
 std::string certificate_text(const plan& made);
+/// Which groups' costs were not measured, and where they come from. Empty if all were.
+std::string estimates_text(const plan& made);
 /// The memory of the plan's weights, of the network's, and the bound, in a sentence. Empty if it is not known or there are none.
 std::string memory_text(const plan& made);
 /// The origin, in words, of a plan that the last search did not find.

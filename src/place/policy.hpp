@@ -87,6 +87,15 @@ struct budget_policy {
   double for_regions = 0.4, region_s = 0.3, region_operator_s = 2e-3, region_byte_s = 1e-8;
 };
 
+/// How estimated costs are priced. Where costs are about the same, the best known one is preferred.
+struct estimate_policy {
+  /// Factors for kernels that were measured at no size. `of_others`: other configurations were measured, or other constants. Then
+  /// `next_choice` counts for each configuration after the first: backends list promising ones first.
+  double of_others = 1.05, next_choice = 1.01, modelled = 1.2;
+  /// The most work of the searches for runners-up: their transitions, and for each as many as there are candidates.
+  std::size_t most_explaining = 10'000;
+};
+
 /// How kernels are compared with the reference where nothing is measured. The speeds are those of a slow machine.
 struct check_policy {
   double flops_a_second = 4e9;   ///< of the reference that computes all elements
@@ -105,6 +114,7 @@ struct placing_policy {
   price_policy price;
   budget_policy budget;
   check_policy check;
+  estimate_policy estimate;
   double most_overtime_ms = 500;  ///< after the budget, for the searches that finish a plan
 };
 

@@ -206,7 +206,7 @@ class search_view {
                            ? view_rank[of.problem.candidates[k].nodes.first()]
                            : last);
       else if (of.who[k].is(shown_step::kind::control)) rank.push_back(0);
-      else if (!known_.task.backends[first].takes_regions || !known_.task.options.measure)
+      else if (!known_.task.backends[first].takes_regions || !known_.task.has_costs())
         rank.push_back(rank_of(known_.candidates[i], first));
       else
         rank.push_back(known_.candidates[i].backend == first                        ? 0
@@ -240,7 +240,7 @@ class search_view {
   /// Then the view comes after the region, unless another kernel takes the node before that.
   std::vector<std::uint32_t> ranks_of_views(const search_result& of, std::uint32_t first) const {
     std::vector<std::uint32_t> rank(of.problem.nodes, 0);
-    if (known_.task.options.measure) return rank;
+    if (known_.task.has_costs()) return rank;
     constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
     std::vector<std::uint32_t> region(of.problem.nodes, none), other(of.problem.nodes, none);
     for (std::size_t k = 0; k < of.who.size(); ++k) {

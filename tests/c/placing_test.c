@@ -132,6 +132,19 @@ static void within_memory(const collage_network* network) {
   collage_plan_release(plan);
 }
 
+/* Without a store, a model alone prices kernels. */
+static void by_estimates(const collage_network* network) {
+  collage_plan* plan = place(network, (collage_place_options){.how = COLLAGE_PLACE_ESTIMATE, .store = "none"});
+  CHECK(strstr(json_of(plan), "\"origin\": \"estimates\"") != NULL);
+  CHECK(number_of(json_of(plan), "modelled") > 0);
+  CHECK(number_of(json_of(plan), "measured") == 0);
+  CHECK(number_of(json_of(plan), "cost_ms") > 0);
+  collage_engine* engine = NULL;
+  DONE(collage_engine_create(plan, NULL, &engine));
+  collage_engine_release(engine);
+  collage_plan_release(plan);
+}
+
 static void by_rules(const collage_network* network) {
   const collage_place_rule rules[] = {{.action = COLLAGE_RULE_PIN, .what = "softmax", .backend = "portable"}};
   collage_plan* plan =
@@ -186,6 +199,7 @@ int main(int argc, char** argv) {
   const collage_network_options options = {.struct_size = sizeof options, .shapes = &shape, .shape_count = 1};
   if (DONE(collage_network_from_zoo("bert-paper", &large))) {
     by_rules(large);
+    by_estimates(large);
     within_memory(large);
   }
   if (strstr(json, "\"onnx\": true") != NULL && DONE(collage_network_from_file(argv[1], &options, &network))) {

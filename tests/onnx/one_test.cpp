@@ -154,7 +154,7 @@ std::vector<c::tensor> by_engine(std::shared_ptr<const c::onnx::model_source> so
                                  std::span<const c::const_tensor_view> inputs, c::backend_table backends) {
   c::place_options options;
   options.threads = 1;
-  options.measure = false;
+  options.costs = c::placing_costs::none;
   const c::session session(std::move(source), backends,
                            [&](const c::graph& network) { return c::place(network, backends, options); });
   c::session_context context = session.context();

@@ -61,8 +61,9 @@ class CommandLine(Case):
                      saying="is a finished plan, and --recheck and --complete only affect placing; leave them out, or run")
 
     def test_what_is_asked_of_kernels(self):
-        self.refused("bench", BERT, "--keep-non-finite", "--place", "priority",
-                     saying="--keep-non-finite: it needs measuring, and --place priority does not measure; leave one of them out")
+        for place in ("priority", "estimate"):
+            self.refused("bench", BERT, "--keep-non-finite", "--place", place,
+                         saying=f"--keep-non-finite: it needs measuring, and --place {place} does not measure; leave one of them out")
 
     def test_networks(self):
         for name in ("zoo:nothing", "zoo:", "bert-paper", "", "zoo:bert-paper\nx"):

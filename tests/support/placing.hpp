@@ -12,7 +12,7 @@ inline collage::place_options quick_options(bool measure = true) {
   collage::place_options o;
   o.threads = 1;
   o.comparing.seconds = 0.02;
-  o.measure = measure;
+  o.costs = measure ? c::placing_costs::measured : c::placing_costs::none;
   return o;
 }
 

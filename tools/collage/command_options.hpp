@@ -98,10 +98,15 @@ class command {
         ->option_text("N")
         ->check(whole_number(1, 1024));
     app_->add_option_function<std::string>(
-            "--place", [this](const std::string& how) { given_.measure = how == "measure"; },
-            "How to place without a plan: by measuring, or by the order of the backends")
-        ->option_text("measure|priority")
-        ->check(CLI::IsMember({"measure", "priority"}).description(""));
+            "--place",
+            [this](const std::string& how) {
+              given_.costs = how == "measure"    ? collage::placing_costs::measured
+                             : how == "estimate" ? collage::placing_costs::estimated
+                                                 : collage::placing_costs::none;
+            },
+            "How to place without a plan: by measuring, by stored costs of any shape, or by the order of the backends")
+        ->option_text("measure|estimate|priority")
+        ->check(CLI::IsMember({"measure", "estimate", "priority"}).description(""));
     app_->add_option("--store", given_.store_file,
                      "File of measured costs; default: collage/costs.db in the user's cache folder")
         ->option_text("FILE|none");

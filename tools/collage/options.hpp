@@ -1,6 +1,8 @@
 // The options and arguments of the command line.
 #pragma once
 
+#include <collage/place.hpp>
+
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,7 +16,7 @@ struct options {
   std::vector<std::string> backends;  ///< empty: all
   int threads = 0;                    ///< 0: not given
   std::uint64_t seed = 1;
-  bool measure = true;  ///< --place measure, not priority
+  collage::placing_costs costs = collage::placing_costs::measured;  ///< --place
   bool json = false;
   bool quiet = false;
   std::string plan_file;

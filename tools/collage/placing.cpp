@@ -175,8 +175,10 @@ void check(const options& given) {
   if (given.accept_version_change && given.plan_file.empty())
     throw c::error(c::error_kind::invalid_argument, "it needs --plan", "--accept-version-change",
                    "give --plan FILE, or leave it out");
-  if (given.keep_non_finite && !given.measure)
-    throw c::error(c::error_kind::invalid_argument, "it needs measuring, and --place priority does not measure",
+  if (given.keep_non_finite && given.costs != c::placing_costs::measured)
+    throw c::error(c::error_kind::invalid_argument,
+                   std::string("it needs measuring, and --place ") +
+                       (given.costs == c::placing_costs::none ? "priority" : "estimate") + " does not measure",
                    "--keep-non-finite", "leave one of them out");
 }
 
@@ -191,7 +193,7 @@ placed place_network(const options& given, c::graph network, plan_keeper* keeper
   how.backends = given.backends;
   how.threads = given.threads;
   how.seed = given.seed;
-  how.measure = given.measure;
+  how.costs = given.costs;
   how.store = store_of(given);
   how.store_is_optional = given.store_file.empty();
   how.budget_s = given.budget_s > 0 ? given.budget_s : keeper == nullptr ? budget_once_s : 0;

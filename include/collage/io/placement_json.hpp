@@ -62,6 +62,7 @@ inline json group_to_json(const plan_group& g, const graph& network) {
   written["regret_ms"] = g.regret_ms < 0 ? json() : json(rounded(g.regret_ms));
   written["instead"] = g.instead;
   written["why"] = g.why;
+  if (!g.estimate.empty()) written["estimate"] = g.estimate;
   if (!g.algorithm.empty()) {
     written["algorithm"] = g.algorithm;
     written["error_bound"] = rounded(g.error_bound);
@@ -155,6 +156,7 @@ inline plan_group group_from_json(const json_place& from, const graph& network) 
   if (const json_place regret = from["regret_ms"]; !regret.is_null()) g.regret_ms = not_negative(regret);
   g.instead = from["instead"].text();
   g.why = from["why"].text();
+  if (from.has("estimate")) g.estimate = from["estimate"].text();
   if (from.has("algorithm")) {
     g.algorithm = from["algorithm"].text();
     g.error_bound = not_negative(from["error_bound"]);

@@ -3,10 +3,12 @@
 
 #include <collage/measure/statistics.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/place/cost_index.hpp>
 #include <collage/run/configuration.hpp>
 #include <compare>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 namespace collage::inline v0 {
@@ -22,10 +24,11 @@ struct measured_cost {
   double alone_ms = 0;  ///< its cost alone, by the race with its rivals: ties cost the same
   timing within;        ///< of the kernel within the network; no samples if it never ran there
   std::string kernel;
-  std::string refusal;       ///< why it cannot be used; empty if it can
-  bool passing = false;      ///< the refusal may not hold next time, so it is not stored
-  bool from_store = false;   ///< read from the store, not measured now
-  bool is_modelled = false;  ///< there was no time to measure it: `alone_ms` comes from a model
+  std::string refusal;                                 ///< why it cannot be used; empty if it can
+  bool passing = false;                                ///< the refusal may not hold next time, so it is not stored
+  bool from_store = false;                             ///< read from the store, not measured now
+  bool is_modelled = false;                            ///< it was not measured: `alone_ms` is an estimate
+  std::shared_ptr<const cost_estimate> estimate = {};  ///< where it comes from, if placing estimates; null otherwise
 };
 
 /// The key of a cost: a kernel for a structure. The numbers are those of place_candidate and place_group.

@@ -39,6 +39,7 @@ struct plan_group {
   double regret_ms = -1;       ///< how much more the best placement without this kernel costs; -1 where it is not known
   std::string instead;         ///< the backend that runs the nodes in that placement
   std::string why;             ///< in words, why it was chosen
+  std::string estimate = {};   ///< in words, where its cost comes from if it was not measured; empty if it was
   std::string algorithm = {};  ///< what its kernel computes by; empty: the operator's definition
   double error_bound = 0;      ///< of the algorithm, as in kernel_algorithm
 
@@ -109,6 +110,8 @@ inline constexpr const char* previous_run = "previous";
 inline constexpr const char* operators_run = "operators";
 /// The origin of plans that the search over regions found.
 inline constexpr const char* regions_run = "regions";
+/// The origin of plans by estimated costs.
+inline constexpr const char* by_estimates_run = "estimates";
 
 /// Precisions of plans: float32, and float32 where NaN and infinity pass through every kernel as in the reference.
 inline constexpr const char* fp32 = "fp32";
@@ -139,7 +142,7 @@ struct plan {
   bool optimal = false;
   double first_cost_ms = 0;    ///< what the search predicted before anything had run within the network
   std::vector<plan_run> runs;  ///< end to end: the chosen placement first, then what it was compared with
-  /// The origin of the placement: "search", "priority", "previous", "operators", "regions", or the backend that was faster alone.
+  /// The origin of the placement: "search", "priority", "estimates", "previous", "operators", "regions", or the backend that was faster alone.
   std::string origin = "search";
 };
 

@@ -46,7 +46,7 @@ c::plan as_regions(const c::graph& network) {
   std::vector<bool> taken(network.nodes().size());
   for (std::uint32_t n = 0; n < taken.size(); ++n) taken[n] = c::takes_node(entry, network, n);
   c::place_options options;
-  options.measure = false;
+  options.costs = c::placing_costs::none;
   options.threads = 1;
   c::plan made = c::place<set>(network, options);
   std::vector<bool> covered(taken.size(), false);
@@ -283,7 +283,7 @@ std::map<std::string, std::string> beginnings_in(const std::function<void(c::gra
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
     if (const c::verdict v = c::judge_join(c::table_of<only>[0], network, n); !v)
       beginnings[network.node(n).kind->name] = v.rule;
-  const c::plan p = c::place<only>(network, {.threads = 1, .measure = false, .check_s = 0});
+  const c::plan p = c::place<only>(network, {.threads = 1, .costs = c::placing_costs::none, .check_s = 0});
   if (beginnings.empty()) EXPECT_EQ(p.chosen.groups.size(), 1U);
   const c::verification v = c::verify(network, p, c::table_of<only>, {.singles = false});
   EXPECT_TRUE(v) << v.why();
@@ -361,7 +361,7 @@ TEST(openvino, a_region_comes_before_the_views_in_it_without_measuring) {
   const c::graph network = g.finish();
   for (const c::backend_table table :
        {c::backend_table(c::table_of<c::backend_set<c::openvino>>), c::backend_table(c::table_of<set>)}) {
-    const c::plan p = c::place(network, table, {.threads = 1, .measure = false});
+    const c::plan p = c::place(network, table, {.threads = 1, .costs = c::placing_costs::none});
     ASSERT_EQ(p.chosen.groups.size(), 1U);
     EXPECT_EQ(p.chosen.groups[0].nodes.size(), 4U);
     EXPECT_TRUE(c::verify(network, p, table, {.singles = false}));

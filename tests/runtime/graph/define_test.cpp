@@ -197,7 +197,7 @@ std::vector<float> run(const c::graph& network, const c::plan& plan) {
 
 TEST(static_graph, runs_with_the_contents_that_are_bound) {
   c::graph network = bound_layer();
-  const c::plan plan = c::place<set>(network, {.threads = 1, .measure = false});
+  const c::plan plan = c::place<set>(network, {.threads = 1, .costs = c::placing_costs::none});
   EXPECT_EQ(run(network, plan), (std::vector<float>{0, 28.5F, 9, 64.5F}));
   network.bind("b", {0, -1000});  // contents may change, plans hold
   EXPECT_EQ(run(network, plan), (std::vector<float>{22, 0, 49, 0}));
@@ -246,7 +246,7 @@ TEST(static_graph, binding_says_what_is_wrong) {
 TEST(static_graph, constants_without_contents_are_named_before_anything_runs) {
   const std::string expected = "constants w and b: their contents are missing; call bind(name, data) for each first";
   EXPECT_EQ(message_of([] { c::place<set>(layer{}); }), expected);
-  const c::plan plan = c::place<set>(bound_layer(), {.threads = 1, .measure = false});
+  const c::plan plan = c::place<set>(bound_layer(), {.threads = 1, .costs = c::placing_costs::none});
   EXPECT_EQ(message_of([&] { c::engine<set>(layer{}, plan); }), expected);
   EXPECT_EQ(message_of([] { (void)c::graph(layer{}).bytes_of(3); }),
             "constant b: its contents were not bound; call bind(\"b\", data) first");
@@ -305,7 +305,7 @@ TEST(static_graph, is_accepted_wherever_a_run_time_graph_is) {
   options.threads = 1;
   options.comparing.seconds = 0.02;
   for (const bool measure : {false, true}) {
-    options.measure = measure;
+    options.costs = measure ? c::placing_costs::measured : c::placing_costs::none;
     const c::plan plan = c::place<set>(complete{}, options);
     EXPECT_EQ(plan.fingerprint, same.fingerprint());
     const c::dynamic_engine engine = c::engine<set>(complete{}, plan);

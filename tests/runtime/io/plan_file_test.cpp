@@ -597,7 +597,7 @@ c::graph branching() {
 }
 
 c::plan placed(const c::graph& g) {
-  return c::place<portable_set>(g, {.threads = 1, .measure = false, .comparing = {.seconds = 0.01}});
+  return c::place<portable_set>(g, {.threads = 1, .costs = c::placing_costs::none, .comparing = {.seconds = 0.01}});
 }
 
 TEST_F(plan_file, loads_without_measuring_and_selects_the_same) {

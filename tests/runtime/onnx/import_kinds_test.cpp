@@ -263,7 +263,9 @@ TEST_F(onnx_kind, is_loaded_optimised_placed_run_and_verified) {
   EXPECT_EQ(network.nodes().size(), 4U) << c::to_string(network);
   for (const bool measure : {false, true}) {
     const c::plan p = c::place<c::backend_set<c::portable>>(
-        network, {.threads = 1, .measure = measure, .comparing = {.seconds = 0.02}});
+        network, {.threads = 1,
+                  .costs = measure ? c::placing_costs::measured : c::placing_costs::none,
+                  .comparing = {.seconds = 0.02}});
     const c::verification found = c::verify<c::backend_set<c::portable>>(network, p);
     EXPECT_TRUE(found) << found.why();
     EXPECT_LT(found.placements[0].worst_relative(), 1e-6);

@@ -117,7 +117,9 @@ std::vector<std::vector<float>> run_both(const c::graph& network, const c::plan&
 }
 
 c::plan quick(const c::graph& network, bool measure) {
-  return c::place<set>(network, {.threads = 1, .measure = measure, .comparing = {.seconds = 0.01}});
+  return c::place<set>(network, {.threads = 1,
+                                 .costs = measure ? c::placing_costs::measured : c::placing_costs::none,
+                                 .comparing = {.seconds = 0.01}});
 }
 
 TEST(control, a_branch_runs_the_side_its_condition_names) {

@@ -279,7 +279,7 @@ TEST(configurations, placing_takes_the_fastest_and_plans_keep_it) {
 
 TEST(configurations, without_measuring_the_first_is_taken) {
   c::place_options how = options();
-  how.measure = false;
+  how.costs = c::placing_costs::none;
   const c::placed_plan made = c::place<set>(network(), how);
   EXPECT_EQ(std::get<c::kernel_step>(made.chosen.groups[0].step).configuration, "loop v2 unroll 1");
 }

@@ -169,7 +169,7 @@ TEST(large_networks, workloads_are_equal_where_structure_keys_are) {
 std::vector<float> run(const c::graph& network, float input) {
   c::place_options how;
   how.threads = 1;
-  how.measure = false;
+  how.costs = c::placing_costs::none;
   const c::placed_plan made = c::place(network, table(), how);
   const c::dynamic_engine engine(network, made.chosen, table(), made.threads);
   EXPECT_EQ(c::fault_of(engine.code()), "");

@@ -238,7 +238,7 @@ TEST(place, keeps_nan_and_infinity_where_that_is_asked) {
   const std::string why = c::verify<set>(network, any).why();
   EXPECT_NE(why.find("it has no NaN where the reference has one"), std::string::npos) << why;
 
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   EXPECT_EQ(message_of([&] { (void)c::place<set>(network, o); }, 2),
             "keep_non_finite: only measuring shows which kernels keep NaN and infinity; measure, or leave it "
             "out");
@@ -248,7 +248,7 @@ TEST(place, a_previous_plan_whose_kernel_is_wrong_does_not_take_part) {
   using set = c::backend_set<liar, loops>;
   const c::graph network = block();
   c::place_options o = quick_options();
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   o.check_s = 0;
   const c::plan wrong = c::place<set>(network, o);
   o = quick_options();
@@ -316,7 +316,8 @@ TEST(place, a_thread_with_too_little_stack_is_refused) {
         [](void* data) -> void* {
           const auto& its = *static_cast<call*>(data);
           *its.why = message_of([&] {
-            (void)c::place<c::backend_set<loops>>(*its.network, {.threads = 1, .measure = false, .check_s = 0});
+            (void)c::place<c::backend_set<loops>>(*its.network,
+                                                  {.threads = 1, .costs = c::placing_costs::none, .check_s = 0});
           });
           return nullptr;
         },
@@ -341,7 +342,7 @@ TEST(place, wrong_kernels_are_refused_without_measuring_too) {
   const c::graph network = block();
   c::place_options o;
   o.threads = 1;
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   o.store = folder.path("costs.db");
   const auto place_once = [&] {
     c::placed_plan p = c::place<set>(network, o);
@@ -360,11 +361,11 @@ TEST(place, wrong_kernels_are_refused_without_measuring_too) {
   EXPECT_EQ(place_once().checked, 5U);
   EXPECT_EQ(place_once().checked, 0U) << "the store has the results";
   // Measuring does not take these results for costs.
-  o.measure = true;
+  o.costs = c::placing_costs::measured;
   o.comparing.seconds = 0.02;
   EXPECT_GT(c::place<set>(network, o).report.measured, 0U);
   // Without time, kernels are used as they are.
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   o.store = "";
   o.check_s = 0;
   const c::placed_plan p = c::place<set>(network, o);
@@ -379,7 +380,7 @@ TEST(place, of_large_results_some_elements_are_compared) {
   const c::graph network = g.finish();
   c::place_options o;
   o.threads = 1;
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   for (const double seconds : {0.005, 2.0}) {  // all elements take longer than the first
     o.check_s = seconds;
     const c::placed_plan p = c::place<c::backend_set<careless, loops>>(network, o);
@@ -398,7 +399,7 @@ TEST(place, what_is_refused_is_reported_without_measuring_too) {
   g.output("y", g(op::relu, g(op::add, x, g.input("row", {c::dtype::f32, {8}}))));
   const c::graph network = g.finish();
   c::place_options o = quick_options();
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   const c::place_report report = c::place<c::backend_set<absent, unable, loops, c::portable>>(network, o).report;
   const auto told = [&](const std::string& backend, const std::string& pattern, const std::string& text) {
     for (const c::place_refusal& r : report.refusals)
@@ -505,7 +506,7 @@ TEST(place, groups_with_several_exits_run_and_agree) {
   const c::place_candidates found = c::find_candidates(network, c::table_of<only>, {true, false});
   ASSERT_EQ(found.list.size(), 2U);
   c::place_options unmeasured = quick_options();
-  unmeasured.measure = false;  // by the order of the set: joiner takes what it can
+  unmeasured.costs = c::placing_costs::none;  // by the order of the set: joiner takes what it can
   const c::plan p = c::place<only>(network, unmeasured);
   std::size_t joined = 0;
   for (const c::plan_group& group : p.chosen.groups) joined += group.backend() == "joiner";
@@ -759,7 +760,7 @@ TEST(place, can_be_cancelled_at_any_moment) {
 TEST(place, can_be_cancelled_without_measuring) {
   c::place_options o;
   o.threads = 1;
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   std::size_t calls = 0;
   o.cancel = [&] { return ++calls >= 2; };
   EXPECT_EQ(message_of([&] { (void)c::place<c::backend_set<loops>>(block(), o); }, c::error_kind::cancelled),

@@ -480,7 +480,7 @@ TEST(region_backend, each_operator_is_tried_alone_even_if_the_time_is_up) {
 TEST(region_backend, wrong_regions_are_divided_without_measuring) {
   const c::graph network = chain(6);
   c::place_options options = quick();
-  options.measure = false;
+  options.costs = c::placing_costs::none;
   const c::placed_plan p = c::place<c::backend_set<muddled>>(network, options);
   EXPECT_EQ(p.chosen.groups.size(), 6U);
   EXPECT_TRUE(c::verify(network, p, c::table_of<c::backend_set<muddled>>, {.singles = false}));

@@ -300,7 +300,7 @@ TEST(rule_backend, priority_lists_take_rules_too) {
   const c::graph network = residual();
   const c::backend_table table = c::table_of<c::backend_set<one_pass, only_tanh>>;
   c::place_options options = quick_options();
-  options.measure = false;
+  options.costs = c::placing_costs::none;
   const c::plan p = c::place(network, table, options);
   expect_agreement(network, p, table);
   EXPECT_EQ(p.chosen.groups[0].backend(), "one_pass");

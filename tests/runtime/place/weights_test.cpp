@@ -237,7 +237,7 @@ TEST(weights, of_a_previous_plan_keep_the_bound) {
 TEST(weights, without_measuring_keep_the_bound) {
   const c::graph network = layers(4);
   c::place_options how = options({.ratio = 4});
-  how.measure = false;
+  how.costs = c::placing_costs::none;
   EXPECT_EQ(count(c::place<set>(network, how), "quadruple"), 4);  // proposed first
   how.memory = {};
   const c::plan made = c::place<set>(network, how);
@@ -256,7 +256,7 @@ TEST(weights, that_do_not_fit_are_an_error) {
       "KB; allow so much memory for weights (--memory, place_options::memory), or more backends";
   for (const bool measure : {true, false}) {
     c::place_options how = options({.bytes = 63'000});
-    how.measure = measure;
+    how.costs = measure ? c::placing_costs::measured : c::placing_costs::none;
     EXPECT_EQ(message_of([&] { (void)c::place<set>(network, how); }), why) << measure;
     how.memory.bytes = 65'600;  // as the message says
     EXPECT_EQ(c::place<set>(network, how).memory->weights, 4 * layer_bytes);

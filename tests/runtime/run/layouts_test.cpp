@@ -601,7 +601,7 @@ TEST(layouts, views_may_lie_in_blocks) {
   EXPECT_EQ(steps_in_blocks(kept.chosen), 10U);
   // Costs of conversions are not known by rank.
   o = exact_clock();
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   const c::plan unmeasured = c::place<set>(network, o);
   EXPECT_EQ(std::get<c::view_step>(std::ranges::find_if(unmeasured.chosen.groups, &c::plan_group::is_view)->step).form,
             "plain");
@@ -639,7 +639,7 @@ TEST(layouts, views_that_take_conversions_are_a_last_resort_by_rank) {
   EXPECT_EQ(who_joins(viewed.chosen), c::view_runner);
   EXPECT_EQ(c::verify<set>(network, viewed).why(), "");
   c::place_options o = exact_clock();
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   try {
     (void)c::place<set>(network, o);
     FAIL() << "was placed";
@@ -715,7 +715,7 @@ TEST(layouts, plans_without_measuring_have_no_costs) {
   g.output("y", g(op::neg, relus(g, input(g), 3)));
   const c::graph network = g.finish();
   c::place_options o = exact_clock();
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   const c::plan made = c::place<set>(network, o);
   EXPECT_EQ(made.chosen.cost_ms, 0);
   for (const c::plan_conversion& x : made.chosen.conversions) EXPECT_EQ(x.cost_ms, 0);

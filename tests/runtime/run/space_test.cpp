@@ -762,7 +762,7 @@ TEST(spaces, plans_by_rank_copy_as_well) {
   using device_first = c::backend_set<device, host>;
   const c::graph network = chain();
   c::place_options o = exact_clock();
-  o.measure = false;
+  o.costs = c::placing_costs::none;
   const c::plan made = c::place<device_first>(network, o);
   EXPECT_EQ(steps_on_device(made.chosen), 3U);
   EXPECT_EQ(c::verify<device_first>(network, made).why(), "");

@@ -42,7 +42,10 @@ c::graph network() {
 
 template <class Set>
 c::plan plan_of(const c::graph& g, bool measure = false) {
-  return c::place<Set>(g, {.threads = 1, .measure = measure, .check_s = 0, .comparing = {.seconds = 0.02}});
+  return c::place<Set>(g, {.threads = 1,
+                           .costs = measure ? c::placing_costs::measured : c::placing_costs::none,
+                           .check_s = 0,
+                           .comparing = {.seconds = 0.02}});
 }
 
 TEST(verify, a_sound_plan_passes_and_so_does_each_backend_alone) {

@@ -64,7 +64,7 @@ std::vector<made_engine> made_engines(const c::graph& network, const std::string
     if ((!by.empty() && by != b.name) || !b.probe().available) continue;
     try {
       const c::placed_plan plan =
-          c::place(network, table, {.backends = {b.name, "portable"}, .threads = 2, .measure = false});
+          c::place(network, table, {.backends = {b.name, "portable"}, .threads = 2, .costs = c::placing_costs::none});
       list.push_back({b.name, c::dynamic_engine(network, plan.chosen, table, 2)});
     } catch (const c::error&) {}  // names a backend twice, or it has no kernel for the network
   }
@@ -131,7 +131,8 @@ TEST(waiting, threads_that_wait_briefly_take_no_processor_time) {
   if (is_configured()) GTEST_SKIP() << "the environment sets how threads wait";
   if (c::available_threads() < 2) GTEST_SKIP() << "there is one processor, and no team";
   const c::graph network = small_network(16);  // its pauses are longer than its runs, also under a sanitizer
-  const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
+  const c::placed_plan plan =
+      c::place(network, table, {.backends = {"portable"}, .threads = 2, .costs = c::placing_costs::none});
   const c::dynamic_engine engine(network, plan.chosen, table, 2);
   runner r(engine, network);
   const std::vector<float> known = r.run();
@@ -155,7 +156,8 @@ TEST(waiting, one_processor_has_no_team) {
     ASSERT_EQ(sched_setaffinity(0, sizeof(allowed), &allowed), 0);
     if (c::allowed_processors() != 1) GTEST_SKIP() << "OpenMP has bound this thread";
     EXPECT_EQ(c::concurrent_threads(3), 1);
-    const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
+    const c::placed_plan plan =
+        c::place(network, table, {.backends = {"portable"}, .threads = 2, .costs = c::placing_costs::none});
     EXPECT_EQ(plan.threads, 1);
     EXPECT_EQ(c::dynamic_engine(network, plan.chosen, table, 2).threads(), 1);
   }).join();
@@ -228,7 +230,8 @@ TEST(forks_long, a_child_can_run_engines_of_its_parent) { fork_often(50); }
 
 TEST(forks, a_child_of_a_child_can_too) {
   const c::graph network = small_network(16);  // its pauses are longer than its runs, also under a sanitizer
-  const c::placed_plan plan = c::place(network, table, {.backends = {"portable"}, .threads = 2, .measure = false});
+  const c::placed_plan plan =
+      c::place(network, table, {.backends = {"portable"}, .threads = 2, .costs = c::placing_costs::none});
   const c::dynamic_engine engine(network, plan.chosen, table, 2);
   runner r(engine, network);
   const std::vector<float> known = r.run();
