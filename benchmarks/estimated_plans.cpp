@@ -10,6 +10,7 @@
 #include <collage/every_backend.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/io/onnx.hpp>
+#include <collage/measure/store.hpp>
 #include <collage/measure/time_source.hpp>
 #include <collage/pass/optimise.hpp>
 #include <collage/place.hpp>
@@ -168,7 +169,8 @@ int measure(int count, const char* const* words) {
       std::printf("| %ld | %zu | | %.1f | | | |\n", static_cast<long>(extent), network.nodes().size(), took_ms);
       continue;
     }
-    std::filesystem::copy_file(store, copy, std::filesystem::copy_options::overwrite_existing);
+    for (const char* part : {"", "-wal", "-shm"}) std::filesystem::remove(copy + part);
+    (void)c::cost_store(copy).merge_from(store);
     how.store = copy;
     const c::placed_plan tuned = c::place<c::every_backend>(network, how);
     runner first(network, estimated), second(network, tuned);

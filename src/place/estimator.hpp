@@ -120,7 +120,9 @@ class estimator {
   /// Refuses regions that were measured at no size, where operators have kernels. A model says nothing about what a library makes
   /// of a region, and building one takes seconds.
   void leave_unknown_regions() {
-    if (!search_view(known_).is_covered_by_operators()) return;
+    bool any = false;
+    for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) any = any || known_.candidates.is_region(i);
+    if (!any || !search_view(known_).is_covered_by_operators()) return;
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i)
       if (measured_cost& cost = entry_of(i); known_.candidates.is_region(i) && cost.refusal.empty() && cost.estimate &&
                                              cost.estimate->basis == cost_basis::modelled)

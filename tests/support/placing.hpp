@@ -12,7 +12,7 @@ inline collage::place_options quick_options(bool measure = true) {
   collage::place_options o;
   o.threads = 1;
   o.comparing.seconds = 0.02;
-  o.costs = measure ? c::placing_costs::measured : c::placing_costs::none;
+  o.costs = measure ? collage::placing_costs::measured : collage::placing_costs::none;
   return o;
 }
 
