@@ -207,8 +207,8 @@ struct cost_index::state {
   std::unordered_map<detail::wide_hash, detail::family_costs, hasher> of_kernel, of_pattern, of_similar;
   std::unordered_map<detail::wide_hash, detail::factor_list, hasher> factors;
   std::unordered_map<detail::wide_hash, double, hasher> least_ms;  ///< by backend: the shortest time
-  std::unordered_map<detail::wide_hash, std::pair<double, double>, hasher>
-      errors;  ///< by backend: their sum and number
+  /// By backend: the median error of the families of three and more sizes.
+  std::unordered_map<detail::wide_hash, std::vector<double>, hasher> errors;
 
   explicit state(std::span<const stored_entry> entries) {
     for (const stored_entry& e : entries) add(e);
@@ -219,10 +219,13 @@ struct cost_index::state {
         family.error = detail::leave_one_out_error(family.sizes, detail::thresholds.budget.launch_ms);
       }
     for (const auto& [key, backend] : backend_of_)
-      if (const std::optional<double>& error = of_kernel.at(key).error) {
-        errors[backend].first += *error;
-        errors[backend].second += 1;
-      }
+      if (const std::optional<double>& error = of_kernel.at(key).error) errors[backend].push_back(*error);
+    // A few families are far off, so the mean would say little.
+    for (auto& [key, list] : errors) {
+      const auto middle = list.begin() + static_cast<std::ptrdiff_t>(list.size() / 2);
+      std::ranges::nth_element(list, middle);
+      list = {*middle};
+    }
     backend_of_.clear();
   }
 
@@ -341,7 +344,7 @@ cost_estimate cost_index::estimate(const stored_key& key, const workload& its) c
     found.ms = value->ms;
     found.error = family.error;
     if (const auto usual = state_->errors.find(backend); !found.error && usual != state_->errors.end())
-      found.error = usual->second.first / usual->second.second;
+      found.error = usual->second.front();
     found.low = family.labels[value->low];
     found.high = family.labels[value->high];
     return true;

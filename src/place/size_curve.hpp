@@ -42,7 +42,9 @@ struct curve_value {
 };
 
 /// Between two sizes, the logarithm of the time is linear in the logarithm of the work. Among the sizes with
-/// less work, and among those with more, the one whose extents are closest counts.
+/// less work, and among those with more, the one whose extents are closest counts. If the larger size took less than 0.8 times as
+/// long as the smaller one, the time is that of the smaller size in proportion to the work. If the time grew by more than the square
+/// of the work, it is that of the larger size in proportion.
 ///
 /// Beyond all sizes, the time is linear in the work, by the two closest sizes: a constant part and a proportional one. Below the
 /// smallest, it is at least in proportion to the work and at least a launch. With one size alone, it is scaled by the model.
@@ -80,12 +82,19 @@ class size_curve {
     }
   };
 
+  static constexpr double least_growth = 0.8;
+
   /// Sizes whose work differs by less than 2 % say nothing about how time grows with work.
   static bool is_as_much(double a, double b) { return std::abs(std::log(a / b)) < 0.02; }
 
   curve_value between(const workload_size& asked, const neighbour& low, const neighbour& high) const {
     const measured_size &a = known_[low.which], &b = known_[high.which];
     double part = 0.5;
+    // Times of a busy machine can be far off. A kernel that seems to be too fast at one size would be taken for it.
+    const double growth = b.ms / a.ms, more_work = b.size.work / a.size.work;
+    if (growth < least_growth) return {a.ms * asked.work / a.size.work, low.which, high.which, true};
+    if (more_work > 1.02 && growth > more_work * more_work)
+      return {b.ms * asked.work / b.size.work, low.which, high.which, true};
     if (!is_as_much(a.size.work, b.size.work))
       part = std::log(asked.work / a.size.work) / std::log(b.size.work / a.size.work);
     else if (low.apart + high.apart > 0) part = low.apart / (low.apart + high.apart);

@@ -103,7 +103,7 @@ static void plans(const collage_network* network, const char* folder) {
   MISUSED(collage_plan_place(network, &how, &plan), "threads is -1");
   how.threads = 1;
   how.how = 3;
-  MISUSED(collage_plan_place(network, &how, &plan), "how is 2");
+  MISUSED(collage_plan_place(network, &how, &plan), "how is 3");
   how.how = COLLAGE_PLACE_PRIORITY;
   how.keep_non_finite = 1;
   MISUSED(collage_plan_place(network, &how, &plan), "keep_non_finite");

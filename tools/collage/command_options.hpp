@@ -104,7 +104,7 @@ class command {
                              : how == "estimate" ? collage::placing_costs::estimated
                                                  : collage::placing_costs::none;
             },
-            "How to place without a plan: by measuring, by stored costs of any shape, or by the order of the backends")
+            "How to place without a plan: by measuring, stored costs or backend order")
         ->option_text("measure|estimate|priority")
         ->check(CLI::IsMember({"measure", "estimate", "priority"}).description(""));
     app_->add_option("--store", given_.store_file,

@@ -31,7 +31,8 @@ std::string candidates_text(const collage::place_report& r) {
          format_number("%.1f s", r.measuring_s + r.comparing_s) +
          (r.waited_s < 1 ? ""
                          : " (" + format_number("%.0f s", r.waited_s) + " of it waiting for an undisturbed machine)") +
-         part(r.from_store, " from the store") + part(r.refused, " refused") + part(r.skipped, " skipped") + ".";
+         part(r.from_store, " from the store") + part(r.interpolated, " estimated from other shapes") +
+         part(r.modelled, " modelled") + part(r.refused, " refused") + part(r.skipped, " skipped") + ".";
 }
 
 /// The result of the search over regions, in sentences; empty if there was no such search.

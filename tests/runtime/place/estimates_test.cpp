@@ -111,6 +111,13 @@ TEST(size_curve, is_never_less_than_a_launch_nor_than_in_proportion_below_the_sm
   EXPECT_FALSE(d::size_curve({}, 1).at(size_of(5)));
 }
 
+TEST(size_curve, does_not_trust_a_time_that_is_far_too_short) {
+  EXPECT_DOUBLE_EQ(at(measured_at({100, 300}, [](double work) { return work < 200 ? 2.0 : 0.7; }), 200), 4.0);
+  EXPECT_DOUBLE_EQ(at(measured_at({100, 300}, [](double work) { return work < 200 ? 0.1 : 6.0; }), 200), 4.0);
+  // Noise is no fault.
+  EXPECT_NEAR(at(measured_at({100, 300}, [](double work) { return work < 200 ? 1.0 : 0.97; }), 200), 0.98, 0.01);
+}
+
 TEST(size_curve, takes_the_closest_sizes_of_several_extents) {
   // Rows and columns, where columns cost ten times as much. The work is the product.
   const auto point = [](double rows, double columns) {
