@@ -41,10 +41,11 @@ struct curve_value {
   bool is_between = false;        ///< one has at most as much work, and one at least as much
 };
 
-/// Between two sizes, the logarithm of the time is linear in the logarithm of the work. Among the sizes with
-/// less work, and among those with more, the one whose extents are closest counts. If the larger size took less than 0.8 times as
-/// long as the smaller one, the time is that of the smaller size in proportion to the work. If the time grew by more than the square
-/// of the work, it is that of the larger size in proportion.
+/// Between two sizes, the logarithm of the time is linear in the logarithm of the work. Among the sizes with less work, and among
+/// those with more, the one whose extents are closest counts.
+///
+/// If the larger size took less than 0.8 times as long, its time is taken to be wrong. If the time grew by more than the square of
+/// the work, that of the smaller size is. Then the time of the other size counts, in proportion to the work.
 ///
 /// Beyond all sizes, the time is linear in the work, by the two closest sizes: a constant part and a proportional one. Below the
 /// smallest, it is at least in proportion to the work and at least a launch. With one size alone, it is scaled by the model.
