@@ -341,7 +341,7 @@ TEST(jit_shared_backend, plans_run_and_agree) {
   using set = collage::backend_set<collage::jit, collage::portable>;
   const collage::graph network = attention(true);
   collage::place_options options = quick_options();
-  options.costs = c::placing_costs::none;  // by the order of the set: the backend takes what it can
+  options.costs = collage::placing_costs::none;  // by the order of the set: the backend takes what it can
   const collage::plan made = collage::place<set>(network, options);
   const auto is_shared = [](const collage::plan_group& g) { return g.pattern() == "three_products"; };
   ASSERT_EQ(std::ranges::count_if(made.chosen.groups, is_shared), 1);

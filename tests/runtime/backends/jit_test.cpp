@@ -507,7 +507,7 @@ TEST(jit_backend_algorithms, direct_plans_have_none_of_them) {
   options.algorithms = collage::algorithms::direct;
   EXPECT_FALSE(names_an_algorithm(collage::place<set>(network, options).chosen));
   // Without measuring, accuracy is not known.
-  options.costs = c::placing_costs::none;
+  options.costs = collage::placing_costs::none;
   options.algorithms = collage::algorithms::accurate;
   EXPECT_FALSE(names_an_algorithm(collage::place<set>(network, options).chosen));
   options.algorithms = collage::algorithms::all;
