@@ -1,6 +1,6 @@
 // How much a session costs over static engines: a known shape, the first run at a new shape, and memory (docs/changing-shapes.md).
 //
-// usage: sessions [--threads N] [--shapes N] [--seed N] FILE.onnx NAME=DIMS...     prints a table in Markdown
+// usage: sessions [--threads N] [--shapes N] [--seed N] [--store FILE] FILE.onnx NAME=DIMS...     prints a table in Markdown
 //   DIMS   the input's extents, as in 1x3x48x16..640: where two are given, each shape has a random one between them;
 //          16..640/8 stands for multiples of 8. All inputs with open extents must be named. Equal ranges get equal extents.
 // needs: place io onnx onednn openblas eigen stacked portable
@@ -132,7 +132,8 @@ int measure(int count, const char* const* words) {
   benchmarks::command_line line(count, words);
   c::place_options how;
   how.threads = static_cast<int>(line.number("--threads", 1));
-  how.measure = false;
+  how.costs = c::placing_costs::estimated;
+  how.store = line.text("--store", "");
   const auto shapes = static_cast<int>(line.number("--shapes", 100));
   std::mt19937_64 random(static_cast<std::uint64_t>(line.number("--seed", 1)));
   const std::vector<std::string> rest = line.rest();

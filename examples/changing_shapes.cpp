@@ -39,7 +39,7 @@ int run(int argc, char** argv) {
 
   // The model is read once. Nothing is said about its shapes.
   const auto source = std::make_shared<c::onnx::model_source>(example::existing(file));
-  const c::session session = c::make_session<example::backends>(source, {.measure = false});
+  const c::session session = c::make_session<example::backends>(source);
   c::session_context context = session.context();
 
   for (const std::int64_t width : widths) {

@@ -113,7 +113,7 @@ void session_core::make(session_stage& made, const session_stage* before, std::s
   connect(made, network, names);
   if (!network.outputs().empty()) {
     constants.share(network);
-    const plan planned = planner(network);
+    const plan planned = planner(network, packed);
     made.engine.emplace(network, planned.chosen, backends, planned.threads, packed);
   }
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;

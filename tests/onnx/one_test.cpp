@@ -156,7 +156,7 @@ std::vector<c::tensor> by_engine(std::shared_ptr<const c::onnx::model_source> so
   options.threads = 1;
   options.costs = c::placing_costs::none;
   const c::session session(std::move(source), backends,
-                           [&](const c::graph& network) { return c::place(network, backends, options); });
+                           [&](const c::graph& network, const auto&) { return c::place(network, backends, options); });
   c::session_context context = session.context();
   std::vector<c::tensor> outputs;
   for (const c::session_output& o : context.run(inputs)) {

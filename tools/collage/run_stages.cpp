@@ -65,7 +65,7 @@ int run_stages(const options& given, std::shared_ptr<const c::onnx::model_source
   refuse_what_stages_lack(given);
   std::size_t stages = 0;
   int threads = 1;
-  const auto planner = [&](const c::graph& network) -> c::plan {
+  const auto planner = [&](const c::graph& network, const std::shared_ptr<c::packed_weights>&) -> c::plan {
     placed p = place_network(given, network);
     ++stages;
     threads = p.made.threads;

@@ -27,8 +27,9 @@ struct session_core;
 class session_runner;
 }  // namespace detail
 
-/// Makes the plan of one stage, whose shapes are all known and whose constants have contents. Several threads may call it.
-using session_planner = std::function<plan(const graph& network)>;
+/// Makes the plan of one stage, whose shapes are all known and whose constants have contents. Kernels that it builds may use the
+/// session's packed weights. Several threads may call it.
+using session_planner = std::function<plan(const graph& network, const std::shared_ptr<packed_weights>& packed)>;
 
 struct session_options {
   /// How many engines are kept. Beyond it, those that ran longest ago are given back.

@@ -31,9 +31,9 @@ using namespace collage_test;
 using proto::TensorProto;
 using set = c::backend_set<c::portable>;
 
-c::plan plan_of(const c::graph& network) {
+c::plan plan_of(const c::graph& network, const std::shared_ptr<c::packed_weights>&) {
   c::place_options options;
-  options.measure = false;
+  options.costs = c::placing_costs::none;
   options.check_s = 0;
   options.threads = 1;
   return c::place<set>(network, options);
