@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Checks one pair of files with every compiler: NAME.cpp must be refused with the text it expects, NAME.ok.cpp accepted.
 
-usage: check.py NAME.cpp --compiler COMPILER... -- ARGUMENT...
+usage: check.py --source NAME.cpp --compiler COMPILER... [--precompiled FOLDER] -- ARGUMENT...
+       check.py --precompile HEADER --compiler COMPILER... --precompiled FOLDER -- ARGUMENT...
+
+The second form precompiles a header for files that are accepted. Refused files read it as users do: precompiled, it would leave their
+own line out of the chain of includes that a compiler prints.
 
 What is expected must stand in the first 16 lines that a compiler prints, and the file's own line in the first 12 (or as
 many as its line `// own line within: N` says): further down nobody looks for them.
@@ -28,7 +32,33 @@ def names_own_line(output: list[str], name: str) -> bool:
     return any(re.search(re.escape(name) + r":\d+:\d+: ", line) for line in output)
 
 
-def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], to_own: int, command: list[str]) -> str:
+def is_clang(compiler: str) -> bool:
+    return "clang" in pathlib.Path(compiler).name
+
+
+def precompiled_file(folder: pathlib.Path, compiler: str) -> pathlib.Path:
+    """What a compiler makes of the header; g++ finds it by its name, as if it were the header."""
+    return folder / "clang.pch" if is_clang(compiler) else folder / "collage" / "collage.hpp.gch"
+
+
+def precompile(header: pathlib.Path, folder: pathlib.Path, command: list[str]) -> bool:
+    made = precompiled_file(folder, command[0])
+    made.parent.mkdir(parents=True, exist_ok=True)
+    arguments = [argument for argument in command if argument != "-fsyntax-only"]
+    return subprocess.run([*arguments, "-w", "-x", "c++-header", str(header), "-o", str(made)]).returncode == 0
+
+
+def with_precompiled(command: list[str], folder: pathlib.Path, source: pathlib.Path) -> list[str]:
+    """The command for a file, which reads the precompiled header in place of the header if it includes that first."""
+    includes = [line for line in source.read_text().splitlines() if line.startswith("#include")]
+    made = precompiled_file(folder, command[0])
+    if includes[:1] != ["#include <collage/collage.hpp>"] or not made.exists():
+        return command
+    return [*command, "-include-pch", str(made)] if is_clang(command[0]) else [command[0], "-I", str(folder), *command[1:]]
+
+
+def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], to_own: int, command: list[str],
+          precompiled: pathlib.Path | None) -> str:
     """What is wrong with the pair for this compiler; empty if nothing is."""
     accepted, output = compile_file(command, bad)
     if accepted:
@@ -39,17 +69,21 @@ def check(bad: pathlib.Path, good: pathlib.Path, expected: list[str], to_own: in
             return f"{bad.name} is refused without '{text}' in the first {LINES_READ} lines; it was told:\n{first}"
     if not names_own_line(output[:to_own], bad.name):
         return f"{bad.name} is refused, and none of its lines is named in the first {to_own} lines:\n{first}"
-    accepted, output = compile_file(command, good)
+    accepted, output = compile_file(with_precompiled(command, precompiled, good) if precompiled else command, good)
     return "" if accepted else f"{good.name} must compile; it was told:\n" + "\n".join(output)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(usage=__doc__)
-    parser.add_argument("source", type=pathlib.Path)
+    parser.add_argument("--source", type=pathlib.Path)
     parser.add_argument("--compiler", nargs="+", required=True)
+    parser.add_argument("--precompiled", type=pathlib.Path)
+    parser.add_argument("--precompile", type=pathlib.Path)
     split = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
     asked, arguments = parser.parse_args(sys.argv[1:split]), sys.argv[split + 1:]
 
+    if asked.precompile:
+        return int(not all([precompile(asked.precompile, asked.precompiled, [compiler, *arguments]) for compiler in asked.compiler]))
     bad = asked.source
     good = bad.with_name(bad.stem + ".ok.cpp")
     lines = bad.read_text().splitlines()
@@ -64,7 +98,7 @@ def main() -> int:
 
     failed = 0
     for compiler in asked.compiler:
-        if wrong := check(bad, good, expected, to_own, [compiler, *arguments]):
+        if wrong := check(bad, good, expected, to_own, [compiler, *arguments], asked.precompiled):
             print(f"{compiler}: {wrong}")
             failed = 1
     return failed

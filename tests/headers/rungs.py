@@ -4,9 +4,10 @@
 usage: rungs.py INCLUDE_FOLDER COMPILER
 
 Our own headers are held to the rungs by their direct includes; third parties and heavy standard headers by everything
-the preprocessor reads, because that is what a user pays for.
+that is read through them, because that is what a user pays for.
 """
 import concurrent.futures
+import functools
 import os
 import pathlib
 import re
@@ -70,32 +71,65 @@ def rung_of(header: str) -> tuple[str, tuple[str, ...]] | None:
     return None
 
 
-def complaints(top: pathlib.Path, compiler: str, path: pathlib.Path) -> list[str]:
-    header = path.relative_to(top / "collage").as_posix()
+OWN = "collage/"
+INCLUDE = re.compile(r'\s*#\s*include\s*[<"]([^>"]+)[>"]')
+
+
+@functools.cache
+def includes_of(path: pathlib.Path) -> tuple[str, ...]:
+    """What a header of ours includes itself, under whatever condition."""
+    return tuple(found[1] for line in path.read_text().splitlines() if (found := INCLUDE.match(line)))
+
+
+def others_read(top: pathlib.Path, path: pathlib.Path) -> set[str]:
+    """The headers of others that a header includes, itself or through ours."""
+    others, seen, waiting = set(), {path}, [path]
+    while waiting:
+        for name in includes_of(waiting.pop()):
+            if not name.startswith(OWN):
+                others.add(name)
+            elif (own := top / name) not in seen and own.is_file():
+                seen.add(own)
+                waiting.append(own)
+    return others
+
+
+def files_of(compiler: str, name: str) -> list[str]:
+    """The files that the preprocessor reads for a header of others."""
+    done = subprocess.run([compiler, "-std=c++20", "-fopenmp", "-M", "-x", "c++", "-"], input=f"#include <{name}>\n",
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"<{name}> cannot be preprocessed alone: {done.stderr}")
+    return done.stdout.replace("\\\n", " ").split()[1:]
+
+
+def is_compiled_alone(top: pathlib.Path, path: pathlib.Path) -> bool:
+    """Not an implementation, which is compiled in src/ with the library that it may read, nor the second half of a header."""
+    found = rung_of(path.relative_to(top / OWN).as_posix())
+    return not (found is not None and found[0] == "implementations" or path.name.endswith(".inl.hpp"))
+
+
+def complaints(top: pathlib.Path, path: pathlib.Path, files: dict[str, list[str]]) -> list[str]:
+    header = path.relative_to(top / OWN).as_posix()
     found = rung_of(header)
     if found is None:
         return [f"{header} stands on no rung: name it in tests/headers/rungs.py"]
     rung, may = found
 
     wrong = []
-    for line in path.read_text().splitlines():
-        included = re.match(r'\s*#\s*include\s*[<"]collage/([^>"]+)', line)
-        if included:
-            other = rung_of(included[1])
-            if other is not None and other[0] not in may:
-                wrong.append(f"{header} ({rung}) includes {included[1]} ({other[0]}), which is not below it")
+    for included in includes_of(path):
+        other = rung_of(included.removeprefix(OWN)) if included.startswith(OWN) else None
+        if other is not None and other[0] not in may:
+            wrong.append(f"{header} ({rung}) includes {included} ({other[0]}), which is not below it")
 
-    if rung == "implementations" or header.endswith(".inl.hpp"):
-        return wrong  # the one is compiled in src/ with the library that it may read, the other is its header's second half
-    done = subprocess.run([compiler, "-std=c++20", "-fopenmp", "-M", "-x", "c++", "-I", str(top), str(path)], capture_output=True, text=True)
-    if done.returncode != 0:
-        return [*wrong, f"{header} cannot be preprocessed alone: {done.stderr}"]
-    read = done.stdout.replace("\\\n", " ").split()[1:]
+    if not is_compiled_alone(top, path):
+        return wrong
+    read = {file for name in others_read(top, path) for file in files[name]}
     for name, (piece, rungs) in THIRD_PARTIES.items():
-        if rung not in rungs and any(re.search(piece, file) for file in read if not file.startswith(str(top))):
+        if rung not in rungs and any(re.search(piece, file) for file in read):
             wrong.append(f"{header} ({rung}) reads {name}'s headers")
     if rung in CORE or rung == "umbrella":
-        for file in read:
+        for file in sorted(read):
             if "/c++/" in file and os.path.basename(file) in HEAVY and "/bits/" not in file:
                 wrong.append(f"{header} ({rung}) reads <{os.path.basename(file)}>")
     return wrong
@@ -104,8 +138,11 @@ def complaints(top: pathlib.Path, compiler: str, path: pathlib.Path) -> list[str
 def main() -> int:
     top, compiler = pathlib.Path(sys.argv[1]), sys.argv[2]
     headers = sorted((top / "collage").rglob("*.hpp"))
+    # The same headers of others are read by many of ours: the preprocessor sees each once.
+    others = sorted({name for path in headers if is_compiled_alone(top, path) for name in others_read(top, path)})
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        wrong = [text for texts in pool.map(lambda path: complaints(top, compiler, path), headers) for text in texts]
+        files = dict(zip(others, pool.map(lambda name: files_of(compiler, name), others)))
+    wrong = [text for path in headers for text in complaints(top, path, files)]
     print("\n".join(wrong) or f"{len(headers)} headers in order")
     return 1 if wrong else 0
 
