@@ -1,5 +1,6 @@
 # The second compiler: clang 19 builds the tests of the compile-time core beside the compiler of the build. CMake knows one
-# compiler per build, so that clang's objects come from commands of our own.
+# compiler per build, so that clang's objects come from commands of our own, or from the compiler's launcher.
+include_guard()
 
 find_program(COLLAGE_CLANG clang++-19 DOC "The compiler that builds the tests of the core a second time")
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -48,4 +49,18 @@ function(collage_clang out mode target)
     list(APPEND made "${file}")
   endforeach()
   set(${out} "${made}" PARENT_SCOPE)
+endfunction()
+
+# collage_by_clang(TARGET...): has clang compile the sources of targets, where it is here. Unoptimised and with sanitizers that takes 40 %
+# of g++'s time. What it makes is linked with what g++ makes. Files that are compiled with OpenMP are left to g++.
+function(collage_by_clang)
+  if(NOT COLLAGE_CLANG)
+    return()
+  endif()
+  set(launcher env)
+  if(COLLAGE_CCACHE)
+    set(launcher "${COLLAGE_CCACHE}")
+  endif()
+  set_target_properties(${ARGN} PROPERTIES
+    CXX_COMPILER_LAUNCHER "${PROJECT_SOURCE_DIR}/cmake/by_clang.sh;${launcher};${COLLAGE_CLANG}")
 endfunction()

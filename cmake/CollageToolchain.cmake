@@ -18,7 +18,8 @@ if(PROJECT_IS_TOP_LEVEL)
   endif()
   find_program(COLLAGE_CCACHE ccache DOC "Compiler cache, used if found")
   if(COLLAGE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set(CMAKE_CXX_COMPILER_LAUNCHER "${COLLAGE_CCACHE}")
+    # It keeps what was compiled with precompiled headers, too, if it may leave their macros and times out of account.
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${COLLAGE_CCACHE}")
   endif()
 endif()
 

@@ -2,6 +2,9 @@
 # older installation's paths above all, can make it pass.
 #   -DSOURCE= -DBINARY= -DGENERATOR= -DBUILD_TYPE= -DCOMPILER= [-DLAUNCHER=] [-DPREFIX=] [-DCOLLAGE=] [-DRUN=] [-DARGUMENT=]
 file(REMOVE_RECURSE "${BINARY}")
+if(NOT LAUNCHER)
+  set(LAUNCHER "")  # no compiler cache was found
+endif()
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BINARY}" -G "${GENERATOR}" -DCMAKE_BUILD_TYPE=${BUILD_TYPE}
           -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER} -DCMAKE_PREFIX_PATH=${PREFIX}

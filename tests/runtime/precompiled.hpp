@@ -1,4 +1,4 @@
-// What most tests include, read once where there is no compiler cache (CMakeLists.txt). Tests include what they use all the same.
+// What most tests include, read once (CMakeLists.txt). Tests include what they use all the same.
 #pragma once
 
 #include <collage/backend_set.hpp>

@@ -1,4 +1,4 @@
-// The headers of most files of the program, read once if there is no compiler cache (CMakeLists.txt). Files include what they use
+// The headers of most files of the program, read once (CMakeLists.txt). Files include what they use
 // all the same.
 #pragma once
 
