@@ -10,7 +10,7 @@
 namespace collage::inline v0::detail::jit {
 namespace {
 
-std::string version_word() { return "winograd" + std::to_string(convolution_version); }
+std::string convolution_version_word() { return "winograd" + std::to_string(convolution_version); }
 
 /// The register tile for so many rows and columns of a product, with rows of at least so many vectors.
 configuration tile_for(instruction_set set, std::int64_t rows, std::int64_t columns, int width) {
@@ -79,8 +79,8 @@ std::vector<convolution_configuration> propose_in_depth(convolution_configuratio
 }  // namespace
 
 std::string to_text(const convolution_configuration& c) {
-  return version_word() + ' ' + c.algorithm().name + ' ' + words_of(c.product) + " block " + std::to_string(c.block) +
-         (c.slices == 1 ? "" : " slices " + std::to_string(c.slices)) + " threads " +
+  return convolution_version_word() + ' ' + c.algorithm().name + ' ' + words_of(c.product) + " block " +
+         std::to_string(c.block) + (c.slices == 1 ? "" : " slices " + std::to_string(c.slices)) + " threads " +
          (c.partition == work_partition::tiles ? "tiles" : "phases");
 }
 
@@ -88,7 +88,7 @@ convolution_configuration parse_convolution_configuration(std::string_view text)
   convolution_configuration c;
   c.family = 1;
   word_reader read(text, to_text(c));
-  read.version(version_word());
+  read.version(convolution_version_word());
   // One name may be the beginning of another.
   std::vector<int> order;
   for (int i = 0; i < static_cast<int>(convolution_family_count); ++i) order.push_back(i);

@@ -1,5 +1,5 @@
 // libcollage_openvino_module.so: the backend openvino and all that it needs, opened by src/on_demand/openvino.cpp.
-#include <collage/backends/impl/openvino.hpp>
+#include <collage/backends/openvino.hpp>
 
 #include "openvino_module.hpp"
 
