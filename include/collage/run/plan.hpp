@@ -39,9 +39,9 @@ struct plan_group {
   double regret_ms = -1;       ///< how much more the best placement without this kernel costs; -1 where it is not known
   std::string instead;         ///< the backend that runs the nodes in that placement
   std::string why;             ///< in words, why it was chosen
-  std::string estimate = {};   ///< in words, where its cost comes from if it was not measured; empty if it was
   std::string algorithm = {};  ///< what its kernel computes by; empty: the operator's definition
   double error_bound = 0;      ///< of the algorithm, as in kernel_algorithm
+  std::string estimate = {};   ///< in words, where its cost comes from if it was not measured; empty if it was
 
   bool is_view() const { return std::holds_alternative<view_step>(step); }
   bool is_control() const { return std::holds_alternative<control_step>(step); }
