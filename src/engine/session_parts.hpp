@@ -20,7 +20,8 @@
 namespace collage::inline v0::detail {
 
 /// Constants by their contents. Stages compute the same constants again and again, and packed forms are found by the address of
-/// what was packed. So equal contents get one address, which stays as long as the pool.
+/// what was packed. So equal contents get one address. Contents that only the pool holds leave it when the last few networks did
+/// not have them: those of one shape alone would pile up.
 class constant_pool {
  public:
   /// Replaces contents that are known by those with the first address. Subgraphs are included.
@@ -30,12 +31,17 @@ class constant_pool {
   struct known {
     std::shared_ptr<const std::byte> bytes;
     std::size_t size = 0;
+    std::uint64_t used = 0;  ///< the number of the last network that had them
   };
+  using entries = std::unordered_multimap<std::uint64_t, known>;
+  void share_within(graph& network);
   std::shared_ptr<const std::byte> shared(const std::shared_ptr<const std::byte>& bytes, std::size_t size);
+  void forget_unused();
 
   std::mutex mutex_;
-  std::unordered_multimap<std::uint64_t, known> by_hash_;
-  std::unordered_map<const std::byte*, std::size_t> sizes_;  ///< of the contents in the pool, by address
+  std::uint64_t networks_ = 0;
+  entries by_hash_;
+  std::unordered_map<const std::byte*, known*> by_address_;
 };
 
 /// Where a value of a stage is found in a run.

@@ -11,6 +11,13 @@
 namespace collage::inline v0::detail {
 
 void constant_pool::share(graph& network) {
+  const std::lock_guard lock(mutex_);
+  ++networks_;
+  share_within(network);
+  forget_unused();
+}
+
+void constant_pool::share_within(graph& network) {
   const graph_view view = network.view();
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     const constant_data& data = network.constant(v);
@@ -21,7 +28,7 @@ void constant_pool::share(graph& network) {
     const auto bodies = network.bodies_of(n);
     for (std::size_t i = 0; i < bodies.size(); ++i) {
       graph body = *bodies[i];
-      share(body);
+      share_within(body);
       network.set_body(n, i, std::make_shared<const graph>(std::move(body)));
     }
   }
@@ -30,15 +37,32 @@ void constant_pool::share(graph& network) {
 std::shared_ptr<const std::byte> constant_pool::shared(const std::shared_ptr<const std::byte>& bytes,
                                                        std::size_t size) {
   if (size == 0) return bytes;
-  const std::lock_guard lock(mutex_);
-  if (const auto here = sizes_.find(bytes.get()); here != sizes_.end() && here->second == size) return bytes;
+  if (const auto here = by_address_.find(bytes.get()); here != by_address_.end() && here->second->size == size) {
+    here->second->used = networks_;
+    return bytes;
+  }
   const std::uint64_t hash = hash_contents({bytes.get(), size});
   const auto [from, to] = by_hash_.equal_range(hash);
   for (auto it = from; it != to; ++it)
-    if (it->second.size == size && std::memcmp(it->second.bytes.get(), bytes.get(), size) == 0) return it->second.bytes;
-  by_hash_.emplace(hash, known{bytes, size});
-  sizes_[bytes.get()] = size;
+    if (it->second.size == size && std::memcmp(it->second.bytes.get(), bytes.get(), size) == 0) {
+      it->second.used = networks_;
+      return it->second.bytes;
+    }
+  by_address_[bytes.get()] = &by_hash_.emplace(hash, known{bytes, size, networks_})->second;
   return bytes;
+}
+
+void constant_pool::forget_unused() {
+  constexpr std::uint64_t recent = 8;
+  for (auto it = by_hash_.begin(); it != by_hash_.end();) {
+    const known& k = it->second;
+    if (k.bytes.use_count() > 1 || k.used + recent >= networks_) {
+      ++it;
+      continue;
+    }
+    by_address_.erase(k.bytes.get());
+    it = by_hash_.erase(it);
+  }
 }
 
 bool session_stage::has_types_of(std::span<const const_tensor_view> values) const {

@@ -142,6 +142,32 @@ TEST(session, gives_back_the_engines_that_ran_longest_ago) {
   EXPECT_EQ(session.state().made, 4U);
 }
 
+TEST(session, constants_of_one_shape_do_not_pile_up) {
+  // Every network has a constant of its own, besides the one of all.
+  std::vector<std::weak_ptr<const std::byte>> made;
+  const rows_network whole;
+  const auto source =
+      c::source_of({{.name = "x", .dims = {c::unknown, 3}}}, {{.name = "y"}}, [&](std::span<const c::shape> dims) {
+        const auto own = c::allocate_bytes(4 * sizeof(float));
+        std::fill_n(reinterpret_cast<float*>(own.get()), 4, static_cast<float>(dims[0][0]));
+        made.push_back(own);
+        c::graph_builder g;
+        const c::value x = g.input("x", {c::dtype::f32, dims[0]});
+        const c::value y = g(op::matmul, x, g.constant("w", {c::dtype::f32, {3, 4}}, whole.weights));
+        g.output("y", g(op::add, y, g.constant("own", {c::dtype::f32, {4}}, own)));
+        return g.finish();
+      });
+  const c::session session(source, c::table_of<set>, plan_of, {.most_engines = 2});
+  c::session_context context = session.context();
+  for (std::int64_t rows = 1; rows <= 40; ++rows) {
+    const c::tensor x = random_rows(rows, 1);
+    (void)context.run({x});
+  }
+  const auto alive = std::ranges::count_if(made, [](const auto& bytes) { return !bytes.expired(); });
+  EXPECT_LE(alive, 12);
+  EXPECT_GE(alive, 2);
+}
+
 TEST(session, threads_share_engines) {
   const c::session session = rows_session();
   std::vector<std::string> wrong(4);
