@@ -4,7 +4,9 @@
 #include <collage/run/tensor.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 namespace collage::inline v0 {
@@ -21,6 +23,7 @@ void check_input(const open_port& port, const const_tensor_view& given) {
     refuse(std::string("is given as ") + name_of(given.type.type) + ", and the network takes " + name_of(port.type),
            "input " + port.name);
   if (given.data == nullptr && given.type.bytes() != 0) refuse("is given without memory", "input " + port.name);
+  if (!(given.stored == form())) refuse("must be dense and in the host's memory", "input " + port.name);
   if (!given.type.dims.is_concrete()) refuse("is given with an extent that is not known", "input " + port.name);
   if (!port.has_rank) return;
   const bool fits = std::equal(port.dims.begin(), port.dims.end(), given.type.dims.begin(), given.type.dims.end(),
@@ -29,6 +32,57 @@ void check_input(const open_port& port, const const_tensor_view& given) {
     refuse("is given as " + to_string(given.type.dims) + ", but the network declares " + to_string(port.dims),
            "input " + port.name);
 }
+
+/// The limits of a run, for each of its stages.
+class remaining_limits {
+ public:
+  explicit remaining_limits(const run_limits& all)
+      : all_(all), is_limited_(all.stop != nullptr || all.seconds < std::numeric_limits<double>::infinity()) {
+    if (is_limited_) ends_ = std::chrono::steady_clock::now() + std::chrono::duration<double>(all.seconds);
+  }
+  bool is_limited() const { return is_limited_; }
+  /// The limits from now on. Throws if one is reached.
+  run_limits now() const {
+    const std::chrono::duration<double> left =
+        ends_ - std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>>(
+                    std::chrono::steady_clock::now());
+    if (left.count() <= 0 || (all_.stop != nullptr && all_.stop->load(std::memory_order_relaxed)))
+      throw error(error_kind::cancelled,
+                  left.count() <= 0 ? "was ended between two stages, because its time was over"
+                                    : "was ended between two stages, because the caller stopped it",
+                  "run");
+    return {left.count(), all_.stop};
+  }
+
+ private:
+  run_limits all_;
+  bool is_limited_;
+  std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> ends_ = {};
+};
+
+/// The memory for the values of one run. It is used again, and only grows.
+class run_memory {
+ public:
+  void begin() {
+    used_ = 0;
+    late.clear();
+  }
+  std::byte* slot(std::size_t bytes) {
+    if (used_ == slots_.size()) slots_.emplace_back();
+    buffer& b = slots_[used_++];
+    if (b.size() < bytes) {
+      b = buffer();
+      b = buffer(bytes);
+    }
+    return b.data();
+  }
+
+  std::vector<std::vector<tensor>> late;  ///< the results of each late operator
+
+ private:
+  std::vector<buffer> slots_;
+  std::size_t used_ = 0;
+};
 
 }  // namespace
 
@@ -45,15 +99,20 @@ class session_runner {
     if (inputs.size() != ports.size())
       refuse("it takes " + std::to_string(ports.size()) + " inputs, not " + std::to_string(inputs.size()), "a run");
     for (std::size_t i = 0; i < ports.size(); ++i) check_input(ports[i], inputs[i]);
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      if ((wanted[i].data == nullptr && wanted[i].type.bytes() != 0) || !(wanted[i].stored == form()))
+        refuse("needs dense memory of the host", "output " + outputs_[i].name);
     if (core_->given_back.load(std::memory_order_relaxed) != given_back_) forget_given_back();
+    // The memory of the run before stays: its outputs may be inputs of this one.
+    std::swap(memory_, before_);
+    memory_.begin();
     given_.assign(inputs.begin(), inputs.end());
     wanted_ = wanted;
-    used_ = 0;
-    late_.clear();
+    const remaining_limits left(limits);
     std::shared_ptr<session_stage> stage;
     for (std::size_t depth = 0;; ++depth) {
       stage = find(depth, stage);
-      run_stage(stage, limits);
+      run_stage(stage, left);
       if (stage->about.is_last) break;
       next_.clear();
       for (const value_place& at : stage->passed_on) next_.push_back(value_at(at));
@@ -102,7 +161,7 @@ class session_runner {
     return contexts_.back().context;
   }
 
-  void run_stage(const std::shared_ptr<session_stage>& now, const run_limits& limits) {
+  void run_stage(const std::shared_ptr<session_stage>& now, const remaining_limits& left) {
     const session_stage& stage = *now;
     computed_.clear();
     if (stage.engine) {
@@ -110,16 +169,21 @@ class session_runner {
       for (const std::size_t i : stage.engine_inputs) inputs_.push_back(given_[i]);
       const std::span<const port> ports = stage.engine->outputs();
       for (std::size_t i = 0; i < ports.size(); ++i) computed_.push_back(memory_for(stage, i, ports[i].type));
-      context_of(now).run(inputs_, computed_, limits);
+      dynamic_context& context = context_of(now);
+      // Limits cost a look at the clock for every step.
+      if (left.is_limited()) context.run(inputs_, computed_, left.now());
+      else context.run(inputs_, computed_);
     }
-    const std::size_t first_late = late_.size();
+    late_of_stage_ = memory_.late.size();
     for (std::size_t i = 0; i < stage.about.late.size(); ++i) {
       std::vector<const_tensor_view> operands;
       for (const value_place& at : stage.late_operands[i]) operands.push_back(value_at(at));
-      late_.push_back(core_->source->compute(stage.about, i, operands));
+      if (left.is_limited()) (void)left.now();
+      const std::vector<tensor>& made = memory_.late.emplace_back(core_->source->compute(stage.about, i, operands));
+      if (made.size() != stage.about.late[i].results.size())
+        throw error(error_kind::failure, "its source computed another number of results", stage.about.late[i].label);
     }
-    late_of_stage_ = first_late;
-    for (const session_stage::result& r : stage.results) deliver(r.output, value_at(r.at));
+    for (const session_stage::result& r : stage.results) deliver(r.output, value_at(r.at), r.at.from);
   }
 
   /// Where output i of a stage's engine is written: into the caller's memory if that fits, else into memory of this context.
@@ -128,17 +192,7 @@ class session_runner {
       if (r.at.from == value_place::where::network && r.at.index == i && r.output < wanted_.size() &&
           wanted_[r.output].type == type)
         return wanted_[r.output];
-    return {slot(type.bytes()), type};
-  }
-
-  std::byte* slot(std::size_t bytes) {
-    if (used_ == slots_.size()) slots_.emplace_back();
-    buffer& b = slots_[used_++];
-    if (b.size() < bytes) {
-      b = buffer();
-      b = buffer(bytes);
-    }
-    return b.data();
+    return {memory_.slot(type.bytes()), type};
   }
 
   const_tensor_view value_at(const value_place& at) const {
@@ -147,12 +201,19 @@ class session_runner {
       case value_place::where::network: return computed_[at.index];
       case value_place::where::late: break;
     }
-    return late_[late_of_stage_ + at.index][at.result];
+    return memory_.late[late_of_stage_ + at.index][at.result];
   }
 
-  void deliver(std::size_t output, const const_tensor_view& v) {
+  void deliver(std::size_t output, const const_tensor_view& v, value_place::where from) {
     outputs_[output].contents = v;
-    if (wanted_.empty()) return;
+    if (wanted_.empty()) {
+      if (from != value_place::where::given || v.type.bytes() == 0) return;
+      // It may lie in the caller's memory.
+      std::byte* const own = memory_.slot(v.type.bytes());
+      std::memcpy(own, v.data, v.type.bytes());
+      outputs_[output].contents = {own, v.type};
+      return;
+    }
     const tensor_view& to = wanted_[output];
     if (to.type != v.type)
       refuse("is " + to_string(v.type) + " at these shapes, and the memory given for it " + to_string(to.type),
@@ -165,12 +226,10 @@ class session_runner {
   std::vector<stage_context> contexts_;
   std::uint64_t given_back_ = 0;
   buffer arena_;
-  std::vector<buffer> slots_;
-  std::size_t used_ = 0;
+  run_memory memory_, before_;
   // These belong to the run under way.
   std::vector<const_tensor_view> given_, next_, inputs_;
   std::vector<tensor_view> computed_;
-  std::vector<std::vector<tensor>> late_;
   std::size_t late_of_stage_ = 0;
   std::span<const tensor_view> wanted_;
   std::vector<session_output> outputs_;
@@ -218,6 +277,8 @@ class function_source final : public network_source {
 session::session(std::shared_ptr<const network_source> source, backend_table backends, session_planner planner,
                  const session_options& options)
     : core_(std::make_shared<detail::session_core>()) {
+  if (source == nullptr || planner == nullptr)
+    throw error(error_kind::invalid_argument, "needs a source and a planner", "a session");
   core_->source = std::move(source);
   core_->backends = backends;
   core_->planner = std::move(planner);
@@ -229,9 +290,10 @@ std::span<const open_port> session::outputs() const { return core_->source->outp
 session_context session::context() const { return session_context(core_); }
 
 session_state session::state() const {
+  const std::size_t packed = core_->packed->bytes();  // may wait for a kernel that packs
   const std::lock_guard lock(core_->mutex);
   session_state now = core_->counts;
-  now.packed_bytes = core_->packed->bytes();
+  now.packed_bytes = packed;
   return now;
 }
 

@@ -109,7 +109,7 @@ struct session_core {
   std::vector<std::string> given_names(const session_stage* before) const;
   void make(session_stage& made, const session_stage* before, std::span<const const_tensor_view> values);
   void connect(session_stage& made, const graph& network, std::span<const std::string> names) const;
-  void keep_within_limits(const session_stage& in_use);
+  void keep_within_limits(const session_stage& in_use, std::size_t packed_bytes, stage_list& dropped);
 };
 
 }  // namespace collage::inline v0::detail

@@ -112,11 +112,19 @@ std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<ses
     changed.notify_all();
     throw;
   }
+  const std::size_t packed_bytes = options.most_bytes != 0 ? packed->bytes() : 0;
+  stage_list dropped;  // destroyed after the lock is released
   lock.lock();
   made->is_ready = true;
   touch(*made);
-  keep_within_limits(*made);
+  if (before != nullptr && before->is_given_back) {
+    // The stage before was given back meanwhile: this one is for this run alone.
+    made->is_given_back = true;
+    ++given_back;
+  }
+  keep_within_limits(*made, packed_bytes, dropped);
   changed.notify_all();
+  lock.unlock();
   return made;
 }
 
@@ -159,8 +167,10 @@ void session_core::connect(session_stage& made, const graph& network, std::span<
     throw error(error_kind::failure, "a stage does not compute a value that is needed after it", name);
   };
   for (const std::uint32_t v : network.inputs()) {
-    const value_place at = find(network.value_name(v));
-    made.engine_inputs.push_back(at.index);
+    const auto at = std::find(names.begin(), names.end(), network.value_name(v));
+    if (at == names.end())
+      throw error(error_kind::failure, "a stage reads a value that it is not given", network.value_name(v));
+    made.engine_inputs.push_back(static_cast<std::size_t>(at - names.begin()));
   }
   for (const late_operator& op : made.about.late) {
     std::vector<value_place> operands;
@@ -181,7 +191,7 @@ struct oldest_stage {
   stage_list* list = nullptr;
   std::size_t at = 0;
   std::uint64_t used = 0;
-  std::size_t engines = 0;  ///< of all stages
+  std::size_t engines = 0, count = 0;  ///< of all stages
 
   explicit oldest_stage(stage_list& stages, const session_stage& in_use) { look(stages, in_use); }
 
@@ -189,6 +199,7 @@ struct oldest_stage {
     for (std::size_t i = 0; i < stages.size(); ++i) {
       session_stage& s = *stages[i];
       if (!s.is_ready) continue;
+      ++count;
       engines += s.engine ? 1 : 0;
       look(s.next, in_use);
       if (!s.next.empty() || &s == &in_use) continue;
@@ -204,17 +215,22 @@ struct oldest_stage {
 
 }  // namespace
 
-void session_core::keep_within_limits(const session_stage& in_use) {
+void session_core::keep_within_limits(const session_stage& in_use, std::size_t packed_bytes, stage_list& dropped) {
+  const std::size_t most = std::max<std::size_t>(options.most_engines, 1);
+  // Packed weights go with the last context that has the engine. So of too many bytes, each new stage gives back one engine.
+  bool has_too_many_bytes = options.most_bytes != 0 && packed_bytes > options.most_bytes;
   for (;;) {
     const oldest_stage oldest(first, in_use);
     counts.engines = oldest.engines;
-    const bool is_over = oldest.engines > std::max<std::size_t>(options.most_engines, 1) ||
-                         (options.most_bytes != 0 && packed->bytes() > options.most_bytes);
-    if (!is_over || oldest.list == nullptr) return;
-    session_stage& stage = *(*oldest.list)[oldest.at];
-    counts.given_back += stage.engine ? 1 : 0;
-    stage.is_given_back = true;
+    constexpr std::size_t stages_per_engine = 4;  // stages without an engine are small, and yet not for free
+    const bool is_over = oldest.engines > most || oldest.count > stages_per_engine * most;
+    if (!(is_over || has_too_many_bytes) || oldest.list == nullptr) return;
+    has_too_many_bytes = false;
+    std::shared_ptr<session_stage>& stage = (*oldest.list)[oldest.at];
+    counts.given_back += stage->engine ? 1 : 0;
+    stage->is_given_back = true;
     ++given_back;
+    dropped.push_back(std::move(stage));
     oldest.list->erase(oldest.list->begin() + static_cast<std::ptrdiff_t>(oldest.at));
   }
 }

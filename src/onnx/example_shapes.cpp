@@ -91,6 +91,8 @@ std::vector<shape> model_source::example_shapes(std::span<const given_value> kno
       (void)make(nullptr, given);
       return dims;
     } catch (const error& e) {
+      // Most operators that are not supported are so at any shape: two tries show it.
+      if (first && first->kind() == error_kind::unsupported && e.kind() == error_kind::unsupported) break;
       if (!first) first.emplace(e);
     }
   }

@@ -45,14 +45,27 @@ std::vector<std::uint32_t> small_origins(const graph_builder& builder, value v) 
   return origins;
 }
 
+/// The values that a node may need in this stage. Control flow first needs what decides about it: a condition, a number of rounds.
+std::vector<std::string> names_needed(const model_node& node, std::size_t operand, auto is_known) {
+  if (operand != late_contents::all_operands) return {node.inputs[operand]};
+  const std::size_t deciding = !node.domain.empty()           ? 0
+                               : node.operator_type == "If"   ? 1
+                               : node.operator_type == "Loop" ? 2
+                                                              : 0;
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(deciding, node.inputs.size()); ++i)
+    if (!node.inputs[i].empty() && !is_known(node.inputs[i])) names.push_back(node.inputs[i]);
+  return names.empty() ? names_read(node) : names;
+}
+
+}  // namespace
+
 std::shared_ptr<const std::byte> copy_of(const const_tensor_view& contents) {
   const std::size_t size = contents.type.bytes();
   const std::shared_ptr<std::byte> bytes = allocate_bytes(size);
   if (size != 0) std::memcpy(bytes.get(), contents.data, size);
   return bytes;
 }
-
-}  // namespace
 
 void importer::needs_contents(const std::string& why, std::size_t operand) const {
   if (staging_ != nullptr) throw late_contents{operand};
@@ -96,8 +109,10 @@ void importer::set_aside(const model_node& node, std::size_t operand) {
       if (!output.empty()) staging_->later.insert(output);
     return;
   }
-  const std::vector<std::string> names =
-      operand == late_contents::all_operands ? names_read(node) : std::vector<std::string>{node.inputs[operand]};
+  const std::vector<std::string> names = names_needed(node, operand, [&](const std::string& name) {
+    const std::optional<value> v = find(name);
+    return !v || builder().at(*v).role == value_role::constant;
+  });
   bool again = false;
   for (const std::string& name : names) again = decide(name, false) || again;
   if (again) throw begin_again{};

@@ -5,7 +5,6 @@
 #include "importer.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <unordered_set>
 #include <utility>
 
@@ -68,6 +67,10 @@ std::string contradictions(std::span<const open_port> ports, std::span<const giv
 model_source::model_source(model read, const load_options& options) : model_(std::move(read)), options_(options) {
   check_kinds(options_.kinds);
   describe(model_, about_);
+  for (bound_value& b : options_.values) {
+    bound_.push_back(copy_of(b.contents));
+    b.contents.data = bound_.back().get();
+  }
   fill(model_);
   const auto is_bound = [&](const std::string& name) {
     return std::any_of(options_.values.begin(), options_.values.end(),
@@ -96,6 +99,10 @@ model_source::model_source(const std::string& file, const load_options& options)
 model_source::~model_source() = default;
 
 network_stage model_source::make(const network_stage* before, std::span<const given_value> given) const {
+  if (before == nullptr && given.size() != inputs_.size())
+    throw error(error_kind::invalid_argument,
+                "it takes " + std::to_string(inputs_.size()) + " inputs, not " + std::to_string(given.size()),
+                model_.file);
   staging wanted;
   wanted.is_first = before == nullptr;
   wanted.given = given;
@@ -133,10 +140,7 @@ std::vector<tensor> model_source::compute(const network_stage& stage, std::size_
   for (const std::string& name : node.inputs)
     if (const auto kept = memory.constants.find(name); kept != memory.constants.end()) known.insert(*kept);
   for (std::size_t i = 0; i < op.operands.size(); ++i) {
-    const std::size_t size = operands[i].type.bytes();
-    const std::shared_ptr<std::byte> bytes = allocate_bytes(size);
-    if (size != 0) std::memcpy(bytes.get(), operands[i].data, size);
-    known[op.operands[i]] = {operands[i].type, bytes};
+    known[op.operands[i]] = {operands[i].type, copy_of(operands[i])};
   }
   try {
     return importer(model_, options_).run_late(node, known, op.results);

@@ -49,6 +49,9 @@ struct staging {
   }
 };
 
+/// The contents in memory of their own.
+std::shared_ptr<const std::byte> copy_of(const const_tensor_view& contents);
+
 /// Thrown by a rule that needs the contents of a value that is not known in this stage.
 struct late_contents {
   std::size_t operand;  ///< of the node being lowered; `all_operands` if any may decide it

@@ -28,19 +28,31 @@ namespace c = collage;
 
 namespace {
 
-/// The contents of all inputs: of the files that --input names, otherwise random.
-std::vector<c::tensor> contents_of_inputs(const options& given, const c::session& session) {
+/// The inputs whose contents decide shapes, if zeros are possible for them.
+std::vector<std::string> deciding_inputs(const c::onnx::model_source& source) {
+  std::vector<c::tensor> contents;
+  std::vector<c::given_value> given;
+  for (const c::open_port& p : source.inputs()) contents.emplace_back(c::tensor_type{p.type, p.dims});
+  for (std::size_t i = 0; i < contents.size(); ++i) given.push_back({source.inputs()[i].name, contents[i]});
+  try {
+    return source.make(nullptr, given).decided_by;
+  } catch (const c::error&) { return {}; }
+}
+
+/// The contents of all inputs: of the files that --input names, zeros where they decide shapes, otherwise random.
+std::vector<c::tensor> contents_of_inputs(const options& given, const c::onnx::model_source& source) {
+  const std::vector<std::string> deciding = deciding_inputs(source);
   std::vector<std::string> names;
   std::string known;
-  for (const c::open_port& p : session.inputs()) {
+  for (const c::open_port& p : source.inputs()) {
     names.push_back(p.name);
     known += (known.empty() ? "" : ", ") + p.name + " (" + c::detail::to_string(c::tensor_type{p.type, p.dims}) + ")";
   }
   std::vector<c::tensor> contents;
   std::mt19937_64 random(given.seed);
-  for (const c::open_port& p : session.inputs()) {
+  for (const c::open_port& p : source.inputs()) {
     contents.emplace_back(c::tensor_type{p.type, p.dims});
-    c::fill_random(contents.back(), random);
+    if (std::find(deciding.begin(), deciding.end(), p.name) == deciding.end()) c::fill_random(contents.back(), random);
   }
   for (const std::string& text : given.inputs) {
     const auto [name, file] = split_input(text, names, known);
@@ -71,8 +83,8 @@ int run_stages(const options& given, std::shared_ptr<const c::onnx::model_source
     threads = p.made.threads;
     return std::move(p.made);
   };
+  const std::vector<c::tensor> contents = contents_of_inputs(given, *source);
   const c::session session(std::move(source), backends(), planner);
-  const std::vector<c::tensor> contents = contents_of_inputs(given, session);
   std::vector<std::string> names;
   for (const c::open_port& p : session.outputs()) names.push_back(p.name);
   const std::vector<std::string> files = output_files(given.output_folder, names);

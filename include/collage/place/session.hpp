@@ -18,7 +18,7 @@ inline place_options session_placing() {
 }
 
 /// A session that places each stage with `how` when its shapes are met for the first time. For estimated costs, the store is
-/// read once, now. Errors: those of reading the store.
+/// read once, now. `place_options::index` must outlive the session, if it is given. Errors: those of reading the store.
 inline session make_session(std::shared_ptr<const network_source> source, backend_table backends,
                             const place_options& how = session_placing(), const session_options& options = {}) {
   std::shared_ptr<const cost_index> index;

@@ -63,7 +63,8 @@ class network_source {
   /// `before` passes on, in their order. Constants of the same contents should share their bytes from stage to stage. Errors:
   /// inputs that do not fit; all that is not supported.
   virtual network_stage make(const network_stage* before, std::span<const given_value> given) const = 0;
-  /// The results of a late operator of a stage, in their order.
+  /// The results of a late operator of a stage, in their order. No late operator reads another's results. Here and in `make`,
+  /// the network of an earlier stage may be empty: the caller keeps what else it has.
   virtual std::vector<tensor> compute(const network_stage& stage, std::size_t late,
                                       std::span<const const_tensor_view> operands) const = 0;
 };

@@ -34,8 +34,8 @@ using session_planner = std::function<plan(const graph& network, const std::shar
 struct session_options {
   /// How many engines are kept. Beyond it, those that ran longest ago are given back.
   std::size_t most_engines = 64;
-  /// How many bytes of packed weights are kept, with all engines together. Beyond it, engines are given back as above, but for those
-  /// of the shapes in use. 0: any number.
+  /// How many bytes of packed weights are kept, with all engines together. Beyond it, every new engine makes one be given back. A
+  /// context that has such an engine keeps it until its next run. 0: any number.
   std::size_t most_bytes = 0;
   /// false: the stages run as the source makes them, without `optimise` (pass/optimise.hpp).
   bool optimise = true;
@@ -72,7 +72,7 @@ class session {
   std::shared_ptr<detail::session_core> core_;
 };
 
-/// One thread's runs of a session, and the memory for them. It is as large as the largest run so far.
+/// One thread's runs of a session, and the memory for them. It is as large as the two largest runs so far.
 class session_context {
  public:
   session_context(session_context&&) noexcept;
@@ -80,8 +80,9 @@ class session_context {
   ~session_context();
 
   /// Runs the network. `inputs` follow the session's list, in dense host memory. Returned are all outputs, in the session's order.
-  /// They are valid until the next run. The first run at new shapes makes an engine. Errors: inputs that do not fit the
-  /// declarations or each other; shapes at which the network cannot run. Planning and building an engine have errors of their own.
+  /// They are valid until the run after the next, so that they may be inputs of the next run. The first run at new shapes makes an
+  /// engine, which `limits` do not end. Errors: inputs that do not fit the declarations or each other; shapes at which the network
+  /// cannot run. Planning and building an engine have errors of their own.
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits = {});
   std::span<const session_output> run(std::initializer_list<const_tensor_view> inputs, const run_limits& limits = {}) {
     return run(std::span(inputs.begin(), inputs.size()), limits);

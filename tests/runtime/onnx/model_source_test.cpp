@@ -318,9 +318,12 @@ TEST(model_source, bound_inputs_and_fixed_shapes) {
   add_input(*model.mutable_graph(), "z", {"N"});
   add_node(*model.mutable_graph(), "Neg", {"z"}, {"n"});
   add_output(*model.mutable_graph(), "n", {"N"});
-  const c::tensor z = tensor_with<float>({2}, {5, 6});
-  const auto source = std::make_shared<const c::onnx::model_source>(
-      folder.write(model), c::onnx::load_options{.shapes = {{"x", {2, 3}}}, .values = {{"z", z}}});
+  std::shared_ptr<const c::onnx::model_source> source;
+  {
+    const c::tensor z = tensor_with<float>({2}, {5, 6});  // need not live as long as the source
+    source = std::make_shared<const c::onnx::model_source>(
+        folder.write(model), c::onnx::load_options{.shapes = {{"x", {2, 3}}}, .values = {{"z", z}}});
+  }
   ASSERT_EQ(source->inputs().size(), 1U);
   EXPECT_EQ(source->inputs()[0].dims, (c::shape{2, 3}));
   const c::session session(source, c::table_of<set>, plan_of);

@@ -142,6 +142,68 @@ TEST(session, gives_back_the_engines_that_ran_longest_ago) {
   EXPECT_EQ(session.state().made, 4U);
 }
 
+TEST(session, outputs_of_a_run_may_be_inputs_of_the_next) {
+  // As a cache that grows: each run appends two rows to its input.
+  const auto source = c::source_of(
+      {{.name = "cache", .dims = {c::unknown, 3}}}, {{.name = "more"}}, [](std::span<const c::shape> dims) {
+        c::graph_builder g;
+        const c::value old = g.input("cache", {c::dtype::f32, dims[0]});
+        const c::value rows = g.constant("rows", {c::dtype::f32, {2, 3}}, c::uniform{1, 2});
+        g.output("more", g(op::concat, old, rows, {.axis = 0}));
+        c::graph made = g.finish();
+        c::fill_constants(made);
+        return made;
+      });
+  const c::session session(source, c::table_of<set>, plan_of);
+  c::session_context context = session.context();
+  const c::tensor empty(c::tensor_type{c::dtype::f32, {0, 3}});
+  c::const_tensor_view cache = empty;
+  std::vector<float> rows;
+  for (std::int64_t n = 1; n <= 20; ++n) {
+    cache = context.run({cache})[0].contents;
+    ASSERT_EQ(cache.type.dims, (c::shape{2 * n, 3}));
+    const auto all = cache.as<float>();
+    if (n == 1) rows.assign(all.begin(), all.end());
+    for (std::size_t i = 0; i < all.size(); ++i) ASSERT_EQ(all[i], rows[i % 6]);
+  }
+}
+
+TEST(session, an_output_may_have_the_name_of_an_input) {
+  const auto source = c::source_of({{.name = "a", .dims = {c::unknown}}, {.name = "state", .dims = {c::unknown}}},
+                                   {{.name = "state"}}, [](std::span<const c::shape> dims) {
+                                     c::graph_builder g;
+                                     const c::value a = g.input("a", {c::dtype::f32, dims[0]}),
+                                                    s = g.input("state", {c::dtype::f32, dims[1]});
+                                     g.output("state", g(op::sub, a, s));
+                                     return g.finish();
+                                   });
+  const c::session session(source, c::table_of<set>, plan_of);
+  c::session_context context = session.context();
+  const c::tensor a(c::tensor_type{c::dtype::f32, {1}}), s(c::tensor_type{c::dtype::f32, {1}});
+  a.as<float>()[0] = 5;
+  s.as<float>()[0] = 2;
+  EXPECT_EQ(context.run({a, s})[0].contents.as<float>()[0], 3);
+}
+
+TEST(session, an_output_that_is_an_input_is_copied) {
+  const c::session session = rows_session();
+  c::session_context context = session.context();
+  const c::tensor x = random_rows(2, 1);
+  const c::const_tensor_view same = context.run({x})[1].contents;
+  const float before = x.as<float>()[0];
+  x.as<float>()[0] = before + 1;
+  EXPECT_EQ(same.as<float>()[0], before);
+}
+
+TEST(session, few_bytes_leave_it_usable) {
+  const c::session session = rows_session({.most_bytes = 1});
+  c::session_context context = session.context();
+  for (const std::int64_t rows : {1, 2, 3, 1, 2}) {
+    const c::tensor x = random_rows(rows, 3);
+    EXPECT_EQ(difference(context.run({x}), x), "") << rows;
+  }
+}
+
 TEST(session, constants_of_one_shape_do_not_pile_up) {
   // Every network has a constant of its own, besides the one of all.
   std::vector<std::weak_ptr<const std::byte>> made;
@@ -250,6 +312,7 @@ TEST(session, runs_within_limits) {
   (void)context.run({x});
   const std::atomic<bool> stop = true;
   EXPECT_THROW((void)context.run({x}, {.stop = &stop}), c::error);
+  EXPECT_THROW((void)context.run({x}, {.seconds = 0}), c::error);
   EXPECT_EQ(difference(context.run({x}), x), "");
 }
 

@@ -12,7 +12,7 @@
 
 namespace collage::inline v0::onnx {
 
-/// A model in memory. Inputs that `options` bind to a value are no inputs of the source, and shapes that it gives are fixed.
+/// A model in memory. It copies the contents of `options.values`; `kinds` and `rules` must outlive it. Inputs that `options` bind to a value are no inputs of the source, and shapes that it gives are fixed.
 ///
 /// Values may decide shapes, such as the target of a reshape. A stage is made for their contents if they follow from small inputs.
 /// Those have at most 1,024 elements if they are integers, and 64 otherwise. In other cases, the stage ends before the operator that
@@ -40,6 +40,7 @@ class model_source final : public network_source {
  private:
   model model_;
   load_options options_;
+  std::vector<std::shared_ptr<const std::byte>> bound_;  // the contents of options_.values
   std::vector<open_port> inputs_, outputs_;
   load_report about_;
 };
