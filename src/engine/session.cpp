@@ -60,6 +60,8 @@ class remaining_limits {
   std::chrono::time_point<std::chrono::steady_clock, std::chrono::duration<double>> ends_ = {};
 };
 
+}  // namespace
+
 /// The memory for the values of one run. It is used again, and only grows.
 class run_memory {
  public:
@@ -83,8 +85,6 @@ class run_memory {
   std::vector<buffer> slots_;
   std::size_t used_ = 0;
 };
-
-}  // namespace
 
 /// The memory and the engines' contexts of one session_context.
 class session_runner {

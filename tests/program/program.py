@@ -36,7 +36,8 @@ def npy(shape, kind="<f4", values=None, fortran=False, text=None):
     header = text or f"{{'descr': '{kind}', 'fortran_order': {fortran}, 'shape': {tuple(shape)}, }}"
     header = header.encode() + b" " * (63 - (10 + len(header)) % 64) + b"\n"
     size = int(kind[-1])
-    body = struct.pack(f"<{count}f", *values) if values else bytes(count * size)
+    letter = {"<f4": "f", "<i8": "q"}[kind] if values else ""
+    body = struct.pack(f"<{count}{letter}", *values) if values else bytes(count * size)
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + body
 
 

@@ -192,6 +192,18 @@ std::shared_ptr<const c::onnx::model_source> source_of(const options& given, con
 
 }  // namespace
 
+namespace {
+
+/// Whether the model can be read, and leaves the shape of an input open.
+bool has_open_input(const options& given) {
+  try {
+    const auto source = source_of(given, c::onnx::read_model(given.network));
+    return std::ranges::any_of(source->inputs(), [](const c::open_port& p) { return !p.has_rank || is_open(p.dims); });
+  } catch (const c::error&) { return false; }
+}
+
+}  // namespace
+
 std::optional<late_network> late_network_of(const options& given) {
   if (!is_file(given.network)) return {};
   try {
@@ -199,13 +211,23 @@ std::optional<late_network> late_network_of(const options& given) {
     return {};
   } catch (const c::error& e) {
     if (e.kind() != c::error_kind::invalid_argument && e.kind() != c::error_kind::unsupported) throw;
+    // A mistake is not mended by shapes if all of them are known.
+    if (e.kind() == c::error_kind::invalid_argument && !has_open_input(given)) throw;
   }
   const c::onnx::model read = c::onnx::read_model(given.network);
   late_network made{given, source_of(given, read)};
   const file_contents files(given, *made.source);
   take_shapes(made.given, files, *made.source);
   made.source = source_of(made.given, read);
-  const std::vector<c::shape> chosen = made.source->example_shapes(files.values);
+  const std::vector<c::shape> chosen = [&] {
+    try {
+      return made.source->example_shapes(files.values);
+    } catch (const c::error& e) {
+      if (has_open_input(made.given)) throw;
+      // Only contents can be at fault.
+      throw c::error(e.kind(), e.what(), "", "inputs that decide shapes count as zeros without --input NAME=FILE.npy");
+    }
+  }();
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const c::open_port& p = made.source->inputs()[i];
     if (p.has_rank && !is_open(p.dims)) continue;

@@ -65,7 +65,7 @@ TEST(onnx_rotary_embedding, agrees_with_its_definition) {
 }
 
 TEST(onnx_rotary_embedding, refuses_what_has_no_meaning) {
-  const auto refusal = [](std::initializer_list<shape> operands, const std::vector<proto::AttributeProto>& attributes) {
+  const auto refusal = [](const std::vector<shape>& operands, const std::vector<proto::AttributeProto>& attributes) {
     live_node n(23);
     for (const shape& dims : operands) n.add(oracle_value(collage::tensor_type{dtype::f32, dims}));
     n.finish("RotaryEmbedding", 1, attributes);
@@ -74,7 +74,7 @@ TEST(onnx_rotary_embedding, refuses_what_has_no_meaning) {
   const shape table{1, 4, 2};
   EXPECT_EQ(refusal({{1, 3, 4, 4}, table, table}, {}), "no error");
   for (const auto& [operands, attributes] :
-       std::initializer_list<std::pair<std::initializer_list<shape>, std::vector<proto::AttributeProto>>>{
+       std::initializer_list<std::pair<std::vector<shape>, std::vector<proto::AttributeProto>>>{
            {{{1, 4, 12}, table, table}, {}},
            {{{1, 4, 12}, table, table}, {attribute("num_heads", 5)}},
            {{{1, 3, 4, 5}, table, table}, {}},
