@@ -130,9 +130,8 @@ double overhead_us(const std::string& file, const c::session& session, const dra
 
 int measure(int count, const char* const* words) {
   benchmarks::command_line line(count, words);
-  c::place_options how;
+  c::place_options how = c::session_placing();
   how.threads = static_cast<int>(line.number("--threads", 1));
-  how.costs = c::placing_costs::estimated;
   how.store = line.text("--store", "");
   const auto shapes = static_cast<int>(line.number("--shapes", 100));
   std::mt19937_64 random(static_cast<std::uint64_t>(line.number("--seed", 1)));

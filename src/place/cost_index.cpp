@@ -54,11 +54,19 @@ double flops_of(const workload_words& w, const workload_words::operation& node) 
   attribute_words words;
   for (const std::uint64_t word : node.attributes) words.word[words.size++] = word;
   const std::size_t inputs = node.inputs.size(), outputs = node.outputs.size();
-  if (inputs < kind->inputs.least || inputs > kind->inputs.most || !fits(*kind, words) ||
+  // Words may be damaged. Beyond these sizes, shapes could overflow.
+  constexpr std::int64_t most_integer = std::int64_t{1} << 30;
+  constexpr double most_elements = 0x1p40;
+  if (inputs < kind->inputs.least || inputs > kind->inputs.most || !fits(*kind, words, most_integer) ||
       outputs != kind->output_count(words.list()))
     return 0;
   std::vector<tensor_type> in, out(outputs);
   for (const std::uint32_t v : node.inputs) in.push_back(w.values[v].type);
+  const auto is_usual = [](const tensor_type& t) {
+    return t.dims.is_concrete() && elements_of(t) < most_elements &&
+           std::ranges::all_of(t.dims, [](std::int64_t extent) { return extent < most_integer; });
+  };
+  if (!std::ranges::all_of(in, is_usual)) return 0;
   inference io{in, out};
   if (!kind->infer(words.list(), io)) return 0;
   const double flops = kind->count(words.list(), io).flops;
