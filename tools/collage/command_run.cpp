@@ -88,13 +88,7 @@ struct result {
 result run_engine(const c::dynamic_engine& engine, c::run_buffers& memory, bool profiled) {
   c::dynamic_context context = engine.context();
   context.run(memory.inputs, memory.outputs);
-  std::vector<double> samples;
-  const double start = c::detail::now_ms();
-  while (samples.size() < 3 || (samples.size() < 50 && c::detail::now_ms() - start < 1000)) {
-    const double before = c::detail::now_ms();
-    context.run(memory.inputs, memory.outputs);
-    samples.push_back(c::detail::now_ms() - before);
-  }
+  std::vector<double> samples = times_of([&] { context.run(memory.inputs, memory.outputs); });
   result r;
   if (profiled) {
     profile p;
@@ -138,7 +132,7 @@ int run(const options& asked) {
 #if COLLAGE_HAS_ONNX
   if (given.plan_file.empty())
     if (const std::optional<late_network> late = late_network_of(asked); late) {
-      if (late->source != nullptr) return run_stages(late->given, late->source);
+      if (late->source != nullptr) return run_stages(*late);
       given = late->given;
     }
 #endif

@@ -173,26 +173,24 @@ void take_shapes(options& given, const file_contents& files, const c::onnx::mode
         given.shapes.push_back(setting_of(p.name, v.contents.type.dims));
 }
 
-/// Whether the network has more than one stage, or is made for the contents of inputs, at these shapes.
-bool has_stages(const c::onnx::model_source& source) {
+/// Finds out whether the network has more than one stage, or is made for the contents of inputs. All inputs have shapes.
+void look_for_stages(late_network& made) {
+  const c::onnx::model_source& source = *made.source;
   std::vector<c::tensor> contents;
   std::vector<c::given_value> given;
   for (const c::open_port& p : source.inputs()) contents.emplace_back(c::tensor_type{p.type, p.dims});
   for (std::size_t i = 0; i < contents.size(); ++i) given.push_back({source.inputs()[i].name, contents[i]});
   try {
     const c::network_stage first = source.make(nullptr, given);
-    return !first.is_last || !first.late.empty() || !first.decided_by.empty();
-  } catch (const c::error&) { return true; }  // zeros may not fit; the run says what is wrong with its inputs
+    made.deciding = first.decided_by;
+    if (first.is_last && first.late.empty() && first.decided_by.empty()) made.source = nullptr;
+  } catch (const c::error&) {}  // zeros may not fit; the run says what is wrong with its inputs
 }
 
 std::shared_ptr<const c::onnx::model_source> source_of(const options& given, const c::onnx::model& read) {
   const file_options how(given);
   return std::make_shared<const c::onnx::model_source>(read, how.how);
 }
-
-}  // namespace
-
-namespace {
 
 /// Whether the model can be read, and leaves the shape of an input open.
 bool has_open_input(const options& given) {
@@ -215,7 +213,7 @@ std::optional<late_network> late_network_of(const options& given) {
     if (e.kind() == c::error_kind::invalid_argument && !has_open_input(given)) throw;
   }
   const c::onnx::model read = c::onnx::read_model(given.network);
-  late_network made{given, source_of(given, read)};
+  late_network made{given, source_of(given, read), {}};
   const file_contents files(given, *made.source);
   take_shapes(made.given, files, *made.source);
   made.source = source_of(made.given, read);
@@ -237,7 +235,7 @@ std::optional<late_network> late_network_of(const options& given) {
                ", and --shape or a file for --input gives it another shape");
   }
   made.source = source_of(made.given, read);
-  if (!has_stages(*made.source)) made.source = nullptr;
+  look_for_stages(made);
   return made;
 }
 

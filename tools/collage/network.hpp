@@ -33,6 +33,7 @@ struct late_network {
   options given;  ///< with a shape for every input
   /// For the network in stages; null if it has one stage, for which the shapes are enough.
   std::shared_ptr<const collage::onnx::model_source> source;
+  std::vector<std::string> deciding;  ///< inputs whose contents decide shapes, if zeros are possible for them
 };
 
 /// Nothing if `load_network` can load the network. Otherwise, open shapes are those of the files for --input, or usual ones that

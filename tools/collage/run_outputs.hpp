@@ -4,6 +4,7 @@
 #include "table.hpp"
 
 #include <collage/io/json.hpp>
+#include <collage/measure/timing.hpp>
 #include <collage/run/tensor.hpp>
 
 #include <span>
@@ -26,6 +27,19 @@ std::vector<std::string> output_files(const std::string& folder, std::span<const
 /// Types, ranges and files of outputs. `files` is empty, or has one for each output.
 collage::json outputs_to_json(std::span<const run_output> outputs, std::span<const std::string> files);
 table outputs_table(std::span<const run_output> outputs, std::span<const std::string> files);
+
+/// The milliseconds of 3 to 50 calls, as many as fit into a second.
+template <class Call>
+std::vector<double> times_of(const Call& call) {
+  std::vector<double> samples;
+  const double start = collage::detail::now_ms();
+  while (samples.size() < 3 || (samples.size() < 50 && collage::detail::now_ms() - start < 1000)) {
+    const double before = collage::detail::now_ms();
+    call();
+    samples.push_back(collage::detail::now_ms() - before);
+  }
+  return samples;
+}
 
 /// The input's name and source in NAME=SOURCE of --input. Names may have '=' themselves: of several names that fit, the longest counts.
 /// If none fits, the text before the first '=' is the name. Throws if it has not that form; `known` lists the inputs for the message.

@@ -11,7 +11,6 @@
 #include <collage/io/json.hpp>
 #include <collage/io/npy.hpp>
 #include <collage/measure/statistics.hpp>
-#include <collage/measure/timing.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/session.hpp>
 
@@ -28,20 +27,11 @@ namespace c = collage;
 
 namespace {
 
-/// The inputs whose contents decide shapes, if zeros are possible for them.
-std::vector<std::string> deciding_inputs(const c::onnx::model_source& source) {
-  std::vector<c::tensor> contents;
-  std::vector<c::given_value> given;
-  for (const c::open_port& p : source.inputs()) contents.emplace_back(c::tensor_type{p.type, p.dims});
-  for (std::size_t i = 0; i < contents.size(); ++i) given.push_back({source.inputs()[i].name, contents[i]});
-  try {
-    return source.make(nullptr, given).decided_by;
-  } catch (const c::error&) { return {}; }
-}
-
 /// The contents of all inputs: of the files that --input names, zeros where they decide shapes, otherwise random.
-std::vector<c::tensor> contents_of_inputs(const options& given, const c::onnx::model_source& source) {
-  const std::vector<std::string> deciding = deciding_inputs(source);
+std::vector<c::tensor> contents_of_inputs(const late_network& network) {
+  const options& given = network.given;
+  const c::onnx::model_source& source = *network.source;
+  const std::vector<std::string>& deciding = network.deciding;
   std::vector<std::string> names;
   std::string known;
   for (const c::open_port& p : source.inputs()) {
@@ -73,18 +63,19 @@ void refuse_what_stages_lack(const options& given) {
 
 }  // namespace
 
-int run_stages(const options& given, std::shared_ptr<const c::onnx::model_source> source) {
+int run_stages(const late_network& network) {
+  const options& given = network.given;
   refuse_what_stages_lack(given);
   std::size_t stages = 0;
   int threads = 1;
-  const auto planner = [&](const c::graph& network, const std::shared_ptr<c::packed_weights>&) -> c::plan {
-    placed p = place_network(given, network);
+  const auto planner = [&](const c::graph& stage, const std::shared_ptr<c::packed_weights>&) -> c::plan {
+    placed p = place_network(given, stage);
     ++stages;
     threads = p.made.threads;
     return std::move(p.made);
   };
-  const std::vector<c::tensor> contents = contents_of_inputs(given, *source);
-  const c::session session(std::move(source), backends(), planner);
+  const std::vector<c::tensor> contents = contents_of_inputs(network);
+  const c::session session(network.source, backends(), planner);
   std::vector<std::string> names;
   for (const c::open_port& p : session.outputs()) names.push_back(p.name);
   const std::vector<std::string> files = output_files(given.output_folder, names);
@@ -92,14 +83,7 @@ int run_stages(const options& given, std::shared_ptr<const c::onnx::model_source
   const std::vector<c::const_tensor_view> inputs(contents.begin(), contents.end());
   c::session_context context = session.context();
   (void)context.run(inputs);
-  std::vector<double> samples;
-  const double start = c::detail::now_ms();
-  while (samples.size() < 3 || (samples.size() < 50 && c::detail::now_ms() - start < 1000)) {
-    const double before = c::detail::now_ms();
-    (void)context.run(inputs);
-    samples.push_back(c::detail::now_ms() - before);
-  }
-  const c::timing whole = c::summarise(std::move(samples));
+  const c::timing whole = c::summarise(times_of([&] { (void)context.run(inputs); }));
   std::vector<run_output> outputs;
   for (const c::session_output& o : context.run(inputs)) outputs.push_back({o.name, o.contents});
   for (std::size_t i = 0; i < files.size(); ++i) c::save_npy(files[i], outputs[i].contents);
