@@ -218,7 +218,24 @@ struct cost_index::state {
   /// By backend: the median error of the families of three and more sizes.
   std::unordered_map<detail::wide_hash, std::vector<double>, hasher> errors;
 
-  explicit state(std::span<const stored_entry> entries) {
+  struct tuned {
+    std::int64_t when_s = 0;
+    std::string plan;
+  };
+  std::unordered_map<detail::wide_hash, tuned, hasher> tuned_plans;
+
+  static detail::wide_hash tuned_key(const stored_run_key& k) {
+    using detail::with;
+    detail::wide_hash h;
+    h.add(k.network);
+    for (const std::string* text : {&k.machine, &k.waiting, &k.libraries}) h = with(h, *text);
+    return with(h, static_cast<std::uint64_t>(k.threads));
+  }
+
+  state(std::span<const stored_entry> entries, std::span<const stored_run_entry> runs) {
+    for (const stored_run_entry& r : runs)
+      if (tuned& newest = tuned_plans[tuned_key(r.key)]; newest.plan.empty() || newest.when_s <= r.run.when_s)
+        newest = {r.run.when_s, r.run.plan};
     for (const stored_entry& e : entries) add(e);
     for (auto& [key, list] : factors) std::ranges::sort(list.list);
     for (auto* const table : {&of_kernel, &of_pattern, &of_similar})
@@ -294,19 +311,30 @@ struct cost_index::state {
 };
 
 cost_index::cost_index() : cost_index(std::span<const stored_entry>()) {}
-cost_index::cost_index(std::span<const stored_entry> entries) : state_(std::make_unique<const state>(entries)) {}
+cost_index::cost_index(std::span<const stored_entry> entries, std::span<const stored_run_entry> runs)
+    : state_(std::make_unique<const state>(entries, runs)) {}
 cost_index::cost_index(const std::string& store) {
   std::error_code ignored;
   std::vector<stored_entry> entries;
-  if (std::filesystem::exists(store, ignored))
-    entries = cost_store(store, store_mode::read_only).list({.machine = processor_name()});
-  state_ = std::make_unique<const state>(entries);
+  std::vector<stored_run_entry> runs;
+  if (std::filesystem::exists(store, ignored)) {
+    const cost_store from(store, store_mode::read_only);
+    entries = from.list({.machine = processor_name()});
+    runs = from.list_runs({.machine = processor_name()});
+  }
+  state_ = std::make_unique<const state>(entries, runs);
 }
 cost_index::cost_index(cost_index&&) noexcept = default;
 cost_index& cost_index::operator=(cost_index&&) noexcept = default;
 cost_index::~cost_index() = default;
 
 std::size_t cost_index::size() const noexcept { return state_->exact.size(); }
+
+const std::string& cost_index::tuned_plan(const stored_run_key& of) const {
+  static const std::string none;
+  const auto at = state_->tuned_plans.find(state::tuned_key(of));
+  return at == state_->tuned_plans.end() ? none : at->second.plan;
+}
 
 std::shared_ptr<const cost_index::workload> cost_index::prepared(std::span<const std::uint64_t> computes) const {
   return std::make_shared<const workload>(computes);

@@ -133,27 +133,12 @@ class kept_costs {
     }
   }
   /// Keeps the plan `made` that came of comparing `compared`.
-  void put(const plan& compared, const view_layouts& views, const plan& made) {
-    if (!problem_.empty() || made.runs.empty()) return;
-    stored_run kept;
-    kept.label = made.network;
-    kept.name = made.origin;
-    kept.plan = to_text(plan_to_json(made, network_));
-    const plan_run& whole = made.runs.front();
-    kept.median_ms = whole.median_ms;
-    kept.low_ms = whole.low_ms;
-    kept.high_ms = whole.high_ms;
-    kept.runs = whole.runs;
-    if (const std::size_t best = best_single(made.runs); best != 0) {
-      const plan_run& other = made.runs[best];
-      kept.against = other.name;
-      kept.ratio = 1 / other.ratio;
-      kept.ratio_low = 1 / other.ratio_high;
-      kept.ratio_high = 1 / other.ratio_low;
-    }
-    try {
-      store_.put(key_of(compared, views), kept);
-    } catch (const error& e) { problem_ = e.what(); }
+  void put(const plan& compared, const view_layouts& views, const plan& made) { put(key_of(compared, views), made); }
+  /// Keeps a plan whose comparison has not ended. Only placing by estimated costs finds it.
+  void put_unfinished(const plan& made) {
+    stored_run_key key = key_of(made, {});
+    key.placement = "unfinished";
+    put(key, made);
   }
 
   /// The usual time of a work of the drift monitor on this machine; 0 if unknown.
@@ -180,6 +165,29 @@ class kept_costs {
   const std::string& problem() const { return problem_; }
 
  private:
+  void put(const stored_run_key& key, const plan& made) {
+    if (!problem_.empty() || made.runs.empty()) return;
+    stored_run kept;
+    kept.label = made.network;
+    kept.name = made.origin;
+    kept.plan = to_text(plan_to_json(made, network_));
+    const plan_run& whole = made.runs.front();
+    kept.median_ms = whole.median_ms;
+    kept.low_ms = whole.low_ms;
+    kept.high_ms = whole.high_ms;
+    kept.runs = whole.runs;
+    if (const std::size_t best = best_single(made.runs); best != 0) {
+      const plan_run& other = made.runs[best];
+      kept.against = other.name;
+      kept.ratio = 1 / other.ratio;
+      kept.ratio_low = 1 / other.ratio_high;
+      kept.ratio_high = 1 / other.ratio_low;
+    }
+    try {
+      store_.put(key, kept);
+    } catch (const error& e) { problem_ = e.what(); }
+  }
+
   /// The result of `work`, which reads the store; an empty one without an optional store.
   template <class Work>
   auto read(Work work) -> decltype(work()) {

@@ -44,6 +44,7 @@
 #include "placing_state.hpp"
 #include "policy.hpp"
 #include "progress.hpp"
+#include "recalled_plan.hpp"
 #include "region_candidates.hpp"
 #include "report_log.hpp"
 #include "search_view.hpp"
@@ -96,6 +97,8 @@ class placer {
       if (may_be_endless(task_.network) || task_.until.is_over()) describe(made, last);
       else compare(made, last, measurer, search);
       measurer.replace_distrusted();
+      // What was compared is worth more than estimates, even if more could have been tried.
+      if (task_.until.is_over() && measurer.kept()) measurer.kept()->put_unfinished(made);
       report_costs(measurer);
       is_reported = true;
       if (measurer.distrusts() != 0 && measurer.kept() && measurer.kept()->problem().empty()) begin_again(made);
@@ -245,26 +248,10 @@ class placer {
   /// Whether a plan from the store can be selected. All its kernels, views and conversions must still be usable candidates, and its
   /// weights must keep the bound. The previous plan must have taken part in its comparison.
   bool is_current(const plan& kept, cost_measurer& measurer) {
-    if (!known_.weights.keeps(kept.chosen)) return false;
-    regions_.add_those_of(kept.chosen);
-    const auto who = known_.candidates.in(kept.chosen);
-    std::size_t at = 0;
-    for (const plan_group& g : kept.chosen.groups) {
-      if (const auto* const view = std::get_if<view_step>(&g.step)) {
-        const std::vector<std::uint32_t>& views = known_.views[g.nodes[0]];
-        if (std::ranges::find(views, task_.number_of_form(view->form)) == views.end())
-          return false;  // a constraint wants a kernel, for example
-        continue;
-      }
-      const std::optional<std::uint32_t> candidate = who[at++];
-      if (g.is_control()) continue;
-      if (!candidate || !measurer.is_known_to_have_kernel(*candidate)) return false;
-    }
-    const std::optional<conversion_book>& conversions = known_.layouts.conversions();
-    for (const plan_conversion& c : kept.chosen.conversions) {
-      const auto candidate = conversions ? conversions->find(c) : std::nullopt;
-      if (!candidate || !measurer.is_known_to_convert(*candidate)) return false;
-    }
+    if (!can_be_selected(
+            kept.chosen, known_, regions_, [&](std::uint32_t c) { return measurer.is_known_to_have_kernel(c); },
+            [&](std::uint32_t c) { return measurer.is_known_to_convert(c); }))
+      return false;
     const plan* const previous = task_.options.previous;
     if (previous == nullptr || previous->fingerprint != task_.network.fingerprint()) return true;
     return same_steps(previous->chosen, kept.chosen) ||
@@ -286,9 +273,20 @@ class placer {
     place_bodies();
     plan made = start_plan();
     unmeasured_placing placing(known_, view_, regions_, report_);
+    if (estimates && recall_tuned(made)) return made;
     if (estimates) describe(made, placing.by_estimates(made, *index_, report_));
     else placing.by_rank(made);
     return made;
+  }
+
+  /// Takes the plan that end-to-end runs selected for this very network, if the store has it and nothing forbids it now.
+  bool recall_tuned(plan& made) {
+    std::optional<plan> known = tuned_plan_of(known_, *index_, regions_);
+    if (!known) return false;
+    made = *std::move(known);
+    made.network = task_.options.network;
+    made.memory = known_.weights.memory_of(made.chosen);
+    return report_.compared_before = true;
   }
 
   /// Takes the caller's index of costs, or reads the store.

@@ -53,8 +53,8 @@ class cost_index {
   cost_index();
   /// Reads a store's costs for this machine. A file that does not exist is an empty store. Errors: those of cost_store.
   explicit cost_index(const std::string& store);
-  /// Entries as `cost_store::list` returns them.
-  explicit cost_index(std::span<const stored_entry> entries);
+  /// Entries as `cost_store::list` and `list_runs` return them.
+  explicit cost_index(std::span<const stored_entry> entries, std::span<const stored_run_entry> runs = {});
   cost_index(cost_index&&) noexcept;
   cost_index& operator=(cost_index&&) noexcept;
   ~cost_index();
@@ -64,6 +64,10 @@ class cost_index {
 
   /// The cost under a key, or an estimate. An estimate is a finite time above 0.
   cost_estimate estimate(const stored_key& key) const;
+
+  /// The plan that end-to-end runs of a network selected, as in a plan file: the newest of this machine, number of threads, waiting
+  /// policy and set of libraries. Empty if there is none. The key's placement and precision do not count: the plan says them.
+  const std::string& tuned_plan(const stored_run_key& of) const;
 
   /// A workload, prepared for several estimates.
   class workload;

@@ -469,11 +469,52 @@ TEST_F(estimated_plans, take_what_is_faster_between_the_measured_shapes) {
   EXPECT_EQ(patterns_in(store()), before);
   // At a measured shape nothing is estimated, and nothing is built.
   builds = 0;
-  const c::placed_plan known = c::place<both>(chain(64), estimating(store()));
+  const c::cost_index costs(c::cost_store(store()).list());
+  c::place_options without_runs = estimating(store());
+  without_runs.index = &costs;
+  const c::placed_plan known = c::place<both>(chain(64), without_runs);
   EXPECT_EQ(builds, 0U);
   EXPECT_EQ(known.report.from_store, 4U);
   EXPECT_EQ(known.chosen.groups[0].estimate, "");
   EXPECT_EQ(c::explain(chain(64), known).find("Estimated costs"), std::string::npos);
+}
+
+TEST_F(estimated_plans, of_a_tuned_shape_are_the_tuned_plan) {
+  const c::placed_plan tuned = c::place<both>(chain(12), measuring(store()));
+  ASSERT_FALSE(tuned.runs.empty());
+  calls = builds = 0;
+  const auto estimated = [&](const c::place_options& how) { return c::place<both>(chain(12), how); };
+  const c::placed_plan found = estimated(estimating(store()));
+  EXPECT_EQ(calls + builds, 0U);
+  EXPECT_TRUE(found.report.compared_before);
+  EXPECT_EQ(found.origin, tuned.origin);
+  EXPECT_EQ(found.runs.size(), tuned.runs.size());
+  EXPECT_EQ(c::plan_to_json(found, chain(12))["groups"], c::plan_to_json(tuned, chain(12))["groups"]);
+  EXPECT_EQ(c::verify<both>(chain(12), found).why(), "");
+  // A constraint, another set and another number of threads want another plan.
+  c::place_options other = estimating(store());
+  other.rules = {{c::place_rule::action::exclude, found.chosen.groups[0].backend(), "relu"}};
+  EXPECT_FALSE(estimated(other).report.compared_before);
+  EXPECT_NE(estimated(other).chosen.groups[0].backend(), found.chosen.groups[0].backend());
+  other = estimating(store());
+  other.threads = 2;
+  EXPECT_FALSE(estimated(other).report.compared_before);
+  EXPECT_FALSE(c::place<c::backend_set<eager>>(chain(12), estimating(store())).report.compared_before);
+}
+
+TEST_F(estimated_plans, of_a_shape_whose_comparison_ended_early_are_the_best_that_ran) {
+  c::place_options how = measuring(store());
+  int better = 0;
+  how.improved = [&](const c::plan&) { ++better; };
+  how.stop = [&] { return better >= 2; };  // once placements have run
+  const c::placed_plan tuned = c::place<both>(chain(12), how);
+  ASSERT_TRUE(tuned.report.interrupted);
+  ASSERT_FALSE(tuned.runs.empty());
+  const c::placed_plan found = c::place<both>(chain(12), estimating(store()));
+  EXPECT_TRUE(found.report.compared_before);
+  EXPECT_EQ(found.runs.size(), tuned.runs.size());
+  // Tuning goes on all the same.
+  EXPECT_FALSE(c::place<both>(chain(12), measuring(store())).report.compared_before);
 }
 
 TEST_F(estimated_plans, use_an_index_that_was_read_before) {
@@ -574,6 +615,8 @@ TEST_F(estimated_plans, are_the_cheapest_by_complete_costs) {
     how.measuring.complete = true;
     const c::placed_plan measured = c::place<collage_test::simulated_set>(network, how);
     how.costs = c::placing_costs::estimated;
+    const c::cost_index costs(c::cost_store(how.store).list());  // without the tuned plan
+    how.index = &costs;
     const c::placed_plan estimated = c::place<collage_test::simulated_set>(network, how);
     EXPECT_EQ(estimated.report.from_store + estimated.report.refused, estimated.report.distinct);
     EXPECT_NEAR(estimated.chosen.cost_ms, measured.first_cost_ms, 1e-9);
