@@ -50,11 +50,12 @@ const shape* given_shape(const load_options& options, const model_port& p) {
   return nullptr;
 }
 
+/// A given extent may be unknown. Then the declaration holds.
 bool fits(const shape& dims, const model_port& p) {
-  if (!dims.is_concrete()) return false;
-  return !p.has_shape ||
-         std::equal(p.extents.begin(), p.extents.end(), dims.begin(), dims.end(),
-                    [](const model_extent& e, std::int64_t given) { return e.extent < 0 || e.extent == given; });
+  return !p.has_shape || std::equal(p.extents.begin(), p.extents.end(), dims.begin(), dims.end(),
+                                    [](const model_extent& e, std::int64_t given) {
+                                      return given == unknown || (given >= 0 && (e.extent < 0 || e.extent == given));
+                                    });
 }
 
 std::string place_of(const model& m, const model_port& p) { return m.file + ", input " + printable(p.name); }
@@ -74,7 +75,7 @@ symbol_extents given_extents(const model& m, const load_options& options, const 
                   place_of(m, *p));
     for (std::size_t i = 0; p->has_shape && i < p->extents.size(); ++i) {
       const model_extent& e = p->extents[i];
-      if (e.extent >= 0 || e.symbol.empty() || e.symbol == "?") continue;
+      if (e.extent >= 0 || (*dims)[i] < 0 || e.symbol.empty() || e.symbol == "?") continue;
       const auto [at, fresh] = symbols.emplace(e.symbol, (*dims)[i]);
       if (!fresh && at->second != (*dims)[i]) at->second.reset();
     }
@@ -82,12 +83,15 @@ symbol_extents given_extents(const model& m, const load_options& options, const 
   return symbols;
 }
 
-/// The declared shape of an input, with the extents of its symbols. Other extents stay unknown.
-shape declared_shape(const model_port& p, const symbol_extents& symbols, std::vector<std::string>& notes) {
+/// The declared shape of an input, with extents that are given, and those of its symbols. Other extents stay unknown.
+shape declared_shape(const model_port& p, const shape* given, const symbol_extents& symbols,
+                     std::vector<std::string>& notes) {
+  if (!p.has_shape) return given != nullptr ? *given : shape{};
   shape dims;
   for (const model_extent& e : p.extents) {
-    dims.push_back(e.extent);
-    if (e.extent >= 0 || e.symbol.empty()) continue;
+    const std::int64_t own = given != nullptr ? (*given)[dims.size()] : unknown;
+    dims.push_back(own >= 0 ? own : e.extent);
+    if (own >= 0 || e.extent >= 0 || e.symbol.empty()) continue;
     const auto s = symbols.find(e.symbol);
     if (s == symbols.end() || !s->second) continue;
     dims[dims.size() - 1] = *s->second;
@@ -140,8 +144,9 @@ void importer::bind_inputs(load_report& found) {
     const shape* given = given_shape(options_, *p);
     if (given == nullptr && p->extents.size() > shape::max_rank)
       throw error(error_kind::unsupported, "has more than 8 dimensions", place_of(model_, *p));
-    const shape dims = given != nullptr ? *given : declared_shape(*p, symbols, found.notes);
-    if (given == nullptr && !(p->has_shape && dims.is_concrete())) unbound.add(*p, dims);
+    const shape dims =
+        given != nullptr && given->is_concrete() ? *given : declared_shape(*p, given, symbols, found.notes);
+    if ((given == nullptr && !p->has_shape) || !dims.is_concrete()) unbound.add(*p, dims);
     else scope_->names[p->name] = declare_input(*p, {*type, dims});
   }
   if (!unbound.list.empty())

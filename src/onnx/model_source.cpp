@@ -26,6 +26,22 @@ open_port port_of(const model& m, const model_port& p) {
   return made;
 }
 
+/// Fixes extents of an input. Those that are `unknown` stay as they are declared.
+void give(open_port& port, const shape& dims) {
+  if (port.has_rank && port.dims.size() != dims.size())
+    port.has_rank = false;  // making a stage says that it does not fit
+  if (!port.has_rank) {
+    port.dims = dims;
+    port.symbols.assign(dims.size(), "");
+    port.has_rank = true;
+  }
+  for (std::size_t d = 0; d < dims.size(); ++d) {
+    if (dims[d] < 0) continue;
+    port.dims[d] = dims[d];
+    port.symbols[d].clear();
+  }
+}
+
 /// Gives contents to weights that the file describes by a generator, so that all stages share them.
 void fill(model& m) {
   for (model_tensor& t : m.graph.initializers) {
@@ -82,11 +98,7 @@ model_source::model_source(model read, const load_options& options) : model_(std
     if (is_bound(p->name)) continue;
     open_port& port = inputs_.emplace_back(port_of(model_, *p));
     for (const bound_shape& b : options_.shapes)
-      if (b.input == p->name) {
-        port.has_rank = true;
-        port.dims = b.dims;
-        port.symbols.assign(b.dims.size(), "");
-      }
+      if (b.input == p->name) give(port, b.dims);
   }
   std::unordered_set<std::string> names;
   for (const model_port& p : model_.graph.outputs)

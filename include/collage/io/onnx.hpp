@@ -36,7 +36,8 @@ inline constexpr std::array<const kind_info*, sizeof...(Kind)> kinds = {detail::
 /// The versions of ONNX's operator set that all lowering rules support. Older versions are refused, newer versions are tried.
 inline constexpr std::int64_t oldest_opset = 7, newest_opset = 27;
 
-/// The extents of an input.
+/// The extents of an input. Those that are `unknown` stay open: they follow from a symbol that has an extent in another input, or a
+/// session learns them (io/onnx/model_source.hpp).
 struct bound_shape {
   std::string input;
   shape dims;
