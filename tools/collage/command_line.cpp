@@ -140,11 +140,13 @@ class command_list {
   }
   void add_tune() {
     command& c = add("tune", tune, "Measure and place a network, and write the plan to a file",
-                     "Example:\n  collage tune zoo:resnext50-paper --plan resnext.json --threads 2");
+                     "Example:\n  collage tune zoo:resnext50-paper --plan resnext.json --threads 2\n\n"
+                     "With several values of an extent, tune measures a few shapes so that the store serves all:\n"
+                     "  collage tune text.onnx --shape length=1..512 --budget 10min");
     c.network()
-        ->add_option("--plan", given_.plan_file, "Where to write the plan")
-        ->option_text("FILE (required)")
-        ->required();
+        ->add_option("--plan", given_.plan_file,
+                     "Where to write the plan; required, unless --shape names several shapes")
+        ->option_text("FILE");
     c.placing().output();
   }
   void add_run() {

@@ -72,8 +72,9 @@ class command {
     app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo), or an ONNX file")
         ->required()
         ->option_text(" ");
-    app_->add_option("--shape", given_.shapes, "The shape of an input that the file leaves open; repeatable")
-        ->option_text("NAME=1x3x224x224")
+    app_->add_option("--shape", given_.shapes,
+                     "The shape of an input that the file leaves open, or the extent of a symbol; repeatable")
+        ->option_text("NAME=1x3x?x224")
         ->allow_extra_args(false);
     app_->add_option("--bind", given_.bindings, "Make an input a constant before the network is placed; repeatable")
         ->option_text("NAME=FILE.npy")

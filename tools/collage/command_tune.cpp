@@ -3,6 +3,7 @@
 #include "plan_keeper.hpp"
 #include "report.hpp"
 #include "terminal.hpp"
+#include "tune_several.hpp"
 
 #include <collage/error.hpp>
 #include <collage/io/file.hpp>
@@ -53,6 +54,9 @@ std::string regions_text(const collage::region_report& regions) {
 int tune(const options& given) {
   namespace c = collage;
   check(given);
+  if (names_several_shapes(given)) return tune_several(given);
+  if (given.plan_file.empty())
+    throw c::error(c::error_kind::invalid_argument, "--plan is required", "tune", "see collage tune --help");
   c::check_writable(given.plan_file);  // fails now, not after minutes of measuring
   plan_keeper keeper(given.plan_file);
   const placed p = place_now(given, &keeper);

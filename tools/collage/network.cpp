@@ -1,5 +1,6 @@
 #include "network.hpp"
 
+#include "open_shapes.hpp"
 #include "terminal.hpp"
 
 #include <collage/pass/optimise.hpp>
@@ -28,36 +29,7 @@ namespace {
 
 constexpr const char* zoo = "zoo:";
 
-/// NAME=REST as its two halves.
-std::pair<std::string, std::string> split_setting(const std::string& text, const char* option, const char* form) {
-  // Names may hold '=' themselves; what is set never does.
-  const std::size_t equals = text.rfind('=');
-  if (equals == std::string::npos || equals == 0)
-    throw c::error(c::error_kind::invalid_argument, std::string("it is not of the form ") + form,
-                   std::string(option) + " " + text);
-  return {text.substr(0, equals), text.substr(equals + 1)};
-}
-
 #if COLLAGE_HAS_ONNX
-
-/// "1x3x224x224" as a shape; empty or "scalar" is one of rank 0.
-c::shape parse_shape(const std::string& text, const std::string& where) {
-  c::shape dims;
-  if (text.empty() || text == "scalar") return dims;
-  const auto refuse = [&](const char* what) {
-    throw c::error(c::error_kind::invalid_argument, what, where, "write its extents as in 1x3x224x224");
-  };
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find('x', at), text.size());
-    std::int64_t extent = -1;
-    const auto read = std::from_chars(text.data() + at, text.data() + end, extent);
-    if (read.ec != std::errc() || read.ptr != text.data() + end || extent < 0) refuse("it is not a shape");
-    if (dims.size() == c::shape::max_rank) refuse("it has more than 8 extents");
-    dims.push_back(extent);
-    at = end + 1;
-  }
-  return dims;
-}
 
 /// The options for loading a file, and the contents to which they bind inputs.
 struct file_options {
@@ -65,12 +37,11 @@ struct file_options {
   std::vector<c::tensor> contents;
 
   explicit file_options(const options& given) {
-    for (const std::string& text : given.shapes) {
-      const auto [name, dims] = split_setting(text, "--shape", "NAME=1x3x224x224");
-      for (const c::onnx::bound_shape& b : how.shapes)
-        if (b.input == name)
-          throw c::error(c::error_kind::invalid_argument, "it is given twice", "--shape " + name, "give it once");
-      how.shapes.push_back({name, parse_shape(dims, "--shape " + text)});
+    for (const shape_setting& s : shape_settings(given)) {
+      if (const c::extent_values* const values = s.several())
+        throw c::error(c::error_kind::invalid_argument, "it names " + std::to_string(values->count()) + " extents",
+                       "--shape " + s.text, "give one; only collage tune takes several");
+      how.shapes.push_back({s.name, s.dims()});
     }
     contents.reserve(given.bindings.size());
     for (const std::string& text : given.bindings) {
@@ -86,7 +57,31 @@ struct file_options {
   file_options& operator=(const file_options&) = delete;
 };
 
-loaded load_file(const options& given) {
+std::shared_ptr<const c::onnx::model_source> source_of(const options& given, const c::onnx::model& read) {
+  const file_options how(given);
+  return std::make_shared<const c::onnx::model_source>(read, how.how);
+}
+
+std::vector<c::open_port> inputs_of_file(options given) {
+  given.shapes.clear();
+  const auto source = source_of(given, c::onnx::read_model(given.network));
+  return {source->inputs().begin(), source->inputs().end()};
+}
+
+/// The options, with shapes of inputs in place of the extents of symbols.
+options without_symbols(options given) {
+  const std::vector<shape_setting> settings = shape_settings(given);
+  if (std::ranges::none_of(settings, may_name_symbol)) return given;
+  const std::vector<c::open_port> inputs = inputs_of_file(given);
+  const auto is_symbol = [&](const shape_setting& s) {
+    return may_name_symbol(s) && std::ranges::find(inputs, s.name, &c::open_port::name) == inputs.end();
+  };
+  if (std::ranges::any_of(settings, is_symbol)) given.shapes = shape_space(settings, inputs).settings();
+  return given;
+}
+
+loaded load_file(const options& asked) {
+  const options given = without_symbols(asked);
   const file_options how(given);
   c::onnx::load_report report;
   loaded result{c::onnx::load(given.network, how.how, &report), {}, std::move(report.notes)};
@@ -141,9 +136,10 @@ bool is_open(const c::shape& dims) {
   return std::any_of(dims.begin(), dims.end(), [](std::int64_t extent) { return extent < 0; });
 }
 
-/// "image=1x3x224x224", as --shape takes it.
-std::string setting_of(const std::string& name, const c::shape& dims) {
-  return name + "=" + c::detail::to_string(dims);
+/// Sets the shape of an input, of which a part may have been given before.
+void set_shape(options& given, const std::string& name, const c::shape& dims) {
+  std::erase_if(given.shapes, [&](const std::string& text) { return text.substr(0, text.rfind('=')) == name; });
+  given.shapes.push_back(name + "=" + c::detail::to_string(dims));
 }
 
 /// The files that --input names for inputs of a source.
@@ -169,8 +165,7 @@ struct file_contents {
 void take_shapes(options& given, const file_contents& files, const c::onnx::model_source& source) {
   for (const c::open_port& p : source.inputs())
     for (const c::given_value& v : files.values)
-      if (v.name == p.name && (!p.has_rank || is_open(p.dims)))
-        given.shapes.push_back(setting_of(p.name, v.contents.type.dims));
+      if (v.name == p.name && (!p.has_rank || is_open(p.dims))) set_shape(given, p.name, v.contents.type.dims);
 }
 
 /// Finds out whether the network has more than one stage, or is made for the contents of inputs. All inputs have shapes.
@@ -187,41 +182,37 @@ void look_for_stages(late_network& made) {
   } catch (const c::error&) {}  // zeros may not fit; the run says what is wrong with its inputs
 }
 
-std::shared_ptr<const c::onnx::model_source> source_of(const options& given, const c::onnx::model& read) {
-  const file_options how(given);
-  return std::make_shared<const c::onnx::model_source>(read, how.how);
-}
-
-/// Whether the model can be read, and leaves the shape of an input open.
-bool has_open_input(const options& given) {
-  try {
-    const auto source = source_of(given, c::onnx::read_model(given.network));
-    return std::ranges::any_of(source->inputs(), [](const c::open_port& p) { return !p.has_rank || is_open(p.dims); });
-  } catch (const c::error&) { return false; }
+bool has_open_input(const c::onnx::model_source& source) {
+  return std::ranges::any_of(source.inputs(), [](const c::open_port& p) { return !p.has_rank || is_open(p.dims); });
 }
 
 }  // namespace
 
-std::optional<late_network> late_network_of(const options& given) {
-  if (!is_file(given.network)) return {};
+std::optional<late_network> late_network_of(const options& asked) {
+  if (!is_file(asked.network)) return {};
+  const options given = without_symbols(asked);
+  std::optional<c::onnx::model> read;
+  late_network made{given, nullptr, {}};
   try {
     (void)load_network(given);
     return {};
   } catch (const c::error& e) {
     if (e.kind() != c::error_kind::invalid_argument && e.kind() != c::error_kind::unsupported) throw;
+    try {
+      read = c::onnx::read_model(given.network);
+      made.source = source_of(given, *read);
+    } catch (const c::error&) {}
     // A mistake is not mended by shapes if all of them are known.
-    if (e.kind() == c::error_kind::invalid_argument && !has_open_input(given)) throw;
+    if (!made.source || (e.kind() == c::error_kind::invalid_argument && !has_open_input(*made.source))) throw;
   }
-  const c::onnx::model read = c::onnx::read_model(given.network);
-  late_network made{given, source_of(given, read), {}};
   const file_contents files(given, *made.source);
   take_shapes(made.given, files, *made.source);
-  made.source = source_of(made.given, read);
+  made.source = source_of(made.given, *read);
   const std::vector<c::shape> chosen = [&] {
     try {
       return made.source->example_shapes(files.values);
     } catch (const c::error& e) {
-      if (has_open_input(made.given)) throw;
+      if (has_open_input(*made.source)) throw;
       // Only contents can be at fault.
       throw c::error(e.kind(), e.what(), "", "inputs that decide shapes count as zeros without --input NAME=FILE.npy");
     }
@@ -229,14 +220,19 @@ std::optional<late_network> late_network_of(const options& given) {
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const c::open_port& p = made.source->inputs()[i];
     if (p.has_rank && !is_open(p.dims)) continue;
-    made.given.shapes.push_back(setting_of(p.name, chosen[i]));
+    set_shape(made.given, p.name, chosen[i]);
     if (!given.quiet)
       complain("note: input " + p.name + " is open; it is taken as " + c::detail::to_string(chosen[i]) +
                ", and --shape or a file for --input gives it another shape");
   }
-  made.source = source_of(made.given, read);
+  made.source = source_of(made.given, *read);
   look_for_stages(made);
   return made;
+}
+
+std::vector<c::open_port> inputs_of(const options& given) {
+  if (!is_file(given.network)) (void)load_network(given);  // says what is wrong with the options
+  return inputs_of_file(given);
 }
 
 options with_shapes(const options& given) {

@@ -39,6 +39,9 @@ struct late_network {
 /// Nothing if `load_network` can load the network. Otherwise, open shapes are those of the files for --input, or usual ones that
 /// work. A note reports each that was chosen so. Throws what `load_network` throws for other reasons.
 std::optional<late_network> late_network_of(const options& given);
+
+/// The inputs of the file that the options name, as they are declared there. Throws for networks that are not from a file.
+std::vector<collage::open_port> inputs_of(const options& given);
 #endif
 
 /// The options with a shape for every input, as above. A plan is for its own shapes, so with --plan nothing is chosen.

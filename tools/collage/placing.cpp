@@ -182,12 +182,7 @@ void check(const options& given) {
                    "--keep-non-finite", "leave one of them out");
 }
 
-placed place_network(const options& given, c::graph network, plan_keeper* keeper) {
-  placed p;
-  p.network = std::move(network);
-  std::optional<c::plan> previous;
-  if (keeper != nullptr) previous = previous_plan(given, p.network);
-  progress_line line(given.quiet);
+c::place_options place_options_of(const options& given) {
   c::place_options how;
   how.network = given.network;
   how.backends = given.backends;
@@ -196,7 +191,7 @@ placed place_network(const options& given, c::graph network, plan_keeper* keeper
   how.costs = given.costs;
   how.store = store_of(given);
   how.store_is_optional = given.store_file.empty();
-  how.budget_s = given.budget_s > 0 ? given.budget_s : keeper == nullptr ? budget_once_s : 0;
+  how.budget_s = given.budget_s;
   how.regions.seconds = given.regions_s;
   how.rules = rules_of(given);
   how.comparing.recheck = given.recheck;
@@ -204,6 +199,27 @@ placed place_network(const options& given, c::graph network, plan_keeper* keeper
   how.keep_non_finite = given.keep_non_finite;
   how.algorithms = algorithms_of(given, c::algorithms::accurate);
   if (const std::optional<c::weight_bound> bound = read_memory(given.memory)) how.memory = *bound;
+  return how;
+}
+
+std::string text_of(const c::place_progress& now) {
+  std::string text = now.stage;
+  if (now.remaining != 0 && now.done + now.remaining > 1)
+    text += " " + std::to_string(now.done + 1) + " of " + std::to_string(now.done + now.remaining) + ", " +
+            std::to_string(now.remaining) + " remain";
+  if (now.remaining_s >= 1) text += format_number(", about %.0f s", now.remaining_s);
+  if (now.best_ms > 0) text += ", best so far " + format_time(now.best_ms);
+  return text + ": " + now.what;
+}
+
+placed place_network(const options& given, c::graph network, plan_keeper* keeper) {
+  placed p;
+  p.network = std::move(network);
+  std::optional<c::plan> previous;
+  if (keeper != nullptr) previous = previous_plan(given, p.network);
+  progress_line line(given.quiet);
+  c::place_options how = place_options_of(given);
+  if (keeper == nullptr && given.budget_s <= 0) how.budget_s = budget_once_s;
   if (previous) how.previous = &*previous;
   plan_keeper::scope keeping(keeper, p.network);
   if (keeper != nullptr) {
@@ -213,16 +229,7 @@ placed place_network(const options& given, c::graph network, plan_keeper* keeper
       if (!previous || !better.runs.empty()) keeper->keep(better);
     };
   }
-  if (!given.quiet)
-    how.progress = [&](const c::place_progress& now) {
-      std::string text = now.stage;
-      if (now.remaining != 0 && now.done + now.remaining > 1)
-        text += " " + std::to_string(now.done + 1) + " of " + std::to_string(now.done + now.remaining) + ", " +
-                std::to_string(now.remaining) + " remain";
-      if (now.remaining_s >= 1) text += format_number(", about %.0f s", now.remaining_s);
-      if (now.best_ms > 0) text += ", best so far " + format_time(now.best_ms);
-      line.show(text + ": " + now.what);
-    };
+  if (!given.quiet) how.progress = [&](const c::place_progress& now) { line.show(text_of(now)); };
   c::placed_plan made = c::place(p.network, backends(), how);
   keeping.end();
   p.report = std::move(made.report);

@@ -27,6 +27,11 @@ struct placed {
 /// Checks the options as far as that is possible without a plan. Throws `collage::error`.
 void check(const options& given);
 
+/// The options for placing, of the command line. Without --budget there is no limit.
+collage::place_options place_options_of(const options& given);
+/// The state of placing, for a line of progress.
+std::string text_of(const collage::place_progress& now);
+
 class plan_keeper;
 
 /// Places the network that the options name. Shows progress on stderr. With a keeper, the plan is for a file. A signal then ends
