@@ -195,12 +195,21 @@ class command_list {
     c.output();
   }
   void add_verify() {
-    add("verify", verify, "Check the plan and every backend against the reference in double precision",
-        "Example:\n  collage verify zoo:bert-paper --plan bert.json")
-        .network()
-        .plan()
-        .placing()
-        .output();
+    command& c = add("verify", verify, "Check the plan and every backend against the reference in double precision",
+                     "Examples:\n  collage verify zoo:bert-paper --plan bert.json\n"
+                     "  collage verify text.onnx --shape T=100 --bucket T=64,128,256");
+    c.network().plan();
+    c->add_option("--bucket", given_.buckets,
+                  "Compare a run padded to the next of these extents with a run at the exact shape; repeatable")
+        ->option_text("SYMBOL=64,128")
+        ->allow_extra_args(false);
+    c->add_option("--pad", given_.paddings, "With --bucket: what an input is padded with; default: 0; repeatable")
+        ->option_text("NAME=VALUE")
+        ->allow_extra_args(false);
+    c->add_option("--input", given_.inputs, "With --bucket: contents of an input; repeatable, default: random")
+        ->option_text("NAME=FILE.npy|random")
+        ->allow_extra_args(false);
+    c.placing().output();
   }
   void add_replay() {
     command& c = add("replay", replay_placements, "Place networks on published or modelled costs, without measuring",

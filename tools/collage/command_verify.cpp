@@ -5,11 +5,13 @@
 #include "report.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
+#include "verify_buckets.hpp"
 
 #include <collage/io/json.hpp>
 #include <collage/run/verify.hpp>
 
 #include <string>
+#include <utility>
 
 namespace program {
 
@@ -55,6 +57,11 @@ std::string to_page(const placed& of, const c::verification& found) {
 
 int verify(const options& asked) {
   check(asked);
+  if (!asked.buckets.empty()) return verify_buckets(asked);
+  for (const auto& [list, option] : {std::pair(&asked.paddings, "--pad"), std::pair(&asked.inputs, "--input")})
+    if (!list->empty())
+      throw c::error(c::error_kind::invalid_argument, "it only affects a comparison of buckets", option,
+                     "give --bucket, or leave it out");
   const options given = with_shapes(asked);
   const placed p = get_plan(given);
   progress_line line(given.quiet);

@@ -64,7 +64,7 @@ std::shared_ptr<const c::onnx::model_source> source_of(const options& given, con
 
 std::vector<c::open_port> inputs_of_file(options given) {
   given.shapes.clear();
-  const auto source = source_of(given, c::onnx::read_model(given.network));
+  const auto source = model_source_of(given);
   return {source->inputs().begin(), source->inputs().end()};
 }
 
@@ -230,8 +230,16 @@ std::optional<late_network> late_network_of(const options& asked) {
   return made;
 }
 
+std::shared_ptr<const c::onnx::model_source> model_source_of(const options& given) {
+  return source_of(given, c::onnx::read_model(given.network));
+}
+
 std::vector<c::open_port> inputs_of(const options& given) {
-  if (!is_file(given.network)) (void)load_network(given);  // says what is wrong with the options
+  if (!is_file(given.network)) {
+    (void)load_network(given);  // says what is wrong with its name and the options
+    throw c::error(c::error_kind::invalid_argument, "its extents are fixed", "network " + given.network,
+                   "name a file of ONNX, or leave out what is about open extents");
+  }
   return inputs_of_file(given);
 }
 

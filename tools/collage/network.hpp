@@ -40,6 +40,9 @@ struct late_network {
 /// work. A note reports each that was chosen so. Throws what `load_network` throws for other reasons.
 std::optional<late_network> late_network_of(const options& given);
 
+/// The network of a file, for sessions. Extents that the options give are fixed, others are as in the file.
+std::shared_ptr<const collage::onnx::model_source> model_source_of(const options& given);
+
 /// The inputs of the file that the options name, as they are declared there. Throws for networks that are not from a file.
 std::vector<collage::open_port> inputs_of(const options& given);
 #endif

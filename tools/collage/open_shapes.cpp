@@ -55,22 +55,23 @@ std::optional<std::optional<c::extent_values>> extent_in(std::string_view text) 
   return c::extent_values::list(std::move(list));
 }
 
-shape_setting setting_in(const std::string& text) {
-  auto [name, dims] = split_setting(text, "--shape", "NAME=1x3x224x224");
+}  // namespace
+
+shape_setting setting_of(const std::string& text, const char* option) {
+  const std::string where = std::string(option) + " " + text;
+  auto [name, dims] = split_setting(text, option, "NAME=1x3x224x224");
   shape_setting made{text, std::move(name), {}};
   if (dims.empty() || dims == "scalar") return made;
   for (std::size_t at = 0; at <= dims.size();) {
     const std::size_t end = std::min(dims.find('x', at), dims.size());
     const auto extent = extent_in(std::string_view(dims).substr(at, end - at));
-    if (!extent) refuse("it is not a shape", "--shape " + text, forms);
-    if (made.extents.size() == c::shape::max_rank) refuse("it has more than 8 extents", "--shape " + text, forms);
+    if (!extent) refuse("it is not a shape", where, forms);
+    if (made.extents.size() == c::shape::max_rank) refuse("it has more than 8 extents", where, forms);
     made.extents.push_back(*extent);
     at = end + 1;
   }
   return made;
 }
-
-}  // namespace
 
 std::pair<std::string, std::string> split_setting(const std::string& text, const char* option, const char* form) {
   // Names may hold '=' themselves; what is set never does.
@@ -96,7 +97,7 @@ c::shape shape_setting::dims() const {
 std::vector<shape_setting> shape_settings(const options& given) {
   std::vector<shape_setting> made;
   for (const std::string& text : given.shapes) {
-    shape_setting s = setting_in(text);
+    shape_setting s = setting_of(text);
     if (std::ranges::any_of(made, [&](const shape_setting& other) { return other.name == s.name; }))
       refuse("it is given twice", "--shape " + s.name, "give it once");
     made.push_back(std::move(s));

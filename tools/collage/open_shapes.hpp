@@ -33,6 +33,9 @@ struct shape_setting {
   collage::shape dims() const;
 };
 
+/// A setting in the text of an option. Throws for texts of another form.
+shape_setting setting_of(const std::string& text, const char* option = "--shape");
+
 /// The settings of the command line, as they are written. Throws for texts of another form, and for names that are given twice.
 std::vector<shape_setting> shape_settings(const options& given);
 

@@ -36,9 +36,12 @@ struct options {
   std::string dot_file;
   // explain
   bool program = false;
-  // run
+  // run and verify
   std::vector<std::string> inputs;  ///< NAME=FILE.npy or NAME=random
   std::string output_folder;
+  // verify
+  std::vector<std::string> buckets;   ///< of open extents: T=64,128,256
+  std::vector<std::string> paddings;  ///< of inputs, for buckets: NAME=VALUE
   bool profile = false;
   // bench
   double seconds = 10;

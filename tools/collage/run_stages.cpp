@@ -25,9 +25,6 @@ namespace program {
 
 namespace c = collage;
 
-namespace {
-
-/// The contents of all inputs: of the files that --input names, zeros where they decide shapes, otherwise random.
 std::vector<c::tensor> contents_of_inputs(const late_network& network) {
   const options& given = network.given;
   const c::onnx::model_source& source = *network.source;
@@ -54,6 +51,8 @@ std::vector<c::tensor> contents_of_inputs(const late_network& network) {
   }
   return contents;
 }
+
+namespace {
 
 void refuse_what_stages_lack(const options& given) {
   if (given.profile)
