@@ -13,26 +13,6 @@ namespace collage::inline v0 {
 namespace detail {
 namespace {
 
-[[noreturn]] void refuse(const std::string& what, const std::string& where) {
-  throw error(error_kind::invalid_argument, what, where);
-}
-
-/// Throws if a tensor does not fit the declaration of an input.
-void check_input(const open_port& port, const const_tensor_view& given) {
-  if (given.type.type != port.type)
-    refuse(std::string("is given as ") + name_of(given.type.type) + ", and the network takes " + name_of(port.type),
-           "input " + port.name);
-  if (given.data == nullptr && given.type.bytes() != 0) refuse("is given without memory", "input " + port.name);
-  if (!(given.stored == form())) refuse("must be dense and in the host's memory", "input " + port.name);
-  if (!given.type.dims.is_concrete()) refuse("is given with an extent that is not known", "input " + port.name);
-  if (!port.has_rank) return;
-  const bool fits = std::equal(port.dims.begin(), port.dims.end(), given.type.dims.begin(), given.type.dims.end(),
-                               [](std::int64_t own, std::int64_t other) { return own < 0 || own == other; });
-  if (!fits)
-    refuse("is given as " + to_string(given.type.dims) + ", but the network declares " + to_string(port.dims),
-           "input " + port.name);
-}
-
 /// The limits of a run, for each of its stages.
 class remaining_limits {
  public:
@@ -89,38 +69,31 @@ class run_memory {
 /// The memory and the engines' contexts of one session_context.
 class session_runner {
  public:
-  explicit session_runner(std::shared_ptr<session_core> core) : core_(std::move(core)) {
+  explicit session_runner(std::shared_ptr<session_core> core)
+      : core_(std::move(core)), states_(core_->inputs, core_->source->outputs()) {
     for (const open_port& p : core_->source->outputs()) outputs_.push_back({p.name, {}});
+    outputs_before_ = outputs_;
   }
 
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> wanted,
                                       const run_limits& limits) {
-    const std::span<const open_port> ports = core_->source->inputs();
-    if (inputs.size() != ports.size())
-      refuse("it takes " + std::to_string(ports.size()) + " inputs, not " + std::to_string(inputs.size()), "a run");
-    for (std::size_t i = 0; i < ports.size(); ++i) check_input(ports[i], inputs[i]);
-    for (std::size_t i = 0; i < wanted.size(); ++i)
-      if ((wanted[i].data == nullptr && wanted[i].type.bytes() != 0) || !(wanted[i].stored == form()))
-        refuse("needs dense memory of the host", "output " + outputs_[i].name);
+    check(inputs, wanted);
     if (core_->given_back.load(std::memory_order_relaxed) != given_back_) forget_given_back();
-    // The memory of the run before stays: its outputs may be inputs of this one.
-    std::swap(memory_, before_);
-    memory_.begin();
-    given_.assign(inputs.begin(), inputs.end());
+    states_.gather(inputs, given_);
     wanted_ = wanted;
-    const remaining_limits left(limits);
-    std::shared_ptr<session_stage> stage;
-    for (std::size_t depth = 0;; ++depth) {
-      stage = find(depth, stage);
-      run_stage(stage, left);
-      if (stage->about.is_last) break;
-      next_.clear();
-      for (const value_place& at : stage->passed_on) next_.push_back(value_at(at));
-      std::swap(given_, next_);
+    swap_memory();
+    try {
+      run_stages(remaining_limits(limits));
+      states_.check(outputs_);
+    } catch (...) {
+      swap_memory();  // the states are there, and the next run must not write over them
+      throw;
     }
+    states_.take(outputs_);
     return outputs_;
   }
 
+  context_states& states() { return states_; }
   const std::vector<session_output>& outputs() const { return outputs_; }
 
  private:
@@ -128,6 +101,37 @@ class session_runner {
     std::shared_ptr<session_stage> stage;
     dynamic_context context;
   };
+
+  void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> wanted) const {
+    const std::span<const open_port> ports = core_->inputs.taken;
+    if (inputs.size() != ports.size())
+      refuse("it takes " + std::to_string(ports.size()) + " inputs, not " + std::to_string(inputs.size()), "a run");
+    for (std::size_t i = 0; i < ports.size(); ++i) check_tensor(ports[i], inputs[i], "input " + ports[i].name);
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      if (wanted[i].data == nullptr && core_->inputs.is_carried[i]) continue;
+      if ((wanted[i].data == nullptr && wanted[i].type.bytes() != 0) || !(wanted[i].stored == form()))
+        refuse("needs dense memory of the host", "output " + outputs_[i].name);
+    }
+  }
+
+  /// The memory and outputs of the run before stay: they are states, or may be inputs of the next run.
+  void swap_memory() {
+    std::swap(memory_, memory_before_);
+    std::swap(outputs_, outputs_before_);
+  }
+
+  void run_stages(const remaining_limits& left) {
+    memory_.begin();
+    std::shared_ptr<session_stage> stage;
+    for (std::size_t depth = 0;; ++depth) {
+      stage = find(depth, stage);
+      run_stage(stage, left);
+      if (stage->about.is_last) return;
+      next_.clear();
+      for (const value_place& at : stage->passed_on) next_.push_back(value_at(at));
+      std::swap(given_, next_);
+    }
+  }
 
   /// Lets go of engines that the session gave back; they would stay alive here.
   void forget_given_back() {
@@ -188,11 +192,14 @@ class session_runner {
 
   /// Where output i of a stage's engine is written: into the caller's memory if that fits, else into memory of this context.
   tensor_view memory_for(const session_stage& stage, std::size_t i, const tensor_type& type) {
-    for (const session_stage::result& r : stage.results)
-      if (r.at.from == value_place::where::network && r.at.index == i && r.output < wanted_.size() &&
-          wanted_[r.output].type == type)
-        return wanted_[r.output];
-    return {memory_.slot(type.bytes()), type};
+    const tensor_view* fits = nullptr;
+    for (const session_stage::result& r : stage.results) {
+      if (r.at.from != value_place::where::network || r.at.index != i || r.output >= wanted_.size()) continue;
+      // The caller may change its memory before the next run.
+      if (core_->inputs.is_carried[r.output]) return {memory_.slot(type.bytes()), type};
+      if (wanted_[r.output].type == type) fits = &wanted_[r.output];
+    }
+    return fits != nullptr ? *fits : tensor_view{memory_.slot(type.bytes()), type};
   }
 
   const_tensor_view value_at(const value_place& at) const {
@@ -205,19 +212,22 @@ class session_runner {
   }
 
   void deliver(std::size_t output, const const_tensor_view& v, value_place::where from) {
-    outputs_[output].contents = v;
-    if (wanted_.empty()) {
-      if (from != value_place::where::given || v.type.bytes() == 0) return;
-      // It may lie in the caller's memory.
+    session_output& out = outputs_[output];
+    out.contents = v;
+    const bool is_carried = core_->inputs.is_carried[output];
+    if ((wanted_.empty() || is_carried) && from == value_place::where::given && v.type.bytes() != 0) {
+      // It may lie in the caller's memory, or in that of the run before.
       std::byte* const own = memory_.slot(v.type.bytes());
       std::memcpy(own, v.data, v.type.bytes());
-      outputs_[output].contents = {own, v.type};
-      return;
+      out.contents = {own, v.type};
     }
+    if (wanted_.empty()) return;
     const tensor_view& to = wanted_[output];
+    if (to.data == nullptr && is_carried) return;
     if (to.type != v.type)
       refuse("is " + to_string(v.type) + " at these shapes, and the memory given for it " + to_string(to.type),
-             "output " + outputs_[output].name);
+             "output " + out.name);
+    if (!is_carried) out.contents = to;  // otherwise the caller might change the state
     if (to.data != v.data && v.type.bytes() != 0) std::memcpy(to.data, v.data, v.type.bytes());
   }
 
@@ -226,13 +236,14 @@ class session_runner {
   std::vector<stage_context> contexts_;
   std::uint64_t given_back_ = 0;
   buffer arena_;
-  run_memory memory_, before_;
+  run_memory memory_, memory_before_;
+  std::vector<session_output> outputs_, outputs_before_;
+  context_states states_;
   // These belong to the run under way.
   std::vector<const_tensor_view> given_, next_, inputs_;
   std::vector<tensor_view> computed_;
   std::size_t late_of_stage_ = 0;
   std::span<const tensor_view> wanted_;
-  std::vector<session_output> outputs_;
 };
 
 namespace {
@@ -279,14 +290,16 @@ session::session(std::shared_ptr<const network_source> source, backend_table bac
     : core_(std::make_shared<detail::session_core>()) {
   if (source == nullptr || planner == nullptr)
     throw error(error_kind::invalid_argument, "needs a source and a planner", "a session");
+  core_->inputs = detail::session_inputs(*source, options.carried);
   core_->source = std::move(source);
   core_->backends = backends;
   core_->planner = std::move(planner);
   core_->options = options;
 }
 
-std::span<const open_port> session::inputs() const { return core_->source->inputs(); }
+std::span<const open_port> session::inputs() const { return core_->inputs.taken; }
 std::span<const open_port> session::outputs() const { return core_->source->outputs(); }
+std::span<const open_port> session::states() const { return core_->inputs.states; }
 session_context session::context() const { return session_context(core_); }
 
 session_state session::state() const {
@@ -316,6 +329,13 @@ void session_context::run(std::span<const const_tensor_view> inputs, std::span<c
                    "a run");
   (void)runner_->run(inputs, outputs, limits);
 }
+
+void session_context::start(std::string_view state, const shape& dims) { runner_->states().start(state, dims); }
+void session_context::set_state(std::string_view state, const const_tensor_view& contents) {
+  runner_->states().set(state, contents);
+}
+const_tensor_view session_context::state(std::string_view state) const { return runner_->states().at(state); }
+void session_context::reset() { runner_->states().reset(); }
 
 std::shared_ptr<const network_source> source_of(std::vector<open_port> inputs, std::vector<open_port> outputs,
                                                 std::function<graph(std::span<const shape> dims)> make) {

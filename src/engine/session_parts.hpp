@@ -1,4 +1,4 @@
-// The parts of sessions: stages that were made, by what they were made for, and the constants that they share.
+// The parts of sessions: states, stages that were made, by what they were made for, and the constants that they share.
 #pragma once
 
 #include <atomic>
@@ -6,6 +6,7 @@
 #include <collage/run/engine.hpp>
 #include <collage/run/network_source.hpp>
 #include <collage/run/session.hpp>
+#include <collage/run/tensor.hpp>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -42,6 +44,59 @@ class constant_pool {
   std::uint64_t networks_ = 0;
   entries by_hash_;
   std::unordered_map<const std::byte*, known*> by_address_;
+};
+
+/// Throws an error about the caller's mistake.
+[[noreturn]] void refuse(const std::string& what, const std::string& where);
+
+/// Throws if a type or a tensor does not fit the declaration of an input. `where` names the input, as "input x".
+void check_type(const open_port& port, const tensor_type& given, const std::string& where);
+void check_tensor(const open_port& port, const const_tensor_view& given, const std::string& where);
+
+/// Which inputs of a source a run takes, and which are states.
+struct session_inputs {
+  std::vector<open_port> taken;
+  std::vector<open_port> states;
+  std::vector<std::size_t> outputs;  ///< by state: the output that becomes it
+  struct origin {
+    bool is_state = false;
+    std::size_t index = 0;  ///< in `taken` or in `states`
+  };
+  std::vector<origin> origins;   ///< by input of the source
+  std::vector<bool> is_carried;  ///< by output
+
+  session_inputs() = default;
+  /// Throws if something cannot be carried.
+  session_inputs(const network_source& source, std::span<const carried_value> carried);
+};
+
+/// The states of one context. A state lies in memory of the run that computed it, or in memory of its own.
+class context_states {
+ public:
+  context_states(const session_inputs& of, std::span<const open_port> outputs);
+
+  void start(std::string_view name, const shape& dims);
+  void set(std::string_view name, const const_tensor_view& contents);
+  const_tensor_view at(std::string_view name) const;
+  void reset();
+  /// All inputs of a run's first stage. States without contents start now.
+  void gather(std::span<const const_tensor_view> taken, std::vector<const_tensor_view>& all);
+  /// Ends a run: these outputs become the states. `check` throws if they do not fit.
+  void check(std::span<const session_output> outputs) const;
+  void take(std::span<const session_output> outputs);
+
+ private:
+  struct one {
+    std::optional<shape> start;
+    std::optional<const_tensor_view> now;  ///< none: zeros of the start shape
+    tensor own;
+  };
+  std::size_t find(std::string_view name) const;
+  shape start_shape(std::size_t state, std::span<const const_tensor_view> taken) const;
+
+  const session_inputs& of_;
+  std::span<const open_port> outputs_;
+  std::vector<one> states_;
 };
 
 /// Where a value of a stage is found in a run.
@@ -90,6 +145,7 @@ struct session_core {
   backend_table backends;
   session_planner planner;
   session_options options;
+  session_inputs inputs;
   std::shared_ptr<packed_weights> packed = std::make_shared<packed_weights>();
   constant_pool constants;
 

@@ -1,7 +1,8 @@
 // Sessions: networks whose shapes are known late.
 //
 // A session holds a network once, with its weights and their packed forms. It makes a static engine for each combination of shapes
-// that it meets. A run at known shapes is a run of that engine.
+// that it meets. A run at known shapes is a run of that engine. Outputs that are carried to inputs of the next run are state of a
+// context.
 #pragma once
 
 #include <collage/graph/graph.hpp>
@@ -16,6 +17,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -31,6 +33,12 @@ class session_runner;
 /// session's packed weights. Several threads may call it.
 using session_planner = std::function<plan(const graph& network, const std::shared_ptr<packed_weights>& packed)>;
 
+/// An output of each run that is an input of the next: a state, which has the name of the input.
+struct carried_value {
+  std::string output;
+  std::string input;
+};
+
 struct session_options {
   /// How many engines are kept. Beyond it, those that ran longest ago are given back.
   std::size_t most_engines = 64;
@@ -39,6 +47,8 @@ struct session_options {
   std::size_t most_bytes = 0;
   /// false: the stages run as the source makes them, without `optimise` (pass/optimise.hpp).
   bool optimise = true;
+  /// The states of a context, such as those of a recurrent network, or the keys and values of attention.
+  std::vector<carried_value> carried = {};
 };
 
 /// Counts of a session.
@@ -60,11 +70,16 @@ struct session_output {
 /// for one combination of shapes blocks only threads that need it too. Copies share everything.
 class session {
  public:
+  /// Errors: a carried output or input that the source lacks; an input that is carried twice; an output that does not fit its input.
   session(std::shared_ptr<const network_source> source, backend_table backends, session_planner planner,
           const session_options& options = {});
 
+  /// The inputs that a run takes: those of the source without those that are carried.
   std::span<const open_port> inputs() const;
+  /// All outputs of the source, which a run returns.
   std::span<const open_port> outputs() const;
+  /// The inputs that are carried, in the order of `session_options::carried`.
+  std::span<const open_port> states() const;
   session_context context() const;
   session_state state() const;
 
@@ -72,7 +87,11 @@ class session {
   std::shared_ptr<detail::session_core> core_;
 };
 
-/// One thread's runs of a session, and the memory for them. It is as large as the two largest runs so far.
+/// One thread's runs of a session, the memory for them, and the states. The memory is as large as the two largest runs so far.
+///
+/// At first and after `reset`, a state is zeros of its start shape. Without `start`, an open extent of it is the one that another input
+/// of the run has for the same symbol. Otherwise it is 0, if the output that is carried has another symbol there, as lengths that grow
+/// from run to run have. A run that fails or is cancelled leaves all states as they were.
 class session_context {
  public:
   session_context(session_context&&) noexcept;
@@ -81,15 +100,26 @@ class session_context {
 
   /// Runs the network. `inputs` follow the session's list, in dense host memory. Returned are all outputs, in the session's order.
   /// They are valid until the run after the next, so that they may be inputs of the next run. The first run at new shapes makes an
-  /// engine, which `limits` do not end. Errors: inputs that do not fit the declarations or each other; shapes at which the network
-  /// cannot run. Planning and building an engine have errors of their own.
+  /// engine, which `limits` do not end. Errors: inputs that do not fit the declarations or each other; a state without a
+  /// start shape; shapes at which the network cannot run. Planning and building an engine have errors of their own.
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits = {});
   std::span<const session_output> run(std::initializer_list<const_tensor_view> inputs, const run_limits& limits = {}) {
     return run(std::span(inputs.begin(), inputs.size()), limits);
   }
-  /// The same into the caller's memory, one for each output. Errors besides those above: an output of another type or shape.
+  /// The same into the caller's memory, one for each output. An output that is carried may have a null pointer: then it is only kept
+  /// as state. Otherwise it is copied. Errors besides those above: an output of another type or shape.
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
            const run_limits& limits = {});
+
+  /// Makes a state zeros of this shape, now and at each `reset`. Errors of this and the next two: no such state; a type or shape that
+  /// does not fit the declaration.
+  void start(std::string_view state, const shape& dims);
+  /// Copies `contents`, dense and in the host's memory, to a state. They may be another state or an output.
+  void set_state(std::string_view state, const const_tensor_view& contents);
+  /// The contents of a state, valid until the next call that runs or changes states. Error besides: it has no shape before a run.
+  const_tensor_view state(std::string_view state) const;
+  /// Brings all states back to their start.
+  void reset();
 
  private:
   friend class session;
