@@ -6,7 +6,8 @@ set(collage_package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/collage")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/collage" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
         FILES_MATCHING PATTERN "*.hpp")
 if(TARGET collage_c)
-  install(FILES "${PROJECT_SOURCE_DIR}/include/collage.h" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+  install(FILES "${PROJECT_SOURCE_DIR}/include/collage.h" "${PROJECT_SOURCE_DIR}/include/collage_session.h"
+          DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 if(TARGET collage_openvino_module)
   install(TARGETS collage_openvino_module LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")

@@ -32,7 +32,8 @@
  * time. A context runs in one thread at a time, which may be another one each time. Any number of contexts, of one
  * engine or several, run side by side. A handle must not be released during a call that uses it.
  *
- * Tensors are dense, row-major and on the host; their extents are fixed when the network is loaded.
+ * Tensors are dense, row-major and on the host. Their extents are fixed when the network is loaded; collage_session.h
+ * has networks whose shapes change from run to run.
  *
  * Structs. Every struct that may grow begins with struct_size, which the caller sets to sizeof of the struct. All other
  * members of options may be zero; each says what zero means. A library that is older than its caller refuses members

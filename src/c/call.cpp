@@ -30,7 +30,8 @@ collage_status keep(collage_status status, const char* text) noexcept {
   return status;
 }
 
-constexpr handle_kind kinds[] = {handle_kind::network, handle_kind::plan, handle_kind::engine, handle_kind::context};
+constexpr handle_kind kinds[] = {handle_kind::network, handle_kind::plan,    handle_kind::engine,
+                                 handle_kind::context, handle_kind::session, handle_kind::session_context};
 
 /// A larger struct_size can only be uninitialised memory.
 constexpr std::size_t largest_struct = 4096;
@@ -43,6 +44,8 @@ const char* name_of(handle_kind kind) {
     case handle_kind::plan: return "plan";
     case handle_kind::engine: return "engine";
     case handle_kind::context: return "context";
+    case handle_kind::session: return "session";
+    case handle_kind::session_context: return "session context";
   }
   return "handle";
 }

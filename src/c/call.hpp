@@ -19,6 +19,8 @@ enum class handle_kind : std::uint32_t {
   plan = 0x63706c6e,
   engine = 0x63656e67,
   context = 0x63637478,
+  session = 0x63736573,
+  session_context = 0x63736374,
 };
 
 /// A handle shares its state with other handles, so that releasing it does not end a state that another handle needs.

@@ -21,25 +21,22 @@ namespace c_interface {
 
 namespace c = collage;
 
+constexpr std::size_t oldest_limits = offsetof(collage_run_limits, stop) + sizeof(void*);
+
+c::run_limits limits_of(const call& here, const collage_run_limits* limits) {
+  const collage_run_limits given = here.options(limits, "collage_run_limits", oldest_limits);
+  if (std::isnan(given.seconds)) here.misuse("seconds is not a number", "give the seconds of a run, or 0 for no limit");
+  static_assert(std::atomic<bool>::is_always_lock_free && sizeof(std::atomic<bool>) == 1);
+  c::run_limits how;
+  if (given.seconds != 0) how.seconds = given.seconds;
+  // The caller's byte is written by another thread, in whatever language: as an atomic it is read in one piece.
+  how.stop = reinterpret_cast<const std::atomic<bool>*>(const_cast<const unsigned char*>(given.stop));
+  return how;
+}
+
 namespace {
 
 constexpr std::size_t oldest_context_options = offsetof(collage_context_options, arena_bytes) + sizeof(std::size_t);
-constexpr std::size_t oldest_limits = offsetof(collage_run_limits, stop) + sizeof(void*);
-
-/// Reserves the context for one call.
-class turn {
- public:
-  turn(const call& here, context_state& of) : of_(of) {
-    if (of.is_busy.test_and_set(std::memory_order_acquire))
-      here.misuse("the context is in use by another thread", "create a context for each thread");
-  }
-  turn(const turn&) = delete;
-  turn& operator=(const turn&) = delete;
-  ~turn() { of_.is_busy.clear(std::memory_order_release); }
-
- private:
-  context_state& of_;
-};
 
 /// The inputs or the outputs of a context.
 struct side {
@@ -65,7 +62,7 @@ std::string title(const side& of, std::size_t index) { return std::string(of.thi
 void bind(const call& here, context_state& state, const side& of, std::size_t index, std::int32_t dtype, void* data,
           std::size_t bytes) {
   here.check_index(index, of.ports.size(), of.thing);
-  const turn mine(here, state);
+  const turn mine(here, state.is_busy);
   const c::tensor_type& type = of.ports[index].type;
   if (dtype != COLLAGE_DTYPE_ANY && dtype != static_cast<std::int32_t>(type.type)) {
     const char* given = collage_dtype_name(dtype);
@@ -102,7 +99,7 @@ void* bind_own(const side& of, std::size_t index) {
 
 void* own_memory(const call& here, context_state& state, const side& of, std::size_t index) {
   here.check_index(index, of.ports.size(), of.thing);
-  const turn mine(here, state);
+  const turn mine(here, state.is_busy);
   return bind_own(of, index);
 }
 
@@ -220,16 +217,6 @@ struct stop_watch {
   }
 };
 
-c::run_limits limits_of(const call& here, const collage_run_limits& given) {
-  if (std::isnan(given.seconds)) here.misuse("seconds is not a number", "give the seconds of a run, or 0 for no limit");
-  static_assert(std::atomic<bool>::is_always_lock_free && sizeof(std::atomic<bool>) == 1);
-  c::run_limits limits;
-  if (given.seconds != 0) limits.seconds = given.seconds;
-  // The caller's byte is written by another thread, in whatever language: as an atomic it is read in one piece.
-  limits.stop = reinterpret_cast<const std::atomic<bool>*>(const_cast<const unsigned char*>(given.stop));
-  return limits;
-}
-
 collage_context* new_context(const call& here, const std::shared_ptr<const engine_state>& engine,
                              const collage_context_options& given) {
   const c::dynamic_engine& e = engine->engine;
@@ -310,7 +297,7 @@ collage_status collage_context_output(collage_context* context, std::size_t inde
 collage_status collage_context_run(collage_context* context) noexcept {
   return guarded(__func__, [&](const call& here) {
     auto& state = here.state_of(context);
-    const c_interface::turn mine(here, state);
+    const c_interface::turn mine(here, state.is_busy);
     c_interface::prepare(here, state);
     state.context.run(state.input_views, state.output_views);
   });
@@ -319,9 +306,8 @@ collage_status collage_context_run(collage_context* context) noexcept {
 collage_status collage_context_run_limited(collage_context* context, const collage_run_limits* limits) noexcept {
   return guarded(__func__, [&](const call& here) {
     auto& state = here.state_of(context);
-    const auto given = here.options(limits, "collage_run_limits", c_interface::oldest_limits);
-    const collage::run_limits how = c_interface::limits_of(here, given);
-    const c_interface::turn mine(here, state);
+    const collage::run_limits how = c_interface::limits_of(here, limits);
+    const c_interface::turn mine(here, state.is_busy);
     c_interface::prepare(here, state);
     state.context.run(state.input_views, state.output_views, how);
   });
@@ -335,7 +321,7 @@ collage_status collage_context_run_profiled(collage_context* context, double* st
       here.misuse("count is " + std::to_string(count) + ", but there are " + std::to_string(steps) + " steps",
                   "give a list with as many entries as collage_engine_get_info reports steps");
     here.check_list(step_ms, count, "step_ms");
-    const c_interface::turn mine(here, state);
+    const c_interface::turn mine(here, state.is_busy);
     c_interface::prepare(here, state);
     c_interface::stop_watch watch{step_ms};
     state.context.run(

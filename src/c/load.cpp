@@ -24,24 +24,27 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t oldest_network_options = offsetof(collage_network_options, value_count) + sizeof(std::size_t);
+/// `text` with each `from` replaced.
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+}  // namespace
+
+void refuse_model(const std::string& name) {
+  throw c::error(c::error_kind::unsupported, "this library was built without ONNX", name,
+                 "install libonnx-dev and libprotobuf-dev and build it again");
+}
+
+std::string our_words(std::string text) {
+  return replaced(replaced(std::move(text), "--shape ", "shapes "), "--bind ", "values ");
+}
+
+namespace {
 
 #if COLLAGE_HAS_ONNX
-
-c::shape shape_of(const call& here, const std::string& input, const std::int64_t* extents, std::size_t rank) {
-  here.check_list(extents, rank, "extents");
-  if (rank > COLLAGE_MAX_RANK)
-    here.misuse("the shape of input " + input + " has " + std::to_string(rank) + " extents",
-                "give at most " + std::to_string(COLLAGE_MAX_RANK));
-  c::shape dims;
-  for (std::size_t i = 0; i < rank; ++i) {
-    if (extents[i] < 0)
-      here.misuse("the shape of input " + input + " has the extent " + std::to_string(extents[i]),
-                  "give extents of 0 or more");
-    dims.push_back(extents[i]);
-  }
-  return dims;
-}
 
 /// Throws if an input is in a list already.
 template <class List>
@@ -56,12 +59,9 @@ c::tensor tensor_of(const call& here, const collage_input_value& from) {
     here.misuse("the value of input " + std::string(from.input) + " has the element type " +
                     std::to_string(from.dtype) + ", which does not exist",
                 "set dtype to a constant of collage_dtype, such as COLLAGE_DTYPE_F32");
-  const c::tensor_type type{static_cast<c::dtype>(from.dtype), shape_of(here, from.input, from.extents, from.rank)};
-  // Multiplied step by step with a check for overflow, because the caller's extents may have any size.
-  std::size_t expected = c::size_of(type.type);
-  for (const std::int64_t extent : type.dims)
-    if (__builtin_mul_overflow(expected, static_cast<std::size_t>(extent), &expected)) expected = SIZE_MAX;
-  if (from.bytes != expected)
+  const c::tensor_type type{static_cast<c::dtype>(from.dtype),
+                            shape_of(here, "input " + std::string(from.input), from.extents, from.rank)};
+  if (const std::size_t expected = checked_bytes(type); from.bytes != expected)
     here.misuse("the value of input " + std::string(from.input) + " has " + std::to_string(from.bytes) +
                     " bytes, but its elements are " + std::to_string(expected),
                 "make extents, dtype and bytes agree");
@@ -71,44 +71,36 @@ c::tensor tensor_of(const call& here, const collage_input_value& from) {
   return copy;
 }
 
-/// `text` with each `from` replaced.
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
-    text.replace(at, from.size(), to);
-  return text;
+}  // namespace
+
+model_inputs model_inputs_of(const call& here, const collage_network_options& given) {
+  here.check_list(given.shapes, given.shape_count, "shapes");
+  here.check_list(given.values, given.value_count, "values");
+  model_inputs made;
+  for (std::size_t i = 0; i < given.shape_count; ++i) {
+    const collage_input_shape& s = given.shapes[i];
+    const std::string input = here.text(s.input, "the name of an input");
+    check_new(here, made.how.shapes, input);
+    made.how.shapes.push_back({input, shape_of(here, "input " + input, s.extents, s.rank)});
+  }
+  made.contents.reserve(given.value_count);
+  for (std::size_t i = 0; i < given.value_count; ++i) {
+    const std::string input = here.text(given.values[i].input, "the name of an input");
+    check_new(here, made.how.values, input);
+    made.contents.push_back(tensor_of(here, given.values[i]));
+    made.how.values.push_back({input, made.contents.back()});
+  }
+  return made;
 }
 
-/// The text of an importer's error in the terms of the C interface: no command-line options.
-std::string in_our_words(std::string text) {
-  return replaced(replaced(std::move(text), "--shape ", "shapes "), "--bind ", "values ");
-}
+namespace {
 
 /// Loads a model under the name that the user knows it by. `read` reads it.
 template <class Read>
 collage_network* load(const call& here, const std::string& name, const collage_network_options& given, Read read) {
-  here.check_list(given.shapes, given.shape_count, "shapes");
-  here.check_list(given.values, given.value_count, "values");
-  c::onnx::load_options how;
-  for (std::size_t i = 0; i < given.shape_count; ++i) {
-    const collage_input_shape& s = given.shapes[i];
-    const std::string input = here.text(s.input, "the name of an input");
-    check_new(here, how.shapes, input);
-    how.shapes.push_back({input, shape_of(here, input, s.extents, s.rank)});
-  }
-  std::vector<c::tensor> contents;
-  contents.reserve(given.value_count);
-  for (std::size_t i = 0; i < given.value_count; ++i) {
-    const std::string input = here.text(given.values[i].input, "the name of an input");
-    check_new(here, how.values, input);
-    contents.push_back(tensor_of(here, given.values[i]));
-    how.values.push_back({input, contents.back()});
-  }
+  const model_inputs inputs = model_inputs_of(here, given);
   c::onnx::load_report report;
-  c::graph loaded = [&] {
-    try {
-      return read(how, report);
-    } catch (const c::error& e) { throw c::error(e.kind(), in_our_words(e.what())); }
-  }();
+  c::graph loaded = in_our_words([&] { return read(inputs.how, report); });
   return new_network(std::move(loaded), name, {report.opset, report.producer, report.metadata, report.notes});
 }
 
@@ -130,13 +122,9 @@ collage_network* load_bytes(const call& here, const void* model, std::size_t byt
 
 #else
 
-[[noreturn]] void refuse(const std::string& name) {
-  throw c::error(c::error_kind::unsupported, "this library was built without ONNX", name,
-                 "install libonnx-dev and libprotobuf-dev and build it again");
-}
-collage_network* load(const call&, const std::string& name, const collage_network_options&) { refuse(name); }
+collage_network* load(const call&, const std::string& name, const collage_network_options&) { refuse_model(name); }
 collage_network* load_bytes(const call&, const void*, std::size_t, const collage_network_options&) {
-  refuse("model in memory");
+  refuse_model("model in memory");
 }
 
 #endif

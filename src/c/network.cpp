@@ -67,6 +67,28 @@ c::json port_to_json(const c::port& port) {
   return {{"name", port.name}, {"type", c::name_of(port.type.type)}, {"shape", dims}};
 }
 
+c::shape shape_of(const call& here, const std::string& what, const std::int64_t* extents, std::size_t rank) {
+  here.check_list(extents, rank, "extents");
+  if (rank > COLLAGE_MAX_RANK)
+    here.misuse("the shape of " + what + " has " + std::to_string(rank) + " extents",
+                "give at most " + std::to_string(COLLAGE_MAX_RANK));
+  c::shape dims;
+  for (std::size_t i = 0; i < rank; ++i) {
+    if (extents[i] < 0)
+      here.misuse("the shape of " + what + " has the extent " + std::to_string(extents[i]),
+                  "give extents of 0 or more");
+    dims.push_back(extents[i]);
+  }
+  return dims;
+}
+
+std::size_t checked_bytes(const c::tensor_type& type) {
+  std::size_t bytes = c::size_of(type.type);
+  for (const std::int64_t extent : type.dims)
+    if (__builtin_mul_overflow(bytes, static_cast<std::size_t>(extent), &bytes)) return SIZE_MAX;
+  return bytes;
+}
+
 void answer_port(const call& here, std::span<const c::port> ports, std::size_t index, const char* thing,
                  collage_port* to) {
   here.check_index(index, ports.size(), thing);

@@ -23,8 +23,6 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t oldest_place_options = offsetof(collage_place_options, progress_data) + sizeof(void*);
-
 /// The names in a list such as "onednn, eigen".
 std::vector<std::string> names_in(const call& here, const char* list) {
   std::vector<std::string> names;
@@ -177,11 +175,11 @@ c::weight_bound memory_in(const call& here, const collage_place_options& given) 
   return bound;
 }
 
-collage_plan* place(const call& here, const std::shared_ptr<const network_state>& network,
-                    const collage_place_options& given) {
-  c::place_options how;
-  std::string problem;
-  how.network = network->name;
+}  // namespace
+
+placing_request placing_of(const call& here, const collage_place_options& given) {
+  placing_request by;
+  c::place_options& how = by.how;
   how.backends = names_in(here, given.backends);
   how.rules = rules_in(here, given);
   how.threads = checked_threads(here, given.threads);
@@ -200,28 +198,44 @@ collage_plan* place(const call& here, const std::shared_ptr<const network_state>
   how.keep_non_finite = given.keep_non_finite != 0;
   how.algorithms = algorithms_in(here, given.algorithms);
   how.memory = memory_in(here, given);
-  how.store = store_of(here, given, problem);
+  how.store = store_of(here, given, by.no_store);
   how.store_is_optional = given.store == nullptr;
-  if (given.previous != nullptr) {
-    const plan_state& previous = here.state_of(given.previous);
-    if (previous.made.fingerprint != network->fingerprint)
-      here.misuse("previous is a plan for another network, " + previous.made.network,
-                  "give a plan for this network, or NULL");
-    how.previous = &previous.made;
-  }
-  listener user(given.progress, given.progress_data);
-  if (given.progress != nullptr) {
+  by.progress = given.progress;
+  by.progress_data = given.progress_data;
+  return by;
+}
+
+c::placed_plan place_by(const placing_request& by, const c::graph& network) {
+  c::place_options how = by.how;
+  listener user(by.progress, by.progress_data);
+  if (by.progress != nullptr) {
     how.progress = [&user](const c::place_progress& now) { user.tell(now); };
     how.stop = [&user] { return user.is_ended(); };
     how.cancel = [&user] { return user.is_cancelled(); };
   }
   wait_briefly_unless_chosen();
-  std::unique_lock<std::timed_mutex> turn;
-  if (how.costs == c::placing_costs::measured) turn = turn_to_measure(user);
-  c::placed_plan made = c::place(graph_with_weights(*network), backends(), how);
+  std::unique_lock<std::timed_mutex> alone;
+  if (how.costs == c::placing_costs::measured) alone = turn_to_measure(user);
+  return c::place(network, backends(), how);
+}
+
+namespace {
+
+collage_plan* place(const call& here, const std::shared_ptr<const network_state>& network,
+                    const collage_place_options& given) {
+  placing_request by = placing_of(here, given);
+  by.how.network = network->name;
+  if (given.previous != nullptr) {
+    const plan_state& previous = here.state_of(given.previous);
+    if (previous.made.fingerprint != network->fingerprint)
+      here.misuse("previous is a plan for another network, " + previous.made.network,
+                  "give a plan for this network, or NULL");
+    by.how.previous = &previous.made;
+  }
+  c::placed_plan made = place_by(by, graph_with_weights(*network));
   const c::place_report report = std::move(made.report);
   return new_plan(network, std::move(made),
-                  placing_to_json(report, how.store, problem.empty() ? report.unstored : problem));
+                  placing_to_json(report, by.how.store, by.no_store.empty() ? report.unstored : by.no_store));
 }
 
 }  // namespace

@@ -3,11 +3,15 @@
 
 #include "states.hpp"
 
+#include <collage/graph/graph.hpp>
 #include <collage/io/json.hpp>
+#include <collage/place.hpp>
 #include <collage/run/plan.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 
 namespace c_interface {
 
@@ -16,5 +20,21 @@ collage_plan* new_plan(std::shared_ptr<const network_state> network, collage::pl
 
 /// Returns a number of threads. Throws if it is negative or larger than a plan can have.
 int checked_threads(const call& here, std::int32_t threads);
+
+inline constexpr std::size_t oldest_place_options = offsetof(collage_place_options, progress_data) + sizeof(void*);
+
+/// How a caller wants networks to be placed.
+struct placing_request {
+  collage::place_options how;
+  collage_progress_function progress = nullptr;
+  void* progress_data = nullptr;
+  std::string no_store;  ///< why there is no default store; empty if there is one or none is needed
+};
+
+/// All of the options but `previous`, checked.
+placing_request placing_of(const call& here, const collage_place_options& given);
+
+/// Places a network. One call at a time measures; the others wait.
+collage::placed_plan place_by(const placing_request& by, const collage::graph& network);
 
 }  // namespace c_interface

@@ -76,6 +76,30 @@ struct context_state {
   std::atomic_flag is_busy;                                    ///< set during a call
 };
 
+/// Reserves a context for one call.
+class turn {
+ public:
+  turn(const call& here, std::atomic_flag& is_busy) : is_busy_(is_busy) {
+    if (is_busy.test_and_set(std::memory_order_acquire))
+      here.misuse("the context is in use by another thread", "create a context for each thread");
+  }
+  turn(const turn&) = delete;
+  turn& operator=(const turn&) = delete;
+  ~turn() { is_busy_.clear(std::memory_order_release); }
+
+ private:
+  std::atomic_flag& is_busy_;
+};
+
+/// The limits of a run; none if `given` is NULL.
+collage::run_limits limits_of(const call& here, const collage_run_limits* given);
+
+/// A shape of a caller. Throws if it has too many extents, or one below 0; the error calls its owner `what`, as "input x".
+collage::shape shape_of(const call& here, const std::string& what, const std::int64_t* extents, std::size_t rank);
+
+/// The bytes of all elements. SIZE_MAX if they are more: the caller's extents may have any size.
+std::size_t checked_bytes(const collage::tensor_type& type);
+
 /// Describes the input or output at `index` of a list. Throws if there is none; the error calls it `thing`.
 void answer_port(const call& here, std::span<const collage::port> ports, std::size_t index, const char* thing,
                  collage_port* to);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the ONNX models that the tests and examples of the C interface read: make_model.py FILE PLAIN_FILE
+"""Writes the ONNX models that the tests and examples of the C interface read: make_model.py FILE PLAIN_FILE STATE_FILE
 
 y = reshape(relu(x w + b), dims), where x is float32[N, 4] and dims, int64[2], is an input as well: its value and N are
-left to the user. w[i][j] = (3 i + j) / 4 - 1 and b[j] = j / 2 - 1/2. The second model goes without the reshape. The files
-are written field by field, as protobuf's wire format and onnx.proto have them, so that no package is needed.
+left to the user. w[i][j] = (3 i + j) / 4 - 1 and b[j] = j / 2 - 1/2. The second model goes without the reshape. The third has
+state: h_next = relu(x w + b) - h, and present is past, float32[past_length, 3], with h_next below it. The files are written field
+by field, as protobuf's wire format and onnx.proto have them, so that no package is needed.
 """
 import pathlib
 import struct
@@ -27,6 +28,7 @@ def field(number: int, content) -> bytes:
 
 
 FLOAT, INT64 = 1, 7
+ATTRIBUTE_INT = 2
 
 
 def value(name: str, kind: int, dims: list) -> bytes:
@@ -39,25 +41,37 @@ def weight(name: str, dims: list, numbers: list) -> bytes:
     return b"".join(field(1, d) for d in dims) + field(2, FLOAT) + field(8, name) + field(9, data)
 
 
-def node(kind: str, inputs: list, outputs: list) -> bytes:
-    return b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, kind)
+def node(kind: str, inputs: list, outputs: list, **integers: int) -> bytes:
+    attributes = [field(1, name) + field(3, i) + field(20, ATTRIBUTE_INT) for name, i in integers.items()]
+    return (b"".join(field(1, i) for i in inputs) + b"".join(field(2, o) for o in outputs) + field(4, kind) +
+            b"".join(field(5, a) for a in attributes))
 
 
-def model(reshaped: bool) -> bytes:
+def model(kind: str) -> bytes:
     graph = [
         field(1, node("Gemm", ["x", "w", "b"], ["g"])),
-        field(1, node("Relu", ["g"], ["r" if reshaped else "y"])),
+        field(1, node("Relu", ["g"], ["y" if kind == "plain" else "r"])),
         field(2, "tiny"),
         field(5, weight("w", [4, 3], [k / 4 - 1 for k in range(12)])),
         field(5, weight("b", [3], [k / 2 - 0.5 for k in range(3)])),
         field(11, value("x", FLOAT, ["N", 4])),
-        field(12, value("y", FLOAT, ["rows", "columns"])),
     ]
-    if reshaped:
+    if kind == "state":
+        graph += [
+            field(1, node("Sub", ["r", "h"], ["h_next"])),
+            field(1, node("Concat", ["past", "h_next"], ["present"], axis=0)),
+            field(11, value("h", FLOAT, ["N", 3])),
+            field(11, value("past", FLOAT, ["past_length", 3])),
+            field(12, value("h_next", FLOAT, ["N", 3])),
+            field(12, value("present", FLOAT, ["length", 3])),
+        ]
+    else:
+        graph.append(field(12, value("y", FLOAT, ["rows", "columns"])))
+    if kind == "reshaped":
         graph += [field(1, node("Reshape", ["r", "dims"], ["y"])), field(11, value("dims", INT64, [2]))]
     return (field(1, 8) + field(2, "collage's tests") + field(7, b"".join(graph)) +
             field(8, field(1, "") + field(2, 17)))
 
 
-pathlib.Path(sys.argv[1]).write_bytes(model(True))
-pathlib.Path(sys.argv[2]).write_bytes(model(False))
+for file, kind in zip(sys.argv[1:], ("reshaped", "plain", "state"), strict=True):
+    pathlib.Path(file).write_bytes(model(kind))

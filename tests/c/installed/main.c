@@ -1,4 +1,5 @@
 #include <collage.h>
+#include <collage_session.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,8 @@ int main(void) {
     fprintf(stderr, "%s\n", system != NULL ? system : collage_last_error());
     return 1;
   }
+  collage_session* session = NULL;
+  if (collage_session_from_file("/nowhere/at.onnx", NULL, &session) == COLLAGE_OK) return 1;
   collage_context_release(context);
   collage_engine_release(engine);
   collage_plan_release(plan);
