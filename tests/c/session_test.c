@@ -274,6 +274,82 @@ static void without_states(const char* model) {
   collage_session_context_release(context);
 }
 
+typedef struct placing {
+  int answer; /* a collage_progress_result */
+  int calls;
+  collage_session_context* context; /* that runs */
+} placing;
+
+static int watch(void* data, const collage_progress* now) {
+  placing* mine = data;
+  ++mine->calls;
+  CHECK(now->struct_size >= sizeof *now);
+  return mine->answer;
+}
+
+/* New shapes may be measured. Whoever ends it gets no outputs, and may try again. */
+static void measured(const char* model) {
+  placing mine = {COLLAGE_PROGRESS_CANCEL, 0, NULL};
+  const collage_place_options place = {.struct_size = sizeof place,
+                                       .threads = 1,
+                                       .store = "none",
+                                       .compare_s = 0.05,
+                                       .regions_s = -1,
+                                       .progress = watch,
+                                       .progress_data = &mine};
+  collage_session_options how = {.struct_size = sizeof how, .placing = &place, .carried = both, .carried_count = 2};
+  collage_session* session = NULL;
+  collage_session_context* context = NULL;
+  DONE(collage_session_from_file(model, &how, &session));
+  how = (collage_session_options){0}; /* nothing of the options is needed any more */
+  if (!DONE(collage_session_context_create(session, &context))) return;
+  float x[in];
+  fill(x, in, 3);
+  const collage_tensor input = matrix(x, 1, in);
+  CHECK(collage_session_context_run(context, &input, 1, NULL) == COLLAGE_CANCELLED && mine.calls == 1);
+  mine.answer = COLLAGE_PROGRESS_CONTINUE;
+  states now = {.rows = 1};
+  step(&now, x, 1);
+  CHECK(DONE(collage_session_context_run(context, &input, 1, NULL)) && agrees(context, &now) && mine.calls > 2);
+  collage_session_context_release(context);
+  collage_session_release(session);
+}
+
+/* The progress function is called within a run, in which others cannot use the context. */
+static int use_again(void* data, const collage_progress* now) {
+  placing* mine = data;
+  collage_tensor contents;
+  (void)now;
+  if (mine->calls++ == 0) {
+    MISUSED(collage_session_context_state(mine->context, "h", &contents), "the context is in use by another thread");
+    MISUSED(collage_session_context_reset(mine->context), "in use");
+    MISUSED(collage_session_context_run(mine->context, NULL, 0, NULL), "in use");
+    MISUSED(collage_session_context_output(mine->context, 0, NULL, &contents), "in use");
+  }
+  return COLLAGE_PROGRESS_STOP;
+}
+
+static void in_use(const char* model) {
+  placing mine = {0, 0, NULL};
+  collage_place_options place = quickly;
+  place.how = COLLAGE_PLACE_MEASURE;
+  place.store = "none";
+  place.regions_s = -1;
+  place.progress = use_again;
+  place.progress_data = &mine;
+  const collage_session_options how = {
+      .struct_size = sizeof how, .placing = &place, .carried = both, .carried_count = 2};
+  collage_session* session = NULL;
+  DONE(collage_session_from_file(model, &how, &session));
+  if (!DONE(collage_session_context_create(session, &mine.context))) return;
+  const float x[in] = {0};
+  const collage_tensor input = matrix(x, 1, in);
+  DONE(collage_session_context_run(mine.context, &input, 1, NULL));
+  CHECK(mine.calls > 0);
+  collage_session_context_release(mine.context);
+  collage_session_release(session);
+}
+
 typedef struct work {
   const collage_session* session;
   unsigned seed;
@@ -323,6 +399,8 @@ int main(int argc, char** argv) {
   collage_session_context_release(NULL);
   wrong_sessions(argv[1]);
   without_states(argv[1]);
+  measured(argv[1]);
+  in_use(argv[1]);
   collage_session_options how = {.struct_size = sizeof how, .placing = &quickly, .carried = both, .carried_count = 2};
   if (DONE(collage_session_from_file(argv[1], &how, &session))) {
     questions(session);
