@@ -159,11 +159,16 @@ class bucketed_context::state {
     return none;
   }
 
+  static std::string name_of_extent(const open_port& p, std::size_t d) {
+    const bool has_symbol = d < p.symbols.size() && !p.symbols[d].empty() && p.symbols[d] != "?";
+    return has_symbol ? p.symbols[d] : p.name + "[" + std::to_string(d) + "]";
+  }
+
   void read_buckets() {
     for (const open_port& p : session_.inputs()) {
       std::vector<std::size_t>& own = ports_.emplace_back();
       for (std::size_t d = 0; d < p.dims.size(); ++d)
-        own.push_back(p.dims[d] < 0 && d < p.symbols.size() ? bucket_named(p.symbols[d]) : none);
+        own.push_back(p.dims[d] < 0 ? bucket_named(name_of_extent(p, d)) : none);
     }
     for (std::size_t b = 0; b < options_.buckets.size(); ++b) {
       bucket_list& list = options_.buckets[b];
@@ -194,15 +199,15 @@ class bucketed_context::state {
       const std::string where = "cut of " + own.output;
       const auto at = std::ranges::find(ports, own.output, &open_port::name);
       if (at == ports.end()) refuse_bucket("the network has no such output", where);
-      if (own.divisor < 1) refuse_bucket("has a divisor below 1", where);
+      if (own.divisor < 1 || own.addend < 0) refuse_bucket("has a divisor below 1, or a negative addend", where);
       const std::size_t b = bucket_named(own.symbol);
       if (b == none) refuse_bucket("there is no bucket of the name " + own.symbol, where);
       if (own.dimension >= shape::max_rank) refuse_bucket("names a dimension beyond the largest rank", where);
-      cuts_[static_cast<std::size_t>(at - ports.begin())][own.dimension] = {b, own.divisor};
+      cuts_[static_cast<std::size_t>(at - ports.begin())][own.dimension] = {b, own.divisor, own.addend};
     }
     for (std::size_t i = 0; i < ports.size(); ++i)
       for (std::size_t d = 0; d < ports[i].symbols.size(); ++d)
-        if (const std::size_t b = bucket_named(ports[i].symbols[d]); b != none) cuts_[i].emplace(d, cut_rule{b, 1});
+        if (const std::size_t b = bucket_named(ports[i].symbols[d]); b != none) cuts_[i].emplace(d, cut_rule{b});
   }
 
   /// The extents of the inputs, by bucket.
@@ -279,9 +284,7 @@ class bucketed_context::state {
   const_tensor_view cut(std::size_t i, const const_tensor_view& output, const std::vector<std::int64_t>& own) {
     tensor_type type = output.type;
     for (const auto& [dimension, rule] : cuts_[i]) {
-      const auto part = [&](std::int64_t extent) {
-        return extent / rule.divisor + (extent % rule.divisor != 0 ? 1 : 0);
-      };
+      const auto part = [&](std::int64_t extent) { return (extent + rule.addend) / rule.divisor; };
       if (dimension >= type.rank() || type.dims[dimension] != part(bucket_[rule.bucket]))
         refuse_bucket("is " + detail::to_string(type) + ", and dimension " + std::to_string(dimension) +
                           " is cut from " + std::to_string(part(bucket_[rule.bucket])),
@@ -320,7 +323,7 @@ class bucketed_context::state {
 
   struct cut_rule {
     std::size_t bucket = 0;
-    std::int64_t divisor = 1;
+    std::int64_t divisor = 1, addend = 0;
   };
 
   session session_;

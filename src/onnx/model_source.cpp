@@ -87,7 +87,6 @@ model_source::model_source(model read, const load_options& options) : model_(std
     bound_.push_back(copy_of(b.contents));
     b.contents.data = bound_.back().get();
   }
-  fill(model_);
   const auto is_bound = [&](const std::string& name) {
     return std::any_of(options_.values.begin(), options_.values.end(),
                        [&](const bound_value& b) { return b.input == name; });
@@ -115,6 +114,7 @@ network_stage model_source::make(const network_stage* before, std::span<const gi
     throw error(error_kind::invalid_argument,
                 "it takes " + std::to_string(inputs_.size()) + " inputs, not " + std::to_string(given.size()),
                 model_.file);
+  std::call_once(filled_, [&] { fill(model_); });
   staging wanted;
   wanted.is_first = before == nullptr;
   wanted.given = given;

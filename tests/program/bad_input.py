@@ -84,7 +84,8 @@ class CommandLine(Case):
     def test_output_that_cannot_be_written(self):
         (self.folder / "file").write_text("")
         for name in ("no/such/folder/p.json", "file/p.json", ""):
-            self.refused("tune", BERT, "--plan", self.path(name) if name else "", saying="cannot be written")
+            self.refused("tune", BERT, "--plan", self.path(name) if name else "",
+                         saying="cannot be written" if name else "--plan is required")
             self.refused("inspect", BERT, "--dot", self.path(name) if name else "/", saying="cannot be written")
         self.refused("tune", BERT, "--plan", str(self.folder), saying="it is a folder")
         for name in ("no/such", "file", "file/below"):

@@ -160,6 +160,84 @@ class Models(Case):
             self.assertEqual(told[:len(chosen)], chosen)
         self.assertEqual(self.succeeds("inspect", relu).stderr, chosen)
 
+    def test_parts_of_shapes_and_symbols(self):
+        path = self.write("two.onnx", model(
+            node("Add", ["a", "b"], ["y"], "sum"), port(11, "a", ["batch", "T", 3]), port(11, "b", ["batch", "T", 1]),
+            port(12, "y", ["batch", "T", 3])))
+        words = ("run", path, "--place", "priority", "--threads", "1", "--quiet")
+
+        def shape(*settings):
+            given = [word for s in settings for word in ("--shape", s)]
+            return self.json_of(*words, *given)["outputs"][0]["shape"]
+        self.assertEqual(shape("T=7", "batch=2"), [2, 7, 3])
+        self.assertEqual(shape("T=7"), [1, 7, 3])
+        self.assertEqual(shape("a=?x5x3"), [1, 5, 3])
+        self.assertEqual(shape("a=4x?x3", "T=6"), [4, 6, 3])
+        self.assertEqual(shape("T=6", "a=4x2x3", "b=4x2x1"), [4, 2, 3])  # shapes of inputs go first
+        self.assertEqual(shape("a=2x?x?", "b=2x9x?"), [2, 9, 3])
+        for text, saying in (("L=3", "--shape L=3: the model has no such input, and no open extent of this name; its inputs are a, b, "
+                                     "and its open extents batch, T"),
+                             ("T=2x3", "no such input"), ("T=1..9", "it names 9 extents; give one; only collage tune takes several"),
+                             ("a=1x2,4x3", "it names 2 extents"), ("T=9..1", "the range 9..1 has no multiple of 1"),
+                             ("T=1..9/0", "a step below 1"), ("T=", "no such input"), ("T=1,,2", "it is not a shape"),
+                             ("a=1x?x4", "is given as 1x?x4, but the model declares float[batchxTx3]")):
+            self.refused(*words, "--shape", text, saying=saying)
+        self.refused(*words, "--shape", "a=1x2x3", "--shape", "b=1x4x1", saying="The extent T is 2 in input a and 4 in input b")
+        page = self.succeeds("inspect", path, "--quiet").stdout
+        self.assertIn("open input a: float32[batch x T x 3]\n", page)
+        self.assertIn("open output y: float32[batch x T x 3]\n", page)
+        self.assertEqual(self.json_of("inspect", path, "--quiet")["open"][1], {"name": "b", "is": "input", "shape": ["batch", "T", 1]})
+
+    def test_tuning_several_shapes(self):
+        path = self.write("relu.onnx", model(*RELU))
+        store = ("--store", self.path("several.db"))
+        words = ("tune", path, "--threads", "1", "--backends", "eigen,portable", *store)
+        told = self.json_of(*words, "--shape", "batch=1..4096", "--budget", "20")
+        self.assertEqual(told["open"], [{"name": "batch", "values": "1..4096"}])
+        extents = [s["extents"]["batch"] for s in told["shapes"]]
+        self.assertEqual(extents[:2], [4096, 1])
+        self.assertEqual(len(extents), len(set(extents)))
+        self.assertTrue(all(s["median_ms"] > 0 for s in told["shapes"]))
+        page = self.succeeds(*words, "--shape", "x=2,5x3", "--budget", "20").stdout
+        self.assertRegex(page, r"\n +2 +0\.0")
+        self.assertRegex(page, r"\n +5 +0\.0")
+        self.assertIn("Sessions and --place estimate use them.", page)
+        # A tuned shape has its tuned plan.
+        run = ("explain", path, "--threads", "1", "--backends", "eigen,portable", *store, "--place", "estimate", "--quiet")
+        self.assertIn("end to end", self.succeeds(*run, "--shape", "x=5x3").stdout)
+        for more, saying in ((("--plan", self.path("p.json")), "--plan: a plan is for one shape, and --shape names several"),
+                             (("--place", "estimate"), "--place: several shapes are tuned by measuring"),
+                             (("--store", "none"), "--store: tuning for several shapes keeps its results there")):
+            given = [w for w in words if w not in store] if "--store" in more else words
+            self.refused(*given, *more, "--shape", "batch=1..4", saying=saying)
+        self.refused("tune", BERT, *store, "--shape", "batch=1..4", saying="this option is only for networks from files")
+
+    def test_buckets(self):
+        # A sum over the length, which padding with zeros leaves as it is, and a maximum, which it does not.
+        path = self.write("rows.onnx", model(
+            node("Neg", ["x"], ["each"]), node("ReduceSum", ["x"], ["sum"], keepdims=0), node("Exp", ["x"], ["powers"]),
+            node("ReduceSum", ["powers"], ["other"], keepdims=0),
+            port(11, "x", ["T"]), port(12, "each", ["T"]), port(12, "sum", []), port(12, "other", [])))
+        words = ("verify", path, "--place", "priority", "--threads", "1", "--shape", "T=5")
+        done = collage(*words, "--bucket", "T=4,8,16", "--json")
+        self.assertEqual(done.returncode, 1)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["bucket"], {"T": 8})
+        self.assertEqual([(o["output"], o["passed"]) for o in told["outputs"]], [("each", True), ("sum", True), ("other", False)])
+        self.assertIn("padding changes the results", done.stderr)
+        self.assertIn("passed", self.succeeds(*words, "--bucket", "T=4,5").stdout)
+        for more, saying in ((("--bucket", "T=4"), "the extent T: is 5, and the largest bucket is 4"),
+                             (("--bucket", "T=1..9"), "--bucket T=1..9: it is no list of extents"),
+                             (("--bucket", "L=8"), "bucket L: no input has an open extent of this name"),
+                             (("--bucket", "T=8", "--pad", "x=a"), "--pad x=a: 'a' is no number"),
+                             (("--bucket", "T=8", "--pad", "y=1"), "padding of y: the network has no such input"),
+                             (("--bucket", "T=8", "--cut", "sum=T"), "--cut sum=T: it does not name a dimension"),
+                             (("--bucket", "T=8", "--cut", "sum[0]=T/2"), "dimension 0 is cut from 4; name how it is cut"),
+                             (("--bucket", "T=8", "--plan", "p.json"), "--plan: a plan is for one shape, and buckets have others"),
+                             (("--pad", "x=1"), "--pad: it only affects a comparison of buckets")):
+            self.refused(*words, *more, saying=saying)
+        self.refused("verify", BERT, "--bucket", "T=8", saying="its extents are fixed")
+
     def test_shapes_that_depend_on_contents(self):
         # y = x reshaped to the contents of another input; and the places of what is not zero.
         path = self.write("late.onnx", model(

@@ -206,6 +206,10 @@ class command_list {
     c->add_option("--pad", given_.paddings, "With --bucket: what an input is padded with; default: 0; repeatable")
         ->option_text("NAME=VALUE")
         ->allow_extra_args(false);
+    c->add_option("--cut", given_.cuts,
+                  "With --bucket: how an output is cut whose extent is no extent of the inputs; repeatable")
+        ->option_text("OUTPUT[1]=(T+7)/8")
+        ->allow_extra_args(false);
     c->add_option("--input", given_.inputs, "With --bucket: contents of an input; repeatable, default: random")
         ->option_text("NAME=FILE.npy|random")
         ->allow_extra_args(false);

@@ -58,7 +58,8 @@ std::string to_page(const placed& of, const c::verification& found) {
 int verify(const options& asked) {
   check(asked);
   if (!asked.buckets.empty()) return verify_buckets(asked);
-  for (const auto& [list, option] : {std::pair(&asked.paddings, "--pad"), std::pair(&asked.inputs, "--input")})
+  for (const auto& [list, option] :
+       {std::pair(&asked.paddings, "--pad"), std::pair(&asked.cuts, "--cut"), std::pair(&asked.inputs, "--input")})
     if (!list->empty())
       throw c::error(c::error_kind::invalid_argument, "it only affects a comparison of buckets", option,
                      "give --bucket, or leave it out");

@@ -10,7 +10,11 @@
 #include <collage/io/json.hpp>
 #include <collage/zoo/all.hpp>
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 
 namespace program {
 
@@ -56,6 +60,59 @@ c::json graph_to_json(const c::graph& network, const std::string& name) {
           {"nodes", nodes}};
 }
 
+#if COLLAGE_HAS_ONNX
+
+/// "float32[batch x 3 x 48 x ?]", with the names of open extents.
+std::string declared_text(const c::open_port& p) {
+  std::string dims;
+  for (std::size_t d = 0; d < p.dims.size(); ++d) {
+    const std::string open = p.symbols[d].empty() ? "?" : p.symbols[d];
+    dims += (dims.empty() ? "" : " x ") + (p.dims[d] < 0 ? open : std::to_string(p.dims[d]));
+  }
+  return std::string(c::name_of(p.type)) + "[" + (p.has_rank ? dims : "any shape") + "]";
+}
+
+bool is_open(const c::open_port& p) {
+  return !p.has_rank || std::ranges::any_of(p.dims, [](std::int64_t extent) { return extent < 0; });
+}
+
+/// Lines and JSON about inputs and outputs whose extents the file leaves open; nothing if it has none.
+struct declarations {
+  std::string text;
+  c::json list = c::json::array();
+
+  explicit declarations(const options& asked) {
+    options given = asked;
+    given.shapes.clear();
+    if (!is_model_file(given.network)) return;
+    const auto source = model_source_of(given);
+    add("input", source->inputs());
+    add("output", source->outputs());
+  }
+
+ private:
+  void add(const char* what, std::span<const c::open_port> ports) {
+    for (const c::open_port& p : ports) {
+      if (!is_open(p)) continue;
+      text += std::string("open ") + what + " " + p.name + ": " + declared_text(p) + "\n";
+      c::json dims = c::json::array();
+      for (std::size_t d = 0; d < p.dims.size(); ++d)
+        dims.push_back(p.dims[d] >= 0 ? c::json(p.dims[d]) : p.symbols[d].empty() ? c::json() : c::json(p.symbols[d]));
+      list.push_back({{"name", p.name}, {"is", what}, {"shape", p.has_rank ? dims : c::json()}});
+    }
+  }
+};
+
+#else
+
+struct declarations {
+  std::string text;
+  c::json list = c::json::array();
+  explicit declarations(const options&) {}
+};
+
+#endif
+
 }  // namespace
 
 int show_zoo(const options& given) {
@@ -99,10 +156,13 @@ int inspect(const options& asked) {
       return 0;
     }
   }
+  const declarations open(asked);
   std::string text;
   for (const std::string& line : l.about) text += line + '\n';
-  print(given.json ? c::to_text(graph_to_json(network, given.network))
-                   : text + c::to_string(network, {.columns = page_width}));
+  text += open.text;
+  c::json all = graph_to_json(network, given.network);
+  if (!open.list.empty()) all["open"] = open.list;
+  print(given.json ? c::to_text(all) : text + c::to_string(network, {.columns = page_width}));
   return 0;
 }
 

@@ -31,6 +31,12 @@ constexpr const char* zoo = "zoo:";
 
 #if COLLAGE_HAS_ONNX
 
+void refuse_several(const shape_setting& s) {
+  if (const c::extent_values* const values = s.several())
+    throw c::error(c::error_kind::invalid_argument, "it names " + std::to_string(values->count()) + " extents",
+                   "--shape " + s.text, "give one; only collage tune takes several");
+}
+
 /// The options for loading a file, and the contents to which they bind inputs.
 struct file_options {
   c::onnx::load_options how;
@@ -38,9 +44,7 @@ struct file_options {
 
   explicit file_options(const options& given) {
     for (const shape_setting& s : shape_settings(given)) {
-      if (const c::extent_values* const values = s.several())
-        throw c::error(c::error_kind::invalid_argument, "it names " + std::to_string(values->count()) + " extents",
-                       "--shape " + s.text, "give one; only collage tune takes several");
+      refuse_several(s);
       how.shapes.push_back({s.name, s.dims()});
     }
     contents.reserve(given.bindings.size());
@@ -64,13 +68,14 @@ std::shared_ptr<const c::onnx::model_source> source_of(const options& given, con
 
 std::vector<c::open_port> inputs_of_file(options given) {
   given.shapes.clear();
-  const auto source = model_source_of(given);
+  const auto source = source_of(given, c::onnx::read_model(given.network));
   return {source->inputs().begin(), source->inputs().end()};
 }
 
 /// The options, with shapes of inputs in place of the extents of symbols.
 options without_symbols(options given) {
   const std::vector<shape_setting> settings = shape_settings(given);
+  for (const shape_setting& s : settings) refuse_several(s);
   if (std::ranges::none_of(settings, may_name_symbol)) return given;
   const std::vector<c::open_port> inputs = inputs_of_file(given);
   const auto is_symbol = [&](const shape_setting& s) {
@@ -95,15 +100,15 @@ loaded load_file(const options& asked) {
 
 #endif
 
-bool is_file(const std::string& name) {
+}  // namespace
+
+bool is_model_file(const std::string& name) {
   std::error_code ignored;
   return name.rfind(zoo, 0) != 0 && (name.ends_with(".onnx") || std::filesystem::exists(name, ignored));
 }
 
-}  // namespace
-
 loaded load_network(const options& given) {
-  if (is_file(given.network)) {
+  if (is_model_file(given.network)) {
 #if COLLAGE_HAS_ONNX
     return load_file(given);
 #else
@@ -189,7 +194,7 @@ bool has_open_input(const c::onnx::model_source& source) {
 }  // namespace
 
 std::optional<late_network> late_network_of(const options& asked) {
-  if (!is_file(asked.network)) return {};
+  if (!is_model_file(asked.network)) return {};
   const options given = without_symbols(asked);
   std::optional<c::onnx::model> read;
   late_network made{given, nullptr, {}};
@@ -231,11 +236,11 @@ std::optional<late_network> late_network_of(const options& asked) {
 }
 
 std::shared_ptr<const c::onnx::model_source> model_source_of(const options& given) {
-  return source_of(given, c::onnx::read_model(given.network));
+  return source_of(without_symbols(given), c::onnx::read_model(given.network));
 }
 
 std::vector<c::open_port> inputs_of(const options& given) {
-  if (!is_file(given.network)) {
+  if (!is_model_file(given.network)) {
     (void)load_network(given);  // says what is wrong with its name and the options
     throw c::error(c::error_kind::invalid_argument, "its extents are fixed", "network " + given.network,
                    "name a file of ONNX, or leave out what is about open extents");

@@ -27,6 +27,9 @@ struct loaded {
 /// `collage::error` if there is no such network; the sentence lists the built-in ones.
 loaded load_network(const options& given);
 
+/// Whether a name is that of a file, and not of a built-in network.
+bool is_model_file(const std::string& network);
+
 #if COLLAGE_HAS_ONNX
 /// A network whose file leaves shapes open, or whose shapes depend on contents.
 struct late_network {

@@ -42,6 +42,7 @@ struct options {
   // verify
   std::vector<std::string> buckets;   ///< of open extents: T=64,128,256
   std::vector<std::string> paddings;  ///< of inputs, for buckets: NAME=VALUE
+  std::vector<std::string> cuts;      ///< of outputs, for buckets: NAME[1]=T/8 or NAME[1]=(T+7)/8
   bool profile = false;
   // bench
   double seconds = 10;

@@ -18,6 +18,7 @@
 #include <collage/run/buckets.hpp>
 #include <collage/run/session.hpp>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <memory>
@@ -44,6 +45,29 @@ double number_in(const std::string& text, const std::string& where) {
   return number;
 }
 
+/// "y[1]=T/8" or "y[1]=(T+7)/8" in its parts.
+c::bucket_cut cut_in(const std::string& text) {
+  const char* const form = "write it as in y[1]=T/8 or y[1]=(T+7)/8";
+  const auto [place, rest] = split_setting(text, "--cut", "OUTPUT[1]=SYMBOL/8");
+  const std::size_t bracket = place.rfind('['), slash = rest.rfind('/');
+  if (bracket == std::string::npos || bracket == 0 || place.back() != ']')
+    refuse("it does not name a dimension", "--cut " + text, form);
+  c::bucket_cut made{place.substr(0, bracket), 0, rest.substr(0, slash)};
+  const auto whole = [&](const std::string& digits, auto& number) {
+    const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    if (read.ec != std::errc() || read.ptr != digits.data() + digits.size())
+      refuse("'" + digits + "' is no whole number", "--cut " + text, form);
+  };
+  whole(place.substr(bracket + 1, place.size() - bracket - 2), made.dimension);
+  if (std::string& sum = made.symbol; sum.starts_with('(') && sum.ends_with(')')) {
+    const std::size_t plus = std::min(sum.rfind('+'), sum.size() - 1);
+    if (plus + 1 < sum.size()) whole(sum.substr(plus + 1, sum.size() - plus - 2), made.addend);
+    sum = sum.substr(1, plus - 1);
+  }
+  if (slash != std::string::npos) whole(rest.substr(slash + 1), made.divisor);
+  return made;
+}
+
 c::bucket_options buckets_of(const options& given) {
   c::bucket_options made;
   for (const std::string& text : given.buckets) {
@@ -58,6 +82,7 @@ c::bucket_options buckets_of(const options& given) {
     const auto [input, value] = split_setting(text, "--pad", "INPUT=VALUE");
     made.padding.push_back({input, number_in(value, "--pad " + text)});
   }
+  for (const std::string& text : given.cuts) made.cuts.push_back(cut_in(text));
   return made;
 }
 

@@ -19,7 +19,8 @@ namespace collage::inline v0 {
 
 /// The extents that an open extent is rounded up to.
 struct bucket_list {
-  std::string symbol;                 ///< as inputs declare it (`open_port::symbols`)
+  std::string
+      symbol;  ///< as inputs declare it (`open_port::symbols`); "x[3]" for dimension 3 of x, if that has no symbol
   std::vector<std::int64_t> extents;  ///< none negative, in any order
 };
 
@@ -34,8 +35,9 @@ struct bucket_cut {
   std::string output;
   std::size_t dimension = 0;
   std::string symbol;
-  /// The output keeps the extent of the inputs divided by this, rounded up. It must have the extent of the bucket divided by this.
-  std::int64_t divisor = 1;
+  /// The output keeps (extent of the inputs + addend) / divisor, rounded down. With the extent of the bucket in place of that of the
+  /// inputs, this must be its own extent.
+  std::int64_t divisor = 1, addend = 0;
 };
 
 struct bucket_options {

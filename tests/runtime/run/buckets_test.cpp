@@ -163,7 +163,7 @@ TEST(buckets, wrong_use_is_told) {
   EXPECT_EQ(told({{{"T", {4}}}, {{"ids", 0.5}}}), "input ids: the padding 0.500000 is no int64");
   EXPECT_EQ(told({{{"T", {4}}}, {}, {{"z", 0, "T"}}}), "cut of z: the network has no such output");
   EXPECT_EQ(told({{{"T", {4}}}, {}, {{"sum", 0, "U"}}}), "cut of sum: there is no bucket of the name U");
-  EXPECT_EQ(told({{{"T", {4}}}, {}, {{"sum", 0, "T", 0}}}), "cut of sum: has a divisor below 1");
+  EXPECT_EQ(told({{{"T", {4}}}, {}, {{"sum", 0, "T", 0}}}), "cut of sum: has a divisor below 1, or a negative addend");
 
   c::bucketed_context context(session, in_buckets({{"T", {4, 8}}}));
   EXPECT_EQ(message_of([&] { (void)context.run(random_inputs(1, 10, 5).views); }),

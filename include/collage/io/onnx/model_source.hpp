@@ -6,6 +6,7 @@
 #include <collage/io/onnx/model.hpp>
 #include <collage/run/network_source.hpp>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,7 +39,8 @@ class model_source final : public network_source {
   const load_report& about() const { return about_; }
 
  private:
-  model model_;
+  mutable model model_;  // weights with a generator get their contents when the first stage is made
+  mutable std::once_flag filled_;
   load_options options_;
   std::vector<std::shared_ptr<const std::byte>> bound_;  // the contents of options_.values
   std::vector<open_port> inputs_, outputs_;
