@@ -111,23 +111,18 @@ COLLAGE_API collage_status collage_set_waiting(const char* policy) COLLAGE_NOEXC
 
 /* ---------------------------------------------------------------------------------------------------- element types */
 
-/* The numbers are stable; 0 is no element type. float16 and bfloat16 are 16 bits each, bool is one byte of 0 or 1. */
+/* The numbers are stable; 0 is no element type. float16 and bfloat16 are 16 bits each, bool is one byte of 0 or 1. An element
+ * from I4 on takes one byte too, of which the low bits hold the number. */
+/* clang-format off */
 typedef enum collage_dtype {
-  COLLAGE_DTYPE_ANY = 0,
-  COLLAGE_DTYPE_F32 = 1,
-  COLLAGE_DTYPE_F64 = 2,
-  COLLAGE_DTYPE_F16 = 3,
-  COLLAGE_DTYPE_BF16 = 4,
-  COLLAGE_DTYPE_I8 = 5,
-  COLLAGE_DTYPE_I16 = 6,
-  COLLAGE_DTYPE_I32 = 7,
-  COLLAGE_DTYPE_I64 = 8,
-  COLLAGE_DTYPE_U8 = 9,
-  COLLAGE_DTYPE_U16 = 10,
-  COLLAGE_DTYPE_U32 = 11,
-  COLLAGE_DTYPE_U64 = 12,
-  COLLAGE_DTYPE_BOOL = 13
+  COLLAGE_DTYPE_ANY = 0, COLLAGE_DTYPE_F32 = 1, COLLAGE_DTYPE_F64 = 2, COLLAGE_DTYPE_F16 = 3, COLLAGE_DTYPE_BF16 = 4,
+  COLLAGE_DTYPE_I8 = 5, COLLAGE_DTYPE_I16 = 6, COLLAGE_DTYPE_I32 = 7, COLLAGE_DTYPE_I64 = 8,
+  COLLAGE_DTYPE_U8 = 9, COLLAGE_DTYPE_U16 = 10, COLLAGE_DTYPE_U32 = 11, COLLAGE_DTYPE_U64 = 12, COLLAGE_DTYPE_BOOL = 13,
+  COLLAGE_DTYPE_I4 = 14, COLLAGE_DTYPE_U4 = 15, COLLAGE_DTYPE_I2 = 16, COLLAGE_DTYPE_U2 = 17,
+  COLLAGE_DTYPE_F8E4M3FN = 18, COLLAGE_DTYPE_F8E4M3FNUZ = 19, COLLAGE_DTYPE_F8E5M2 = 20, COLLAGE_DTYPE_F8E5M2FNUZ = 21,
+  COLLAGE_DTYPE_F8E8M0 = 22, COLLAGE_DTYPE_F4E2M1 = 23
 } collage_dtype;
+/* clang-format on */
 
 /* Bytes of one element, and its name, such as "float32"; 0 and "" for a number that is not an element type. */
 COLLAGE_API size_t collage_dtype_size(int32_t dtype) COLLAGE_NOEXCEPT;
@@ -239,7 +234,7 @@ typedef enum collage_progress_result {
 typedef int (*collage_progress_function)(void* data, const collage_progress* now);
 
 typedef enum collage_place_how {
-  COLLAGE_PLACE_MEASURE = 0, /* measures, searches exactly, compares end to end with every baseline */
+  COLLAGE_PLACE_MEASURE = 0,  /* measures, searches exactly, compares end to end with every baseline */
   COLLAGE_PLACE_PRIORITY = 1, /* nothing is timed: the first backend that takes a node gets it, large patterns first */
   COLLAGE_PLACE_ESTIMATE = 2  /* nothing is timed: the cheapest placement by the store's costs, also of other shapes */
 } collage_place_how;

@@ -38,6 +38,15 @@ static_assert(COLLAGE_DTYPE_U8 == static_cast<int>(c::dtype::u8) &&
 static_assert(COLLAGE_DTYPE_U32 == static_cast<int>(c::dtype::u32) &&
               COLLAGE_DTYPE_U64 == static_cast<int>(c::dtype::u64));
 static_assert(COLLAGE_DTYPE_BOOL == static_cast<int>(c::dtype::boolean));
+static_assert(COLLAGE_DTYPE_I4 == static_cast<int>(c::dtype::i4) &&
+              COLLAGE_DTYPE_U4 == static_cast<int>(c::dtype::u4) &&
+              COLLAGE_DTYPE_I2 == static_cast<int>(c::dtype::i2) && COLLAGE_DTYPE_U2 == static_cast<int>(c::dtype::u2));
+static_assert(COLLAGE_DTYPE_F8E4M3FN == static_cast<int>(c::dtype::f8e4m3fn) &&
+              COLLAGE_DTYPE_F8E4M3FNUZ == static_cast<int>(c::dtype::f8e4m3fnuz) &&
+              COLLAGE_DTYPE_F8E5M2 == static_cast<int>(c::dtype::f8e5m2) &&
+              COLLAGE_DTYPE_F8E5M2FNUZ == static_cast<int>(c::dtype::f8e5m2fnuz));
+static_assert(COLLAGE_DTYPE_F8E8M0 == static_cast<int>(c::dtype::f8e8m0) &&
+              COLLAGE_DTYPE_F4E2M1 == static_cast<int>(c::dtype::f4e2m1));
 static_assert(COLLAGE_MAX_RANK == c::shape::max_rank);
 
 namespace c_interface {
@@ -100,7 +109,7 @@ const std::string& system_text() {
   return text;
 }
 
-bool is_dtype(std::int32_t number) { return number >= COLLAGE_DTYPE_F32 && number <= COLLAGE_DTYPE_BOOL; }
+bool is_dtype(std::int32_t number) { return number >= COLLAGE_DTYPE_F32 && number <= COLLAGE_DTYPE_F4E2M1; }
 
 }  // namespace
 

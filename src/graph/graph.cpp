@@ -1,6 +1,7 @@
 // Run-time graphs: part of the target collage::reference, which every program with such graphs links.
 #include "parts.hpp"
 
+#include <collage/detail/small_types.hpp>
 #include <collage/graph/graph.hpp>
 
 #include <algorithm>
@@ -61,8 +62,15 @@ bool store_number(std::byte* to, dtype type, double number) {
     case dtype::u32: return put_integer(std::uint32_t{});
     case dtype::u64: return put_integer(std::uint64_t{});
     case dtype::boolean: return put(static_cast<std::uint8_t>(number != 0));
-    case dtype::f16:
-    case dtype::bf16: return false;
+    case dtype::i4:
+    case dtype::u4:
+    case dtype::i2:
+    case dtype::u2: {
+      const bool fits = number > -9 && number < 16 &&
+                        clamp_small(type, static_cast<std::int64_t>(number)) == static_cast<std::int64_t>(number);
+      return fits && put(static_cast<std::int8_t>(number));
+    }
+    default: return false;  // numbers of the other types are rounded by `cast`
   }
   return false;
 }

@@ -3,6 +3,7 @@
 #include "importer.hpp"
 #include "rules.hpp"
 
+#include <collage/detail/small_types.hpp>
 #include <collage/op/activation.hpp>
 #include <collage/op/bitwise.hpp>
 #include <collage/op/cast.hpp>
@@ -200,15 +201,26 @@ dtype target_type(lowering& n) {
   return *type;
 }
 
-/// The attributes `saturate` and `round_mode` are about 8-bit floating-point types, which we have none of.
-void lower_cast(lowering& n) { n.result(0, n.cast(n.operand(0), target_type(n))); }
-void lower_cast_like(lowering& n) { n.result(0, n.cast(n.operand(0), n.element_type_of(n.operand(1)))); }
+/// The attributes `saturate` and `round_mode` are about small floating-point types.
+void lower_cast_to(lowering& n, dtype to) {
+  const value x = n.operand(0);
+  if (!collage::detail::is_small_real(to) || n.element_type_of(x) == to) return n.result(0, n.cast(x, to));
+  const std::string mode = n.text("round_mode", "up");
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    n.invalid("its round_mode is \"" + mode + "\", and must be up, down or nearest");
+  const power_rounding rounding = mode == "up"     ? power_rounding::up
+                                  : mode == "down" ? power_rounding::down
+                                                   : power_rounding::nearest;
+  n.result(0, n(ops::cast, x, {.to = to, .saturate = n.integer("saturate", 1) != 0, .rounding = rounding}));
+}
+void lower_cast(lowering& n) { lower_cast_to(n, target_type(n)); }
+void lower_cast_like(lowering& n) { lower_cast_to(n, n.element_type_of(n.operand(1))); }
 
 /// The same bits as another type. Between integers of one size that is a cast, because casts wrap around.
 void lower_bit_cast(lowering& n) {
   const value x = n.operand(0);
   const dtype from = n.element_type_of(x), to = target_type(n);
-  if (size_of(from) != size_of(to)) n.invalid("its two element types differ in size");
+  if (bits_of(from) != bits_of(to)) n.invalid("its two element types differ in size");
   if (from == to || (!is_floating(from) && !is_floating(to))) return n.result(0, n.cast(x, to));
   (void)n.contents_of(0, "the number whose bits it reads as another type");
   n.result(0, n.constant(tensor_type{to, n.dims_of(x)}, n.driver().builder().contents_of(x).bytes));

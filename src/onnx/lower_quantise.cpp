@@ -46,10 +46,12 @@ ops::quantize_attributes granularity(lowering& n, value x, value scale) {
 
 void lower_quantize_linear(lowering& n) {
   const value x = n.operand(0);
-  const value scale = flat(n, n.operand(1));
+  value scale = flat(n, n.operand(1));
+  if (is_small(n.element_type_of(scale))) scale = n.cast(scale, dtype::f32);
   ops::quantize_attributes a = granularity(n, x, scale);
   if (const std::int64_t stated = n.integer("output_dtype", 0); stated != 0) a.type = type_numbered(n, stated);
   else if (n.has(2)) a.type = n.element_type_of(n.operand(2));
+  a.saturate = n.integer("saturate", 1) != 0;
   // Quotients are computed in float32 or float64, whatever the scale's type: a precision of 16 bits would only lose digits.
   if (const std::int64_t stated = n.integer("precision", 0); stated != 0 && !is_floating(type_numbered(n, stated)))
     n.invalid("its precision must be a floating-point type");
@@ -63,7 +65,8 @@ void lower_dequantize_linear(lowering& n) {
   dtype type = n.element_type_of(scale);
   if (const std::int64_t stated = n.integer("output_dtype", 0); stated != 0) {
     type = type_numbered(n, stated);
-    if (!is_floating(type)) n.invalid("its output_dtype must be a floating-point type");
+    if (!is_floating(type) || is_small(type))
+      n.invalid("its output_dtype must be a floating-point type of 16 bits or more");
     if (size_of(type) > size_of(n.element_type_of(scale))) scale = n.cast(scale, type);
   }
   const ops::quantize_attributes a = granularity(n, x, scale);

@@ -168,11 +168,13 @@ value lowering::filled(const tensor_type& type, double number) {
   }
   into_->spend(type.bytes());
   const std::shared_ptr<std::byte> bytes = allocate_bytes(type.bytes());
-  oracle_value one(tensor_type{type.type, {}});
-  if (is_floating(type.type)) one.real[0] = number;
-  else one.integer[0] = static_cast<std::int64_t>(number);
   std::byte element[8] = {};
-  from_oracle(one, element);
+  if (is_floating(type.type)) {
+    store_elements(type.type, std::span<const double>(&number, 1), element);
+  } else {
+    const auto whole = static_cast<std::int64_t>(number);
+    store_elements(type.type, std::span<const std::int64_t>(&whole, 1), element);
+  }
   const std::size_t size = size_of(type.type);
   for (std::size_t i = 0; i < type.bytes(); i += size) std::memcpy(bytes.get() + i, element, size);
   return constant(type, bytes);

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <collage/detail/small_types.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <cstring>
@@ -28,6 +29,16 @@ std::optional<dtype> element_type_of(int number) {
     case 12: return dtype::u32;
     case 13: return dtype::u64;
     case 16: return dtype::bf16;
+    case 17: return dtype::f8e4m3fn;
+    case 18: return dtype::f8e4m3fnuz;
+    case 19: return dtype::f8e5m2;
+    case 20: return dtype::f8e5m2fnuz;
+    case 21: return dtype::u4;
+    case 22: return dtype::i4;
+    case 23: return dtype::f4e2m1;
+    case 24: return dtype::f8e8m0;
+    case 25: return dtype::u2;
+    case 26: return dtype::i2;
     default: return std::nullopt;
   }
 }
@@ -93,9 +104,27 @@ std::optional<uniform> rule_in(std::string_view text) {
   return uniform{bounds[0], bounds[1]};
 }
 
-/// Makes each byte 0 or 1, as memory of bool must be.
-void to_booleans(std::byte* bytes, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) bytes[i] = bytes[i] != std::byte{0} ? std::byte{1} : std::byte{0};
+/// How many elements of a type ONNX puts into one byte.
+std::size_t elements_in_byte(dtype type) {
+  return size_of(type) == 1 && type != dtype::boolean ? 8 / bits_of(type) : 1;
+}
+
+/// The bytes of data that a file has for a tensor.
+std::size_t bytes_in_file(dtype type, std::size_t elements) {
+  return size_of(type) * ((elements + elements_in_byte(type) - 1) / elements_in_byte(type));
+}
+
+/// Makes bytes of a file the elements of a tensor, in place: booleans become 0 or 1, as memory of bool must be. Packed elements get
+/// a byte each; the first of a byte is in its low bits.
+void to_elements(std::byte* bytes, dtype type, std::size_t elements) {
+  if (type == dtype::boolean)
+    for (std::size_t i = 0; i < elements; ++i) bytes[i] = bytes[i] != std::byte{0} ? std::byte{1} : std::byte{0};
+  const std::size_t packed = elements_in_byte(type), bits = bits_of(type);
+  if (packed == 1) return;
+  for (std::size_t i = elements; i-- > 0;) {  // from the end, so that no byte is overwritten before it is read
+    const auto code = std::to_integer<std::uint32_t>(bytes[i / packed]) >> (i % packed * bits) & ((1U << bits) - 1U);
+    bytes[i] = static_cast<std::byte>(is_floating(type) ? code : collage::detail::wrap_small(type, code));
+  }
 }
 
 }  // namespace
@@ -216,12 +245,13 @@ std::shared_ptr<const std::byte> tensor_reader::inside(const wanted& w, std::siz
     if (c->field != field || (field == raw_data && c != first)) refuse(w.called, "has data in more than one form");
   if (field != raw_data) return decoded(w, first, last);
 
-  if (first->length != w.bytes)
+  const std::size_t there = bytes_in_file(w.type.type, w.elements);
+  if (first->length != there)
     refuse(w.called, "has " + std::to_string(first->length) + " bytes of data, and " +
-                         collage::detail::to_string(w.type) + " takes " + std::to_string(w.bytes));
+                         collage::detail::to_string(w.type) + " takes " + std::to_string(there));
   std::shared_ptr<std::byte> bytes = memory_for(w);
-  if (const std::string why = file_->read(first->offset, bytes.get(), w.bytes); !why.empty()) refuse(w.called, why);
-  if (w.type.type == dtype::boolean) to_booleans(bytes.get(), w.elements);
+  if (const std::string why = file_->read(first->offset, bytes.get(), there); !why.empty()) refuse(w.called, why);
+  to_elements(bytes.get(), w.type.type, w.elements);
   return bytes;
 }
 
@@ -245,9 +275,11 @@ std::shared_ptr<std::byte> tensor_reader::decoded(const wanted& w, const data_ch
   // Counted first, so that no more memory is allocated than the file fills.
   std::size_t count = 0;
   for_each_element([&](std::uint64_t) { ++count; });
-  if (count != w.elements)
+  // Packed elements have an entry for each byte.
+  const std::size_t entries = elements_in_byte(w.type.type) == 1 ? w.elements : bytes_in_file(w.type.type, w.elements);
+  if (count != entries)
     refuse(w.called, "has " + std::to_string(count) + " elements of data, and " + collage::detail::to_string(w.type) +
-                         " takes " + std::to_string(w.elements));
+                         " takes " + std::to_string(entries));
 
   std::shared_ptr<std::byte> bytes = memory_for(w);
   std::byte* to = bytes.get();
@@ -269,12 +301,14 @@ std::shared_ptr<std::byte> tensor_reader::decoded(const wanted& w, const data_ch
     case 4: store(std::uint32_t{}); break;
     default: store(std::uint64_t{}); break;
   }
+  to_elements(bytes.get(), w.type.type, w.elements);
   return bytes;
 }
 
 std::shared_ptr<const std::byte> tensor_reader::beside(const wanted& w, const ::onnx::TensorProto& from) {
   std::string location;
-  std::uint64_t offset = 0, length = w.bytes;
+  const std::size_t there = bytes_in_file(w.type.type, w.elements);
+  std::uint64_t offset = 0, length = there;
   for (const auto& entry : from.external_data()) {
     if (entry.key() == "location") location = entry.value();
     if (entry.key() != "offset" && entry.key() != "length") continue;
@@ -284,7 +318,7 @@ std::shared_ptr<const std::byte> tensor_reader::beside(const wanted& w, const ::
     if (failed != std::errc() || end != text.data() + text.size())
       refuse(w.called, "has external data whose " + entry.key() + " " + quoted(text) + " is no number");
   }
-  if (length == 0) length = w.bytes;  // as if it were left out: some writers put 0 there
+  if (length == 0) length = there;  // as if it were left out: some writers put 0 there
   const std::string named = "has external data in " + quoted(location) + ", which ";
   if (!external_ || location_ != location) {
     if (file_->is_in_memory())
@@ -295,15 +329,15 @@ std::shared_ptr<const std::byte> tensor_reader::beside(const wanted& w, const ::
     if (!external_) refuse(w.called, named + why);
     location_ = location;
   }
-  if (length != w.bytes)
+  if (length != there)
     refuse(w.called, "has " + std::to_string(length) + " bytes of external data, and " +
-                         collage::detail::to_string(w.type) + " takes " + std::to_string(w.bytes));
+                         collage::detail::to_string(w.type) + " takes " + std::to_string(there));
   if (offset > external_.size() || length > external_.size() - offset)
     refuse(w.called, named + "ends at byte " + std::to_string(external_.size()) + ", before " + std::to_string(length) +
                          " bytes from byte " + std::to_string(offset));
   std::shared_ptr<std::byte> bytes = memory_for(w);
-  if (const std::string why = external_.read(offset, bytes.get(), w.bytes); !why.empty()) refuse(w.called, named + why);
-  if (w.type.type == dtype::boolean) to_booleans(bytes.get(), w.elements);
+  if (const std::string why = external_.read(offset, bytes.get(), there); !why.empty()) refuse(w.called, named + why);
+  to_elements(bytes.get(), w.type.type, w.elements);
   return bytes;
 }
 

@@ -61,7 +61,7 @@ inline void put(byte_writer& to, const tensor_type& type) {
 }
 inline tensor_type get_type(byte_reader& from) {
   tensor_type type;
-  const std::size_t number = from.get_count(static_cast<std::uint64_t>(dtype::boolean));
+  const std::size_t number = from.get_count(static_cast<std::uint64_t>(dtype::f4e2m1));
   if (number < static_cast<std::size_t>(dtype::f32)) refuse_message("an element type in it does not exist");
   type.type = static_cast<dtype>(number);
   const std::size_t rank = from.get_count(shape::max_rank);

@@ -71,7 +71,9 @@ static void versions(void) {
   const char* json = NULL;
   CHECK(DONE(collage_system_json(&json)) && strstr(json, "\"portable\"") != NULL);
   CHECK(collage_dtype_size(COLLAGE_DTYPE_F32) == 4 && collage_dtype_size(COLLAGE_DTYPE_BOOL) == 1);
-  CHECK(collage_dtype_size(COLLAGE_DTYPE_ANY) == 0 && collage_dtype_size(14) == 0 && collage_dtype_size(-1) == 0);
+  CHECK(collage_dtype_size(COLLAGE_DTYPE_ANY) == 0 && collage_dtype_size(24) == 0 && collage_dtype_size(-1) == 0);
+  CHECK(collage_dtype_size(COLLAGE_DTYPE_I4) == 1 && collage_dtype_size(COLLAGE_DTYPE_F4E2M1) == 1);
+  CHECK(strcmp(collage_dtype_name(COLLAGE_DTYPE_F8E4M3FN), "float8e4m3fn") == 0);
   CHECK(strcmp(collage_dtype_name(COLLAGE_DTYPE_BF16), "bfloat16") == 0 && *collage_dtype_name(99) == '\0');
 }
 

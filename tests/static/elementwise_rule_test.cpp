@@ -41,8 +41,39 @@ static_assert(infer_types(op::where, {condition, {dtype::i16, {3}}, {dtype::i16,
 // A cast changes the type alone.
 static_assert(infer_types(op::cast, {{dtype::f32, {2, c::unknown}}}, {.to = dtype::boolean}).is({2, c::unknown}));
 static_assert(infer_types(op::cast, {{dtype::f32, {2}}}, {.to = dtype::u8}).out.type == dtype::u8);
-static_assert(infer_types(op::cast, {{dtype::f32, {2}}}, {.to = static_cast<dtype>(14)}).refused());
+static_assert(infer_types(op::cast, {{dtype::f32, {2}}}, {.to = static_cast<dtype>(24)}).refused());
 static_assert(infer_types(op::cast, {{dtype::f32, {2}}}, {.to = static_cast<dtype>(0)}).refused());
+
+// Small types are moved and converted. Only casts to small floating-point types store more than their target.
+static_assert(infer_types(op::cast, {{dtype::f8e5m2, {2}}}, {.to = dtype::i4}).out.type == dtype::i4);
+static_assert(
+    infer_types(op::cast, {{dtype::f32, {2}}}, {.to = dtype::f8e8m0, .rounding = c::power_rounding{3}}).refused());
+static_assert(c::to_words(op::cast_attributes{.to = dtype::i4}).size == 1 &&
+              c::to_words(op::cast_attributes{.to = dtype::f8e4m3fn}).size == 3);
+constexpr bool are_refused(dtype type, const auto&... kinds) {
+  return (infer_types(kinds, {{type, {2, 3}}, {type, {2, 3}}}).refused_at(0) && ...);
+}
+static_assert(are_refused(dtype::i4, op::add, op::bitwise_and, op::less, op::matmul, op::max));
+static_assert(are_refused(dtype::f8e4m3fn, op::add, op::less, op::matmul, op::max, op::prelu));
+static_assert(infer_types(op::where, {{dtype::boolean, {2}}, {dtype::u2, {2}}, {dtype::u2, {2}}}).refused_at(1));
+static_assert(infer_types(op::concat, {{dtype::u2, {2}}, {dtype::u2, {3}}}).is({5}));
+static_assert(infer_types(op::gather, {{dtype::f8e5m2, {7}}, {dtype::i64, {3}}}).is({3}));
+static_assert(infer_types(op::scatter_elements, {{dtype::i4, {7}}, {dtype::i64, {3}}, {dtype::i4, {3}}}).is({7}));
+static_assert(infer_types(op::scatter_elements, {{dtype::i4, {7}}, {dtype::i64, {3}}, {dtype::i4, {3}}},
+                          {.reduction = op::scatter_reduction::sum})
+                  .refused_at(0));
+// The lists of types know each other: sizes, names, what is floating-point.
+constexpr bool every_type_is_described() {
+  for (int i = 1; i <= 23; ++i) {
+    const auto type = static_cast<dtype>(i);
+    const bool is_named_floating = c::name_of(type)[0] == 'f' || c::name_of(type)[1] == 'f';
+    if (c::size_of(type) == 0 || c::is_floating(type) != is_named_floating || c::is_small(type) != (i > 13) ||
+        c::bits_of(type) > 8 * c::size_of(type))
+      return false;
+  }
+  return c::size_of(static_cast<dtype>(24)) == 0 && !c::is_floating(static_cast<dtype>(0));
+}
+static_assert(every_type_is_described());
 
 // How many earlier results an instruction reads follows from its code.
 static_assert(c::operands_of(c::opcode::input) == 0 && c::operands_of(c::opcode::tangent) == 1 &&

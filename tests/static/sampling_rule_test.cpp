@@ -69,6 +69,15 @@ static_assert(infer_types(op::dequantize_linear, {{c::dtype::i8, {2, 3}}, {c::dt
               c::dtype::f16);
 static_assert(infer(op::dequantize_linear, {{2, 3}, {}}).refused_at(0));
 
+static_assert(infer(op::quantize_linear, {{2, 3}, {}}, {.type = c::dtype::i4}).out.type == c::dtype::i4);
+static_assert(infer(op::quantize_linear, {{2, 3}, {}}, {.type = c::dtype::f4e2m1}).out.type == c::dtype::f4e2m1);
+static_assert(infer(op::quantize_linear, {{2, 3}, {}}, {.type = c::dtype::f8e8m0}).refused());
+static_assert(infer_types(op::quantize_linear, {{c::dtype::f8e5m2, {2}}, {c::dtype::f32, {}}}).refused_at(0));
+static_assert(infer_types(op::dequantize_linear, {{c::dtype::f8e5m2, {2}}, {c::dtype::f32, {}}}).is({2}));
+static_assert(infer_types(op::dequantize_linear, {{c::dtype::i8, {2}}, {c::dtype::f8e5m2, {}}}).refused_at(1));
+static_assert(c::to_words(op::quantize_attributes{}).size == 3 &&
+              c::to_words(op::quantize_attributes{.type = c::dtype::f8e5m2}).size == 4);
+
 static_assert(infer(op::determinant, {{5, 3, 3}}).is({5}));
 static_assert(infer(op::determinant, {{0, 0}}).is({}));
 static_assert(infer(op::determinant, {{5, 3, 4}}).refused());

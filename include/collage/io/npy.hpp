@@ -1,7 +1,7 @@
 // Tensors as .npy files, numpy's format for one array. Versions 1.0 and 2.0 are read, 1.0 is written.
 //
 // Every element type is supported. numpy has no bfloat16, so its elements are stored as two raw bytes ('<V2'), as by the
-// package ml_dtypes. Every error is one sentence that names the file.
+// package ml_dtypes. Elements of small types are stored as one raw byte ('|V1'), and the reader must know their type. Every error is one sentence that names the file.
 #pragma once
 
 #include <cerrno>
@@ -41,8 +41,8 @@ struct opened_npy {
 };
 
 /// Opens a file and checks its header, and its length against the header. Memory for the elements is allocated later, so a
-/// wrong header cannot claim any.
-inline opened_npy open_npy(const std::string& path) {
+/// wrong header cannot claim any. Raw bytes are elements of the type `expected`.
+inline opened_npy open_npy(const std::string& path, dtype expected = dtype::f32) {
   const auto refuse = [&path](const std::string& what, const std::string& remedy = {}) -> void {
     throw error(error_kind::invalid_argument, what, path, remedy);
   };
@@ -75,7 +75,7 @@ inline opened_npy open_npy(const std::string& path) {
   if (std::fseek(from.get(), static_cast<long>(offset), SEEK_SET) != 0 ||
       std::fread(header.data(), 1, length, from.get()) != length)
     refuse("cannot be read: " + errno_text(errno));
-  const tensor_type type = npy_dictionary_parser(header, path).parse();
+  const tensor_type type = npy_dictionary_parser(header, path, expected).parse();
 
   const std::uintmax_t there = size - offset - length;
   const std::string takes = npy_words(type) + " takes " + std::to_string(type.bytes()) + " bytes, and " +
@@ -94,13 +94,13 @@ inline tensor read_npy(opened_npy opened, const std::string& path) {
 
 }  // namespace detail
 
-/// Reads an array.
+/// Reads an array. A file of raw single bytes is refused, because it does not say of which small type they are.
 inline tensor load_npy(const std::string& path) { return detail::read_npy(detail::open_npy(path), path); }
 
 /// Reads an array. Throws if it does not have the type `expected`, in which unknown extents match any extent. `name` is the
 /// network's input in the message.
 inline tensor load_npy(const std::string& path, const tensor_type& expected, const std::string& name) {
-  detail::opened_npy opened = detail::open_npy(path);
+  detail::opened_npy opened = detail::open_npy(path, expected.type);
   const tensor_type& found = opened.type;
   bool fits = found.dims.size() == expected.dims.size();
   for (std::size_t i = 0; fits && i < found.dims.size(); ++i)

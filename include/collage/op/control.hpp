@@ -23,6 +23,7 @@ namespace collage::inline v0::ops {
 /// take all captured values and return values of the same types.
 inline constexpr struct branch : kind<branch> {
   static constexpr char name[] = "branch";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   static constexpr arity inputs{1, any_number};
   static constexpr std::uint32_t outputs = any_number;
@@ -69,6 +70,7 @@ struct loop_attributes {
 /// rounds along a new first dimension. It needs a known number of rounds and a loop that neither stops early nor is skipped.
 inline constexpr struct loop : kind<loop> {
   static constexpr char name[] = "loop";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   static constexpr arity inputs{2, any_number};
   static constexpr std::uint32_t outputs = any_number;

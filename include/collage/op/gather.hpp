@@ -44,6 +44,7 @@ struct axis_attributes {
 /// gather(x, indices): slices of x along an axis. The dimensions of the indices replace the axis.
 inline constexpr struct gather : kind<gather> {
   static constexpr char name[] = "gather";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   static constexpr arity inputs{2, 2};
   using attributes = axis_attributes;
@@ -74,6 +75,7 @@ inline constexpr struct gather : kind<gather> {
 /// has the position of the index.
 inline constexpr struct gather_elements : kind<gather_elements> {
   static constexpr char name[] = "gather_elements";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   static constexpr arity inputs{2, 2};
   using attributes = axis_attributes;
@@ -102,6 +104,7 @@ struct gather_nd_attributes {
 /// ones. The dimensions of x after those positions are copied whole.
 inline constexpr struct gather_nd : kind<gather_nd> {
   static constexpr char name[] = "gather_nd";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   static constexpr arity inputs{2, 2};
   using attributes = gather_nd_attributes;
@@ -152,6 +155,7 @@ struct scatter_elements_attributes {
 /// read with its index. Updates of the same element apply in order: without a reduction the last update stays.
 inline constexpr struct scatter_elements : kind<scatter_elements> {
   static constexpr char name[] = "scatter_elements";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   static constexpr arity inputs{3, 3};
   using attributes = scatter_elements_attributes;
@@ -162,6 +166,8 @@ inline constexpr struct scatter_elements : kind<scatter_elements> {
   static constexpr verdict infer(const attributes& a, auto& io) {
     const auto& updates = io.in[2];
     if (a.reduction > scatter_reduction::smallest) return {false, "its reduction must be none, add, mul, max or min"};
+    if (a.reduction != scatter_reduction::none && is_small(io.in[0].type))
+      return {false, "its element type is only stored and moved, so it must not have a reduction", 0};
     if (verdict v = detail::check_element_indices(io.in[0].dims, io.in[1], a.axis); !v) return v;
     if (updates.type != io.in[0].type) return {false, "its updates must have its data's type", 2};
     if (updates.rank() != io.in[1].rank()) return {false, "its updates must have the shape of its indices", 2};
@@ -186,6 +192,7 @@ struct scatter_nd_attributes {
 /// would read with its indices. Updates apply in order, as in scatter_elements.
 inline constexpr struct scatter_nd : kind<scatter_nd> {
   static constexpr char name[] = "scatter_nd";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   static constexpr arity inputs{3, 3};
   using attributes = scatter_nd_attributes;
@@ -195,6 +202,8 @@ inline constexpr struct scatter_nd : kind<scatter_nd> {
     const auto& indices = io.in[1].dims;
     const auto& updates = io.in[2].dims;
     if (a.reduction > scatter_reduction::smallest) return {false, "its reduction must be none, add, mul, max or min"};
+    if (a.reduction != scatter_reduction::none && is_small(io.in[0].type))
+      return {false, "its element type is only stored and moved, so it must not have a reduction", 0};
     if (!detail::is_index_type(io.in[1].type)) return {false, "its indices must be int32 or int64", 1};
     if (indices.empty()) return {false, "its indices must not be a scalar", 1};
     const std::int64_t depth = indices[indices.size() - 1];

@@ -87,6 +87,7 @@ struct kind_defaults {
   static constexpr std::uint32_t outputs = 1;
   static constexpr std::uint32_t bodies = 0;
   static constexpr bool commutative = false;
+  static constexpr bool takes_small_types = false;  ///< as element types of operands (`is_small`)
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   using attributes = no_attributes;
 };
@@ -122,8 +123,17 @@ inline constexpr std::uint64_t kind_id = detail::hash_of_name<K>();
 
 namespace detail {
 
+constexpr verdict refuse_small_types(const inference& io) {
+  for (std::size_t i = 0; i < io.in.size(); ++i)
+    if (is_small(io.in[i].type))
+      return {false, "numbers of its element type are only stored, moved and converted: cast it to a larger type first",
+              static_cast<std::int32_t>(i)};
+  return {};
+}
 template <class K>
 constexpr verdict infer_words(list_view<const std::uint64_t> words, inference& io) {
+  if constexpr (!K::takes_small_types)
+    if (const verdict v = refuse_small_types(io); !v) return v;
   return K::infer(from_words<typename K::attributes>(words), io);
 }
 template <class K>

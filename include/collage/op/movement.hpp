@@ -21,6 +21,7 @@ struct reshape_attributes {
 /// reshape(x[, dims]): the same elements in the same order. In an engine it is a view, not a kernel.
 inline constexpr struct reshape : kind<reshape> {
   static constexpr char name[] = "reshape";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   static constexpr arity inputs{1, 2};
   using attributes = reshape_attributes;
@@ -95,6 +96,7 @@ struct transpose_attributes {
 
 inline constexpr struct transpose : kind<transpose> {
   static constexpr char name[] = "transpose";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = transpose_attributes;
 
@@ -131,6 +133,7 @@ struct concat_attributes {
 /// concat(x...): joins the operands along an axis. All other extents are equal.
 inline constexpr struct concat : kind<concat> {
   static constexpr char name[] = "concat";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   static constexpr arity inputs{1, any_number};
   using attributes = concat_attributes;

@@ -22,6 +22,7 @@ struct trilu_attributes {
 /// trilu(x): the upper or lower triangle of the last two dimensions, including its diagonal; 0 elsewhere.
 inline constexpr struct trilu : kind<trilu> {
   static constexpr char name[] = "trilu";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = trilu_attributes;
 
@@ -56,6 +57,7 @@ struct reverse_sequence_attributes {
 /// Any other length is an error in the reference; kernels take the nearest valid length.
 inline constexpr struct reverse_sequence : kind<reverse_sequence> {
   static constexpr char name[] = "reverse_sequence";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   static constexpr arity inputs{2, 2};
   using attributes = reverse_sequence_attributes;

@@ -1,6 +1,7 @@
-// Integers that stand for real numbers: (number - zero point) * scale.
+// Numbers of few bits that stand for real numbers: (number - zero point) * scale.
 #pragma once
 
+#include <collage/detail/small_types.hpp>
 #include <collage/op/kind.hpp>
 
 namespace collage::inline v0::ops {
@@ -9,11 +10,13 @@ struct quantize_attributes {
   std::int64_t axis = 1;   ///< the dimension with a scale for each index or block; stored non-negative
   std::int64_t block = 0;  ///< how many neighbours along the axis share a scale; 0: the scales are a list, or one
   dtype type = dtype::u8;  ///< of the output
+  bool saturate = true;    ///< only stored with a small floating-point type: as in `cast`
   template <class Self, class Visitor>
   static constexpr void visit(Self& self, Visitor&& visitor) {
     visitor("axis", self.axis);
     visitor("block", self.block);
     visitor("type", self.type);
+    if (collage::detail::is_small_real(self.type)) visitor("saturate", self.saturate);
   }
 };
 
@@ -21,12 +24,16 @@ template <class Derived>
 struct quantize_kind : kind<Derived> {
   static constexpr fusion_kind fusion = fusion_kind::opaque;
   static constexpr arity inputs{2, 3};
+  static constexpr bool takes_small_types = true;
   using attributes = quantize_attributes;
 
   /// A single scale needs no axis.
   static constexpr bool is_single(const shape& scale) { return scale.rank == 0 || (scale.rank == 1 && scale[0] == 1); }
+  static constexpr char quantized_rule[] =
+      "its numbers must be int8, uint8, int16, uint16 or int32, or of a small type except float8e8m0";
   static constexpr bool is_quantized(dtype type) {
-    return type == dtype::i8 || type == dtype::u8 || type == dtype::i16 || type == dtype::u16 || type == dtype::i32;
+    return type == dtype::i8 || type == dtype::u8 || type == dtype::i16 || type == dtype::u16 || type == dtype::i32 ||
+           (is_small(type) && type != dtype::f8e8m0);
   }
   static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     a.axis = detail::wrap_axis(a.axis, in[0].rank());
@@ -38,7 +45,8 @@ struct quantize_kind : kind<Derived> {
   static constexpr verdict check(const attributes& a, const auto& io, dtype quantized) {
     const auto& x = io.in[0].dims;
     const auto& scale = io.in[1].dims;
-    if (!is_floating(io.in[1].type)) return {false, "its scales must be of a floating-point type", 1};
+    if (!is_floating(io.in[1].type) || is_small(io.in[1].type))
+      return {false, "its scales must be of a floating-point type of 16 bits or more", 1};
     if (io.in.size() == 3 && (io.in[2].type != quantized || io.in[2].dims != scale))
       return {false, "its zero points must have the shape of its scales and the quantized element type", 2};
     if (is_single(scale)) return {};
@@ -61,14 +69,14 @@ struct quantize_kind : kind<Derived> {
 
 /// quantize_linear(x, scale[, zero_point]): x / scale rounded to nearest, ties to even, plus the zero point. Results
 /// out of the type's range become its nearest end. The quotient is computed in float32, or in float64 for a float64 x.
-/// Ties are those of this quotient.
+/// Ties are those of this quotient. For a small floating-point type the sum is rounded, as by `cast`.
 inline constexpr struct quantize_linear : quantize_kind<quantize_linear> {
   static constexpr char name[] = "quantize_linear";
 
   static constexpr verdict infer(const attributes& a, auto& io) {
-    if (!is_floating(io.in[0].type) && io.in[0].type != dtype::i32)
-      return {false, "its input must be of a floating-point type or int32", 0};
-    if (!is_quantized(a.type)) return {false, "its type must be int8, uint8, int16, uint16 or int32"};
+    if (is_small(io.in[0].type) || (!is_floating(io.in[0].type) && io.in[0].type != dtype::i32))
+      return {false, "its input must be int32, or of a floating-point type of 16 bits or more", 0};
+    if (!is_quantized(a.type)) return {false, quantized_rule};
     if (verdict v = check(a, io, a.type); !v) return v;
     io.out[0] = {a.type, io.in[0].dims};
     return {};
@@ -86,9 +94,10 @@ inline constexpr struct dequantize_linear : quantize_kind<dequantize_linear> {
   static constexpr void normalise(attributes& a, list_view<const tensor_type> in) {
     quantize_kind::normalise(a, in);
     a.type = in[1].type;
+    a.saturate = true;
   }
   static constexpr verdict infer(const attributes& a, auto& io) {
-    if (!is_quantized(io.in[0].type)) return {false, "its input must be int8, uint8, int16, uint16 or int32", 0};
+    if (!is_quantized(io.in[0].type)) return {false, quantized_rule, 0};
     if (verdict v = check(a, io, io.in[0].type); !v) return v;
     io.out[0] = {io.in[1].type, io.in[0].dims};
     return {};

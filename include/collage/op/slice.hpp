@@ -26,6 +26,7 @@ struct slice_attributes {
 /// input.
 inline constexpr struct slice : kind<slice> {
   static constexpr char name[] = "slice";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = slice_attributes;
 
@@ -72,6 +73,7 @@ struct expand_attributes {
 /// tensor of `dims` together, by numpy's broadcasting.
 inline constexpr struct expand : kind<expand> {
   static constexpr char name[] = "expand";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = expand_attributes;
 
@@ -108,6 +110,7 @@ struct tile_attributes {
 /// tile(x): repeats x in every dimension.
 inline constexpr struct tile : kind<tile> {
   static constexpr char name[] = "tile";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   using attributes = tile_attributes;
 
@@ -149,6 +152,7 @@ struct pad_attributes {
 /// mode `constant`; if left out it is 0. If a pad is longer than the input, mirroring continues back and forth.
 inline constexpr struct pad : kind<pad> {
   static constexpr char name[] = "pad";
+  static constexpr bool takes_small_types = true;
   static constexpr fusion_kind fusion = fusion_kind::injective;
   static constexpr arity inputs{1, 2};
   using attributes = pad_attributes;

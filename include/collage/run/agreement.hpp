@@ -26,6 +26,13 @@ constexpr tolerance tolerance_of(dtype type) {
     case dtype::f64: return {1e-10, 1e-12};
     case dtype::f16: return {1e-2, 1e-3};
     case dtype::bf16: return {4e-2, 1e-2};
+    // One step of the format: numbers that a cast rounds may lie on both sides of a tie.
+    case dtype::f8e4m3fn:
+    case dtype::f8e4m3fnuz: return {0.125, 0x1p-9};
+    case dtype::f8e5m2:
+    case dtype::f8e5m2fnuz: return {0.25, 0x1p-16};
+    case dtype::f8e8m0: return {1.0, 0x1p-127};
+    case dtype::f4e2m1: return {0.5, 0.5};
     default: return {};
   }
 }
@@ -53,6 +60,7 @@ inline double finiteness_of(dtype type, double r) {
   if (type == dtype::f32) limit = 0x1.ffffffp127;
   if (type == dtype::f16) limit = 65520.0;
   if (type == dtype::bf16) limit = 0x1.ffp127;
+  if (type == dtype::f8e5m2) limit = 61440.0;
   return std::abs(r) >= limit ? std::copysign(infinity, r) : r;
 }
 

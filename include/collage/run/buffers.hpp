@@ -1,6 +1,7 @@
 // Memory for a network's inputs and outputs, and random contents for them.
 #pragma once
 
+#include <collage/detail/small_types.hpp>
 #include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/run/elements.hpp>
@@ -39,10 +40,18 @@ inline void fill_random(const tensor& t, std::mt19937_64& random) {
     case dtype::boolean:
       for (std::uint8_t& x : t.as<std::uint8_t>()) x = static_cast<std::uint8_t>(integer(random) > 1);
       break;
-    case dtype::f16:
-    case dtype::bf16: {
+    case dtype::i4:
+    case dtype::u4:
+    case dtype::i2:
+    case dtype::u2:
+      for (std::uint8_t& x : t.as<std::uint8_t>())
+        x = static_cast<std::uint8_t>(detail::wrap_small(t.type().type, integer(random)));
+      break;
+    default: {
       std::vector<double> numbers(static_cast<std::size_t>(t.type().dims.elements()));
       for (double& x : numbers) x = static_cast<double>(real(random));
+      if (t.type().type == dtype::f8e8m0)  // it has no sign
+        for (double& x : numbers) x = x < 0 ? -x : x;
       store_elements(t.type().type, std::span<const double>(numbers), t.data());
       break;
     }
@@ -53,12 +62,14 @@ inline void fill_random(const tensor& t, std::mt19937_64& random) {
 enum class non_finite : std::uint8_t { nan, infinity };
 
 /// Makes a few elements in random places NaN, or infinite with either sign. Returns false for tensors that cannot hold them,
-/// such as integers.
+/// such as integers, or infinity in a type that has none.
 inline bool spoil(const tensor& t, non_finite what, std::mt19937_64& random) {
   constexpr int places = 8;
   const dtype type = t.type().type;
   const std::int64_t count = t.type().dims.elements();
-  if (!is_floating(type) || count == 0) return false;
+  const bool has_infinities = !is_small(type) || type == dtype::f8e5m2;
+  if (!is_floating(type) || count == 0 || type == dtype::f4e2m1 || (what == non_finite::infinity && !has_infinities))
+    return false;
   std::uniform_int_distribution<std::int64_t> place(0, count - 1);
   double value =
       what == non_finite::nan ? std::numeric_limits<double>::quiet_NaN() : std::numeric_limits<double>::infinity();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <collage/detail/small_types.hpp>
 #include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/layout.hpp>
@@ -85,14 +86,24 @@ struct short_float {
 using half = short_float<5>;
 using brain_float = short_float<8>;
 
+/// The byte of a number whose type is a small floating-point one. A number beyond the range becomes infinite where the type has
+/// infinities, and the nearest end of the range otherwise.
+constexpr std::uint8_t small_byte(dtype type, double x) {
+  return encode_small(type, x, type != dtype::f8e5m2, power_rounding::nearest);
+}
+
 /// Calls `body` with a zero of the C++ type that stores an integer or boolean element type.
 template <class Body>
 decltype(auto) with_integer_type(dtype type, Body&& body) {
   switch (type) {
-    case dtype::i8: return body(std::int8_t{});
+    case dtype::i8:
+    case dtype::i4:
+    case dtype::i2: return body(std::int8_t{});
     case dtype::i16: return body(std::int16_t{});
     case dtype::i32: return body(std::int32_t{});
-    case dtype::u8: return body(std::uint8_t{});
+    case dtype::u8:
+    case dtype::u4:
+    case dtype::u2: return body(std::uint8_t{});
     case dtype::u16: return body(std::uint16_t{});
     case dtype::u32: return body(std::uint32_t{});
     case dtype::u64: return body(std::uint64_t{});
@@ -128,6 +139,11 @@ void write_elements(std::span<const From> from, void* to) {
 inline void load_elements(dtype type, const void* from, std::span<double> to) {
   if (type == dtype::f32) return detail::read_elements<float>(from, to);
   if (type == dtype::f64) return detail::read_elements<double>(from, to);
+  if (is_small(type)) {
+    const auto* const bytes = static_cast<const std::uint8_t*>(from);
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] = detail::decode_small(type, bytes[i]);
+    return;
+  }
   const char* at = static_cast<const char*>(from);
   for (double& element : to) {
     std::uint16_t bits = 0;
@@ -145,12 +161,23 @@ inline void load_elements(dtype type, const void* from, std::span<std::int64_t> 
     return;
   }
   detail::with_integer_type(type, [&](auto zero) { detail::read_elements<decltype(zero)>(from, to); });
+  if (is_small(type))
+    for (std::int64_t& element : to) element = detail::wrap_small(type, element);
 }
 
-/// Writes elements of a floating-point type to memory, rounded to nearest. Values beyond the type's range become infinite.
+/// Writes elements of a floating-point type to memory, rounded to nearest. Values beyond the type's range become infinite, or the
+/// nearest end of the range if the type has no infinities.
 inline void store_elements(dtype type, std::span<const double> from, void* to) {
   if (type == dtype::f32) return detail::write_elements<float>(from, to);
   if (type == dtype::f64) return detail::write_elements<double>(from, to);
+  if (is_small(type)) {
+    char* at = static_cast<char*>(to);
+    for (const double element : from) {
+      const std::uint8_t stored = detail::small_byte(type, element);
+      std::memcpy(at++, &stored, 1);
+    }
+    return;
+  }
   char* at = static_cast<char*>(to);
   for (const double element : from) {
     const std::uint16_t bits =
@@ -162,6 +189,14 @@ inline void store_elements(dtype type, std::span<const double> from, void* to) {
 
 /// Writes elements of an integer type, or booleans, to memory. Values that do not fit wrap around.
 inline void store_elements(dtype type, std::span<const std::int64_t> from, void* to) {
+  if (detail::is_small_integer(type)) {
+    char* at = static_cast<char*>(to);
+    for (const std::int64_t element : from) {
+      const auto stored = static_cast<std::int8_t>(detail::wrap_small(type, element));
+      std::memcpy(at++, &stored, 1);
+    }
+    return;
+  }
   detail::with_integer_type(type, [&](auto zero) { detail::write_elements<decltype(zero)>(from, to); });
 }
 

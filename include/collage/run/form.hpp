@@ -55,11 +55,29 @@ struct element_name {
   const char* name;
 };
 inline constexpr std::array element_names{
-    element_name{dtype::f32, "f32"},         element_name{dtype::f64, "f64"}, element_name{dtype::f16, "f16"},
-    element_name{dtype::i8, "i8"},           element_name{dtype::i16, "i16"}, element_name{dtype::i32, "i32"},
-    element_name{dtype::i64, "i64"},         element_name{dtype::u8, "u8"},   element_name{dtype::u16, "u16"},
-    element_name{dtype::u32, "u32"},         element_name{dtype::u64, "u64"}, element_name{dtype::bf16, "bf16"},
+    element_name{dtype::f32, "f32"},
+    element_name{dtype::f64, "f64"},
+    element_name{dtype::f16, "f16"},
+    element_name{dtype::i8, "i8"},
+    element_name{dtype::i16, "i16"},
+    element_name{dtype::i32, "i32"},
+    element_name{dtype::i64, "i64"},
+    element_name{dtype::u8, "u8"},
+    element_name{dtype::u16, "u16"},
+    element_name{dtype::u32, "u32"},
+    element_name{dtype::u64, "u64"},
+    element_name{dtype::bf16, "bf16"},
     element_name{dtype::boolean, "boolean"},
+    element_name{dtype::i4, "i4"},
+    element_name{dtype::u4, "u4"},
+    element_name{dtype::i2, "i2"},
+    element_name{dtype::u2, "u2"},
+    element_name{dtype::f8e4m3fn, "f8e4m3fn"},
+    element_name{dtype::f8e4m3fnuz, "f8e4m3fnuz"},
+    element_name{dtype::f8e5m2, "f8e5m2"},
+    element_name{dtype::f8e5m2fnuz, "f8e5m2fnuz"},
+    element_name{dtype::f8e8m0, "f8e8m0"},
+    element_name{dtype::f4e2m1, "f4e2m1"},
 };
 
 }  // namespace detail

@@ -22,8 +22,11 @@ using namespace collage_test::reference;
 
 constexpr dtype integer_types[] = {dtype::i8, dtype::i16, dtype::i32, dtype::i64,
                                    dtype::u8, dtype::u16, dtype::u32, dtype::u64};
-constexpr dtype every_type[] = {dtype::f32, dtype::f64, dtype::f16, dtype::bf16, dtype::i8,  dtype::i16,    dtype::i32,
-                                dtype::i64, dtype::u8,  dtype::u16, dtype::u32,  dtype::u64, dtype::boolean};
+constexpr dtype every_type[] = {dtype::f32,        dtype::f64,    dtype::f16,      dtype::bf16,       dtype::i8,
+                                dtype::i16,        dtype::i32,    dtype::i64,      dtype::u8,         dtype::u16,
+                                dtype::u32,        dtype::u64,    dtype::boolean,  dtype::i4,         dtype::u4,
+                                dtype::i2,         dtype::u2,     dtype::f8e4m3fn, dtype::f8e4m3fnuz, dtype::f8e5m2,
+                                dtype::f8e5m2fnuz, dtype::f8e8m0, dtype::f4e2m1};
 
 /// A tensor's elements as they are once stored.
 oracle_value stored(oracle_value v) {
@@ -244,6 +247,40 @@ TEST(elementwise_types, casts) {
   expect_same(cast(list({0, 1}, dtype::boolean), dtype::f16), of_type(dtype::f16, {0, 1}), "of booleans");
 }
 
+TEST(elementwise_types, casts_to_integers_of_few_bits_wrap_around) {
+  const auto cast = [](const oracle_value& x, dtype to) { return run(op::cast, {x}, {.to = to}).integer; };
+  using list = std::vector<std::int64_t>;
+  const oracle_value x = of_type(dtype::f32, {-9, -8.7, -1, 0.9, 7, 8, 15, 16, 1000, infinity, not_a_number});
+  EXPECT_EQ(cast(x, dtype::i4), (list{7, -8, -1, 0, 7, -8, -1, 0, -8, -1, 0}));
+  EXPECT_EQ(cast(x, dtype::u4), (list{7, 8, 15, 0, 7, 8, 15, 0, 8, 15, 0}));
+  EXPECT_EQ(cast(x, dtype::i2), (list{-1, 0, -1, 0, -1, 0, -1, 0, 0, -1, 0}));
+  EXPECT_EQ(cast(x, dtype::u2), (list{3, 0, 3, 0, 3, 0, 3, 0, 0, 3, 0}));
+  const oracle_value n = integers({5}, {300, -1, INT64_MIN, INT64_MAX, 9});
+  EXPECT_EQ(cast(n, dtype::i4), (list{-4, -1, 0, -1, -7}));
+  EXPECT_EQ(cast(n, dtype::u2), (list{0, 3, 0, 3, 1}));
+  EXPECT_EQ(cast(integers({4}, {-8, -1, 0, 7}, dtype::i4), dtype::u4), (list{8, 15, 0, 7}));
+  EXPECT_EQ(cast(integers({4}, {-8, -1, 0, 7}, dtype::i4), dtype::boolean), (list{1, 1, 0, 1}));
+}
+
+TEST(elementwise_types, casts_to_small_floating_point_types) {
+  const oracle_value x = of_type(dtype::f32, {1e6, -infinity, not_a_number, -1e-7, 0.479, 1.1, 5.1, 0});
+  const auto cast = [&](dtype to, bool saturate) { return run(op::cast, {x}, {.to = to, .saturate = saturate}); };
+  expect_same(cast(dtype::f8e4m3fn, true),
+              of_type(dtype::f8e4m3fn, {448, -448, not_a_number, -0.0, 0.46875, 1.125, 5, 0}), "e4m3fn");
+  EXPECT_TRUE(std::isnan(cast(dtype::f8e4m3fn, false).real[0]));
+  expect_same(cast(dtype::f8e5m2, true), of_type(dtype::f8e5m2, {57344, -57344, not_a_number, -0.0, 0.5, 1, 5, 0}),
+              "e5m2");
+  expect_same(cast(dtype::f8e5m2, false),
+              of_type(dtype::f8e5m2, {infinity, -infinity, not_a_number, -0.0, 0.5, 1, 5, 0}), "e5m2 beyond");
+  expect_same(cast(dtype::f4e2m1, false), of_type(dtype::f4e2m1, {6, -6, -0.0, -0.0, 0.5, 1, 6, 0}), "e2m1");
+  expect_same(cast(dtype::f8e8m0, true),
+              of_type(dtype::f8e8m0, {0x1p20, not_a_number, not_a_number, not_a_number, 0.5, 2, 8, 0x1p-127}), "e8m0");
+  EXPECT_TRUE(std::isnan(cast(dtype::f8e8m0, false).real[7]));
+  // A cast to the same type changes nothing.
+  const oracle_value all = of_type(dtype::f8e5m2, {infinity, -infinity, 57344, 0x1p-16});
+  expect_same(run(op::cast, {all}, {.to = dtype::f8e5m2}), all, "the same type");
+}
+
 // The loops of `portable` ---------------------------------------------------------------------------------------------
 
 /// Operands of a type: reals that are sometimes NaN or infinite; integers often at the ends of the range, often small.
@@ -358,6 +395,37 @@ TEST(portable_elementwise, casts_between_all_types_agree_with_the_reference) {
       check_portable(collage::kind_of<decltype(op::cast)>, collage::to_words(op::cast_attributes{.to = to}), {x}, 1,
                      exactly);
     }
+}
+
+TEST(portable_elementwise, casts_to_small_types_obey_their_attributes) {
+  random_source random;
+  for (const dtype from : every_type)
+    for (const dtype to : every_type) {
+      if (!collage::detail::is_small_real(to)) continue;
+      oracle_value x = operand(random, from, {500});
+      for (double& e : x.real)
+        if (!random.chance(0.1)) e *= std::exp2(static_cast<double>(random.number(-20, 140)));
+      x = stored(x);
+      const bool exactly = from != dtype::i64 && from != dtype::u64;
+      for (const bool saturate : {false, true})
+        for (const auto rounding :
+             {collage::power_rounding::up, collage::power_rounding::down, collage::power_rounding::nearest})
+          check_portable(collage::kind_of<decltype(op::cast)>,
+                         collage::to_words(op::cast_attributes{.to = to, .saturate = saturate, .rounding = rounding}),
+                         {x}, 1, exactly);
+    }
+}
+
+TEST(portable_elementwise, every_byte_of_a_small_type_is_read) {
+  for (const dtype type : every_type) {
+    if (!collage::is_small(type)) continue;
+    std::vector<std::uint8_t> bytes(256);
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::uint8_t>(i);
+    const oracle_value x = collage::to_oracle({bytes.data(), {type, {256}}});
+    for (const dtype to : {dtype::f64, dtype::f32, dtype::i8, dtype::u8, type})
+      check_portable(collage::kind_of<decltype(op::cast)>, collage::to_words(op::cast_attributes{.to = to}), {x}, 1,
+                     true);
+  }
 }
 
 TEST(portable_elementwise, every_number_of_16_bits_is_read_and_written) {

@@ -18,8 +18,9 @@ namespace backends_portable_movement_test {
 using namespace collage_test::reference;
 using collage::tensor_type;
 
-constexpr dtype types[] = {dtype::u8,  dtype::boolean, dtype::f16, dtype::i16, dtype::f32,
-                           dtype::i32, dtype::f64,     dtype::u64, dtype::i64};
+constexpr dtype types[] = {dtype::u8,  dtype::boolean,    dtype::f16,    dtype::i16,    dtype::f32,
+                           dtype::i32, dtype::f64,        dtype::u64,    dtype::i64,    dtype::i4,
+                           dtype::u2,  dtype::f8e4m3fnuz, dtype::f8e5m2, dtype::f8e8m0, dtype::f4e2m1};
 
 struct operand {
   tensor_type type;

@@ -55,11 +55,12 @@ std::size_t scale_at(const op::quantize_attributes& a, const shape& scale, const
 
 TEST(algebra_quantisation, agrees_with_its_definition) {
   random_source random;
-  constexpr std::array types{dtype::i8, dtype::u8, dtype::i16, dtype::u16, dtype::i32};
+  constexpr std::array types{dtype::i8, dtype::u8, dtype::i16, dtype::u16, dtype::i32,
+                             dtype::i4, dtype::u4, dtype::i2,  dtype::u2};
   for (int round = 0; round < 200; ++round) {
     const shape dims = random.dims(random.number(1, 4));
     op::quantize_attributes a{.axis = random.number(0, static_cast<std::int64_t>(dims.size()) - 1)};
-    a.type = types[static_cast<std::size_t>(random.number(0, 4))];
+    a.type = types[static_cast<std::size_t>(random.number(0, std::ssize(types) - 1))];
     shape scale_dims;
     const std::int64_t extent = dims[static_cast<std::size_t>(a.axis)];
     if (random.chance(0.4)) {
@@ -74,6 +75,8 @@ TEST(algebra_quantisation, agrees_with_its_definition) {
     for (double& e : x.real)
       if (std::isfinite(e)) e = std::round(e * 1024) / 64;  // with many ties
     oracle_value zero = random.tensor(scale_dims, a.type);
+    if (collage::is_small(a.type))
+      for (std::int64_t& z : zero.integer) z = collage::detail::wrap_small(a.type, z);
     const bool shifts = random.chance(0.7);
     std::vector<oracle_value> operands{x, scale};
     if (shifts) operands.push_back(zero);
@@ -83,6 +86,11 @@ TEST(algebra_quantisation, agrees_with_its_definition) {
       low = static_cast<double>(std::numeric_limits<decltype(z)>::min());
       high = static_cast<double>(std::numeric_limits<decltype(z)>::max());
     });
+    if (collage::is_small(a.type)) {
+      const double range = std::exp2(static_cast<double>(collage::bits_of(a.type)));
+      low = low < 0 ? -range / 2 : 0;
+      high = low + range - 1;
+    }
     operands[0] = y;
     const oracle_value back = run(op::dequantize_linear, operands, a);
     for_each_index(dims, [&](const multi_index& i) {
@@ -98,6 +106,29 @@ TEST(algebra_quantisation, agrees_with_its_definition) {
       EXPECT_EQ(back.real[at(dims, i)], (expected - shift) * scale.real[s]);
     });
   }
+}
+
+TEST(algebra_quantisation, rounds_quotients_to_small_floating_point_types) {
+  const oracle_value x = reals({6}, {0, 1, 2, 100000, 200, -infinity}), scale = reals({}, {2});
+  for (const bool saturate : {true, false}) {
+    const auto y = [&](dtype type) {
+      return run(op::quantize_linear, {x, scale}, {.type = type, .saturate = saturate}).real;
+    };
+    using list = std::vector<double>;
+    EXPECT_EQ(y(dtype::f8e5m2), (list{0, 0.5, 1, 49152, 96, saturate ? -57344 : -infinity}));
+    EXPECT_EQ(y(dtype::f4e2m1), (list{0, 0.5, 1, 6, 6, -6}));
+    const list fn = y(dtype::f8e4m3fn);
+    EXPECT_EQ(fn[4], 96);  // 100 is as far from 104 as from 96, whose code is even
+    if (saturate) {
+      EXPECT_EQ(fn[3], 448);
+      EXPECT_EQ(fn[5], -448);
+    } else {
+      EXPECT_TRUE(std::isnan(fn[3]) && std::isnan(fn[5]));
+    }
+  }
+  oracle_value numbers({dtype::f4e2m1, {4}}), zero({dtype::f4e2m1, {}});
+  numbers.real = {6, -0.5, 0, 3};
+  EXPECT_EQ(run(op::dequantize_linear, {numbers, scale, zero}).real, (std::vector<double>{12, -1, 0, 6}));
 }
 
 TEST(algebra_quantisation, takes_ties_of_float32) {

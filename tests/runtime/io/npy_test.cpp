@@ -62,11 +62,33 @@ void expect_equal(const c::tensor& a, const c::tensor& b) {
 }
 
 TEST_F(npy, every_element_type_comes_back) {
-  for (const c::dtype type : c::detail::every_dtype) {
+  for (const c::dtype type : c::detail::coded_dtypes) {
     const c::tensor t = counting({type, {2, 3, 5}});
     c::save_npy(path("t.npy"), t);
     expect_equal(c::load_npy(path("t.npy")), t);
   }
+}
+
+TEST_F(npy, small_types_come_back_where_their_type_is_known) {
+  for (const c::dtype type : {c::dtype::i4, c::dtype::u2, c::dtype::f8e5m2, c::dtype::f8e8m0, c::dtype::f4e2m1}) {
+    const c::tensor t = counting({type, {2, 3}});
+    c::save_npy(path("t.npy"), t);
+    expect_equal(c::load_npy(path("t.npy"), t.type(), "x"), t);
+    EXPECT_EQ(load_refusal(path("t.npy")),
+              "its elements are raw bytes ('|V1'), which do not say whether they are float8e4m3fn or of another type; "
+              "give the file for an input of such a type, or save numbers, as with array.astype('float32')");
+    EXPECT_NE(refusal(path("t.npy"), [&] { (void)c::load_npy(path("t.npy"), {c::dtype::u8, {2, 3}}, "x"); })
+                  .find("raw bytes"),
+              std::string::npos);
+  }
+  const std::string name = file(typed("<f1", "(2,)", "\x3C\xC0"));
+  EXPECT_EQ(c::load_npy(name, {c::dtype::f8e5m2, {2}}, "x").type().type, c::dtype::f8e5m2);
+  EXPECT_NE(refusal(name, [&] { (void)c::load_npy(name, {c::dtype::f8e4m3fn, {2}}, "x"); }).find("'<f1'"),
+            std::string::npos);
+  const std::string bytes = file(typed("|u1", "(2,)", "\x3C\xC0"));
+  EXPECT_NE(refusal(bytes, [&] { (void)c::load_npy(bytes, {c::dtype::f8e4m3fn, {2}}, "x"); })
+                .find("has shape 2 uint8, but the network's input `x` needs shape 2 float8e4m3fn"),
+            std::string::npos);
 }
 
 TEST_F(npy, every_rank_comes_back) {
@@ -102,6 +124,7 @@ TEST_F(npy, codes_of_the_element_types) {
   EXPECT_EQ(dictionary(c::dtype::u64, {4, 1}), "{'descr': '<u8', 'fortran_order': False, 'shape': (4, 1), }");
   EXPECT_EQ(dictionary(c::dtype::f16, {0}), "{'descr': '<f2', 'fortran_order': False, 'shape': (0,), }");
   EXPECT_EQ(dictionary(c::dtype::bf16, {1}), "{'descr': '<V2', 'fortran_order': False, 'shape': (1,), }");
+  EXPECT_EQ(dictionary(c::dtype::f8e4m3fn, {2}), "{'descr': '|V1', 'fortran_order': False, 'shape': (2,), }");
 }
 
 TEST_F(npy, reads_what_others_write) {

@@ -54,5 +54,26 @@ TEST(onnx_dequantize_linear, gives_the_type_that_is_asked_for) {
   }
 }
 
+TEST(onnx_dequantize_linear, takes_scales_that_are_powers_of_two) {
+  proto::ModelProto model = new_model(25);
+  proto::GraphProto& g = *model.mutable_graph();
+  proto::TensorProto x = tensor_header("x", 23, {4}), scale = tensor_header("scale", 24, {2});  // e2m1, e8m0
+  x.set_raw_data("\x71\xF2");
+  scale.set_raw_data("\x80\x7D");
+  add_initializer(g, x);
+  add_initializer(g, scale);
+  add_node(g, "DequantizeLinear", {"x", "scale"}, {"y"},
+           {attribute("output_dtype", 1), attribute("axis", 0), attribute("block_size", 2)});
+  add_output(g, "y", {});
+  const model_folder folder;
+  const oracle_value y = collage::evaluate(collage::onnx::load(folder.write(model)), {}).at(0);
+  EXPECT_EQ(y.type.type, dtype::f32);
+  EXPECT_EQ(y.real, (std::vector<double>{1, 12, 0.25, -1.5}));
+
+  live_node beyond(21, {reals({2}, {1e6, -3}), reals({}, {1})});
+  beyond.finish("QuantizeLinear", 1, {attribute("output_dtype", 19), attribute("saturate", 0)});
+  EXPECT_EQ(beyond.computed().at(0).real, (std::vector<double>{infinity, -3}));
+}
+
 }  // namespace onnx_lower_quantise_test
 #endif

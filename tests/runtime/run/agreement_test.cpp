@@ -180,10 +180,15 @@ TEST(elements, every_short_float_survives_and_neighbours_round_to_it) {
 }
 
 TEST(elements, every_type_goes_there_and_back) {
-  for (const dtype type : {dtype::f32, dtype::f64, dtype::f16, dtype::bf16, dtype::i8, dtype::i16, dtype::i32,
-                           dtype::i64, dtype::u8, dtype::u16, dtype::u32, dtype::u64, dtype::boolean}) {
+  for (const dtype type :
+       {dtype::f32,        dtype::f64,    dtype::f16,        dtype::bf16,   dtype::i8,    dtype::i16,
+        dtype::i32,        dtype::i64,    dtype::u8,         dtype::u16,    dtype::u32,   dtype::u64,
+        dtype::boolean,    dtype::i4,     dtype::u4,         dtype::i2,     dtype::u2,    dtype::f8e4m3fn,
+        dtype::f8e4m3fnuz, dtype::f8e5m2, dtype::f8e5m2fnuz, dtype::f8e8m0, dtype::f4e2m1}) {
     oracle_value v(collage::tensor_type{type, {2, 2}});
-    if (collage::is_floating(type)) v.real = {0.5, -2, infinity, 0};
+    if (type == dtype::f8e8m0) v.real = {0.5, 2, 0x1p-127, 0x1p127};
+    else if (collage::is_small(type) && type != dtype::f8e5m2 && collage::is_floating(type)) v.real = {0.5, -2, 6, 0};
+    else if (collage::is_floating(type)) v.real = {0.5, -2, infinity, 0};
     else v.integer = {1, 0, 1, 1};
     // From and to odd addresses: tensors in files need not be aligned.
     std::array<unsigned char, 40> memory{};

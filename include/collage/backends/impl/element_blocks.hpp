@@ -3,7 +3,9 @@
 
 #include <bit>
 #include <cmath>
+#include <collage/detail/small_types.hpp>
 #include <collage/dtype.hpp>
+#include <collage/op/cast.hpp>
 #include <cstdint>
 #include <cstring>
 #include <limits>
@@ -12,16 +14,20 @@
 namespace collage::inline v0::detail::host {
 namespace {
 
-/// Calls f with a zero of the C++ type in which elements of a type are computed. The 16-bit floating-point types are computed as
-/// float, all others as themselves.
+/// Calls f with a zero of the C++ type in which elements of a type are computed. Floating-point types of at most 16
+/// bits are computed as float, integers of fewer than 8 bits as 8, and all others as themselves.
 template <class F>
 decltype(auto) with_computed_type(dtype type, const F& f) {
   switch (type) {
     case dtype::f64: return f(double{});
+    case dtype::i4:
+    case dtype::i2:
     case dtype::i8: return f(std::int8_t{});
     case dtype::i16: return f(std::int16_t{});
     case dtype::i32: return f(std::int32_t{});
     case dtype::i64: return f(std::int64_t{});
+    case dtype::u4:
+    case dtype::u2:
     case dtype::u8: return f(std::uint8_t{});
     case dtype::u16: return f(std::uint16_t{});
     case dtype::u32: return f(std::uint32_t{});
@@ -100,7 +106,7 @@ To convert(From x) {
   else return static_cast<To>(x);
 }
 
-/// Reads elements in memory as T. Their type is T, boolean, or for a float T a 16-bit floating-point type.
+/// Reads elements in memory as T, in which their type is computed, or booleans as any T.
 template <class T>
 void load_block(dtype type, const void* memory, std::int64_t count, T* to) {
   const auto read = [&]<class From>(const From* from, const auto& f) {
@@ -113,13 +119,21 @@ void load_block(dtype type, const void* memory, std::int64_t count, T* to) {
     const auto* const bits = static_cast<const std::uint16_t*>(memory);
     if (type == dtype::f16) return read(bits, [](std::uint16_t x) { return from_half(x); });
     if (type == dtype::bf16) return read(bits, [](std::uint16_t x) { return from_brain_float(x); });
+    if (is_small(type)) {
+      const small_table& table = small_table_of(type);
+      return read(static_cast<const std::uint8_t*>(memory), [&](std::uint8_t x) { return table.number[x]; });
+    }
   }
+  if constexpr (sizeof(T) == 1)
+    if (is_small(type))
+      return read(static_cast<const T*>(memory), [&](T x) { return static_cast<T>(wrap_small(type, x)); });
   std::memcpy(to, memory, static_cast<std::size_t>(count) * sizeof(T));
 }
 
-/// Writes elements as any type, converted as `cast` does.
+/// Writes elements as the type `how.to`, converted as `cast` does.
 template <class T>
-void store_block(dtype type, const T* from, std::int64_t count, void* memory) {
+void store_block(const ops::cast_attributes& how, const T* from, std::int64_t count, void* memory) {
+  const dtype type = how.to;
   const auto write = [&]<class To>(To* to, const auto& f) {
 #pragma omp simd
     for (std::int64_t i = 0; i < count; ++i) to[i] = f(from[i]);
@@ -129,6 +143,15 @@ void store_block(dtype type, const T* from, std::int64_t count, void* memory) {
   auto* const bits = static_cast<std::uint16_t*>(memory);
   if (type == dtype::f16) return write(bits, [&](T x) { return to_half(narrowed(x)); });
   if (type == dtype::bf16) return write(bits, [&](T x) { return to_brain_float(narrowed(x)); });
+  auto* const bytes = static_cast<std::uint8_t*>(memory);
+  if (type == dtype::f8e8m0)
+    return write(bytes, [&](T x) { return encode_power(static_cast<double>(x), how.saturate, how.rounding); });
+  if (is_small_real(type)) {
+    const small_format format = format_of(type);
+    return write(bytes, [&](T x) { return encode_small(format, static_cast<double>(x), how.saturate); });
+  }
+  if (is_small(type))
+    return write(bytes, [&](T x) { return static_cast<std::uint8_t>(wrap_small(type, convert<std::int64_t>(x))); });
   with_computed_type(type, [&]<class To>(To) { write(static_cast<To*>(memory), [](T x) { return convert<To>(x); }); });
 }
 

@@ -11,6 +11,7 @@
 #include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/op/body.hpp>
+#include <collage/op/cast.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
@@ -66,9 +67,14 @@ struct elementwise_program {
   std::vector<program_step> steps;  ///< empty if there is nothing to do
   dtype type = dtype::f32;          ///< the type in which it is computed
   dtype result_type = dtype::f32;
+  ops::cast_attributes cast;           ///< how results become numbers of a small floating-point type
   std::vector<std::size_t> constants;  ///< arguments that are not read, because the steps hold their number
 
   bool empty() const { return steps.empty(); }
+  /// How results of the type of the computation become elements.
+  ops::cast_attributes conversion() const {
+    return {.to = result_type, .saturate = cast.saturate, .rounding = cast.rounding};
+  }
 };
 
 /// Builds a program.
@@ -209,6 +215,7 @@ inline elementwise_program make_program(const any_match& m, std::span<const std:
   elementwise_program program = maker.take(last);
   program.type = m.type_of(m.inputs_of(nodes.front()).back()).type;
   program.result_type = result.type;
+  if (m.is(nodes.back(), ops::cast)) program.cast = m.attributes(nodes.back(), ops::cast);
   return program;
 }
 

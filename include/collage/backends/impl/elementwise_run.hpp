@@ -125,7 +125,7 @@ void run_program(const elementwise_program& p, const void* const* in, T* result,
         run_instruction<Math>(step.code, count, to, operand(step.a), operand(step.b), operand(step.c));
       }
       if (converts)
-        store_block(p.result_type, unconverted, count,
+        store_block(p.conversion(), unconverted, count,
                     reinterpret_cast<std::byte*>(result) + at * static_cast<std::int64_t>(size_of(p.result_type)));
       if (!all_linear && !spreads) walk.advance(count);
       done += count;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <collage/backends/impl/reference_loops.hpp>
+#include <collage/detail/small_types.hpp>
 #include <collage/op/algebra.hpp>
 #include <collage/op/quantise.hpp>
 #include <collage/run/elements.hpp>
@@ -80,23 +81,37 @@ void ops::determinant::reference(const attributes&, const reference_call& call) 
 void ops::quantize_linear::reference(const attributes& a, const reference_call& call) {
   const reference_tensor& x = call.in[0];
   const bool doubles = x.type.type == dtype::f64 || call.in[1].type.type == dtype::f64;
+  const auto quotient_of = [&](std::size_t i, std::size_t s) {
+    const double number = is_floating(x.type.type) ? x.real[i] : static_cast<double>(x.integer[i]);
+    const double scale = call.in[1].real[s];
+    return doubles ? number / scale : static_cast<double>(static_cast<float>(number) / static_cast<float>(scale));
+  };
+  const bool has_shift = call.in.size() == 3;
+  if (is_floating(a.type))
+    return detail::for_each_scale(a, x.type.dims, call.in[1].type.dims, [&](std::size_t i, std::size_t s) {
+      const double sum = quotient_of(i, s) + (has_shift ? call.in[2].real[s] : 0.0);
+      call.out[0].real[i] =
+          detail::decode_small(a.type, detail::encode_small(a.type, sum, a.saturate, power_rounding::nearest));
+    });
   detail::with_integer_type(a.type, [&](auto zero) {
     using arithmetic = detail::integer_arithmetic<decltype(zero)>;
     detail::for_each_scale(a, x.type.dims, call.in[1].type.dims, [&](std::size_t i, std::size_t s) {
-      const double number = is_floating(x.type.type) ? x.real[i] : static_cast<double>(x.integer[i]);
-      const double scale = call.in[1].real[s];
-      const double quotient =
-          doubles ? number / scale : static_cast<double>(static_cast<float>(number) / static_cast<float>(scale));
-      const double shift = call.in.size() == 3 ? static_cast<double>(call.in[2].integer[s]) : 0.0;
-      call.out[0].integer[i] = arithmetic::from_real(std::nearbyint(quotient) + shift);
+      const double shift = has_shift ? static_cast<double>(call.in[2].integer[s]) : 0.0;
+      const std::int64_t whole = arithmetic::from_real(std::nearbyint(quotient_of(i, s)) + shift);
+      call.out[0].integer[i] = is_small(a.type) ? detail::clamp_small(a.type, whole) : whole;
     });
   });
 }
 
 void ops::dequantize_linear::reference(const attributes& a, const reference_call& call) {
   const reference_tensor& x = call.in[0];
+  const bool has_shift = call.in.size() == 3;
+  if (is_floating(x.type.type))
+    return detail::for_each_scale(a, x.type.dims, call.in[1].type.dims, [&](std::size_t i, std::size_t s) {
+      call.out[0].real[i] = (x.real[i] - (has_shift ? call.in[2].real[s] : 0.0)) * call.in[1].real[s];
+    });
   detail::for_each_scale(a, x.type.dims, call.in[1].type.dims, [&](std::size_t i, std::size_t s) {
-    const std::int64_t shift = call.in.size() == 3 ? call.in[2].integer[s] : 0;
+    const std::int64_t shift = has_shift ? call.in[2].integer[s] : 0;
     call.out[0].real[i] = static_cast<double>(x.integer[i] - shift) * call.in[1].real[s];
   });
 }

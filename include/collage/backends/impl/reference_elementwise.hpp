@@ -8,6 +8,7 @@
 #include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/op/body.hpp>
+#include <collage/op/cast.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/run/elements.hpp>
 #include <collage/shape.hpp>
@@ -163,9 +164,10 @@ class body_interpreter {
   std::int64_t count_ = 0;
 };
 
-/// A double as the nearest number of a floating-point type, ties to even.
-inline double rounded_to(dtype type, double x) {
-  switch (type) {
+/// A double as a number of the floating-point type that a cast has.
+inline double rounded_to(const ops::cast_attributes& how, double x) {
+  if (is_small(how.to)) return decode_small(how.to, encode_small(how.to, x, how.saturate, how.rounding));
+  switch (how.to) {
     case dtype::f32: return static_cast<float>(x);
     case dtype::f16: return half::widen(half::narrow(x));
     case dtype::bf16: return brain_float::widen(brain_float::narrow(x));
@@ -175,11 +177,19 @@ inline double rounded_to(dtype type, double x) {
 
 /// Elements in the type that a body was computed in, as elements of another type: what `cast` does.
 template <class Arithmetic>
-void convert_elements(std::span<const typename Arithmetic::element> from, const reference_tensor& to,
-                      std::size_t first) {
+void convert_elements(std::span<const typename Arithmetic::element> from, const reference_tensor& to, std::size_t first,
+                      const ops::cast_attributes& how) {
   const dtype type = to.type.type;
   if (is_floating(type)) {
-    for (std::size_t i = 0; i < from.size(); ++i) to.real[first + i] = rounded_to(type, Arithmetic::real(from[i]));
+    for (std::size_t i = 0; i < from.size(); ++i) to.real[first + i] = rounded_to(how, Arithmetic::real(from[i]));
+  } else if (is_small(type)) {
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      std::int64_t whole = 0;
+      if constexpr (std::is_same_v<Arithmetic, real_arithmetic>)
+        whole = integer_arithmetic<std::int64_t>::from_real(from[i]);
+      else whole = from[i];
+      to.integer[first + i] = wrap_small(type, whole);
+    }
   } else if (type == dtype::boolean) {
     for (std::size_t i = 0; i < from.size(); ++i) to.integer[first + i] = from[i] != 0 ? 1 : 0;
   } else {
@@ -203,6 +213,8 @@ void run_body(const traced_body& body, std::span<const std::uint64_t> words, con
   const shape& dims = result.type.dims;
   std::vector<shape> steps;
   for (const reference_tensor& t : call.in) steps.push_back(broadcast_steps(t.type.dims, dims));
+  ops::cast_attributes how{.to = result.type.type};
+  if (is_small_real(how.to) && to_words(how).size == words.size()) how = from_words<ops::cast_attributes>(words);
   const walk operands(dims, steps);
   parallel_for(operands.size(), elements_per_part, [&](std::int64_t first, std::int64_t last) {
     body_interpreter<Arithmetic> interpreter(body, words);
@@ -231,7 +243,7 @@ void run_body(const traced_body& body, std::span<const std::uint64_t> words, con
         } else {
           interpreter.run(part, in.data(), step.data(), unconverted.data());
           convert_elements<Arithmetic>(std::span<const element>(unconverted).first(static_cast<std::size_t>(part)),
-                                       result, static_cast<std::size_t>(at + done));
+                                       result, static_cast<std::size_t>(at + done), how);
         }
         done += part;
       }

@@ -112,6 +112,10 @@ constexpr bool stored_number(dtype type, double number, auto& record) {
     case dtype::i8: return within(-0x1p7, 0x1p7);
     case dtype::i16: return within(-0x1p15, 0x1p15);
     case dtype::u8: return within(0, 0x1p8);
+    case dtype::i4: return within(-8, 8);
+    case dtype::u4: return within(0, 16);
+    case dtype::i2: return within(-2, 2);
+    case dtype::u2: return within(0, 4);
     case dtype::u16: return within(0, 0x1p16);
     case dtype::u32: return within(0, 0x1p32);
     case dtype::u64: return within(0, 0x1p64);

@@ -15,7 +15,7 @@ namespace collage::inline v0::detail {
 
 static_assert(std::endian::native == std::endian::little, ".npy files are read and written as they lie in memory");
 
-/// numpy's code for an element type. numpy has no bfloat16 and keeps such elements as two raw bytes.
+/// numpy's code for an element type. numpy keeps elements of types that it lacks as raw bytes: bfloat16 as two, small types as one.
 constexpr const char* npy_code(dtype type) {
   switch (type) {
     case dtype::f32: return "<f4";
@@ -31,12 +31,13 @@ constexpr const char* npy_code(dtype type) {
     case dtype::u32: return "<u4";
     case dtype::u64: return "<u8";
     case dtype::boolean: return "|b1";
+    default: return "|V1";
   }
-  return "";
 }
-inline constexpr dtype every_dtype[] = {dtype::f32, dtype::f64, dtype::f16,    dtype::bf16, dtype::i8,
-                                        dtype::i16, dtype::i32, dtype::i64,    dtype::u8,   dtype::u16,
-                                        dtype::u32, dtype::u64, dtype::boolean};
+/// The types that their code determines.
+inline constexpr dtype coded_dtypes[] = {dtype::f32, dtype::f64, dtype::f16,    dtype::bf16, dtype::i8,
+                                         dtype::i16, dtype::i32, dtype::i64,    dtype::u8,   dtype::u16,
+                                         dtype::u32, dtype::u64, dtype::boolean};
 
 /// A shape as numpy writes it: (), (3,), (1, 3).
 inline std::string npy_shape(const shape& dims) {
@@ -54,7 +55,9 @@ inline std::string npy_dictionary(const tensor_type& type) {
 /// Reads {'descr': '<f4', 'fortran_order': False, 'shape': (1, 3), } and nothing else. The keys may come in any order.
 class npy_dictionary_parser {
  public:
-  npy_dictionary_parser(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  /// A raw byte is an element of the type `expected` if that is a small one, and is refused otherwise.
+  npy_dictionary_parser(std::string_view text, const std::string& file, dtype expected)
+      : text_(text), file_(file), expected_(expected) {}
 
   tensor_type parse() {
     expect('{');
@@ -124,8 +127,17 @@ class npy_dictionary_parser {
       refuse("its elements are records, but a tensor holds numbers", "save one field of them");
     const std::string_view code = string();
     const std::string shown = "'" + printable(code) + "'";
+    // The package ml_dtypes writes float8e5m2 as 'f1'.
+    if (code.size() == 3 && (code.substr(1) == "V1" || (code.substr(1) == "f1" && expected_ == dtype::f8e5m2))) {
+      if (!is_small(expected_))
+        refuse("its elements are raw bytes (" + shown +
+                   "), which do not say whether they are float8e4m3fn or of another type",
+               "give the file for an input of such a type, or save numbers, as with array.astype('float32')");
+      result_.type = expected_;
+      return;
+    }
     const bool swapped = code.size() == 3 && code[0] == '>' && code[2] != '1';
-    for (const dtype type : every_dtype) {
+    for (const dtype type : coded_dtypes) {
       const std::string_view known = npy_code(type);
       // A single byte has no byte order, and numpy writes '|V2' when it saves an array that it has read as '<V2'.
       const bool orderless = known[2] == '1' || type == dtype::bf16;
@@ -187,6 +199,7 @@ class npy_dictionary_parser {
 
   std::string_view text_;
   const std::string& file_;
+  dtype expected_;
   std::size_t at_ = 0;
   bool has_type_ = false, has_order_ = false, has_shape_ = false;
   tensor_type result_;
