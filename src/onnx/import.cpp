@@ -263,11 +263,92 @@ auto importer::users_rule_of(const model_node& node) const -> decltype(lowering_
   return nullptr;
 }
 
+/// Operators that had their definition of operator set 7 before, and since when.
+struct early_operator {
+  const char* operator_type;
+  std::int64_t since;
+};
+constexpr early_operator early_operators[] = {
+    {"Abs", 6},
+    {"ArgMax", 1},
+    {"ArgMin", 1},
+    {"Cast", 6},
+    {"Ceil", 6},
+    {"Clip", 6},
+    {"Concat", 4},
+    {"Constant", 1},
+    {"Conv", 1},
+    {"ConvTranspose", 1},
+    {"DepthToSpace", 1},
+    {"Elu", 6},
+    {"Exp", 6},
+    {"Flatten", 1},
+    {"Floor", 6},
+    {"Gather", 1},
+    {"GlobalAveragePool", 1},
+    {"GlobalMaxPool", 1},
+    {"HardSigmoid", 6},
+    {"Identity", 1},
+    {"InstanceNormalization", 6},
+    {"LRN", 1},
+    {"LeakyRelu", 6},
+    {"Log", 6},
+    {"LogSoftmax", 1},
+    {"MatMul", 1},
+    {"Max", 6},
+    {"MaxPool", 1},
+    {"Mean", 6},
+    {"Min", 6},
+    {"Neg", 6},
+    {"Not", 1},
+    {"Pad", 2},
+    {"Reciprocal", 6},
+    {"ReduceL1", 1},
+    {"ReduceL2", 1},
+    {"ReduceLogSum", 1},
+    {"ReduceLogSumExp", 1},
+    {"ReduceMax", 1},
+    {"ReduceMean", 1},
+    {"ReduceMin", 1},
+    {"ReduceProd", 1},
+    {"ReduceSum", 1},
+    {"ReduceSumSquare", 1},
+    {"Relu", 6},
+    {"Reshape", 5},
+    {"Selu", 6},
+    {"Shape", 1},
+    {"Sigmoid", 6},
+    {"Size", 1},
+    {"Slice", 1},
+    {"Softmax", 1},
+    {"Softplus", 1},
+    {"Softsign", 1},
+    {"SpaceToDepth", 1},
+    {"Split", 2},
+    {"Sqrt", 6},
+    {"Squeeze", 1},
+    {"Sum", 6},
+    {"Tanh", 6},
+    {"Tile", 6},
+    {"Transpose", 1},
+    {"Unsqueeze", 1},
+};
+
+static bool is_too_old(const model_node& node, std::int64_t opset) {
+  if (!node.domain.empty() || opset <= 0 || opset >= oldest_opset) return false;
+  return std::none_of(std::begin(early_operators), std::end(early_operators), [&](const early_operator& e) {
+    return node.operator_type == e.operator_type && opset >= e.since;
+  });
+}
+
 void importer::lower(const model_node& node, std::int64_t opset) {
   lowering n(*this, node, opset);
   if (const auto lower_own = users_rule_of(node); lower_own != nullptr) return lower_own(n);
   if (const kind_info* kind = users_kind_of(node); kind != nullptr) return lower_kind(n, *kind);
   if (const model_function* function = function_of(node); function != nullptr) return call_function(node, *function);
+  if (is_too_old(node, opset))
+    n.refuse("its definition in operator set " + std::to_string(opset) + " is not supported, only that from " +
+             std::to_string(oldest_opset) + " on; convert the model with ONNX's version converter");
   if (is_control(node)) {
     if (node.operator_type == "If") return lower_if(n);
     if (node.operator_type == "Loop") return lower_loop(n);
@@ -285,11 +366,6 @@ void describe(const model& m, load_report& found) {
   if (const auto own = m.opsets.find(""); own != m.opsets.end()) found.opset = own->second;
   found.producer = m.producer;
   found.metadata = m.metadata;
-  if (found.opset != 0 && found.opset < oldest_opset)
-    throw error(error_kind::unsupported,
-                "uses operator set " + std::to_string(found.opset) + ", and the oldest supported one is " +
-                    std::to_string(oldest_opset),
-                m.file, "convert it with ONNX's version converter");
   if (found.opset > newest_opset) {
     std::set<std::string> changed;
     for (const model_node& n : m.graph.nodes)

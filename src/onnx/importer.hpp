@@ -87,7 +87,7 @@ std::vector<const model_port*> open_inputs(const model& m);
 /// Why an input cannot be imported; empty if it can.
 std::string why_not_supported(const model_port& p);
 
-/// Reports facts about a model. Throws if its operator set is too old.
+/// Reports facts about a model.
 void describe(const model& m, load_report& found);
 
 /// An error with the text of a file made printable, and with the file's name in front.

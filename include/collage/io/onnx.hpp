@@ -33,7 +33,8 @@ namespace collage::inline v0::onnx {
 template <auto... Kind>
 inline constexpr std::array<const kind_info*, sizeof...(Kind)> kinds = {detail::kind_with_onnx_name<Kind>()...};
 
-/// The versions of ONNX's operator set that all lowering rules support. Older versions are refused, newer versions are tried.
+/// The versions of ONNX's operator set that all lowering rules support. Older versions are read as far as their
+/// operators have not changed until the oldest here. Newer versions are tried.
 inline constexpr std::int64_t oldest_opset = 7, newest_opset = 27;
 
 /// The extents of an input. Those that are `unknown` stay open: they follow from a symbol that has an extent in another input, or a
