@@ -58,7 +58,8 @@ def spoil(array: np.ndarray) -> None:
     array.fill(np.nan if array.dtype.kind == "f" else 1)
 
 
-def difference(name: str, actual: np.ndarray, expected: np.ndarray) -> Difference:
+def difference(name: str, actual: np.ndarray, expected: np.ndarray,
+               tolerances: Mapping[str, tuple[float, float]] = TOLERANCES) -> Difference:
     """Compares one output of two engines."""
     if actual.shape != expected.shape or actual.dtype != expected.dtype:
         of_both = " and ".join(f"{array.dtype}{list(array.shape)}" for array in (actual, expected))
@@ -74,7 +75,7 @@ def difference(name: str, actual: np.ndarray, expected: np.ndarray) -> Differenc
         return Difference(why=f"output {name}: infinity stands in different places")
     largest = float(np.abs(r[finite]).max(initial=0.0))
     distance = float(np.abs(a[finite] - r[finite]).max(initial=0.0))
-    relative, absolute = TOLERANCES[expected.dtype.name]
+    relative, absolute = tolerances[expected.dtype.name]
     worst = distance / largest if largest else distance
     if distance > relative * largest + absolute:
         return Difference(worst, f"output {name}: {distance:.2g} apart, of {largest:.2g}")

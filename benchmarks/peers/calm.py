@@ -12,7 +12,7 @@ import dataclasses
 import os
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from . import statistics
 
@@ -97,15 +97,16 @@ def exchange_us() -> float:
 
 
 class Watch:
-    """Watches one round: begins when made, `reading` ends it. Whether processors share a cache is nothing to one thread."""
+    """Watches one round: begins when made, `reading` ends it. Whether processors share a cache is nothing to one thread. `own_s`
+    answers how much of the processors' time the engines took so far, where they have processes of their own."""
 
-    def __init__(self, threads: int) -> None:
-        self._threads = threads
+    def __init__(self, threads: int, own_s: Callable[[], float] = time.process_time) -> None:
+        self._threads, self._own_s = threads, own_s
         self._work_ms = fixed_work_ms()
         self._exchange_us = self._exchange()
         self._processors = os.sched_getaffinity(0)
         self._ticks = self._busy_ticks()
-        self._own = time.process_time()
+        self._own = self._own_s()
         self._start = time.perf_counter()
 
     def _busy_ticks(self) -> int:
@@ -120,7 +121,7 @@ class Watch:
 
     def reading(self) -> Reading:
         took = time.perf_counter() - self._start
-        own = time.process_time() - self._own
+        own = self._own_s() - self._own
         busy = (self._busy_ticks() - self._ticks) / os.sysconf("SC_CLK_TCK")
         exchanges = (self._exchange_us, self._exchange())
         return Reading(max(0.0, busy - own) / (took * len(self._processors)), self._work_ms, max(exchanges), min(exchanges))

@@ -28,21 +28,34 @@ class Engine(Protocol):
     def bind(self, inputs: Mapping[str, np.ndarray]) -> None: ...
 
 
+def onnxruntime_session(model: str, threads: int, overrides: Mapping[str, int]) -> Any:
+    """One pool of `threads`, of which the caller is one; all graph optimisations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.log_severity_level = 3
+    for name, extent in overrides.items():
+        options.add_free_dimension_override_by_name(name, extent)
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+def openvino_settings(threads: int) -> dict[str, Any]:
+    """The hint for latency, one stream, float32."""
+    return {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": threads,
+            "INFERENCE_PRECISION_HINT": "f32"}
+
+
 class OnnxRuntime:
-    """One pool of `threads`, of which the caller is one; all graph optimisations; IO binding."""
+    """A session with IO binding."""
 
     def __init__(self, model: str, threads: int, overrides: Mapping[str, int]) -> None:
         import onnxruntime
 
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.inter_op_num_threads = 1
-        options.execution_mode = onnxruntime.ExecutionMode.ORT_SEQUENTIAL
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
-        options.log_severity_level = 3
-        for name, extent in overrides.items():
-            options.add_free_dimension_override_by_name(name, extent)
-        self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        self._session = onnxruntime_session(model, threads, overrides)
         self._value = onnxruntime.OrtValue.ortvalue_from_numpy
         self.outputs: dict[str, np.ndarray] = {}
 
@@ -59,7 +72,7 @@ class OnnxRuntime:
 
 
 class OpenVino:
-    """The hint for latency, one stream, float32, tensors over the caller's memory."""
+    """A request with tensors over the caller's memory."""
 
     def __init__(self, model: str, threads: int, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str]) -> None:
         """`outputs` are their names in the order of the file, which the library keeps."""
@@ -67,8 +80,7 @@ class OpenVino:
 
         self._tensor, self._names = openvino.Tensor, outputs
         core = openvino.Core()
-        settings = {"PERFORMANCE_HINT": "LATENCY", "NUM_STREAMS": "1", "INFERENCE_NUM_THREADS": threads,
-                    "INFERENCE_PRECISION_HINT": "f32"}
+        settings = openvino_settings(threads)
         if shapes:
             read = core.read_model(model)
             read.reshape({name: list(extents) for name, extents in shapes.items()})

@@ -1,0 +1,1 @@
+"""How engines do where shapes change."""
