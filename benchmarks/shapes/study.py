@@ -65,6 +65,7 @@ class Study:
 
     def __init__(self, given: argparse.Namespace, say: Progress) -> None:
         self.given, self.say = given, say
+        self._is_warm = False
         self._ends = time.monotonic() + given.stop_after if given.stop_after else None
         self.out = given.out.resolve()
         self.log = self.out / "engines.log"
@@ -105,6 +106,8 @@ class Study:
 
     def tune(self) -> None:
         """Tunes the shapes of `--tune` into the store. What is tuned stays."""
+        if self._is_warm:
+            return
         store = self.tuner.store
         if not store.is_file():
             shutil.rmtree(self.tuner.plans, ignore_errors=True)  # they say what a store has that is no more
@@ -113,6 +116,7 @@ class Study:
             self.say(f"{self.network.name}: tuning {self.network.label(shape)}")
             self.tuner.plan(f"{self.network.stem}.{fit_for_a_file(ranges.text_of(shape))}", self.network.model,
                             {"model": self.key["model"]}, self.given.threads, self.backends, shape)
+        self._is_warm = True
 
     def warm_store(self) -> pathlib.Path:
         """A copy of the store, since sessions write what they check: another call finds the same one."""
