@@ -153,9 +153,12 @@ struct finding {
 
   void print_row() const {
     const c::place_report& r = estimated.report;
-    std::printf("| %s | %zu | %zu, %zu, %zu, %zu | %.1f | %.3f | %.3f | %+.1f %% | %+.1f %% |\n", extent.c_str(),
-                operators, r.from_store, r.interpolated, r.modelled, r.refused, took_ms, estimated.chosen.cost_ms,
-                tuned_ms, 100 * (of_tuned.median - 1), 100 * (known_of_tuned.median - 1));
+    std::printf("| %s | %zu | %zu, %zu, %zu, %zu | %.1f | %.3f |", extent.c_str(), operators, r.from_store,
+                r.interpolated, r.modelled, r.refused, took_ms, estimated.chosen.cost_ms);
+    if (of_tuned.rounds == 0) std::printf(" | | |\n");  // placed only
+    else
+      std::printf(" %.3f | %+.1f %% | %+.1f %% |\n", tuned_ms, 100 * (of_tuned.median - 1),
+                  100 * (known_of_tuned.median - 1));
   }
   void print_json() const {
     const c::place_report& r = estimated.report;
