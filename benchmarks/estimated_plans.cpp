@@ -128,13 +128,15 @@ double median(const std::vector<double>& list) { return c::summarise(list).media
 
 /// The time of the first by the second in turns, over some seconds.
 c::paired_ratio ratio_of(runner& first, runner& second, double seconds, double& second_ms) {
-  for (int i = 0; i < 3; ++i) (void)(first.run_ms() + second.run_ms());
+  double one_ms = 0;
+  for (int i = 0; i < 3; ++i) one_ms = std::max(first.run_ms(), second.run_ms());
+  const int runs = std::clamp(static_cast<int>(100 / one_ms), 1, 5);  // of each in a round
   std::vector<double> firsts, seconds_ms;
   const double until = c::detail::now_ms() + 1e3 * seconds;
-  while (c::detail::now_ms() < until || firsts.size() < 20) {
+  while (c::detail::now_ms() < until || firsts.size() < 8) {
     std::vector<double> a, b;
-    for (int i = 0; i < 5; ++i) a.push_back(first.run_ms());
-    for (int i = 0; i < 5; ++i) b.push_back(second.run_ms());
+    for (int i = 0; i < runs; ++i) a.push_back(first.run_ms());
+    for (int i = 0; i < runs; ++i) b.push_back(second.run_ms());
     firsts.push_back(median(a));
     seconds_ms.push_back(median(b));
   }

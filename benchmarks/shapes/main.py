@@ -44,7 +44,8 @@ def parser() -> argparse.ArgumentParser:
     add("--limit-engines", type=int, default=8, metavar="N", help="memory: the limit of our session (8)")
     add("--limit-mb", type=int, default=0, metavar="N", help="memory: the limit of our session for packed weights (none)")
     add("--most-mb", type=int, default=8000, metavar="N", help="memory: a process that has more is ended (8000)")
-    add("--backends", default="all-openvino", metavar="SET", help="what collage may place on (all-openvino), as in benchmarks/peers")
+    add("--backends", default="all-openvino", metavar="SET", help="what collage may place on, as in benchmarks/peers "
+        "(all-openvino)")
     add("--tune", action="append", default=[], metavar="'NAME=1x3x48x320'", help="a shape that is tuned before, once for each")
     add("--tune-seconds", type=float, default=60, metavar="S", help="at most, for one shape (60)")
     add("--store", type=pathlib.Path, metavar="FILE", help="costs that collage measured; if not given, one in --out")
@@ -104,4 +105,5 @@ def status_of(rows: Sequence[dict[str, Any]], wanted: int) -> int:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    return guarded("shapes", lambda say: measure(parser().parse_args(arguments), say), "stopped; the same command goes on from here")
+    return guarded("shapes", lambda say: measure(parser().parse_args(arguments), say),
+                   "stopped; the same command goes on from here")

@@ -33,7 +33,8 @@ def first_table(rows: Sequence[Row]) -> str:
         first = [row["first"][name]["first_ms"] for row in rows]
         second = [row["first"][name]["second_ms"] for row in rows]
         lines.append([TITLES[name], str(len(rows)), centre(first), number(max(first)), centre(second), number(max(second))])
-    return report.table(["engine", "shapes", "first run ms: median [95 %]", "most", "second run ms: median [95 %]", "most"], lines, 1)
+    headings = ["engine", "shapes", "first run ms: median [95 %]", "most", "second run ms: median [95 %]", "most"]
+    return report.table(headings, lines, 1)
 
 
 def first_summary(rows: Sequence[Row]) -> dict[str, Any]:
@@ -83,8 +84,9 @@ def times(rows: Sequence[Row]) -> tuple[list[str], dict[str, Any]]:
     tuned = sum(row["tuned"] for row in rows)
     disturbed = sum(row["by_others"] > calm.MOST_BY_OTHERS for row in rows)
     worst = max(row["worst_difference"] for row in rows)
-    parts = [first_table(rows), f"First and second runs at {len(rows)} random shapes, of which {tuned} were tuned before; {disturbed} were "
-             f"disturbed by other processes, and count all the same. Outputs are at most {number(worst, 2)} apart, by max|a - r| / max|r|."]
+    parts = [first_table(rows), f"First and second runs at {len(rows)} random shapes, of which {tuned} were tuned before; "
+             f"{disturbed} were disturbed by other processes, and count all the same. Outputs are at most {worst:.0e} apart, by "
+             "max|a - r| / max|r|."]
     summary: dict[str, Any] = {"first": first_summary(rows), "tuned_shapes": tuned, "disturbed_shapes": disturbed,
                                "worst_difference": worst}
     ran = [row for row in rows if row.get("rounds_ms")]
@@ -96,8 +98,8 @@ def times(rows: Sequence[Row]) -> tuple[list[str], dict[str, Any]]:
         if OURS in ran[0]["rounds_ms"] and len(ran[0]["rounds_ms"]) > 1:
             summary["known"] = found = mean_summary(ran)
             by_shape = found["by_shape"]
-            parts.append(f"Our mean is {found['ratio']:.3f} of the better peer's (bar {MEAN_BAR}: {yes(found['holds'])}). Ratios of "
-                         f"single shapes: median {by_shape['median']:.3f} [{by_shape['low']:.3f}, {by_shape['high']:.3f}], worst "
+            parts.append(f"Our mean is {found['ratio']:.3f} of the better peer's (bar {MEAN_BAR}: {yes(found['holds'])}). Ratios "
+                         f"of single shapes: median {by_shape['median']:.3f} [{by_shape['low']:.3f}, {by_shape['high']:.3f}], worst "
                          f"{by_shape['worst']:.3f}.")
     reasons = [f"- {row['shape']}: outputs disagree: {reason}" for row in rows for reason in row["disagreements"]]
     return [*parts, *(["\n".join(reasons)] if reasons else [])], summary
@@ -113,7 +115,8 @@ def memory(rows: Sequence[Row]) -> tuple[list[str], dict[str, Any]]:
         if row["ended_at"]:
             notes.append(f"- {row['engine']}: ended after {row['shapes']} shapes, with more than {row['ended_at']} MB")
     headings = ["engine", "bare MB", "loaded MB", "after one shape", "after all", "shapes", "most", "engines kept", "packed MB"]
-    parts = [report.table(headings, lines, 1), "Resident memory of a process for each engine, which runs the same shapes twice each."]
+    parts = [report.table(headings, lines, 1),
+             "Resident memory of a process for each engine, which runs the same shapes twice each."]
     return [*parts, *(["\n".join(notes)] if notes else [])], {}
 
 

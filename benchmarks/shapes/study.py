@@ -5,6 +5,7 @@ import argparse
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -156,7 +157,8 @@ class Study:
     def _command(self, name: str, kept: int, limits: Sequence[str]) -> list[str]:
         threads = str(self.given.threads)
         if name == OURS:
-            words = [str(self.given.child.resolve()), Engine.PIPE, "--threads", threads, "--store", str(self.warm_store()), *limits]
+            words = [str(self.given.child.resolve()), Engine.PIPE, "--threads", threads, "--store", str(self.warm_store()),
+                     *limits]
             if self.backends.backends:
                 words += ["--backends", self.backends.backends]
             return [*words, self.network.model]
@@ -177,8 +179,11 @@ class Study:
         ports = [ranges.port_of(word) for word in words]
         smallest = {port.name: [extent.low for extent in port.extents] for port in ports}
         self.say(f"{file.stem}: reading")
-        about = self.children.run({"task": "describe", "file": str(file.resolve()), "shapes": smallest,
-                                   "room": str(self.out / "models")})
+        try:
+            about = self.children.run({"task": "describe", "file": str(file.resolve()), "shapes": smallest,
+                                       "room": str(self.out / "models")})
+        except Failure as problem:
+            raise Failure(f"{file.name} {problem}".replace("--shape ", "a range ")) from None
         by_name = {port.name: port for port in ports}
         unknown = set(by_name) - {port["name"] for port in about["inputs"]}
         if unknown:
@@ -192,8 +197,10 @@ class Study:
         file = self.out / "models" / "bert-base.onnx"
         if not file.is_file():
             self.say("opening the batch and the length of BERT-base")
+            settings = {**os.environ, "PYTHONPATH": str(BENCHMARKS), "PYTHONDONTWRITEBYTECODE": "1"}
             done = subprocess.run([self.python, "-P", "-m", "shapes.bert", str(BERT_FILE), str(file)], capture_output=True,
-                                  text=True, env={"PYTHONPATH": str(BENCHMARKS), "PYTHONDONTWRITEBYTECODE": "1"}, check=False)
+                                  text=True, env=settings, check=False)
             if done.returncode != 0:
-                raise Failure(f"{BERT_FILE}: its axes could not be opened: {(done.stderr.strip() or 'it said nothing').splitlines()[-1]}")
+                reason = (done.stderr.strip() or "it said nothing").splitlines()[-1]
+                raise Failure(f"{BERT_FILE}: its axes could not be opened: {reason}")
         return file
