@@ -1,12 +1,9 @@
 // Models whose shapes are known late: symbols, values that decide shapes, stages where data decides, and what is refused.
 #ifdef COLLAGE_HAS_ONNX
 #include <gtest/gtest.h>
-#include <collage/backend_set.hpp>
-#include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
 #include <collage/io/onnx.hpp>
 #include <collage/io/onnx/model_source.hpp>
-#include <collage/place.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/session.hpp>
 
@@ -19,9 +16,11 @@
 #include <string>
 #include <vector>
 
+#include "running.hpp"
 #include "support/effort.hpp"
 #include "support/messages.hpp"
 #include "support/random_numbers.hpp"
+#include "support/sessions.hpp"
 #include "writer.hpp"
 
 namespace onnx_model_source_test {
@@ -29,49 +28,6 @@ namespace onnx_model_source_test {
 namespace c = collage;
 using namespace collage_test;
 using proto::TensorProto;
-using set = c::backend_set<c::portable>;
-
-c::plan plan_of(const c::graph& network, const std::shared_ptr<c::packed_weights>&) {
-  c::place_options options;
-  options.costs = c::placing_costs::none;
-  options.check_s = 0;
-  options.threads = 1;
-  return c::place<set>(network, options);
-}
-
-template <class T>
-c::tensor tensor_with(const c::shape& dims, const std::vector<T>& list) {
-  c::tensor t(c::tensor_type{c::dtype_of<T>, dims});
-  std::copy(list.begin(), list.end(), t.as<T>().begin());
-  return t;
-}
-
-template <class T>
-std::vector<T> list_of(const c::session_output& o) {
-  EXPECT_EQ(o.contents.type.type, c::dtype_of<T>);
-  const auto all = o.contents.as<T>();
-  return {all.begin(), all.end()};
-}
-
-/// A session over a model, and its runs.
-struct running {
-  explicit running(const proto::ModelProto& model, const c::session_options& options = {})
-      : source(std::make_shared<const c::onnx::model_source>(folder.write(model))),
-        session(source, c::table_of<set>, plan_of, options),
-        context(session.context()) {}
-
-  std::span<const c::session_output> operator()(std::initializer_list<c::const_tensor_view> inputs) {
-    return context.run(inputs);
-  }
-  std::string refusal(std::initializer_list<c::const_tensor_view> inputs) {
-    return message_of([&] { (void)context.run(inputs); }, 2);
-  }
-
-  model_folder folder;
-  std::shared_ptr<const c::onnx::model_source> source;
-  c::session session;
-  c::session_context context;
-};
 
 /// y = x + x, with x float32[N x T].
 proto::ModelProto twice() {
@@ -326,7 +282,7 @@ TEST(model_source, bound_inputs_and_fixed_shapes) {
   }
   ASSERT_EQ(source->inputs().size(), 1U);
   EXPECT_EQ(source->inputs()[0].dims, (c::shape{2, 3}));
-  const c::session session(source, c::table_of<set>, plan_of);
+  const c::session session = unmeasured_session(source);
   c::session_context context = session.context();
   const c::tensor x = tensor_with<float>({2, 3}, {1, 2, 3, 4, 5, 6});
   EXPECT_EQ(list_of<float>(context.run({x})[1]), (std::vector<float>{-5, -6}));

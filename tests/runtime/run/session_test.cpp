@@ -2,12 +2,10 @@
 #include "support/effort.hpp"
 #include "support/messages.hpp"
 #include "support/random_numbers.hpp"
+#include "support/sessions.hpp"
 
-#include <collage/backend_set.hpp>
-#include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
 #include <collage/ops.hpp>
-#include <collage/place.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/session.hpp>
@@ -30,15 +28,7 @@ namespace c = collage;
 namespace op = collage::ops;
 using collage_test::cases;
 using collage_test::message_of;
-using set = c::backend_set<c::portable>;
-
-c::plan plan_of(const c::graph& network, const std::shared_ptr<c::packed_weights>&) {
-  c::place_options options;
-  options.costs = c::placing_costs::none;
-  options.check_s = 0;
-  options.threads = 1;
-  return c::place<set>(network, options);
-}
+using collage_test::unmeasured_session;
 
 /// y = relu(x w + b) + mean over the columns; x is float32[rows x 3], and weights are the same at all shapes.
 struct rows_network {
@@ -64,7 +54,7 @@ struct rows_network {
 c::session rows_session(const c::session_options& options = {}) {
   const auto source = c::source_of({{.name = "x", .dims = {c::unknown, 3}, .symbols = {"rows", ""}}},
                                    {{.name = "y"}, {.name = "same"}}, rows_network{});
-  return {source, c::table_of<set>, plan_of, options};
+  return unmeasured_session(source, options);
 }
 
 c::tensor random_rows(std::int64_t rows, std::uint64_t seed) {
@@ -154,7 +144,7 @@ TEST(session, outputs_of_a_run_may_be_inputs_of_the_next) {
         c::fill_constants(made);
         return made;
       });
-  const c::session session(source, c::table_of<set>, plan_of);
+  const c::session session = unmeasured_session(source);
   c::session_context context = session.context();
   const c::tensor empty(c::tensor_type{c::dtype::f32, {0, 3}});
   c::const_tensor_view cache = empty;
@@ -177,7 +167,7 @@ TEST(session, an_output_may_have_the_name_of_an_input) {
                                      g.output("state", g(op::sub, a, s));
                                      return g.finish();
                                    });
-  const c::session session(source, c::table_of<set>, plan_of);
+  const c::session session = unmeasured_session(source);
   c::session_context context = session.context();
   const c::tensor a(c::tensor_type{c::dtype::f32, {1}}), s(c::tensor_type{c::dtype::f32, {1}});
   a.as<float>()[0] = 5;
@@ -219,7 +209,7 @@ TEST(session, constants_of_one_shape_do_not_pile_up) {
         g.output("y", g(op::add, y, g.constant("own", {c::dtype::f32, {4}}, own)));
         return g.finish();
       });
-  const c::session session(source, c::table_of<set>, plan_of, {.most_engines = 2});
+  const c::session session = unmeasured_session(source, {.most_engines = 2});
   c::session_context context = session.context();
   for (std::int64_t rows = 1; rows <= 40; ++rows) {
     const c::tensor x = random_rows(rows, 1);
@@ -257,7 +247,7 @@ TEST(session, making_one_engine_blocks_no_other) {
                                      }
                                      return rows_network{}(dims);
                                    });
-  const c::session session(source, c::table_of<set>, plan_of);
+  const c::session session = unmeasured_session(source);
   std::string wrong;
   std::thread slow([&] {
     const c::tensor x = random_rows(9, 1);
@@ -280,7 +270,7 @@ TEST(session, a_failure_leaves_the_session_usable) {
                                        throw c::error(c::error_kind::unsupported, "cannot have 4 rows", "network");
                                      return rows_network{}(dims);
                                    });
-  const c::session session(source, c::table_of<set>, plan_of);
+  const c::session session = unmeasured_session(source);
   c::session_context context = session.context();
   const c::tensor good = random_rows(3, 1), bad = random_rows(4, 1);
   EXPECT_EQ(message_of([&] { (void)context.run({bad}); }, 2), "network: cannot have 4 rows");
