@@ -25,10 +25,11 @@ inline std::uint64_t fresh_seed() {
   return seed;
 }
 
-/// Random numbers from a fresh seed.
+/// Random numbers, from a fresh seed unless one is given.
 class random_numbers {
  public:
-  random_numbers() : seed_(fresh_seed()), engine_(seed_) {}
+  random_numbers() : random_numbers(fresh_seed()) {}
+  explicit random_numbers(std::uint64_t seed) : seed_(seed), engine_(seed_) {}
   std::uint64_t seed() const { return seed_; }
   std::mt19937_64& engine() { return engine_; }
   /// Uniform in [low, high].
