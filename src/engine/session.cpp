@@ -1,6 +1,8 @@
 // Sessions and the runs of their contexts.
 #include "session_parts.hpp"
 
+#include <collage/detail/memory_check.hpp>
+#include <collage/op/extents.hpp>
 #include <collage/run/tensor.hpp>
 
 #include <algorithm>
@@ -12,6 +14,14 @@
 namespace collage::inline v0 {
 namespace detail {
 namespace {
+
+/// Throws if memory of the caller can be no output.
+void check_output(const std::string& name, const tensor_view& given) {
+  if (!given.type.dims.is_concrete() || !is_countable(given.type.dims))
+    refuse("is " + to_string(given.type.dims) + ", which is no shape of a tensor", "output " + name);
+  if ((given.data == nullptr && given.type.bytes() != 0) || !(given.stored == form()))
+    refuse("needs dense memory of the host", "output " + name);
+}
 
 /// The limits of a run, for each of its stages.
 class remaining_limits {
@@ -54,6 +64,7 @@ class run_memory {
     buffer& b = slots_[used_++];
     if (b.size() < bytes) {
       b = buffer();
+      check_memory(bytes, "a value of a run");
       b = buffer(bytes);
     }
     return b.data();
@@ -109,8 +120,7 @@ class session_runner {
     for (std::size_t i = 0; i < ports.size(); ++i) check_tensor(ports[i], inputs[i], "input " + ports[i].name);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i].data == nullptr && core_->inputs.is_carried[i]) continue;
-      if ((wanted[i].data == nullptr && wanted[i].type.bytes() != 0) || !(wanted[i].stored == form()))
-        refuse("needs dense memory of the host", "output " + outputs_[i].name);
+      check_output(outputs_[i].name, wanted[i]);
     }
   }
 
@@ -159,6 +169,7 @@ class session_runner {
     if (bytes > arena_.size()) {
       contexts_.clear();
       arena_ = buffer();
+      check_memory(bytes, "the arena of a context");
       arena_ = buffer(bytes);
     }
     contexts_.push_back({stage, stage->engine->context({arena_.data(), arena_.size()})});

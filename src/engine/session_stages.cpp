@@ -4,9 +4,13 @@
 #include <collage/pass/optimise.hpp>
 #include <collage/pass/remove_duplicates.hpp>
 
+#include <collage/detail/size_check.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 namespace collage::inline v0::detail {
 
@@ -77,12 +81,50 @@ bool session_stage::serves(std::span<const const_tensor_view> values) const {
   });
 }
 
+namespace {
+
+/// Throws if a value is larger than it may be. Kernels that are built for it could already take all memory.
+void limit_values(const graph& network, std::size_t most) {
+  for (std::uint32_t v = 0; v < network.values().size(); ++v) {
+    const tensor_type& type = network.type_of(v);
+    constexpr std::size_t small = std::size_t{1} << 20;
+    if (network.at(v).role == value_role::constant || type.bytes() <= (most != 0 ? std::min(most, small) : small))
+      continue;
+    const std::string where = "value " + network.value_name(v) + ", " + to_string(type);
+    if (most != 0 && type.bytes() > most)
+      throw error(error_kind::invalid_argument,
+                  "has " + std::to_string(type.bytes()) + " bytes at these shapes, and a value may have " +
+                      std::to_string(most),
+                  where, "raise session_options::most_value_bytes");
+    check_size(type.bytes(), where.c_str());
+  }
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+    for (const auto& body : network.bodies_of(n)) limit_values(*body, most);
+}
+
+}  // namespace
+
 std::vector<std::string> session_core::given_names(const session_stage* before) const {
   if (before != nullptr) return before->about.passed_on;
   std::vector<std::string> names;
   for (const open_port& p : source->inputs()) names.push_back(p.name);
   return names;
 }
+
+namespace {
+
+/// Throws the error under way, in words where it has none.
+[[noreturn]] void refuse_again() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    throw error(error_kind::environment, "out of memory for the network at these shapes", "a run");
+  } catch (const std::length_error&) {
+    throw error(error_kind::environment, "the network at these shapes needs a list longer than any memory", "a run");
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<session_stage>& before,
                                                        std::span<const const_tensor_view> values) {
@@ -110,7 +152,8 @@ std::shared_ptr<session_stage> session_core::stage_for(const std::shared_ptr<ses
     lock.lock();
     std::erase(list, made);
     changed.notify_all();
-    throw;
+    lock.unlock();
+    refuse_again();
   }
   const std::size_t packed_bytes = options.most_bytes != 0 ? packed->bytes() : 0;
   stage_list dropped;  // destroyed after the lock is released
@@ -142,6 +185,7 @@ void session_core::make(session_stage& made, const session_stage* before, std::s
     const auto* const from = static_cast<const std::byte*>(values[at].data);
     made.decided.push_back({at, {from, from + values[at].type.bytes()}});
   }
+  limit_values(network, options.most_value_bytes);
   connect(made, network, names);
   if (!network.outputs().empty()) {
     constants.share(network);

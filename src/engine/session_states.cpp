@@ -17,6 +17,7 @@ void check_type(const open_port& port, const tensor_type& given, const std::stri
   if (given.type != port.type)
     refuse(std::string("is given as ") + name_of(given.type) + ", and the network takes " + name_of(port.type), where);
   if (!given.dims.is_concrete()) refuse("is given with an extent that is not known", where);
+  if (!is_countable(given.dims)) refuse("is given as " + to_string(given.dims) + ", which no memory holds", where);
   if (!port.has_rank) return;
   const bool fits = std::equal(port.dims.begin(), port.dims.end(), given.dims.begin(), given.dims.end(),
                                [](std::int64_t own, std::int64_t other) { return own < 0 || own == other; });

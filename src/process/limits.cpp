@@ -1,5 +1,6 @@
 // Limits of processor time and memory: control groups, found by /proc/self/cgroup and /proc/self/mountinfo.
 #include <collage/detail/memory_check.hpp>
+#include <collage/detail/size_check.hpp>
 #include <collage/error.hpp>
 #include <collage/run/limits.hpp>
 
@@ -145,6 +146,32 @@ std::uint64_t free_swap() {
   return 0;
 }
 
+/// The memory and swap space of this machine, in bytes. A number that is never reached if they are not known.
+std::uint64_t machine_memory() {
+#if defined(__linux__)
+  struct sysinfo info{};
+  if (::sysinfo(&info) == 0) return (std::uint64_t{info.totalram} + info.totalswap) * info.mem_unit;
+#endif
+  return std::numeric_limits<std::uint64_t>::max();
+}
+
+/// The limits of this process, which hardly ever changes its groups.
+const process_limits& own_limits() {
+  static const process_limits limits;
+  return limits;
+}
+
+[[noreturn]] void refuse(std::uint64_t bytes, const std::string& limit, const std::string& what) {
+  throw error(error_kind::environment, "needs " + megabytes(bytes) + ", but " + limit, what,
+              "raise this limit, or run a smaller network or batch");
+}
+
+/// Linux refuses a block that is larger than all memory, or ends the process when it is written.
+void check_machine(std::size_t bytes, const char* what) {
+  if (const std::uint64_t all = machine_memory(); bytes > all)
+    refuse(bytes, "the memory of this machine is " + megabytes(all), what);
+}
+
 }  // namespace
 
 process_limits::process_limits(std::string root) : root_(std::move(root)) {
@@ -241,12 +268,20 @@ namespace detail {
 void check_memory(std::size_t bytes, const char* what) {
   constexpr std::size_t least_checked = std::size_t{1} << 20U;
   if (bytes < least_checked) return;
-  static const process_limits limits;  // a process hardly ever changes its groups
-  if (const std::optional<memory_limit> limit = limits.memory_without_room_for(bytes))
-    throw error(error_kind::environment,
-                std::string("needs ") + megabytes(bytes) + ", but " + limit->set_by + " is " + megabytes(limit->bytes) +
-                    ", of which " + megabytes(limit->left()) + " are left",
-                what, "raise this limit, or run a smaller network or batch");
+  if (const std::optional<memory_limit> limit = own_limits().memory_without_room_for(bytes))
+    refuse(bytes,
+           limit->set_by + " is " + megabytes(limit->bytes) + ", of which " + megabytes(limit->left()) + " are left",
+           what);
+  check_machine(bytes, what);
+}
+
+void check_size(std::size_t bytes, const char* what) {
+  constexpr std::size_t least_checked = std::size_t{1} << 28U;
+  if (bytes < least_checked) return;
+  if (const std::optional<memory_limit> limit = own_limits().memory_without_room_for(bytes);
+      limit && bytes > limit->bytes)
+    refuse(bytes, limit->set_by + " is " + megabytes(limit->bytes), what);
+  check_machine(bytes, what);
 }
 
 }  // namespace detail

@@ -45,6 +45,9 @@ struct session_options {
   /// How many bytes of packed weights are kept, with all engines together. Beyond it, every new engine makes one be given back. A
   /// context that has such an engine keeps it until its next run. 0: any number.
   std::size_t most_bytes = 0;
+  /// How many bytes one value of the network may have, unless it is a constant. Shapes of inputs, and contents that decide shapes,
+  /// could ask for any number. 0: as many as there is memory in all.
+  std::size_t most_value_bytes = 0;
   /// false: the stages run as the source makes them, without `optimise` (pass/optimise.hpp).
   bool optimise = true;
   /// The states of a context, such as those of a recurrent network, or the keys and values of attention.
@@ -100,8 +103,8 @@ class session_context {
 
   /// Runs the network. `inputs` follow the session's list, in dense host memory. Returned are all outputs, in the session's order.
   /// They are valid until the run after the next, so that they may be inputs of the next run. The first run at new shapes makes an
-  /// engine, which `limits` do not end. Errors: inputs that do not fit the declarations or each other; a state without a
-  /// start shape; shapes at which the network cannot run. Planning and building an engine have errors of their own.
+  /// engine, which `limits` do not end. Errors: inputs that do not fit the declarations or each other; a state without a start shape;
+  /// shapes at which the network cannot run, or its values are too large. Planning and building an engine have errors of their own.
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits = {});
   std::span<const session_output> run(std::initializer_list<const_tensor_view> inputs, const run_limits& limits = {}) {
     return run(std::span(inputs.begin(), inputs.size()), limits);

@@ -1,6 +1,7 @@
 // Sessions over networks made by functions: results at random shapes, the limits on engines, shared weights, threads, wrong use.
 #include "support/effort.hpp"
 #include "support/messages.hpp"
+#include "support/own_memory.hpp"
 #include "support/random_numbers.hpp"
 #include "support/sessions.hpp"
 
@@ -11,6 +12,7 @@
 #include <collage/run/session.hpp>
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -192,6 +194,48 @@ TEST(session, few_bytes_leave_it_usable) {
     const c::tensor x = random_rows(rows, 3);
     EXPECT_EQ(difference(context.run({x}), x), "") << rows;
   }
+}
+
+TEST(session, keeps_one_engine_if_it_may_keep_none) {
+  const c::session session = rows_session({.most_engines = 0});
+  c::session_context context = session.context();
+  for (const std::int64_t rows : {1, 1, 2, 1}) {
+    const c::tensor x = random_rows(rows, 3);
+    EXPECT_EQ(difference(context.run({x}), x), "") << rows;
+    EXPECT_EQ(session.state().engines, 1U);
+  }
+  EXPECT_EQ(session.state().made, 3U);
+}
+
+TEST(session, values_larger_than_it_may_have_are_refused) {
+  const c::session session = rows_session({.most_value_bytes = 64});
+  c::session_context context = session.context();
+  for (const std::int64_t rows : {4, 5, 4}) {
+    const c::tensor x = random_rows(rows, 1);
+    if (rows == 4) EXPECT_EQ(difference(context.run({x}), x), "");
+    else
+      EXPECT_EQ(message_of([&] { (void)context.run({x}); }, c::error_kind::invalid_argument),
+                "value matmul_1, float32[5x4]: has 80 bytes at these shapes, and a value may have 64; raise "
+                "session_options::most_value_bytes");
+  }
+}
+
+TEST(session, memory_that_the_process_may_not_have_is_refused) {
+  if (collage_test::keeps_memory) GTEST_SKIP() << "the sanitizer's own memory counts";
+  const c::session session = rows_session();
+  c::session_context context = session.context();
+  const c::tensor x = random_rows(std::int64_t{1} << 20, 1), few = random_rows(3, 1);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_AS, &before), 0);
+  rlimit lower = before;
+  lower.rlim_cur = collage_test::own_memory("VmSize") + (std::size_t{8} << 20);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &lower), 0);
+  const std::string said = message_of([&] { (void)context.run({x}); }, c::error_kind::environment);
+  const std::string still = difference(context.run({few}), few);
+  ASSERT_EQ(setrlimit(RLIMIT_AS, &before), 0);
+  EXPECT_TRUE(collage_test::contains(said, "needs 16.8 MB, but the limit of the address space (ulimit -v) is")) << said;
+  EXPECT_EQ(still, "");
+  EXPECT_EQ(context.run({x})[0].contents.type.dims, (c::shape{std::int64_t{1} << 20, 4}));
 }
 
 TEST(session, constants_of_one_shape_do_not_pile_up) {
