@@ -265,10 +265,15 @@ void importer::lower_loop(lowering& n) {
   constexpr std::int64_t endless = std::numeric_limits<std::int64_t>::max();
   const bool rounds_known = !n.has(0) || n.is_known(n.operand(0));
   const bool condition_known = !n.has(1) || n.is_known(n.operand(1));
+  bool is_too_long = false;
   if (rounds_known && condition_known) {
     const std::int64_t rounds = n.has(0) ? n.integer_of(0, "its number of iterations") : endless;
     if (unroll(n, *body, std::max<std::int64_t>(rounds, 0))) return;
+    is_too_long = unroll_left_ <= 0;
   }
+  const auto refuse_length = [&](const std::string& why) {
+    n.refuse(why + ", and its iterations become more than " + std::to_string(most_unrolled) + " nodes");
+  };
   const value rounds =
       n.has(0) ? n.reshape(n.cast(n.operand(0), dtype::i64), {}) : n.reshape(n.integers_constant({&endless, 1}), {});
   const value condition = n.has(1) ? n.reshape(n.operand(1), {}) : n.scalar(1, dtype::boolean);
@@ -283,11 +288,15 @@ void importer::lower_loop(lowering& n) {
   const body_graph made = build_body(*body, types, captured);
   if (made.made == nullptr) return leave_without_values(n.node());
   for (std::size_t i = 0; i < carried; ++i)
-    if (made.made->type_of(made.made->outputs()[i + 1]) != types[i + 2])
+    if (made.made->type_of(made.made->outputs()[i + 1]) != types[i + 2]) {
+      if (is_too_long) refuse_length("a carried value changes its type or shape");
       needs_contents("a carried value changes its type or shape, and the number of iterations is unknown");
+    }
   const bool stops = !(made.condition.value_or(false) || made.passes_condition);
-  if (body->outputs.size() > 1 + carried && (stops || !n.is_known(rounds) || !n.is_known(condition)))
+  if (body->outputs.size() > 1 + carried && (stops || !n.is_known(rounds) || !n.is_known(condition))) {
+    if (is_too_long) refuse_length("data ends it before its stacked outputs are complete");
     needs_contents("the number of its stacked iterations is not known before the run");
+  }
   const ops::loop_attributes attributes{.carried = static_cast<std::int64_t>(carried), .stops = stops};
   const value first = add(kind_of<decltype(ops::loop)>, operands, to_words(attributes), "", {&made.made, 1});
   for (std::size_t i = 0; i < n.outputs(); ++i) n.result(i, {first.index + static_cast<std::uint32_t>(i)});
