@@ -217,6 +217,7 @@ network_stage importer::run_stage() {
   const auto memory = std::make_shared<stage_memory>();
   memory->constants = staging_->constants;
   memory->delivered = staging_->delivered;
+  memory->contradictions = staging_->contradictions;
   std::set<std::string> late_results;
   for (const model_node* node : staging_->late) late_results.insert(node->outputs.begin(), node->outputs.end());
   for (const std::string& name : wanted) {

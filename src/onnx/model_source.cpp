@@ -118,10 +118,13 @@ network_stage model_source::make(const network_stage* before, std::span<const gi
   staging wanted;
   wanted.is_first = before == nullptr;
   wanted.given = given;
-  if (before != nullptr) {
+  if (before == nullptr) {
+    wanted.contradictions = contradictions(inputs_, given);
+  } else {
     const auto& memory = *static_cast<const stage_memory*>(before->memory.get());
     wanted.constants = memory.constants;
     wanted.delivered = memory.delivered;
+    wanted.contradictions = memory.contradictions;
   }
   for (;;) {
     staging attempt = wanted;
@@ -137,7 +140,7 @@ network_stage model_source::make(const network_stage* before, std::span<const gi
       fill_constants(stage.network);
       return stage;
     } catch (const begin_again&) { wanted.decided = attempt.decided; } catch (const error& e) {
-      const std::string text = before == nullptr ? contradictions(inputs_, given) : "";
+      const std::string& text = wanted.contradictions;
       throw told_of(text.empty() ? e : error(e.kind(), e.what() + text), model_.file);
     }
   }

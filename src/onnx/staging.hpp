@@ -27,6 +27,7 @@ struct stage_memory {
   kept_values constants;
   std::vector<const model_node*> late;  ///< in the order of network_stage::late
   std::set<std::string> delivered;      ///< outputs of the model that are known
+  std::string contradictions;           ///< sentences about the inputs of the first stage
 };
 
 /// A request for one stage, and the findings of the walk.
@@ -36,6 +37,7 @@ struct staging {
   kept_values constants;            ///< of the stages before
   std::set<std::string> delivered;  ///< outputs of the model that are known already
   std::set<std::string> decided;    ///< given values that become constants
+  std::string contradictions;       ///< of the model's inputs
 
   // Found by the walk.
   std::vector<const model_node*> deferred;  ///< nodes that a later stage computes
