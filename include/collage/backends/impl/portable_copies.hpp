@@ -115,6 +115,7 @@ class portable_pad {
     has_value_ = inputs.size() == 2;
     shape x = m.type_of(inputs[0]).dims;
     shape y = m.type_of(m.output_of(node)).dims;
+    if (y.elements() == 0) return;  // however long its other sides are
     while (!y.empty() && a.pads_begin[y.size() - 1] == 0 && a.pads_end[y.size() - 1] == 0) {
       block_ *= y[y.size() - 1];
       --x.rank;
