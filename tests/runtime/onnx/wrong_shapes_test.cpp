@@ -139,6 +139,17 @@ TEST(onnx_wrong_shapes, results_that_no_memory_holds) {
   if (!keeps_memory) EXPECT_LT(own_memory("VmHWM") - before, std::size_t{64} << 20);
 }
 
+TEST(onnx_wrong_shapes, an_empty_result_may_have_a_long_side) {
+  proto::ModelProto model = deciding("CenterCropPad", {"A", "B"}, {"x", "wanted"}, 2);
+  model.mutable_opset_import(0)->set_version(18);
+  running run(model);
+  const c::tensor x = tensor_with<float>({2, 3}, {1, 2, 3, 4, 5, 6});
+  const std::size_t before = own_memory("VmHWM");
+  EXPECT_EQ(run({x, list_with({0, huge})})[0].contents.type.dims, (c::shape{0, huge}));
+  if (!keeps_memory) EXPECT_LT(own_memory("VmHWM") - before, std::size_t{64} << 20);
+  EXPECT_EQ(run({x, list_with({1, 4})})[0].contents.type.dims, (c::shape{1, 4}));
+}
+
 TEST(onnx_wrong_shapes, a_product_that_no_memory_holds) {
   // Small inputs, and all pairs of their elements.
   proto::ModelProto model = new_model();
