@@ -97,7 +97,7 @@ class placer {
       if (may_be_endless(task_.network) || task_.until.is_over()) describe(made, last);
       else compare(made, last, measurer, search);
       measurer.replace_distrusted();
-      // What was compared is worth more than estimates, even if more could have been tried.
+      // A plan that was compared is worth more than estimates, even if more could have been tried.
       if (task_.until.is_over() && measurer.kept()) measurer.kept()->put_unfinished(made);
       report_costs(measurer);
       is_reported = true;

@@ -65,8 +65,8 @@ class cost_index {
   /// The cost under a key, or an estimate. An estimate is a finite time above 0.
   cost_estimate estimate(const stored_key& key) const;
 
-  /// The plan that end-to-end runs of a network selected, as in a plan file: the newest of this machine, number of threads, waiting
-  /// policy and set of libraries. Empty if there is none. The key's placement and precision do not count: the plan says them.
+  /// The newest plan that end-to-end runs of a network selected, as in a plan file; empty if there is none. It is of the key's machine,
+  /// threads, waiting policy and libraries. The key's placement and precision do not count: the plan says them.
   const std::string& tuned_plan(const stored_run_key& of) const;
 
   /// A workload, prepared for several estimates.

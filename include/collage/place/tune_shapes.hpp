@@ -70,7 +70,7 @@ struct shape_tuning {
 
 /// Tunes a network at some of its shapes, so that plans by estimated costs serve all of them. The store gets the measured costs.
 ///
-/// Every value of a list is tuned, with every value of the other lists. Of ranges, the ends are tuned first. Then the middle of the
+/// Every value of a list is tuned, with every value of the other lists. The ends of ranges are tuned first. Then the middle of the
 /// largest part is placed by estimates, tuned, and both plans run in turns. If the estimated plan loses more than the tolerance, the
 /// part is divided there, and its halves follow. Middles are geometric means. Work goes first to large parts that lose much.
 ///

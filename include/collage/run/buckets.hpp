@@ -24,7 +24,7 @@ struct bucket_list {
   std::vector<std::int64_t> extents;  ///< none negative, in any order
 };
 
-/// What an input is padded with, behind its elements. Inputs that are not named are padded with 0.
+/// The value with which an input is padded, behind its elements. Inputs that are not named are padded with 0.
 struct bucket_padding {
   std::string input;
   double value = 0;  ///< must be exact in the input's element type, unless that is a floating-point type

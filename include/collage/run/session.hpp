@@ -103,8 +103,8 @@ class session_context {
 
   /// Runs the network. `inputs` follow the session's list, in dense host memory. Returned are all outputs, in the session's order.
   /// They are valid until the run after the next, so that they may be inputs of the next run. The first run at new shapes makes an
-  /// engine, which `limits` do not end. Errors: inputs that do not fit the declarations or each other; a state without a start shape;
-  /// shapes at which the network cannot run, or its values are too large. Planning and building an engine have errors of their own.
+  /// engine, which `limits` do not end. Errors: inputs that do not fit the declarations or each other. A state without a start
+  /// shape. Shapes at which the network cannot run, or its values are too large. Planning and building an engine have errors of their own.
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits = {});
   std::span<const session_output> run(std::initializer_list<const_tensor_view> inputs, const run_limits& limits = {}) {
     return run(std::span(inputs.begin(), inputs.size()), limits);
