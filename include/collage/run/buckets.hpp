@@ -55,7 +55,7 @@ struct bucket_difference {
 /// One thread's runs of a session in buckets.
 class bucketed_context {
  public:
-  /// Errors: a symbol of no input; a list that is empty or given twice; paddings and cuts that name nothing; a padding that the
+  /// Errors: a symbol of no input; a list that is empty or given twice. A padding or a cut that names nothing. A padding that the
   /// element type does not have.
   bucketed_context(const session& of, bucket_options options);
   bucketed_context(bucketed_context&&) noexcept;
