@@ -294,7 +294,7 @@ class Models(Case):
                 "node two defines y, which is defined elsewhere too")
         refused(model(*RELU[:2]), "the graph has no output")
         refused(model(*RELU, opset=5), "its definition in operator set 5 is not supported, only that from 7 on")
-        self.run_program("inspect", self.write("old.onnx", model(*RELU, opset=6)), "--shape", "x=2x3")
+        self.json_of("inspect", self.write("old.onnx", model(*RELU, opset=6)), "--shape", "x=2x3")
         refused(model(node("Relu", ["x"], ["y"]), port(11, "x", ["batch", 3], kind=8), y), "element type string")
 
     def test_everything_unsupported_is_told_at_once(self):

@@ -87,7 +87,7 @@ inline std::vector<std::string> attribute_texts(const graph& network, std::uint3
   const auto usual = attribute_list(kind, words.list());
   std::vector<std::string> texts;
   for (std::size_t i = 0; i < stated.size(); ++i)
-    if (all || stated[i] != usual[i]) texts.push_back(stated[i].first + "=" + stated[i].second);
+    if (all || i >= usual.size() || stated[i] != usual[i]) texts.push_back(stated[i].first + "=" + stated[i].second);
   return texts;
 }
 

@@ -2,7 +2,6 @@
 //
 // A kind's struct lists its fields once, in `visit`; reading, writing, printing and importing all follow from that
 // list:
-//
 //   struct pool_attributes {
 //     shape window{}, strides{};
 //     bool count_padding = false;
@@ -13,8 +12,8 @@
 //       visitor("count_padding", self.count_padding);
 //     }
 //   };
-//
-// Fields may be bool, std::int64_t, double, an enumeration, shape, real_list, or short_text.
+// Fields may be bool, std::int64_t, double, an enumeration, shape, real_list, or short_text. `visit` may leave out fields that have
+// no meaning beside the others, as in `cast`. They come last, are neither lists nor text, and are left out of the default.
 #pragma once
 
 #include <collage/shape.hpp>
