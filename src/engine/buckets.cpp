@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <collage/detail/indices.hpp>
+#include <collage/detail/size_check.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/run/buckets.hpp>
@@ -94,7 +96,11 @@ class bucketed_context::state {
     read_buckets();
     read_padding();
     read_cuts();
+    if (!session_.states().empty())
+      refuse_bucket("the session carries state, and a state of one bucket does not fit another",
+                    "state " + session_.states()[0].name, "make a session that carries none");
     for (const open_port& p : session_.outputs()) outputs_.push_back({p.name, {}});
+    outputs_before_ = outputs_;
     bucket_.assign(options_.buckets.size(), 0);
   }
 
@@ -111,6 +117,10 @@ class bucketed_context::state {
       combinations *= b.extents.size();
       if (combinations > 1000) refuse_bucket("there are more than 1,000 combinations", "preparing buckets");
     }
+    for (const std::int64_t e : extents)
+      if (e < 0) refuse_bucket("the extent " + std::to_string(e) + " is negative", "preparing buckets");
+    session_context context = session_.context();  // outputs of earlier runs stay
+    const std::size_t given_back = session_.state().given_back;
     for (std::size_t c = 0; c < combinations; ++c) {
       std::vector<std::int64_t> bucket;
       std::size_t rest = c;
@@ -118,8 +128,12 @@ class bucketed_context::state {
         bucket.push_back(b.extents[rest % b.extents.size()]);
         rest /= b.extents.size();
       }
-      time(bucket, extents);
+      time(context, bucket, extents);
     }
+    if (session_.state().given_back != given_back)
+      refuse_bucket("the session gave back engines while others were made, so that it cannot keep all " +
+                        std::to_string(combinations),
+                    "preparing buckets", "raise most_engines and most_bytes of session_options");
   }
 
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits) {
@@ -129,6 +143,7 @@ class bucketed_context::state {
     for (std::size_t i = 0; i < inputs.size(); ++i) padded_.push_back(padded(i, inputs[i]));
     const std::span<const session_output> made = context_.run(padded_, limits);
     std::swap(cut_, cut_before_);
+    std::swap(outputs_, outputs_before_);
     for (std::size_t i = 0; i < made.size(); ++i) outputs_[i].contents = cut(i, made[i].contents, own);
     return outputs_;
   }
@@ -174,6 +189,7 @@ class bucketed_context::state {
       bucket_list& list = options_.buckets[b];
       const std::string where = "bucket " + list.symbol;
       std::ranges::sort(list.extents);
+      list.extents.erase(std::unique(list.extents.begin(), list.extents.end()), list.extents.end());
       if (list.extents.empty()) refuse_bucket("has no extents", where);
       if (list.extents.front() < 0) refuse_bucket("has a negative extent", where);
       if (bucket_named(list.symbol) != b) refuse_bucket("is given twice or has no name", where);
@@ -199,7 +215,9 @@ class bucketed_context::state {
       const std::string where = "cut of " + own.output;
       const auto at = std::ranges::find(ports, own.output, &open_port::name);
       if (at == ports.end()) refuse_bucket("the network has no such output", where);
-      if (own.divisor < 1 || own.addend < 0) refuse_bucket("has a divisor below 1, or a negative addend", where);
+      constexpr std::int64_t most_addend = std::int64_t{1} << 31;
+      if (own.divisor < 1 || own.addend < 0 || own.addend > most_addend)
+        refuse_bucket("has a divisor below 1, or an addend that is negative or too large", where);
       const std::size_t b = bucket_named(own.symbol);
       if (b == none) refuse_bucket("there is no bucket of the name " + own.symbol, where);
       if (own.dimension >= shape::max_rank) refuse_bucket("names a dimension beyond the largest rank", where);
@@ -221,7 +239,7 @@ class bucketed_context::state {
       const bool has_rank = session_.inputs()[i].has_rank;
       if ((has_rank && inputs[i].type.rank() != ports_[i].size()) || inputs[i].type.type != session_.inputs()[i].type ||
           !(inputs[i].stored == form()) || !inputs[i].type.dims.is_concrete() ||
-          (inputs[i].data == nullptr && inputs[i].type.bytes() != 0))
+          !detail::is_countable(inputs[i].type.dims) || (inputs[i].data == nullptr && inputs[i].type.bytes() != 0))
         refuse_bucket("does not fit its declaration, " +
                           detail::to_string(tensor_type{session_.inputs()[i].type, session_.inputs()[i].dims}) +
                           " in dense memory",
@@ -266,12 +284,20 @@ class bucketed_context::state {
     return *fastest;
   }
 
+  /// Throws if no memory holds a tensor.
+  static void check_bytes(const tensor_type& type, const std::string& what) {
+    if (!detail::is_countable(type.dims))
+      refuse_bucket("is " + detail::to_string(type) + " in a bucket, which no memory holds", what);
+    detail::check_size(type.bytes(), what.c_str());
+  }
+
   /// An input at the shape of the bucket.
   const_tensor_view padded(std::size_t i, const const_tensor_view& given) {
     tensor_type type = given.type;
     for (std::size_t d = 0; d < ports_[i].size(); ++d)
       if (ports_[i][d] != none) type.dims[d] = bucket_[ports_[i][d]];
     if (type == given.type) return given;
+    check_bytes(type, "input " + session_.inputs()[i].name);
     std::byte* const memory = inputs_.memory(i, type.bytes());
     const std::vector<std::byte>& element = paddings_[i];
     for (std::size_t at = 0; at < type.bytes(); at += element.size())
@@ -298,7 +324,7 @@ class bucketed_context::state {
   }
 
   /// Measures the time of a bucket.
-  void time(const std::vector<std::int64_t>& bucket, std::span<const std::int64_t> extents) {
+  void time(session_context& context, const std::vector<std::int64_t>& bucket, std::span<const std::int64_t> extents) {
     std::vector<tensor> zeros;
     std::size_t next = 0;
     for (std::size_t i = 0; i < ports_.size(); ++i) {
@@ -306,15 +332,17 @@ class bucketed_context::state {
       for (std::size_t d = 0; d < dims.size(); ++d)
         if (ports_[i][d] != none) dims[d] = bucket[ports_[i][d]];
         else if (dims[d] < 0) dims[d] = extents[next++];
-      zeros.emplace_back(tensor_type{session_.inputs()[i].type, dims});
+      const tensor_type type{session_.inputs()[i].type, dims};
+      check_bytes(type, "input " + session_.inputs()[i].name);
+      zeros.emplace_back(type);
     }
     const std::vector<const_tensor_view> inputs(zeros.begin(), zeros.end());
-    (void)context_.run(inputs);  // makes the engine
+    (void)context.run(inputs);  // makes the engine
     double least = 0;
     constexpr int times = 3;
     for (int i = 0; i < times; ++i) {
       const auto start = std::chrono::steady_clock::now();
-      (void)context_.run(inputs);
+      (void)context.run(inputs);
       const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
       least = i == 0 ? ms : std::min(least, ms);
     }
@@ -335,7 +363,7 @@ class bucketed_context::state {
   std::map<std::vector<std::int64_t>, double> ms_;     // of the buckets that were prepared
   std::vector<std::int64_t> bucket_;
   std::vector<const_tensor_view> padded_;
-  std::vector<session_output> outputs_;
+  std::vector<session_output> outputs_, outputs_before_;
   tensor_slots inputs_, cut_, cut_before_;
 };
 

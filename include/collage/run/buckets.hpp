@@ -52,10 +52,10 @@ struct bucket_difference {
   agreement found;  ///< of the padded run with the run at the exact shape
 };
 
-/// One thread's runs of a session in buckets.
+/// One thread's runs of a session in buckets. The session carries no state: a state of one bucket would not fit another.
 class bucketed_context {
  public:
-  /// Errors: a symbol of no input; a list that is empty or given twice. A padding or a cut that names nothing. A padding that the
+  /// Errors: a session that carries state; a symbol of no input; a list that is empty or given twice. A padding or a cut that names nothing. A padding that the
   /// element type does not have.
   bucketed_context(const session& of, bucket_options options);
   bucketed_context(bucketed_context&&) noexcept;
@@ -65,7 +65,7 @@ class bucketed_context {
   /// Makes the engine of every combination of buckets and times it, in runs whose inputs are zeros. From then on, `run` takes the
   /// fastest bucket that the inputs fit into. Before it, `run` takes the smallest. `extents` has one for each open extent of the
   /// inputs without a bucket, in the order of the session's inputs. Errors: those of a run; another number of extents; more than
-  /// 1,000 combinations.
+  /// 1,000 combinations, or more than the session keeps engines.
   void prepare(std::span<const std::int64_t> extents = {});
 
   /// Runs the network at the shape of a bucket. Inputs and outputs are as for `session_context::run`, at their own shapes. Outputs

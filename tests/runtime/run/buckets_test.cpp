@@ -48,7 +48,15 @@ c::graph network(std::span<const c::shape> dims) {
   return g.finish();
 }
 
-c::session session_of_rows() {
+c::plan plan_by_order(const c::graph& stage, const std::shared_ptr<c::packed_weights>&) {
+  c::place_options options;
+  options.costs = c::placing_costs::none;
+  options.check_s = 0;
+  options.threads = 1;
+  return c::place<set>(stage, options);
+}
+
+c::session session_of_rows(const c::session_options& options = {}) {
   const auto source =
       c::source_of({{.name = "x", .dims = {c::unknown, c::unknown, 3}, .symbols = {"batch", "T", ""}},
                     {.name = "ids", .type = c::dtype::i64, .dims = {c::unknown}, .symbols = {"T"}}},
@@ -58,14 +66,7 @@ c::session session_of_rows() {
                     {.name = "halves", .dims = {c::unknown, c::unknown, 6}, .symbols = {"batch", "H", ""}},
                     {.name = "next", .type = c::dtype::i64, .dims = {c::unknown}, .symbols = {"T"}}},
                    network);
-  const auto planner = [](const c::graph& stage, const std::shared_ptr<c::packed_weights>&) -> c::plan {
-    c::place_options options;
-    options.costs = c::placing_costs::none;
-    options.check_s = 0;
-    options.threads = 1;
-    return c::place<set>(stage, options);
-  };
-  return {source, c::table_of<set>, planner};
+  return {source, c::table_of<set>, plan_by_order, options};
 }
 
 c::bucket_options in_buckets(std::vector<c::bucket_list> buckets) {
@@ -126,6 +127,42 @@ TEST(buckets, outputs_may_be_inputs_of_the_next_run) {
   }
 }
 
+TEST(buckets, outputs_stay_until_the_run_after_the_next) {
+  c::bucketed_context context(session_of_rows(), in_buckets({{"T", {8}}}));
+  const random_inputs first(1, 6, 7), second(1, 4, 8);
+  const std::span<const c::session_output> a = context.run(first.views), b = context.run(second.views);
+  EXPECT_EQ(a[4].contents.type.dims, c::shape({6}));
+  EXPECT_EQ(b[4].contents.type.dims, c::shape({4}));
+  EXPECT_EQ(a[4].contents.as<std::int64_t>()[5], first.ids.as<std::int64_t>()[5] + 1);
+}
+
+TEST(buckets, the_fastest_that_was_prepared_is_taken) {
+  // At a length of 4 it multiplies large matrices, of which it needs nothing.
+  const auto source =
+      c::source_of({{.name = "x", .dims = {c::unknown}, .symbols = {"T"}}},
+                   {{.name = "y", .dims = {c::unknown}, .symbols = {"T"}}}, [](std::span<const c::shape> dims) {
+                     c::graph_builder g;
+                     const c::value x = g.input("x", {c::dtype::f32, dims[0]});
+                     c::value y = g(op::neg, x);
+                     if (dims[0][0] == 4) {
+                       c::value z = g(op::expand, g(op::reduce_sum, x, {.keep_dims = true}), {.dims = {400, 400}});
+                       for (int i = 0; i < 4; ++i) z = g(op::matmul, z, z);
+                       y = g(op::add, y, g(op::mul, g(op::reduce_max, z, {.keep_dims = false}), g.scalar("none", 0)));
+                     }
+                     g.output("y", y);
+                     return g.finish();
+                   });
+  const c::session session(source, c::table_of<set>, plan_by_order);
+  c::bucketed_context context(session, {{{"T", {4, 8}}}});
+  const c::tensor x(c::tensor_type{c::dtype::f32, {3}});
+  const std::vector<c::const_tensor_view> in{x};
+  (void)context.run(in);
+  EXPECT_EQ(context.bucket()[0], 4);
+  context.prepare();
+  (void)context.run(in);
+  EXPECT_EQ(context.bucket()[0], 8);
+}
+
 TEST(buckets, only_the_declared_extents_get_engines) {
   const c::session session = session_of_rows();
   c::bucketed_context context(session, in_buckets({{"T", {4, 8}}}));
@@ -163,7 +200,8 @@ TEST(buckets, wrong_use_is_told) {
   EXPECT_EQ(told({{{"T", {4}}}, {{"ids", 0.5}}}), "input ids: the padding 0.500000 is no int64");
   EXPECT_EQ(told({{{"T", {4}}}, {}, {{"z", 0, "T"}}}), "cut of z: the network has no such output");
   EXPECT_EQ(told({{{"T", {4}}}, {}, {{"sum", 0, "U"}}}), "cut of sum: there is no bucket of the name U");
-  EXPECT_EQ(told({{{"T", {4}}}, {}, {{"sum", 0, "T", 0}}}), "cut of sum: has a divisor below 1, or a negative addend");
+  EXPECT_EQ(told({{{"T", {4}}}, {}, {{"sum", 0, "T", 0}}}),
+            "cut of sum: has a divisor below 1, or an addend that is negative or too large");
 
   c::bucketed_context context(session, in_buckets({{"T", {4, 8}}}));
   EXPECT_EQ(message_of([&] { (void)context.run(random_inputs(1, 10, 5).views); }),
@@ -176,6 +214,18 @@ TEST(buckets, wrong_use_is_told) {
   in.views[1] = c::tensor(c::tensor_type{c::dtype::f32, {4}});
   EXPECT_EQ(message_of([&] { (void)context.run(in.views); }),
             "input ids: does not fit its declaration, int64[?] in dense memory");
+  // Sizes that no memory holds, a session that keeps too few engines, and one that carries state.
+  c::bucketed_context huge(session, in_buckets({{"T", {std::int64_t{1} << 62}}}));
+  EXPECT_NE(message_of([&] { (void)huge.run(random_inputs(1, 2, 6).views); }).find("which no memory holds"),
+            std::string::npos);
+  const std::int64_t negative[] = {-1}, one[] = {1};
+  EXPECT_NE(message_of([&] { context.prepare(negative); }).find("the extent -1 is negative"), std::string::npos);
+  c::bucketed_context few(session_of_rows({.most_engines = 1}), in_buckets({{"T", {4, 8}}}));
+  EXPECT_NE(message_of([&] { few.prepare(one); }).find("it cannot keep all 2; raise most_engines"), std::string::npos);
+  const c::session carrying = session_of_rows({.carried = {{.output = "next", .input = "ids"}}});
+  EXPECT_EQ(message_of([&] { c::bucketed_context(carrying, {{{"T", {4}}}}); }),
+            "state ids: the session carries state, and a state of one bucket does not fit another; make a session that "
+            "carries none");
   // An output whose extent is not the bucket's needs a cut of its own.
   c::bucketed_context uncut(session, {{{"T", {4}}}, {}, {{"sum", 1, "T"}}});
   EXPECT_EQ(message_of([&] { (void)uncut.run(random_inputs(1, 2, 6).views); }),
