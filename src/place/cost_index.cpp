@@ -8,6 +8,7 @@
 #include <collage/place/roofline.hpp>
 #include <collage/run/processor.hpp>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <map>
 #include <string_view>
@@ -218,11 +219,7 @@ struct cost_index::state {
   /// By backend: the median error of the families of three and more sizes.
   std::unordered_map<detail::wide_hash, std::vector<double>, hasher> errors;
 
-  struct tuned {
-    std::int64_t when_s = 0;
-    std::string plan;
-  };
-  std::unordered_map<detail::wide_hash, tuned, hasher> tuned_plans;
+  std::unordered_map<detail::wide_hash, std::vector<tuned_plan>, hasher> tuned;
 
   static detail::wide_hash tuned_key(const stored_run_key& k) {
     using detail::with;
@@ -234,8 +231,10 @@ struct cost_index::state {
 
   state(std::span<const stored_entry> entries, std::span<const stored_run_entry> runs) {
     for (const stored_run_entry& r : runs)
-      if (tuned& newest = tuned_plans[tuned_key(r.key)]; newest.plan.empty() || newest.when_s <= r.run.when_s)
-        newest = {r.run.when_s, r.run.plan};
+      tuned[tuned_key(r.key)].push_back({r.run.plan, r.key.placement != detail::unfinished_run, r.run.when_s});
+    for (auto& [key, list] : tuned)
+      std::ranges::stable_sort(list, std::ranges::greater(),
+                               [](const tuned_plan& p) { return std::pair(p.is_finished, p.when_s); });
     for (const stored_entry& e : entries) add(e);
     for (auto& [key, list] : factors) std::ranges::sort(list.list);
     for (auto* const table : {&of_kernel, &of_pattern, &of_similar})
@@ -330,10 +329,10 @@ cost_index::~cost_index() = default;
 
 std::size_t cost_index::size() const noexcept { return state_->exact.size(); }
 
-const std::string& cost_index::tuned_plan(const stored_run_key& of) const {
-  static const std::string none;
-  const auto at = state_->tuned_plans.find(state::tuned_key(of));
-  return at == state_->tuned_plans.end() ? none : at->second.plan;
+std::span<const cost_index::tuned_plan> cost_index::tuned_plans(const stored_run_key& of) const {
+  const auto at = state_->tuned.find(state::tuned_key(of));
+  if (at == state_->tuned.end()) return {};
+  return at->second;
 }
 
 std::shared_ptr<const cost_index::workload> cost_index::prepared(std::span<const std::uint64_t> computes) const {

@@ -23,6 +23,7 @@
 #include <vector>
 #include "cost_keys.hpp"
 #include "place_rules.hpp"
+#include "policy.hpp"
 
 namespace collage::inline v0 {
 
@@ -137,7 +138,7 @@ class kept_costs {
   /// Keeps a plan whose comparison has not ended. Only placing by estimated costs finds it.
   void put_unfinished(const plan& made) {
     stored_run_key key = key_of(made, {});
-    key.placement = "unfinished";
+    key.placement = unfinished_run;
     put(key, made);
   }
 

@@ -281,9 +281,10 @@ class placer {
 
   /// Takes the plan that end-to-end runs selected for this very network, if the store has it and nothing forbids it now.
   bool recall_tuned(plan& made) {
-    std::optional<plan> known = tuned_plan_of(known_, *index_, regions_);
+    std::optional<tuned_placing> known = tuned_plan_of(known_, *index_, regions_);
     if (!known) return false;
-    made = *std::move(known);
+    made = std::move(known->found);
+    report_.interrupted = !known->is_finished;
     made.network = task_.options.network;
     made.memory = known_.weights.memory_of(made.chosen);
     return report_.compared_before = true;

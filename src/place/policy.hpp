@@ -7,6 +7,9 @@ namespace collage::inline v0 {
 
 namespace detail {
 
+/// The placement in the keys of comparisons that had not ended.
+inline constexpr const char* unfinished_run = "unfinished";
+
 /// How rounds of whole runs are counted. Names ending in _ms are milliseconds; other times are multiples of another time.
 struct race_policy {
   double settling_ms = 15;        ///< calls this soon after another placement's do not count

@@ -53,29 +53,32 @@ bool can_be_selected(const placement& kept, placing_state& known, region_candida
   });
 }
 
-/// The plan that the store has for the network of a placing, from end-to-end runs. Nothing if there is none, or if the placing's
-/// options forbid it. Costs are not looked at: the runs say more.
-inline std::optional<plan> tuned_plan_of(placing_state& known, const cost_index& index, region_candidates& regions) {
+/// A plan of end-to-end runs that the store has for the network of a placing.
+struct tuned_placing {
+  plan found;
+  bool is_finished = false;
+};
+
+/// The first that the placing's options allow; nothing if there is none. Costs are not looked at: the runs say more.
+inline std::optional<tuned_placing> tuned_plan_of(placing_state& known, const cost_index& index,
+                                                  region_candidates& regions) {
   const place_task& task = known.task;
   const cost_keys keys(task.network, task.backends, known.candidates.all(), task.use, task.threads, task.precision,
                        task.options.algorithms);
   const stored_key& machine = keys.of_machine();
-  const std::string& text = index.tuned_plan(
-      {task.network.fingerprint(), {}, machine.machine, machine.threads, machine.waiting, {}, keys.set()});
-  if (text.empty()) return {};
-  std::optional<plan> found;
-  try {
-    found = plan_from_json(json::parse(text), task.network, "the store");
-  } catch (const error&) { return {}; } catch (const json::exception&) {
-    return {};
-  }
   const auto is_any = [](std::uint32_t) { return true; };
-  const bool fits =
-      serves(found->precision, task.precision) &&
-      unwanted_algorithm_of(*found, task.network, task.backends, wanted_algorithms(task.options)).is_direct() &&
-      can_be_selected(found->chosen, known, regions, is_any, is_any);
-  if (!fits) return {};
-  return found;
+  for (const cost_index::tuned_plan& kept : index.tuned_plans(
+           {task.network.fingerprint(), {}, machine.machine, machine.threads, machine.waiting, {}, keys.set()})) {
+    try {
+      tuned_placing made{plan_from_json(json::parse(kept.text), task.network, "the store"), kept.is_finished};
+      if (serves(made.found.precision, task.precision) &&
+          unwanted_algorithm_of(made.found, task.network, task.backends, wanted_algorithms(task.options)).is_direct() &&
+          can_be_selected(made.found.chosen, known, regions, is_any, is_any))
+        return made;
+    } catch (const error&) {  // an entry of another version; the next may serve
+    } catch (const json::exception&) {}
+  }
+  return {};
 }
 
 }  // namespace

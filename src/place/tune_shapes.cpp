@@ -3,8 +3,10 @@
 #include <chrono>
 #include <cmath>
 #include <collage/error.hpp>
+#include <collage/measure/store.hpp>
 #include <collage/place/cost_index.hpp>
 #include <collage/place/tune_shapes.hpp>
+#include <collage/run/processor.hpp>
 #include <queue>
 #include <set>
 #include <utility>
@@ -20,8 +22,10 @@ namespace {
 }  // namespace
 
 extent_values extent_values::range(std::int64_t low, std::int64_t high, std::int64_t step) {
-  if (low < 0 || step < 1)
-    refuse("a range of extents has a negative bound or a step below 1", "write it as in 16..640/8");
+  constexpr std::int64_t most = std::int64_t{1} << 62;
+  if (low < 0 || high < 0 || high >= most || step < 1)
+    refuse("a range of extents has a bound that is negative or too large, or a step below 1",
+           "write it as in 16..640/8");
   extent_values made;
   made.step_ = step;
   const std::int64_t up = low % step == 0 ? 0 : step - low % step;
@@ -95,7 +99,8 @@ class shape_tuner {
       look_into(widest);
     }
     done_.parts_left = parts_.size();
-    done_.is_complete = parts_.empty() && !was_ended_ && done_.shapes.size() >= ends_.size();
+    done_.shapes_left = ends_.size() - std::min(done_.shapes.size(), ends_.size());
+    done_.is_complete = parts_.empty() && !was_ended_ && done_.shapes_left == 0;
     return std::move(done_);
   }
 
@@ -186,18 +191,19 @@ class shape_tuner {
       if (t.loss && *t.loss <= options_.tolerance) return;
       if (t.loss) loss = *t.loss;
     }
-    std::size_t widest = 0;
-    for (std::size_t d = 1; d < open_.size(); ++d)
-      if (log_width(p, d) > log_width(p, widest)) widest = d;
+    // Only a dimension with a value between its bounds can be divided. Parts have one.
+    std::optional<std::size_t> found;
+    for (std::size_t d = 0; d < open_.size(); ++d)
+      if (p.high[d] - p.low[d] >= 2 && (!found || log_width(p, d) > log_width(p, *found))) found = d;
+    const std::size_t widest = *found;
     part lower = p, upper = p;
     lower.high[widest] = upper.low[widest] = middle[widest];
     add_part(std::move(lower), loss);
     add_part(std::move(upper), loss);
   }
 
-  /// The plan by estimates, as the store is now; nothing if it knows nothing, or if there is no such plan.
-  std::optional<plan> estimated(const graph& network) const {
-    const cost_index index(options_.how.store);
+  /// The plan by estimates; nothing if the costs know nothing, or if there is no such plan.
+  std::optional<placed_plan> estimated(const graph& network, const cost_index& index) const {
     if (index.size() == 0) return {};
     place_options how = options_.how;
     how.costs = placing_costs::estimated;
@@ -225,28 +231,47 @@ class shape_tuner {
     if (options_.begins) options_.begins(made.extents);
     try {
       const graph network = network_(made.extents);
-      const std::optional<plan> before = estimated(network);
+      if (take_finished(network, made)) return noted(made, start_s);
+      // Without the results of whole runs: the plan of an earlier tuning that time ended would be no estimate.
+      const cost_index costs(cost_store(options_.how.store).list({.machine = processor_name()}));
+      const std::optional<placed_plan> before = estimated(network, costs);
       place_options how = options_.how;
       how.previous = before ? &*before : nullptr;
       how.index = nullptr;
       if (how.budget_s > 0) how.budget_s = std::max(budget_s, least_s);
       const placed_plan found = place(network, backends_, how);
       made.is_interrupted = found.report.interrupted;
-      made.median_ms = found.runs.empty() ? found.chosen.cost_ms : found.runs.front().median_ms;
-      for (const plan_run& r : found.runs)
-        if (before && r.name == previous_run) made.loss = std::max(r.ratio - 1, 0.0);
-      if (before && found.origin == previous_run) made.loss = 0;
+      take_times(found, before.has_value(), made);
     } catch (const error& e) {
       if (e.kind() != error_kind::cancelled) throw;
       was_ended_ = made.is_interrupted = true;
     }
-    made.seconds = now_s() - start_s;
     if (was_ended_ && made.median_ms <= 0) {
       done_.shapes.pop_back();
       return none_;
     }
+    return noted(made, start_s);
+  }
+  const tuned_shape& noted(tuned_shape& made, double start_s) const {
+    made.seconds = now_s() - start_s;
     if (options_.tuned) options_.tuned(made);
     return made;
+  }
+
+  static void take_times(const plan& found, bool has_estimate, tuned_shape& made) {
+    made.median_ms = found.runs.empty() ? found.chosen.cost_ms : found.runs.front().median_ms;
+    for (const plan_run& r : found.runs)
+      if (has_estimate && r.name == previous_run) made.loss = std::max(r.ratio - 1, 0.0);
+    if (has_estimate && found.origin == previous_run) made.loss = 0;
+  }
+
+  /// Takes the result of an earlier tuning of this shape that came to its end, if the store has one.
+  bool take_finished(const graph& network, tuned_shape& made) const {
+    if (options_.how.comparing.recheck) return false;
+    const std::optional<placed_plan> known = estimated(network, cost_index(options_.how.store));
+    if (!known || !known->report.compared_before || known->report.interrupted) return false;
+    take_times(*known, true, made);
+    return true;
   }
 
   static double now_s() {

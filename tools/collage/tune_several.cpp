@@ -60,8 +60,13 @@ c::json to_json(const options& given, const shape_space& space, const c::shape_t
                       {"seconds", c::rounded(t.seconds)},
                       {"interrupted", t.is_interrupted}});
   }
-  return {{"network", given.network},      {"open", open},  {"shapes", shapes}, {"complete", made.is_complete},
-          {"parts_left", made.parts_left}, {"store", store}};
+  return {{"network", given.network},
+          {"open", open},
+          {"shapes", shapes},
+          {"complete", made.is_complete},
+          {"shapes_left", made.shapes_left},
+          {"parts_left", made.parts_left},
+          {"store", store}};
 }
 
 std::string page_of(const options& given, const shape_space& space, const c::shape_tuning& made,
@@ -86,15 +91,21 @@ std::string page_of(const options& given, const shape_space& space, const c::sha
   page +=
       wrap("\"estimates lost\" is how much longer the plan took that estimates gave before the shape was measured.", 0);
   const std::string percent = format_number("%.0f %%", 100 * how.tolerance);
-  if (made.is_complete)
+  const bool has_ranges = std::ranges::any_of(space.open(), [](const auto& e) { return e.values.is_range(); });
+  if (made.is_complete && has_ranges)
     page += wrap("Each range is covered: in the middle of each part between tuned shapes, estimates lost at most " +
                      percent + ", or there is no shape between.",
                  0);
-  else
-    page +=
-        wrap("The time was up with " + std::to_string(made.parts_left) + (made.parts_left == 1 ? " part" : " parts") +
-                 " of the ranges left, in which no plan was compared. Repeat the command to continue.",
-             0);
+  if (!made.is_complete) {
+    std::string left;
+    if (made.shapes_left != 0)
+      left =
+          std::to_string(made.shapes_left) + (made.shapes_left == 1 ? " shape was" : " shapes were") + " not tuned. ";
+    if (made.parts_left != 0)
+      left += "In " + std::to_string(made.parts_left) + (made.parts_left == 1 ? " part" : " parts") +
+              " of the ranges no plan was compared. ";
+    page += wrap("Tuning ended before all was done. " + left + "Repeat the command to continue.", 0);
+  }
   if (is_cut_short)
     page += wrap("The budget ended the tuning of some shapes early. Repeat the command to continue.", 0);
   page += "\nThe costs are in " + how.how.store + ". Sessions and --place estimate use them.\n";

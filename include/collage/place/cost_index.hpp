@@ -65,9 +65,15 @@ class cost_index {
   /// The cost under a key, or an estimate. An estimate is a finite time above 0.
   cost_estimate estimate(const stored_key& key) const;
 
-  /// The newest plan that end-to-end runs of a network selected, as in a plan file; empty if there is none. It is of the key's machine,
-  /// threads, waiting policy and libraries. The key's placement and precision do not count: the plan says them.
-  const std::string& tuned_plan(const stored_run_key& of) const;
+  /// A plan that end-to-end runs of a network selected, as in a plan file.
+  struct tuned_plan {
+    std::string text;
+    bool is_finished = false;  ///< false: time was up while there was more to try
+    std::int64_t when_s = 0;
+  };
+  /// The plans of the key's network, machine, threads, waiting policy and libraries: finished ones first, then by age, the newest first.
+  /// The key's placement and precision do not count: plans say them.
+  std::span<const tuned_plan> tuned_plans(const stored_run_key& of) const;
 
   /// A workload, prepared for several estimates.
   class workload;

@@ -43,8 +43,8 @@ class extent_values {
 struct tuned_shape {
   std::vector<std::int64_t> extents;  ///< one for each list or range
   double median_ms = 0;               ///< of the plan end to end, or the sum of its costs if nothing ran end to end
-  /// How much longer the plan took that estimates gave before this shape was measured, as a part of the tuned plan's time: 0.03
-  /// for 3 %. Nothing if the store was empty, or if time was up before both ran.
+  /// How much longer the plan by estimated costs took, as a part of the tuned plan's time: 0.03 for 3 %. Nothing if the store was
+  /// empty, if time was up before both ran, or if the shape was tuned without such a plan before.
   std::optional<double> loss;
   double seconds = 0;           ///< of tuning this shape
   bool is_interrupted = false;  ///< its tuning ended early: the time was up, or the caller ended it
@@ -62,8 +62,10 @@ struct shape_tuning_options {
 
 struct shape_tuning {
   std::vector<tuned_shape> shapes;  ///< in the order in which they were tuned
-  /// Whether estimates are within the tolerance in the middle of all parts of the ranges. Otherwise the time was up.
+  /// Whether all values of lists were tuned, and estimates are within the tolerance in the middle of all parts of the ranges.
+  /// Otherwise the time was up, or the caller ended it.
   bool is_complete = false;
+  std::size_t shapes_left = 0;  ///< values of lists and ends of ranges that were not tuned
   /// The parts of the ranges in whose middle no plan was compared.
   std::size_t parts_left = 0;
 };

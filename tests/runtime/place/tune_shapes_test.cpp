@@ -113,9 +113,11 @@ TEST(extent_values, of_ranges_and_lists) {
   EXPECT_THROW(extent_values::range(-1, 4), c::error);
   EXPECT_THROW(extent_values::range(1, 4, 0), c::error);
   EXPECT_THROW(extent_values::range(9, 15, 8), c::error);
+  EXPECT_THROW(extent_values::range(0, INT64_MAX), c::error);
+  EXPECT_THROW(extent_values::range(1, INT64_MIN), c::error);
   EXPECT_THROW(extent_values::list({}), c::error);
   EXPECT_THROW(extent_values::list({1, -1}), c::error);
-  const std::int64_t most = INT64_MAX;
+  const std::int64_t most = (std::int64_t{1} << 62) - 1;
   EXPECT_EQ(extent_values::range(most - 3, most).count(), 4);
   EXPECT_THROW(extent_values::range(most - 1, most, most - 3), c::error);
 }
@@ -143,8 +145,6 @@ TEST_F(tune_shapes, measures_a_few_shapes_of_a_range_for_all) {
   std::vector<std::vector<std::int64_t>> all;
   for (std::int64_t e = 1; e <= 512; e += 3) all.push_back({e});
   EXPECT_LE(worst_of_estimates(all), 1.1);
-  // Again, with all costs in the store.
-
   EXPECT_TRUE(c::tune_shapes(open, network, c::table_of<both>, options()).is_complete);
 }
 
@@ -176,6 +176,35 @@ TEST_F(tune_shapes, divides_two_ranges) {
   EXPECT_LE(worst_of_estimates(all), 1.15);
 }
 
+TEST_F(tune_shapes, divides_where_there_is_something_between) {
+  // The wider dimension by its logarithms has no value in the middle.
+  const extent_values open[] = {extent_values::range(1, 2), extent_values::range(500, 502)};
+  c::shape_tuning_options how = options();
+  how.tolerance = -1;  // divides whatever it finds
+  const c::shape_tuning made = c::tune_shapes(open, network, c::table_of<both>, how);
+  EXPECT_TRUE(made.is_complete);
+  EXPECT_LE(made.shapes.size(), 6U);
+}
+
+TEST_F(tune_shapes, goes_on_where_it_ended) {
+  const extent_values open[] = {extent_values::range(1, 512)};
+  c::shape_tuning_options how = options();
+  const c::shape_tuning first = c::tune_shapes(open, network, c::table_of<both>, how);
+  ASSERT_TRUE(first.is_complete);
+  // What came to its end is not measured again, and has the loss that was found.
+  const double clock = now_ms;
+  const c::shape_tuning again = c::tune_shapes(open, network, c::table_of<both>, how);
+  EXPECT_EQ(now_ms, clock);
+  ASSERT_EQ(again.shapes.size(), first.shapes.size());
+  for (std::size_t i = 0; i < first.shapes.size(); ++i) {  // files have rounded numbers
+    EXPECT_EQ(again.shapes[i].extents, first.shapes[i].extents);
+    if (first.shapes[i].loss) { EXPECT_NEAR(again.shapes[i].loss.value_or(-1), *first.shapes[i].loss, 1e-3); }
+  }
+  how.how.comparing.recheck = true;
+  (void)c::tune_shapes(open, network, c::table_of<both>, how);
+  EXPECT_GT(now_ms, clock);
+}
+
 TEST_F(tune_shapes, ends_when_it_is_told_to) {
   const extent_values open[] = {extent_values::range(1, 512)};
   c::shape_tuning_options how = options();
@@ -186,13 +215,16 @@ TEST_F(tune_shapes, ends_when_it_is_told_to) {
   EXPECT_FALSE(made.is_complete);
   EXPECT_EQ(made.shapes.size(), 2U);
   EXPECT_EQ(made.parts_left, 1U);
+  EXPECT_EQ(made.shapes_left, 0U);
   how.how.stop = {};
   how.how.cancel = [] { return true; };
   EXPECT_TRUE(c::tune_shapes(open, network, c::table_of<both>, how).shapes.empty());
-  // A budget that is nearly nothing still ends, with what there was time for.
+  // A budget that is nearly nothing still ends.
   how.how.cancel = {};
   how.how.budget_s = 1e-3;
-  EXPECT_FALSE(c::tune_shapes(open, network, c::table_of<both>, how).is_complete);
+  const c::shape_tuning none = c::tune_shapes(open, network, c::table_of<both>, how);
+  EXPECT_FALSE(none.is_complete);
+  EXPECT_EQ(none.shapes_left, 2U);
 }
 
 TEST_F(tune_shapes, wrong_use_is_told) {
