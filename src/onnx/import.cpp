@@ -421,7 +421,7 @@ graph lower(const model& read, const load_options& options, load_report* report)
   importer work(read, options);
   try {
     return work.run(report != nullptr ? *report : own);
-  } catch (const error& e) { throw told_of(e, read.file); }
+  } catch (const error& e) { throw told_of(with_sentences(e, contradictions(read, options)), read.file); }
 }
 
 }  // namespace

@@ -130,6 +130,29 @@ std::vector<const model_port*> open_inputs(const model& m) {
   return ports;
 }
 
+std::string contradictions(const model& m, const load_options& options) {
+  struct first_use {
+    std::string input;
+    std::int64_t extent;
+  };
+  std::map<std::string, first_use> symbols;
+  std::string text;
+  for (const model_port* p : open_inputs(m)) {
+    const shape* const dims = given_shape(options, *p);
+    for (std::size_t d = 0; dims != nullptr && d < std::min(p->extents.size(), dims->size()); ++d) {
+      const std::string& symbol = p->extents[d].symbol;
+      const std::int64_t extent = (*dims)[d];
+      if (p->extents[d].extent >= 0 || extent < 0 || symbol.empty() || symbol == "?") continue;
+      const auto [at, fresh] = symbols.emplace(symbol, first_use{p->name, extent});
+      if (!fresh && at->second.extent != extent)
+        text += "\nThe extent " + printable(symbol) + " is " + std::to_string(at->second.extent) + " in input " +
+                printable(at->second.input) + " and " + std::to_string(extent) + " in input " + printable(p->name) +
+                ".";
+    }
+  }
+  return text;
+}
+
 void importer::bind_inputs(load_report& found) {
   const input_ports ports = open_inputs(model_);
   check_names(options_, ports);

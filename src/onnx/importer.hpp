@@ -83,6 +83,13 @@ std::vector<std::string> names_read(const model_node& node);
 
 /// The inputs that have no initializer to give their value. Throws for one without a name or declared twice.
 std::vector<const model_port*> open_inputs(const model& m);
+/// Symbols to which given shapes give two extents, as sentences. Files use symbols loosely, so that this is an error only where the
+/// network cannot be made.
+std::string contradictions(const model& m, const load_options& options);
+/// An error with sentences behind its own.
+inline error with_sentences(const error& e, const std::string& more) {
+  return more.empty() ? e : error(e.kind(), e.what() + more);
+}
 
 /// Why an input cannot be imported; empty if it can.
 std::string why_not_supported(const model_port& p);

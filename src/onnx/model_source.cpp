@@ -55,29 +55,6 @@ void fill(model& m) {
   }
 }
 
-/// Symbols to which the given shapes give two extents, as sentences. Files use symbols loosely, so that this is an error only where
-/// the network cannot be made.
-std::string contradictions(std::span<const open_port> ports, std::span<const given_value> given) {
-  struct first_use {
-    std::string input;
-    std::int64_t extent;
-  };
-  std::map<std::string, first_use> symbols;
-  std::string text;
-  for (std::size_t i = 0; i < ports.size(); ++i)
-    for (std::size_t d = 0; d < ports[i].symbols.size(); ++d) {
-      const std::string& symbol = ports[i].symbols[d];
-      if (symbol.empty() || symbol == "?" || given[i].contents.type.rank() <= d) continue;
-      const std::int64_t extent = given[i].contents.type.dims[d];
-      const auto [at, fresh] = symbols.emplace(symbol, first_use{ports[i].name, extent});
-      if (!fresh && at->second.extent != extent)
-        text += "\nThe extent " + printable(symbol) + " is " + std::to_string(at->second.extent) + " in input " +
-                printable(at->second.input) + " and " + std::to_string(extent) + " in input " +
-                printable(ports[i].name) + ".";
-    }
-  return text;
-}
-
 }  // namespace
 
 model_source::model_source(model read, const load_options& options) : model_(std::move(read)), options_(options) {
@@ -119,7 +96,9 @@ network_stage model_source::make(const network_stage* before, std::span<const gi
   wanted.is_first = before == nullptr;
   wanted.given = given;
   if (before == nullptr) {
-    wanted.contradictions = contradictions(inputs_, given);
+    load_options shapes = options_;
+    for (const given_value& g : given) shapes.shapes.insert(shapes.shapes.begin(), {g.name, g.contents.type.dims});
+    wanted.contradictions = contradictions(model_, shapes);
   } else {
     const auto& memory = *static_cast<const stage_memory*>(before->memory.get());
     wanted.constants = memory.constants;
@@ -140,8 +119,7 @@ network_stage model_source::make(const network_stage* before, std::span<const gi
       fill_constants(stage.network);
       return stage;
     } catch (const begin_again&) { wanted.decided = attempt.decided; } catch (const error& e) {
-      const std::string& text = wanted.contradictions;
-      throw told_of(text.empty() ? e : error(e.kind(), e.what() + text), model_.file);
+      throw told_of(with_sentences(e, wanted.contradictions), model_.file);
     }
   }
 }
