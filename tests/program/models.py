@@ -173,14 +173,19 @@ class Models(Case):
         self.assertEqual(shape("T=7"), [1, 7, 3])
         self.assertEqual(shape("a=?x5x3"), [1, 5, 3])
         self.assertEqual(shape("a=4x?x3", "T=6"), [4, 6, 3])
-        self.assertEqual(shape("T=6", "a=4x2x3", "b=4x2x1"), [4, 2, 3])  # shapes of inputs go first
+        self.assertEqual(shape("T=6", "a=4x?x3", "b=4x6x1"), [4, 6, 3])
+        self.refused(*words, "--shape", "T=6", "--shape", "a=4x2x3", "--shape", "b=4x2x1",
+                     saying="--shape T=6: every input with this extent has a shape of its own; leave one of them out")
+        (self.folder / "a.npy").write_bytes(npy((2, 5, 3)))
+        self.refused(*words, "--shape", "batch=1", "--input", f"a={self.path('a.npy')}",
+                     saying="--input a: its file has the shape 2x5x3, and the network or --shape wants 1x?x3")
         self.assertEqual(shape("a=2x?x?", "b=2x9x?"), [2, 9, 3])
         for text, saying in (("L=3", "--shape L=3: the model has no such input, and no open extent of this name; its inputs are a, b, "
                                      "and its open extents batch, T"),
                              ("T=2x3", "no such input"), ("T=1..9", "it names 9 extents; give one; only collage tune takes several"),
                              ("a=1x2,4x3", "it names 2 extents"), ("T=9..1", "the range 9..1 has no multiple of 1"),
                              ("T=1..9/0", "a step below 1"), ("T=", "no such input"), ("T=1,,2", "it is not a shape"),
-                             ("a=1x?x4", "is given as 1x?x4, but the model declares float[batchxTx3]")):
+                             ("a=1x?x4", "is given as 1x128x4, but the model declares float[batchxTx3]")):
             self.refused(*words, "--shape", text, saying=saying)
         self.refused(*words, "--shape", "a=1x2x3", "--shape", "b=1x4x1", saying="The extent T is 2 in input a and 4 in input b")
         page = self.succeeds("inspect", path, "--quiet").stdout

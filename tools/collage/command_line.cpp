@@ -144,8 +144,7 @@ class command_list {
                      "With several values of an extent, tune measures a few shapes so that the store serves all:\n"
                      "  collage tune text.onnx --shape length=1..512 --budget 10min");
     c.network()
-        ->add_option("--plan", given_.plan_file,
-                     "Where to write the plan; required, unless --shape names several shapes")
+        ->add_option("--plan", given_.plan_file, "Where to write the plan; required, unless --shape names several")
         ->option_text("FILE");
     c.placing().output();
   }
@@ -199,15 +198,13 @@ class command_list {
                      "Examples:\n  collage verify zoo:bert-paper --plan bert.json\n"
                      "  collage verify text.onnx --shape T=100 --bucket T=64,128,256");
     c.network().plan();
-    c->add_option("--bucket", given_.buckets,
-                  "Compare a run padded to the next of these extents with a run at the exact shape; repeatable")
+    c->add_option("--bucket", given_.buckets, "Compare runs padded to one of these extents with exact ones; repeatable")
         ->option_text("SYMBOL=64,128")
         ->allow_extra_args(false);
     c->add_option("--pad", given_.paddings, "With --bucket: what an input is padded with; default: 0; repeatable")
         ->option_text("NAME=VALUE")
         ->allow_extra_args(false);
-    c->add_option("--cut", given_.cuts,
-                  "With --bucket: how an output is cut whose extent is no extent of the inputs; repeatable")
+    c->add_option("--cut", given_.cuts, "With --bucket: how an output of another extent is cut; repeatable")
         ->option_text("OUTPUT[1]=(T+7)/8")
         ->allow_extra_args(false);
     c->add_option("--input", given_.inputs, "With --bucket: contents of an input; repeatable, default: random")

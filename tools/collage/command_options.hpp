@@ -72,8 +72,7 @@ class command {
     app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo), or an ONNX file")
         ->required()
         ->option_text(" ");
-    app_->add_option("--shape", given_.shapes,
-                     "The shape of an input that the file leaves open, or the extent of a symbol; repeatable")
+    app_->add_option("--shape", given_.shapes, "Shape of an open input, or an open extent by its name; repeatable")
         ->option_text("NAME=1x3x?x224")
         ->allow_extra_args(false);
     app_->add_option("--bind", given_.bindings, "Make an input a constant before the network is placed; repeatable")

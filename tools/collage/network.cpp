@@ -166,11 +166,23 @@ struct file_contents {
   file_contents& operator=(const file_contents&) = delete;
 };
 
+/// The shape of a file for an input. Throws if an extent was given otherwise.
+const c::shape& checked(const c::open_port& input, const c::shape& dims) {
+  for (std::size_t d = 0; input.has_rank && d < std::min(dims.size(), input.dims.size()); ++d)
+    if (input.dims[d] >= 0 && input.dims[d] != dims[d])
+      throw c::error(c::error_kind::invalid_argument,
+                     "its file has the shape " + c::detail::to_string(dims) + ", and the network or --shape wants " +
+                         c::detail::to_string(input.dims),
+                     "--input " + input.name, "give a file that fits, or leave out --shape");
+  return dims;
+}
+
 /// Adds the shapes of files for inputs without a fixed shape.
 void take_shapes(options& given, const file_contents& files, const c::onnx::model_source& source) {
   for (const c::open_port& p : source.inputs())
     for (const c::given_value& v : files.values)
-      if (v.name == p.name && (!p.has_rank || is_open(p.dims))) set_shape(given, p.name, v.contents.type.dims);
+      if (v.name == p.name && (!p.has_rank || is_open(p.dims)))
+        set_shape(given, p.name, checked(p, v.contents.type.dims));
 }
 
 /// Finds out whether the network has more than one stage, or is made for the contents of inputs. All inputs have shapes.

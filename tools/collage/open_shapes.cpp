@@ -115,11 +115,12 @@ shape_space::shape_space(std::span<const shape_setting> settings, std::span<cons
       made.dims.push_back({p.dims[d], none, symbol == "?" ? "" : symbol});
     }
   }
-  for (const shape_setting& s : settings) {
-    const auto at = std::ranges::find(inputs_, s.name, &input::name);
-    if (at == inputs_.end()) set_symbol(s);
-    else set_input(*at, inputs[static_cast<std::size_t>(at - inputs_.begin())], s);
-  }
+  const auto input_of = [&](const shape_setting& s) { return std::ranges::find(inputs_, s.name, &input::name); };
+  for (const shape_setting& s : settings)  // shapes of inputs go before symbols
+    if (const auto at = input_of(s); at != inputs_.end())
+      set_input(*at, inputs[static_cast<std::size_t>(at - inputs_.begin())], s);
+  for (const shape_setting& s : settings)
+    if (input_of(s) == inputs_.end()) set_symbol(s);
 }
 
 void shape_space::set(input& of, slot& to, const std::string& name, const c::extent_values& values) {
@@ -137,7 +138,7 @@ void shape_space::set(input& of, slot& to, const std::string& name, const c::ext
 }
 
 void shape_space::set_symbol(const shape_setting& s) {
-  bool is_known = false;
+  bool is_known = false, is_used = false;
   std::string symbols, names;
   for (input& i : inputs_) {
     names += (names.empty() ? "" : ", ") + i.name;
@@ -148,13 +149,16 @@ void shape_space::set_symbol(const shape_setting& s) {
       is_known = true;
       if (s.extents.size() != 1 || !s.extents[0])
         refuse("an open extent gets a number or several, not a shape", "--shape " + s.text, "write it as in T=128");
-      // A shape of an input goes first.
-      if (d.extent == c::unknown && d.open == none) set(i, d, s.name, *s.extents[0]);
+      if (d.extent != c::unknown || d.open != none) continue;
+      set(i, d, s.name, *s.extents[0]);
+      is_used = true;
     }
   }
   if (!is_known)
     refuse("the model has no such input, and no open extent of this name", "--shape " + s.text,
            "its inputs are " + names + (symbols.empty() ? "" : ", and its open extents " + symbols));
+  if (!is_used)
+    refuse("every input with this extent has a shape of its own", "--shape " + s.text, "leave one of them out");
 }
 
 void shape_space::set_input(input& to, const c::open_port& port, const shape_setting& s) {
