@@ -100,6 +100,7 @@ class kept_costs {
     if (!kept) return {};
     return kept->refusal;
   }
+  /// Notes such a result. `keep_checks` writes all of them at once: each writing waits for the disk.
   void put_check(const place_candidate& c, const measured_cost& cost) {
     if (!problem_.empty()) return;
     stored_cost kept;
@@ -107,9 +108,14 @@ class kept_costs {
     kept.kernel = cost.kernel;
     kept.refusal = cost.refusal;
     kept.how = "compared with the reference, not timed";
+    checks_.emplace_back(check_key_of(c), std::move(kept));
+  }
+  void keep_checks() {
+    if (!problem_.empty() || checks_.empty()) return;
     try {
-      store_.put(check_key_of(c), kept);
+      store_.put(checks_);
     } catch (const error& e) { problem_ = e.what(); }
+    checks_.clear();
   }
 
   /// Removes costs that turned out to be wrong, so that no other process reads them, whatever becomes of this process.
@@ -287,6 +293,7 @@ class kept_costs {
   std::string bound_;
   bool divides_ = false;  // whether the comparison has a search over regions
   std::string problem_;
+  std::vector<std::pair<stored_key, stored_cost>> checks_;  // not written yet
 };
 
 }  // namespace

@@ -65,6 +65,15 @@ class kernel_check {
  public:
   kernel_check(const place_task& task, place_report& report)
       : task_(task), report_(report), left_s_(task.options.check_s) {}
+  kernel_check(const kernel_check&) = delete;
+  kernel_check& operator=(const kernel_check&) = delete;
+  ~kernel_check() {
+    for (auto& [network, store] : stores_) {
+      if (!store) continue;
+      store->keep_checks();
+      if (report_.unstored.empty()) report_.unstored = store->problem();
+    }
+  }
 
   /// Builds the kernel of candidate `which` of a list, and compares it. Sets its name, or the reason why it cannot be used. Returns
   /// whether it can. `network` is the task's or that of conversions. A kernel that was refused at another size is not used without a
@@ -82,7 +91,6 @@ class kernel_check {
     if (!how) return can_be_used_unchecked(network, all, c, cost);
     const bool was_compared = compare(network, all, which, *how, cost);
     if (store && was_compared) store->put_check(c, cost);
-    if (store && report_.unstored.empty()) report_.unstored = store->problem();
     return cost.refusal.empty();
   }
 

@@ -11,11 +11,11 @@
 namespace collage::inline v0 {
 
 /// How a session places its stages if nothing else is said. Nothing is timed. Kernels are compared with the reference for at most
-/// 50 ms, so that a new shape is not a long wait.
+/// 10 ms, so that a new shape is not a long wait.
 inline place_options session_placing() {
   place_options how;
   how.costs = placing_costs::estimated;
-  how.check_s = 0.05;
+  how.check_s = 0.01;
   return how;
 }
 
