@@ -2,11 +2,9 @@
 #include "support/effort.hpp"
 #include "support/messages.hpp"
 #include "support/random_numbers.hpp"
+#include "support/sessions.hpp"
 
-#include <collage/backend_set.hpp>
-#include <collage/backends/portable.hpp>
 #include <collage/ops.hpp>
-#include <collage/place.hpp>
 #include <collage/run/buckets.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/session.hpp>
@@ -27,7 +25,7 @@ namespace c = collage;
 namespace op = collage::ops;
 using collage_test::cases;
 using collage_test::message_of;
-using set = c::backend_set<c::portable>;
+using collage_test::unmeasured_session;
 
 /// From x, float32[batch x T x 3], and ids, int64[T]:
 ///   each = softmax of the rows of x        [batch x T x 3]
@@ -48,14 +46,6 @@ c::graph network(std::span<const c::shape> dims) {
   return g.finish();
 }
 
-c::plan plan_by_order(const c::graph& stage, const std::shared_ptr<c::packed_weights>&) {
-  c::place_options options;
-  options.costs = c::placing_costs::none;
-  options.check_s = 0;
-  options.threads = 1;
-  return c::place<set>(stage, options);
-}
-
 c::session session_of_rows(const c::session_options& options = {}) {
   const auto source =
       c::source_of({{.name = "x", .dims = {c::unknown, c::unknown, 3}, .symbols = {"batch", "T", ""}},
@@ -66,7 +56,7 @@ c::session session_of_rows(const c::session_options& options = {}) {
                     {.name = "halves", .dims = {c::unknown, c::unknown, 6}, .symbols = {"batch", "H", ""}},
                     {.name = "next", .type = c::dtype::i64, .dims = {c::unknown}, .symbols = {"T"}}},
                    network);
-  return {source, c::table_of<set>, plan_by_order, options};
+  return unmeasured_session(source, options);
 }
 
 c::bucket_options in_buckets(std::vector<c::bucket_list> buckets) {
@@ -152,7 +142,7 @@ TEST(buckets, the_fastest_that_was_prepared_is_taken) {
                      g.output("y", y);
                      return g.finish();
                    });
-  const c::session session(source, c::table_of<set>, plan_by_order);
+  const c::session session = unmeasured_session(source);
   c::bucketed_context context(session, {{{"T", {4, 8}}}});
   const c::tensor x(c::tensor_type{c::dtype::f32, {3}});
   const std::vector<c::const_tensor_view> in{x};

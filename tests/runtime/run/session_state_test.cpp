@@ -3,12 +3,10 @@
 #include "support/effort.hpp"
 #include "support/messages.hpp"
 #include "support/random_numbers.hpp"
+#include "support/sessions.hpp"
 
-#include <collage/backend_set.hpp>
-#include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
 #include <collage/ops.hpp>
-#include <collage/place.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/session.hpp>
@@ -32,15 +30,8 @@ namespace c = collage;
 namespace op = collage::ops;
 using collage_test::cases;
 using collage_test::message_of;
-using set = c::backend_set<c::portable>;
-
-c::plan plan_of(const c::graph& network, const std::shared_ptr<c::packed_weights>&) {
-  c::place_options options;
-  options.costs = c::placing_costs::none;
-  options.check_s = 0;
-  options.threads = 1;
-  return c::place<set>(network, options);
-}
+using set = collage_test::session_backends;
+using collage_test::unmeasured_plan;
 
 /// A recurrent cell and a cache that grows: h' = relu(h w - x), present = past ++ x. All are float32 with 3 columns.
 c::graph cell(std::span<const c::shape> dims) {
@@ -64,7 +55,10 @@ const std::vector<c::open_port> cell_outputs = {
     {.name = "present", .dims = {c::unknown, 3}, .symbols = {"past_length + batch", ""}}};
 
 c::session cell_session(std::vector<c::carried_value> carried = {{"h_next", "h"}, {"present", "past"}}) {
-  return {c::source_of(cell_inputs, cell_outputs, cell), c::table_of<set>, plan_of, {.carried = std::move(carried)}};
+  return {c::source_of(cell_inputs, cell_outputs, cell),
+          c::table_of<set>,
+          unmeasured_plan,
+          {.carried = std::move(carried)}};
 }
 
 c::tensor random_rows(std::int64_t rows, std::uint64_t seed) {
@@ -170,7 +164,8 @@ TEST(session_state, a_run_that_fails_leaves_it) {
     if (dims[0][0] == 4) throw c::error(c::error_kind::unsupported, "cannot have 4 rows", "network");
     return cell(dims);
   });
-  const c::session session(source, c::table_of<set>, plan_of, {.carried = {{"h_next", "h"}, {"present", "past"}}});
+  const c::session session(source, c::table_of<set>, unmeasured_plan,
+                           {.carried = {{"h_next", "h"}, {"present", "past"}}});
   c::session_context context = session.context();
   const c::tensor bad = random_rows(4, 1);
   EXPECT_EQ(message_of([&] { (void)context.run({bad}); }, 2), "network: cannot have 4 rows");
@@ -224,7 +219,7 @@ TEST(session_state, an_input_that_is_passed_on_is_copied) {
         g.output("difference", g(op::sub, a, b));
         return g.finish();
       });
-  const c::session session(source, c::table_of<set>, plan_of, {.carried = {{"kept", "before"}}});
+  const c::session session(source, c::table_of<set>, unmeasured_plan, {.carried = {{"kept", "before"}}});
   c::session_context context = session.context();
   EXPECT_EQ(context.state("before").as<float>()[1], 0);  // all extents are known, so that it has a start
   const c::tensor a(c::tensor_type{c::dtype::f32, {2}}), kept(a.type()), difference(a.type());
@@ -272,7 +267,8 @@ class late_source final : public c::network_source {
 };
 
 TEST(session_state, may_come_from_an_operator_between_stages) {
-  const c::session session(std::make_shared<late_source>(), c::table_of<set>, plan_of, {.carried = {{"next", "s"}}});
+  const c::session session(std::make_shared<late_source>(), c::table_of<set>, unmeasured_plan,
+                           {.carried = {{"next", "s"}}});
   c::session_context context = session.context();
   const c::tensor x(c::tensor_type{c::dtype::f32, {2}});
   float expected = 0;
@@ -309,7 +305,7 @@ TEST(session_state, an_output_that_does_not_fit_is_refused) {
                                      g.output("y", g(op::concat, x, x, {.axis = dims[0][0] < 4 ? 0 : 1}));
                                      return g.finish();
                                    });
-  const c::session session(source, c::table_of<set>, plan_of, {.carried = {{"y", "x"}}});
+  const c::session session(source, c::table_of<set>, unmeasured_plan, {.carried = {{"y", "x"}}});
   c::session_context context = session.context();
   EXPECT_EQ(message_of([&] { (void)context.run({}); }, 2),
             "state x: has no start, and nothing says what its extent 0 is; give it a start shape");
@@ -336,7 +332,7 @@ TEST(session_state, says_what_cannot_be_carried) {
   const auto message_for = [](const c::open_port& input, const c::open_port& output) {
     return message_of(
         [&] {
-          const c::session made(c::source_of({input}, {output}, cell), c::table_of<set>, plan_of,
+          const c::session made(c::source_of({input}, {output}, cell), c::table_of<set>, unmeasured_plan,
                                 {.carried = {{"b", "a"}}});
         },
         2);
@@ -369,7 +365,7 @@ TEST(session_state, says_what_is_wrong_with_a_state) {
   const c::session alone(c::source_of({{.name = "h", .dims = {c::unknown}, .symbols = {"n"}}},
                                       {{.name = "next", .dims = {c::unknown}, .symbols = {"n"}}},
                                       [](std::span<const c::shape>) { return c::graph(); }),
-                         c::table_of<set>, plan_of, {.carried = {{"next", "h"}}});
+                         c::table_of<set>, unmeasured_plan, {.carried = {{"next", "h"}}});
   c::session_context of_alone = alone.context();
   EXPECT_EQ(message_of([&] { (void)of_alone.run({}); }, 2),
             "state h: has no start, and nothing says what its extent 0, n, is; give it a start shape");
