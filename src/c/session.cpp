@@ -8,6 +8,7 @@
 #include <collage/io/json.hpp>
 #include <collage/place.hpp>
 #include <collage/place/cost_index.hpp>
+#include <collage/place/session.hpp>
 #include <collage/run/session.hpp>
 
 #if COLLAGE_HAS_ONNX
@@ -55,8 +56,7 @@ c::session_planner planner_of(const call& here, const collage_place_options& giv
     here.misuse("previous is a plan, and a session places networks that are not known yet", "set it to NULL");
   placing_request by = placing_of(here, given);
   by.how.network = name;
-  constexpr double longest_check_s = 0.01;  // as session_placing has it
-  by.how.check_s = longest_check_s;
+  by.how.check_s = c::session_placing().check_s;
   std::shared_ptr<const c::cost_index> index;
   if (by.how.costs == c::placing_costs::estimated && !by.how.store.empty()) try {
       index = std::make_shared<const c::cost_index>(by.how.store);

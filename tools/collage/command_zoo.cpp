@@ -72,10 +72,6 @@ std::string declared_text(const c::open_port& p) {
   return std::string(c::name_of(p.type)) + "[" + (p.has_rank ? dims : "any shape") + "]";
 }
 
-bool is_open(const c::open_port& p) {
-  return !p.has_rank || std::ranges::any_of(p.dims, [](std::int64_t extent) { return extent < 0; });
-}
-
 /// Lines and JSON about inputs and outputs whose extents the file leaves open; nothing if it has none.
 struct declarations {
   std::string text;

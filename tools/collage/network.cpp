@@ -137,10 +137,6 @@ loaded load_network(const options& given) {
 
 namespace {
 
-bool is_open(const c::shape& dims) {
-  return std::any_of(dims.begin(), dims.end(), [](std::int64_t extent) { return extent < 0; });
-}
-
 /// Sets the shape of an input, of which a part may have been given before.
 void set_shape(options& given, const std::string& name, const c::shape& dims) {
   std::erase_if(given.shapes, [&](const std::string& text) { return text.substr(0, text.rfind('=')) == name; });
@@ -181,8 +177,7 @@ const c::shape& checked(const c::open_port& input, const c::shape& dims) {
 void take_shapes(options& given, const file_contents& files, const c::onnx::model_source& source) {
   for (const c::open_port& p : source.inputs())
     for (const c::given_value& v : files.values)
-      if (v.name == p.name && (!p.has_rank || is_open(p.dims)))
-        set_shape(given, p.name, checked(p, v.contents.type.dims));
+      if (v.name == p.name && is_open(p)) set_shape(given, p.name, checked(p, v.contents.type.dims));
 }
 
 /// Finds out whether the network has more than one stage, or is made for the contents of inputs. All inputs have shapes.
@@ -199,11 +194,13 @@ void look_for_stages(late_network& made) {
   } catch (const c::error&) {}  // zeros may not fit; the run says what is wrong with its inputs
 }
 
-bool has_open_input(const c::onnx::model_source& source) {
-  return std::ranges::any_of(source.inputs(), [](const c::open_port& p) { return !p.has_rank || is_open(p.dims); });
-}
+bool has_open_input(const c::onnx::model_source& source) { return std::ranges::any_of(source.inputs(), is_open); }
 
 }  // namespace
+
+bool is_open(const c::open_port& port) {
+  return !port.has_rank || std::ranges::any_of(port.dims, [](std::int64_t extent) { return extent < 0; });
+}
 
 std::optional<late_network> late_network_of(const options& asked) {
   if (!is_model_file(asked.network)) return {};
@@ -236,7 +233,7 @@ std::optional<late_network> late_network_of(const options& asked) {
   }();
   for (std::size_t i = 0; i < chosen.size(); ++i) {
     const c::open_port& p = made.source->inputs()[i];
-    if (p.has_rank && !is_open(p.dims)) continue;
+    if (!is_open(p)) continue;
     set_shape(made.given, p.name, chosen[i]);
     if (!given.quiet)
       complain("note: input " + p.name + " is open; it is taken as " + c::detail::to_string(chosen[i]) +

@@ -31,6 +31,9 @@ loaded load_network(const options& given);
 bool is_model_file(const std::string& network);
 
 #if COLLAGE_HAS_ONNX
+/// Whether the file leaves the rank or an extent open.
+bool is_open(const collage::open_port& port);
+
 /// A network whose file leaves shapes open, or whose shapes depend on contents.
 struct late_network {
   options given;  ///< with a shape for every input
