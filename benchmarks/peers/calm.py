@@ -98,7 +98,7 @@ def exchange_us() -> float:
 
 class Watch:
     """Watches one round: begins when made, `reading` ends it. Whether processors share a cache is nothing to one thread. `own_s`
-    answers how much of the processors' time the engines took so far, where they have processes of their own."""
+    returns the processor time that the engines took so far. Engines in processes of their own need it."""
 
     def __init__(self, threads: int, own_s: Callable[[], float] = time.process_time) -> None:
         self._threads, self._own_s = threads, own_s

@@ -3,8 +3,8 @@
     python3 -m shapes.peer DESCRIPTOR KIND MODEL.onnx THREADS KEPT TYPES
 
 KIND is onnxruntime, openvino (one model compiled with open extents) or openvino-per-shape (reshaped and compiled for each
-shape, of which the last KEPT are kept; 0: all). TYPES are those of its inputs, as JSON. Lines and their answers are those of
-benchmarks/session_child.cpp, and
+shape, of which the last KEPT are kept; 0: all). TYPES are those of its inputs, as JSON. It reads the same lines as
+benchmarks/session_child.cpp, and returns the same JSON. One more line is
 
     compare TOLERANCE JSON    compares the last run's outputs with those that another engine wrote: {"worst", "why"}
 """
