@@ -90,7 +90,7 @@ inline void explain_groups(const placing_state& known, const search_view& view, 
       if (!g.is_view()) g.why = "it belongs to the placement that was fastest end to end";
     return;
   }
-  search_result best = view.problem({.not_measured = false, .costs = outlook::as_known});
+  search_result best = view.problem({.not_measured = false, .costs = outlook::as_known, .packing = is_estimated});
   best.found = view.solve(best);
   if (!best.problem.resources.empty()) {  // what another kernel would cost depends on the memory that all others leave
     for (plan_group& g : made.chosen.groups)

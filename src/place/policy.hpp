@@ -95,6 +95,8 @@ struct estimate_policy {
   /// Factors for kernels that were measured at no size. `of_others`: other configurations were measured, or other constants. Then
   /// `next_choice` counts for each configuration after the first: backends list promising ones first.
   double of_others = 1.05, next_choice = 1.01, modelled = 1.2;
+  /// A form of a constant that no engine has costs the time of packing it, divided by the runs that it should serve.
+  double packing_ms_per_mib = 0.5, packing_runs = 16;
   /// The most work of the searches for runners-up: their transitions, and for each as many as there are candidates.
   std::size_t most_explaining = 10'000;
 };

@@ -56,6 +56,7 @@ struct shown_candidates {
   outlook costs = outlook::doubtful;
   cost_forecast* expected = nullptr;  ///< of those not measured, whose costs are these if given, and no bounds
   const weight_caps* caps = nullptr;  ///< leaves out what keeps too large weights
+  bool packing = false;               ///< forms of weights that no engine has yet count (`weight_limit::packing_ms`)
 };
 
 class search_view {
@@ -106,7 +107,8 @@ class search_view {
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
       if (shown.caps != nullptr && !shown.caps->is_empty() && !shown.caps->allow(known_.weights.of(i))) continue;
       const bool is_expected = shown.expected != nullptr && cost.state == cost_state::bounded;
-      add(known_.candidates.nodes_of(i), is_expected ? shown.expected->ms(i) : cost.ms, shown_step::of(i),
+      const double ms = is_expected ? shown.expected->ms(i) : cost.ms;
+      add(known_.candidates.nodes_of(i), shown.packing ? ms + known_.weights.packing_ms(i) : ms, shown_step::of(i),
           runtimes[c.backend]);
     }
     // A view has the runtime of its reader, and control flow belongs to no backend, so both get a candidate for each runtime.

@@ -23,6 +23,7 @@
 #include <vector>
 #include "candidate_index.hpp"
 #include "place_task.hpp"
+#include "policy.hpp"
 #include "text.hpp"
 
 namespace collage::inline v0 {
@@ -35,13 +36,15 @@ struct kept_weight {
   std::uint32_t item = 0;   ///< equal for candidates that share the memory
   std::uint32_t value = 0;  ///< of the network
   std::int64_t kib = 0;     ///< rounded up
+  bool is_packed = false;   ///< in another form than the constant itself
 };
 
 /// Amounts are whole KiB for each constant. Each network and subgraph has a bound of its own, in proportion to its constants. So the
 /// whole plan keeps the bound.
 class weight_limit {
  public:
-  weight_limit(const place_task& task, const candidate_index& candidates) : task_(task), candidates_(candidates) {
+  weight_limit(const place_task& task, const candidate_index& candidates)
+      : task_(task), candidates_(candidates), has_forms_(task.options.packed != nullptr && task.packed->size() != 0) {
     weight_sum own, all;
     add_own_weights(task.network, own);
     add_all_weights(task.network, all);
@@ -103,6 +106,17 @@ class weight_limit {
         if (counted.insert(kept.item).second) sum += kept.kib;
     return sum;
   }
+  /// The price of new forms of constants, which no engine has yet: the time of packing them, as a part of one run. It is 0 while no
+  /// engine has any form, so that the first plan is the fastest one.
+  double packing_ms(std::uint32_t candidate) const {
+    if (!has_forms_) return 0;
+    double mib = 0;
+    for (const kept_weight& kept : of(candidate))
+      if (kept.is_packed && !has_form_[kept.item]) mib += static_cast<double>(kept.kib) / 1024;
+    return thresholds.estimate.packing_ms_per_mib * mib / thresholds.estimate.packing_runs;
+  }
+  /// Whether some engine has packed forms, which candidates may share.
+  bool has_forms() const { return has_forms_; }
   /// How much more than the constant itself a kept form takes, in KiB.
   std::int64_t excess_of(const kept_weight& kept) const {
     return kept.kib - static_cast<std::int64_t>(in_kib(task_.network.type_of(kept.value).bytes()));
@@ -155,14 +169,17 @@ class weight_limit {
     for (const weight_item& item : items) {
       const auto number =
           numbers_.try_emplace(key_of(task_.network, item), static_cast<std::uint32_t>(numbers_.size())).first->second;
+      if (number == has_form_.size())
+        has_form_.push_back(task_.packed->has(task_.network.constant(item.value).bytes, item.packing, *b.space));
       if (std::ranges::find(kept, number, &kept_weight::item) == kept.end())
-        kept.push_back({number, item.value, static_cast<std::int64_t>(in_kib(item.bytes))});
+        kept.push_back({number, item.value, static_cast<std::int64_t>(in_kib(item.bytes)), !item.packing.empty()});
     }
     return kept;
   }
 
   const place_task& task_;
   const candidate_index& candidates_;
+  bool has_forms_;
   double ratio_ = 1;
   std::uint64_t own_kib_ = 0, kib_ = 0;           // of this network alone: its constants, and the bound
   std::uint64_t all_kib_ = 0;                     // the bound with subgraphs
@@ -171,6 +188,7 @@ class weight_limit {
   // Found when they are needed: most placings never exceed the bound.
   mutable std::vector<std::optional<std::vector<kept_weight>>> kept_;  // by candidate
   mutable std::map<weight_key, std::uint32_t> numbers_;                // of items
+  mutable std::vector<bool> has_form_;                                 // by item: some engine has this form
 };
 
 /// For searches that choose by rank, and not by cost: leaves out the candidates that keep some constants in too large a form.

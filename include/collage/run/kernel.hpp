@@ -104,8 +104,8 @@ class packed_weights {
                                        std::size_t bytes, const std::function<void(std::byte*)>& pack,
                                        const memory_space& space = host_space) {
     const std::lock_guard lock(mutex_);
-    entry& e = entries_[packing + '@' + std::to_string(space.id) + '@' +
-                        std::to_string(reinterpret_cast<std::uintptr_t>(contents.get()))];
+    if (entries_.size() >= swept_at_) forget_released();
+    entry& e = entries_[key_of(contents.get(), packing, space)];
     // The address alone does not identify contents: others, since released, may have had the same address.
     if (std::shared_ptr<const std::byte> found = e.packed.lock(); found != nullptr && e.contents.lock() == contents)
       return found;
@@ -121,6 +121,13 @@ class packed_weights {
       if (bytes != 0) std::memcpy(made, contents.get(), bytes);
     };
     return get(contents, "as it is, " + std::to_string(bytes) + " bytes", bytes, pack, space);
+  }
+  /// Whether `get` would find the packed form: it is alive.
+  bool has(const std::shared_ptr<const std::byte>& contents, const std::string& packing,
+           const memory_space& space = host_space) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = entries_.find(key_of(contents.get(), packing, space));
+    return found != entries_.end() && !found->second.packed.expired() && found->second.contents.lock() == contents;
   }
   /// The number of packed forms that are alive.
   std::size_t size() const {
@@ -143,6 +150,15 @@ class packed_weights {
     std::weak_ptr<const std::byte> contents;
     std::size_t bytes = 0;
   };
+  static std::string key_of(const std::byte* contents, const std::string& packing, const memory_space& space) {
+    return packing + '@' + std::to_string(space.id) + '@' + std::to_string(reinterpret_cast<std::uintptr_t>(contents));
+  }
+  /// A session makes and releases forms as long as it lives. Looking through the entries each time their number has doubled costs
+  /// little, and leaves no more than twice as many as are alive.
+  void forget_released() {
+    std::erase_if(entries_, [](const auto& item) { return item.second.packed.expired(); });
+    swept_at_ = std::max(least_swept, 2 * entries_.size());
+  }
   static std::shared_ptr<std::byte> pack_into(const memory_space& space, std::size_t bytes,
                                               const std::function<void(std::byte*)>& pack) {
     const buffer packed(bytes);
@@ -178,9 +194,11 @@ class packed_weights {
   }
 
   mutable std::mutex mutex_;
+  static constexpr std::size_t least_swept = 64;
   std::unordered_map<std::string, entry> entries_;
-  std::weak_ptr<buffer> piece_;  // the piece for small forms
-  std::size_t used_ = 0;         // bytes of the piece
+  std::size_t swept_at_ = least_swept;  // so many entries: those without a form are forgotten
+  std::weak_ptr<buffer> piece_;         // the piece for small forms
+  std::size_t used_ = 0;                // bytes of the piece
 };
 
 /// The context in which a backend builds a kernel.

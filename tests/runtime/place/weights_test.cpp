@@ -42,6 +42,7 @@ using collage_test::message_of;
 
 /// The time of kernels, on a clock that stands still otherwise.
 double now_ms = 0;
+double pace = 1;  // a factor of these times
 
 using product = c::single<op::matmul>;
 using relu = c::single<op::relu>;
@@ -63,7 +64,7 @@ struct multiply {
         for (std::int64_t k = 0; k < width; ++k) sum += x[i * width + k] * w[k * width + j];
         static_cast<float*>(call.out[0])[i * width + j] = sum;
       }
-    now_ms += ms;
+    now_ms += pace * ms;
   }
 };
 
@@ -115,7 +116,7 @@ struct reader : c::backend<"reader"> {
     return {"relu", [count](const c::kernel_call& call) {
               for (std::size_t i = 0; i < count; ++i)
                 static_cast<float*>(call.out[0])[i] = std::max(static_cast<const float*>(call.in[0])[i], 0.0F);
-              now_ms += 0.5;
+              now_ms += pace * 0.5;
             }};
   }
 };
@@ -325,6 +326,43 @@ TEST(weights, of_kept_comparisons_keep_the_bound) {
 }
 
 /// A backend without the member keeps each constant once, as it is. So no bound above that is of any effect.
+TEST(weights, that_engines_have_packed_are_preferred_by_estimates) {
+  const collage_test::temporary_folder files;
+  pace = 1e-3;  // about the time of packing so small weights, as a part of a run
+  c::place_options how = options({.ratio = 4});
+  how.store = files.path("costs.db");
+  how.comparing.seconds *= pace;
+  (void)c::place<set>(layers(1), how);
+
+  const c::graph network = layers(4);
+  how.costs = c::placing_costs::estimated;
+  how.packed = std::make_shared<c::packed_weights>();
+  const c::plan fastest = c::place<set>(network, how);
+  EXPECT_EQ(count(fastest, "quadruple"), 4);  // there are no engines yet
+  EXPECT_TRUE(fastest.optimal);
+  c::plan small = fastest;
+  for (c::plan_group& g : small.chosen.groups)
+    if (g.backend() == "packer") collage_test::kernel_of(g).configuration = "double";
+  {
+    const c::dynamic_engine engine = c::engine<set>(network, small, small.chosen, how.packed);
+    EXPECT_EQ(how.packed->bytes(), 8 * layer_bytes);
+    const c::plan made = c::place<set>(network, how);
+    EXPECT_EQ(count(made, "double"), 4);
+    EXPECT_NEAR(made.chosen.cost_ms, 4 * (2 + 0.5) * pace, 1e-9);  // of the kernels alone
+    EXPECT_NEAR(made.lower_bound_ms, fastest.chosen.cost_ms, 1e-9);
+    EXPECT_FALSE(made.optimal);
+    pace = 1;  // where kernels take longer, it is worth packing them
+    c::place_options slow = how;
+    slow.store = files.path("slow.db");
+    slow.costs = c::placing_costs::measured;
+    (void)c::place<set>(layers(1), slow);
+    slow.costs = c::placing_costs::estimated;
+    EXPECT_EQ(count(c::place<set>(network, slow), "quadruple"), 4);
+  }
+  EXPECT_EQ(how.packed->size(), 0U);
+  EXPECT_EQ(count(c::place<set>(network, how), "quadruple"), 4);
+}
+
 TEST(weights, as_they_are_need_no_bound) {
   using readers = c::backend_set<reader>;
   const collage_test::temporary_folder here;
