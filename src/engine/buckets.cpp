@@ -1,13 +1,13 @@
 // Runs of a session in buckets: inputs are copied into padded ones, and outputs are cut.
+#include "padding.hpp"
+
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <collage/detail/indices.hpp>
 #include <collage/detail/size_check.hpp>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/run/buckets.hpp>
-#include <collage/run/elements.hpp>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -50,25 +50,6 @@ void copy_corner(const std::byte* from, const shape& from_dims, std::byte* to, c
     }
     std::memcpy(to + to_at, from + from_at, static_cast<std::size_t>(row));
   }
-}
-
-/// The bytes of one element with this value.
-std::vector<std::byte> element_of(dtype type, double value, const std::string& input) {
-  std::vector<std::byte> bytes(size_of(type));
-  if (is_floating(type)) {
-    store_elements(type, std::span<const double>(&value, 1), bytes.data());
-    return bytes;
-  }
-  const auto refuse = [&] {
-    refuse_bucket("the padding " + std::to_string(value) + " is no " + name_of(type), "input " + input);
-  };
-  if (!(std::abs(value) < 0x1p62) || std::floor(value) != value) refuse();
-  const auto whole = static_cast<std::int64_t>(value);
-  store_elements(type, std::span<const std::int64_t>(&whole, 1), bytes.data());
-  std::int64_t back = 0;
-  load_elements(type, bytes.data(), std::span<std::int64_t>(&back, 1));
-  if (back != whole) refuse();
-  return bytes;
 }
 
 }  // namespace
@@ -200,11 +181,11 @@ class bucketed_context::state {
 
   void read_padding() {
     const std::span<const open_port> ports = session_.inputs();
-    for (const open_port& p : ports) paddings_.push_back(element_of(p.type, 0, p.name));
+    for (const open_port& p : ports) paddings_.push_back(detail::padding_element(p.type, 0, p.name));
     for (const bucket_padding& own : options_.padding) {
       const auto at = std::ranges::find(ports, own.input, &open_port::name);
       if (at == ports.end()) refuse_bucket("the network has no such input", "padding of " + own.input);
-      paddings_[static_cast<std::size_t>(at - ports.begin())] = element_of(at->type, own.value, at->name);
+      paddings_[static_cast<std::size_t>(at - ports.begin())] = detail::padding_element(at->type, own.value, at->name);
     }
   }
 
@@ -300,8 +281,7 @@ class bucketed_context::state {
     check_bytes(type, "input " + session_.inputs()[i].name);
     std::byte* const memory = inputs_.memory(i, type.bytes());
     const std::vector<std::byte>& element = paddings_[i];
-    for (std::size_t at = 0; at < type.bytes(); at += element.size())
-      std::memcpy(memory + at, element.data(), element.size());
+    detail::fill_with(element, memory, type.bytes());
     copy_corner(static_cast<const std::byte*>(given.data), given.type.dims, memory, type.dims, element.size());
     return {memory, type};
   }

@@ -76,6 +76,16 @@ std::string symbol_of(const open_port& port, std::size_t dimension) {
 
 }  // namespace
 
+std::optional<std::int64_t> extent_of(const open_port& port, std::size_t dimension, std::span<const open_port> inputs,
+                                      std::span<const const_tensor_view> given) {
+  const std::string symbol = symbol_of(port, dimension);
+  if (symbol.empty()) return {};
+  for (std::size_t i = 0; i < given.size(); ++i)
+    for (std::size_t d = 0; d < given[i].type.dims.size(); ++d)
+      if (symbol_of(inputs[i], d) == symbol) return given[i].type.dims[d];
+  return {};
+}
+
 session_inputs::session_inputs(const network_source& source, std::span<const carried_value> carried) {
   const std::span<const open_port> inputs = source.inputs();
   is_carried.resize(source.outputs().size(), false);
@@ -164,11 +174,11 @@ shape context_states::start_shape(std::size_t state, std::span<const const_tenso
   shape dims = port.dims;
   for (std::size_t d = 0; d < dims.size(); ++d) {
     if (dims[d] >= 0) continue;
+    if (const std::optional<std::int64_t> known = extent_of(port, d, of_.taken, taken)) {
+      dims[d] = *known;
+      continue;
+    }
     const std::string symbol = symbol_of(port, d);
-    for (std::size_t i = 0; i < taken.size() && !symbol.empty() && dims[d] < 0; ++i)
-      for (std::size_t k = 0; k < taken[i].type.dims.size() && dims[d] < 0; ++k)
-        if (symbol_of(of_.taken[i], k) == symbol) dims[d] = taken[i].type.dims[k];
-    if (dims[d] >= 0) continue;
     const std::string after = symbol_of(output, d);
     if (symbol.empty() || after.empty() || after == symbol)
       throw error(error_kind::invalid_argument,
