@@ -4,6 +4,7 @@
  *
  *   session          a model that was read once, and an engine for each combination of shapes that was met
  *   session context  one run of a session at a time: its memory, the outputs of its runs, and its states
+ *   growing context  the same with caches that grow, such as keys and values of attention
  *
  *   collage_session* session = NULL;
  *   collage_session_context* context = NULL;
@@ -150,6 +151,83 @@ COLLAGE_API collage_status collage_session_context_state(const collage_session_c
 
 /* Brings all states back to their start. */
 COLLAGE_API collage_status collage_session_context_reset(collage_session_context* context) COLLAGE_NOEXCEPT;
+
+/* ------------------------------------------------------------------------------------------------ caches that grow */
+
+/* Runs of a session with caches that grow with every run, such as the keys and values of attention. A session would make an engine for
+ * each length. A growing context keeps caches in memory of a larger extent, their capacity, and runs the network at that extent. Elements
+ * past the length are zeros, and masks say that they do not count. Whether that is right depends on the network. */
+typedef struct collage_growing_context collage_growing_context;
+
+/* An input, and the output that has its elements with new ones behind them in one dimension. This struct does not grow. */
+typedef struct collage_cache {
+  const char* input;
+  const char* output;
+  uint32_t dimension;
+  uint32_t rank; /* of `extents`; 0: they are those that the model declares, or of other inputs with the same symbols */
+  const int64_t* extents; /* of the input; that in `dimension` does not count */
+} collage_cache;
+
+/* An input with an extent that counts the elements of the caches and the new ones, as a mask of attention. The padding stands between
+ * both. This struct does not grow. */
+typedef struct collage_cache_mask {
+  const char* input;
+  uint32_t dimension;
+  double value; /* "does not count"; must be exact in an element type of integers */
+} collage_cache_mask;
+
+typedef struct collage_growing_options {
+  size_t struct_size;
+  const collage_cache* caches; /* all have the same length */
+  size_t cache_count;
+  const int64_t* capacities; /* extents that lengths are rounded up to, none negative; 0 is for the first run */
+  size_t capacity_count;
+  const collage_cache_mask* masks;
+  size_t mask_count;
+} collage_growing_options;
+
+/* The session must carry no states. Other contexts may use it at the same time. */
+COLLAGE_API collage_status collage_growing_context_create(const collage_session* session,
+                                                          const collage_growing_options* options,
+                                                          collage_growing_context** context) COLLAGE_NOEXCEPT;
+
+COLLAGE_API void collage_growing_context_release(collage_growing_context* context) COLLAGE_NOEXCEPT;
+
+typedef struct collage_growing_info {
+  size_t struct_size;     /* set by the caller */
+  size_t inputs, outputs; /* of a run: those of the session without the caches */
+  int64_t length;         /* elements of each cache */
+  int64_t capacity;       /* the extent that the next run gives them */
+} collage_growing_info;
+
+COLLAGE_API collage_status collage_growing_context_get_info(const collage_growing_context* context,
+                                                            collage_growing_info* info) COLLAGE_NOEXCEPT;
+COLLAGE_API collage_status collage_growing_context_input(const collage_growing_context* context, size_t index,
+                                                         collage_open_port* port) COLLAGE_NOEXCEPT;
+
+/* Runs the network, and adds the new elements to the caches. `inputs` are those of collage_growing_context_input. `limits` may be NULL.
+ * After a failure the caches are as before. It is an error if they would be longer than the largest capacity. */
+COLLAGE_API collage_status collage_growing_context_run(collage_growing_context* context, const collage_tensor* inputs,
+                                                       size_t count, const collage_run_limits* limits) COLLAGE_NOEXCEPT;
+
+/* An output of the last run, valid until the run after the next. `name` may be NULL. */
+COLLAGE_API collage_status collage_growing_context_output(const collage_growing_context* context, size_t index,
+                                                          const char** name, collage_tensor* output) COLLAGE_NOEXCEPT;
+
+/* A copy of a cache at its length, by the name of its input. It is valid until this cache is copied again. */
+COLLAGE_API collage_status collage_growing_context_cache(collage_growing_context* context, const char* input,
+                                                         collage_tensor* contents) COLLAGE_NOEXCEPT;
+
+/* Replaces all caches, in the order of the options, by copies of these, which have one length. */
+COLLAGE_API collage_status collage_growing_context_restore(collage_growing_context* context,
+                                                           const collage_tensor* caches, size_t count) COLLAGE_NOEXCEPT;
+
+/* Keeps the first `length` elements of the caches. */
+COLLAGE_API collage_status collage_growing_context_shorten(collage_growing_context* context,
+                                                           int64_t length) COLLAGE_NOEXCEPT;
+
+/* Empties the caches: a new sequence begins. */
+COLLAGE_API collage_status collage_growing_context_reset(collage_growing_context* context) COLLAGE_NOEXCEPT;
 
 #if defined(__cplusplus)
 } /* extern "C" */

@@ -46,6 +46,7 @@ const char* name_of(handle_kind kind) {
     case handle_kind::context: return "context";
     case handle_kind::session: return "session";
     case handle_kind::session_context: return "session context";
+    case handle_kind::growing_context: return "growing context";
   }
   return "handle";
 }

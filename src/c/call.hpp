@@ -21,6 +21,7 @@ enum class handle_kind : std::uint32_t {
   context = 0x63637478,
   session = 0x63736573,
   session_context = 0x63736374,
+  growing_context = 0x63676374,
 };
 
 /// A handle shares its state with other handles, so that releasing it does not end a state that another handle needs.

@@ -133,6 +133,8 @@ collage_session* session_of_bytes(const call&, const void*, std::size_t, const c
 
 #endif
 
+}  // namespace
+
 void answer_open_port(const call& here, std::span<const c::open_port> ports, std::size_t index, const char* thing,
                       collage_open_port* to) {
   here.check_index(index, ports.size(), thing);
@@ -149,7 +151,6 @@ void answer_open_port(const call& here, std::span<const c::open_port> ports, std
   here.answer(to, port, "collage_open_port", oldest_open_port);
 }
 
-}  // namespace
 }  // namespace c_interface
 
 using c_interface::call;

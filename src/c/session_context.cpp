@@ -17,9 +17,6 @@ namespace c_interface {
 
 namespace c = collage;
 
-namespace {
-
-/// The caller's tensor. `what` is "input x".
 c::const_tensor_view view_of(const call& here, const collage_tensor& from, const std::string& what) {
   const std::size_t element = collage_dtype_size(from.dtype);
   if (element == 0)
@@ -46,6 +43,8 @@ collage_tensor tensor_of(const c::const_tensor_view& from) {
   to.bytes = from.type.bytes();
   return to;
 }
+
+namespace {
 
 void run_session(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count,
                  const c::run_limits& limits) {

@@ -28,6 +28,14 @@ struct session_context_state {
   mutable std::atomic_flag is_busy;                  ///< set during a call
 };
 
+/// The caller's tensor. Throws if it is none; `what` is "input x".
+collage::const_tensor_view view_of(const call& here, const collage_tensor& from, const std::string& what);
+collage_tensor tensor_of(const collage::const_tensor_view& from);
+
+/// Describes the input or output at `index` of a list. Throws if there is none; the error calls it `thing`.
+void answer_open_port(const call& here, std::span<const collage::open_port> ports, std::size_t index, const char* thing,
+                      collage_open_port* to);
+
 }  // namespace c_interface
 
 struct collage_session : c_interface::handle<c_interface::handle_kind::session, const c_interface::session_state> {
