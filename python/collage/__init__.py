@@ -1,0 +1,21 @@
+"""collage runs neural networks with the kernels of several libraries, each part with the one that was measured to be the fastest.
+
+    import collage
+    session = collage.session("model.onnx")
+    scores = session.run({"image": image})["scores"]
+
+``load`` reads a model, ``Network.tune`` measures and returns a ``Plan``, and a ``Session`` runs it.
+"""
+from ._system import set_log, system, version
+from .arrays import StopFlag
+from .binding import Binding
+from .errors import CancelledError, CollageError, MisuseError
+from .network import Network, load
+from .plan import Plan
+from .ports import Port
+from .progress import Progress, ProgressLine
+from .session import Sequence, Session, Step, session
+
+__all__ = ["Binding", "CancelledError", "CollageError", "MisuseError", "Network", "Plan", "Port", "Progress", "ProgressLine",
+           "Sequence", "Session", "Step", "StopFlag", "load", "session", "set_log", "system", "version"]
+__version__ = version()

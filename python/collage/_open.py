@@ -1,0 +1,222 @@
+"""Runs of a session of the library, whose shapes may change and which may carry states."""
+from __future__ import annotations
+
+import ctypes
+import threading
+import weakref
+from collections.abc import Mapping
+from typing import Any, Optional
+
+from . import _abi, _handles, arrays, errors, ports
+from ._fixed import wrong_names
+from .arrays import Array
+
+
+class OpenContext:
+    """A session context. One thread at a time uses it."""
+
+    def __init__(self, runner: OpenRunner) -> None:
+        with runner.session as session:
+            self.handle = _handles.Handle("session_context", "session_context_create", session)
+        self.pointer = self.handle.pointer
+        self.tensors = (_abi.Tensor * max(1, len(runner.inputs)))()
+        self.output = _abi.Tensor()
+        self.shapes: list[Optional[tuple[int, ...]]] = [None] * len(runner.inputs)
+        # What still refers to the memory of outputs: of the last run, and of the one before.
+        self.last: list[weakref.ref[Any]] = []
+        self.before: list[weakref.ref[Any]] = []
+
+    def is_lent(self) -> bool:
+        """Whether the next run would overwrite outputs that are still used."""
+        return any(one() is not None for one in self.before)
+
+
+class Lent:
+    """Keeps the context of an output alive that was not copied."""
+
+    __slots__ = ("context", "__weakref__")
+
+    def __init__(self, context: OpenContext) -> None:
+        self.context = context
+
+
+class OpenRunner:
+    """A session and its contexts: as many as run at the same time, or one if there are states."""
+
+    def __init__(self, session: _handles.Handle, watch: Any) -> None:
+        self.session, self._watch = session, watch
+        with session as pointer:
+            info = _abi.filled("session_get_info", _abi.SessionInfo, pointer)
+            self.inputs = ports.open_ports(pointer, "input", info.inputs)
+            self.outputs = ports.open_ports(pointer, "output", info.outputs)
+            self.states = ports.open_ports(pointer, "state", info.states)
+        self._free: list[OpenContext] = []
+        self._closed = False
+
+    def take(self) -> OpenContext:
+        """A context that no other thread uses."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            if self._closed:
+                raise errors.MisuseError("the session is closed; make another one") from None
+            return OpenContext(self)
+
+    def give_back(self, context: OpenContext) -> None:
+        if not self._closed:
+            self._free.append(context)
+
+    def run(self, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
+        """Runs once, in a context that no other thread uses."""
+        context = self.take()
+        if context.is_lent():  # what the caller still holds stays as it is: the context is left to it
+            context = OpenContext(self)
+        try:
+            return self.run_in(context, feeds, copy, limits)
+        finally:
+            self.give_back(context)
+
+    def run_in(self, context: OpenContext, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
+        """Runs once in this context."""
+        alive = self._feed(context, feeds)
+        with self._watch.raising():
+            status = _abi.lib.collage_session_context_run(context.pointer, context.tensors, len(self.inputs),
+                                                          None if limits is None else ctypes.byref(limits))
+            if status:
+                _abi.fail(status)
+        del alive
+        context.before, context.last = context.last, []
+        results = {}
+        for index, port in enumerate(self.outputs):
+            status = _abi.lib.collage_session_context_output(context.pointer, index, None, ctypes.byref(context.output))
+            if status:
+                _abi.fail(status)
+            if copy:
+                results[port.name] = arrays.over_tensor(context.output, None).copy()
+            else:
+                lent = Lent(context)
+                results[port.name] = arrays.over_tensor(context.output, lent)
+                context.last.append(weakref.ref(lent))
+        return results
+
+    def _feed(self, context: OpenContext, feeds: Mapping[str, Any]) -> list[Array]:
+        """Describes the inputs. The result keeps them alive."""
+        alive = []
+        for index, port in enumerate(self.inputs):
+            if port.name not in feeds:
+                raise wrong_names(feeds, self.inputs)
+            array = arrays.of_port(feeds[port.name], port, "input " + port.name)
+            alive.append(array)
+            tensor = context.tensors[index]
+            if array.shape == context.shapes[index]:
+                tensor.data = arrays.address_of(array) if array.nbytes else None
+            else:
+                arrays.fill_tensor(tensor, array, port.number)
+                context.shapes[index] = array.shape
+        if len(feeds) != len(self.inputs):
+            raise wrong_names(feeds, self.inputs)
+        return alive
+
+    def info(self) -> dict[str, int | float]:
+        with self.session as pointer:
+            now = _abi.filled("session_get_info", _abi.SessionInfo, pointer)
+        return {"engines": now.engines, "made": now.made, "given_back": now.given_back, "packed_bytes": now.packed_bytes,
+                "making_ms": now.making_ms}
+
+    def close(self) -> None:
+        self._closed = True
+        self._free.clear()
+        self.session.close()
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+
+class Sequence:
+    """States that go on from run to run: one sequence at a time, such as one sound or one text.
+
+    ``Session.sequence()`` makes further ones. Threads may share it; their runs follow one another.
+    """
+
+    def __init__(self, runner: OpenRunner) -> None:
+        self._runner = runner
+        self._context = OpenContext(runner)
+        self._lock = threading.RLock()
+        self._closed = False
+        _handles.tell_after_fork(self)
+
+    def run(self, feeds: Mapping[str, Any], copy: bool = True, limits: Any = None) -> dict[str, Array]:
+        """Runs once, and carries the states on. After a failure the states are those before the run."""
+        with self._lock:
+            self._check()
+            if self._context.is_lent():
+                raise errors.MisuseError("outputs of the run before the last, which were not copied, are still used, and this run "
+                                         "would overwrite them; release them, or run with copy=True")
+            return self._runner.run_in(self._context, feeds, copy, limits)
+
+    @property
+    def states(self) -> dict[str, Array]:
+        """Copies of the states, by the names of their inputs. States that have no shape yet are left out."""
+        found = {}
+        with self._lock:
+            self._check()
+            for port in self._runner.states:
+                to = _abi.Tensor()
+                status = _abi.lib.collage_session_context_state(self._context.pointer, _encoded(port.name), ctypes.byref(to))
+                if status == errors.MISUSE:
+                    continue
+                if status:
+                    _abi.fail(status)
+                found[port.name] = arrays.over_tensor(to, None).copy()
+        return found
+
+    def set_state(self, name: str, value: Any) -> None:
+        """Copies an array to a state."""
+        port = self._port(name)
+        array = arrays.of_port(value, port, f"state {name}")
+        tensor = _abi.Tensor()
+        arrays.fill_tensor(tensor, array, port.number)
+        with self._lock:
+            self._check()
+            _abi.call("session_context_set_state", self._context.pointer, _encoded(name), ctypes.byref(tensor))
+
+    def start(self, name: str, shape: arrays.Shape) -> None:
+        """Makes a state zeros of this shape, now and at each reset."""
+        self._port(name)
+        extents = arrays.extents_of(shape, f"state {name}")
+        given = (ctypes.c_int64 * max(1, len(extents)))(*extents)
+        with self._lock:
+            self._check()
+            _abi.call("session_context_start", self._context.pointer, _encoded(name), given, len(extents))
+
+    def reset(self) -> None:
+        """Brings all states back to their start: a new sequence begins."""
+        with self._lock:
+            self._check()
+            _abi.call("session_context_reset", self._context.pointer)
+
+    def close(self) -> None:
+        """Releases the memory of the states."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                del self._context
+
+    def _port(self, name: str) -> ports.Port:
+        for port in self._runner.states:
+            if port.name == name:
+                return port
+        names = ", ".join(port.name for port in self._runner.states)
+        raise errors.MisuseError(f"there is no state {name}; the states are {names or 'none: say which by carried'}")
+
+    def _check(self) -> None:
+        if self._closed:
+            raise errors.MisuseError("the sequence is closed; make another one")
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
+
+
+def _encoded(name: str) -> bytes:
+    return _abi.encoded(name, "the name of a state")

@@ -1,0 +1,162 @@
+"""Options of loading and placing, from Python's values to the library's structs."""
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _abi, arrays, errors, ports
+
+Shapes = Optional[Mapping[str, arrays.Shape]]
+Values = Optional[Mapping[str, arrays.ArrayLike]]
+Backends = Union[str, Iterable[str], None]
+Store = Union[str, "os.PathLike[str]", bool, None]
+Rules = Optional[Mapping[str, Union[str, Iterable[str]]]]
+
+_TINY = 1e-6  # seconds; 0 is the default in C
+
+
+class Loading:
+    """A collage_network_options with all that it points to."""
+
+    def __init__(self, shapes: Shapes, values: Values) -> None:
+        self.shapes = {name: arrays.extents_of(shape, f"input {name}") for name, shape in _mapping(shapes, "shapes").items()}
+        self.values = {name: _value(value, name) for name, value in _mapping(values, "values").items()}
+        self._alive: list[Any] = []
+        self.struct = _abi.new(_abi.NetworkOptions)
+        if self.shapes:
+            self.struct.shapes = (_abi.InputShape * len(self.shapes))(*(
+                _abi.InputShape(_name(name), self._extents(shape), len(shape)) for name, shape in self.shapes.items()))
+            self.struct.shape_count = len(self.shapes)
+        if self.values:
+            self.struct.values = (_abi.InputValue * len(self.values))(*(
+                _abi.InputValue(_name(name), ports.number_of(value.dtype), value.ndim, self._extents(value.shape),
+                                arrays.address_of(value), value.nbytes) for name, value in self.values.items()))
+            self.struct.value_count = len(self.values)
+
+    def _extents(self, shape: tuple[int, ...]) -> Any:
+        extents = (ctypes.c_int64 * max(1, len(shape)))(*shape)
+        self._alive.append(extents)
+        return ctypes.cast(extents, ctypes.POINTER(ctypes.c_int64))
+
+    def with_shapes(self, shapes: Shapes) -> Loading:
+        """The same with more shapes."""
+        return Loading({**self.shapes, **_mapping(shapes, "shapes")}, self.values)
+
+
+def _mapping(given: Any, what: str) -> Mapping[Any, Any]:
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping):
+        raise errors.MisuseError(f'{what} is of type {type(given).__name__}; give a dictionary by names, such as {{"input": ...}}')
+    return given
+
+
+def _name(name: Any) -> bytes:
+    return _abi.encoded(name, "the name of an input")
+
+
+def _value(value: Any, name: str) -> arrays.Array:
+    what = f"the value of input {name}"
+    array = arrays.as_array(value, what)
+    if ports.number_of(array.dtype) is None:
+        raise errors.MisuseError(f"{what} has elements of type {array.dtype.str}, which networks do not have; convert it first")
+    if array.ndim > _abi.MAX_RANK:
+        raise errors.MisuseError(f"{what} has {array.ndim} dimensions, and networks have at most {_abi.MAX_RANK}")
+    return array if array.flags.c_contiguous and array.flags.aligned else np.array(array, order="C", copy=True)
+
+
+def path_of(path: Any, what: str) -> bytes:
+    """A path for the library."""
+    try:
+        encoded = os.fsencode(path)
+    except TypeError:
+        raise errors.MisuseError(f"{what} is of type {type(path).__name__}; give a path") from None
+    if b"\0" in encoded:
+        raise errors.MisuseError(f"{what} contains a zero character; leave it out")
+    return encoded
+
+
+def whole(value: Any, what: str, least: int = 0, most: int = 2**31 - 1) -> int:
+    """An integer within bounds."""
+    try:
+        number = int(value.__index__())
+    except (TypeError, AttributeError):
+        raise errors.MisuseError(f"{what} is {value!r}; give an integer") from None
+    if not least <= number <= most:
+        raise errors.MisuseError(f"{what} is {number}; give an integer from {least} to {most}")
+    return number
+
+
+def seconds(value: Optional[float], what: str, unlimited: bool = True) -> float:
+    """Seconds for the library, in which 0 is the default and a negative number means none."""
+    if value is None:
+        return -1.0 if unlimited else 0.0
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        raise errors.MisuseError(f"{what} is {value!r}; give a number of seconds") from None
+    if not 0 <= number < float("inf"):
+        raise errors.MisuseError(f"{what} is {value!r}; give a number of seconds that is not negative")
+    return max(number, _TINY)
+
+
+def choice(value: Any, among: Mapping[str, int], what: str) -> int:
+    if not isinstance(value, str) or value not in among:
+        names = ", ".join(f'"{name}"' for name in among)
+        raise errors.MisuseError(f"{what} is {value!r}; give one of {names}")
+    return among[value]
+
+
+def backends_of(given: Backends) -> Optional[bytes]:
+    if given is None:
+        return None
+    if not isinstance(given, str):
+        try:
+            given = ",".join(given)
+        except TypeError:
+            raise errors.MisuseError(f"backends is {given!r}; give names, such as [\"onednn\", \"eigen\"]") from None
+    return _abi.encoded(given, "backends")
+
+
+def store_of(given: Store) -> Optional[bytes]:
+    if given is None or given is True:
+        return None
+    return b"none" if given is False else path_of(given, "store")
+
+
+class Placing:
+    """A collage_place_options with all that it points to."""
+
+    def __init__(self, *, how: str = "measure", threads: int = 0, backends: Backends = None, store: Store = None,
+                 budget: Optional[float] = 20.0, compare: Optional[float] = None, regions: Optional[float] = None, seed: int = 1,
+                 pin: Rules = None, exclude: Rules = None, algorithms: str = "accurate", memory: Union[int, float, None] = None,
+                 keep_non_finite: bool = False, recheck: bool = False, complete: bool = False) -> None:
+        self.struct = _abi.new(
+            _abi.PlaceOptions, how=choice(how, _abi.HOW, "how"), threads=whole(threads, "threads"), backends=backends_of(backends),
+            store=store_of(store), budget_s=seconds(budget, "budget"), compare_s=seconds(compare, "compare", unlimited=False),
+            seed=whole(seed, "seed", most=2**64 - 1), algorithms=choice(algorithms, _abi.ALGORITHMS, "algorithms"),
+            keep_non_finite=bool(keep_non_finite), recheck=bool(recheck), complete=bool(complete))
+        if regions is not None:
+            self.struct.regions_s = seconds(regions, "regions") if regions else -1.0
+        if isinstance(memory, float):
+            if not 0 < memory < float("inf"):
+                raise errors.MisuseError(f"memory is {memory!r}; give bytes as an integer, or a positive ratio as a float")
+            self.struct.memory_ratio = memory
+        elif memory is not None:
+            self.struct.memory_bytes = whole(memory, "memory", least=1, most=2**63)
+        rules = [*_rules(pin, 0, "pin"), *_rules(exclude, 1, "exclude")]
+        if rules:
+            self.struct.rules = (_abi.PlaceRule * len(rules))(*rules)
+            self.struct.rule_count = len(rules)
+
+
+def _rules(given: Rules, action: int, what: str) -> list[Any]:
+    rules = []
+    for name, by in _mapping(given, what).items():
+        for backend in [by] if isinstance(by, str) else by:
+            rules.append(_abi.PlaceRule(action, _abi.encoded(name, what), _abi.encoded(backend, what)))
+    return rules

@@ -1,0 +1,174 @@
+"""Inputs and outputs of runs as numpy arrays."""
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from typing import Any, Optional, Union
+
+import numpy as np
+
+from . import _abi, _dlpack, errors
+from .ports import Port, accepted
+
+Array = np.ndarray[Any, Any]
+#: What a run takes for an input: a numpy array, or anything with ``__dlpack__``, the buffer protocol or ``__array__``.
+ArrayLike = Any
+Shape = Union[int, Sequence[int]]
+
+ALIGNMENT = 64
+
+
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """An array of zeros aligned to 64 bytes, with which kernels are the fastest."""
+    size = dtype.itemsize
+    for extent in shape:
+        size *= extent
+    room = np.zeros(size + ALIGNMENT, np.uint8)
+    start = -address_of(room) % ALIGNMENT
+    return room[start:start + size].view(dtype).reshape(shape)
+
+
+def address_of(array: Array) -> int:
+    """The address of the first element; faster than ``array.ctypes.data``."""
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+def as_array(value: ArrayLike, what: str) -> Array:
+    """A numpy array of `value`, without a copy where its memory can be used. `what` is "input x"."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return np.asarray(value)
+    if hasattr(value, "__dlpack__"):
+        return _dlpack.to_array(value, what)
+    if isinstance(value, (str, type(None), Mapping)) or not _has_memory(value):
+        raise errors.MisuseError(f"{what} is of type {type(value).__name__}, whose element type is not known; give a numpy array, as "
+                                 "by numpy.asarray(value, dtype), or an object with __dlpack__ or the buffer protocol")
+    try:
+        return np.asarray(value)
+    except Exception as fault:
+        raise errors.MisuseError(f"{what} of type {type(value).__name__} is no array: {fault}; give a numpy array") from fault
+
+
+def _has_memory(value: Any) -> bool:
+    if hasattr(value, "__array__") or hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__"):
+        return True
+    try:
+        memoryview(value)
+        return True
+    except TypeError:
+        return False
+
+
+def wrong_type(what: str, dtype: np.dtype[Any], port: Port) -> errors.MisuseError:
+    wanted = accepted(port.number)
+    if dtype.newbyteorder() in wanted and not dtype.isnative:
+        return errors.MisuseError(f"{what} has the other byte order ({dtype.str}); convert it, as by array.astype("
+                                  f"{wanted[0].name!r})")
+    names = port.type if len(wanted) == 1 and wanted[0].name == port.type else (
+        f"{port.type} (as dtype {' or '.join(d.name for d in wanted)})")
+    return errors.MisuseError(f"{what} has elements of type {dtype.name or dtype.str}, and the network takes {names}; convert it, as by "
+                              f"array.astype({wanted[0].name!r})")
+
+
+def wrong_shape(what: str, shape: Sequence[int], wanted: str) -> errors.MisuseError:
+    return errors.MisuseError(f"{what} has the shape {shape_text(shape)}, and the network takes {wanted}; give an array of that shape")
+
+
+def shape_text(shape: Optional[Sequence[Any]]) -> str:
+    if shape is None:
+        return "any shape"
+    return "(" + ", ".join("?" if e is None else str(e) for e in shape) + ("," if len(shape) == 1 else "") + ")"
+
+
+def of_port(value: ArrayLike, port: Port, what: str) -> Array:
+    """An array with the port's element type and a shape that fits: dense, aligned, in native byte order.
+
+    It is `value`'s own memory where that is dense and aligned, and otherwise a copy.
+    """
+    array = as_array(value, what)
+    if array.dtype not in accepted(port.number):
+        raise wrong_type(what, array.dtype, port)
+    check_shape(array.shape, port, what)
+    if not (array.flags.c_contiguous and array.flags.aligned):
+        array = np.array(array, order="C", copy=True)
+    return array
+
+
+def check_shape(shape: tuple[int, ...], port: Port, what: str) -> None:
+    """Refuses a shape that contradicts the fixed extents of a port."""
+    wanted = port.shape
+    if len(shape) > _abi.MAX_RANK:
+        raise errors.MisuseError(f"{what} has {len(shape)} dimensions, and networks have at most {_abi.MAX_RANK}")
+    if wanted is None:
+        return
+    if len(shape) != len(wanted) or any(isinstance(w, int) and w != s for w, s in zip(wanted, shape)):
+        raise wrong_shape(what, shape, shape_text(wanted))
+
+
+def fill_tensor(tensor: Any, array: Array, number: int) -> None:
+    """Describes a dense array to the library. The array must live as long as the description is used."""
+    tensor.dtype = number
+    tensor.rank = array.ndim
+    for k, extent in enumerate(array.shape):
+        tensor.extents[k] = extent
+    tensor.data = address_of(array) if array.nbytes else None
+    tensor.bytes = array.nbytes
+
+
+def over_tensor(tensor: Any, owner: Any) -> Array:
+    """An array over a tensor of the library, without a copy, which keeps `owner` alive."""
+    return _dlpack.array_over(tensor.data or 0, tuple(tensor.extents[:tensor.rank]), tensor.dtype, owner)
+
+
+def extents_of(shape: Shape, what: str) -> tuple[int, ...]:
+    """A shape as the user gives it: a sequence of integers, or one integer."""
+    given = (shape,) if isinstance(shape, (int, np.integer)) else shape
+    try:
+        extents = tuple(int(e.__index__()) for e in given)
+    except (TypeError, AttributeError):
+        raise errors.MisuseError(f"the shape of {what} is {shape!r}; give a sequence of integers, such as (1, 3, 224, 224)") from None
+    if len(extents) > _abi.MAX_RANK:
+        raise errors.MisuseError(f"the shape of {what} has {len(extents)} extents, and networks have at most {_abi.MAX_RANK}")
+    if any(not 0 <= e < 2**63 for e in extents):
+        raise errors.MisuseError(f"the shape of {what} is {shape_text(extents)}; give extents that are not negative, below 2**63")
+    return extents
+
+
+class StopFlag:
+    """Ends runs that are under way: give it to ``run(..., stop=flag)`` and call ``flag.set()`` in another thread.
+
+    A run that it ends raises CancelledError. Steps that have begun are completed.
+    """
+
+    def __init__(self) -> None:
+        self._byte = ctypes.c_ubyte(0)
+        self.address = ctypes.addressof(self._byte)
+
+    def set(self) -> None:
+        """Ends all runs that have this flag, now and until ``clear()``."""
+        self._byte.value = 1
+
+    def clear(self) -> None:
+        """Lets runs go on again."""
+        self._byte.value = 0
+
+    def is_set(self) -> bool:
+        return bool(self._byte.value)
+
+
+def limits_of(timeout: Optional[float], stop: Optional[StopFlag]) -> Any:
+    """The collage_run_limits of a run; None without limits. The flag must live until the end of the run."""
+    if timeout is None and stop is None:
+        return None
+    if stop is not None and not isinstance(stop, StopFlag):
+        raise errors.MisuseError(f"stop is of type {type(stop).__name__}; give a collage.StopFlag")
+    seconds = 0.0
+    if timeout is not None:
+        try:
+            seconds = float(timeout)
+        except (TypeError, ValueError):
+            raise errors.MisuseError(f"timeout is {timeout!r}; give a number of seconds") from None
+        if seconds != seconds:
+            raise errors.MisuseError("timeout is not a number; give a number of seconds")
+        seconds = seconds if seconds > 0 else -1.0  # 0 is no limit in C
+    return _abi.new(_abi.RunLimits, seconds=seconds, stop=None if stop is None else stop.address)

@@ -1,0 +1,283 @@
+"""Networks: models that were read, with fixed or open shapes."""
+from __future__ import annotations
+
+import functools
+import json
+import os
+from typing import TYPE_CHECKING, Any, Optional, Union
+
+from . import _abi, _handles, _options, errors, ports
+from ._options import Backends, Loading, Placing, Rules, Shapes, Store, Values
+from .plan import Plan
+from .progress import ProgressOption, Watch
+
+if TYPE_CHECKING:
+    from .session import Session
+
+__all__ = ["Model", "Network", "load"]
+
+#: What ``load`` takes: a path, the bytes of an ONNX file, or "zoo:NAME".
+Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
+
+ZOO = "zoo:"
+
+
+class Source:
+    """Where a model comes from: it is read again for other shapes."""
+
+    def __init__(self, model: Any) -> None:
+        self.zoo: Optional[bytes] = None
+        self.path: Optional[bytes] = None
+        self.data: Optional[bytes] = None
+        if isinstance(model, str) and model.startswith(ZOO):
+            self.zoo = _abi.encoded(model[len(ZOO):], "the network's name")
+        elif isinstance(model, (str, os.PathLike)):
+            self.path = _options.path_of(model, "model")
+        elif isinstance(model, bytes):
+            self.data = model
+        else:
+            try:
+                self.data = bytes(memoryview(model))
+            except (TypeError, BufferError):
+                raise errors.MisuseError(f"model is of type {type(model).__name__}; give a path, the bytes of an ONNX file, or "
+                                         '"zoo:NAME"') from None
+
+    def network(self, loading: Loading) -> _handles.Handle:
+        """Reads it with fixed shapes."""
+        if self.zoo is not None:
+            return _handles.Handle("network", "network_from_zoo", self.zoo)
+        return self._read("network", _abi.ctypes.byref(loading.struct))
+
+    def session(self, options: Any) -> _handles.Handle:
+        """Reads it for a session, whose shapes may be open."""
+        return self._read("session", _abi.ctypes.byref(options))
+
+    def _read(self, kind: str, options: Any) -> _handles.Handle:
+        if self.path is not None:
+            return _handles.Handle(kind, f"{kind}_from_file", self.path, options)
+        assert self.data is not None
+        return _handles.Handle(kind, f"{kind}_from_memory", self.data, len(self.data), options)
+
+
+def load(model: Model, *, shapes: Shapes = None, values: Values = None) -> Network:
+    """Reads a model.
+
+    Args:
+        model: the path of an ONNX file; its contents as bytes or anything like bytes; or "zoo:NAME" for a built-in network,
+            such as "zoo:resnet50".
+        shapes: shapes of inputs that the file leaves open, by name. Shapes may stay open: then each run may have others.
+        values: contents of inputs that become constants, by name. They are copied.
+
+    Raises:
+        MisuseError: there is no such file or name, or it is no ONNX model that can be run.
+        CollageError: memory or the file fails.
+    """
+    source, loading = Source(model), Loading(shapes, values)
+    if source.zoo is not None and (loading.shapes or loading.values):
+        raise errors.MisuseError(f"{model!r} has fixed shapes; leave out shapes and values")
+    try:
+        return Network(source, loading, source.network(loading), is_open=False)
+    except errors.MisuseError as fault:
+        if source.zoo is not None:
+            raise
+        # Open shapes, or shapes that data decides: a session reads such a model. If it does not either, its own sentence
+        # is about the model, and not about shapes.
+        try:
+            options = _abi.new(_abi.SessionOptions, loading=_abi.ctypes.pointer(loading.struct))
+            options.placing = _abi.ctypes.pointer(Placing(how="priority", store=False).struct)
+            return Network(source, loading, source.session(options), is_open=True)
+        except errors.MisuseError as again:
+            raise again from (None if str(again) == str(fault) else fault)
+
+
+class Network(_handles.Unpicklable):
+    """A model. ``load`` makes it; it does not change, and threads may share it.
+
+    It is released by ``close()``, at the end of ``with``, or when nothing refers to it. Plans and sessions that were made
+    before go on.
+    """
+
+    def __init__(self, source: Source, loading: Loading, handle: _handles.Handle, is_open: bool) -> None:
+        self._source, self._loading, self._handle, self._is_open = source, loading, handle, is_open
+        with handle as pointer:
+            if is_open:
+                info = _abi.filled("session_get_info", _abi.SessionInfo, pointer)
+                self._inputs = ports.open_ports(pointer, "input", info.inputs)
+                self._outputs = ports.open_ports(pointer, "output", info.outputs)
+            else:
+                self._inputs = ports.fixed_ports("network", pointer, "input", _count("network_input_count", pointer))
+                self._outputs = ports.fixed_ports("network", pointer, "output", _count("network_output_count", pointer))
+
+    @property
+    def inputs(self) -> tuple[ports.Port, ...]:
+        """What a run takes, in the order of the file."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> tuple[ports.Port, ...]:
+        """What a run returns, in the order of the file."""
+        return self._outputs
+
+    @property
+    def is_open(self) -> bool:
+        """Whether shapes may change from run to run, or depend on data."""
+        return self._is_open
+
+    @functools.cached_property
+    def summary(self) -> dict[str, Any]:
+        """All about the model: the JSON object of ``collage_network_json``, or of ``collage_session_json`` if shapes are open."""
+        with self._handle as pointer:
+            document: dict[str, Any] = _abi.document("session_json" if self._is_open else "network_json", pointer)
+        return document
+
+    @property
+    def name(self) -> str:
+        """The path, or the name in the zoo."""
+        return str(self.summary["model" if self._is_open else "name"])
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences about the file that its user should read."""
+        return tuple(self.summary["notes"])
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What the file says about itself, such as the names of classes."""
+        return dict(self.summary["metadata"])
+
+    @property
+    def opset(self) -> int:
+        """The version of ONNX's operators; 0 for a network of the zoo."""
+        return int(self.summary["opset"])
+
+    def with_shapes(self, shapes: Shapes) -> Network:
+        """The same model with shapes of inputs that are open. It is read again.
+
+        Raises:
+            MisuseError: the shapes contradict the model, or the zoo's network has other ones.
+        """
+        if not shapes:
+            return self
+        if self._source.zoo is not None:
+            raise errors.MisuseError(f"{self.name} is a network of the zoo, whose shapes are fixed; leave out shapes")
+        return Network(self._source, loading := self._loading.with_shapes(shapes), self._source.network(loading), is_open=False)
+
+    def _fixed(self, shapes: Shapes, purpose: str) -> Network:
+        """This network with fixed shapes."""
+        network = self.with_shapes(shapes)
+        if network._is_open:
+            open_ones = ", ".join(str(p) for p in network.inputs if p.is_open) or "an operator, whose result's shape is data"
+            raise errors.MisuseError(f"{purpose} needs fixed shapes, and this leaves some open: {open_ones}; give them, as by "
+                                     'shapes={"input": (1, 3, 224, 224)}')
+        return network
+
+    def tune(self, *, shapes: Shapes = None, threads: int = 0, backends: Backends = None, store: Store = None,
+             budget: Optional[float] = 20.0, compare: Optional[float] = None, regions: Optional[float] = None, seed: int = 1,
+             previous: Optional[Plan] = None, pin: Rules = None, exclude: Rules = None, algorithms: str = "accurate",
+             memory: Union[int, float, None] = None, keep_non_finite: bool = False, how: str = "measure",
+             recheck: bool = False, complete: bool = False, progress: ProgressOption = None) -> Plan:
+        """Measures which backend runs which part the fastest, and returns the best plan. Costs are stored and found again.
+
+        Ctrl-C, or a progress function that returns "stop", ends measuring with the best plan so far. A second Ctrl-C, or one
+        before there is a plan, raises KeyboardInterrupt.
+
+        Args:
+            shapes: shapes of open inputs, for which the plan is then.
+            threads: of a run; 0: as many as the process may use.
+            backends: the names of those that may be used; None: all that are available.
+            store: the file of measured costs; None: the user's own; False: no file.
+            budget: seconds for all of it; None: no limit.
+            compare: seconds for runs end to end; None: 3.
+            regions: seconds for the search over regions that a library compiles as a whole; None: 30; 0: no such search.
+            seed: of the random inputs.
+            previous: an earlier plan of this network, which is returned if it is faster.
+            pin: nodes, operators or patterns that only one backend may run, as {"conv": "onednn"}.
+            exclude: those that some backends must not run, as {"softmax": ["eigen", "onednn"]}.
+            algorithms: "accurate", "direct" or "any": which kernels may compute otherwise than the operators say.
+            memory: the most for the weights of the plan: bytes as an int, or a ratio of their own size as a float; None: 1.5.
+            keep_non_finite: whether kernels must pass NaN and infinity on as the reference does.
+            how: "measure"; "estimate": by stored costs alone; "priority": the first backend that can run a node.
+            recheck: repeats runs end to end that the store knows.
+            complete: measures every candidate, not only those that can be part of the best plan.
+            progress: a function that gets a Progress and returns None, "stop" or "cancel"; True: a line on standard error.
+
+        Raises:
+            MisuseError: an option is wrong, or shapes are open.
+            CancelledError: the progress function returned "cancel" before there was a plan.
+            CollageError: no backend can run a part, or measuring failed.
+        """
+        network = self._fixed(shapes, "tuning")
+        placing = Placing(how=how, threads=threads, backends=backends, store=store, budget=budget, compare=compare, regions=regions,
+                          seed=seed, pin=pin, exclude=exclude, algorithms=algorithms, memory=memory,
+                          keep_non_finite=keep_non_finite, recheck=recheck, complete=complete)
+        if not (previous is None or isinstance(previous, Plan)):
+            raise errors.MisuseError(f"previous is of type {type(previous).__name__}; give a collage.Plan")
+        return network._place(placing, previous, progress)
+
+    def _place(self, placing: Placing, previous: Optional[Plan], progress: ProgressOption) -> Plan:
+        watch = Watch(progress)
+        placing.struct.progress = watch.function
+        with self._handle as pointer, watch.watching():
+            if previous is None:
+                handle = _handles.Handle("plan", "plan_place", pointer, placing.struct)
+            else:
+                with previous._handle as before:
+                    placing.struct.previous = before
+                    handle = _handles.Handle("plan", "plan_place", pointer, placing.struct)
+        return Plan(self, handle)
+
+    def load_plan(self, path: Union[str, os.PathLike[str]], *, shapes: Shapes = None, threads: int = 0,
+                  accept_version_change: bool = False) -> Plan:
+        """Reads a plan file of ``Plan.save`` or ``collage tune``.
+
+        Args:
+            path: the file.
+            shapes: shapes of open inputs; None: those in the file.
+            threads: that the plan must be for; 0: any number.
+            accept_version_change: whether a backend may have another version than the plan was made with.
+
+        Raises:
+            MisuseError: there is no such file, or it does not fit the network, the machine or the libraries.
+        """
+        file = _options.path_of(path, "path")
+        if self._is_open and shapes is None:
+            shapes = _shapes_in(file, [port.name for port in self._inputs if port.is_open])
+        network = self._fixed(shapes, "a plan")
+        options = _abi.new(_abi.PlanLoadOptions, threads=_options.whole(threads, "threads"),
+                           accept_version_change=bool(accept_version_change))
+        with network._handle as pointer:
+            return Plan(network, _handles.Handle("plan", "plan_load", pointer, file, options))
+
+    def session(self, plan: Optional[Plan] = None, **options: Any) -> Session:
+        """Makes a session, which runs the network. See ``collage.Session`` for the options."""
+        from .session import Session
+        return Session(self, plan, **options)
+
+    def close(self) -> None:
+        """Releases the network."""
+        self._handle.close()
+
+    def __enter__(self) -> Network:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<collage.Network ({'; '.join(map(str, self._inputs))}) -> ({'; '.join(map(str, self._outputs))})>"
+
+
+def _count(name: str, pointer: int) -> int:
+    to = _abi.c_size_t()
+    _abi.call(name, pointer, _abi.ctypes.byref(to))
+    return int(to.value)
+
+
+def _shapes_in(file: bytes, names: list[str]) -> Shapes:
+    """The shapes of these inputs in a plan file. What is wrong with the file is left for the library to say."""
+    try:
+        with open(file, encoding="utf-8", errors="surrogateescape") as text:
+            inputs = json.load(text)["inputs"]
+        return {one["name"]: one["shape"] for one in inputs if one["name"] in names}
+    except (OSError, ValueError, KeyError, TypeError):
+        return None

@@ -1,0 +1,169 @@
+"""What measuring does meanwhile: a callback, or a line on the terminal; and how Ctrl-C ends it."""
+from __future__ import annotations
+
+import dataclasses
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, Optional, TextIO, Union
+
+from . import _abi, errors
+
+__all__ = ["Progress", "ProgressLine"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Progress:
+    """The state of placing a network.
+
+    Attributes:
+        stage: "listing", "measuring", "searching", "comparing", "regions" or "waiting"; there may be more.
+        what: the group that is measured, or the placement that runs end to end.
+        done: pieces of work that are done.
+        remaining: pieces that are left, with the current one; some may be skipped, and others added.
+        remaining_s: an estimate in seconds; 0 while nothing is known.
+        best_ms: of the best placement so far in milliseconds; 0 while there is none.
+    """
+
+    stage: str
+    what: str
+    done: int
+    remaining: int
+    remaining_s: float
+    best_ms: float
+
+
+ProgressFunction = Callable[[Progress], Optional[str]]
+ProgressOption = Union[ProgressFunction, bool, None]
+
+_RESULTS = {None: _abi.CONTINUE, "continue": _abi.CONTINUE, "stop": _abi.STOP, "cancel": _abi.CANCEL}
+
+
+class ProgressLine:
+    """A line on a terminal, renewed ten times a second. Elsewhere, as in a file, it is a line for each stage."""
+
+    def __init__(self, to: Optional[TextIO] = None) -> None:
+        self._to = sys.stderr if to is None else to
+        self._is_terminal = bool(getattr(self._to, "isatty", lambda: False)())
+        self._start = time.monotonic()
+        self._last, self._stage, self._is_open = -1.0, "", False
+
+    def __call__(self, now: Progress) -> None:
+        seconds = time.monotonic() - self._start
+        if self._is_terminal:
+            if seconds - self._last < 0.1 and now.stage == self._stage:
+                return
+            self._to.write("\r" + self.text(now, seconds)[:self._columns()] + "\x1b[K")
+            self._is_open = True
+        elif now.stage != self._stage:
+            self._to.write(self.text(now, seconds) + "\n")
+        else:
+            return
+        self._last, self._stage = seconds, now.stage
+        self._to.flush()
+
+    def close(self) -> None:
+        """Ends the line."""
+        if self._is_open:
+            self._to.write("\n")
+            self._to.flush()
+            self._is_open = False
+
+    @staticmethod
+    def _columns() -> int:
+        import shutil
+        return shutil.get_terminal_size().columns - 1
+
+    @staticmethod
+    def text(now: Progress, seconds: float) -> str:
+        """One state, such as "measuring  45%|####      | 45/100 [00:03<00:04, best 9.270 ms] conv_0+relu_1"."""
+        total = now.done + now.remaining
+        part = now.done / total if total else 0.0
+        left = _clock(now.remaining_s) if now.remaining_s > 0 else "?"
+        best = f", best {now.best_ms:.3f} ms" if now.best_ms > 0 else ""
+        bar = ("#" * int(10 * part)).ljust(10)
+        what = "".join(c if c.isprintable() else "?" for c in now.what)
+        return f"{now.stage} {100 * part:3.0f}%|{bar}| {now.done}/{total} [{_clock(seconds)}<{left}{best}] {what}"
+
+
+def _clock(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds), 60)
+    return f"{minutes:02d}:{rest:02d}"
+
+
+class Watch:
+    """The progress function that the library calls. Nothing is raised through the library: it is kept, and raised afterwards."""
+
+    def __init__(self, option: ProgressOption) -> None:
+        self._line = ProgressLine() if option is True else None
+        if not (option in (None, True, False) or callable(option)):
+            raise errors.MisuseError(f"progress is of type {type(option).__name__}; give a function, True or None")
+        self._function: Optional[ProgressFunction] = self._line or (option if callable(option) else None)
+        self._fault: Optional[BaseException] = None
+        self._interrupts = 0
+        self.function = _abi.ProgressFunction(self._called)
+
+    def _called(self, _: Any, now: Any) -> int:
+        try:
+            if self._interrupts or self._fault is not None:
+                return _abi.CANCEL
+            if self._function is None:
+                return _abi.CONTINUE
+            return self._tell(now[0])
+        except BaseException as fault:  # noqa: B902
+            self._fault = fault
+            return _abi.CANCEL
+
+    def _tell(self, at: Any) -> int:
+        assert self._function is not None
+        result = self._function(Progress(_abi.text(at.stage), _abi.text(at.what), at.done, at.remaining, at.remaining_s, at.best_ms))
+        if result is None or (isinstance(result, str) and result in _RESULTS):
+            return _RESULTS[result]
+        raise errors.MisuseError(f'the progress function returned {result!r}; return None, "stop" or "cancel"')
+
+    def _interrupted(self, number: int, frame: Optional[FrameType]) -> None:
+        self._interrupts += 1
+        if self._interrupts == 1 and self._function is not None:
+            print("\ncollage: finishing with the best plan so far; Ctrl-C again gives it up", file=sys.stderr)
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """During a call that places: Ctrl-C ends it with the plan so far, and raises KeyboardInterrupt if pressed again.
+
+        A program's own handler of SIGINT stays in place; what it raises ends placing, and is raised afterwards.
+        """
+        ours = (threading.current_thread() is threading.main_thread()
+                and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        if ours:
+            signal.signal(signal.SIGINT, self._interrupted)
+        try:
+            yield
+        except errors.CancelledError:
+            self._raise(cancelled=True)
+            raise
+        finally:
+            if ours:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+            if self._line is not None:
+                self._line.close()
+        self._raise(cancelled=False)
+
+    @contextmanager
+    def raising(self) -> Iterator[None]:
+        """During a run that may place: raises what the progress function raised."""
+        try:
+            yield
+        finally:
+            if self._fault is not None:
+                self._raise(cancelled=False)
+
+    def _raise(self, cancelled: bool) -> None:
+        fault, self._fault = self._fault, None
+        if fault is not None:
+            raise fault
+        if self._interrupts >= 2 or (self._interrupts and cancelled):
+            raise KeyboardInterrupt

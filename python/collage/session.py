@@ -1,0 +1,349 @@
+"""Sessions run a network."""
+from __future__ import annotations
+
+import concurrent.futures
+import ctypes
+import dataclasses
+import os
+import threading
+from collections.abc import Mapping
+from typing import Any, Optional, Union
+
+from . import _abi, _explain, _handles, arrays, errors, ports
+from ._fixed import FixedRunner, wrong_names
+from ._open import OpenRunner, Sequence
+from ._options import Backends, Placing, Rules, Shapes, Store, _mapping
+from .arrays import Array, ArrayLike, StopFlag
+from .binding import Binding
+from .network import Model, Network, Source, load
+from .plan import Plan
+from .progress import ProgressOption, Watch
+
+__all__ = ["Session", "Step", "session"]
+
+Carried = Optional[Mapping[str, str]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Step:
+    """One kernel of a run.
+
+    Attributes:
+        label: the nodes that it runs, such as "conv_0+relu_1"; for a conversion, the value.
+        backend, kernel, pattern: whose it is, which implementation, and what it runs at once.
+        ms: the time of this step in the profiled run in milliseconds; 0 if none was profiled.
+        planned_ms: the cost that the plan rests on; 0 if nothing was measured.
+        nodes: their number; 0 for a conversion.
+        workspace_bytes: scratch memory.
+    """
+
+    label: str
+    backend: str
+    kernel: str
+    pattern: str
+    ms: float
+    planned_ms: float
+    nodes: int
+    workspace_bytes: int
+
+    @property
+    def name(self) -> str:
+        """The same as ``label``."""
+        return self.label
+
+
+class Session(_handles.Unpicklable):
+    """Runs a network, in any number of threads at the same time.
+
+    ``Network.session`` makes it. It is released by ``close()``, at the end of ``with``, or when nothing refers to it.
+
+    Args:
+        network: what to run. If its shapes are open, each new combination of shapes gets an engine when it is met.
+        plan: the plan to run; it has fixed shapes.
+        how: without a plan, how kernels are chosen: "measure" (the default for fixed shapes), "estimate" by stored costs (the
+            default for open shapes) or "priority", the first backend that can run a node.
+        carried: outputs that are inputs of the next run, as {"output": "input"}: states.
+        most_engines: of an open session that are kept; 0: 64.
+        most_bytes: of packed weights that an open session keeps; 0: any number.
+        threads_at_once: runs of ``run_async`` at the same time; 0: as many as there are processors for.
+        threads, backends, store, budget, compare, seed, pin, exclude, algorithms, memory, keep_non_finite, regions, progress:
+            without a plan, as in ``Network.tune``.
+
+    Raises:
+        MisuseError: an option is wrong, or the plan is for another network.
+        CollageError: no backend can run a part, or memory is missing.
+    """
+
+    def __init__(self, network: Network, plan: Optional[Plan] = None, *, how: Optional[str] = None, threads: int = 0,
+                 budget: Optional[float] = 20.0, progress: ProgressOption = None, backends: Backends = None, store: Store = None,
+                 carried: Carried = None, most_engines: int = 0, most_bytes: int = 0, compare: Optional[float] = None,
+                 regions: Optional[float] = None, seed: int = 1, pin: Rules = None, exclude: Rules = None,
+                 algorithms: str = "accurate", memory: Union[int, float, None] = None, keep_non_finite: bool = False,
+                 threads_at_once: int = 0) -> None:
+        from ._options import whole
+        self._network = network
+        self._runner: Union[FixedRunner, OpenRunner]
+        self._sequence: Optional[Sequence] = None
+        self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._lock = threading.Lock()
+        self._at_once = whole(threads_at_once, "threads_at_once")
+        self._placing: dict[str, Any] = {}
+        if plan is not None:
+            if not isinstance(plan, Plan):
+                raise errors.MisuseError(f"plan is of type {type(plan).__name__}; give a collage.Plan")
+            if carried:
+                raise errors.MisuseError("carried states need a session without a plan; leave out plan or carried")
+            if plan.network._source is not network._source:
+                raise errors.MisuseError("the plan is for a network that was loaded separately; make it by this network's tune or "
+                                         "load_plan")
+            self._runner = FixedRunner(plan)
+        else:
+            self._placing = dict(threads=threads, budget=budget, backends=backends, store=store, compare=compare, regions=regions,
+                                 seed=seed, pin=pin, exclude=exclude, algorithms=algorithms, memory=memory,
+                                 keep_non_finite=keep_non_finite)
+            self._how = how
+            if network.is_open or carried:
+                placing = Placing(how=how or "estimate", **self._placing)
+                self._runner = self._open(network, placing, carried, whole(most_engines, "most_engines", most=2**63),
+                                          whole(most_bytes, "most_bytes", most=2**63), progress)
+            else:
+                placing = Placing(how=how or "measure", **self._placing)
+                self._runner = FixedRunner(network._place(placing, None, progress))
+        self._run = self._runner.run if self._sequence is None else self._sequence.run
+        self._names = tuple(port.name for port in self._runner.inputs)
+        _handles.tell_after_fork(self)
+
+    def _open(self, network: Network, placing: Placing, carried: Carried, most_engines: int, most_bytes: int,
+              progress: ProgressOption) -> OpenRunner:
+        source: Source = network._source
+        if source.zoo is not None:
+            raise errors.MisuseError(f"{network.name} is a network of the zoo, whose inputs cannot be carried; leave out carried")
+        watch = Watch(progress)
+        if progress:
+            placing.struct.progress = watch.function
+        pairs = [_abi.Carried(_abi.encoded(output, "carried"), _abi.encoded(to, "carried"))
+                 for output, to in _mapping(carried, "carried").items()]
+        options = _abi.new(_abi.SessionOptions, placing=ctypes.pointer(placing.struct),
+                           loading=ctypes.pointer(network._loading.struct), most_engines=most_engines, most_bytes=most_bytes,
+                           carried=(_abi.Carried * max(1, len(pairs)))(*pairs), carried_count=len(pairs))
+        runner = OpenRunner(source.session(options), watch)
+        if runner.states:
+            self._sequence = Sequence(runner)
+        return runner
+
+    # ---------------------------------------------------------------------------------------------------------- facts
+
+    @property
+    def network(self) -> Network:
+        """The network that it was made from."""
+        return self._network
+
+    @property
+    def plan(self) -> Optional[Plan]:
+        """The plan that runs; None if shapes are open: each combination has its own."""
+        return self._runner.plan if isinstance(self._runner, FixedRunner) else None
+
+    @property
+    def inputs(self) -> tuple[ports.Port, ...]:
+        """What a run takes."""
+        return self._runner.inputs
+
+    @property
+    def outputs(self) -> tuple[ports.Port, ...]:
+        """What a run returns."""
+        return self._runner.outputs
+
+    @property
+    def is_open(self) -> bool:
+        """Whether shapes may change from run to run."""
+        return isinstance(self._runner, OpenRunner)
+
+    @property
+    def info(self) -> dict[str, Any]:
+        """Numbers about the session as it is now."""
+        if isinstance(self._runner, OpenRunner):
+            return self._runner.info()
+        of = self._runner.info
+        return {"steps": of.steps, "threads": of.threads, "waiting_policy": _abi.text(of.waiting_policy),
+                "arena_bytes": of.arena_bytes, "arena_lower_bound": of.arena_lower_bound}
+
+    @property
+    def steps(self) -> list[Step]:
+        """The kernels in the order in which they run, for fixed shapes."""
+        runner = self._fixed("steps")
+        return [_step(step, 0.0) for step in runner.steps()]
+
+    def explain(self) -> str:
+        """What runs, as text: the plan and its steps, or the engines of an open session."""
+        if isinstance(self._runner, FixedRunner):
+            return self._runner.plan.explain() + "\n\n" + _explain.of_steps(self.steps)
+        rows = [(name, str(value)) for name, value in self._runner.info().items()]
+        return (f"{self._network.name}: each combination of shapes has an engine, made when it is met\n"
+                + _explain.table(("", "now"), rows, frozenset({1})))
+
+    # ----------------------------------------------------------------------------------------------------------- runs
+
+    def run(self, *feeds: ArrayLike, copy: bool = True, timeout: Optional[float] = None, stop: Optional[StopFlag] = None,
+            **named: ArrayLike) -> dict[str, Array]:
+        """Runs the network once, and returns the outputs by name. Other threads of Python go on meanwhile.
+
+        Args:
+            feeds: a dictionary of arrays by the names of inputs; or the arrays in the order of the inputs.
+            copy: False: outputs are in memory of the session, which is used again when nothing refers to them any more.
+            timeout: seconds after which the run ends.
+            stop: ends the run when it is set.
+            named: the arrays by name, for names that are Python's.
+
+        Raises:
+            MisuseError: a name, an element type or a shape is wrong.
+            CancelledError: a limit was reached.
+            CollageError: a kernel failed.
+        """
+        limits = None if timeout is None and stop is None else arrays.limits_of(timeout, stop)
+        if len(feeds) == 1 and not named and type(feeds[0]) is dict:
+            return self._run(feeds[0], copy, limits)
+        return self._run(self._by_name(feeds, named), copy, limits)
+
+    def __call__(self, *feeds: ArrayLike, **named: ArrayLike) -> Union[Array, tuple[Array, ...]]:
+        """Runs the network once: ``session(x)``. Returns the output, or a tuple of the outputs if there are several."""
+        results = tuple(self.run(*feeds, **named).values())
+        return results[0] if len(results) == 1 else results
+
+    def _by_name(self, feeds: tuple[Any, ...], named: Mapping[str, Any]) -> Mapping[str, Any]:
+        if len(feeds) == 1 and isinstance(feeds[0], Mapping):
+            if named:
+                raise errors.MisuseError("inputs are given by a dictionary and by name; give all in one way")
+            return feeds[0]
+        if len(feeds) > len(self._names):
+            raise errors.MisuseError(f"there are {len(feeds)} arrays, and the network takes {len(self._names)}: "
+                                     f"{', '.join(self._names) or 'none'}")
+        if not feeds:
+            return named
+        placed = dict(zip(self._names, feeds))
+        if twice := [name for name in named if name in placed]:
+            raise errors.MisuseError(f"input {', '.join(twice)} is given twice, in order and by name")
+        return {**placed, **named}
+
+    def run_async(self, *feeds: ArrayLike, copy: bool = True, timeout: Optional[float] = None,
+                  stop: Optional[StopFlag] = None, **named: ArrayLike) -> concurrent.futures.Future[dict[str, Array]]:
+        """Starts a run in another thread, and returns its future. At most ``threads_at_once`` go on at the same time.
+
+        The arrays must not change until the future is done. Names of inputs are checked now, and all else by the run.
+        """
+        given = self._by_name(feeds, named)
+        if set(given) != set(self._names):
+            raise wrong_names(given, self._runner.inputs)
+        with self._lock:
+            if self._runner.closed:
+                raise errors.MisuseError("the session is closed; make another one")
+            if self._pool is None:
+                self._pool = concurrent.futures.ThreadPoolExecutor(self._threads_at_once(), "collage")
+            return self._pool.submit(self.run, dict(given), copy=copy, timeout=timeout, stop=stop)
+
+    def _threads_at_once(self) -> int:
+        if self._at_once:
+            return self._at_once
+        if self._sequence is not None:
+            return 1
+        of_run = self._runner.info.threads if isinstance(self._runner, FixedRunner) else self._placing["threads"] or os.cpu_count()
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return max(1, usable // max(1, of_run or 1))
+
+    def bind(self, *, shapes: Shapes = None) -> Binding:
+        """Memory that is bound to the inputs and outputs once, so that runs copy nothing.
+
+        Args:
+            shapes: of the inputs, if they are open. Their engine is made now.
+        """
+        if isinstance(self._runner, FixedRunner) and not shapes:
+            runner = self._runner
+        else:
+            if self._sequence is not None:
+                raise errors.MisuseError("a session that carries states cannot be bound; use run")
+            network = self._network._fixed(shapes, "bind")
+            placing = Placing(how=self._how_given() or "estimate", **self._placing)
+            runner = FixedRunner(network._place(placing, None, None))
+        if self._runner.closed:
+            raise errors.MisuseError("the session is closed; make another one")
+        return Binding(runner)
+
+    def _how_given(self) -> Optional[str]:
+        return getattr(self, "_how", None)
+
+    def profile(self, *feeds: ArrayLike, **named: ArrayLike) -> list[Step]:
+        """Runs once and returns the time of each step, for fixed shapes. The arguments are those of ``run``."""
+        runner = self._fixed("profile")
+        ms = runner.profile(self._by_name(feeds, named))
+        return [_step(step, one) for step, one in zip(runner.steps(), ms)]
+
+    def _fixed(self, what: str) -> FixedRunner:
+        if isinstance(self._runner, FixedRunner):
+            return self._runner
+        raise errors.MisuseError(f"{what} needs fixed shapes and no states; load the network with shapes, as by "
+                                 'collage.load(model, shapes={"input": (1, 3, 224, 224)}), and make a session of it')
+
+    # --------------------------------------------------------------------------------------------------------- states
+
+    def sequence(self) -> Sequence:
+        """Another sequence, with states of its own."""
+        self._states_of()
+        assert isinstance(self._runner, OpenRunner)
+        return Sequence(self._runner)
+
+    def _states_of(self) -> Sequence:
+        if self._sequence is None:
+            raise errors.MisuseError('this session has no states; say which outputs are carried, as by carried={"h_next": "h"}')
+        return self._sequence
+
+    @property
+    def states(self) -> dict[str, Array]:
+        """Copies of the states, by the names of their inputs. States that have no shape yet are left out."""
+        return self._states_of().states
+
+    def set_state(self, name: str, value: ArrayLike) -> None:
+        """Copies an array to a state."""
+        self._states_of().set_state(name, value)
+
+    def start(self, name: str, shape: arrays.Shape) -> None:
+        """Makes a state zeros of this shape, now and at each reset."""
+        self._states_of().start(name, shape)
+
+    def reset(self) -> None:
+        """Brings all states back to their start: a new sequence begins."""
+        self._states_of().reset()
+
+    # ---------------------------------------------------------------------------------------------------------- the end
+
+    def close(self) -> None:
+        """Releases the session, after the runs of ``run_async`` that have begun. Those that wait are cancelled."""
+        with self._lock:
+            self._runner.close()
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.shutdown(wait=True, cancel_futures=True)
+        if self._sequence is not None:
+            self._sequence.close()
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self._pool = None  # its threads are only in the parent
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        inputs, outputs = ("; ".join(map(str, of)) for of in (self.inputs, self.outputs))
+        return f"<collage.Session ({inputs}) -> ({outputs})>"
+
+
+def _step(of: Any, ms: float) -> Step:
+    return Step(_abi.text(of.label), _abi.text(of.backend), _abi.text(of.kernel), _abi.text(of.pattern), ms, of.planned_ms, of.nodes,
+                of.workspace_bytes)
+
+
+def session(model: Model, *, shapes: Shapes = None, values: Optional[Mapping[str, ArrayLike]] = None, **options: Any) -> Session:
+    """Reads a model and makes a session: ``load(model, shapes=..., values=...).session(...)``."""
+    return load(model, shapes=shapes, values=values).session(**options)
