@@ -6,6 +6,7 @@
 
 ``load`` reads a model, ``Network.tune`` measures and returns a ``Plan``, and a ``Session`` runs it.
 """
+from ._open import Sequence
 from ._system import set_log, system, version
 from .arrays import StopFlag
 from .binding import Binding
@@ -14,7 +15,7 @@ from .network import Network, load
 from .plan import Plan
 from .ports import Port
 from .progress import Progress, ProgressLine
-from .session import Sequence, Session, Step, session
+from .session import Session, Step, session
 
 __all__ = ["Binding", "CancelledError", "CollageError", "MisuseError", "Network", "Plan", "Port", "Progress", "ProgressLine",
            "Sequence", "Session", "Step", "StopFlag", "load", "session", "set_log", "system", "version"]

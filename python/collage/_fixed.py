@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import ctypes
-import sys
 from collections.abc import Mapping
 from typing import Any, Optional
 
@@ -14,6 +13,8 @@ from .plan import Plan
 
 # Inputs and outputs below this many bytes are copied to and from bound memory: that is faster than binding.
 COPY_BELOW = 32768
+# Of one output, that a context keeps for later runs with copy=False.
+MOST_ROOMS = 4
 
 _run = _abi.lib.collage_context_run
 _ndarray = np.ndarray
@@ -29,8 +30,9 @@ class Context:
         # Name, dtype, shape, memory or None if the caller's is bound, port, index.
         self.inputs = tuple((p.name, p.dtype, p.shape, self._memory("input", k, p), p, k) for k, p in enumerate(runner.inputs))
         self.outputs = tuple((p.name, self._memory("output", k, p), p, k) for k, p in enumerate(runner.outputs))
-        self.is_small = all(memory is not None for _, memory, _, _ in self.outputs)
-        self._rings: list[list[Array]] = [[] for _ in runner.outputs]
+        self.small = tuple((name, memory) for name, memory, _, _ in self.outputs if memory is not None)
+        self.is_small = len(self.small) == len(self.outputs)
+        self._rooms: list[list[arrays.Room]] = [[] for _ in runner.outputs]
 
     def _memory(self, kind: str, index: int, port: ports.Port) -> Optional[Array]:
         memory = arrays.empty(_shape(port), port.dtype)
@@ -48,14 +50,14 @@ class Context:
 
     def recycled(self, index: int, port: ports.Port) -> Array:
         """Memory for an output: that of an earlier one which nothing refers to any more, or new memory."""
-        ring = self._rings[index]
-        for memory in ring:
-            if sys.getrefcount(memory) <= 3:  # the ring, this variable, and the argument of getrefcount
-                return memory.view()
-        memory = arrays.empty(_shape(port), port.dtype)
-        base: Array = memory.base if memory.base is not None else memory
-        ring.append(base)
-        return memory
+        rooms = self._rooms[index]
+        for room in rooms:
+            if room.is_free():
+                return room.array()
+        if len(rooms) == MOST_ROOMS:
+            del rooms[0]  # it lives as long as the caller's array
+        rooms.append(room := arrays.Room(_shape(port), port.dtype))
+        return room.array()
 
 
 def _shape(port: ports.Port) -> tuple[int, ...]:
@@ -89,14 +91,13 @@ class FixedRunner:
                 status = _run(context.pointer) if limits is None else self._run_limited(context, limits)
                 if status:
                     _abi.fail(status)
-                return {name: memory.copy() for name, memory, _, _ in context.outputs}
+                return {name: memory.copy() for name, memory in context.small}
             results = self._bind_outputs(context, copy)
             status = _run(context.pointer) if limits is None else self._run_limited(context, limits)
             if status:
                 _abi.fail(status)
             del alive
-            return {name: memory.copy() if (memory := bound) is not None else results[name]
-                    for name, bound, _, _ in context.outputs}
+            return {name: results[name] if small is None else small.copy() for name, small, _, _ in context.outputs}
         finally:
             if not self._closed:
                 self._free.append(context)

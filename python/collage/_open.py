@@ -10,6 +10,7 @@ from typing import Any, Optional
 from . import _abi, _handles, arrays, errors, ports
 from ._fixed import wrong_names
 from .arrays import Array
+from .progress import Watch
 
 
 class OpenContext:
@@ -43,13 +44,14 @@ class Lent:
 class OpenRunner:
     """A session and its contexts: as many as run at the same time, or one if there are states."""
 
-    def __init__(self, session: _handles.Handle, watch: Any) -> None:
+    def __init__(self, session: _handles.Handle, watch: Optional[Watch]) -> None:
         self.session, self._watch = session, watch
         with session as pointer:
             info = _abi.filled("session_get_info", _abi.SessionInfo, pointer)
             self.inputs = ports.open_ports(pointer, "input", info.inputs)
             self.outputs = ports.open_ports(pointer, "output", info.outputs)
             self.states = ports.open_ports(pointer, "state", info.states)
+        self._count = len(self.inputs)
         self._free: list[OpenContext] = []
         self._closed = False
 
@@ -79,11 +81,14 @@ class OpenRunner:
     def run_in(self, context: OpenContext, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
         """Runs once in this context."""
         alive = self._feed(context, feeds)
-        with self._watch.raising():
-            status = _abi.lib.collage_session_context_run(context.pointer, context.tensors, len(self.inputs),
-                                                          None if limits is None else ctypes.byref(limits))
+        how = None if limits is None else ctypes.byref(limits)
+        if self._watch is None:
+            status = _abi.lib.collage_session_context_run(context.pointer, context.tensors, self._count, how)
             if status:
                 _abi.fail(status)
+        else:
+            with self._watch.watching():
+                _abi.call("session_context_run", context.pointer, context.tensors, self._count, how)
         del alive
         context.before, context.last = context.last, []
         results = {}
@@ -92,7 +97,7 @@ class OpenRunner:
             if status:
                 _abi.fail(status)
             if copy:
-                results[port.name] = arrays.over_tensor(context.output, None).copy()
+                results[port.name] = arrays.copy_of_tensor(context.output)
             else:
                 lent = Lent(context)
                 results[port.name] = arrays.over_tensor(context.output, lent)
@@ -168,7 +173,7 @@ class Sequence:
                     continue
                 if status:
                     _abi.fail(status)
-                found[port.name] = arrays.over_tensor(to, None).copy()
+                found[port.name] = arrays.copy_of_tensor(to)
         return found
 
     def set_state(self, name: str, value: Any) -> None:

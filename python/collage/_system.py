@@ -28,7 +28,7 @@ def system() -> dict[str, Any]:
 def set_log(function: Optional[LogListener]) -> None:
     """Sets the function that gets the library's log: ``function(level, text)``, with level "note" or "warning"; None: none.
 
-    It must not call this package, and what it raises is reported as an exception that cannot be passed on.
+    It must not call this package, and what it raises is printed by sys.excepthook: it cannot be passed on.
     """
     global _listener
 
@@ -37,18 +37,11 @@ def set_log(function: Optional[LogListener]) -> None:
             assert function is not None
             function(_LEVELS.get(level, "warning"), _abi.text(text))
         except BaseException:
-            kind, fault, trace = sys.exc_info()
-            sys.unraisablehook(_Unraisable(kind, fault, trace, "in the function of collage.set_log", function))
+            sys.excepthook(*sys.exc_info())
 
     made = _abi.LogFunction() if function is None else _abi.LogFunction(listen)
     _abi.lib.collage_set_log(made, None)
     _listener = made  # the one before is not called any more
-
-
-class _Unraisable:
-    def __init__(self, kind: Any, value: Any, trace: Any, message: str, thing: Any) -> None:
-        self.exc_type, self.exc_value, self.exc_traceback = kind, value, trace
-        self.err_msg, self.object = message, thing
 
 
 atexit.register(set_log, None)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Optional, Union
 
@@ -18,14 +19,31 @@ Shape = Union[int, Sequence[int]]
 ALIGNMENT = 64
 
 
+class Room:
+    """Memory for arrays of one shape, aligned to 64 bytes, with which kernels are the fastest. It is zero at first."""
+
+    __slots__ = ("_bytes", "_start", "_end", "_shape", "_dtype")
+
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        size = dtype.itemsize
+        for extent in shape:
+            size *= extent
+        self._bytes = np.zeros(size + ALIGNMENT, np.uint8)
+        self._start = -address_of(self._bytes) % ALIGNMENT
+        self._end, self._shape, self._dtype = self._start + size, shape, dtype
+
+    def array(self) -> Array:
+        """An array in this memory."""
+        return self._bytes[self._start:self._end].view(self._dtype).reshape(self._shape)
+
+    def is_free(self) -> bool:
+        """Whether no array, and no view of one, is left: each of them refers to the bytes."""
+        return sys.getrefcount(self._bytes) <= 2  # this object, and the argument
+
+
 def empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """An array of zeros aligned to 64 bytes, with which kernels are the fastest."""
-    size = dtype.itemsize
-    for extent in shape:
-        size *= extent
-    room = np.zeros(size + ALIGNMENT, np.uint8)
-    start = -address_of(room) % ALIGNMENT
-    return room[start:start + size].view(dtype).reshape(shape)
+    """An array of zeros aligned to 64 bytes."""
+    return Room(shape, dtype).array()
 
 
 def address_of(array: Array) -> int:
@@ -118,6 +136,14 @@ def fill_tensor(tensor: Any, array: Array, number: int) -> None:
 def over_tensor(tensor: Any, owner: Any) -> Array:
     """An array over a tensor of the library, without a copy, which keeps `owner` alive."""
     return _dlpack.array_over(tensor.data or 0, tuple(tensor.extents[:tensor.rank]), tensor.dtype, owner)
+
+
+def copy_of_tensor(tensor: Any) -> Array:
+    """A copy of a tensor of the library."""
+    array: Array = np.empty(tuple(tensor.extents[:tensor.rank]), accepted(tensor.dtype)[0])
+    if array.nbytes:
+        ctypes.memmove(address_of(array), tensor.data, array.nbytes)
+    return array
 
 
 def extents_of(shape: Shape, what: str) -> tuple[int, ...]:

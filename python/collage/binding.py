@@ -1,6 +1,7 @@
 """Runs in memory that is bound once: nothing is copied or allocated."""
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Iterator, MutableMapping
 from typing import Any, Optional
@@ -106,7 +107,7 @@ class Binding(_handles.Unpicklable):
             else:
                 self._check()
                 limits = arrays.limits_of(timeout, stop)
-                status = _abi.lib.collage_context_run_limited(self._pointer, _abi.ctypes.byref(limits))
+                status = _abi.lib.collage_context_run_limited(self._pointer, ctypes.byref(limits))
             if status:
                 self._check()
                 _abi.fail(status)

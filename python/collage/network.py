@@ -1,6 +1,7 @@
 """Networks: models that were read, with fixed or open shapes."""
 from __future__ import annotations
 
+import ctypes
 import functools
 import json
 import os
@@ -46,11 +47,11 @@ class Source:
         """Reads it with fixed shapes."""
         if self.zoo is not None:
             return _handles.Handle("network", "network_from_zoo", self.zoo)
-        return self._read("network", _abi.ctypes.byref(loading.struct))
+        return self._read("network", ctypes.byref(loading.struct))
 
     def session(self, options: Any) -> _handles.Handle:
         """Reads it for a session, whose shapes may be open."""
-        return self._read("session", _abi.ctypes.byref(options))
+        return self._read("session", ctypes.byref(options))
 
     def _read(self, kind: str, options: Any) -> _handles.Handle:
         if self.path is not None:
@@ -83,11 +84,16 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None) -> Netwo
         # Open shapes, or shapes that data decides: a session reads such a model. If it does not either, its own sentence
         # is about the model, and not about shapes.
         try:
-            options = _abi.new(_abi.SessionOptions, loading=_abi.ctypes.pointer(loading.struct))
-            options.placing = _abi.ctypes.pointer(Placing(how="priority", store=False).struct)
-            return Network(source, loading, source.session(options), is_open=True)
+            options = _abi.new(_abi.SessionOptions, loading=ctypes.pointer(loading.struct))
+            options.placing = ctypes.pointer(Placing(how="priority", store=False).struct)
+            network = Network(source, loading, source.session(options), is_open=True)
         except errors.MisuseError as again:
             raise again from (None if str(again) == str(fault) else fault)
+        unknown = [name for name in loading.shapes if name not in {port.name for port in network.inputs}]
+        if unknown:
+            raise errors.MisuseError(f"shapes: there is no input {', '.join(unknown)}; the network takes "
+                                     f"{', '.join(port.name for port in network.inputs)}") from None
+        return network
 
 
 class Network(_handles.Unpicklable):
@@ -268,8 +274,8 @@ class Network(_handles.Unpicklable):
 
 
 def _count(name: str, pointer: int) -> int:
-    to = _abi.c_size_t()
-    _abi.call(name, pointer, _abi.ctypes.byref(to))
+    to = ctypes.c_size_t()
+    _abi.call(name, pointer, ctypes.byref(to))
     return int(to.value)
 
 

@@ -103,19 +103,23 @@ class Watch:
         if not (option in (None, True, False) or callable(option)):
             raise errors.MisuseError(f"progress is of type {type(option).__name__}; give a function, True or None")
         self._function: Optional[ProgressFunction] = self._line or (option if callable(option) else None)
-        self._fault: Optional[BaseException] = None
+        self._local = threading.local()  # what was raised: threads share the watch of an open session
         self._interrupts = 0
+        self._previous: Any = None
         self.function = _abi.ProgressFunction(self._called)
+
+    def _fault(self) -> Optional[BaseException]:
+        return getattr(self._local, "fault", None)
 
     def _called(self, _: Any, now: Any) -> int:
         try:
-            if self._interrupts or self._fault is not None:
+            if self._interrupts or self._fault() is not None:
                 return _abi.CANCEL
             if self._function is None:
                 return _abi.CONTINUE
             return self._tell(now[0])
         except BaseException as fault:  # noqa: B902
-            self._fault = fault
+            self._local.fault = fault
             return _abi.CANCEL
 
     def _tell(self, at: Any) -> int:
@@ -127,43 +131,44 @@ class Watch:
 
     def _interrupted(self, number: int, frame: Optional[FrameType]) -> None:
         self._interrupts += 1
-        if self._interrupts == 1 and self._function is not None:
+        if callable(self._previous) and self._previous is not signal.default_int_handler:
+            try:
+                self._previous(number, frame)
+            except BaseException as fault:
+                self._local.fault = fault
+            return
+        self._interrupts += 1
+        if self._interrupts == 1 and self._line is not None:
             print("\ncollage: finishing with the best plan so far; Ctrl-C again gives it up", file=sys.stderr)
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """During a call that places: Ctrl-C ends it with the plan so far, and raises KeyboardInterrupt if pressed again.
 
-        A program's own handler of SIGINT stays in place; what it raises ends placing, and is raised afterwards.
+        A program's own handler of SIGINT is called; what it raises ends placing, and is raised afterwards. A handler cannot raise
+        by itself: Python would run it at the entry of the progress function, and ctypes would drop the exception.
         """
-        ours = (threading.current_thread() is threading.main_thread()
-                and signal.getsignal(signal.SIGINT) is signal.default_int_handler)
+        previous = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
+        ours = callable(previous)
         if ours:
+            self._previous = previous
             signal.signal(signal.SIGINT, self._interrupted)
         try:
             yield
-        except errors.CancelledError:
-            self._raise(cancelled=True)
+        except errors.CollageError as fault:
+            self._raise(cancelled=isinstance(fault, errors.CancelledError))
             raise
         finally:
             if ours:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+                signal.signal(signal.SIGINT, previous)
             if self._line is not None:
                 self._line.close()
         self._raise(cancelled=False)
 
-    @contextmanager
-    def raising(self) -> Iterator[None]:
-        """During a run that may place: raises what the progress function raised."""
-        try:
-            yield
-        finally:
-            if self._fault is not None:
-                self._raise(cancelled=False)
-
     def _raise(self, cancelled: bool) -> None:
-        fault, self._fault = self._fault, None
+        fault, self._local.fault = self._fault(), None
+        interrupts, self._interrupts = self._interrupts, 0
         if fault is not None:
             raise fault
-        if self._interrupts >= 2 or (self._interrupts and cancelled):
+        if interrupts >= 2 or (interrupts and cancelled):
             raise KeyboardInterrupt
