@@ -14,7 +14,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], right: frozenset[i
 
 
 def ms(value: Any) -> str:
-    return f"{value:.4f}" if value else "-"
+    """Milliseconds; "-" for what was not measured."""
+    return (f"{value:.4f}" if value >= 0.01 else f"{value:.6f}") if value else "-"
 
 
 def of_plan(data: dict[str, Any]) -> str:
@@ -22,7 +23,7 @@ def of_plan(data: dict[str, Any]) -> str:
     cost, bound = data.get("cost_ms"), data.get("lower_bound_ms")
     head = f"{data['network']}: {data['threads']} thread{'s' if data['threads'] != 1 else ''}, from {data['origin']}"
     if cost:
-        head += f", costs {cost:.4f} ms" + (f" (lower bound {bound:.4f} ms)" if bound else "")
+        head += f", costs {ms(cost)} ms" + (f" (lower bound {ms(bound)} ms)" if bound else "")
     parts = [head, f"{data['processor']}, threads wait: {data['waiting']}", ""]
     parts.append(table(("backend", "groups", "ms", "version"),
                        ((b["name"], str(b["groups"]), ms(b["cost_ms"]), str(b["version"])) for b in data["backends"]),

@@ -58,23 +58,24 @@ def as_array(value: ArrayLike, what: str) -> Array:
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
         return _dlpack.to_array(value, what)
-    if isinstance(value, (str, type(None), Mapping)) or not _has_memory(value):
+    memory = None if isinstance(value, (str, Mapping)) else _memory_of(value)
+    if memory is None:
         raise errors.MisuseError(f"{what} is of type {type(value).__name__}, whose element type is not known; give a numpy array, as "
                                  "by numpy.asarray(value, dtype), or an object with __dlpack__ or the buffer protocol")
     try:
-        return np.asarray(value)
+        return np.asarray(memory)
     except Exception as fault:
         raise errors.MisuseError(f"{what} of type {type(value).__name__} is no array: {fault}; give a numpy array") from fault
 
 
-def _has_memory(value: Any) -> bool:
+def _memory_of(value: Any) -> Any:
+    """What numpy makes an array of: an object of a protocol of numpy, or a buffer. None if it is neither."""
     if hasattr(value, "__array__") or hasattr(value, "__array_interface__") or hasattr(value, "__array_struct__"):
-        return True
+        return value
     try:
-        memoryview(value)
-        return True
-    except TypeError:
-        return False
+        return memoryview(value)
+    except (TypeError, ValueError, BufferError):
+        return None
 
 
 def wrong_type(what: str, dtype: np.dtype[Any], port: Port) -> errors.MisuseError:

@@ -2,12 +2,14 @@
 from __future__ import annotations
 
 import ctypes
+import dataclasses
 import functools
 import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
-from . import _abi, _handles, _options, errors, ports
+from . import _abi, _handles, _options, arrays, errors, ports
 from ._options import Backends, Loading, Placing, Rules, Shapes, Store, Values
 from .plan import Plan
 from .progress import ProgressOption, Watch
@@ -83,17 +85,14 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None) -> Netwo
             raise
         # Open shapes, or shapes that data decides: a session reads such a model. If it does not either, its own sentence
         # is about the model, and not about shapes.
+        declared = Loading(None, loading.values)
+        options = _abi.new(_abi.SessionOptions, loading=ctypes.pointer(declared.struct))
+        options.placing = ctypes.pointer(Placing(how="priority", store=False).struct)
         try:
-            options = _abi.new(_abi.SessionOptions, loading=ctypes.pointer(loading.struct))
-            options.placing = ctypes.pointer(Placing(how="priority", store=False).struct)
-            network = Network(source, loading, source.session(options), is_open=True)
+            handle = source.session(options)
         except errors.MisuseError as again:
             raise again from (None if str(again) == str(fault) else fault)
-        unknown = [name for name in loading.shapes if name not in {port.name for port in network.inputs}]
-        if unknown:
-            raise errors.MisuseError(f"shapes: there is no input {', '.join(unknown)}; the network takes "
-                                     f"{', '.join(port.name for port in network.inputs)}") from None
-        return network
+        return Network(source, loading, handle, is_open=True)
 
 
 class Network(_handles.Unpicklable):
@@ -108,7 +107,7 @@ class Network(_handles.Unpicklable):
         with handle as pointer:
             if is_open:
                 info = _abi.filled("session_get_info", _abi.SessionInfo, pointer)
-                self._inputs = ports.open_ports(pointer, "input", info.inputs)
+                self._inputs = _with_shapes(ports.open_ports(pointer, "input", info.inputs), loading.shapes)
                 self._outputs = ports.open_ports(pointer, "output", info.outputs)
             else:
                 self._inputs = ports.fixed_ports("network", pointer, "input", _count("network_input_count", pointer))
@@ -271,6 +270,17 @@ class Network(_handles.Unpicklable):
 
     def __repr__(self) -> str:
         return f"<collage.Network ({'; '.join(map(str, self._inputs))}) -> ({'; '.join(map(str, self._outputs))})>"
+
+
+def _with_shapes(declared: tuple[ports.Port, ...], shapes: Mapping[str, tuple[int, ...]]) -> tuple[ports.Port, ...]:
+    """The inputs with the shapes that the user gives, which must fit what the model declares."""
+    names = {port.name for port in declared}
+    if unknown := [name for name in shapes if name not in names]:
+        raise errors.MisuseError(f"shapes: the model has no input {', '.join(unknown)}; it takes {', '.join(map(str, declared))}")
+    for port in declared:
+        if port.name in shapes:
+            arrays.check_shape(shapes[port.name], port, f"shapes: input {port.name}")
+    return tuple(dataclasses.replace(port, shape=shapes.get(port.name, port.shape)) for port in declared)
 
 
 def _count(name: str, pointer: int) -> int:

@@ -117,8 +117,9 @@ class Watch:
                 return _abi.CANCEL
             if self._function is None:
                 return _abi.CONTINUE
-            return self._tell(now[0])
-        except BaseException as fault:  # noqa: B902
+            result = self._tell(now[0])
+            return _abi.CANCEL if self._interrupts or self._fault() is not None else result
+        except BaseException as fault:
             self._local.fault = fault
             return _abi.CANCEL
 
@@ -130,7 +131,6 @@ class Watch:
         raise errors.MisuseError(f'the progress function returned {result!r}; return None, "stop" or "cancel"')
 
     def _interrupted(self, number: int, frame: Optional[FrameType]) -> None:
-        self._interrupts += 1
         if callable(self._previous) and self._previous is not signal.default_int_handler:
             try:
                 self._previous(number, frame)

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""Tuning, plans and their files, progress, what callbacks raise, the log, and texts for people."""
+import io
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+import numpy as np
+
+import collage
+import models
+
+BRIEF = {"threads": 1, "store": False, "compare": 0.05, "regions": 0}
+
+
+def numbers(*shape):
+    return (np.arange(np.prod(shape)).reshape(shape) * 7 % 11 / 4 - 1).astype(np.float32)
+
+
+class Plans(unittest.TestCase):
+    def test_measured_saved_and_read(self):
+        network = collage.load(models.dense(2))
+        plan = network.tune(**BRIEF)
+        self.assertGreater(plan.cost_ms, 0)
+        self.assertEqual((plan.threads, plan.data["placing"]["interrupted"]), (1, False))
+        self.assertGreater(plan.data["placing"]["measured"], 0)
+        for word in "backend", "end to end", "kernels measured", "1 thread, from ":
+            self.assertIn(word, plan.explain())
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "plan.json"
+            plan.save(path)
+            again = network.load_plan(path)
+            self.assertEqual((again.cost_ms, again.data["placing"]), (plan.cost_ms, None))
+            self.assertIn("end to end", again.explain())
+            session = network.session(again)
+            np.testing.assert_array_equal(session(numbers(2, 4)), network.session(plan)(numbers(2, 4)))
+            self.assertIs(session.plan, again)
+            opened = collage.load(models.dense())
+            fixed = opened.load_plan(os.fspath(path))  # the shapes are in the file
+            self.assertEqual(fixed.network.inputs[0].shape, (2, 4))
+            self.assertEqual(opened.session(fixed)(numbers(2, 4)).shape, (2, 3))
+            for wrong, sentence in [
+                    (lambda: network.load_plan(path, threads=2), "thread"),
+                    (lambda: network.load_plan(pathlib.Path(folder) / "none.json"), "none.json"),
+                    (lambda: opened.load_plan(pathlib.Path(folder) / "none.json"), "a plan needs fixed shapes"),
+                    (lambda: opened.load_plan(path, shapes={"x": (3, 4)}), "plan.json"),
+                    (lambda: collage.load("zoo:bert-paper").load_plan(path), "plan.json"),
+                    (lambda: collage.load(models.dense(2)).session(plan), "for a network that was loaded separately"),
+                    (lambda: network.session("plan.json"), "plan is of type str; give a collage.Plan"),
+                    (lambda: network.session(plan, carried={"y": "x"}), "carried states need a session without a plan"),
+                    (lambda: plan.save(7), "path is of type int"),
+            ]:
+                with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
+                    wrong()
+            with self.assertRaises(collage.CollageError):
+                plan.save(pathlib.Path(folder) / "no" / "plan.json")
+
+    def test_options(self):
+        network = collage.load(models.dense(2))
+        portable = network.tune(**BRIEF, backends=["portable"], progress=None)
+        self.assertEqual([b["name"] for b in portable.data["backends"]], ["portable"])
+        excluded = network.tune(how="priority", store=False, backends="portable,eigen", exclude={"relu": ["eigen"], "matmul": "eigen"})
+        self.assertNotIn("eigen", {step.backend for step in network.session(excluded).steps if "matmul" in step.label})
+        pinned = network.tune(how="priority", store=False, pin={"relu": "portable"})
+        self.assertIn("portable", {step.backend for step in network.session(pinned).steps})
+        better = network.tune(**BRIEF, previous=portable, budget=None, memory=3.0, algorithms="any", keep_non_finite=True, seed=7)
+        self.assertGreater(better.cost_ms, 0)
+        tuned = collage.load(models.dense()).tune(shapes={"x": (3, 4)}, how="estimate", store=False, memory=10**9)
+        self.assertEqual(tuned.network.outputs[0].shape, (3, 3))
+
+    def test_the_store(self):
+        network = collage.load(models.dense(2))
+        with tempfile.TemporaryDirectory() as folder:
+            settings = {**BRIEF, "store": pathlib.Path(folder) / "costs.db"}
+            first, second = network.tune(**settings), network.tune(**settings)
+            self.assertGreater(first.data["placing"]["measured"], 0)
+            self.assertGreater(second.data["placing"]["from_store"], 0)
+
+    def test_what_is_refused(self):
+        network = collage.load(models.dense(2))
+        for options, sentence in [
+                ({"backends": "nonsense"}, "nonsense"), ({"backends": 3}, "backends is 3"), ({"how": "best"}, 'how is \'best\'; give one of'),
+                ({"threads": -1}, "threads is -1"), ({"threads": 1.5}, "threads is 1.5; give an integer"), ({"budget": -1}, "budget is -1"),
+                ({"budget": "long"}, "budget is 'long'"), ({"compare": float("nan")}, "compare is nan"), ({"store": 3}, "store is of type int"),
+                ({"algorithms": "fast"}, 'algorithms is \'fast\'; give one of "accurate"'), ({"memory": -1.0}, "memory is -1.0"),
+                ({"memory": 0}, "memory is 0"), ({"pin": ["relu"]}, "pin is of type list"), ({"pin": {"relu": "nonsense"}}, "nonsense"),
+                ({"seed": -1}, "seed is -1"), ({"progress": 3}, "progress is of type int"), ({"previous": 3}, "previous is of type int"),
+                ({"shapes": {"x": (9, 9)}}, "x")]:
+            with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
+                network.tune(**{"how": "priority", "store": False, **options})
+
+    def test_profile(self):
+        session = collage.session(models.dense(2), how="priority", threads=1, store=False)
+        steps = session.profile(numbers(2, 4))
+        self.assertEqual([s.label for s in steps], [s.label for s in session.steps])
+        self.assertTrue(all(step.ms > 0 and step.backend and step.kernel and step.name == step.label for step in steps))
+        self.assertIn(steps[0].label, session.explain())
+        self.assertEqual((session.info["threads"], session.info["steps"]), (1, len(steps)))
+
+
+class Progress(unittest.TestCase):
+    def tune(self, progress, **options):
+        return collage.load(models.dense(2)).tune(**{**BRIEF, **options}, progress=progress)
+
+    def test_told(self):
+        told = []
+        self.tune(told.append)
+        self.assertIn("measuring", {now.stage for now in told})
+        self.assertTrue(all(now.done >= 0 and now.remaining_s >= 0 for now in told))
+        self.assertGreater(max(now.best_ms for now in told), 0)
+
+    def test_stop(self):
+        plan = self.tune(lambda now: "stop" if now.best_ms else None)
+        self.assertTrue(plan.data["placing"]["interrupted"])
+        self.assertIn("ended early", plan.explain())
+
+    def test_cancel(self):
+        with self.assertRaises(collage.CancelledError):
+            self.tune(lambda now: "cancel")
+
+    def test_what_it_raises(self):
+        for fault in ValueError("my own"), KeyboardInterrupt(), SystemExit(3):
+            calls = []
+
+            def function(now):
+                calls.append(now)
+                raise fault
+
+            with self.assertRaises(type(fault)) as caught:
+                self.tune(function)
+            self.assertIs(caught.exception, fault)
+            self.assertEqual(len(calls), 1)
+        with self.assertRaisesRegex(collage.MisuseError, "the progress function returned 3; return None"):
+            self.tune(lambda now: 3)
+
+    def test_of_an_open_session(self):
+        def function(now):
+            raise ValueError("my own")
+
+        session = collage.load(models.dense()).session(how="measure", **BRIEF, progress=function)
+        with self.assertRaisesRegex(ValueError, "my own"):
+            session(numbers(2, 4))
+        told = []
+        session = collage.load(models.dense()).session(how="measure", **BRIEF, progress=told.append)
+        self.assertEqual(session(numbers(2, 4)).shape, (2, 3))
+        self.assertIn("measuring", {now.stage for now in told})
+
+    def test_line(self):
+        now = collage.Progress("measuring", "conv\x1b[2J", 45, 55, 4.0, 9.27)
+        self.assertEqual(collage.ProgressLine.text(now, 63.2),
+                         "measuring  45%|####      | 45/100 [01:03<00:04, best 9.270 ms] conv?[2J")
+
+        class Terminal(io.StringIO):
+            def isatty(self):
+                return True
+
+        for to in Terminal(), io.StringIO():
+            line = collage.ProgressLine(to)
+            self.tune(line)
+            line.close()
+            self.assertIn("measuring", to.getvalue())
+            self.assertEqual("\r" in to.getvalue(), to.isatty())
+            self.assertTrue(to.getvalue().endswith("\n"))
+
+
+class Library(unittest.TestCase):
+    def test_log(self):
+        told = []
+        collage.set_log(lambda level, text: told.append((level, text)))
+        collage.load(models.dense(2)).tune(**BRIEF)
+        collage.set_log(None)
+        count = len(told)
+        self.assertGreater(count, 0)
+        self.assertLessEqual({level for level, _ in told}, {"note", "warning"})
+        collage.load(models.dense(2)).tune(**BRIEF)
+        self.assertEqual(len(told), count)
+
+    def test_system(self):
+        about = collage.system()
+        self.assertEqual((about["version"], about["abi"], collage.__version__), (collage.version(), 1, collage.version()))
+        self.assertIn("portable", {backend["name"] for backend in about["backends"]})
+        json.dumps(about)
+
+    def test_all_that_is_exported(self):
+        for name in collage.__all__:
+            self.assertTrue(getattr(collage, name).__doc__, name)
+
+
+unittest.main()
