@@ -20,7 +20,7 @@ import models  # noqa: E402
 import collage  # noqa: E402
 from collage import _abi  # noqa: E402
 
-CALLS = 200
+CALLS = 30  # few, so that most rounds are not interrupted by other programs
 
 
 def onnxruntime_runs(model, feeds):
@@ -51,7 +51,7 @@ def time_of(run):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--rounds", type=int, default=1000)
     rounds = parser.parse_args().rounds
     model = models.added([4, 4])
     x = np.ones((4, 4), np.float32)

@@ -7,10 +7,14 @@ import weakref
 from collections.abc import Mapping
 from typing import Any, Optional
 
+import numpy as np
+
 from . import _abi, _handles, arrays, errors, ports
 from ._fixed import wrong_names
 from .arrays import Array
 from .progress import Watch
+
+_ndarray = np.ndarray
 
 
 class OpenContext:
@@ -52,6 +56,7 @@ class OpenRunner:
             self.outputs = ports.open_ports(pointer, "output", info.outputs)
             self.states = ports.open_ports(pointer, "state", info.states)
         self._count = len(self.inputs)
+        self._takes = tuple((port.name, port.dtype, port) for port in self.inputs)
         self._free: list[OpenContext] = []
         self._closed = False
 
@@ -107,18 +112,23 @@ class OpenRunner:
     def _feed(self, context: OpenContext, feeds: Mapping[str, Any]) -> list[Array]:
         """Describes the inputs. The result keeps them alive."""
         alive = []
-        for index, port in enumerate(self.inputs):
-            if port.name not in feeds:
-                raise wrong_names(feeds, self.inputs)
-            array = arrays.of_port(feeds[port.name], port, "input " + port.name)
+        for index, (name, dtype, port) in enumerate(self._takes):
+            try:
+                array = feeds[name]
+            except KeyError:
+                raise wrong_names(feeds, self.inputs) from None
+            shape = context.shapes[index]
+            if type(array) is _ndarray and array.dtype == dtype and array.shape == shape and array.nbytes:
+                flags = array.flags
+                if flags.c_contiguous and flags.aligned:  # as in the run before: only the address may be another one
+                    context.tensors[index].data = array.__array_interface__["data"][0]
+                    alive.append(array)
+                    continue
+            array = arrays.of_port(array, port, "input " + name)
             alive.append(array)
-            tensor = context.tensors[index]
-            if array.shape == context.shapes[index]:
-                tensor.data = arrays.address_of(array) if array.nbytes else None
-            else:
-                arrays.fill_tensor(tensor, array, port.number)
-                context.shapes[index] = array.shape
-        if len(feeds) != len(self.inputs):
+            arrays.fill_tensor(context.tensors[index], array, port.number)
+            context.shapes[index] = array.shape
+        if len(feeds) != self._count:
             raise wrong_names(feeds, self.inputs)
         return alive
 

@@ -12,7 +12,7 @@ import numpy as np
 import collage
 import models
 
-BRIEF = {"threads": 1, "store": False, "compare": 0.05, "regions": 0}
+BRIEF = {"threads": 1, "store": False, "compare": 0.05, "regions": 0, "backends": "portable,eigen"}
 
 
 def numbers(*shape):
@@ -59,7 +59,7 @@ class Plans(unittest.TestCase):
 
     def test_options(self):
         network = collage.load(models.dense(2))
-        portable = network.tune(**BRIEF, backends=["portable"], progress=None)
+        portable = network.tune(**{**BRIEF, "backends": ["portable"]})
         self.assertEqual([b["name"] for b in portable.data["backends"]], ["portable"])
         excluded = network.tune(how="priority", store=False, backends="portable,eigen", exclude={"relu": ["eigen"], "matmul": "eigen"})
         self.assertNotIn("eigen", {step.backend for step in network.session(excluded).steps if "matmul" in step.label})

@@ -42,7 +42,8 @@ class Interrupts(unittest.TestCase):
             if when(now, len(calls)):
                 os.kill(os.getpid(), signal.SIGINT)
 
-        return collage.load(models.dense(2)).tune(threads=1, store=False, budget=60, compare=30, regions=0, progress=function, **options)
+        return collage.load(models.dense(2)).tune(threads=1, store=False, budget=60, compare=30, regions=0,
+                                                  backends="portable,eigen", progress=function, **options)
 
     def test_once_returns_the_plan_so_far(self):
         start, sent = time.monotonic(), []
