@@ -126,6 +126,16 @@ typedef struct collage_tensor {
 COLLAGE_API collage_status collage_session_context_run(collage_session_context* context, const collage_tensor* inputs,
                                                        size_t count, const collage_run_limits* limits) COLLAGE_NOEXCEPT;
 
+/* The same into the caller's memory, so that nothing is copied: `outputs` are all those of collage_session_output, in their order. Each
+ * has the type and shape that it has at these inputs, and its `data` is written. An output that is carried may have NULL for `data`;
+ * with memory, it is copied there. Outputs overlap with nothing else. After success, collage_session_context_output has no outputs until
+ * the next collage_session_context_run. After a failure, the contents of `outputs` are of no use. An output of another type or shape is
+ * an error at the end of the run, and the states are then those before it. */
+COLLAGE_API collage_status collage_session_context_run_into(collage_session_context* context,
+                                                            const collage_tensor* inputs, size_t count,
+                                                            const collage_tensor* outputs, size_t output_count,
+                                                            const collage_run_limits* limits) COLLAGE_NOEXCEPT;
+
 /* An output of the last run. Its memory belongs to the context, and is valid until the run after the next. The name lives as long as
  * the session; `name` may be NULL. */
 COLLAGE_API collage_status collage_session_context_output(const collage_session_context* context, size_t index,

@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace c_interface {
 
@@ -84,6 +85,12 @@ c::session_options session_options_of(const call& here, const collage_session_op
   return how;
 }
 
+std::vector<std::string> carried_outputs(const c::session_options& how) {
+  std::vector<std::string> names;
+  for (const c::carried_value& one : how.carried) names.push_back(one.output);
+  return names;
+}
+
 /// Makes a session of a model. `read` reads it.
 template <class Read>
 collage_session* new_session(const call& here, const std::string& name, const collage_session_options& given,
@@ -108,7 +115,8 @@ collage_session* new_session(const call& here, const std::string& name, const co
                                     {"producer", about.producer},
                                     {"metadata", metadata},
                                     {"notes", about.notes}});
-  return new collage_session(std::make_shared<const session_state>(std::move(made), std::move(summary)));
+  return new collage_session(
+      std::make_shared<const session_state>(std::move(made), std::move(summary), carried_outputs(how)));
 }
 
 collage_session* session_of_file(const call& here, const std::string& path, const collage_session_options& given) {

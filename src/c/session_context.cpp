@@ -6,12 +6,14 @@
 #include <collage/dtype.hpp>
 #include <collage/shape.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace c_interface {
 
@@ -46,8 +48,8 @@ collage_tensor tensor_of(const c::const_tensor_view& from) {
 
 namespace {
 
-void run_session(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count,
-                 const c::run_limits& limits) {
+/// Checks the inputs of a run, and keeps views of them in `state`.
+void take_inputs(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count) {
   const std::span<const c::open_port> ports = state.session->session.inputs();
   if (count != ports.size())
     here.misuse("count is " + std::to_string(count) + ", and a run takes " + std::to_string(ports.size()) + " inputs",
@@ -55,7 +57,54 @@ void run_session(const call& here, session_context_state& state, const collage_t
   here.check_list(inputs, count, "inputs");
   state.inputs.clear();
   for (std::size_t i = 0; i < count; ++i) state.inputs.push_back(view_of(here, inputs[i], "input " + ports[i].name));
+}
+
+void run_session(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count,
+                 const c::run_limits& limits) {
+  take_inputs(here, state, inputs, count);
   in_our_words([&] { state.outputs = state.context.run(state.inputs, limits); });
+}
+
+bool overlap(const c::const_tensor_view& a, const c::const_tensor_view& b) {
+  const auto first = reinterpret_cast<std::uintptr_t>(a.data), second = reinterpret_cast<std::uintptr_t>(b.data);
+  return a.data != nullptr && b.data != nullptr && first < second + b.type.bytes() && second < first + a.type.bytes();
+}
+
+/// The caller's memory for output i. That of a carried one may be NULL.
+c::tensor_view memory_of(const call& here, const session_context_state& state, const collage_tensor& from,
+                         std::size_t i) {
+  const std::string& name = state.session->session.outputs()[i].name;
+  const std::vector<std::string>& carried = state.session->carried;
+  if (from.data == nullptr && std::find(carried.begin(), carried.end(), name) != carried.end()) return {};
+  // Inputs and outputs share one struct. No code writes through an input's pointer.
+  const c::const_tensor_view view = view_of(here, from, "output " + name);
+  return {const_cast<void*>(view.data), view.type};
+}
+
+void run_session_into(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count,
+                      const collage_tensor* outputs, std::size_t output_count, const c::run_limits& limits) {
+  take_inputs(here, state, inputs, count);
+  const std::span<const c::open_port> ports = state.session->session.outputs();
+  if (output_count != ports.size())
+    here.misuse("output_count is " + std::to_string(output_count) + ", and a run returns " +
+                    std::to_string(ports.size()) + " outputs",
+                "give one for each output of collage_session_output");
+  here.check_list(outputs, output_count, "outputs");
+  state.wanted.clear();
+  for (std::size_t i = 0; i < output_count; ++i) {
+    const c::tensor_view to = memory_of(here, state, outputs[i], i);
+    const auto refuse = [&](const std::string& other) {
+      here.misuse("the memory of output " + ports[i].name + " overlaps with that of " + other,
+                  "give memory of its own to each");
+    };
+    for (std::size_t k = 0; k < i; ++k)
+      if (overlap(to, state.wanted[k])) refuse("output " + ports[k].name);
+    for (std::size_t k = 0; k < count; ++k)
+      if (overlap(to, state.inputs[k])) refuse("input " + state.session->session.inputs()[k].name);
+    state.wanted.push_back(to);
+  }
+  in_our_words([&] { state.context.run(state.inputs, state.wanted, limits); });
+  state.outputs = {};
 }
 
 }  // namespace
@@ -70,7 +119,7 @@ collage_status collage_session_context_create(const collage_session* session,
     const auto& of = here.shared_state_of(session);
     collage_session_context*& to = here.target(context, "context");
     std::shared_ptr<c_interface::session_context_state> state(
-        new c_interface::session_context_state{of, of->session.context(), {}, {}, {}});
+        new c_interface::session_context_state{of, of->session.context(), {}, {}, {}, {}});
     to = new collage_session_context(std::move(state));
   });
 }
@@ -89,6 +138,17 @@ collage_status collage_session_context_run(collage_session_context* context, con
   });
 }
 
+collage_status collage_session_context_run_into(collage_session_context* context, const collage_tensor* inputs,
+                                                std::size_t count, const collage_tensor* outputs,
+                                                std::size_t output_count, const collage_run_limits* limits) noexcept {
+  return guarded(__func__, [&](const call& here) {
+    auto& state = here.state_of(context);
+    const collage::run_limits how = c_interface::limits_of(here, limits);
+    const c_interface::turn mine(here, state.is_busy);
+    c_interface::run_session_into(here, state, inputs, count, outputs, output_count, how);
+  });
+}
+
 collage_status collage_session_context_output(const collage_session_context* context, std::size_t index,
                                               const char** name, collage_tensor* output) noexcept {
   return guarded(__func__, [&](const call& here) {
@@ -97,7 +157,8 @@ collage_status collage_session_context_output(const collage_session_context* con
     const c_interface::turn mine(here, state.is_busy);
     here.check_index(index, state.session->session.outputs().size(), "output");
     if (state.outputs.empty())
-      here.misuse("there are no outputs before the first run", "call collage_session_context_run first");
+      here.misuse("there are no outputs before the first run, or after one into the caller's memory",
+                  "call collage_session_context_run first");
     if (name != nullptr) *name = state.session->session.outputs()[index].name.c_str();
     to = c_interface::tensor_of(state.outputs[index].contents);
   });

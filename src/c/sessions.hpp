@@ -17,13 +17,15 @@ namespace c_interface {
 
 struct session_state {
   collage::session session;
-  std::string summary;  ///< JSON
+  std::string summary;               ///< JSON
+  std::vector<std::string> carried;  ///< the outputs that are states
 };
 
 struct session_context_state {
   std::shared_ptr<const session_state> session;
   collage::session_context context;
   std::vector<collage::const_tensor_view> inputs;    ///< of the run under way
+  std::vector<collage::tensor_view> wanted;          ///< the caller's memory for its outputs
   std::span<const collage::session_output> outputs;  ///< of the last run that succeeded
   mutable std::atomic_flag is_busy;                  ///< set during a call
 };

@@ -111,6 +111,48 @@ static void runs(const collage_session* session) {
   collage_session_context_release(context);
 }
 
+/* Runs that write to the caller's memory. */
+static void into_memory(const collage_session* session) {
+  collage_session_context* context = NULL;
+  if (!DONE(collage_session_context_create(session, &context))) return;
+  float x[2 * in], h[2 * out], past[8 * out];
+  states now = {.rows = 2};
+  collage_tensor input = matrix(x, 2, in), outputs[2];
+  for (unsigned n = 0; n < 4; ++n) {
+    fill(x, 2 * in, n);
+    step(&now, x, 2);
+    outputs[0] = matrix(h, 2, out);
+    outputs[1] = matrix(n == 2 ? NULL : past, (int64_t)now.length, out); /* a state may be left out */
+    CHECK(DONE(collage_session_context_run_into(context, &input, 1, outputs, 2, NULL)) && is_near(outputs, now.h, 2) &&
+          (n == 2 || is_near(outputs + 1, now.past, now.length)));
+    MISUSED(collage_session_context_output(context, 0, NULL, &outputs[0]), "or after one into the caller's memory");
+    h[0] = 77; /* no state lies there */
+    collage_tensor state;
+    CHECK(DONE(collage_session_context_state(context, "h", &state)) && is_near(&state, now.h, 2));
+  }
+  outputs[0] = matrix(h, 2, out);
+  outputs[1] = matrix(past, 8, out);
+  MISUSED(collage_session_context_run_into(context, &input, 1, outputs, 2, NULL), "output present: is float32[10x3]");
+  MISUSED(collage_session_context_run_into(context, &input, 1, outputs, 1, NULL), "a run returns 2 outputs");
+  MISUSED(collage_session_context_run_into(context, &input, 1, NULL, 2, NULL), "outputs is NULL");
+  MISUSED(collage_session_context_run_into(context, NULL, 1, outputs, 2, NULL), "inputs is NULL");
+  MISUSED(collage_session_context_run_into(NULL, &input, 1, outputs, 2, NULL), "session context is NULL");
+  outputs[1] = matrix(h, 1, out);
+  MISUSED(collage_session_context_run_into(context, &input, 1, outputs, 2, NULL),
+          "the memory of output present overlaps with that of output h_next");
+  outputs[1] = matrix(x, 1, out);
+  MISUSED(collage_session_context_run_into(context, &input, 1, outputs, 2, NULL), "overlaps with that of input x");
+  outputs[1] = matrix(past, 1, out);
+  outputs[1].dtype = COLLAGE_DTYPE_I32;
+  MISUSED(collage_session_context_run_into(context, &input, 1, outputs, 2, NULL), "output present");
+  const collage_run_limits limits = {.struct_size = sizeof limits, .seconds = -1};
+  outputs[1] = matrix(NULL, 10, out);
+  CHECK(collage_session_context_run_into(context, &input, 1, outputs, 2, &limits) == COLLAGE_CANCELLED);
+  step(&now, x, 2);
+  CHECK(DONE(collage_session_context_run(context, &input, 1, NULL)) && agrees(context, &now));
+  collage_session_context_release(context);
+}
+
 /* What a session says of itself. */
 static void questions(const collage_session* session) {
   collage_open_port port = {.struct_size = sizeof port};
@@ -406,6 +448,7 @@ int main(int argc, char** argv) {
     questions(session);
     wrong_runs(session);
     runs(session);
+    into_memory(session);
     threads(session);
   }
   collage_session_release(session);
