@@ -136,16 +136,21 @@ _CALLS: dict[str, list[Any]] = {
     "session_json": [c_void_p, _TEXT],
     "session_context_create": [c_void_p, _HANDLE],
     "session_context_run": [c_void_p, c_void_p, c_size_t, c_void_p],
+    "session_context_run_into": [c_void_p, c_void_p, c_size_t, c_void_p, c_size_t, c_void_p],
     "session_context_output": [*_AT, c_void_p, POINTER(Tensor)],
     "session_context_start": [c_void_p, c_char_p, c_void_p, c_size_t],
     "session_context_set_state": [c_void_p, c_char_p, POINTER(Tensor)],
     "session_context_state": [c_void_p, c_char_p, POINTER(Tensor)],
     "session_context_reset": [c_void_p],
 }
+# Functions that came later with the same version of the interface: an older library may lack them.
+_NEWER = {"session_context_run_into"}
 _HANDLES = ("network", "plan", "engine", "context", "session", "session_context")
 
 lib: Any = _library.load()
 for _name, _arguments in _CALLS.items():
+    if _name in _NEWER and not hasattr(lib, "collage_" + _name):
+        continue
     _function = getattr(lib, "collage_" + _name)
     _function.argtypes, _function.restype = _arguments, c_int
 for _name in _HANDLES:
@@ -154,6 +159,11 @@ for _name in _HANDLES:
 lib.collage_last_error.argtypes, lib.collage_last_error.restype = [], c_char_p
 lib.collage_version.argtypes, lib.collage_version.restype = [], c_char_p
 lib.collage_set_log.argtypes, lib.collage_set_log.restype = [LogFunction, c_void_p], None
+
+
+def has(name: str) -> bool:
+    """Whether the library has one of the newer functions."""
+    return hasattr(lib, "collage_" + name)
 
 
 def text(value: Any) -> str:

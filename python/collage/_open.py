@@ -14,6 +14,9 @@ from ._fixed import wrong_names
 from .arrays import Array
 from .progress import Watch
 
+# Bytes of all outputs from which it is faster to write them where the caller gets them than to copy them.
+EXPECT_FROM = 1 << 18
+
 _ndarray = np.ndarray
 
 
@@ -27,6 +30,9 @@ class OpenContext:
         self.tensors = (_abi.Tensor * max(1, len(runner.inputs)))()
         self.output = _abi.Tensor()
         self.shapes: list[Optional[tuple[int, ...]]] = [None] * len(runner.inputs)
+        # The outputs of the last run, if the inputs of the next one have the same shapes.
+        self.expected: Optional[list[tuple[int, ...]]] = None
+        self.wanted = (_abi.Tensor * max(1, len(runner.outputs)))()
         # What still refers to the memory of outputs: of the last run, and of the one before.
         self.last: list[weakref.ref[Any]] = []
         self.before: list[weakref.ref[Any]] = []
@@ -57,6 +63,8 @@ class OpenRunner:
             self.states = ports.open_ports(pointer, "state", info.states)
         self._count = len(self.inputs)
         self._takes = tuple((port.name, port.dtype, port) for port in self.inputs)
+        # States may grow from run to run.
+        self._expects = not self.states and _abi.has("session_context_run_into")
         self._free: list[OpenContext] = []
         self._closed = False
 
@@ -86,6 +94,10 @@ class OpenRunner:
     def run_in(self, context: OpenContext, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
         """Runs once in this context."""
         alive = self._feed(context, feeds)
+        if copy and limits is None and context.expected is not None and self._watch is None:
+            results = self._run_into(context, context.expected)
+            if results is not None:
+                return results
         how = None if limits is None else ctypes.byref(limits)
         if self._watch is None:
             status = _abi.lib.collage_session_context_run(context.pointer, context.tensors, self._count, how)
@@ -96,6 +108,30 @@ class OpenRunner:
                 _abi.call("session_context_run", context.pointer, context.tensors, self._count, how)
         del alive
         context.before, context.last = context.last, []
+        results = self._results(context, copy)
+        if self._expects:
+            shapes = [array.shape for array in results.values()]
+            is_large = sum(array.nbytes for array in results.values()) >= EXPECT_FROM
+            context.expected = shapes if is_large else None
+        return results
+
+    def _run_into(self, context: OpenContext, shapes: list[tuple[int, ...]]) -> Optional[dict[str, Array]]:
+        """Runs into new arrays of the shapes that the outputs had at the same shapes of inputs. None if they have others now."""
+        results = {}
+        for index, (port, shape) in enumerate(zip(self.outputs, shapes)):
+            results[port.name] = array = arrays.empty(shape, port.dtype)
+            arrays.fill_tensor(context.wanted[index], array, port.number)
+        status = _abi.lib.collage_session_context_run_into(context.pointer, context.tensors, self._count, context.wanted, len(shapes),
+                                                           None)
+        if status == errors.MISUSE:  # data may decide shapes; and what is wrong with the inputs, a plain run says as well
+            context.expected, self._expects = None, False
+            return None
+        if status:
+            _abi.fail(status)
+        return results
+
+    def _results(self, context: OpenContext, copy: bool) -> dict[str, Array]:
+        """The outputs of the last run."""
         results = {}
         for index, port in enumerate(self.outputs):
             status = _abi.lib.collage_session_context_output(context.pointer, index, None, ctypes.byref(context.output))
@@ -126,6 +162,8 @@ class OpenRunner:
                     continue
             array = arrays.of_port(array, port, "input " + name)
             alive.append(array)
+            if array.shape != shape:
+                context.expected = None
             arrays.fill_tensor(context.tensors[index], array, port.number)
             context.shapes[index] = array.shape
         if len(feeds) != self._count:

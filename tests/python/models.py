@@ -75,6 +75,6 @@ def carried():
                  [value("total_next", FLOAT, ["N", 2]), value("seen_next", FLOAT, ["length", 2])])
 
 
-def positions():
+def positions(count=6):
     """The places where x is not zero: as many as the data says."""
-    return model([node("NonZero", ["x"], ["y"])], [value("x", FLOAT, [6])], [value("y", INT64, [1, "count"])])
+    return model([node("NonZero", ["x"], ["y"])], [value("x", FLOAT, [count])], [value("y", INT64, [1, "count"])])

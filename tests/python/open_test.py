@@ -98,6 +98,23 @@ class Runs(unittest.TestCase):
             limited.run(numbers(rows, 2), numbers(rows, 2))
         self.assertEqual((limited.info["engines"], limited.info["given_back"]), (1, 2))
 
+    def test_large_outputs(self):
+        """They are written where the caller gets them, as long as they have the shapes of the run before."""
+        session = collage.session(models.two("N"), **QUICK)
+        for rows in 40000, 40000, 40000, 39000, 39000, 2, 2, 40000:
+            a, b = numbers(rows, 2), numbers(rows, 2)[::-1]
+            kept = session.run(a, b)
+            session.run(b, a)
+            session.run(np.zeros_like(a), np.zeros_like(a), copy=False)
+            np.testing.assert_array_equal(kept["total"], a + b)
+            np.testing.assert_array_equal(kept["difference"], a - b)
+            self.assertTrue(kept["total"].flags.writeable)
+        places = collage.session(models.positions(70000), **QUICK)
+        for count in 70000, 70000, 17, 69999, 0:
+            x = np.zeros(70000, np.float32)
+            x[:count] = 1
+            np.testing.assert_array_equal(places(x), [np.arange(count)])
+
     def test_lent_outputs_stay(self):
         session = collage.session(models.dense(), **QUICK)
         wanted = [session(numbers(rows, 4)) for rows in range(1, 30)]
