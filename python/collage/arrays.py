@@ -55,6 +55,8 @@ def address_of(array: Array) -> int:
 def as_array(value: ArrayLike, what: str) -> Array:
     """A numpy array of `value`, without a copy where its memory can be used. `what` is "input x"."""
     if isinstance(value, (np.ndarray, np.generic)):
+        if isinstance(value, np.ma.MaskedArray):
+            raise errors.MisuseError(f"{what} is a masked array, and networks know no masks; give array.filled(number)")
         return np.asarray(value)
     if hasattr(value, "__dlpack__"):
         return _dlpack.to_array(value, what)

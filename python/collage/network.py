@@ -15,7 +15,9 @@ from .plan import Plan
 from .progress import ProgressOption, Watch
 
 if TYPE_CHECKING:
-    from .session import Session
+    from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
+
+    from .session import Session, SessionOptions
 
 __all__ = ["Model", "Network", "load"]
 
@@ -253,7 +255,7 @@ class Network(_handles.Unpicklable):
         with network._handle as pointer:
             return Plan(network, _handles.Handle("plan", "plan_load", pointer, file, options))
 
-    def session(self, plan: Optional[Plan] = None, **options: Any) -> Session:
+    def session(self, plan: Optional[Plan] = None, **options: Unpack[SessionOptions]) -> Session:
         """Makes a session, which runs the network. See ``collage.Session`` for the options."""
         from .session import Session
         return Session(self, plan, **options)

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import threading
 from collections.abc import Mapping
-from typing import Any, Optional, Union
+from typing import TYPE_CHECKING, Any, Optional, TypedDict, Union
 
 from . import _abi, _explain, _handles, arrays, errors, ports
 from ._fixed import FixedRunner, wrong_names
@@ -18,6 +18,9 @@ from .binding import Binding
 from .network import Model, Network, Source, load
 from .plan import Plan
 from .progress import ProgressOption, Watch
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
 
 __all__ = ["Session", "Step", "session"]
 
@@ -50,6 +53,29 @@ class Step:
     def name(self) -> str:
         """The same as ``label``."""
         return self.label
+
+
+class SessionOptions(TypedDict, total=False):
+    """The options of a session by name, for type checkers: those of ``collage.Session`` after the plan."""
+
+    how: Optional[str]
+    threads: int
+    budget: Optional[float]
+    progress: ProgressOption
+    backends: Backends
+    store: Store
+    carried: Carried
+    most_engines: int
+    most_bytes: int
+    compare: Optional[float]
+    regions: Optional[float]
+    seed: int
+    pin: Rules
+    exclude: Rules
+    algorithms: str
+    memory: Union[int, float, None]
+    keep_non_finite: bool
+    threads_at_once: int
 
 
 class Session(_handles.Unpicklable):
@@ -345,6 +371,10 @@ def _step(of: Any, ms: float) -> Step:
                 of.workspace_bytes)
 
 
-def session(model: Model, *, shapes: Shapes = None, values: Optional[Mapping[str, ArrayLike]] = None, **options: Any) -> Session:
-    """Reads a model and makes a session: ``load(model, shapes=..., values=...).session(...)``."""
+def session(model: Model, *, shapes: Shapes = None, values: Optional[Mapping[str, ArrayLike]] = None,
+            **options: Unpack[SessionOptions]) -> Session:
+    """Reads a model and makes a session: ``load(model, shapes=..., values=...).session(...)``.
+
+    The options are those of ``collage.Session`` without a plan.
+    """
     return load(model, shapes=shapes, values=values).session(**options)

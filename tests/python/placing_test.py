@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Tuning, plans and their files, progress, what callbacks raise, the log, and texts for people."""
+import inspect
 import io
 import json
 import os
@@ -182,6 +183,11 @@ class Library(unittest.TestCase):
         self.assertEqual((about["version"], about["abi"], collage.__version__), (collage.version(), 1, collage.version()))
         self.assertIn("portable", {backend["name"] for backend in about["backends"]})
         json.dumps(about)
+
+    def test_options_of_sessions_are_typed(self):
+        from collage.session import SessionOptions
+        names = list(inspect.signature(collage.Session.__init__).parameters)[3:]
+        self.assertEqual(sorted(SessionOptions.__annotations__), sorted(names))
 
     def test_all_that_is_exported(self):
         for name in collage.__all__:

@@ -96,6 +96,7 @@ class Runs(unittest.TestCase):
                 (lambda: session.run(x.astype(">f4")), "input x has the other byte order"),
                 (lambda: session.run(x.astype(str)), "input x has elements of type str"),
                 (lambda: session.run(x.astype(object)), "input x has elements of type object"),
+                (lambda: session.run(np.ma.masked_array(x, x > 0)), "input x is a masked array"),
                 (lambda: session.run(x.T), r"input x has the shape \(4, 2\), and the network takes \(2, 4\)"),
                 (lambda: session.run(x[None]), r"input x has the shape \(1, 2, 4\)"),
                 (lambda: session.run(np.float32(1)), r"input x has the shape \(\)"),
