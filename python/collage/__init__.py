@@ -11,12 +11,13 @@ from ._system import set_log, system, version
 from .arrays import StopFlag
 from .binding import Binding
 from .errors import CancelledError, CollageError, MisuseError
+from .growing import Growing
 from .network import Network, load
 from .plan import Plan
 from .ports import Port
 from .progress import Progress, ProgressLine
 from .session import Session, Step, session
 
-__all__ = ["Binding", "CancelledError", "CollageError", "MisuseError", "Network", "Plan", "Port", "Progress", "ProgressLine",
+__all__ = ["Binding", "CancelledError", "CollageError", "Growing", "MisuseError", "Network", "Plan", "Port", "Progress", "ProgressLine",
            "Sequence", "Session", "Step", "StopFlag", "load", "session", "set_log", "system", "version"]
 __version__ = version()

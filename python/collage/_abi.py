@@ -92,6 +92,24 @@ class SessionInfo(Structure):
                 ("making_ms", c_double)]
 
 
+class Cache(Structure):
+    _fields_ = [("input", c_char_p), ("output", c_char_p), ("dimension", c_uint32), ("rank", c_uint32),
+                ("extents", POINTER(c_int64))]
+
+
+class CacheMask(Structure):
+    _fields_ = [("input", c_char_p), ("dimension", c_uint32), ("value", c_double)]
+
+
+class GrowingOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("caches", POINTER(Cache)), ("cache_count", c_size_t), ("capacities", POINTER(c_int64)),
+                ("capacity_count", c_size_t), ("masks", POINTER(CacheMask)), ("mask_count", c_size_t)]
+
+
+class GrowingInfo(Structure):
+    _fields_ = [("struct_size", c_size_t), ("inputs", c_size_t), ("outputs", c_size_t), ("length", c_int64), ("capacity", c_int64)]
+
+
 class Tensor(Structure):
     _fields_ = [("dtype", c_int32), ("rank", c_uint32), ("extents", c_int64 * MAX_RANK), ("data", c_void_p), ("bytes", c_size_t)]
 
@@ -142,10 +160,19 @@ _CALLS: dict[str, list[Any]] = {
     "session_context_set_state": [c_void_p, c_char_p, POINTER(Tensor)],
     "session_context_state": [c_void_p, c_char_p, POINTER(Tensor)],
     "session_context_reset": [c_void_p],
+    "growing_context_create": [c_void_p, POINTER(GrowingOptions), _HANDLE],
+    "growing_context_get_info": [c_void_p, POINTER(GrowingInfo)],
+    "growing_context_input": [*_AT, POINTER(OpenPort)],
+    "growing_context_run": [c_void_p, c_void_p, c_size_t, c_void_p],
+    "growing_context_output": [*_AT, c_void_p, POINTER(Tensor)],
+    "growing_context_cache": [c_void_p, c_char_p, POINTER(Tensor)],
+    "growing_context_restore": [c_void_p, c_void_p, c_size_t],
+    "growing_context_shorten": [c_void_p, c_int64],
+    "growing_context_reset": [c_void_p],
 }
 # Functions that came later with the same version of the interface: an older library may lack them.
-_NEWER = {"session_context_run_into"}
-_HANDLES = ("network", "plan", "engine", "context", "session", "session_context")
+_NEWER = {"session_context_run_into", *(_name for _name in _CALLS if _name.startswith("growing_context_"))}
+_HANDLES = ("network", "plan", "engine", "context", "session", "session_context", "growing_context")
 
 lib: Any = _library.load()
 for _name, _arguments in _CALLS.items():
@@ -154,6 +181,8 @@ for _name, _arguments in _CALLS.items():
     _function = getattr(lib, "collage_" + _name)
     _function.argtypes, _function.restype = _arguments, c_int
 for _name in _HANDLES:
+    if not hasattr(lib, f"collage_{_name}_release"):
+        continue
     _function = getattr(lib, f"collage_{_name}_release")
     _function.argtypes, _function.restype = [c_void_p], None
 lib.collage_last_error.argtypes, lib.collage_last_error.restype = [], c_char_p

@@ -20,6 +20,46 @@ EXPECT_FROM = 1 << 18
 _ndarray = np.ndarray
 
 
+class Inputs:
+    """The inputs of runs, described to the library as collage_tensor."""
+
+    def __init__(self, of: tuple[ports.Port, ...]) -> None:
+        self._ports, self.count = of, len(of)
+        self._takes = tuple((port.name, port.dtype, port) for port in of)
+        self.tensors = (_abi.Tensor * max(1, len(of)))()
+        self._shapes: list[Optional[tuple[int, ...]]] = [None] * len(of)
+        self.are_as_before = False  # their shapes
+
+    def describe(self, feeds: Mapping[str, Any]) -> list[Array]:
+        """Describes arrays. The result keeps them alive.
+
+        Raises:
+            MisuseError: a name, an element type or a shape is not that of an input.
+        """
+        alive = []
+        self.are_as_before = True
+        for index, (name, dtype, port) in enumerate(self._takes):
+            try:
+                array = feeds[name]
+            except KeyError:
+                raise wrong_names(feeds, self._ports) from None
+            shape = self._shapes[index]
+            if type(array) is _ndarray and array.dtype == dtype and array.shape == shape and array.nbytes:
+                flags = array.flags
+                if flags.c_contiguous and flags.aligned:  # only the address may be another one
+                    self.tensors[index].data = array.__array_interface__["data"][0]
+                    alive.append(array)
+                    continue
+            array = arrays.of_port(array, port, "input " + name)
+            alive.append(array)
+            self.are_as_before = self.are_as_before and array.shape == shape
+            arrays.fill_tensor(self.tensors[index], array, port.number)
+            self._shapes[index] = array.shape
+        if len(feeds) != self.count:
+            raise wrong_names(feeds, self._ports)
+        return alive
+
+
 class OpenContext:
     """A session context. One thread at a time uses it."""
 
@@ -27,9 +67,8 @@ class OpenContext:
         with runner.session as session:
             self.handle = _handles.Handle("session_context", "session_context_create", session)
         self.pointer = self.handle.pointer
-        self.tensors = (_abi.Tensor * max(1, len(runner.inputs)))()
+        self.inputs = Inputs(runner.inputs)
         self.output = _abi.Tensor()
-        self.shapes: list[Optional[tuple[int, ...]]] = [None] * len(runner.inputs)
         # The outputs of the last run, if the inputs of the next one have the same shapes.
         self.expected: Optional[list[tuple[int, ...]]] = None
         self.wanted = (_abi.Tensor * max(1, len(runner.outputs)))()
@@ -55,14 +94,12 @@ class OpenRunner:
     """A session and its contexts: as many as run at the same time, or one if there are states."""
 
     def __init__(self, session: _handles.Handle, watch: Optional[Watch]) -> None:
-        self.session, self._watch = session, watch
+        self.session, self.watch = session, watch
         with session as pointer:
             info = _abi.filled("session_get_info", _abi.SessionInfo, pointer)
             self.inputs = ports.open_ports(pointer, "input", info.inputs)
             self.outputs = ports.open_ports(pointer, "output", info.outputs)
             self.states = ports.open_ports(pointer, "state", info.states)
-        self._count = len(self.inputs)
-        self._takes = tuple((port.name, port.dtype, port) for port in self.inputs)
         # States may grow from run to run.
         self._expects = not self.states and _abi.has("session_context_run_into")
         self._free: list[OpenContext] = []
@@ -93,19 +130,22 @@ class OpenRunner:
 
     def run_in(self, context: OpenContext, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
         """Runs once in this context."""
-        alive = self._feed(context, feeds)
-        if copy and limits is None and context.expected is not None and self._watch is None:
+        inputs = context.inputs
+        alive = inputs.describe(feeds)
+        if not inputs.are_as_before:
+            context.expected = None
+        if copy and limits is None and context.expected is not None and self.watch is None:
             results = self._run_into(context, context.expected)
             if results is not None:
                 return results
         how = None if limits is None else ctypes.byref(limits)
-        if self._watch is None:
-            status = _abi.lib.collage_session_context_run(context.pointer, context.tensors, self._count, how)
+        if self.watch is None:
+            status = _abi.lib.collage_session_context_run(context.pointer, inputs.tensors, inputs.count, how)
             if status:
                 _abi.fail(status)
         else:
-            with self._watch.watching():
-                _abi.call("session_context_run", context.pointer, context.tensors, self._count, how)
+            with self.watch.watching():
+                _abi.call("session_context_run", context.pointer, inputs.tensors, inputs.count, how)
         del alive
         context.before, context.last = context.last, []
         results = self._results(context, copy)
@@ -121,8 +161,8 @@ class OpenRunner:
         for index, (port, shape) in enumerate(zip(self.outputs, shapes)):
             results[port.name] = array = arrays.empty(shape, port.dtype)
             arrays.fill_tensor(context.wanted[index], array, port.number)
-        status = _abi.lib.collage_session_context_run_into(context.pointer, context.tensors, self._count, context.wanted, len(shapes),
-                                                           None)
+        status = _abi.lib.collage_session_context_run_into(context.pointer, context.inputs.tensors, context.inputs.count,
+                                                           context.wanted, len(shapes), None)
         if status == errors.MISUSE:  # data may decide shapes; and what is wrong with the inputs, a plain run says as well
             context.expected, self._expects = None, False
             return None
@@ -144,31 +184,6 @@ class OpenRunner:
                 results[port.name] = arrays.over_tensor(context.output, lent)
                 context.last.append(weakref.ref(lent))
         return results
-
-    def _feed(self, context: OpenContext, feeds: Mapping[str, Any]) -> list[Array]:
-        """Describes the inputs. The result keeps them alive."""
-        alive = []
-        for index, (name, dtype, port) in enumerate(self._takes):
-            try:
-                array = feeds[name]
-            except KeyError:
-                raise wrong_names(feeds, self.inputs) from None
-            shape = context.shapes[index]
-            if type(array) is _ndarray and array.dtype == dtype and array.shape == shape and array.nbytes:
-                flags = array.flags
-                if flags.c_contiguous and flags.aligned:  # as in the run before: only the address may be another one
-                    context.tensors[index].data = array.__array_interface__["data"][0]
-                    alive.append(array)
-                    continue
-            array = arrays.of_port(array, port, "input " + name)
-            alive.append(array)
-            if array.shape != shape:
-                context.expected = None
-            arrays.fill_tensor(context.tensors[index], array, port.number)
-            context.shapes[index] = array.shape
-        if len(feeds) != self._count:
-            raise wrong_names(feeds, self.inputs)
-        return alive
 
     def info(self) -> dict[str, int | float]:
         with self.session as pointer:

@@ -111,11 +111,11 @@ def fixed_ports(owner: str, pointer: int, kind: str, count: int) -> tuple[Port, 
     return tuple(ports)
 
 
-def open_ports(pointer: int, kind: str, count: int) -> tuple[Port, ...]:
-    """The inputs, outputs or states (`kind`) of a session."""
+def open_ports(pointer: int, kind: str, count: int, owner: str = "session") -> tuple[Port, ...]:
+    """The inputs, outputs or states (`kind`) of a session or a growing context (`owner`)."""
     ports = []
     for index in range(count):
-        of = _abi.filled(f"session_{kind}", _abi.OpenPort, pointer, index)
+        of = _abi.filled(f"{owner}_{kind}", _abi.OpenPort, pointer, index)
         shape: Optional[tuple[Extent, ...]] = None
         if of.rank >= 0:
             shape = tuple(int(of.extents[k]) if of.extents[k] >= 0 else _abi.text(of.symbols[k]) or None for k in range(of.rank))

@@ -6,6 +6,7 @@ import ctypes
 import dataclasses
 import os
 import threading
+import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Optional, TypedDict, Union
 
@@ -15,6 +16,7 @@ from ._open import OpenRunner, Sequence
 from ._options import Backends, Placing, Rules, Shapes, Store, _mapping
 from .arrays import Array, ArrayLike, StopFlag
 from .binding import Binding
+from .growing import Caches, Growing, Masks
 from .network import Model, Network, Source, load
 from .plan import Plan
 from .progress import ProgressOption, Watch
@@ -338,6 +340,27 @@ class Session(_handles.Unpicklable):
     def reset(self) -> None:
         """Brings all states back to their start: a new sequence begins."""
         self._states_of().reset()
+
+    def growing(self, caches: Caches, capacities: typing.Sequence[int], *, masks: Masks = None, shapes: Shapes = None) -> Growing:
+        """Runs with caches that grow, such as the keys and values of attention, with an engine for each capacity.
+
+        Args:
+            caches: by the input, the output that has its elements with new ones behind them, and the dimension in which they are:
+                {"past_keys": ("present_keys", 2)}. All have the same length.
+            capacities: the extents that lengths are rounded up to; 0 is for the first run.
+            masks: by the input, the dimension that counts the elements of the caches and the new ones, and the value that says "does not
+                count": {"attention_mask": (1, 0)}.
+            shapes: of caches whose other extents the model leaves open, and no input has the same symbols.
+
+        Raises:
+            MisuseError: the session has fixed shapes or states, or a cache does not fit its output.
+        """
+        if not isinstance(self._runner, OpenRunner):
+            raise errors.MisuseError("caches that grow need open shapes, and those of this session are fixed")
+        if not _abi.has("growing_context_create"):
+            raise errors.MisuseError(f"the library, version {_abi.text(_abi.lib.collage_version())}, has no caches that grow; install "
+                                     "that of the same release as this package")
+        return Growing(self._runner, _mapping(caches, "caches"), capacities, masks, shapes)
 
     # ---------------------------------------------------------------------------------------------------------- the end
 

@@ -75,6 +75,14 @@ def carried():
                  [value("total_next", FLOAT, ["N", 2]), value("seen_next", FLOAT, ["length", 2])])
 
 
+def attended():
+    """present is past with x behind it, float32[length, 2], and y is the sum of present where mask is 1."""
+    return model([node("Concat", ["past", "x"], ["present"], axis=0), node("Mul", ["present", "mask"], ["seen"]),
+                  node("ReduceSum", ["seen"], ["y"], keepdims=0)],
+                 [value("x", FLOAT, ["new", 2]), value("mask", FLOAT, ["all", 1]), value("past", FLOAT, ["past", 2])],
+                 [value("y", FLOAT, []), value("present", FLOAT, ["length", 2])])
+
+
 def positions(count=6):
     """The places where x is not zero: as many as the data says."""
     return model([node("NonZero", ["x"], ["y"])], [value("x", FLOAT, [count])], [value("y", INT64, [1, "count"])])

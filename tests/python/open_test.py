@@ -253,4 +253,64 @@ class States(unittest.TestCase):
             session.run(x)
 
 
+class Caches(unittest.TestCase):
+    def setUp(self):
+        self.session = collage.session(models.attended(), **QUICK)
+        self.growing = self.session.growing({"past": ("present", 0)}, [0, 4, 16], masks={"mask": (0, 0)})
+        self.seen = np.zeros((0, 2), np.float32)
+
+    def run_once(self, rows=1):
+        x = numbers(rows, 2) + np.float32(len(self.seen))
+        self.seen = np.concatenate([self.seen, x])
+        return self.growing.run(x=x, mask=np.ones((len(self.seen), 1), np.float32))
+
+    def test_growth(self):
+        growing = self.growing
+        self.assertEqual(([p.name for p in growing.inputs], [p.name for p in growing.outputs]), (["x", "mask"], ["y"]))
+        for rows in 1, 2, 1, 3, 1:
+            results = self.run_once(rows)
+            self.assertEqual(list(results), ["y"])
+            np.testing.assert_allclose(results["y"], self.seen.sum(), rtol=1e-5)
+            np.testing.assert_array_equal(growing.caches["past"], self.seen)
+            self.assertEqual(growing.length, len(self.seen))
+        self.assertEqual((growing.capacity, self.session.info["made"]), (16, 5))
+        kept, rest = growing.caches, self.seen
+        growing.shorten(2)
+        self.seen = self.seen[:2]
+        np.testing.assert_allclose(self.run_once()["y"], self.seen.sum(), rtol=1e-5)
+        growing.restore(kept)
+        np.testing.assert_array_equal(growing.caches["past"], rest)
+        growing.reset()
+        self.assertEqual(growing.length, 0)
+
+    def test_what_is_refused(self):
+        growing, x = self.growing, numbers(1, 2)
+        mask = np.ones((1, 1), np.float32)
+        for wrong, sentence in [
+                (lambda: growing.run({"x": x}), "input mask is missing; the network takes x, mask"),
+                (lambda: growing.run({"x": x, "mask": mask, "past": x}), "there is no input past"),
+                (lambda: growing.run(x=numbers(17, 2), mask=np.ones((17, 1), np.float32)), "the largest capacity is 16"),
+                (lambda: growing.run(x=x.astype(np.float64), mask=mask), "float64"),
+                (lambda: growing.restore({}), "restore takes all caches: past"),
+                (lambda: growing.restore({"past": numbers(3, 3)}), "cache past has the shape"),
+                (lambda: growing.shorten(-1), "length is -1"), (lambda: growing.shorten(5), "they have 0 elements, so that 5 cannot be kept"),
+                (lambda: self.session.growing({"past": "present"}, [4]), "give a pair for each name"),
+                (lambda: self.session.growing(["past"], [4]), "caches is of type list"),
+                (lambda: self.session.growing({"past": ("none", 0)}, [4]), "cache past: the network has no none"),
+                (lambda: self.session.growing({"past": ("present", 7)}, [4]), "dimension 7 of past is not open"),
+                (lambda: self.session.growing({"past": ("present", 0)}, 4), "capacities is 4; give a list"),
+                (lambda: self.session.growing({"past": ("present", 0)}, [-4]), "a capacity is -4"),
+                (lambda: self.session.growing({"past": ("present", 0)}, [4], shapes={"x": (1, 2)}), "there is no cache x"),
+                (lambda: collage.session(models.dense(2), **QUICK).growing({}, []), "need open shapes")]:
+            with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
+                wrong()
+        with self.assertRaises(collage.CancelledError):
+            growing.run(x=x, mask=mask, timeout=0)
+        np.testing.assert_allclose(self.run_once()["y"], self.seen.sum(), rtol=1e-5)
+        growing.close()
+        for call in (lambda: growing.run(x=x, mask=mask), lambda: growing.length, growing.reset, lambda: growing.caches):
+            with self.assertRaisesRegex(collage.MisuseError, "the growing context is closed"):
+                call()
+
+
 unittest.main()

@@ -85,6 +85,19 @@ def states(pieces):
     np.testing.assert_array_equal(y, sum(pieces))
 
 
+def caches(words):
+    import collage
+
+    session = collage.session("attention.onnx")
+    writer = session.growing({"past": ("present", 0)}, capacities=[0, 128, 512], masks={"mask": (0, 0)})
+    for word in words:
+        mask = np.ones((writer.length + 1, 1), np.float32)
+        y = writer.run({"x": word, "mask": mask})["y"]
+    writer.shorten(1)  # keeps the first word, to go on with others
+    np.testing.assert_allclose(y, np.sum(words))
+    assert writer.length == 1
+
+
 def binding(session, pictures):
     binding = session.bind()
     for picture in pictures:
@@ -154,6 +167,7 @@ def page(folder):
     os.environ["XDG_CACHE_HOME"] = folder
     pathlib.Path("model.onnx").write_bytes(models.dense())
     pathlib.Path("recurrent.onnx").write_bytes(models.carried())
+    pathlib.Path("attention.onnx").write_bytes(models.attended())
     x = np.ones((2, 4), np.float32)
     network = collage.load("model.onnx", shapes={"x": (2, 4)})
     session = network.session(how="priority", threads=1)
@@ -165,6 +179,7 @@ def page(folder):
     running(session, x)
     changing_shapes()
     states([np.ones((1, 2), np.float32)] * 3)
+    caches([np.full((1, 2), k, np.float32) for k in range(4)])
     binding(session, [x, x + 1])
     other_packages(session, memoryview(x))
     asynchronous(session, [x, x + 1])
