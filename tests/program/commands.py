@@ -46,7 +46,7 @@ class Pages(Case):
         page = self.succeeds("--help").stdout
         self.fits_page(page)
         self.assertIn("Examples:", page)
-        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "diff", "verify", "replay",
+        for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "diff", "report", "verify", "replay",
                         "store"):
             self.assertIn(f"  {command} ", page)
             self.fits_page(self.succeeds(command, "--help").stdout)

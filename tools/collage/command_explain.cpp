@@ -1,7 +1,6 @@
 #include "backends.hpp"
 #include "commands.hpp"
 #include "dot_file.hpp"
-#include "missing_patterns.hpp"
 #include "network.hpp"
 #include "placing.hpp"
 #include "report.hpp"
@@ -12,6 +11,7 @@
 #include <collage/io/plan_file.hpp>
 #include <collage/place/refusal.hpp>
 #include <collage/run/engine.hpp>
+#include <report/missing_patterns.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -32,18 +32,18 @@ std::string more_than(std::size_t count) {
   return count <= shown ? "" : wrap("and " + std::to_string(count - shown) + " more, see --json", 2, 2);
 }
 
-std::string operators_table(const std::vector<missing_operator>& list) {
+std::string operators_table(const std::vector<c::report::missing_operator>& list) {
   table page(
       {{"backend"}, {"operator"}, {"nodes", align::right}, {"ms now", align::right}, {"why", align::left, 20, true}});
   for (std::size_t i = 0; i < std::min(shown, list.size()); ++i) {
-    const missing_operator& m = list[i];
+    const c::report::missing_operator& m = list[i];
     page.add({m.backend, m.kind, std::to_string(m.nodes), format_number("%.4f", m.cost_ms),
               m.reason.empty() ? "none of its patterns matches" : m.reason});
   }
   return page.text() + more_than(list.size());
 }
 
-std::string fusions_table(const std::vector<missing_fusion>& list) {
+std::string fusions_table(const std::vector<c::report::missing_fusion>& list) {
   table page({{"backend"},
               {"operators", align::left, 16},
               {"then", align::left, 16},
@@ -51,21 +51,21 @@ std::string fusions_table(const std::vector<missing_fusion>& list) {
               {"ms to beat", align::right},
               {"first place", align::left, 12}});
   for (std::size_t i = 0; i < std::min(shown, list.size()); ++i) {
-    const missing_fusion& m = list[i];
+    const c::report::missing_fusion& m = list[i];
     page.add({m.backend, m.first, m.second, std::to_string(m.places), format_number("%.4f", m.cost_ms), m.example});
   }
   return page.text() + more_than(list.size());
 }
 
-c::json missing_to_json(const missing_patterns& missing) {
+c::json missing_to_json(const c::report::missing_patterns& missing) {
   c::json operators = c::json::array(), fusions = c::json::array();
-  for (const missing_operator& m : missing.operators)
+  for (const c::report::missing_operator& m : missing.operators)
     operators.push_back({{"backend", m.backend},
                          {"operator", m.kind},
                          {"nodes", m.nodes},
                          {"cost_ms", c::rounded(m.cost_ms)},
                          {"refused", m.reason.empty() ? c::json() : c::json(m.reason)}});
-  for (const missing_fusion& m : missing.fusions)
+  for (const c::report::missing_fusion& m : missing.fusions)
     fusions.push_back({{"backend", m.backend},
                        {"first", m.first},
                        {"second", m.second},
@@ -75,7 +75,7 @@ c::json missing_to_json(const missing_patterns& missing) {
   return {{"operators", operators}, {"fusions", fusions}};
 }
 
-c::json to_json(const placed& p, const missing_patterns& missing) {
+c::json to_json(const placed& p, const c::report::missing_patterns& missing) {
   c::json made = c::plan_to_json(p.made, p.network);
   c::json totals = c::json::array();
   for (const auto& [name, t] : totals_of(p.made))
@@ -150,7 +150,7 @@ int explain(const options& asked) {
     print(given.json ? c::to_text(to_json(engine.code(), p.network)) : c::to_text(engine.code(), p.network));
     return 0;
   }
-  const missing_patterns missing = find_missing_patterns(p.network, p.made);
+  const c::report::missing_patterns missing = c::report::find_missing_patterns(p.network, p.made, backends());
   if (given.json) {
     c::json all = to_json(p, missing);
     add_arena(all, engine);

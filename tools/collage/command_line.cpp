@@ -27,6 +27,7 @@ Examples:
   collage explain zoo:resnext50-paper --plan resnext.json    which kernel runs what, and why
   collage bench zoo:resnext50-paper --plan resnext.json      the plan and each backend alone
   collage diff resnext.json other.json                       two plans of one network
+  collage report zoo:resnext50-paper --plan resnext.json -o resnext.html   a page for browsers
   collage verify zoo:bert-paper --backends onednn,eigen      place now, then check
   collage inspect model.onnx --shape image=1x3x224x224       nodes and shapes of a file
 
@@ -92,7 +93,7 @@ std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
 class command_list {
  public:
   command_list(CLI::App& program, options& given) : program_(program), given_(given) {
-    list_.reserve(11);  // CLI11 keeps references into the elements
+    list_.reserve(12);  // CLI11 keeps references into the elements
     add_backends();
     add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
     add_inspect();
@@ -101,6 +102,7 @@ class command_list {
     add_bench();
     add_explain();
     add_diff();
+    add_report();
     add_verify();
     add_replay();
     add_store();
@@ -191,6 +193,24 @@ class command_list {
                      "Example:\n  collage diff before.json after.json");
     c->add_option("PLAN", given_.plan_file, "A plan from collage tune")->required()->option_text(" ");
     c->add_option("OTHER", given_.other_plan_file, "Another plan of the same network")->required()->option_text(" ");
+    c.output();
+  }
+  void add_report() {
+    command& c = add("report", report, "Write a plan as a page for browsers: the network drawn, times, choices",
+                     "The page is one file that loads nothing. /dev/stdout writes it to standard output.\n\n"
+                     "Example:\n  collage report zoo:resnext50-paper --plan resnext.json -o resnext.html");
+    c.network()->add_option("--plan", given_.plan_file, "A plan from collage tune; required")->option_text("FILE");
+    c->add_flag("--accept-version-change", given_.accept_version_change,
+                "Accept a plan that was made with other versions of the libraries");
+    c->add_option("-o,--output", given_.report_file, "The page to write; required")->option_text("FILE");
+    c->add_option("--against", given_.other_plan_file, "Another plan of the same network to compare with")
+        ->option_text("FILE");
+    c->add_option("--peak", given_.peak_gflops, "The machine's peak in GFLOP/s, for the roofline")
+        ->option_text("GFLOPS")
+        ->check(CLI::PositiveNumber.description(""));
+    c->add_option("--bandwidth", given_.bandwidth_gbytes, "The machine's memory bandwidth in GB/s, for the roofline")
+        ->option_text("GBS")
+        ->check(CLI::PositiveNumber.description(""));
     c.output();
   }
   void add_verify() {

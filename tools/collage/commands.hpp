@@ -14,6 +14,7 @@ int run(const options& given);
 int bench(const options& given);
 int explain(const options& given);
 int diff(const options& given);
+int report(const options& given);
 int verify(const options& given);
 int replay_placements(const options& given);
 int store(const options& given);

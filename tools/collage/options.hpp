@@ -28,8 +28,11 @@ struct options {
   std::string algorithms;                     ///< as in place_options; empty: accurate ones, or those of a given plan
   std::string memory;                         ///< for weights: 1.5x or 200MB; empty: as place_options has it
   bool accept_version_change = false;
-  // diff
+  // diff and report
   std::string other_plan_file;
+  // report
+  std::string report_file;
+  double peak_gflops = 0, bandwidth_gbytes = 0;  ///< of the machine, per second; 0: not given
   // backends
   bool coverage = false, all = false;
   // inspect

@@ -3,13 +3,13 @@
 #pragma once
 
 #include <collage/graph/graph.hpp>
+#include <collage/run/backend_table.hpp>
 #include <collage/run/plan.hpp>
-
 #include <cstddef>
 #include <string>
 #include <vector>
 
-namespace program {
+namespace collage::inline v0::report {
 
 /// Nodes of one operator kind that no candidate of a backend covers.
 struct missing_operator {
@@ -35,7 +35,8 @@ struct missing_patterns {
   std::vector<missing_fusion> fusions;
 };
 
-/// Finds what the plan's backends lack, in the network and in the subgraphs of its nodes.
-missing_patterns find_missing_patterns(const collage::graph& network, const collage::plan& made);
+/// Finds what the plan's backends lack, in the network and in the subgraphs of its nodes. Backends of the table that the plan was
+/// not chosen from do not count.
+missing_patterns find_missing_patterns(const graph& network, const plan& made, backend_table table);
 
-}  // namespace program
+}  // namespace collage::inline v0::report

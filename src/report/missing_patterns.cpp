@@ -1,7 +1,5 @@
 #include "missing_patterns.hpp"
 
-#include "backends.hpp"
-
 #include <collage/place/candidates.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/node_group.hpp>
@@ -14,10 +12,7 @@
 #include <set>
 #include <tuple>
 
-namespace program {
-
-namespace c = collage;
-
+namespace collage::inline v0::report {
 namespace {
 
 using node_list = std::vector<std::uint32_t>;
@@ -27,7 +22,7 @@ node_list sorted(node_list nodes) {
   return nodes;
 }
 
-std::string kinds_of(const c::graph& network, const node_list& nodes) {
+std::string kinds_of(const graph& network, const node_list& nodes) {
   std::string text;
   for (const std::uint32_t n : nodes) text += (text.empty() ? "" : "+") + std::string(network.node(n).kind->name);
   return text;
@@ -35,19 +30,19 @@ std::string kinds_of(const c::graph& network, const node_list& nodes) {
 
 class finder {
  public:
-  explicit finder(const c::plan& made) : table_(backends()) {
-    for (const c::backend_entry& b : table_)
+  finder(const plan& made, backend_table table) : table_(table) {
+    for (const backend_entry& b : table_)
       use_.push_back(std::any_of(made.backends.begin(), made.backends.end(),
-                                 [&](const c::plan_backend& used) { return used.name == b.name; }));
+                                 [&](const plan_backend& used) { return used.name == b.name; }));
   }
 
-  void visit(const c::graph& network, const c::placement& placed) {
-    const c::place_candidates found = c::find_candidates(network, table_, use_);
+  void visit(const graph& network, const placement& placed) {
+    const place_candidates found = find_candidates(network, table_, use_);
     for (std::size_t b = 0; b < table_.size(); ++b) {
       if (!use_[b]) continue;
       std::set<node_list> joined;
       std::vector<bool> covered(network.nodes().size());
-      for (const c::place_candidate& candidate : found.list) {
+      for (const place_candidate& candidate : found.list) {
         if (candidate.backend != b) continue;
         const node_list& nodes = found.groups[candidate.group].nodes;
         joined.insert(nodes);
@@ -56,7 +51,7 @@ class finder {
       add_operators(network, placed, found, table_[b].name, covered);
       if (!table_[b].takes_regions) add_fusions(network, placed, table_[b].name, joined);
     }
-    for (const c::plan_group& g : placed.groups)
+    for (const plan_group& g : placed.groups)
       for (std::size_t i = 0; i < g.bodies().size(); ++i) visit(*network.bodies_of(g.nodes[0])[i], g.bodies()[i]);
   }
 
@@ -70,12 +65,12 @@ class finder {
   }
 
  private:
-  void add_operators(const c::graph& network, const c::placement& placed, const c::place_candidates& found,
+  void add_operators(const graph& network, const placement& placed, const place_candidates& found,
                      const std::string& backend, const std::vector<bool>& covered) {
     std::map<std::string, std::string> refused;  // by node
-    for (const c::place_refusal& r : found.refusals)
+    for (const place_refusal& r : found.refusals)
       if (r.backend == backend) refused.emplace(r.where, r.reason);
-    for (const c::plan_group& g : placed.groups) {
+    for (const plan_group& g : placed.groups) {
       if (!g.has_kernel()) continue;
       std::set<missing_operator*> counted;  // a group counts once, however many of its nodes are alike
       for (const std::uint32_t n : g.nodes) {
@@ -93,16 +88,16 @@ class finder {
     }
   }
 
-  void add_fusions(const c::graph& network, const c::placement& placed, const std::string& backend,
+  void add_fusions(const graph& network, const placement& placed, const std::string& backend,
                    const std::set<node_list>& joined) {
     std::vector<std::size_t> group_of(network.nodes().size());
     for (std::size_t i = 0; i < placed.groups.size(); ++i)
       for (const std::uint32_t n : placed.groups[i].nodes) group_of[n] = i;
-    for (const c::plan_group& first : placed.groups) {
+    for (const plan_group& first : placed.groups) {
       if (first.backend() != backend) continue;
       const std::optional<std::size_t> reader = sole_reader(network, sorted(first.nodes), group_of);
       if (!reader || placed.groups[*reader].backend() != backend) continue;
-      const c::plan_group& second = placed.groups[*reader];
+      const plan_group& second = placed.groups[*reader];
       node_list both = first.nodes;
       both.insert(both.end(), second.nodes.begin(), second.nodes.end());
       if (joined.count(sorted(both)) != 0) continue;
@@ -119,12 +114,12 @@ class finder {
   }
 
   /// The group that alone reads the values that these nodes compute. None if several groups read them, or if they are outputs.
-  static std::optional<std::size_t> sole_reader(const c::graph& network, const node_list& nodes,
+  static std::optional<std::size_t> sole_reader(const graph& network, const node_list& nodes,
                                                 const std::vector<std::size_t>& group_of) {
     std::optional<std::size_t> reader;
-    for (const std::uint32_t v : c::group_of(network, nodes).outputs) {
+    for (const std::uint32_t v : collage::group_of(network, nodes).outputs) {
       if (network.at(v).is_output) return {};
-      for (const c::use& u : network.view().uses_of(v)) {
+      for (const use& u : network.view().uses_of(v)) {
         if (std::binary_search(nodes.begin(), nodes.end(), u.node)) continue;
         if (reader && *reader != group_of[u.node]) return {};
         reader = group_of[u.node];
@@ -133,7 +128,7 @@ class finder {
     return reader;
   }
 
-  c::backend_table table_;
+  backend_table table_;
   std::vector<bool> use_;
   // By backend and what is missing.
   std::map<std::tuple<std::string, std::string, std::string>, missing_operator> operators_;
@@ -142,10 +137,10 @@ class finder {
 
 }  // namespace
 
-missing_patterns find_missing_patterns(const c::graph& network, const c::plan& made) {
-  finder f(made);
+missing_patterns find_missing_patterns(const graph& network, const plan& made, backend_table table) {
+  finder f(made, table);
   f.visit(network, made.chosen);
   return f.result();
 }
 
-}  // namespace program
+}  // namespace collage::inline v0::report

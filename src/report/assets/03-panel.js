@@ -1,0 +1,137 @@
+// The panel beside the drawing.
+const panel = document.getElementById("panel");
+
+function show(...parts) {
+  panel.replaceChildren(...parts.filter((part) => part !== null));
+  panel.scrollTop = 0;
+}
+
+function facts(rows) {
+  const list = element("dl");
+  for (const [term, text] of rows) if (text !== null && text !== "") list.append(element("dt", term), element("dd", text));
+  return list;
+}
+
+function part(title, contents) {
+  const box = element("div");
+  box.append(element("h4", title), contents);
+  return box;
+}
+
+function small(first, second) {
+  return element("li", [first, " ", element("small", second)]);
+}
+
+function valuesOf(list) {
+  return element("ul", list.map(([name, type, constant]) => small(said(name), said(type) + (constant ? ", constant" : ""))));
+}
+
+function work(group) {
+  const [flops, bytes] = group.work, [ms] = group.ms;
+  const rows = [];
+  if (flops > 0) rows.push(["Arithmetic", large(flops, "FLOP") + (ms > 0 ? `, ${large(flops / ms * 1e3, "FLOP/s")}` : "")]);
+  if (bytes > 0) rows.push(["Memory", large(bytes, "B") + (ms > 0 ? `, ${large(bytes / ms * 1e3, "B/s")}` : "")]);
+  if (flops > 0 && bytes > 0) rows.push(["Intensity", `${(flops / bytes).toPrecision(3)} FLOP per byte`]);
+  return rows;
+}
+
+function times(group) {
+  const [cost, low, high, alone, other] = group.ms;
+  const share = data.total > 0 ? `, ${(100 * cost / data.total).toFixed(1)} %` : "";
+  return [
+    ["Time", `${number(cost)} ms${share}`],
+    ["95 % interval", high > 0 ? `${number(low)} \u2013 ${number(high)} ms` : ""],
+    ["Alone", alone > 0 ? `${number(alone)} ms` : ""],
+    ["Switch", other > 0 ? `${number(other)} ms, because another backend wrote its operands` : ""],
+  ];
+}
+
+function choice(group) {
+  const parts = element("div");
+  if (group.why !== undefined) parts.append(element("p", said(group.why) + "."));
+  const rows = [];
+  if (group.regret) rows.push(["Without it", `+ ${number(group.regret[0])} ms`], ["It would be", said(group.regret[1])]);
+  if (group.estimate !== undefined) rows.push(["Estimate", said(group.estimate)]);
+  parts.append(facts(rows));
+  return part("Choice", parts);
+}
+
+function others(group) {
+  const rows = group.others.map(([backend, pattern, kernel, ms]) =>
+    element("tr", [element("td", [said(backend), " ", element("small", `${said(pattern)}, ${said(kernel)}`)]),
+      element("td", `${number(ms)} ms`, { class: "num" })]));
+  return part("Other kernels for these nodes", element("table", rows));
+}
+
+function refusals(group) {
+  return part("Refusals", element("ul", group.refused.map(([backend, pattern, where, why]) =>
+    small(`${said(backend)} ${said(pattern)}`, `at ${said(where)}: ${said(why)}`))));
+}
+
+function otherPlan(group) {
+  const list = group.other.kernels.map(([backend, kernel, ms]) => small(said(backend), `${said(kernel)}, ${number(ms)} ms`));
+  const change = group.other.its - group.other.ms;
+  const sum = element("p", `${number(group.other.its)} ms there, ${change >= 0 ? "+" : "\u2212"}${number(Math.abs(change))} ms.`);
+  const box = element("div", [sum, element("ul", list)]);
+  return part("The other plan runs these nodes by", box);
+}
+
+function nodesOf(group) {
+  const list = group.nodes.map(([name, kind, attributes]) =>
+    small(said(name), said(kind) + (said(attributes) ? ` {${said(attributes)}}` : "")));
+  if (group.count > group.nodes.length) list.push(element("li", `and ${group.count - group.nodes.length} more`));
+  return part(group.count === 1 ? "Node" : `${group.count} nodes`, element("ul", list));
+}
+
+function showGroup(index) {
+  const group = data.groups[index];
+  const title = element("h3", (group.n ? `${group.n}. ` : "") + said(group.l));
+  const who = element("p", [swatch(group.r), element("b", said(data.runners[group.r][0])), element("span", said(group.k))],
+    { class: "who" });
+  if (!group.ms) {
+    show(title, who, element("p", "A view: no kernel runs, and one value lies in the memory of another.", { class: "hint" }),
+      part("Reads", valuesOf(group.in)), part("Writes", valuesOf(group.out)), nodesOf(group));
+    return;
+  }
+  const kind = [["Pattern", said(group.p)], ["Configuration", group.c === undefined ? "" : said(group.c)], ["Layout", said(group.y)],
+    ["Algorithm", group.algorithm ? `${said(group.algorithm[0])}, error bound ${group.algorithm[1].toExponential(1)}` : ""]];
+  show(title, who, facts([...times(group), ...work(group), ...kind]), choice(group), group.other ? otherPlan(group) : null,
+    group.others ? others(group) : null, nodesOf(group), part("Reads", valuesOf(group.in)), part("Writes", valuesOf(group.out)),
+    group.refused ? refusals(group) : null);
+}
+
+function showConversion(index) {
+  const [value, type, from, to, backend, kernel, ms] = data.conversions[index];
+  show(element("h3", `Conversion of ${said(value)}`),
+    facts([["Type", said(type)], ["From", said(from)], ["To", said(to)], ["Backend", said(backend)], ["Kernel", said(kernel)],
+      ["Time", `${number(ms)} ms`]]));
+}
+
+// A folded block: its groups, each of which leads to its box.
+function showBlock(index) {
+  const block = data.blocks[index];
+  const groups = block.groups.filter((g) => data.groups[g].ms);
+  const sum = groups.reduce((all, g) => all + data.groups[g].ms[0], 0);
+  const list = element("table", groups.map((g) => {
+    const name = element("button", said(data.groups[g].l), { type: "button", class: "link" });
+    name.addEventListener("click", () => chooseGroup(g));
+    return element("tr", [element("td", swatch(data.groups[g].r)), element("td", name),
+      element("td", `${number(data.groups[g].ms[0])} ms`, { class: "num" })]);
+  }));
+  const open = element("button", "Unfold", { type: "button" });
+  open.addEventListener("click", () => chooseGroup(block.groups[0]));
+  show(element("h3", `Block ${letters(block.kind)}, ${block.which + 1} of ${block.count} equal ones`),
+    element("p", `${groups.length} groups, ${number(sum)} ms`, { class: "who" }), open, part("Groups", list));
+}
+
+function letters(kind) {
+  let text = "";
+  for (let k = kind + 1; k > 0; k = Math.floor((k - 1) / 26)) text = String.fromCharCode(65 + (k - 1) % 26) + text;
+  return text;
+}
+
+function showPort(box) {
+  const lines = [...box.querySelectorAll("text")].map((text) => text.textContent);
+  show(element("h3", box.querySelector("title").textContent.split("\n")[0]),
+    element("p", (box.classList.contains("in") ? "Input, " : "Output, ") + (lines[1] || ""), { class: "hint" }));
+}

@@ -1,0 +1,154 @@
+// The figures of a report.
+#include "facts.hpp"
+
+#include <collage/graph/totals.hpp>
+#include <collage/run/node_group.hpp>
+#include <place/plan_text.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+
+namespace collage::inline v0::report {
+namespace {
+
+/// The operators of a group, at most six of them named.
+std::string operators_of(const graph& network, std::span<const std::uint32_t> nodes) {
+  constexpr std::size_t named = 6;
+  std::string text;
+  for (const std::uint32_t n : nodes.first(std::min(nodes.size(), named)))
+    text += (text.empty() ? "" : " + ") + std::string(network.node(n).kind->name);
+  return nodes.size() <= named ? text : text + " + \u2026 (" + std::to_string(nodes.size()) + " operators)";
+}
+
+/// Names as "conv_0 + relu_1" if each begins with its operator; otherwise the operators.
+std::string drawn_label(const graph& network, std::span<const std::uint32_t> nodes) {
+  std::string names;
+  for (const std::uint32_t n : nodes) {
+    if (nodes.size() > 4 || network.node_name(n).rfind(network.node(n).kind->name, 0) != 0)
+      return operators_of(network, nodes);
+    names += (names.empty() ? "" : " + ") + network.node_name(n);
+  }
+  return names;
+}
+
+double bytes_of(const graph& network, const plan_group& g) {
+  std::vector<std::uint32_t> nodes = g.nodes;
+  std::ranges::sort(nodes);
+  const node_group group = group_of(network, nodes);
+  double bytes = 0;
+  for (const auto* list : {&group.arguments, &group.outputs})
+    for (const std::uint32_t v : *list)
+      if (network.type_of(v).dims.is_concrete()) bytes += static_cast<double>(network.type_of(v).bytes());
+  return bytes;
+}
+
+}  // namespace
+
+facts::facts(const source& given) : from(given), network(*given.network), made(*given.made) {
+  for (const plan* p : {given.made, given.against.made}) {
+    if (p == nullptr) continue;
+    for (const plan_backend& b : p->backends)
+      if (std::ranges::find(runners, b.name) == runners.end()) runners.push_back(b.name);
+  }
+  add_groups(network, made.chosen, "");
+  add_rows();
+  add_shares();
+  add_refusals();
+  items = items_of(network, made.chosen, given.code);
+  blocks = repeated_blocks(network, made.chosen, items);
+  if (given.against.made != nullptr) other = compare(network, made, *given.against.made);
+}
+
+std::size_t facts::runner_of(const std::string& name) const {
+  return static_cast<std::size_t>(std::ranges::find(runners, name) - runners.begin());
+}
+
+void facts::add_groups(const graph& in, const placement& placed, const std::string& prefix) {
+  const std::size_t first = groups.size();
+  std::size_t number = 0;
+  for (const plan_group& g : placed.groups) {
+    group_facts made_of;
+    made_of.network = &in;
+    made_of.group = &g;
+    made_of.label = detail::label_of(in, g.nodes);
+    made_of.drawn = drawn_label(in, g.nodes);
+    if (!g.is_view()) made_of.number = prefix + std::to_string(++number);
+    if (runner_of(g.backend()) == runners.size()) runners.push_back(g.backend());
+    made_of.runner = runner_of(g.backend());
+    for (const std::uint32_t n : g.nodes) made_of.flops += work_of(in, n).flops;
+    made_of.bytes = bytes_of(in, g);
+    made_of.is_inner = !prefix.empty();
+    groups.push_back(std::move(made_of));
+  }
+  for (std::size_t i = 0; i < placed.groups.size(); ++i) {
+    const plan_group& g = placed.groups[i];
+    for (std::size_t b = 0; b < g.bodies().size(); ++b)
+      add_groups(*in.bodies_of(g.nodes[0])[b], g.bodies()[b],
+                 groups[first + i].number + "." + std::to_string(b + 1) + ".");
+  }
+}
+
+void facts::add_rows() {
+  std::map<const plan_group*, std::uint32_t> index;
+  for (std::uint32_t i = 0; i < groups.size(); ++i) index.emplace(groups[i].group, i);
+  const std::function<void(const placement&)> add = [&](const placement& placed) {
+    for (const plan_group& g : placed.groups) {
+      rows.push_back(index.at(&g));
+      for (const placement& body : g.bodies()) add(body);
+    }
+  };
+  add(made.chosen);
+}
+
+void facts::add_shares() {
+  shares.resize(runners.size());
+  for (std::size_t r = 0; r < runners.size(); ++r) shares[r].runner = r;
+  for (const group_facts& f : groups) {
+    if (f.is_inner) continue;
+    flops += f.flops;
+    if (f.group->is_view()) {
+      ++views;
+      continue;
+    }
+    share& of = shares[f.runner];
+    ++of.groups;
+    of.nodes += f.group->nodes.size();
+    of.cost_ms += f.group->cost_ms;
+    longest_ms = std::max(longest_ms, f.group->cost_ms);
+    alone_ms += f.group->alone_ms;
+    switch_ms += f.group->switch_ms;
+  }
+  for (const plan_conversion& x : made.chosen.conversions) {
+    conversions_ms += x.cost_ms;
+    if (const std::size_t r = runner_of(x.step.backend); r < shares.size()) shares[r].cost_ms += x.cost_ms;
+  }
+  std::erase_if(shares, [](const share& s) { return s.groups == 0 && s.cost_ms == 0; });
+  std::ranges::stable_sort(shares, std::ranges::greater{}, &share::cost_ms);
+}
+
+void facts::add_refusals() {
+  std::map<std::string, std::vector<std::uint32_t>> by_place;
+  for (std::uint32_t r = 0; r < from.refusals.size(); ++r) by_place[from.refusals[r].where].push_back(r);
+  for (group_facts& f : groups)
+    for (const std::uint32_t n : f.group->nodes)
+      if (const auto at = by_place.find(f.network->node_name(n)); at != by_place.end())
+        f.refusals.insert(f.refusals.end(), at->second.begin(), at->second.end());
+}
+
+const plan_run* facts::run_of(const std::string& name) const {
+  const auto at = std::ranges::find(made.runs, name, &plan_run::name);
+  return at == made.runs.end() ? nullptr : &*at;
+}
+
+const plan_run* facts::best_single() const {
+  const plan_run* best = nullptr;
+  for (const placement& single : made.singles)
+    if (const plan_run* run = run_of(single.name); run != nullptr && (best == nullptr || run->ratio < best->ratio))
+      best = run;
+  return best;
+}
+
+}  // namespace collage::inline v0::report

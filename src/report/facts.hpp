@@ -1,0 +1,67 @@
+// Figures of a plan's groups that tables, drawings and charts share.
+#pragma once
+
+#include <collage/graph/graph.hpp>
+#include <collage/run/plan.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+#include "difference.hpp"
+#include "items.hpp"
+#include "report.hpp"
+
+namespace collage::inline v0::report {
+
+/// A group of the plan, or of a subgraph of one of its nodes.
+struct group_facts {
+  const graph* network = nullptr;  ///< that the group's nodes belong to
+  const plan_group* group = nullptr;
+  std::string number;      ///< as `explain` has it: 7, or 7.2.1 in the second subgraph of group 7; empty for views
+  std::string label;       ///< the names of its nodes, or the last node's name and the operators
+  std::string drawn;       ///< a label without names, if names say nothing about operators
+  std::size_t runner = 0;  ///< in facts::runners
+  double flops = 0;        ///< a multiply-add counts as two
+  double bytes = 0;        ///< that it must read and write: each operand, constant and result once
+  bool is_inner = false;   ///< in a subgraph, so its time is part of its owner's
+  std::vector<std::uint32_t> refusals;  ///< in source::refusals
+};
+
+/// A part of the work of a run that takes time, by the backend that does it.
+struct share {
+  std::size_t runner = 0, groups = 0, nodes = 0;
+  double cost_ms = 0;
+};
+
+struct facts {
+  explicit facts(const source& from);
+
+  const source& from;
+  const graph& network;
+  const plan& made;
+  std::vector<std::string>
+      runners;  ///< backends of the plans in their order, then "control" and "view" if there are any
+  std::vector<group_facts> groups;  ///< as the plan has them; those of subgraphs follow
+  std::vector<std::uint32_t> rows;  ///< the same in the order of a table: each owner in front of its inner groups
+  std::vector<share> shares;        ///< the longest first; without views
+  double flops = 0, longest_ms = 0, alone_ms = 0, switch_ms = 0, conversions_ms = 0;
+  std::size_t views = 0;
+  item_graph items;
+  std::vector<repeated_block> blocks;
+  difference other;  ///< empty if there is no other plan
+
+  std::size_t runner_of(const std::string& name) const;
+  /// The run with this name; null if there is none.
+  const plan_run* run_of(const std::string& name) const;
+  /// The single backend that is fastest compared with the plan; null if none ran.
+  const plan_run* best_single() const;
+  bool is_measured() const { return made.chosen.cost_ms > 0; }
+
+ private:
+  void add_groups(const graph& in, const placement& placed, const std::string& prefix);
+  void add_rows();
+  void add_shares();
+  void add_refusals();
+};
+
+}  // namespace collage::inline v0::report

@@ -1,0 +1,288 @@
+// The page: its head, its sections in order, and the data for its script.
+#include "report.hpp"
+
+#include "assets.hpp"
+#include "charts.hpp"
+#include "data.hpp"
+#include "drawing.hpp"
+#include "facts.hpp"
+#include "markup.hpp"
+#include "tables.hpp"
+
+#include <collage/error.hpp>
+#include <collage/fwd.hpp>
+#include <collage/graph/totals.hpp>
+#include <collage/io/json.hpp>
+#include <place/plan_text.hpp>
+#include <place/text.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace collage::inline v0::report {
+namespace {
+
+std::string number_text(const char* format, double number) { return detail::format_number(format, number); }
+
+/// One line of the summary: its title, the most important figure, and a sentence.
+void add_line(html& to, html::literal title, const std::string& figure, const std::string& sentence) {
+  to.raw("<div><dt>")
+      .raw(title)
+      .raw("</dt><dd><strong>")
+      .text(figure)
+      .raw("</strong> <span>")
+      .text(sentence)
+      .raw("</span></dd></div>\n");
+}
+
+std::string network_sentence(const facts& all) {
+  const graph_totals totals = totals_of(all.network);
+  const std::size_t kernels = all.made.chosen.groups.size() - all.views;
+  return counted(all.network.nodes().size(), "node", "nodes") + " in " + counted(kernels, "group", "groups") +
+         (all.views == 0 ? "" : " and " + counted(all.views, "view", "views")) + "; " +
+         number_text("%.1f M parameters, ", static_cast<double>(totals.parameters) / 1e6) +
+         number_text("%.2f GFLOP a run", totals.flops / 1e9);
+}
+
+void add_time(html& to, const facts& all) {
+  if (all.made.runs.empty())
+    return add_line(to, "Time", all.is_measured() ? time_text(all.made.chosen.cost_ms) : "not measured",
+                    all.is_measured() ? "is the sum of the groups' costs; the plan did not run end to end"
+                                      : "the plan was made without measuring; collage tune measures");
+  const plan_run& r = all.made.runs[0];
+  std::string text = "median of " + counted(r.runs, "run", "runs") + "; 80 % took between " + time_text(r.low_ms) +
+                     " and " + time_text(r.high_ms);
+  if (r.median_ms > 0 && all.flops > 0) text += number_text("; %.1f GFLOP/s", all.flops / r.median_ms / 1e6);
+  add_line(to, "Time", time_text(r.median_ms), text);
+}
+
+void add_against(html& to, const facts& all) {
+  const plan_run* const best = all.best_single();
+  if (best == nullptr)
+    return add_line(to, "Single backends", "not compared", "no single backend ran end to end with this plan");
+  const bool is_clear = best->ratio_low > 1 || best->ratio_high < 1;
+  const std::string figure = number_text("%.2f times", best->ratio) + " the plan's time";
+  std::string text = "is what the best single backend takes, " + best->name + " with " + time_text(best->median_ms) +
+                     "; with a confidence of 95 %, it is " + number_text("%.2f", best->ratio_low) + " to " +
+                     number_text("%.2f", best->ratio_high) + " times";
+  if (!is_clear) text += ", so neither is clearly faster";
+  add_line(to, "Best single", figure, text);
+}
+
+void add_bound(html& to, const facts& all) {
+  const double cost = all.made.chosen.cost_ms, least = all.made.lower_bound_ms;
+  std::string figure = "no bound";
+  if (least > 0) {
+    const double gap = 100 * (cost / least - 1);
+    figure = gap < 0.05 && all.made.optimal ? "optimal" : number_text("gap %.1f %%", std::max(gap, 0.0));
+  }
+  add_line(to, "Bound", figure, detail::certificate_text(all.made));
+}
+
+html header_of(const facts& all) {
+  html to;
+  to.raw("<header>\n<p class=\"kind\">collage report</p>\n<h1>")
+      .text(all.made.network)
+      .raw("</h1>\n<dl class=\"summary\">\n");
+  add_line(to, "Network", counted(all.network.nodes().size(), "node", "nodes"),
+           network_sentence(all).substr(network_sentence(all).find(" in ") + 1));
+  add_line(to, "Machine", all.made.processor,
+           counted(static_cast<std::size_t>(all.made.threads), "thread", "threads") + ", " + all.made.precision);
+  add_time(to, all);
+  add_against(to, all);
+  add_bound(to, all);
+  to.raw("</dl>\n").add(shares_bar(all)).raw("</header>\n");
+  return to;
+}
+
+void begin_section(html& to, html& menu, html::literal id, html::literal title) {
+  to.raw("<section id=\"")
+      .raw(id)
+      .raw("\" aria-labelledby=\"")
+      .raw(id)
+      .raw("-title\">\n<h2 id=\"")
+      .raw(id)
+      .raw("-title\">");
+  to.raw(title).raw("</h2>\n");
+  menu.raw("<a href=\"#").raw(id).raw("\">").raw(title).raw("</a>\n");
+}
+
+/// The keys of a drawing: buttons, search, and a panel that the script fills.
+void add_network(html& to, html& menu, const facts& all, summary& sizes) {
+  const drawn full = draw(all, all.items, "full", "The network, every group");
+  sizes.boxes = full.boxes;
+  sizes.crossings = full.crossings;
+  begin_section(to, menu, "network", "Network");
+  to.raw(
+      "<p>A box is a group of operators that one kernel runs; the taller, the longer it takes. Colour and pattern at its left side are the backend\u2019s. "
+      "A line is a value. <span class=\"live\">Choose a box to see its figures.</span></p>\n");
+  to.raw(
+      "<div class=\"keys live\" role=\"toolbar\" aria-label=\"The drawing\">\n"
+      "<label>Search <input id=\"search\" type=\"search\" placeholder=\"name, operator, kernel\" autocomplete=\"off\" spellcheck=\"false\"></label>"
+      "<output id=\"found\"></output>\n"
+      "<span class=\"gap\"></span>\n");
+  if (!all.blocks.empty())
+    to.raw("<button id=\"fold\" type=\"button\" aria-pressed=\"false\">Fold repeated blocks</button>\n");
+  to.raw(
+      "<button id=\"less\" type=\"button\" aria-label=\"Smaller\">\u2212</button><button id=\"more\" type=\"button\" aria-label=\"Larger\">+</button>"
+      "<button id=\"fit\" type=\"button\">Whole</button><button id=\"wide\" type=\"button\">Width</button>\n</div>\n");
+  to.raw(
+      "<div class=\"split\">\n<div id=\"canvas\" tabindex=\"0\" role=\"application\" aria-label=\"Drawing of the network. Arrow keys move between boxes, Enter shows one, plus and minus zoom.\">\n");
+  to.add(full.svg);
+  if (!all.blocks.empty())
+    to.add(draw(all, collapsed(all.items, all.blocks), "folded", "The network, repeated blocks folded", true).svg);
+  to.raw(
+      "</div>\n<aside id=\"panel\" class=\"live\" aria-live=\"polite\"><p class=\"hint\">Nothing is chosen.</p></aside>\n</div>\n</section>\n");
+}
+
+void add_times(html& to, html& menu, const facts& all) {
+  begin_section(to, menu, "times", "Times");
+  if (all.made.runs.empty()) {
+    to.raw("<p>No placement ran end to end.</p>\n");
+  } else {
+    to.raw(
+        "<h3>End to end</h3>\n<p>Placements of the same network ran in turns. A bar ends at the median; the whisker spans the middle 80 % of the runs.</p>\n");
+    to.add(runs_chart(all)).add(runs_table(all));
+  }
+  if (all.is_measured()) {
+    to.raw("<h3>Sum of costs</h3>\n<p>");
+    if (!all.made.runs.empty()) to.text(detail::prediction_text(all.made)).raw(" ");
+    to.raw("The groups\u2019 kernels take ").text(time_text(all.alone_ms)).raw(" alone, called again and again, and ");
+    to.text(time_text(all.made.chosen.cost_ms - all.conversions_ms)).raw(" within the network, ");
+    to.text(time_text(all.switch_ms)).raw(" of it because another backend wrote what they read. Conversions take ");
+    to.text(time_text(all.conversions_ms)).raw(".</p>\n");
+  }
+  if (const std::string text = detail::memory_text(all.made); !text.empty()) to.raw("<p>").text(text).raw("</p>\n");
+  to.raw("<h3>By backend</h3>\n").add(shares_table(all)).raw("</section>\n");
+}
+
+void add_groups(html& to, html& menu, const facts& all) {
+  begin_section(to, menu, "groups", "Groups");
+  to.raw(
+      "<p>The time of a group is that of its kernel within the network. The runner-up runs the nodes in the best placement without this kernel, "
+      "and + ms is how much more that placement costs. <span class=\"live\">Titles sort; a row shows its box.</span></p>\n");
+  to.raw(
+      "<p class=\"live\"><label>Filter <input id=\"filter\" type=\"search\" autocomplete=\"off\" spellcheck=\"false\"></label> <output id=\"kept\"></output></p>\n");
+  to.add(groups_table(all));
+  if (!all.made.chosen.conversions.empty())
+    to.raw("<h3>Conversions of values into another form</h3>\n").add(conversions_table(all));
+  to.raw("</section>\n");
+}
+
+void add_roofline(html& to, html& menu, const facts& all) {
+  const html chart = roofline_chart(all);
+  if (chart.empty()) return;
+  begin_section(to, menu, "roofline", "Roofline");
+  to.raw(
+      "<p>A mark is a group, the larger the longer it takes. Bytes are those of its operands, constants and results, each once. ");
+  if (all.from.peak_flops > 0) to.raw("The lines are the limits that were given for the machine.");
+  else
+    to.raw(
+        "The machine\u2019s peak is not known, so the line is the fastest group; <code>--peak</code> and <code>--bandwidth</code> give the limits.");
+  to.raw("</p>\n").add(chart).raw("<ul class=\"legend marks\">");
+  for (const share& s : all.shares)
+    to.raw("<li>").add(mark_of(all, s.runner)).raw(" ").text(all.runners[s.runner]).raw("</li>");
+  to.raw("</ul>\n</section>\n");
+}
+
+void add_arena(html& to, html& menu, const facts& all) {
+  const html chart = arena_chart(all);
+  if (chart.empty()) return;
+  begin_section(to, menu, "memory", "Memory");
+  to.raw("<p>The arena holds intermediate values and workspaces. The height is what is needed at each step.</p>\n")
+      .add(chart)
+      .raw("</section>\n");
+}
+
+void add_rest(html& to, html& menu, const facts& all) {
+  if (all.from.against.made != nullptr) {
+    begin_section(to, menu, "difference", "Difference");
+    to.add(difference_tables(all)).raw("</section>\n");
+  }
+  if (const html tables = missing_tables(all); !tables.empty()) {
+    begin_section(to, menu, "missing", "Missing patterns");
+    to.add(tables).raw("</section>\n");
+  }
+  if (const html refused = refusals_table(all); !refused.empty()) {
+    begin_section(to, menu, "refusals", "Refusals");
+    to.raw("<p>Kernels that are no candidates, and why. Equal refusals share a row.</p>\n")
+        .add(refused)
+        .raw("</section>\n");
+  }
+  begin_section(to, menu, "plan", "Plan");
+  to.raw("<p>The plan is ").text(all.from.name).raw(". Its fingerprint is ").text(detail::hex_of(all.made.fingerprint));
+  to.raw(", its origin: ").text(all.made.origin).raw(". Its kernels were chosen from algorithms of the kind \u201c");
+  to.text(name_of(all.made.algorithms)).raw("\u201d");
+  if (!all.made.waiting.empty()) to.raw(", while threads waited by policy \u201c").text(all.made.waiting).raw("\u201d");
+  to.raw(".</p>\n");
+  if (const std::string text = detail::estimates_text(all.made); !text.empty())
+    to.raw("<pre>").lines(text).raw("</pre>\n");
+  to.add(backends_table(all));
+  if (const std::string text = detail::borrowed_text(all.made, 20); !text.empty())
+    to.raw("<h3>Nodes that each single backend leaves to others</h3>\n<pre>").lines(text).raw("</pre>\n");
+  to.raw("</section>\n");
+}
+
+void begin_page(html& to, const facts& all) {
+  to.raw("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n");
+  // Should a name ever become markup, it could neither run nor load anything: only the elements with this mark count.
+  const std::string mark = detail::hex_of(all.made.fingerprint);
+  to.raw("<meta http-equiv=\"Content-Security-Policy\" content=\"default-src &#39;none&#39;; script-src &#39;nonce-")
+      .text(mark);
+  to.raw("&#39;; style-src &#39;nonce-")
+      .text(mark)
+      .raw("&#39;; base-uri &#39;none&#39;; form-action &#39;none&#39;\">\n");
+  to.raw(
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n<title>");
+  to.text(all.made.network)
+      .raw(" \u2013 collage report</title>\n<style nonce=\"")
+      .text(mark)
+      .raw("\">\n")
+      .trusted(style_sheet());
+  to.raw("</style>\n</head>\n<body>\n").add(pattern_definitions());
+}
+
+}  // namespace
+
+std::string page_of(const source& from, summary* sizes) {
+  if (from.against.made != nullptr && from.against.made->fingerprint != from.made->fingerprint)
+    throw error(error_kind::invalid_argument,
+                "is a plan for another network or other shapes, " + from.against.made->network, from.against.name,
+                "compare two plans of one network");
+  const facts all(from);
+  summary counts;
+  counts.groups = all.made.chosen.groups.size() - all.views;
+  counts.blocks = all.blocks.size();
+  html body, menu;
+  add_network(body, menu, all, counts);
+  add_times(body, menu, all);
+  add_groups(body, menu, all);
+  add_roofline(body, menu, all);
+  add_arena(body, menu, all);
+  add_rest(body, menu, all);
+  html page;
+  begin_page(page, all);
+  page.raw("<nav aria-label=\"Sections\"><div>\n")
+      .add(menu)
+      .raw("</div></nav>\n<main>\n")
+      .add(header_of(all))
+      .add(body);
+  page.raw("</main>\n<footer>Made by collage ")
+      .count(COLLAGE_VERSION_MAJOR)
+      .raw(".")
+      .count(COLLAGE_VERSION_MINOR)
+      .raw(".");
+  page.count(COLLAGE_VERSION_PATCH)
+      .raw(".</footer>\n<script type=\"application/json\" id=\"data\">")
+      .trusted(data_of(all));
+  page.raw("</script>\n<script nonce=\"")
+      .text(detail::hex_of(all.made.fingerprint))
+      .raw("\">\n")
+      .trusted(script())
+      .raw("</script>\n</body>\n</html>\n");
+  if (sizes != nullptr) *sizes = counts;
+  return std::move(page).str();
+}
+
+}  // namespace collage::inline v0::report

@@ -1,0 +1,325 @@
+// Tables: what runs, how long it takes, what is missing.
+#include "tables.hpp"
+
+#include "drawing.hpp"
+
+#include <collage/place/compare.hpp>
+#include <place/plan_text.hpp>
+#include <place/text.hpp>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::report {
+namespace {
+
+std::string percent(double part, double whole) {
+  return detail::format_number("%.1f", whole > 0 ? 100 * part / whole : 0);
+}
+
+html runner_cell(const facts& all, std::size_t runner) {
+  html made;
+  return made.add(swatch_of(all, runner)).raw(" ").text(all.runners[runner]);
+}
+
+/// The next best: what runs the nodes in the best placement without the kernel, and how much more that costs.
+std::pair<std::string, std::string> runner_up(const plan_group& g) {
+  if (g.regret_ms >= 0) return {g.instead, ms_text(g.regret_ms)};
+  if (g.runners_up.empty()) return {"none", ""};
+  const plan_alternative& r = g.runners_up.front();
+  return {r.backend == g.backend() ? r.kernel : r.backend, ms_text(r.cost_ms - g.cost_ms)};
+}
+
+html bar_of(double part) {
+  html made;
+  made.raw("<svg class=\"bar\" width=\"60\" height=\"8\" aria-hidden=\"true\"><rect width=\"")
+      .length(60 * std::min(part, 1.0));
+  return made.raw("\" height=\"8\"/></svg>");
+}
+
+}  // namespace
+
+std::string counted(std::size_t number, const char* one, const char* many) {
+  return std::to_string(number) + " " + (number == 1 ? one : many);
+}
+std::string ms_text(double ms) { return detail::format_number("%.4f", ms); }
+
+table::table(html::literal look, std::initializer_list<column> columns) {
+  made_.raw("<div class=\"wide\"><table class=\"").raw(look).raw("\"><thead><tr>");
+  for (const column& c : columns)
+    made_.raw(c.is_number ? html::literal("<th class=\"num\" scope=\"col\">") : html::literal("<th scope=\"col\">"))
+        .raw(c.title)
+        .raw("</th>");
+  made_.raw("</tr></thead><tbody>\n");
+}
+void table::row(std::int64_t group) {
+  if (is_open_) made_.raw("</tr>\n");
+  is_open_ = true;
+  if (group < 0) made_.raw("<tr>");
+  else made_.raw("<tr data-g=\"").count(static_cast<std::size_t>(group)).raw("\">");
+}
+void table::cell(const std::string& text) { made_.raw("<td>").text(text).raw("</td>"); }
+void table::cell(const html& contents) { made_.raw("<td>").add(contents).raw("</td>"); }
+void table::number(const std::string& text) { made_.raw("<td class=\"num\">").text(text).raw("</td>"); }
+html table::done() && {
+  if (is_open_) made_.raw("</tr>\n");
+  made_.raw("</tbody></table></div>\n");
+  return std::move(made_);
+}
+
+html groups_table(const facts& all) {
+  table page("groups", {{"#", true},
+                        {"Group"},
+                        {"Backend"},
+                        {"Kernel"},
+                        {"Layout"},
+                        {"ms", true},
+                        {"95 % interval", true},
+                        {"%", true},
+                        {""},
+                        {"Runner-up"},
+                        {"+ ms", true}});
+  for (const std::uint32_t i : all.rows) {
+    const group_facts& g = all.groups[i];
+    if (g.group->is_view()) continue;
+    page.row(i);
+    page.number(g.number);
+    page.cell(shortened(g.label, 420, 13));
+    page.cell(runner_cell(all, g.runner));
+    page.cell(g.group->kernel);
+    page.cell(g.group->layout);
+    page.number(ms_text(g.group->cost_ms));
+    page.number(g.group->high_ms > 0 ? ms_text(g.group->low_ms) + " \u2013 " + ms_text(g.group->high_ms) : "");
+    page.number(percent(g.group->cost_ms, all.made.chosen.cost_ms));
+    page.cell(bar_of(all.longest_ms > 0 ? g.group->cost_ms / all.longest_ms : 0));
+    const auto [who, more] = runner_up(*g.group);
+    page.cell(shortened(who, 300, 13));
+    page.number(more);
+  }
+  return std::move(page).done();
+}
+
+html conversions_table(const facts& all) {
+  table page("", {{"Value"}, {"Type"}, {"From"}, {"To"}, {"Backend"}, {"Kernel"}, {"ms", true}, {"%", true}});
+  for (const plan_conversion& x : all.made.chosen.conversions) {
+    page.row();
+    page.cell(shortened(all.network.value_name(x.value), 420, 13));
+    page.cell(detail::to_string(all.network.type_of(x.value)));
+    page.cell(x.step.from);
+    page.cell(x.step.to);
+    if (const std::size_t r = all.runner_of(x.step.backend); r < all.runners.size()) page.cell(runner_cell(all, r));
+    else page.cell(x.step.backend);
+    page.cell(x.kernel);
+    page.number(ms_text(x.cost_ms));
+    page.number(percent(x.cost_ms, all.made.chosen.cost_ms));
+  }
+  return std::move(page).done();
+}
+
+html runs_table(const facts& all) {
+  table page("", {{"Placement"},
+                  {"Median ms", true},
+                  {"10 %", true},
+                  {"90 %", true},
+                  {"Runs", true},
+                  {"Time / plan", true},
+                  {"95 % interval", true},
+                  {"Remark"}});
+  for (const plan_run& r : all.made.runs) {
+    page.row();
+    page.cell(r.name);
+    page.number(detail::format_number("%.3f", r.median_ms));
+    page.number(detail::format_number("%.3f", r.low_ms));
+    page.number(detail::format_number("%.3f", r.high_ms));
+    page.number(std::to_string(r.runs));
+    page.number(detail::format_number("%.3f", r.ratio));
+    const bool is_plan = &r == &all.made.runs[0];
+    page.number(is_plan ? ""
+                        : detail::format_number("%.3f", r.ratio_low) + " \u2013 " +
+                              detail::format_number("%.3f", r.ratio_high));
+    std::string remark;
+    for (const placement& s : all.made.singles) {
+      if (s.name != r.name) continue;
+      if (same_steps(s, all.made.chosen)) remark = "runs the same steps as the plan";
+      else if (!s.borrowed.empty()) remark = "leaves " + counted(s.borrowed.size(), "node", "nodes") + " to others";
+    }
+    if (r.name == previous_run) remark = "the plan that was in the file before";
+    if (r.name == operators_run) remark = "the best placement without regions";
+    page.cell(remark);
+  }
+  return std::move(page).done();
+}
+
+html shares_table(const facts& all) {
+  table page("", {{"Backend"}, {"Groups", true}, {"Nodes", true}, {"ms", true}, {"%", true}});
+  for (const share& s : all.shares) {
+    page.row();
+    page.cell(runner_cell(all, s.runner));
+    page.number(std::to_string(s.groups));
+    page.number(std::to_string(s.nodes));
+    page.number(ms_text(s.cost_ms));
+    page.number(percent(s.cost_ms, all.made.chosen.cost_ms));
+  }
+  return std::move(page).done();
+}
+
+html missing_tables(const facts& all) {
+  html made;
+  if (!all.from.missing.operators.empty()) {
+    made.raw(
+        "<h3>Operators that a backend does not run</h3>\n<p>A new pattern would compete with the time that the groups take now.</p>\n");
+    table page("", {{"Backend"}, {"Operator"}, {"Nodes", true}, {"ms now", true}, {"Why"}});
+    for (const missing_operator& m : all.from.missing.operators) {
+      page.row();
+      page.cell(m.backend);
+      page.cell(m.kind);
+      page.number(std::to_string(m.nodes));
+      page.number(ms_text(m.cost_ms));
+      page.cell(m.reason.empty() ? "none of its patterns matches" : m.reason);
+    }
+    made.add(std::move(page).done());
+  }
+  if (!all.from.missing.fusions.empty()) {
+    made.raw(
+        "<h3>Pairs of groups that a backend does not fuse</h3>\n<p>Only the second group reads the first. A fused kernel would have to take less time than both.</p>\n");
+    table page("", {{"Backend"}, {"Operators"}, {"Then"}, {"Places", true}, {"ms to beat", true}, {"First place"}});
+    for (const missing_fusion& m : all.from.missing.fusions) {
+      page.row();
+      page.cell(m.backend);
+      page.cell(shortened(m.first, 360, 13));
+      page.cell(shortened(m.second, 360, 13));
+      page.number(std::to_string(m.places));
+      page.number(ms_text(m.cost_ms));
+      page.cell(m.example);
+    }
+    made.add(std::move(page).done());
+  }
+  return made;
+}
+
+html refusals_table(const facts& all) {
+  const std::vector<merged_refusal> list = merged(all.from.refusals);
+  if (list.empty()) return {};
+  table page("", {{"Backend"}, {"Pattern"}, {"Places", true}, {"First place"}, {"Reason"}});
+  for (const merged_refusal& r : list) {
+    page.row();
+    page.cell(r.backend);
+    page.cell(r.pattern);
+    page.number(std::to_string(r.places));
+    page.cell(shortened(r.where, 360, 13));
+    page.cell(r.reason);
+  }
+  return std::move(page).done();
+}
+
+html backends_table(const facts& all) {
+  table page("", {{"Backend"}, {"Version"}, {"Details"}});
+  for (const plan_backend& b : all.made.backends) {
+    page.row();
+    page.cell(runner_cell(all, all.runner_of(b.name)));
+    page.cell(b.version);
+    page.cell(b.details);
+  }
+  return std::move(page).done();
+}
+
+namespace {
+
+/// The kernels of some groups of a plan, as "onednn conv, eigen relu".
+std::string kernels_of(const placement& of, const std::vector<std::uint32_t>& groups) {
+  std::string text;
+  for (const std::uint32_t g : groups)
+    text += (text.empty() ? "" : ", ") + of.groups[g].backend() + " " + of.groups[g].kernel;
+  return text;
+}
+
+std::string signed_ms(double ms) { return detail::format_number("%+.4f", ms); }
+
+void add_regions(html& to, const facts& all, const std::vector<compared_region>& list) {
+  table page("", {{"Groups"}, {"This plan"}, {"ms", true}, {"Other plan"}, {"ms", true}, {"+ ms", true}});
+  for (const compared_region& r : list) {
+    page.row(r.first.front());
+    std::string labels;
+    for (const std::uint32_t g : r.first) labels += (labels.empty() ? "" : ", ") + all.groups[g].label;
+    page.cell(shortened(labels, 420, 13));
+    page.cell(shortened(kernels_of(all.made.chosen, r.first), 420, 13));
+    page.number(ms_text(r.first_ms));
+    page.cell(shortened(kernels_of(all.from.against.made->chosen, r.second), 420, 13));
+    page.number(ms_text(r.second_ms));
+    page.number(signed_ms(r.second_ms - r.first_ms));
+  }
+  to.add(std::move(page).done());
+}
+
+void add_totals(html& to, const facts& all) {
+  const plan& other = *all.from.against.made;
+  const auto first = detail::totals_of(all.made), second = detail::totals_of(other);
+  table page("", {{"Backend"}, {"Groups", true}, {"other", true}, {"ms", true}, {"other", true}, {"+ ms", true}});
+  for (std::size_t r = 0; r < all.runners.size(); ++r) {
+    const auto in = [&](const auto& totals) {
+      const auto at = totals.find(all.runners[r]);
+      return at == totals.end() ? detail::backend_total() : at->second;
+    };
+    if (all.runners[r] == view_runner) continue;
+    page.row();
+    page.cell(runner_cell(all, r));
+    page.number(std::to_string(in(first).groups));
+    page.number(std::to_string(in(second).groups));
+    page.number(ms_text(in(first).cost_ms));
+    page.number(ms_text(in(second).cost_ms));
+    page.number(signed_ms(in(second).cost_ms - in(first).cost_ms));
+  }
+  to.raw("<h3>By backend</h3>\n").add(std::move(page).done());
+}
+
+void add_other_runs(html& to, const facts& all) {
+  const plan& other = *all.from.against.made;
+  if (all.made.runs.empty() || other.runs.empty()) return;
+  table page("", {{"End to end"}, {"This plan's ms", true}, {"Other plan's ms", true}, {"Ratio", true}});
+  for (const plan_run& r : all.made.runs) {
+    const auto at = std::ranges::find(other.runs, r.name, &plan_run::name);
+    if (at == other.runs.end()) continue;
+    page.row();
+    page.cell(r.name);
+    page.number(detail::format_number("%.3f", r.median_ms));
+    page.number(detail::format_number("%.3f", at->median_ms));
+    page.number(r.median_ms > 0 ? detail::format_number("%.3f", at->median_ms / r.median_ms) : "");
+  }
+  to.raw("<h3>End to end</h3>\n").add(std::move(page).done());
+  to.raw("<p>These times were measured when each plan was made. <code>collage bench</code> compares them now.</p>\n");
+}
+
+}  // namespace
+
+html difference_tables(const facts& all) {
+  html made;
+  const difference& d = all.other;
+  made.raw("<p>The other plan is ").text(all.from.against.name).raw(". ");
+  made.text(counted(d.same, "group has", "groups have"))
+      .raw(" the same kernel in both plans; other kernels run the nodes at ");
+  made.text(counted(d.other_kernels.size(), "place", "places")).raw(".</p>\n");
+  if (!d.other_kernels.empty()) {
+    made.raw("<h3>Other kernels</h3>\n");
+    add_regions(made, all, d.other_kernels);
+  }
+  if (!d.other_costs.empty()) {
+    made.raw("<h3>The same kernels with other costs</h3>\n<p>Their 95 % intervals do not overlap.</p>\n");
+    add_regions(made, all, d.other_costs);
+  }
+  add_totals(made, all);
+  add_other_runs(made, all);
+  if (!d.made_with.empty()) {
+    table page("", {{"Made with"}, {"This plan"}, {"Other plan"}});
+    for (const auto& [what, values] : d.made_with) {
+      page.row();
+      page.cell(what);
+      page.cell(values.first);
+      page.cell(values.second);
+    }
+    made.raw("<h3>Made with</h3>\n").add(std::move(page).done());
+  }
+  return made;
+}
+
+}  // namespace collage::inline v0::report

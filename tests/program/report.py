@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""Reports: the page of a plan, from outside and in a browser."""
+import html.parser
+import json
+import pathlib
+import re
+import time
+import unittest
+
+import browser
+import models
+from program import BERT, MOBILENET, Case, collage
+
+HOSTILE = ("</script><img src=x onerror=\"document.title='broken'\">", "'\"><b>&amp;`${1}", "a\u2028b\u2029c\u202ed\x01\x1b[31m\te",
+           "</title><svg/onload=alert(1)>", "]]><!--", "\\u003cimg src=x onerror=alert(1)\\u003e")
+
+
+class Reader(html.parser.HTMLParser):
+    """Checks that elements nest, and collects what a page would load."""
+    EMPTY = ("meta", "input", "br", "link", "img")
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.faults, self.loads, self.names = [], [], [], set()
+
+    def handle_starttag(self, tag, attributes):
+        self.names.add(tag)
+        if len(dict(attributes)) != len(attributes):
+            self.faults.append(f"{tag} has an attribute twice at {self.getpos()}")
+        self.loads += [value for name, value in attributes
+                       if name in ("src", "href", "xlink:href", "data", "action") and not value.startswith("#")]
+        self.loads += [name for name, _ in attributes if name.startswith("on")]
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.EMPTY:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.faults.append(f"</{tag}> at {self.getpos()}")
+
+
+def hostile_model():
+    """A network whose names would be markup, or confuse whoever reads them."""
+    first, second, third, *others = HOSTILE
+    parts = [models.node("Relu", [first], [second], third), models.node("Tanh", [second], ["middle"], first)]
+    last = "middle"
+    for name in others:
+        parts.append(models.node("Sigmoid", [last], [name], name))
+        last = name
+    return models.model(*parts, models.port(11, first, [2, 3]), models.port(12, last, [2, 3]))
+
+
+def long_model(nodes):
+    """Many nodes with long and short ways between them, and without repeated blocks to speak of."""
+    kinds = ("Relu", "Tanh", "Sigmoid", "Abs", "Neg")
+    parts, values = [], ["x"]
+    for i in range(nodes):
+        if i % 4 == 3:
+            parts.append(models.node("Add", [values[-1], values[max(0, len(values) - 1 - i * 7 % 23)]], [f"v{i}"], f"sum{i}"))
+        else:
+            parts.append(models.node(kinds[i * i % 5], [values[-1]], [f"v{i}"], f"step{i}"))
+        values.append(f"v{i}")
+    return models.model(*parts, models.port(11, "x", [2, 3]), models.port(12, values[-1], [2, 3]))
+
+
+class Reports(Case):
+    def plan_of(self, network, name):
+        path = self.path(name)
+        if not pathlib.Path(path).exists():
+            self.succeeds("tune", network, "--plan", path, "--place", "priority", "--threads", "1", "--store", "none", "--quiet")
+        return path
+
+    def page_of(self, network, name, *more):
+        plan, page = self.plan_of(network, name + ".json"), self.path(name + ".html")
+        self.succeeds("report", network, "--plan", plan, "-o", page, *more)
+        return pathlib.Path(page).read_bytes()
+
+    def written(self, name, contents):
+        (self.folder / name).write_bytes(contents)
+        return self.path(name)
+
+    def is_whole(self, page):
+        reader = Reader()
+        reader.feed(page.decode())
+        reader.close()
+        self.assertEqual(reader.faults, [])
+        self.assertEqual(reader.open, [])
+        self.assertEqual(reader.loads, [])
+        self.assertNotIn("img", reader.names)
+
+    def test_pages_of_the_zoo(self):
+        for network, name in ((BERT, "bert"), (MOBILENET, "mobilenet")):
+            page = self.page_of(network, name)
+            self.assertEqual(page, self.page_of(network, name))
+            self.assertLess(len(page), 3_000_000)
+            self.is_whole(page)
+            self.assertIn(b"Missing patterns", page)
+        done = self.json_of("report", BERT, "--plan", self.path("bert.json"), "-o", self.path("bert.html"))
+        self.assertEqual(list(done), ["network", "plan", "against", "file", "bytes", "groups", "boxes", "blocks", "crossings"])
+        self.assertEqual(done["blocks"], 8)  # its layers
+        to_pipe = collage("report", BERT, "--plan", self.path("bert.json"), "-o", "/dev/stdout")
+        self.assertEqual(to_pipe.stdout.encode(), (self.folder / "bert.html").read_bytes())
+
+    def test_another_plan(self):
+        plan = self.plan_of(MOBILENET, "mobilenet.json")
+        one = self.path("one.json")
+        self.succeeds("tune", MOBILENET, "--plan", one, "--place", "priority", "--threads", "1", "--store", "none",
+                      "--backends", "portable", "--quiet")
+        page = self.page_of(MOBILENET, "mobilenet", "--against", one, "--peak", "100", "--bandwidth", "20")
+        self.is_whole(page)
+        self.assertIn(b"Difference", page)
+        same = self.page_of(MOBILENET, "mobilenet", "--against", plan)
+        self.assertIn(b"other kernels run the nodes at 0 places", same)
+
+    def test_two_thousand_nodes(self):
+        path = self.written("long.onnx", long_model(2000))
+        self.plan_of(path, "long.json")
+        start = time.monotonic()
+        page = self.page_of(path, "long")
+        self.assertLess(time.monotonic() - start, 10)
+        self.assertLess(len(page), 6_000_000)
+        self.is_whole(page)
+
+    def test_hostile_names(self):
+        page = self.page_of(self.written("hostile.onnx", hostile_model()), "hostile")
+        self.is_whole(page)
+        for raw in ("\u2028", "\u2029", "\u202e", "\x01", "\x1b"):
+            self.assertNotIn(raw.encode(), page)
+        data = re.search(rb'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1]
+        self.assertNotRegex(data, rb"[<>&]")
+        self.assertIn(HOSTILE[0], json.loads(data)["texts"])
+
+    def test_bad_input(self):
+        plan, page = self.plan_of(BERT, "bert.json"), self.path("no.html")
+        self.refused("report", BERT, "-o", page, saying="--plan is required; make a plan with collage tune")
+        self.refused("report", BERT, "--plan", plan, saying="-o is required")
+        self.refused("report", BERT, "--plan", plan, "-o", "-", saying="/dev/stdout")
+        self.refused("report", BERT, "--plan", plan, "-o", self.path("nowhere/no.html"), saying="cannot be written")
+        self.refused("report", BERT, "--plan", plan, "-o", str(self.folder), saying="it is a folder")
+        self.refused("report", MOBILENET, "--plan", plan, "-o", page, saying="is a plan for another network")
+        self.refused("report", BERT, "--plan", self.path("none.json"), "-o", page, saying="cannot be read")
+        self.refused("report", BERT, "--plan", plan, "-o", page, "--peak", "-1", saying="--peak")
+        other = self.plan_of(MOBILENET, "mobilenet.json")
+        self.refused("report", BERT, "--plan", plan, "--against", other, "-o", page, saying="is a plan for another network")
+        self.refused("report", BERT, "--plan", plan, "-o", "/dev/full", saying="free some space", code=1)
+        self.assertFalse(pathlib.Path(page).exists())
+        old = self.written("old.html", b"old")
+        self.refused("report", MOBILENET, "--plan", plan, "-o", old, saying="is a plan for another network")
+        self.assertEqual(pathlib.Path(old).read_bytes(), b"old")
+
+
+@unittest.skipUnless(browser.chromium(), "pages are not opened, because there is no Chromium: install chromium")
+class InBrowser(Reports):
+    """The same pages, opened and used."""
+    test_pages_of_the_zoo = test_another_plan = test_two_thousand_nodes = test_bad_input = None
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.browser = browser.Browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.__exit__()
+        super().tearDownClass()
+
+    def opened(self, name):
+        """Opens a page, which must load nothing else and log no error. Returns the seconds that it took."""
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+        seconds = self.browser.open(self.path(name + ".html"))
+        self.assertEqual(self.browser.errors, [])
+        self.assertEqual(len(self.browser.requests), 1)
+        return seconds
+
+    def test_hostile_names(self):
+        super().test_hostile_names()
+        self.opened("hostile")
+        self.assertEqual(self.browser.value("document.querySelectorAll('img, b b, svg[onload]').length"), 0)
+        self.assertIn("collage report", self.browser.value("document.title"))
+        for box in range(self.browser.value("view.boxes.length")):
+            self.browser.value(f"choose({box})")
+        self.browser.value(f"showGroup(1); search('img'); filterGroups('img')")
+        self.assertIn("onerror", self.browser.value("panel.textContent"))
+        self.assertEqual(self.browser.value("document.images.length"), 0)
+        self.assertEqual(self.browser.errors, [])
+
+    def test_clicks_and_keys(self):
+        self.page_of(BERT, "bert")
+        self.opened("bert")
+        value = self.browser.value
+        self.assertEqual(value("canvas.querySelectorAll('svg.net:not([hidden]) .n.block').length"), 8)
+        self.browser.click("svg.net:not([hidden]) .n.block")
+        self.assertIn("1 of 8", value("panel.textContent"))
+        self.browser.click("#fold")
+        self.assertEqual(value("canvas.querySelectorAll('svg.net:not([hidden]) .n.block').length"), 0)
+        self.browser.click("svg.net:not([hidden]) .n.group")
+        self.assertEqual(value("panel.querySelectorAll('dt').length > 3"), True)
+        chosen = value("view.chosen")
+        value("canvas.focus()")
+        self.browser.press("ArrowDown")
+        self.assertGreater(value("view.chosen"), chosen)
+        self.browser.click("#search")
+        self.browser.write("softmax")
+        self.assertEqual(value("document.getElementById('found').textContent"), "8 found")
+        self.browser.press("Enter")
+        self.assertIn("softmax", value("panel.textContent"))
+        self.browser.press("Escape")
+        self.assertEqual(value("document.querySelectorAll('.hit').length"), 0)
+        self.browser.click("table.groups th:nth-child(2) button")
+        first = value("document.querySelector('table.groups tbody tr td:nth-child(2)').textContent")
+        self.assertTrue(first.startswith("add"), first)
+        self.browser.click("#filter")
+        self.browser.write("layer_norm")
+        self.assertGreater(value("document.querySelectorAll('table.groups tbody tr[hidden]').length"), 0)
+        self.browser.click("table.groups tbody tr:not([hidden]) .link")
+        self.assertIn("layer_norm", value("panel.textContent"))
+        self.assertEqual(self.browser.errors, [])
+
+    def test_opens_soon(self):
+        self.page_of(MOBILENET, "mobilenet")
+        self.opened("mobilenet")
+        self.assertLess(min(self.opened("mobilenet") for _ in range(3)), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
