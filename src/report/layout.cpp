@@ -220,9 +220,10 @@ class layout {
     return (a.width + b.width) / 2 + (a.is_bend || b.is_bend ? gaps_.between_ways : gaps_.between_boxes);
   }
 
-  /// Long ways are to be straight, so their inner pieces pull most.
-  double pull(const vertex& a, const vertex& b) const {
-    return a.is_bend && b.is_bend ? 8 : a.is_bend || b.is_bend ? 2 : 1;
+  /// Long ways are to be straight, so their inner pieces pull most; then boxes that follow each other.
+  static double pull(const vertex& above, const vertex& below) {
+    if (above.is_bend || below.is_bend) return above.is_bend && below.is_bend ? 8 : 1;
+    return above.below.size() == 1 || below.above.size() == 1 ? 4 : 1.5;
   }
 
   /// Moves a rank to the places nearest to those that its neighbours want, in least squares and without overlaps. With the
@@ -239,15 +240,14 @@ class layout {
       if (i != 0) offset[i] = offset[i - 1] + distance(rank[i - 1], rank[i]);
       const vertex& v = vertices_[rank[i]];
       double sum = 0, weight = 0;
-      const auto add = [&](const std::vector<std::uint32_t>& beside) {
-        for (const std::uint32_t w : beside) {
-          const double p = pull(v, vertices_[w]);
-          sum += p * vertices_[w].x;
-          weight += p;
-        }
+      const auto add = [&](std::uint32_t w, double p) {
+        sum += p * vertices_[w].x;
+        weight += p;
       };
-      if (by_above) add(v.above);
-      if (by_below) add(v.below);
+      if (by_above)
+        for (const std::uint32_t w : v.above) add(w, pull(vertices_[w], v));
+      if (by_below)
+        for (const std::uint32_t w : v.below) add(w, pull(v, vertices_[w]));
       if (weight == 0) sum = v.x * (weight = 0.05);
       pools.push_back({sum - weight * offset[i], weight, 1});
       while (pools.size() > 1 && pools[pools.size() - 2].mean() > pools.back().mean()) {
@@ -272,9 +272,9 @@ class layout {
       }
       for (const std::uint32_t v : rank) vertices_[v].x -= at / 2;
     }
-    constexpr int sweeps = 12;
+    constexpr int sweeps = 24;
     for (int sweep = 0; sweep < sweeps; ++sweep) {
-      const bool is_late = sweep >= sweeps - 4;  // the last sweeps heed both sides
+      const bool is_late = sweep >= sweeps - 8;  // the last sweeps heed both sides
       for (std::size_t r = 1; r < ranks_.size(); ++r) move_rank(ranks_[r], true, is_late);
       for (std::size_t r = ranks_.size(); r-- > 0;) move_rank(ranks_[r], is_late, true);
     }

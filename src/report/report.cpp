@@ -13,6 +13,7 @@
 #include <collage/fwd.hpp>
 #include <collage/graph/totals.hpp>
 #include <collage/io/json.hpp>
+#include <collage/place/compare.hpp>
 #include <place/plan_text.hpp>
 #include <place/text.hpp>
 
@@ -60,14 +61,16 @@ void add_time(html& to, const facts& all) {
 void add_against(html& to, const facts& all) {
   const plan_run* const best = all.best_single();
   if (best == nullptr)
-    return add_line(to, "Single backends", "not compared", "no single backend ran end to end with this plan");
+    return add_line(to, "Against", "not compared", "no single backend ran end to end with this plan");
+  for (const placement& single : all.made.singles)
+    if (single.name == best->name && same_steps(single, all.made.chosen))
+      return add_line(to, "Against", "the same as " + best->name + " alone",
+                      "the plan runs the steps of the best single backend");
+  const std::string interval = number_text("%.2f", best->ratio_low) + " to " + number_text("%.2f", best->ratio_high);
   const bool is_clear = best->ratio_low > 1 || best->ratio_high < 1;
-  const std::string figure = number_text("%.2f times", best->ratio) + " the plan's time";
-  std::string text = "is what the best single backend takes, " + best->name + " with " + time_text(best->median_ms) +
-                     "; with a confidence of 95 %, it is " + number_text("%.2f", best->ratio_low) + " to " +
-                     number_text("%.2f", best->ratio_high) + " times";
-  if (!is_clear) text += ", so neither is clearly faster";
-  add_line(to, "Best single", figure, text);
+  add_line(to, "Against", number_text("%.2f times as fast", best->ratio),
+           "as " + best->name + " alone, the best single backend (" + time_text(best->median_ms) + "); " + interval +
+               " with a confidence of 95 %" + (is_clear ? "" : ", so neither is clearly faster"));
 }
 
 void add_bound(html& to, const facts& all) {

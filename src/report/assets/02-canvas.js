@@ -48,7 +48,15 @@ function fold(on) {
     button.textContent = on ? "Unfold repeated blocks" : "Fold repeated blocks";
   }
   scale = 1;
+  begin();
+}
+
+// At first the drawing is as wide as the canvas, or wider where its texts would be too small; its top is in the middle.
+function begin() {
   fit(false);
+  if (scale < 0.7) zoom(0.7);
+  canvas.scrollTop = 0;
+  canvas.scrollLeft = view.boxes.length > 0 ? view.places[0].e * scale - canvas.clientWidth / 2 + 40 : 0;
 }
 
 function reveal(index) {

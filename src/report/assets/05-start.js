@@ -33,7 +33,7 @@ function start() {
     for (const box of group.other ? document.querySelectorAll(`.n[data-g="${i}"]`) : []) box.classList.add("changed");
   });
   fold(views.has("folded"));
-  if (!views.has("folded")) fit(false);
+  if (!views.has("folded")) begin();
 }
 
 start();

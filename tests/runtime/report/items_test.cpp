@@ -1,8 +1,8 @@
 // Boxes of drawings, repeated blocks, and the page of a plan that is written by hand.
+#include <gtest/gtest.h>
 #include <collage/graph/graph.hpp>
 #include <collage/ops.hpp>
 #include <collage/run/plan.hpp>
-#include <gtest/gtest.h>
 #include <report/difference.hpp>
 #include <report/items.hpp>
 #include <report/report.hpp>

@@ -33,8 +33,10 @@ void expect_sound(const r::layered_graph& g, const r::layered_drawing& d) {
     EXPECT_LE(d.boxes[a].x + g.boxes[a].width, d.width);
     EXPECT_LE(d.boxes[a].y + g.boxes[a].height, d.height);
     for (std::size_t b = a + 1; b < g.boxes.size(); ++b) {
-      const bool beside = d.boxes[a].x + g.boxes[a].width <= d.boxes[b].x || d.boxes[b].x + g.boxes[b].width <= d.boxes[a].x;
-      const bool below = d.boxes[a].y + g.boxes[a].height <= d.boxes[b].y || d.boxes[b].y + g.boxes[b].height <= d.boxes[a].y;
+      const bool beside =
+          d.boxes[a].x + g.boxes[a].width <= d.boxes[b].x || d.boxes[b].x + g.boxes[b].width <= d.boxes[a].x;
+      const bool below =
+          d.boxes[a].y + g.boxes[a].height <= d.boxes[b].y || d.boxes[b].y + g.boxes[b].height <= d.boxes[a].y;
       EXPECT_TRUE(beside || below) << "boxes " << a << " and " << b << " overlap";
     }
   }

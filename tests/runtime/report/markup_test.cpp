@@ -22,10 +22,12 @@ TEST(report_markup, invisible_characters_are_shown) {
 }
 
 TEST(report_markup, bytes_that_are_no_characters_are_replaced) {
-  EXPECT_EQ(r::shown("a\xff" "b"), "a\uFFFDb");
-  EXPECT_EQ(r::shown("\xc0\xaf"), "\uFFFD\uFFFD");                  // an overlong slash
-  EXPECT_EQ(r::shown("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");        // half of a surrogate pair
-  EXPECT_EQ(r::shown("end\xe2\x82"), "end\uFFFD\uFFFD");            // cut off
+  EXPECT_EQ(r::shown("a\xff"
+                     "b"),
+            "a\uFFFDb");
+  EXPECT_EQ(r::shown("\xc0\xaf"), "\uFFFD\uFFFD");            // an overlong slash
+  EXPECT_EQ(r::shown("\xed\xa0\x80"), "\uFFFD\uFFFD\uFFFD");  // half of a surrogate pair
+  EXPECT_EQ(r::shown("end\xe2\x82"), "end\uFFFD\uFFFD");      // cut off
 }
 
 TEST(report_markup, json_has_no_character_of_html) {
