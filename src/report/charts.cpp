@@ -132,16 +132,24 @@ void add_arena_axes(html& to, double most, std::size_t steps, double left, doubl
 }  // namespace
 
 std::vector<std::size_t> arena_steps(const program& code) {
-  std::vector<std::size_t> change(code.instructions.size() + 1, 0);
+  using part = std::pair<std::size_t, std::size_t>;  // bytes from, to
+  std::vector<std::vector<part>> parts(code.instructions.size());
   for (const program_region& r : code.regions) {
-    if (r.where != program_region::home::arena || r.index != 0) continue;
-    change[r.first] += r.bytes;
-    change[r.last + 1] -= r.bytes;  // may wrap around; the sum corrects it
+    if (r.where != program_region::home::arena || r.index != 0 || r.bytes == 0) continue;
+    for (std::uint32_t s = r.first; s <= r.last && s < parts.size(); ++s)
+      parts[s].emplace_back(r.offset, r.offset + r.bytes);
   }
-  std::size_t alive = 0;
-  for (std::size_t& bytes : change) bytes = alive += bytes;
-  change.pop_back();
-  return change;
+  std::vector<std::size_t> steps;
+  for (std::vector<part>& step : parts) {
+    std::ranges::sort(step);
+    std::size_t bytes = 0, end = 0;  // a result may lie where an argument lay, and counts once
+    for (const auto& [from, to] : step) {
+      bytes += std::max(to, end) - std::max(from, end);
+      end = std::max(end, to);
+    }
+    steps.push_back(bytes);
+  }
+  return steps;
 }
 
 html arena_chart(const facts& all) {
@@ -205,7 +213,7 @@ void add_roofs(html& to, const facts& all, const log_axis& x, const log_axis& y,
   const double least = std::max(std::pow(10, x.low), std::pow(10, y.low) / bytes);
   if (least >= ridge) return;
   add_line(to, "limit", x.at(least), y.at(least * bytes), x.at(start), y.at(start * bytes));
-  add_label(to, "tick", x.at(least) + 34, y.at(least * bytes) - 30, number_text("memory, %.1f GB/s", bytes / 1e9));
+  add_label(to, "tick", x.at(least) + 44, y.at(least * bytes) - 6, number_text("memory, %.1f GB/s", bytes / 1e9));
 }
 
 }  // namespace
@@ -221,9 +229,9 @@ html roofline_chart(const facts& all) {
   }
   const double fastest = most_y, flops = all.from.peak_flops > 0 ? all.from.peak_flops : fastest;
   least_y = std::max(least_y, std::max(most_y, flops) * 1e-6);
-  constexpr double left = 84, right = chart_width - 20, top = 20, bottom = 340;
+  constexpr double left = 84, right = chart_width - 20, top = 34, bottom = 346;
   const log_axis x(least_x, most_x, left, right), y(least_y / 1e9, std::max(most_y, flops) / 1e9, bottom, top);
-  begin_chart(to, 384, "Arithmetic per second against arithmetic per byte, for each group");
+  begin_chart(to, 390, "Arithmetic per second against arithmetic per byte, for each group");
   for (double e = x.low; e <= x.high; ++e) {
     add_line(to, "grid", x.at(std::pow(10, e)), top, x.at(std::pow(10, e)), bottom);
     add_label(to, "tick mid", x.at(std::pow(10, e)), bottom + 18, power_text(e));
@@ -233,9 +241,8 @@ html roofline_chart(const facts& all) {
     add_label(to, "tick end", left - 8, y.at(std::pow(10, e)) + 4, power_text(e));
   }
   add_label(to, "tick end", right, bottom + 36, "FLOP per byte");
-  add_label(to, "tick", 8, top - 6, "GFLOP/s");
+  add_label(to, "tick end", left - 8, top - 18, "GFLOP/s");
   const log_axis y_flops(least_y, std::max(most_y, flops), bottom, top);
-  add_roofs(to, all, x, y_flops, flops, all.from.peak_bytes);
   for (const rated_group& r : list) {
     const group_facts& g = all.groups[r.index];
     const double radius = 3.5 + 9 * std::sqrt(g.group->cost_ms / std::max(all.longest_ms, 1e-12));
@@ -249,6 +256,7 @@ html roofline_chart(const facts& all) {
     to.text(number_text("%.3g GFLOP/s", r.rate / 1e9) + number_text(", %.3g FLOP per byte", r.intensity))
         .raw("</title></path>\n");
   }
+  add_roofs(to, all, x, y_flops, flops, all.from.peak_bytes);
   return to.raw("</svg>\n");
 }
 
@@ -259,36 +267,67 @@ html mark_of(const facts& all, std::size_t runner) {
   return to.raw("/></svg>");
 }
 
-html runs_chart(const facts& all) {
+namespace {
+
+struct bar {
+  std::string name;
+  std::size_t runner = 0;  // beyond the last: none
+  double ms = 0, low_ms = 0, high_ms = 0;
+  bool is_main = false;
+};
+
+/// Horizontal bars, with whiskers where low and high differ. A line continues the end of the main bar.
+html bars_chart(const facts& all, const std::vector<bar>& bars, html::literal about) {
   html to;
-  const std::vector<plan_run>& runs = all.made.runs;
-  if (runs.empty()) return to;
   double most = 0;
-  for (const plan_run& r : runs) most = std::max({most, r.median_ms, r.high_ms});
+  for (const bar& b : bars) most = std::max({most, b.ms, b.high_ms});
   if (most <= 0) return to;
-  constexpr double left = 130, right = chart_width - 96, row = 26;
-  const double height = row * static_cast<double>(runs.size()) + 8;
-  begin_chart(to, height, "Times end to end");
+  constexpr double left = 150, right = chart_width - 96, row = 26;
+  const double height = row * static_cast<double>(bars.size()) + 8;
+  begin_chart(to, height, about);
   const auto x_of = [&](double ms) { return left + ms / most * (right - left); };
-  add_line(to, "limit", x_of(runs[0].median_ms), 2, x_of(runs[0].median_ms), height - 2);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const plan_run& r = runs[i];
+  for (std::size_t i = 0; i < bars.size(); ++i) {
+    const bar& b = bars[i];
     const double y = 4 + row * static_cast<double>(i);
-    const std::size_t runner = all.runner_of(r.name);
-    add_label(to, "name end", left - 10, y + 16, r.name);
+    add_label(to, b.is_main ? html::literal("name end main") : html::literal("name end"), left - 10, y + 16,
+              shortened(b.name, left - 20, 13));
     to.raw("<g class=\"");
-    if (runner < all.runners.size()) to.add(class_of(all, runner));
-    else to.raw("engine");
+    if (b.runner < all.runners.size()) to.add(class_of(all, b.runner));
+    else to.raw(b.is_main ? html::literal("main") : html::literal("engine"));
     to.raw("\"><rect class=\"run\" x=\"").length(left).raw("\" y=\"").length(y + 3).raw("\" width=\"");
-    to.length(x_of(r.median_ms) - left).raw("\" height=\"").length(row - 9).raw("\"/>");
-    add_line(to, "whisker", x_of(r.low_ms), y + 11.5, x_of(r.high_ms), y + 11.5);
-    add_line(to, "whisker", x_of(r.low_ms), y + 6, x_of(r.low_ms), y + 17);
-    add_line(to, "whisker", x_of(r.high_ms), y + 6, x_of(r.high_ms), y + 17);
+    to.length(x_of(b.ms) - left).raw("\" height=\"").length(row - 9).raw("\"/>");
+    if (b.low_ms < b.high_ms) {
+      add_line(to, "whisker", x_of(b.low_ms), y + 11.5, x_of(b.high_ms), y + 11.5);
+      add_line(to, "whisker", x_of(b.low_ms), y + 6, x_of(b.low_ms), y + 17);
+      add_line(to, "whisker", x_of(b.high_ms), y + 6, x_of(b.high_ms), y + 17);
+    }
     to.raw("</g>");
-    add_label(to, "tick", x_of(std::max(r.high_ms, r.median_ms)) + 8, y + 16, time_text(r.median_ms));
+    add_label(to, "tick", x_of(std::max(b.high_ms, b.ms)) + 8, y + 16, time_text(b.ms));
+    if (b.is_main) add_line(to, "limit", x_of(b.ms), 2, x_of(b.ms), height - 2);
     to.raw("\n");
   }
   return to.raw("</svg>\n");
+}
+
+}  // namespace
+
+html runs_chart(const facts& all) {
+  std::vector<bar> bars;
+  for (const plan_run& r : all.made.runs)
+    bars.push_back({r.name, all.runner_of(r.name), r.median_ms, r.low_ms, r.high_ms, bars.empty()});
+  return bars_chart(all, bars, "Times end to end");
+}
+
+html costs_chart(const facts& all) {
+  std::vector<bar> bars;
+  const std::size_t none = all.runners.size();
+  bars.push_back({"kernels alone", none, all.alone_ms + all.conversions_ms, 0, 0, false});
+  bars.push_back({"in the network", none, all.made.chosen.cost_ms, 0, 0, false});
+  if (!all.made.runs.empty()) {
+    const plan_run& r = all.made.runs[0];
+    bars.push_back({"whole run", none, r.median_ms, r.low_ms, r.high_ms, true});
+  }
+  return bars_chart(all, bars, "The sum of costs beside the time of a run");
 }
 
 html shares_bar(const facts& all) {

@@ -149,12 +149,17 @@ void add_times(html& to, html& menu, const facts& all) {
     to.add(runs_chart(all)).add(runs_table(all));
   }
   if (all.is_measured()) {
-    to.raw("<h3>Sum of costs</h3>\n<p>");
-    if (!all.made.runs.empty()) to.text(detail::prediction_text(all.made)).raw(" ");
-    to.raw("The groups\u2019 kernels take ").text(time_text(all.alone_ms)).raw(" alone, called again and again, and ");
-    to.text(time_text(all.made.chosen.cost_ms - all.conversions_ms)).raw(" within the network, ");
-    to.text(time_text(all.switch_ms)).raw(" of it because another backend wrote what they read. Conversions take ");
-    to.text(time_text(all.conversions_ms)).raw(".</p>\n");
+    to.raw(
+        "<h3>Sum of costs</h3>\n<p>The kernels\u2019 times, called alone again and again, and within the network; both with conversions.");
+    if (!all.made.runs.empty()) {
+      const double off = 100 * detail::prediction_error(all.made);
+      to.raw(" The sum within the network is ").text(number_text("%.1f %%", std::abs(off)));
+      to.raw(off < 0 ? html::literal(" below") : html::literal(" above")).raw(" the time of a whole run.");
+    }
+    if (all.switch_ms > 0)
+      to.raw(" It has ").text(time_text(all.switch_ms)).raw(" because other backends wrote what kernels read.");
+    if (all.conversions_ms > 0) to.raw(" Conversions take ").text(time_text(all.conversions_ms)).raw(".");
+    to.raw("</p>\n").add(costs_chart(all));
   }
   if (const std::string text = detail::memory_text(all.made); !text.empty()) to.raw("<p>").text(text).raw("</p>\n");
   to.raw("<h3>By backend</h3>\n").add(shares_table(all)).raw("</section>\n");

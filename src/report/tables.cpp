@@ -236,18 +236,42 @@ std::string kernels_of(const placement& of, const std::vector<std::uint32_t>& gr
 
 std::string signed_ms(double ms) { return detail::format_number("%+.4f", ms); }
 
+/// Regions with the same kernels and costs, of which a network has dozens, share a row.
 void add_regions(html& to, const facts& all, const std::vector<compared_region>& list) {
-  table page("", {{"Groups"}, {"This plan"}, {"ms", true}, {"Other plan"}, {"ms", true}, {"+ ms", true}});
+  struct place {
+    const compared_region* first = nullptr;
+    std::string mine, its;
+    std::size_t count = 0;
+  };
+  std::vector<place> places;
   for (const compared_region& r : list) {
+    place p{&r, kernels_of(all.made.chosen, r.first), kernels_of(all.from.against.made->chosen, r.second), 1};
+    const auto same = std::ranges::find_if(places, [&](const place& known) {
+      return known.mine == p.mine && known.its == p.its && known.first->first_ms == r.first_ms &&
+             known.first->second_ms == r.second_ms;
+    });
+    if (same == places.end()) places.push_back(std::move(p));
+    else ++same->count;
+  }
+  table page("", {{"Groups, first place"},
+                  {"Places", true},
+                  {"This plan"},
+                  {"ms", true},
+                  {"Other plan"},
+                  {"ms", true},
+                  {"+ ms, all places", true}});
+  for (const place& p : places) {
+    const compared_region& r = *p.first;
     page.row(r.first.front());
     std::string labels;
     for (const std::uint32_t g : r.first) labels += (labels.empty() ? "" : ", ") + all.groups[g].label;
     page.cell(shortened(labels, 420, 13));
-    page.cell(shortened(kernels_of(all.made.chosen, r.first), 420, 13));
+    page.number(std::to_string(p.count));
+    page.cell(shortened(p.mine, 420, 13));
     page.number(ms_text(r.first_ms));
-    page.cell(shortened(kernels_of(all.from.against.made->chosen, r.second), 420, 13));
+    page.cell(shortened(p.its, 420, 13));
     page.number(ms_text(r.second_ms));
-    page.number(signed_ms(r.second_ms - r.first_ms));
+    page.number(signed_ms((r.second_ms - r.first_ms) * static_cast<double>(p.count)));
   }
   to.add(std::move(page).done());
 }

@@ -48,7 +48,10 @@ function times(group) {
 
 function choice(group) {
   const parts = element("div");
-  if (group.why !== undefined) parts.append(element("p", said(group.why) + "."));
+  if (group.why !== undefined) {
+    const why = said(group.why);
+    parts.append(element("p", why.charAt(0).toUpperCase() + why.slice(1) + "."));
+  }
   const rows = [];
   if (group.regret) rows.push(["Without it", `+ ${number(group.regret[0])} ms`], ["It would be", said(group.regret[1])]);
   if (group.estimate !== undefined) rows.push(["Estimate", said(group.estimate)]);
