@@ -7,6 +7,7 @@ install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/collage" DESTINATION "${CMAKE_I
         FILES_MATCHING PATTERN "*.hpp")
 if(TARGET collage_c)
   install(FILES "${PROJECT_SOURCE_DIR}/include/collage.h" "${PROJECT_SOURCE_DIR}/include/collage_session.h"
+                "${PROJECT_SOURCE_DIR}/include/collage_trace.h"
           DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 endif()
 if(TARGET collage_openvino_module)

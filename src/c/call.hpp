@@ -22,6 +22,7 @@ enum class handle_kind : std::uint32_t {
   session = 0x63736573,
   session_context = 0x63736374,
   growing_context = 0x63676374,
+  trace = 0x63747263,
 };
 
 /// A handle shares its state with other handles, so that releasing it does not end a state that another handle needs.

@@ -184,8 +184,9 @@ void complete(const call& here, context_state& state) {
   state.is_complete = true;
 }
 
-/// Makes the views that a run passes to the engine, as far as bindings have changed. A network may have thousands of inputs, of
-/// which a caller binds one anew.
+}  // namespace
+
+// Only views of bindings that have changed are made: a network may have thousands of inputs, of which a caller binds one anew.
 void prepare(const call& here, context_state& state) {
   if (!state.is_complete) complete(here, state);
   const side inputs = inputs_of(state), outputs = outputs_of(state);
@@ -202,6 +203,8 @@ void prepare(const call& here, context_state& state) {
     of.changed.clear();
   }
 }
+
+namespace {
 
 /// Writes the time of each step.
 struct stop_watch {

@@ -49,8 +49,9 @@ collage_engine* new_engine(const plan_state& plan, const collage_engine_options&
   for (const c::step_info& s : engine.steps())
     labels.push_back(s.nodes.empty() ? s.label : label_of(network.graph, s.nodes));
   std::vector<double> planned_ms = c::planned_ms(engine, plan.made.chosen);
-  return new collage_engine(std::make_shared<const engine_state>(
-      engine_state{std::move(engine), std::move(labels), std::move(planned_ms), c::waiting_policy()}));
+  std::shared_ptr<const c::traced_engine> described = c::traced(engine, network.graph, network.name);
+  return new collage_engine(std::make_shared<const engine_state>(engine_state{
+      std::move(engine), std::move(labels), std::move(planned_ms), c::waiting_policy(), std::move(described)}));
 }
 
 }  // namespace

@@ -59,11 +59,15 @@ void take_inputs(const call& here, session_context_state& state, const collage_t
   for (std::size_t i = 0; i < count; ++i) state.inputs.push_back(view_of(here, inputs[i], "input " + ports[i].name));
 }
 
+}  // namespace
+
 void run_session(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count,
                  const c::run_limits& limits) {
   take_inputs(here, state, inputs, count);
   in_our_words([&] { state.outputs = state.context.run(state.inputs, limits); });
 }
+
+namespace {
 
 bool overlap(const c::const_tensor_view& a, const c::const_tensor_view& b) {
   const auto first = reinterpret_cast<std::uintptr_t>(a.data), second = reinterpret_cast<std::uintptr_t>(b.data);

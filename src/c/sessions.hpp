@@ -38,6 +38,10 @@ collage_tensor tensor_of(const collage::const_tensor_view& from);
 void answer_open_port(const call& here, std::span<const collage::open_port> ports, std::size_t index, const char* thing,
                       collage_open_port* to);
 
+/// Runs a session at the shapes of the inputs.
+void run_session(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count,
+                 const collage::run_limits& limits);
+
 }  // namespace c_interface
 
 struct collage_session : c_interface::handle<c_interface::handle_kind::session, const c_interface::session_state> {

@@ -11,6 +11,7 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/tensor.hpp>
+#include <collage/run/trace.hpp>
 
 #include <atomic>
 #include <cstddef>
@@ -54,6 +55,7 @@ struct engine_state {
   std::vector<std::string> labels;  ///< by step: the names of its nodes
   std::vector<double> planned_ms;   ///< by step
   std::string waiting_policy;
+  std::shared_ptr<const collage::traced_engine> described;  ///< for traces
 };
 
 /// The memory of one input or output.
@@ -90,6 +92,9 @@ class turn {
  private:
   std::atomic_flag& is_busy_;
 };
+
+/// Makes the views that a run passes to the engine. Throws if something is not bound, or outputs overlap.
+void prepare(const call& here, context_state& state);
 
 /// The limits of a run; none if `given` is NULL.
 collage::run_limits limits_of(const call& here, const collage_run_limits* given);

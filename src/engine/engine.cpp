@@ -139,6 +139,13 @@ std::string run_watch::reason() const {
   return "its time is over";
 }
 
+error ended_before(std::size_t step, std::size_t count, const std::string& label, const std::string& reason) {
+  return {error_kind::cancelled,
+          "was ended before step " + std::to_string(step + 1) + " of " + std::to_string(count) + " (" + label +
+              "), because " + reason,
+          "run"};
+}
+
 void check_fingerprint(const graph& network, const plan& made) {
   if (made.fingerprint != network.fingerprint())
     throw error(error_kind::invalid_argument, "the plan was made for another network (" + made.network + ")", "plan",
@@ -299,11 +306,7 @@ void dynamic_context::run(std::span<const const_tensor_view> inputs, std::span<c
   const detail::run_watch watch(limits);
   run_with(inputs, outputs, [&] {
     for (std::size_t i = 0; i < steps_.size(); ++i) {
-      if (watch.is_over())
-        throw error(error_kind::cancelled,
-                    "was ended before step " + std::to_string(i + 1) + " of " + std::to_string(steps_.size()) + " (" +
-                        core_->infos[i].label + "), because " + watch.reason(),
-                    "run");
+      if (watch.is_over()) throw detail::ended_before(i, steps_.size(), core_->infos[i].label, watch.reason());
       steps_[i].invoke(steps_[i].state, steps_[i].call);
     }
   });

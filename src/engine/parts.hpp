@@ -6,6 +6,7 @@
 //   program.cpp    the program as text, and its verifier
 //   control.cpp    kernels that own engines of sub-graphs
 //   engine.cpp     the engine and its contexts: binding pointers, running
+//   trace.cpp      runs that are recorded (recorder.hpp)
 #pragma once
 
 #include <collage/error.hpp>
@@ -51,6 +52,9 @@ class run_watch {
   double ends_s_;
   const run_watch* outer_;
 };
+
+/// The error of a run whose limits are reached before step `step` of `count`, which has this label.
+error ended_before(std::size_t step, std::size_t count, const std::string& label, const std::string& reason);
 
 /// An error of a plan that does not fit.
 error plan_error(const std::string& what, const std::string& where);

@@ -1,4 +1,5 @@
 // Sessions and the runs of their contexts.
+#include "recorder.hpp"
 #include "session_parts.hpp"
 
 #include <collage/detail/memory_check.hpp>
@@ -9,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace collage::inline v0 {
@@ -93,6 +95,9 @@ class session_runner {
     states_.gather(inputs, given_);
     wanted_ = wanted;
     swap_memory();
+    std::optional<run_recorder> recorder;
+    if (trace_ != nullptr) recorder.emplace(*trace_, "session");
+    recorder_ = recorder ? &*recorder : nullptr;
     try {
       run_stages(remaining_limits(limits));
       states_.check(outputs_);
@@ -103,6 +108,8 @@ class session_runner {
     states_.take(outputs_);
     return outputs_;
   }
+
+  void trace_into(run_trace* to) { trace_ = to; }
 
   context_states& states() { return states_; }
   const std::vector<session_output>& outputs() const { return outputs_; }
@@ -134,7 +141,11 @@ class session_runner {
     memory_.begin();
     std::shared_ptr<session_stage> stage;
     for (std::size_t depth = 0;; ++depth) {
-      stage = find(depth, stage);
+      {
+        const run_recorder::interval event = finding(depth);
+        stage = find(depth, stage);
+      }
+      const run_recorder::interval event = running(depth, *stage);
       run_stage(stage, left);
       if (stage->about.is_last) return;
       next_.clear();
@@ -159,6 +170,19 @@ class session_runner {
     path_.resize(depth);
     path_.push_back(core_->stage_for(before, given_));
     return path_[depth];
+  }
+
+  // Events of a traced run.
+  run_recorder::interval finding(std::size_t depth) {
+    return {recorder_, trace_event::sort::engine, trace_event::none, static_cast<std::uint32_t>(depth)};
+  }
+  run_recorder::interval running(std::size_t depth, const session_stage& stage) {
+    const std::uint32_t engine = recorder_ == nullptr ? 0 : recorder_->number_of(stage.described);
+    return {recorder_, trace_event::sort::stage, engine, static_cast<std::uint32_t>(depth)};
+  }
+  run_recorder::interval computing(const late_operator& op) {
+    const std::uint32_t label = recorder_ == nullptr ? 0 : recorder_->add_label(op.label);
+    return {recorder_, trace_event::sort::late_operator, trace_event::none, label};
   }
 
   dynamic_context& context_of(const std::shared_ptr<session_stage>& stage) {
@@ -186,7 +210,9 @@ class session_runner {
       for (std::size_t i = 0; i < ports.size(); ++i) computed_.push_back(memory_for(stage, i, ports[i].type));
       dynamic_context& context = context_of(now);
       // Limits cost a look at the clock for every step.
-      if (left.is_limited()) context.run(inputs_, computed_, left.now());
+      if (recorder_ != nullptr)
+        recorder_->run(context, stage.described, inputs_, computed_, left.is_limited() ? left.now() : run_limits{});
+      else if (left.is_limited()) context.run(inputs_, computed_, left.now());
       else context.run(inputs_, computed_);
     }
     late_of_stage_ = memory_.late.size();
@@ -194,6 +220,7 @@ class session_runner {
       std::vector<const_tensor_view> operands;
       for (const value_place& at : stage.late_operands[i]) operands.push_back(value_at(at));
       if (left.is_limited()) (void)left.now();
+      const run_recorder::interval event = computing(stage.about.late[i]);
       const std::vector<tensor>& made = memory_.late.emplace_back(core_->source->compute(stage.about, i, operands));
       if (made.size() != stage.about.late[i].results.size())
         throw error(error_kind::failure, "its source computed another number of results", stage.about.late[i].label);
@@ -255,6 +282,8 @@ class session_runner {
   std::vector<tensor_view> computed_;
   std::size_t late_of_stage_ = 0;
   std::span<const tensor_view> wanted_;
+  run_trace* trace_ = nullptr;
+  run_recorder* recorder_ = nullptr;  // null: the run under way is not traced
 };
 
 namespace {
@@ -341,6 +370,7 @@ void session_context::run(std::span<const const_tensor_view> inputs, std::span<c
   (void)runner_->run(inputs, outputs, limits);
 }
 
+void session_context::trace_into(run_trace* to) { runner_->trace_into(to); }
 void session_context::start(std::string_view state, const shape& dims) { runner_->states().start(state, dims); }
 void session_context::set_state(std::string_view state, const const_tensor_view& contents) {
   runner_->states().set(state, contents);

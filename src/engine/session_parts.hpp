@@ -7,6 +7,7 @@
 #include <collage/run/network_source.hpp>
 #include <collage/run/session.hpp>
 #include <collage/run/tensor.hpp>
+#include <collage/run/trace.hpp>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -120,9 +121,10 @@ struct session_stage {
   };
   std::vector<contents> decided;
 
-  network_stage about;                     ///< without its network
-  std::optional<dynamic_engine> engine;    ///< none if nothing is left to compute
-  std::vector<std::size_t> engine_inputs;  ///< numbers of given values
+  network_stage about;                             ///< without its network
+  std::optional<dynamic_engine> engine;            ///< none if nothing is left to compute
+  std::shared_ptr<const traced_engine> described;  ///< the engine, or a stage without one, for traces
+  std::vector<std::size_t> engine_inputs;          ///< numbers of given values
   std::vector<std::vector<value_place>> late_operands;
   std::vector<value_place> passed_on;
   struct result {

@@ -113,6 +113,16 @@ std::vector<std::string> session_core::given_names(const session_stage* before) 
 
 namespace {
 
+/// The values that a stage was made for, as "x float32[2x3], y float32[4]"; of many, the first.
+std::string name_of_stage(std::span<const given_value> given) {
+  constexpr std::size_t most = 4;
+  std::string name;
+  for (std::size_t i = 0; i < std::min(most, given.size()); ++i)
+    name += (i == 0 ? "" : ", ") + given[i].name + " " + to_string(given[i].contents.type);
+  if (given.size() > most) name += " and " + std::to_string(given.size() - most) + " more";
+  return name;
+}
+
 /// Throws the error under way, in words where it has none.
 [[noreturn]] void refuse_again() {
   try {
@@ -191,6 +201,11 @@ void session_core::make(session_stage& made, const session_stage* before, std::s
     constants.share(network);
     const plan planned = planner(network, packed);
     made.engine.emplace(network, planned.chosen, backends, planned.threads, packed);
+    made.described = traced(*made.engine, network, name_of_stage(given));
+  } else {
+    auto empty = std::make_shared<traced_engine>();
+    empty->name = name_of_stage(given);
+    made.described = std::move(empty);
   }
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - began;
   const std::lock_guard lock(mutex);

@@ -6,6 +6,7 @@ import pathlib
 import struct
 import unittest
 
+import trace_format
 from program import BERT, Case, collage, complete_backend, floats, npy
 
 WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "workloads"
@@ -256,6 +257,12 @@ class Models(Case):
         self.assertEqual([o["shape"] for o in told["outputs"]], [[3, 2], [1, 3]])
         self.assertEqual(floats(self.path("out/y.npy")), (1, 0, 2, 0, 0, 5))
         self.refused(*words, *target, "--profile", saying="it shows the steps of one plan, and this network runs in stages")
+        trace = self.path("late.json")
+        self.succeeds(*words, *target, "--trace", trace)
+        events = trace_format.read(trace)
+        self.assertEqual({e["cat"] for e in events}, {"run", "engine", "stage", "late operator"})
+        self.assertEqual({e["args"]["stage"] for e in events if e["cat"] == "stage"}, {1})
+        self.assertIn("NonZero", {e["name"].split()[0] for e in events if e["cat"] == "late operator"})
         self.refused(*words, *target, "--input", "other=random",
                      saying="the network has no such input; the inputs are x (float32[6])")
         self.refused(*words, saying="its target shape copies an extent that its input does not have; its operands are "
@@ -263,6 +270,16 @@ class Models(Case):
         done = collage("tune", path, "--shape", "x=6", "--plan", self.path("plan.json"))
         self.assertEqual(done.returncode, 2)
         self.assertIn("its target shape must be known before it is run; bind the input that decides it", done.stderr)
+
+    def test_hostile_names_in_a_trace(self):
+        name = 'a"b\\c\n\x1b[31m</script>\u202e'
+        path = self.write("hostile.onnx", model(
+            node("Relu", ["x"], ["y"], name), port(11, "x", [2, 3]), port(12, "y", [2, 3])))
+        trace = self.path("hostile.json")
+        self.succeeds("run", path, "--place", "priority", "--threads", "1", "--trace", trace)
+        self.assertIn(name, {e["name"] for e in trace_format.read(trace)})
+        for byte in pathlib.Path(trace).read_bytes():
+            self.assertTrue(byte == 0x0A or byte >= 0x20, byte)
 
     def test_outputs_have_files_of_their_own(self):
         named = self.write("outputs.onnx", model(

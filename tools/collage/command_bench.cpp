@@ -4,14 +4,17 @@
 #include "placing.hpp"
 #include "report.hpp"
 #include "terminal.hpp"
+#include "trace_file.hpp"
 
 #include <collage/io/json.hpp>
 #include <collage/io/plan_file.hpp>
 #include <collage/place/compare.hpp>
 #include <collage/place/monitor.hpp>
+#include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/kernel.hpp>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -30,11 +33,23 @@ c::json to_json(const c::plan& made, const std::vector<c::plan_run>& runs, std::
           {"plans", c::runs_to_json(runs)}};
 }
 
+/// Adds runs of each placement to the trace, one placement after the other.
+void add_runs(trace_file& to, const placed& p, const std::vector<const c::placement*>& all,
+              const std::shared_ptr<c::packed_weights>& packed, std::uint64_t seed) {
+  if (!to.is_wanted()) return;
+  c::run_buffers memory(p.network);
+  memory.randomise(seed);
+  for (const c::placement* which : all)
+    to.add(c::dynamic_engine(p.network, *which, backends(), p.made.threads, packed), p.network, which->name, memory,
+           traced_runs);
+}
+
 }  // namespace
 
 int bench(const options& asked) {
   check(asked);
   const options given = with_shapes(asked);
+  trace_file trace(given.trace_file);
   const placed p = get_plan(given);
   std::vector<const c::placement*> all{&p.made.chosen};
   for (const c::placement& s : p.made.singles) all.push_back(&s);
@@ -47,6 +62,8 @@ int bench(const options& asked) {
   c::drift_monitor monitor = c::watch_machine(p.made.threads);
   const std::vector<c::plan_run> runs =
       c::compare_placements(p.network, all, backends(), p.made.threads, given.seconds, given.seed, packed, &monitor);
+  add_runs(trace, p, all, packed, given.seed);
+  trace.save(p.made.network);
   line.clear();
   if (!given.quiet) {
     note_spread(runs);
@@ -56,6 +73,7 @@ int bench(const options& asked) {
   if (given.json) {
     c::json figures = to_json(p.made, runs, best);
     add_arena(figures, engine);
+    if (trace.is_wanted()) figures["trace"] = given.trace_file;
     print(c::to_text(figures));
     return 0;
   }
@@ -66,6 +84,7 @@ int bench(const options& asked) {
                  0);
   page += wrap("A run of the plan needs an " + arena_text(engine) + ".", 0);
   page += borrowed_text(p.made, 12);
+  if (trace.is_wanted()) page += wrap(trace.sentence(), 0);
   print(page);
   return 0;
 }

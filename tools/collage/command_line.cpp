@@ -160,6 +160,9 @@ class command_list {
         ->allow_extra_args(false);
     c->add_option("--output", given_.output_folder, "Write each output to FOLDER/NAME.npy")->option_text("FOLDER");
     c->add_flag("--profile", given_.profile, "Print the time of each step");
+    c->add_option("--trace", given_.trace_file,
+                  "Also write a trace of some runs, for ui.perfetto.dev or chrome://tracing")
+        ->option_text("FILE");
     c.placing().output();
   }
   void add_bench() {
@@ -172,6 +175,9 @@ class command_list {
         ->add_option("--seconds", given_.seconds, "Seconds to run, approximately; default: 10")
         ->option_text("S")
         ->transform(seconds());
+    c->add_option("--trace", given_.trace_file,
+                  "Also write a trace of some runs, for ui.perfetto.dev or chrome://tracing")
+        ->option_text("FILE");
     c.placing().output();
   }
   void add_explain() {

@@ -7,6 +7,7 @@
 #include "run_stages.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
+#include "trace_file.hpp"
 
 #include <collage/io/json.hpp>
 #include <collage/io/npy.hpp>
@@ -140,6 +141,7 @@ int run(const options& asked) {
   // loads it again.
   std::vector<c::tensor> contents;
   std::vector<std::string> files;
+  trace_file trace(given.trace_file);
   {
     const c::graph network = load_network(given).network;
     contents = read_inputs(given, network);
@@ -153,6 +155,8 @@ int run(const options& asked) {
   for (std::size_t i = 0; i < contents.size(); ++i)
     if (contents[i].type() == memory.in[i].type() && contents[i].data() != nullptr) memory.inputs[i] = contents[i];
   const result done = run_engine(engine, memory, given.profile);
+  trace.add(engine, p.network, p.made.network, memory, std::min(traced_runs, done.whole.samples));
+  trace.save(p.made.network);
   for (std::size_t i = 0; i < files.size(); ++i) c::save_npy(files[i], memory.out[i]);
   if (!given.quiet) note_slower(p.made, done.whole.median_ms);
 
@@ -175,6 +179,7 @@ int run(const options& asked) {
                    {"outputs", outputs_to_json(outputs, files)}};
     add_arena(all, engine);
     if (given.profile) all["steps"] = steps;
+    if (trace.is_wanted()) all["trace"] = given.trace_file;
     print(c::to_text(all));
     return 0;
   }
@@ -185,6 +190,7 @@ int run(const options& asked) {
                    " runs (" + unit.number(done.whole.low_ms, 3) + " to " + unit.number(done.whole.high_ms, 3) + "), " +
                    std::to_string(engine.steps().size()) + " steps, " + arena_text(engine) + ".",
                0);
+  if (trace.is_wanted()) text += wrap(trace.sentence(), 0);
   print(text);
   return 0;
 }

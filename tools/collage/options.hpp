@@ -47,6 +47,7 @@ struct options {
   std::vector<std::string> paddings;  ///< of inputs, for buckets: NAME=VALUE
   std::vector<std::string> cuts;      ///< of outputs, for buckets: NAME[1]=T/8 or NAME[1]=(T+7)/8
   bool profile = false;
+  std::string trace_file;  ///< also of bench; empty: none
   // bench
   double seconds = 10;
   // replay

@@ -7,6 +7,7 @@
 #include "run_outputs.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
+#include "trace_file.hpp"
 
 #include <collage/io/json.hpp>
 #include <collage/io/npy.hpp>
@@ -65,6 +66,7 @@ void refuse_what_stages_lack(const options& given) {
 int run_stages(const late_network& network) {
   const options& given = network.given;
   refuse_what_stages_lack(given);
+  trace_file trace(given.trace_file);
   std::size_t stages = 0;
   int threads = 1;
   const auto planner = [&](const c::graph& stage, const std::shared_ptr<c::packed_weights>&) -> c::plan {
@@ -83,19 +85,26 @@ int run_stages(const late_network& network) {
   c::session_context context = session.context();
   (void)context.run(inputs);
   const c::timing whole = c::summarise(times_of([&] { (void)context.run(inputs); }));
+  if (trace.is_wanted()) {
+    context.trace_into(&trace.trace());
+    for (std::size_t i = 0; i < std::min(traced_runs, whole.samples); ++i) (void)context.run(inputs);
+    context.trace_into(nullptr);
+    trace.save(given.network);
+  }
   std::vector<run_output> outputs;
   for (const c::session_output& o : context.run(inputs)) outputs.push_back({o.name, o.contents});
   for (std::size_t i = 0; i < files.size(); ++i) c::save_npy(files[i], outputs[i].contents);
 
   if (given.json) {
-    const c::json all = {{"network", given.network},
-                         {"threads", threads},
-                         {"stages", stages},
-                         {"median_ms", c::rounded(whole.median_ms)},
-                         {"low_ms", c::rounded(whole.low_ms)},
-                         {"high_ms", c::rounded(whole.high_ms)},
-                         {"runs", whole.samples},
-                         {"outputs", outputs_to_json(outputs, files)}};
+    c::json all = {{"network", given.network},
+                   {"threads", threads},
+                   {"stages", stages},
+                   {"median_ms", c::rounded(whole.median_ms)},
+                   {"low_ms", c::rounded(whole.low_ms)},
+                   {"high_ms", c::rounded(whole.high_ms)},
+                   {"runs", whole.samples},
+                   {"outputs", outputs_to_json(outputs, files)}};
+    if (trace.is_wanted()) all["trace"] = given.trace_file;
     print(c::to_text(all));
     return 0;
   }
@@ -105,7 +114,8 @@ int run_stages(const late_network& network) {
                  unit.number(whole.low_ms, 3) + " to " + unit.number(whole.high_ms, 3) + "), " +
                  std::to_string(stages) + (stages == 1 ? " plan" : " plans") +
                  ": shapes depend on contents, so that the network runs in stages, each with a plan of its own.",
-             0));
+             0) +
+        (trace.is_wanted() ? wrap(trace.sentence(), 0) : std::string()));
   return 0;
 }
 

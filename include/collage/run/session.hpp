@@ -22,6 +22,7 @@
 
 namespace collage::inline v0 {
 
+class run_trace;
 class session_context;
 
 namespace detail {
@@ -113,6 +114,9 @@ class session_context {
   /// as state. Otherwise it is copied. Errors besides those above: an output of another type or shape.
   void run(std::span<const const_tensor_view> inputs, std::span<const tensor_view> outputs,
            const run_limits& limits = {});
+
+  /// From now on runs are added to a trace (run/trace.hpp), which outlives them; null: they are not, as at first.
+  void trace_into(run_trace* to);
 
   /// Makes a state zeros of this shape, now and at each `reset`. Errors of this and the next two: no such state; a type or shape that
   /// does not fit the declaration.
