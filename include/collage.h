@@ -284,13 +284,14 @@ typedef struct collage_place_options {
   double memory_ratio;   /* of the weights' own size; 0: 1.5 */
 } collage_place_options;
 
-/* Places a network. `options` may be NULL. Kernels are measured in workers if main calls collage_worker. Otherwise they
- * are measured in this process, and a kernel that crashes ends it. `collage tune` measures in workers and fills the
- * same store. One call at a time measures; the others wait. */
+/* Places a network. `options` may be NULL. Kernels are measured in workers. If main calls collage_worker, they are this
+ * program started again. Otherwise they are collage-worker, which is installed with the library, or the executable that
+ * the environment variable COLLAGE_WORKER names. Without one, kernels are measured in this process, and one that
+ * crashes ends it. "where" in collage_plan_json says which it was. One call at a time measures; the others wait. */
 COLLAGE_API collage_status collage_plan_place(const collage_network* network, const collage_place_options* options,
                                               collage_plan** plan) COLLAGE_NOEXCEPT;
 
-/* For programs that measure in workers, which are the same program started again. The first thing that main does is
+/* For programs whose workers are the same program started again. The first thing that main does is
  * `if (collage_worker(argc, argv)) return 0;`. It returns 0 in the program that the user started. In a worker it
  * returns 1, after the measurements. */
 COLLAGE_API int collage_worker(int argc, char** argv) COLLAGE_NOEXCEPT;

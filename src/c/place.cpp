@@ -214,6 +214,7 @@ c::placed_plan place_by(const placing_request& by, const c::graph& network) {
     how.cancel = [&user] { return user.is_cancelled(); };
   }
   wait_briefly_unless_chosen();
+  offer_worker();
   std::unique_lock<std::timed_mutex> alone;
   if (how.costs == c::placing_costs::measured) alone = turn_to_measure(user);
   return c::place(network, backends(), how);

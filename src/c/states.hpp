@@ -25,6 +25,10 @@ namespace c_interface {
 
 /// Threads wait briefly (run/waiting.hpp) from the first call of this, unless the caller has chosen otherwise.
 void wait_briefly_unless_chosen();
+bool waits_briefly();
+
+/// Looks for the executable that measures for programs whose main does not call collage_worker.
+void offer_worker();
 
 /// The backends of this build.
 collage::backend_table backends();

@@ -5,7 +5,6 @@
 #include <collage/error.hpp>
 #include <collage/fwd.hpp>
 #include <collage/measure/store.hpp>
-#include <collage/place/worker.hpp>
 #include <collage/run/log.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/run/waiting.hpp>
@@ -119,6 +118,12 @@ void wait_briefly_unless_chosen() {
   if (!std::exchange(now.is_made, true)) now.brief.emplace();
 }
 
+bool waits_briefly() {
+  waiting_choice& now = waiting();
+  const std::lock_guard lock(now.mutex);
+  return now.brief.has_value();
+}
+
 namespace {
 
 void choose_waiting(const call& here, const std::string& policy) {
@@ -172,14 +177,4 @@ void collage_set_log(collage_log_function function, void* data) noexcept {
     listener(to, static_cast<std::int32_t>(level), text);
   };
   if (function != nullptr) c::set_log(forward, data);
-}
-
-int collage_worker(int argc, char** argv) noexcept {
-  try {
-    c_interface::wait_briefly_unless_chosen();
-    return c::worker(c_interface::backends(), argc, argv) ? 1 : 0;
-  } catch (...) {
-    (void)c_interface::note_failure();  // without workers, kernels are measured in this process
-    return 0;
-  }
 }

@@ -24,7 +24,7 @@ inline constexpr std::size_t most_text_bytes = 8 * 1024;
 /// The kind of a message, which is its first word. The second word is the number of the request that it belongs to. So bytes that a
 /// kernel sends by accident, or messages about an earlier request, are not taken for results.
 enum class message : std::uint64_t {
-  hello = 0x636F6C6C61676501,  ///< a worker is ready
+  hello = 0x636F6C6C61676501,  ///< text: the build of a worker that is ready
   request,                     ///< measure the candidates in the file
   stop,                        ///< end timing after the current round
   note,                        ///< which, step: this step of this candidate begins

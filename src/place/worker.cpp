@@ -15,6 +15,7 @@
 #include "worker_exchange.hpp"
 #include "worker_main.hpp"
 #include "worker_process.hpp"
+#include "worker_program.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -60,7 +61,7 @@ class worker_client::state {
       for (std::size_t i = 0; i < open.size(); ++i) found[open[i]] = measured[i];
       return found;
     };
-    if (!worker_client::is_possible()) return here(not_noted);
+    if (!worker_client::is_possible()) return here(why_no_worker());
     if (!given_up_.empty()) return here(given_up_);
     sub_graph_maker maker(network, backends, candidates, asked);
     std::optional<sub_graph> group;
@@ -226,7 +227,10 @@ class worker_client::state {
     if (process_.is_there() && !send_packet(process_.socket(), letter.bytes(), file.get())) process_.end(1000);
     if (!process_.is_there()) {
       const auto poll = [&] { (void)(q.setup.stop && q.setup.stop()); };
-      if (o.why = start(poll); !o.why.empty()) return o;
+      if (o.why = start(poll); !o.why.empty()) {
+        if (!given_up_.empty()) o.what = fate::cannot;
+        return o;
+      }
       if (!send_packet(process_.socket(), letter.bytes(), file.get())) {
         o.why = "a worker ended before it got its request";
         process_.end(1000);
@@ -258,23 +262,46 @@ class worker_client::state {
     return letter;
   }
 
-  /// `poll` is called now and then; it may throw.
+  /// Returns why there is no worker. If another start would fail in the same way, `given_up_` says so, too. `poll` is called now
+  /// and then; it may throw.
   template <class Poll>
   std::string start(Poll poll) {
     built_ = 0;
     ++starts_;
-    if (const std::string why = process_.start(); !why.empty()) return why;
+    std::string why = process_.start();
+    const bool is_first = !process_.is_program() && !has_started_;  // whether an executable may be no worker at all
+    if (why.empty()) {
+      if (why = greet(is_first ? std::min(options_.timeout_s, executable_patience_s) : options_.timeout_s, poll);
+          why.empty())
+        has_started_ = true;
+    }
+    if (!why.empty() && is_first) given_up_ = why;
+    return why;
+  }
+
+  /// Waits until the worker says that it is ready; ends it if it does not, or if it is of another build.
+  template <class Poll>
+  std::string greet(double patience_s, Poll poll) {
+    const auto named = [this](const std::string& what) {
+      return (process_.is_program() ? std::string("a worker") : process_.executable()) + " " + what;
+    };
     packet p;
+    std::string why = named("did not start");
     try {
       const end_if_abandoned watch(process_);
-      if (wait_for(process_, p, options_.timeout_s * 1e3, poll) == waited::message &&
-          byte_reader(p.bytes).get<std::uint64_t>() == static_cast<std::uint64_t>(message::hello))
-        return {};
+      const waited what = wait_for(process_, p, patience_s * 1e3, poll);
+      if (what == waited::end) why = named(end_text(process_.end(1000)) + " before it was ready");
+      byte_reader from(p.bytes);
+      if (what == waited::message && from.get<std::uint64_t>() == static_cast<std::uint64_t>(message::hello)) {
+        (void)from.get<std::uint64_t>();
+        if (from.get_text() == build_name()) return {};
+        given_up_ = why = named("is of another build of collage than this process");
+      }
     } catch (const error&) {
       // The first message was not a hello.
     }
     process_.end();
-    return "a worker did not start";
+    return why;
   }
 
   outcome listen(const question& q, const std::vector<std::size_t>& which, std::vector<measured_candidate>& found) {
@@ -321,12 +348,19 @@ class worker_client::state {
     outside_ = 0;
   }
 
-  static constexpr const char* not_noted = "the program does not call collage::worker first in main";
+  /// Why no worker can be started.
+  static std::string why_no_worker() {
+    const worker_executable none = used_worker_executable();
+    return none.why_not.empty() ? "the program does not call collage::worker first in main" : none.why_not;
+  }
+
+  static constexpr double executable_patience_s = 20;  // for the first sign of life of a file that may be no worker
 
   worker_options options_;
   worker_process process_;
-  std::string where_ = worker_client::is_possible() ? in_a_worker : "in this process (" + std::string(not_noted) + ")";
+  std::string where_ = worker_client::is_possible() ? in_a_worker : "in this process (" + why_no_worker() + ")";
   std::string given_up_;
+  bool has_started_ = false;
   std::size_t starts_ = 0, built_ = 0;  // `built_`: kernels that the current worker built
   std::size_t outside_ = 0, same_ = 0;  // failures in a row without a known cause, and at one step of one candidate
   std::size_t last_which_ = 0;
@@ -341,7 +375,7 @@ worker_client::worker_client(worker_client&&) noexcept = default;
 worker_client& worker_client::operator=(worker_client&&) noexcept = default;
 worker_client::~worker_client() = default;
 
-bool worker_client::is_possible() { return program().is_noted; }
+bool worker_client::is_possible() { return program().is_noted || !used_worker_executable().path.empty(); }
 
 std::vector<measured_candidate> worker_client::measure(const graph& network, backend_table backends,
                                                        const place_candidates& candidates,

@@ -28,7 +28,7 @@ class worker_client {
   worker_client& operator=(worker_client&&) noexcept;
   ~worker_client();
 
-  /// Whether this program can be started as a worker: its main has called collage::worker.
+  /// Whether there can be a worker: main has called collage::worker, or an executable that measures for this program is set.
   static bool is_possible();
 
   /// As measure_candidates. But a candidate that makes its worker fail is refused, with a sentence that says when and how.

@@ -39,6 +39,7 @@
 #include "request.hpp"
 #include "sub_graph.hpp"
 #include "wire.hpp"
+#include "worker_program.hpp"
 
 namespace collage::inline v0::detail {
 namespace {
@@ -117,7 +118,9 @@ class worker_loop {
 
   /// Serves requests until the connection ends.
   void run() {
-    send(start(message::hello));
+    byte_writer hello = start(message::hello);
+    hello.put(build_name());
+    send(hello);
     for (packet p; !ended_ && receive_packet(socket_, p) == received::packet;) {
       byte_reader from(p.bytes);
       const auto about = from.get<std::uint64_t>();

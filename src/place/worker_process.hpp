@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
-#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -14,6 +13,7 @@
 
 #include "request.hpp"
 #include "wire.hpp"
+#include "worker_program.hpp"
 
 #include <collage/measure/time_source.hpp>
 
@@ -32,40 +32,6 @@
 
 namespace collage::inline v0::detail {
 namespace {
-
-/// The program that called `worker` in a normal start.
-struct noted_program {
-  bool is_noted = false;
-  std::string name;
-  // The path of its file, and which file that was at the start.
-  std::string path = {};
-  dev_t device = 0;
-  ino_t inode = 0;
-
-  /// Notes a program, as its main begins: the folder that its path may be relative to is still the one that it was started in.
-  static noted_program now(const char* name) {
-    noted_program made{true, name};
-    const auto* const started = reinterpret_cast<const char*>(getauxval(AT_EXECFN));
-    char* const whole = started != nullptr ? realpath(started, nullptr) : nullptr;
-    struct stat found{};
-    if (whole != nullptr && stat(whole, &found) == 0) {
-      made.path = whole;
-      made.device = found.st_dev;
-      made.inode = found.st_ino;
-    }
-    std::free(whole);
-    return made;
-  }
-  /// Whether the path still leads to the file that was started. Another version of the program would measure otherwise.
-  bool has_file() const {
-    struct stat found{};
-    return !path.empty() && stat(path.c_str(), &found) == 0 && found.st_dev == device && found.st_ino == inode;
-  }
-};
-noted_program& program() {
-  static noted_program noted;
-  return noted;
-}
 
 /// How a process ended; nothing if its status was read before.
 using exit_status = std::optional<int>;
@@ -93,12 +59,14 @@ std::string signal_text(int signal) {
 }
 
 /// The end of a worker, as the predicate of a sentence.
+std::string end_text(const exit_status& status) {
+  if (!status) return "ended its process";
+  if (!WIFSIGNALED(*status)) return "ended its process with exit status " + std::to_string(WEXITSTATUS(*status));
+  return "crashed with " + signal_text(WTERMSIG(*status));
+}
 std::string end_text(const exit_status& status, measuring_step step) {
-  if (!status) return std::string("ended its process ") + step_text(step);
-  if (!WIFSIGNALED(*status))
-    return "ended its process with exit status " + std::to_string(WEXITSTATUS(*status)) + " " + step_text(step);
-  const int signal = WTERMSIG(*status);
-  std::string text = "crashed with " + signal_text(signal) + " " + step_text(step);
+  std::string text = end_text(status) + " " + step_text(step);
+  const int signal = status && WIFSIGNALED(*status) ? WTERMSIG(*status) : 0;
   if (step == measuring_step::first_call && (signal == SIGSEGV || signal == SIGBUS))
     text += ": it reads or writes outside its memory, or writes to its inputs";
   return text;
@@ -141,6 +109,9 @@ class worker_process {
   bool is_there() const { return pid_ > 0; }
   pid_t pid() const { return pid_; }
   int socket() const { return socket_.get(); }
+  /// Whether workers are this program, and not an executable of their own.
+  bool is_program() const { return executable_.path.empty(); }
+  const std::string& executable() const { return executable_.path; }
 
   /// Starts the process; returns why it could not be started.
   std::string start() {
@@ -161,16 +132,25 @@ class worker_process {
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes, &none);
-    std::string name = program().name, mark = worker_mark, number = std::to_string(theirs.get());
-    char* arguments[] = {name.data(), mark.data(), number.data(), nullptr};
-    int failed = posix_spawn(&pid_, "/proc/self/exe", &actions, &attributes, arguments, environ);
-    if (failed != 0 && program().has_file())  // there is no /proc
-      failed = posix_spawn(&pid_, program().path.c_str(), &actions, &attributes, arguments, environ);
+    executable_ = program().is_noted ? worker_executable() : used_worker_executable();
+    std::vector<std::string> words = {is_program() ? program().name : executable_.path, worker_mark,
+                                      std::to_string(theirs.get())};
+    words.insert(words.end(), executable_.arguments.begin(), executable_.arguments.end());
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    arguments.push_back(nullptr);
+    const auto spawn = [&](const char* path) {
+      return posix_spawn(&pid_, path, &actions, &attributes, arguments.data(), environ);
+    };
+    int failed = spawn(is_program() ? "/proc/self/exe" : executable_.path.c_str());
+    if (failed != 0 && is_program() && program().has_file())
+      failed = spawn(program().path.c_str());  // there is no /proc
     posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (failed != 0) {
       pid_ = 0;
-      return std::string("this program cannot be started again: ") + std::strerror(failed);
+      return (is_program() ? "this program cannot be started again: " : executable_.path + " cannot be started: ") +
+             std::strerror(failed);
     }
     socket_ = std::move(ours);
     return {};
@@ -202,6 +182,7 @@ class worker_process {
  private:
   pid_t pid_ = 0;
   descriptor socket_;
+  worker_executable executable_;  ///< of the last start
 };
 
 /// A file in memory that holds a request; why not where it cannot be.

@@ -40,6 +40,21 @@ int main(void) {
     fprintf(stderr, "%s\n", system != NULL ? system : collage_last_error());
     return 1;
   }
+  // Its worker, too: this program does not offer itself.
+  const collage_place_options measured = {.struct_size = sizeof measured,
+                                          .threads = 1,
+                                          .budget_s = 0.2,
+                                          .compare_s = 0.01,
+                                          .store = "none",
+                                          .backends = "portable"};
+  collage_plan* measured_plan = NULL;
+  const char* report = "";
+  if (collage_plan_place(network, &measured, &measured_plan) != COLLAGE_OK ||
+      collage_plan_json(measured_plan, &report) != COLLAGE_OK || strstr(report, "\"where\": \"in a worker\"") == NULL) {
+    fprintf(stderr, "%s\n%s\n", collage_last_error(), report);
+    return 1;
+  }
+  collage_plan_release(measured_plan);
   collage_session* session = NULL;
   if (collage_session_from_file("/nowhere/at.onnx", NULL, &session) == COLLAGE_OK) return 1;
   collage_context_release(context);

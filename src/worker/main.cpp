@@ -1,0 +1,26 @@
+// collage-worker: measures kernels for programs that use libcollage.so and cannot be started again themselves. The library starts
+// it with the two arguments of a worker, its own path, and how threads wait.
+//
+// It opens the library by that path, so that both processes have the same one, wherever each is installed.
+#include <dlfcn.h>
+
+#include <cstdio>
+
+int main(int argc, char** argv) {
+  if (argc != 5) {
+    std::fputs("collage-worker: libcollage.so starts this program to measure kernels; it does nothing else\n", stderr);
+    return 2;
+  }
+  void* const library = dlopen(argv[3], RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) {
+    std::fprintf(stderr, "collage-worker: %s cannot be opened: %s\n", argv[3], dlerror());
+    return 1;
+  }
+  const auto set_waiting = reinterpret_cast<int (*)(const char*)>(dlsym(library, "collage_set_waiting"));
+  const auto work = reinterpret_cast<int (*)(int, char**)>(dlsym(library, "collage_worker"));
+  if (set_waiting == nullptr || work == nullptr) {
+    std::fprintf(stderr, "collage-worker: %s is no libcollage.so\n", argv[3]);
+    return 1;
+  }
+  return set_waiting(argv[4]) == 0 && work(3, argv) == 1 ? 0 : 1;
+}
