@@ -31,6 +31,9 @@ set(COLLAGE_ARCH "${collage_default_arch}" CACHE STRING "Processor the adapters 
 
 set(COLLAGE_OPTIMISATION "" CACHE STRING "How the libraries are optimised, whatever the build type; empty: -O3, with sanitizers -O1")
 
+# A package that brings OpenBLAS along names it by a file name alone, which is searched like a linked library.
+set(COLLAGE_OPENBLAS_FILE "" CACHE STRING "What the backend openblas opens first; empty: the file that was found")
+
 # tools/setup unpacks here what the distribution does not have.
 if(DEFINED ENV{COLLAGE_DEPS})
   set(collage_default_deps "$ENV{COLLAGE_DEPS}")

@@ -7,6 +7,7 @@
 
 #include <dlfcn.h>
 
+#include <cstdlib>
 #include <string>
 
 namespace collage::inline v0 {
@@ -18,15 +19,29 @@ struct opened_module {
   std::string reason;  ///< why there are no functions
 };
 
+/// Opens the library in the folder that the environment names, so that the loader searches it nowhere else. Returns why that failed.
+std::string open_chosen_library() {
+  const char* const folder = secure_getenv("COLLAGE_OPENVINO");
+  if (folder == nullptr || *folder == '\0') return {};
+  const std::string file = std::string(folder) + "/" COLLAGE_OPENVINO_FILE;
+  return dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL) != nullptr ? std::string() : dlerror();
+}
+
 /// The module stays open until the process ends: kernels that it made may be called at any time.
 opened_module open_openvino_module() {
+  if (const std::string why = open_chosen_library(); !why.empty())
+    return {nullptr, "OpenVINO could not be opened in the folder that COLLAGE_OPENVINO names (" + why +
+                         "): name the folder of OpenVINO " COLLAGE_OPENVINO_VERSION
+                         "'s libraries, or unset the variable"};
   // Only by its name, so that the loader searches the folders in which it also finds this program's linked libraries.
   void* const handle = dlopen(openvino_module_file, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     const char* const why = dlerror();
     return {nullptr, std::string("OpenVINO could not be opened (") + (why != nullptr ? why : openvino_module_file) +
                          "): install " + openvino_module_file +
-                         " in the library path, and OpenVINO in the folder that it had when collage was built"};
+                         " beside the library, and OpenVINO " COLLAGE_OPENVINO_VERSION
+                         ", with which collage was built (for Python: pip install openvino==" COLLAGE_OPENVINO_VERSION
+                         "); COLLAGE_OPENVINO may name the folder of its libraries"};
   }
   const auto* const found = static_cast<const openvino_module*>(dlsym(handle, openvino_module_symbol));
   if (found == nullptr || found->version != std::string(module_version) ||

@@ -48,6 +48,9 @@ class OnDemand(Case):
                               env=environment(LD_LIBRARY_PATH=str(folder)))
 
     def test_a_module_that_cannot_serve_is_told(self):
+        nowhere = subprocess.run([PROGRAM, "backends", "--json"], capture_output=True, text=True, timeout=500,
+                                 env=environment(COLLAGE_OPENVINO="/nowhere"))
+        self.assertIn("in the folder that COLLAGE_OPENVINO names (/nowhere/libopenvino.so", nowhere.stdout)
         for make, saying in ((lambda file: file.write_text("nothing to load"), "OpenVINO could not be opened ("),
                              (lambda file: shutil.copy(FOREIGN, file), "is from another build of collage")):
             with self.subTest(saying):

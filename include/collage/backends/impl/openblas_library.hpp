@@ -88,10 +88,21 @@ inline std::vector<std::string> openblas_files() {
   };
 }
 
+/// How to open a library so that it takes the functions of OpenMP that this code has. The program may have made those of another
+/// OpenMP library global since this code was loaded, and they would go first. The library would then not see that
+/// it is called within a parallel region, and start threads of its own.
+inline int opening_mode() {
+#if !defined(__SANITIZE_ADDRESS__)  // which allows no such opening
+  if (dlsym(RTLD_DEFAULT, "omp_in_parallel") != reinterpret_cast<void*>(&omp_in_parallel))
+    return RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND;
+#endif
+  return RTLD_NOW | RTLD_LOCAL;
+}
+
 /// Opens one file. On success `reason` is empty, and the library stays open until the program ends.
 inline openblas_library open_openblas(const std::string& file) {
   openblas_library library;
-  void* const handle = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const handle = dlopen(file.c_str(), opening_mode());
   if (handle == nullptr) {
     library.reason = "OpenBLAS could not be opened as " + file +
                      ": install libopenblas-openmp-dev or set COLLAGE_OPENBLAS to "
