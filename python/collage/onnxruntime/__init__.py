@@ -1,0 +1,92 @@
+"""ONNX Runtime's interface over collage: `import collage.onnxruntime as ort`.
+
+What programs usually need is here: InferenceSession with run, run_async and bound memory, OrtValue, options, metadata and
+profiles. docs/python-onnxruntime.md lists what works, what is accepted without effect and what is refused. Notes are written by
+the logger "collage.onnxruntime".
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, List
+
+import collage
+
+from . import _notes, capi
+from ._binding import IOBinding
+from ._model_file import ModelMetadata
+from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, RunOptions, SessionOptions
+from ._ports import NodeArg
+from ._session import InferenceSession
+from ._values import OrtDevice, OrtDeviceVendorId, OrtValue
+
+__all__ = [
+    "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
+    "OrtDevice", "OrtDeviceVendorId", "OrtValue", "RunOptions", "SessionOptions", "capi", "disable_telemetry_events",
+    "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
+    "get_version_string", "install", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
+]
+
+__version__ = "1.32.0"
+"""The version of ONNX Runtime whose interface this is. collage.version() is collage's own."""
+
+_NAME = __name__
+
+
+def get_available_providers() -> List[str]:
+    """["CPUExecutionProvider"]: all kernels run on the processor."""
+    return ["CPUExecutionProvider"]
+
+
+def get_all_providers() -> List[str]:
+    """The same: collage chooses between backends itself."""
+    return ["CPUExecutionProvider"]
+
+
+def get_device() -> str:
+    """"CPU"."""
+    return "CPU"
+
+
+def get_version_string() -> str:
+    """The version of ONNX Runtime whose interface this is."""
+    return __version__
+
+
+def get_build_info() -> str:
+    """Which collage this is."""
+    return f"collage {collage.version()}, with the interface of ONNX Runtime {__version__}"
+
+
+def set_default_logger_severity(severity: int) -> None:
+    """Sets the least severity of notes: 0 verbose, 1 info, 2 warning, 3 error, 4 fatal."""
+    _notes.set_severity(severity)
+
+
+def set_default_logger_verbosity(verbosity: int) -> None:
+    """Without effect."""
+
+
+def set_seed(seed: int) -> None:
+    """Without effect: no operator that collage runs draws random numbers of its own."""
+
+
+def enable_telemetry_events() -> None:
+    """Without effect: nothing is ever sent."""
+
+
+def disable_telemetry_events() -> None:
+    """Without effect: nothing is ever sent."""
+
+
+def install() -> None:
+    """Makes `import onnxruntime` find this module, also in other packages. Call it before they are imported.
+
+    Raises RuntimeError if ONNX Runtime itself is imported already.
+    """
+    found: Any = sys.modules.get("onnxruntime")
+    if found is not None and found.__name__ != _NAME:
+        raise RuntimeError("onnxruntime is imported already; call collage.onnxruntime.install() before the first import of it")
+    for name, module in list(sys.modules.items()):
+        if name == _NAME or name.startswith(_NAME + ".capi"):
+            sys.modules["onnxruntime" + name[len(_NAME):]] = module

@@ -1,0 +1,145 @@
+"""How a session is placed: what the options of ONNX Runtime's interface say about it, and what they leave to a default."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+import collage
+
+from . import _notes
+from ._options import ExecutionMode, GraphOptimizationLevel, SessionOptions
+from .capi import onnxruntime_pybind11_state as state
+
+# Seconds for placing a model of fixed shapes at its first start: for each operator, the least and the most. Later starts find
+# the costs in the store.
+EACH_S, LEAST_S, MOST_S = 0.1, 1.0, 10.0
+# A start that takes longer than these seconds says why.
+PATIENCE_S = 2.0
+
+_KEYS = ("collage.backends", "collage.budget_s", "collage.how", "collage.plan", "collage.shapes", "collage.store")
+_HOW = ("measure", "estimate", "priority")
+# Those that make sense for all models of a process. Environment variables set them for programs that cannot be changed.
+_FROM_ENVIRONMENT = ("collage.backends", "collage.budget_s", "collage.how", "collage.store")
+# Entries that would make a session of another kind. Without them, its results would not be those that the program expects.
+_REFUSED = {"session.load_model_format": ("ORT", "models in ONNX Runtime's own format cannot be read; give the ONNX file"),
+            "session.disable_cpu_ep_fallback": ("1", "there are kernels for the processor only; leave this entry out")}
+
+Providers = Sequence[Union[str, Tuple[str, Mapping[Any, Any]]]]
+
+
+def provider_entries(providers: Optional[Providers], provider_options: Optional[Sequence[Mapping[Any, Any]]]) -> Dict[str, str]:
+    """Checks a list of providers, and returns the options in it whose keys begin with "collage.".
+
+    Other providers than the processor's are left out with a note.
+    """
+    if providers is None:
+        providers = []
+    if isinstance(providers, (str, bytes)) or not isinstance(providers, Sequence):
+        raise ValueError("'providers' should be a sequence: a list of names, or of pairs of a name and a dict")
+    pairs: List[Tuple[str, Mapping[Any, Any]]] = []
+    if provider_options is not None:
+        if isinstance(provider_options, (str, bytes)) or not isinstance(provider_options, Sequence):
+            raise ValueError("'provider_options' should be a sequence: a list with a dict for each provider")
+        if len(provider_options) != len(providers):
+            raise ValueError("'providers' and 'provider_options' should be the same length if both are given.")
+    for at, given in enumerate(providers):
+        if isinstance(given, str):
+            pairs.append((given, provider_options[at] if provider_options else {}))
+        elif isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str) and provider_options is None:
+            pairs.append(given)
+        else:
+            raise ValueError("'providers' values must be either strings or (string, dict) tuples.")
+    entries: Dict[str, str] = {}
+    for name, options in pairs:
+        if not isinstance(options, Mapping):
+            raise ValueError(f"the options of '{name}' must be a dict")
+        if name != "CPUExecutionProvider":
+            _notes.once(f"'{name}' is ignored: collage runs all kernels on the processor here")
+        entries.update({str(key): str(value) for key, value in options.items() if str(key).startswith("collage.")})
+    return entries
+
+
+class Settings:
+    """How to place, as read from the options."""
+
+    def __init__(self, options: SessionOptions, entries: Mapping[str, str]) -> None:
+        for key, (value, why) in _REFUSED.items():
+            if options._entries.get(key) == value:
+                raise state.made(state.NotImplemented, f"{key}={value}: {why}")
+        if options.optimized_model_filepath:
+            raise state.made(state.NotImplemented, f"optimized_model_filepath: {options.optimized_model_filepath} cannot be written: "
+                                                   "collage has no optimised model file; keep a plan instead (collage.plan)")
+        if options.execution_mode == ExecutionMode.ORT_PARALLEL or options.inter_op_num_threads > 1:
+            _notes.once("operators do not run side by side: each uses all threads of intra_op_num_threads", logging.INFO)
+        if options.intra_op_num_threads < 0:
+            raise state.made(state.InvalidArgument, "intra_op_num_threads is negative; give 0 for as many threads as are useful")
+        own = {key: os.environ[name] for key in _FROM_ENVIRONMENT
+               if os.environ.get(name := "COLLAGE_ORT_" + key[len("collage."):].upper())}
+        own.update((key, value) for key, value in options._entries.items() if key.startswith("collage."))
+        own.update(entries)
+        unknown = sorted(set(own) - set(_KEYS))
+        if unknown:
+            raise state.made(state.InvalidArgument, f"'{unknown[0]}' is no entry of collage; there are {', '.join(_KEYS)}")
+        self.plan = own.get("collage.plan")
+        self.how = own.get("collage.how")
+        self.store: Union[str, bool, None] = own.get("collage.store")
+        if self.store == "none":
+            self.store = False  # measured costs are kept nowhere
+        self.backends = own.get("collage.backends")
+        self.threads = options.intra_op_num_threads
+        self.quick = options.graph_optimization_level == GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.budget_text = own.get("collage.budget_s")
+        self.budget = _seconds(self.budget_text or "inf")
+        self.shapes = _shapes(own.get("collage.shapes", ""))
+        if self.how is not None and self.how not in _HOW:
+            raise state.made(state.InvalidArgument, f"collage.how is '{self.how}', but must be one of {', '.join(_HOW)}")
+
+    def make(self, network: collage.Network, label: str) -> collage.Session:
+        """The session of a network: by the plan that is given, or else placed as the options say."""
+        if self.plan is not None:
+            return network.session(network.load_plan(self.plan, threads=self.threads))
+        how = self.how or ("priority" if self.quick else "estimate" if network.is_open else "measure")
+        budget = self.budget
+        if self.budget_text is None:
+            budget = LEAST_S if network.is_open else min(MOST_S, max(LEAST_S, EACH_S * network.summary["nodes"]))
+        progress = _patience(label, budget) if how == "measure" else None
+        return network.session(how=how, threads=self.threads, budget=budget, backends=self.backends, store=self.store,
+                               progress=progress)
+
+
+def _seconds(text: str) -> Optional[float]:
+    """The budget: None for no limit."""
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        raise state.made(state.InvalidArgument, f"collage.budget_s is '{text}', but must be a number of seconds above 0, or inf")
+    return None if seconds == float("inf") else seconds
+
+
+def _shapes(text: str) -> Dict[str, Tuple[Optional[int], ...]]:
+    """The shapes and extents of "x=1x3x48x320;length=128"; an extent that stays open is a question mark."""
+    shapes: Dict[str, Tuple[Optional[int], ...]] = {}
+    for part in filter(None, (part.strip() for part in text.split(";"))):
+        name, _, extents = part.rpartition("=")
+        words = extents.split("x")
+        if not name or not all(word == "?" or (word.isascii() and word.isdigit()) for word in words):
+            raise state.made(state.InvalidArgument, f"collage.shapes has '{part}', but must be like x=1x3x48x320;length=128")
+        shapes[name] = tuple(None if word == "?" else int(word) for word in words)
+    return shapes
+
+
+def _patience(label: str, budget: Optional[float]) -> Any:
+    """A progress function that says once, after a while, why the start takes long."""
+    start = time.monotonic()
+
+    def progress(_: Any) -> None:
+        if time.monotonic() - start > PATIENCE_S:
+            limit = "as long as it needs" if budget is None else f"for at most {budget:g} s"
+            _notes.once(f"{label}: measuring kernels {limit}, so that later starts and runs are faster; "
+                        "collage.how=estimate starts without measuring")
+    return progress

@@ -1,0 +1,136 @@
+"""The inputs and outputs of a session, and the arrays for them."""
+
+from __future__ import annotations
+
+import numbers
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
+
+import numpy as np
+
+from . import _types
+from ._values import OrtValue
+from .capi import onnxruntime_pybind11_state as state
+
+Extent = Union[int, str, None]
+
+
+class NodeArg:
+    """An input or output: its name, its type such as "tensor(float)", and its shape.
+
+    An open extent is its name in the model, or None. A shape of any rank is an empty list, as in ONNX Runtime.
+    """
+
+    __slots__ = ("name", "type", "shape", "_dtype", "_type_name", "_any_rank")
+
+    def __init__(self, name: str, element_type: str, dtype: np.dtype, shape: Optional[Tuple[Extent, ...]]) -> None:
+        self.name = name
+        self.type = _types.spelled(element_type)
+        self.shape: List[Extent] = list(shape or ())
+        self._dtype = dtype
+        self._type_name = element_type
+        self._any_rank = shape is None
+
+    def __repr__(self) -> str:
+        return f"NodeArg(name='{self.name}', type='{self.type}', shape={self.shape})"
+
+
+def _from_list(arg: NodeArg, value: Any) -> np.ndarray:
+    """A list as an array of the input's type. ONNX Runtime cuts 1.5 to 1 for a whole number; that is refused here."""
+    try:
+        plain = np.asarray(value)
+    except ValueError:
+        raise state.made(state.InvalidArgument, f"the list for input '{arg.name}' is ragged; give rows of one length") from None
+    if plain.size == 0:
+        return plain.astype(arg._dtype)
+    numeric = plain.dtype.kind in "biuf" or _types.name_of(plain.dtype) is not None
+    if not numeric or (plain.dtype.kind == "f" and arg._dtype.kind in "biu"):
+        _refuse_type(arg, plain.dtype)
+    if plain.dtype.kind in "iu" and arg._dtype.kind in "iu":
+        limits = np.iinfo(arg._dtype)
+        if plain.min() < limits.min or plain.max() > limits.max:
+            raise state.made(state.InvalidArgument, f"the list for input '{arg.name}' has numbers that {arg.type} cannot hold")
+    return plain.astype(arg._dtype)
+
+
+def _refuse_type(arg: NodeArg, dtype: np.dtype) -> None:
+    remedy = "text is not supported" if dtype.kind in "OUS" else f"convert it by .astype(numpy.{arg._dtype})"
+    raise state.made(state.InvalidArgument, f"Unexpected input data type. Actual: ({_types.described(dtype)}) , expected: "
+                                            f"({arg.type}) for input '{arg.name}'; {remedy}")
+
+
+def array_for(arg: NodeArg, value: Any) -> np.ndarray:
+    """What a program gives for an input, as an array of the input's type. Its shape is not checked here.
+
+    Taken are arrays, OrtValues, lists, numbers for scalars, and tensors of other libraries that numpy can view. Raises
+    InvalidArgument for another type of elements, RuntimeError for other objects.
+    """
+    if isinstance(value, OrtValue):
+        given = value.numpy()
+        if value.data_type() != arg.type:
+            _refuse_type(arg, given.dtype)
+        return given.view(arg._dtype)
+    if isinstance(value, np.ndarray):
+        given = value
+    elif isinstance(value, (list, numbers.Real, np.generic)):
+        if isinstance(value, np.generic) and value.dtype != arg._dtype:
+            _refuse_type(arg, value.dtype)
+        return _from_list(arg, value)
+    elif hasattr(value, "__dlpack__"):
+        given = np.from_dlpack(value)
+    elif isinstance(value, memoryview):
+        given = np.asarray(value)
+    elif hasattr(value, "__array__"):
+        given = np.asarray(value)
+    else:
+        raise RuntimeError(f"input '{arg.name}': objects of type {type(value).__name__} are not supported; give a numpy array")
+    if given.dtype == arg._dtype:
+        return given
+    if given.dtype.byteorder in "<>" and given.dtype.newbyteorder("=") == arg._dtype:
+        return given.astype(arg._dtype)  # of the other order of bytes, which ONNX Runtime takes for its own
+    if arg._dtype.kind == "V" and given.dtype.itemsize == arg._dtype.itemsize and given.dtype.kind == "u":
+        return given.view(arg._dtype)  # the bytes of a type that numpy lacks
+    _refuse_type(arg, given.dtype)
+    raise AssertionError
+
+
+def check_shape(arg: NodeArg, shape: Tuple[int, ...]) -> None:
+    """Raises InvalidArgument in ONNX Runtime's words if an array of this shape does not fit the input."""
+    if arg._any_rank:
+        return
+    if len(shape) != len(arg.shape):
+        raise state.made(state.InvalidArgument, f"Invalid rank for input: {arg.name} Got: {len(shape)} Expected: {len(arg.shape)}; "
+                                                f"the shape is {list(shape)}, and the model's is {arg.shape}")
+    wrong = [f"index: {i} Got: {have} Expected: {want}" for i, (have, want) in enumerate(zip(shape, arg.shape))
+             if isinstance(want, int) and have != want]
+    if wrong:
+        raise state.made(state.InvalidArgument, f"Got invalid dimensions for input: {arg.name} for the following indices "
+                                                f"{', '.join(wrong)}; the shape is {list(shape)}, and the model's is {arg.shape}")
+
+
+class Inputs:
+    """The inputs of a session by their names."""
+
+    def __init__(self, args: List[NodeArg]) -> None:
+        self._by_name: Dict[str, NodeArg] = {arg.name: arg for arg in args}
+
+    def arrays(self, feed: Mapping[str, Any], why_unknown: Callable[[str], str]) -> Dict[str, np.ndarray]:
+        """The arrays of a run. Raises ValueError if inputs are missing, and InvalidArgument for a name or value that does not
+        fit. `why_unknown` returns a sentence about a name that no input has."""
+        for name in self._by_name:
+            if name not in feed:
+                missing = [name for name in self._by_name if name not in feed]
+                raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
+        arrays = {}
+        for name, value in feed.items():
+            arg = self._by_name.get(name)
+            if arg is None:
+                raise state.made(state.InvalidArgument, why_unknown(name))
+            if type(value) is not np.ndarray or value.dtype != arg._dtype:
+                value = array_for(arg, value)
+            arrays[name] = value
+        return arrays
+
+    def check_shapes(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Raises InvalidArgument if an array has another shape than the model says."""
+        for name, array in arrays.items():
+            check_shape(self._by_name[name], array.shape)

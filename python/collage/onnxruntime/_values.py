@@ -1,0 +1,223 @@
+"""OrtValue and OrtDevice: tensors in the memory of the processor."""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import operator
+from typing import Any, List, Optional, Sequence, Union
+
+import numpy as np
+
+from . import _types
+
+_DEVICES = ("cpu", "cuda", "cann", "dml", "webgpu", "gpu", "npu")
+
+
+def only_cpu(device_type: str) -> None:
+    """Refuses every device but the processor."""
+    if str(device_type).lower() != "cpu":
+        known = "is not available: collage runs on the processor here" if device_type in _DEVICES else "is no device type"
+        raise RuntimeError(f"the device '{device_type}' {known}; use 'cpu'")
+
+
+def at_address(pointer: int, name: str, shape: Sequence[int]) -> np.ndarray:
+    """The memory at an address as an array of the type that collage calls `name`. The caller keeps the memory alive."""
+    extents = [operator.index(extent) for extent in shape]
+    dtype = _types.NUMPY[name]
+    size = int(np.prod(extents, dtype=np.int64)) * dtype.itemsize
+    if size == 0:
+        return np.empty(extents, dtype)
+    address = operator.index(pointer)
+    if address == 0:
+        raise ValueError("the address of a tensor with elements is 0; give that of its first element")
+    memory = (ctypes.c_byte * size).from_address(address)
+    return np.frombuffer(memory, dtype=np.uint8).view(dtype).reshape(extents)
+
+
+class OrtDeviceVendorId(enum.IntEnum):
+    """Numbers of vendors."""
+
+    NONE = 0x0000
+    AMD = 0x1002
+    NVIDIA = 0x10DE
+    ARM = 0x13B5
+    MICROSOFT = 0x1414
+    HUAWEI = 0x19E5
+    QUALCOMM = 0x5143
+    INTEL = 0x8086
+
+
+class OrtDevice:
+    """A device: here always the processor."""
+
+    def __init__(self, device_type: str = "cpu", device_id: int = 0) -> None:
+        only_cpu(device_type)
+        self._id = operator.index(device_id)
+
+    @staticmethod
+    def make(ort_device_name: str, device_id: int, vendor_id: int = -1) -> OrtDevice:
+        """The device of a name. Raises RuntimeError for all but "cpu"."""
+        return OrtDevice(ort_device_name, device_id)
+
+    def device_id(self) -> int:
+        """The number of the device."""
+        return self._id
+
+    def device_type(self) -> int:
+        """0, ONNX Runtime's number of the processor."""
+        return 0
+
+    def device_vendor_id(self) -> int:
+        """0: none."""
+        return 0
+
+
+class _Capsule:
+    """A DLPack capsule, as an object that numpy reads."""
+
+    def __init__(self, capsule: Any) -> None:
+        self._capsule = capsule
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> Any:
+        return 1, 0
+
+
+class OrtValue:
+    """A tensor: an array with its element type. Sequences, maps and sparse tensors are not supported."""
+
+    __slots__ = ("_array", "_type")
+
+    def __init__(self, array: np.ndarray, type: Optional[str] = None) -> None:
+        name = type or _types.name_of(array.dtype)
+        if name is None:
+            raise RuntimeError(f"arrays of {_types.described(array.dtype)} are not supported; give numbers or bool")
+        self._array = array
+        self._type = name
+
+    @classmethod
+    def ortvalue_from_numpy(cls, numpy_obj: np.ndarray, device_type: str = "cpu", device_id: int = 0,
+                            vendor_id: int = -1) -> OrtValue:
+        """A value in the array's own memory: later changes of either show in the other. Others than dense ones are copied."""
+        only_cpu(device_type)
+        if not isinstance(numpy_obj, np.ndarray):
+            raise TypeError(f"a value is made from a numpy array, not from {type(numpy_obj).__name__}")
+        native = numpy_obj.dtype.newbyteorder("=") if numpy_obj.dtype.byteorder in "<>" else numpy_obj.dtype
+        return cls(np.require(numpy_obj, dtype=native, requirements=["C", "A"]))
+
+    @classmethod
+    def ortvalue_from_numpy_with_onnx_type(cls, data: np.ndarray, onnx_element_type: int) -> OrtValue:
+        """A value in the array's memory whose elements have a type of ONNX that has as many bytes as the array's."""
+        name = _types.element_type(onnx_element_type)
+        dtype = _types.NUMPY[name]
+        if data.dtype.itemsize != dtype.itemsize:
+            raise RuntimeError(f"elements of {data.dtype} have {data.dtype.itemsize} bytes, and those of {_types.spelled(name)} "
+                               f"{dtype.itemsize}; give an array of {dtype}")
+        return cls(np.ascontiguousarray(data).view(dtype), name)
+
+    @classmethod
+    def ortvalue_from_shape_and_type(cls, shape: Sequence[int], element_type: Any = None, device_type: str = "cpu",
+                                     device_id: int = 0, vendor_id: int = -1) -> OrtValue:
+        """A value of zeros."""
+        only_cpu(device_type)
+        name = _types.element_type(np.float32 if element_type is None else element_type)
+        return cls(np.zeros([operator.index(extent) for extent in shape], _types.NUMPY[name]), name)
+
+    @classmethod
+    def from_dlpack(cls, data: Any, is_bool_tensor: bool = False) -> OrtValue:
+        """A value in the memory of a tensor of another library, or of a DLPack capsule. It must be on the processor, and dense."""
+        array = np.from_dlpack(data if hasattr(data, "__dlpack__") else _Capsule(data))
+        if not array.flags.c_contiguous:
+            raise RuntimeError("the tensor is not dense and row-major; make it contiguous first")
+        return cls(array.view(np.bool_) if is_bool_tensor and array.dtype == np.uint8 else array)
+
+    def numpy(self) -> np.ndarray:
+        """The tensor as an array, in the same memory."""
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: Optional[bool] = None) -> np.ndarray:
+        wanted = self._array.dtype if dtype is None else np.dtype(dtype)
+        if copy or (wanted != self._array.dtype and copy is None):
+            return self._array.astype(wanted)
+        if wanted != self._array.dtype:
+            raise ValueError(f"a view of {self._array.dtype} as {wanted} needs a copy")
+        return self._array
+
+    def __dlpack__(self, **words: Any) -> Any:
+        try:
+            return self._array.__dlpack__(**words)
+        except BufferError:
+            if self._array.dtype != np.bool_:
+                raise
+            return self._array.view(np.uint8).__dlpack__(**words)  # older numpy exports no bool
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+    def to_dlpack(self) -> Any:
+        """A DLPack capsule of the tensor."""
+        return self.__dlpack__()
+
+    @property
+    def _ortvalue(self) -> OrtValue:
+        # Programs reach for the inner object of ONNX Runtime's class, which has to_dlpack.
+        return self
+
+    def shape(self) -> List[int]:
+        """The extents, outermost first."""
+        return list(self._array.shape)
+
+    def data_type(self) -> str:
+        """The type, such as "tensor(float)"."""
+        return _types.spelled(self._type)
+
+    def element_type(self) -> int:
+        """ONNX's number of the element type."""
+        return _types.NUMBER[self._type]
+
+    def data_ptr(self) -> int:
+        """The address of the first element."""
+        return int(self._array.ctypes.data)
+
+    def tensor_size_in_bytes(self) -> int:
+        """The bytes of all elements."""
+        return int(self._array.nbytes)
+
+    def device_name(self) -> str:
+        """"cpu"."""
+        return "cpu"
+
+    def has_value(self) -> bool:
+        """True: a value always holds a tensor."""
+        return True
+
+    def is_tensor(self) -> bool:
+        """True."""
+        return True
+
+    def is_sparse_tensor(self) -> bool:
+        """False."""
+        return False
+
+    def is_tensor_sequence(self) -> bool:
+        """False."""
+        return False
+
+    def update_inplace(self, np_arr: np.ndarray) -> None:
+        """Copies an array of the same type and shape to the value's memory.
+
+        ONNX Runtime copies the bytes of any array with as many; that is refused here.
+        """
+        given = np.asarray(np_arr)
+        if given.dtype != self._array.dtype or given.shape != self._array.shape:
+            raise RuntimeError(f"the value is {self.data_type()} of shape {self.shape()}, and the array "
+                               f"{_types.described(given.dtype)} of shape {list(given.shape)}; give an array that fits")
+        np.copyto(self._array, given)
+
+
+def array_of(value: Union[OrtValue, np.ndarray]) -> np.ndarray:
+    """The array of a value, or the array itself."""
+    return value.numpy() if isinstance(value, OrtValue) else value
