@@ -97,10 +97,19 @@ class Settings:
         if self.how is not None and self.how not in _HOW:
             raise state.made(state.InvalidArgument, f"collage.how is '{self.how}', but must be one of {', '.join(_HOW)}")
 
-    def make(self, network: collage.Network, label: str) -> collage.Session:
-        """The session of a network: by the plan that is given, or else placed as the options say."""
-        if self.plan is not None:
-            return network.session(network.load_plan(self.plan, threads=self.threads))
+    def with_plan(self, network: collage.Network) -> Tuple[collage.Network, Optional[collage.Plan]]:
+        """The plan that the options name, and the network with the plan's shapes. Without a plan, the network as it is."""
+        if self.plan is None:
+            return network, None
+        if not os.path.exists(self.plan):
+            raise state.made(state.InvalidArgument, f"collage.plan: {self.plan} does not exist; collage tune makes plans")
+        plan = network.load_plan(self.plan, threads=self.threads)
+        return plan.network, plan
+
+    def make(self, network: collage.Network, plan: Optional[collage.Plan], label: str) -> collage.Session:
+        """The session of a network: by its plan, or else placed as the options say."""
+        if plan is not None:
+            return network.session(plan)
         how = self.how or ("priority" if self.quick else "estimate" if network.is_open else "measure")
         budget = self.budget
         if self.budget_text is None:

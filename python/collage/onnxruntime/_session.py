@@ -61,10 +61,12 @@ class InferenceSession:
         entries.update(provider_entries(self._sess_options._providers, None))
         settings = Settings(self._sess_options, entries)
         self._profile = _profile.Profile(self._sess_options) if self._sess_options.enable_profiling else None
-        network = self._load(settings)
         label = "the model" if isinstance(self._source, bytes) else os.path.basename(self._source)
+        network = self._load(settings)
         try:
-            self._session = settings.make(network, label)
+            network, plan = settings.with_plan(network)
+            self._describe(network)
+            self._session = settings.make(network, plan, label)
         except collage.MisuseError as fault:
             raise state.made(state.InvalidArgument, str(fault)) from fault
         except collage.CollageError as fault:
@@ -75,11 +77,11 @@ class InferenceSession:
     # ------------------------------------------------------------------------------------------------------ loading
 
     def _load(self, settings: Settings) -> collage.Network:
-        """Reads the model, with the extents that the options fix, and describes its inputs and outputs."""
+        """Reads the model, with the extents that the options fix."""
         try:
             network = collage.load(self._source)
-            wanted = {port.name: self._with_overrides(port.name, port.shape, settings) for port in network.inputs}
             self._refuse_unknown(network, settings)
+            wanted = {port.name: self._with_overrides(port.name, port.shape, settings) for port in network.inputs}
             fixed = {port.name: wanted[port.name] for port in network.inputs
                      if wanted[port.name] != port.shape and _is_fixed(wanted[port.name])}
             # Extents of an input of which others stay open are not the library's to know. Runs are checked here.
@@ -91,12 +93,19 @@ class InferenceSession:
                 self._probe(network)
         except collage.CollageError as fault:
             raise self._unreadable(fault) from fault
-        by_name = self._sess_options._by_name
-        self._inputs = [NodeArg(port.name, port.type, port.dtype, wanted[port.name]) for port in network.inputs]
-        self._outputs = [NodeArg(port.name, port.type, port.dtype, _named(port.shape, by_name)) for port in network.outputs]
+        self._wanted_shapes = wanted
+        self._extents = {**{name: shape[0] for name, shape in settings.shapes.items() if len(shape) == 1},
+                         **self._sess_options._by_name}
+        return network
+
+    def _describe(self, network: collage.Network) -> None:
+        """Keeps the inputs and outputs, as the options fix them."""
+        open_shapes = self._wanted_shapes if network.is_open else {}
+        self._inputs = [NodeArg(port.name, port.type, port.dtype, open_shapes.get(port.name, port.shape)) for port in network.inputs]
+        self._outputs = [NodeArg(port.name, port.type, port.dtype, _named(port.shape, self._extents)) for port in network.outputs]
         self._output_names = [arg.name for arg in self._outputs]
         self._feeds = Inputs(self._inputs)
-        return network
+        self._checks_shapes = self._checks_shapes and network.is_open
 
     def _with_overrides(self, name: str, shape: Optional[Tuple[Extent, ...]], settings: Settings) -> Optional[Tuple[Extent, ...]]:
         """The shape of an input after the options' extents are put in."""

@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""What collage's own side of ONNX Runtime's interface does: how sessions are placed, what is noted, and what is refused."""
+import logging
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+try:
+    import numpy as np
+except ImportError:
+    print("skipped: numpy is not installed")
+    sys.exit(77)
+
+room = tempfile.TemporaryDirectory()
+os.environ["XDG_CACHE_HOME"] = room.name
+os.environ["COLLAGE_ORT_HOW"] = "priority"
+
+import collage  # noqa: E402
+import collage.onnxruntime as ort  # noqa: E402
+from collage.onnxruntime.capi.onnxruntime_pybind11_state import (InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile,  # noqa: E402
+                                                                NotImplemented)
+
+import models  # noqa: E402
+
+X = np.ones((2, 4), np.float32)
+
+
+def path(name):
+    return str(pathlib.Path(room.name, f"{name}.onnx"))
+
+
+def options(**entries):
+    of = ort.SessionOptions()
+    for key, value in entries.items():
+        of.add_session_config_entry("collage." + key, value)
+    return of
+
+
+class Case(unittest.TestCase):
+    def refused(self, kind, says, action, *arguments, **words):
+        """One sentence on one line, of this kind."""
+        with self.assertRaises(kind) as caught:
+            action(*arguments, **words)
+        self.assertIn(says, str(caught.exception))
+        self.assertEqual(len(str(caught.exception).splitlines()), 1)
+
+    def noted(self, action):
+        """What a call logs."""
+        with self.assertLogs("collage.onnxruntime", "INFO") as logs:
+            result = action()
+            logging.getLogger("collage.onnxruntime").info("end")
+        return result, [record.getMessage() for record in logs.records][:-1]
+
+
+class Placing(Case):
+    def test_fixed_shapes_are_measured_within_a_budget(self):
+        self.addCleanup(os.environ.__setitem__, "COLLAGE_ORT_HOW", os.environ.pop("COLLAGE_ORT_HOW"))
+        session = ort.InferenceSession(path("fixed"), options(store=room.name + "/own.db"))
+        self.assertEqual(session.collage_session.plan.data["origin"], "search")
+        self.assertTrue(pathlib.Path(room.name, "own.db").exists())
+        self.assertTrue(ort.InferenceSession(path("linear")).collage_session.is_open)
+        quick = ort.SessionOptions()
+        quick.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        self.assertEqual(ort.InferenceSession(path("fixed"), quick).collage_session.plan.data["origin"], "priority")
+
+    def test_the_environment_and_the_options_before_it(self):
+        origin = lambda **entries: ort.InferenceSession(path("fixed"), options(**entries)).collage_session.plan.data["origin"]
+        self.assertEqual((origin(), origin(how="estimate")), ("priority", "estimates"))
+
+    def test_a_plan(self):
+        network = collage.load(path("linear"), shapes={"x": (2, 4)})
+        plan = pathlib.Path(room.name, "linear.plan.json")
+        network.tune(how="priority", threads=1).save(plan)
+        for made in (ort.InferenceSession(path("linear"), options(plan=str(plan))),
+                     ort.InferenceSession(path("linear"), providers=[("CPUExecutionProvider", {"collage.plan": plan})])):
+            self.assertEqual(made.get_inputs()[0].shape, [2, 4])
+            np.testing.assert_allclose(made.run(None, {"x": X})[0], ort.InferenceSession(path("linear")).run(None, {"x": X})[0],
+                                       rtol=1e-5)
+            self.refused(InvalidArgument, "Got: 3 Expected: 2", made.run, None, {"x": np.ones((3, 4), np.float32)})
+        self.refused(InvalidArgument, "no.plan.json", ort.InferenceSession, path("linear"), options(plan="no.plan.json"))
+
+    def test_shapes(self):
+        whole = ort.InferenceSession(path("any_image"), options(shapes="images=2x3x8x6"))
+        self.assertEqual((whole.get_inputs()[0].shape, whole.get_outputs()[0].shape), ([2, 3, 8, 6], [2, 5]))
+        self.assertFalse(whole.collage_session.is_open)
+        for text in ("images=?x3x8x?", "height=8"):
+            part = ort.InferenceSession(path("any_image"), options(shapes=text))
+            self.assertEqual(part.get_inputs()[0].shape, ["batch", 3, 8, "width"])
+            self.assertEqual(part.run(None, {"images": np.ones((2, 3, 8, 5), np.float32)})[0].shape, (2, 5))
+            self.refused(InvalidArgument, "index: 2 Got: 7 Expected: 8", part.run, None, {"images": np.ones((1, 3, 7, 5), np.float32)})
+        for text, says in (("images=2x3", "2 extents"), ("images=1x4x8x8", "fixes it to 3"), ("imagse=1", "'imagse'"),
+                           ("8", "must be like"), ("images=1x3x8xw", "must be like")):
+            self.refused(InvalidArgument, says, ort.InferenceSession, path("any_image"), options(shapes=text))
+
+    def test_wrong_entries(self):
+        for entries, says in ((dict(how="fast"), "measure, estimate, priority"), (dict(budget_s="soon"), "number of seconds"),
+                              (dict(budget_s="0"), "number of seconds"), (dict(pan="x"), "'collage.pan' is no entry"),
+                              (dict(backends="nosuch"), "nosuch")):
+            self.refused(InvalidArgument, says, ort.InferenceSession, path("fixed"), options(**entries))
+        negative = ort.SessionOptions()
+        negative.intra_op_num_threads = -1
+        self.refused(InvalidArgument, "negative", ort.InferenceSession, path("fixed"), negative)
+
+    def test_number_of_threads(self):
+        one = options()
+        one.intra_op_num_threads = 1
+        self.assertEqual(ort.InferenceSession(path("fixed"), one).collage_session.plan.threads, 1)
+
+
+class Notes(Case):
+    def test_other_providers_are_noted_once(self):
+        make = lambda: ort.InferenceSession(path("linear"), providers=["SomeExecutionProvider", "CPUExecutionProvider"])
+        self.assertEqual(self.noted(make)[1], ["'SomeExecutionProvider' is ignored: collage runs all kernels on the processor here"])
+        self.assertEqual(self.noted(make)[1], [])
+        for given, says in (("CPUExecutionProvider", "sequence"), ([1], "strings or"), ([("A", 1, 2)], "strings or")):
+            self.refused(ValueError, says, ort.InferenceSession, path("linear"), providers=given)
+        self.refused(ValueError, "same length", ort.InferenceSession, path("linear"), None, ["CPUExecutionProvider"], [])
+
+    def test_arguments_that_are_not_known(self):
+        _, notes = self.noted(lambda: ort.InferenceSession(path("linear"), provider="CPUExecutionProvider"))
+        self.assertEqual(notes, ["InferenceSession: the argument 'provider' is not known, and is ignored"])
+
+    def test_severity(self):
+        self.refused(RuntimeError, "0 (verbose) to 4 (fatal)", ort.set_default_logger_severity, 5)
+
+
+class Models(Case):
+    def test_models_that_cannot_be_run(self):
+        for name, kind, says in (("text", NotImplemented, "string"), ("unknown_operator", NotImplemented, "Frobnicate"),
+                                 ("wrong_graph", InvalidGraph, "nowhere"), ("missing", NoSuchFile, "doesn't exist")):
+            self.refused(kind, says, ort.InferenceSession, path(name))
+        good = pathlib.Path(path("linear")).read_bytes()
+        for contents in (b"", b"\x00" * 40, good[:-30], good[: len(good) // 2]):
+            self.refused((InvalidProtobuf, InvalidGraph), "", ort.InferenceSession, contents)
+        self.refused(NotImplemented, "ONNX Runtime's own format", ort.InferenceSession, b"\x18\x00\x00\x00ORTM" + bytes(64))
+
+    def test_protobuf_messages(self):
+        class Message:
+            def SerializeToString(self):
+                return b""
+        self.refused(TypeError, "SerializeToString()", ort.InferenceSession, Message())
+
+    def test_inputs_with_a_value(self):
+        session = ort.InferenceSession(path("overridable"))
+        self.assertEqual(([i.name for i in session.get_inputs()], session.get_overridable_initializers()), (["x"], []))
+        two = np.ones(2, np.float32)
+        np.testing.assert_array_equal(session.run(None, {"x": two})[0], [2, 3])
+        self.refused(InvalidArgument, "w has a value in the model", session.run, None, {"x": two, "w": two})
+
+    def test_options_that_are_refused(self):
+        of = ort.SessionOptions()
+        self.refused(NotImplemented, "custom operators", of.register_custom_ops_library, "custom.so")
+        self.refused(NotImplemented, "besides the model", of.add_initializer, "w", None)
+        of.optimized_model_filepath = "optimised.onnx"
+        self.refused(NotImplemented, "optimised.onnx cannot be written", ort.InferenceSession, path("linear"), of)
+        strict = ort.SessionOptions()
+        strict.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+        self.refused(NotImplemented, "for the processor only", ort.InferenceSession, path("linear"), strict)
+
+
+class Inputs(Case):
+    def test_where_onnx_runtime_is_silent(self):
+        ids, linear = ort.InferenceSession(path("ids")), ort.InferenceSession(path("linear"))
+        self.refused(InvalidArgument, "expected: (tensor(int64))", ids.run, None, {"ids": [1.5, 2.0]})
+        self.refused(InvalidArgument, "expected: (tensor(int64))", ids.run, None, {"ids": ["a"]})
+        np.testing.assert_allclose(linear.run(None, {"x": X.astype(">f4")})[0], linear.run(None, {"x": X})[0])
+        value = ort.OrtValue.ortvalue_from_shape_and_type([2, 4], np.float32)
+        self.refused(RuntimeError, "tensor(double)", value.update_inplace, X.astype(np.float64)[:1])
+        self.refused(RuntimeError, "[4, 2]", value.update_inplace, X.T)
+
+    def test_more_than_arrays(self):
+        scaled = ort.InferenceSession(path("scaled"))
+        three = np.arange(3, dtype=np.float32)
+        for factor in (2.0, 2, np.float32(2), np.array(2, np.float32)):
+            np.testing.assert_array_equal(scaled.run(None, {"x": three, "factor": factor})[0], [0, 2, 4])
+        np.testing.assert_array_equal(scaled.run(None, {"x": memoryview(three), "factor": 1.0})[0], three)
+        for wrong in (None, "text", {"a": 1}, object()):
+            self.refused(RuntimeError, "not supported", scaled.run, None, {"x": wrong, "factor": 1.0})
+        self.refused(InvalidArgument, "ragged", scaled.run, None, {"x": [1, [2, 3]], "factor": 1.0})
+        self.refused(InvalidArgument, "text is not supported", scaled.run, None, {"x": np.array(["a", "b", "c"]), "factor": 1.0})
+        self.refused(TypeError, '["y"]', scaled.run, "y", {"x": three, "factor": 1.0})
+
+    def test_an_asynchronous_run_that_fails(self):
+        done, seen = threading.Event(), []
+        session = ort.InferenceSession(path("linear"))
+        session.run_async(None, {"x": X[:, :3]}, lambda *of: (seen.append(of), done.set()), 7)
+        self.assertTrue(done.wait(60))
+        results, given, error = seen[0]
+        self.assertEqual((results, given), ([], 7))
+        self.assertIn("Got: 3 Expected: 4", error)
+
+    def test_bound_memory_that_is_not_dense_or_overlaps(self):
+        session = ort.InferenceSession(path("fixed"))
+        wanted = session.run(None, {"x": X * 2})[0]
+        wide, into = np.zeros((2, 8), np.float32), np.zeros(8, np.float32)
+        binding = session.io_binding()
+        binding.bind_cpu_input("x", wide[:, ::2])
+        binding.bind_output("y", "cpu", 0, np.float32, (2, 3), into.ctypes.data)
+        wide[:] = 2
+        session.run_with_iobinding(binding)
+        np.testing.assert_allclose(into[:6].reshape(2, 3), wanted)
+        into[:] = 2  # the same memory for the input and the output
+        binding.bind_input("x", "cpu", 0, np.float32, (2, 4), into.ctypes.data)
+        session.run_with_iobinding(binding)
+        np.testing.assert_allclose(into[:6].reshape(2, 3), wanted)
+        binding.clear_binding_inputs()
+        self.refused(RuntimeError, "not bound: x", session.run_with_iobinding, binding)
+
+    def test_types_that_numpy_lacks(self):
+        bits = np.array([0x3F80, 0x4000], np.uint16)
+        value = ort.OrtValue.ortvalue_from_numpy_with_onnx_type(bits, 16)
+        self.assertEqual((value.data_type(), value.element_type(), value.tensor_size_in_bytes()), ("tensor(bfloat16)", 16, 4))
+        self.refused(RuntimeError, "2 bytes", ort.OrtValue.ortvalue_from_numpy_with_onnx_type, bits, 1)
+        self.refused(RuntimeError, "use 'cpu'", ort.OrtValue.ortvalue_from_numpy, X, "cuda", 0)
+
+
+class Installed(Case):
+    def test_other_packages_find_it(self):
+        script = ("import collage.onnxruntime as ort; ort.install(); import onnxruntime\n"
+                  "from onnxruntime.capi.onnxruntime_pybind11_state import InvalidArgument\n"
+                  "assert onnxruntime is ort and InvalidArgument is ort.capi.onnxruntime_pybind11_state.InvalidArgument\n"
+                  f"print(onnxruntime.InferenceSession({path('linear')!r}).get_inputs()[0].name)\n")
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stdout), (0, "x\n"), done.stderr)
+        late = "import sys, types; sys.modules['onnxruntime'] = types.ModuleType('onnxruntime')\n"
+        done = subprocess.run([sys.executable, "-c", late + script], capture_output=True, text=True, timeout=100)
+        self.assertIn("RuntimeError: onnxruntime is imported already", done.stderr)
+
+
+models.write(room.name)
+unittest.main()
