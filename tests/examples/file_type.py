@@ -3,6 +3,7 @@
 import gzip
 import pathlib
 import struct
+import sys
 import zlib
 
 import program
@@ -32,7 +33,7 @@ class FileType(program.Case):
 
     def test_files_that_are_no_text(self):
         picture, packed = self.write("a", png()), self.write("b", gzip.compress(b"some text " * 100))
-        self.assertEqual(self.types(picture, packed, program.PROGRAM), ["png", "gzip", "elf"])
+        self.assertEqual(self.types(picture, packed, pathlib.Path(sys.executable).resolve()), ["png", "gzip", "elf"])
 
     def test_few_bytes_are_told_without_the_model(self):
         files = [self.write("empty", b""), self.write("short", b"hi\n"), self.write("blank", b" " * 5000 + b"ab"),
@@ -43,6 +44,14 @@ class FileType(program.Case):
 
     def test_where_the_model_is_not_sure_the_answer_is_general(self):
         self.assertEqual(self.types(self.write("noise", b"".join(bytes([i * i * 7 % 251]) for i in range(9000)))), ["unknown"])
+
+    def test_a_plan_that_is_kept(self):
+        if not program.PROGRAM.endswith(".py"):
+            self.skipTest("the program in C++ always keeps its plan")
+        plan, files = self.folder / "magika.plan.json", [PROJECT / "README.md"]
+        first = self.answer("--plan", plan, *files)
+        made = plan.read_bytes()
+        self.assertEqual((self.answer("--plan", plan, *files), plan.read_bytes()), (first, made))
 
     def test_mistakes(self):
         self.refused(says="usage")

@@ -1,4 +1,5 @@
 """What the tests of the examples on trained models share: starting the program, and skipping where models are missing."""
+import importlib.util
 import pathlib
 import subprocess
 import sys
@@ -10,7 +11,9 @@ PROGRAM, MODELS = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
 def start(*words, models=MODELS):
-    return subprocess.run([PROGRAM, "--models", str(models), *map(str, words)], capture_output=True, text=True, timeout=280)
+    # The examples in Python have the same names, words and output as those in C++, and the same tests.
+    program = [sys.executable, PROGRAM] if PROGRAM.endswith(".py") else [PROGRAM]
+    return subprocess.run([*program, "--models", str(models), *map(str, words)], capture_output=True, text=True, timeout=280)
 
 
 class Case(unittest.TestCase):
@@ -40,9 +43,12 @@ class Case(unittest.TestCase):
 
 
 def main(*files):
-    """Runs the tests of the calling file; they need these files of the models."""
+    """Runs the tests of the calling file, or those named after the models' folder; they need these files of the models."""
+    if PROGRAM.endswith(".py") and importlib.util.find_spec("numpy") is None:
+        print("skipped: numpy is not installed")
+        sys.exit(SKIPPED)
     missing = [str(MODELS / file) for file in files if not (MODELS / file).is_file()]
     if missing:
         print(f"skipped: {missing[0]} is not here (tools/setup fetches it)")
         sys.exit(SKIPPED)
-    unittest.main(argv=sys.argv[:1])
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
