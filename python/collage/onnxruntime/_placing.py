@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import pathlib
 import time
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
@@ -13,8 +14,7 @@ from . import _notes
 from ._options import ExecutionMode, GraphOptimizationLevel, SessionOptions
 from .capi import onnxruntime_pybind11_state as state
 
-# Seconds for placing a model of fixed shapes at its first start: for each operator, the least and the most. Later starts find
-# the costs in the store.
+# Seconds for measuring a model of fixed shapes at its first start: for each operator, the least and the most.
 EACH_S, LEAST_S, MOST_S = 0.1, 1.0, 10.0
 # A start that takes longer than these seconds says why.
 PATIENCE_S = 2.0
@@ -111,12 +111,43 @@ class Settings:
         if plan is not None:
             return network.session(plan)
         how = self.how or ("priority" if self.quick else "estimate" if network.is_open else "measure")
+        if how == "measure" and not network.is_open:
+            return network.session(self._measured(network, label))
+        budget = LEAST_S if self.budget_text is None else self.budget
+        return network.session(how=how, threads=self.threads, budget=budget, backends=self.backends, store=self.store)
+
+    def _measured(self, network: collage.Network, label: str) -> collage.Plan:
+        """A plan by measuring, which is kept beside the store: later starts read it, unless collage.how=measure goes on."""
+        kept = self._kept_plan(network)
+        threads = self.threads or collage.system()["available_threads"]
+        if kept is not None and self.how is None and kept.exists():
+            try:
+                return network.load_plan(kept, threads=threads)
+            except collage.CollageError:  # made by another version or on another machine, or broken: it is replaced
+                pass
         budget = self.budget
         if self.budget_text is None:
-            budget = LEAST_S if network.is_open else min(MOST_S, max(LEAST_S, EACH_S * network.summary["nodes"]))
-        progress = _patience(label, budget) if how == "measure" else None
-        return network.session(how=how, threads=self.threads, budget=budget, backends=self.backends, store=self.store,
-                               progress=progress)
+            budget = min(MOST_S, max(LEAST_S, EACH_S * network.summary["nodes"]))
+        plan = network.tune(threads=threads, budget=budget, backends=self.backends, store=self.store,
+                            progress=_patience(label, budget))
+        if kept is not None:
+            try:
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                plan.save(kept)
+            except (OSError, collage.CollageError) as fault:
+                _notes.once(f"{kept}: the plan cannot be kept, so each start measures: {fault}", logging.INFO)
+        return plan
+
+    def _kept_plan(self, network: collage.Network) -> Optional[pathlib.Path]:
+        """The file of the kept plan; None if there is no store."""
+        store = collage.system()["default_store"] if self.store is None else self.store
+        if not store:
+            return None
+        words = [network.summary["fingerprint"], str(self.threads or collage.system()["available_threads"])]
+        words += sorted(self.backends.split(",")) if self.backends else []
+        if not all(word.replace("_", "").isalnum() for word in words):
+            return None  # no names of backends: placing says so
+        return pathlib.Path(f"{store}.plans", "-".join(words) + ".json")
 
 
 def _seconds(text: str) -> Optional[float]:

@@ -61,7 +61,18 @@ class Placing(Case):
         self.addCleanup(os.environ.__setitem__, "COLLAGE_ORT_HOW", os.environ.pop("COLLAGE_ORT_HOW"))
         session = ort.InferenceSession(path("fixed"), options(store=room.name + "/own.db"))
         self.assertEqual(session.collage_session.plan.data["origin"], "search")
-        self.assertTrue(pathlib.Path(room.name, "own.db").exists())
+        kept, = pathlib.Path(room.name, "own.db.plans").iterdir()
+        # Later starts read the plan that is kept, if it is whole. An explicit "measure" goes on.
+        made = kept.read_bytes()
+        for contents in (made, b"{}"):
+            kept.write_bytes(contents)
+            again = ort.InferenceSession(path("fixed"), options(store=room.name + "/own.db"))
+            self.assertEqual(again.collage_session.plan.data["placing"] is None, contents == made)
+            self.assertIn(b'"fingerprint"', kept.read_bytes())
+        more = ort.InferenceSession(path("fixed"), options(store=room.name + "/own.db", how="measure", budget_s="1"))
+        self.assertIsNotNone(more.collage_session.plan.data["placing"])
+        ort.InferenceSession(path("fixed"), options(store="none", budget_s="0.5"))
+        self.assertEqual(list(kept.parent.iterdir()), [kept])
         self.assertTrue(ort.InferenceSession(path("linear")).collage_session.is_open)
         quick = ort.SessionOptions()
         quick.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
