@@ -19,12 +19,13 @@ from ._options import ExecutionMode, ExecutionOrder, GraphOptimizationLevel, Run
 from ._ports import NodeArg
 from ._session import InferenceSession
 from ._values import OrtDevice, OrtDeviceVendorId, OrtValue
+from .capi import _pybind_state, onnxruntime_inference_collection  # noqa: F401  (programs find them by their names)
 
 __all__ = [
     "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
     "OrtDevice", "OrtDeviceVendorId", "OrtValue", "RunOptions", "SessionOptions", "capi", "disable_telemetry_events",
     "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
-    "get_version_string", "install", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
+    "get_ep_devices", "get_version_string", "install", "preload_dlls", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
 ]
 
 __version__ = "1.32.0"
@@ -41,6 +42,15 @@ def get_available_providers() -> List[str]:
 def get_all_providers() -> List[str]:
     """The same: collage chooses between backends itself."""
     return ["CPUExecutionProvider"]
+
+
+def get_ep_devices() -> List[Any]:
+    """[]: there are no devices of other providers."""
+    return []
+
+
+def preload_dlls(*_: Any, **__: Any) -> None:
+    """Without effect: there are no libraries of a graphics card to load."""
 
 
 def get_device() -> str:

@@ -152,6 +152,32 @@ def fixed_batch(ort, here):
         None, {"x": np.ones((2, 4), np.float32)})
 
 
+def names_from_modules(ort, here):
+    # from onnxruntime import ...; from onnxruntime.capi.... import ...
+    from importlib import import_module
+    InferenceSession, SessionOptions, GraphOptimizationLevel = (
+        getattr(import_module(ort.__name__), name) for name in ("InferenceSession", "SessionOptions", "GraphOptimizationLevel"))
+    NoSuchFile = import_module(ort.__name__ + ".capi.onnxruntime_pybind11_state").NoSuchFile
+    same = import_module(ort.__name__ + ".capi.onnxruntime_inference_collection").InferenceSession is InferenceSession
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls(cuda=False, cudnn=False)
+    opts = SessionOptions()
+    opts.graph_optimization_level = GraphOptimizationLevel.ORT_ENABLE_EXTENDED
+    try:
+        InferenceSession(here + "/not_downloaded_yet.onnx", opts)
+    except NoSuchFile:
+        return same, InferenceSession(here + "/linear.onnx", opts).run(["y"], {"x": np.ones((1, 4), dtype=np.float32)})
+
+
+def zipped_inputs(ort, here):
+    session = ort.InferenceSession(here + "/two_inputs.onnx", None)
+
+    def infer(*inputs):
+        feeds = {i.name: x for i, x in zip(session.get_inputs(), inputs)}
+        return session.run(None, input_feed=feeds)[0]
+    return np.array(infer(np.eye(2, dtype="f4"), np.ones((2, 2), "f4"))).squeeze()
+
+
 def path_objects(ort, here):
     model = pathlib.Path(here).resolve() / "linear.onnx"
     return ort.InferenceSession(model).get_inputs()[0].name, ort.InferenceSession(str(model)).get_outputs()[0].name
@@ -305,5 +331,5 @@ def models_that_cannot_be_loaded(ort, here):
 SNIPPETS = [sentence_embeddings, one_sentence_after_another, lists_as_inputs, boolean_masks, options_of_a_server,
             defaults_of_options, typing_errors_in_options, no_optimisations, graphics_card_if_there_is_one,
             graphics_card_without_looking, options_of_providers, version_check, print_all_ports, random_inputs_for_any_model,
-            fixed_batch, path_objects, one_session_for_many_threads, asynchronous, pickled_by_its_path, stopped, profiled, quiet,
+            fixed_batch, names_from_modules, zipped_inputs, path_objects, one_session_for_many_threads, asynchronous, pickled_by_its_path, stopped, profiled, quiet,
             no_rows, forgotten_inputs, wrong_inputs, try_float64_first, models_that_cannot_be_loaded]

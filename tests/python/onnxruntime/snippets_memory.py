@@ -110,6 +110,35 @@ def output_that_is_held(ort, here):
     return totals
 
 
+def memory_of_the_first_run(ort, here):
+    # What the first run allocates becomes the output of all later ones.
+    session = ort.InferenceSession(here + "/fixed.onnx")
+    binding, value = session.io_binding(), ort.OrtValue.ortvalue_from_numpy(X.copy())
+    binding.bind_ortvalue_input("x", value)
+    binding.bind_output("y", "cpu", 0)
+    session.run_with_iobinding(binding)
+    outputs = binding.get_outputs()
+    binding.bind_ortvalue_output("y", outputs[0])
+    value.update_inplace(np.ascontiguousarray(X * 3))
+    session.run_with_iobinding(binding)
+    return [v.numpy() for v in outputs]
+
+
+def state_in_one_place(ort, here):
+    # The output of a run is written over its input, as programs do with keys and values.
+    session = ort.InferenceSession(here + "/recurrent.onnx")
+    state = ort.OrtValue.ortvalue_from_numpy(np.zeros((2, 1, 4), np.float32))
+    binding = session.io_binding()
+    binding.bind_cpu_input("input", np.ones((1, 8), np.float32))
+    binding.bind_cpu_input("sr", np.array(4, np.int64))
+    binding.bind_ortvalue_input("state", state)
+    binding.bind_output("output")
+    binding.bind_ortvalue_output("stateN", state)
+    for _ in range(3):
+        session.run_with_iobinding(binding)
+    return state.numpy()
+
+
 def mistakes_of_binding(ort, here):
     session, seen = ort.InferenceSession(here + "/linear.onnx"), []
 
@@ -139,4 +168,5 @@ def tensors_of_other_libraries(ort, here):
 
 
 SNIPPETS = [values_instead_of_arrays, value_that_is_updated, bound_array, bound_addresses, bound_values, state_that_stays_bound,
-            shapes_that_change_while_bound, output_that_is_held, mistakes_of_binding, tensors_of_other_libraries]
+            shapes_that_change_while_bound, output_that_is_held, memory_of_the_first_run,
+            state_in_one_place, mistakes_of_binding, tensors_of_other_libraries]
