@@ -25,7 +25,8 @@ __all__ = [
     "ExecutionMode", "ExecutionOrder", "GraphOptimizationLevel", "IOBinding", "InferenceSession", "ModelMetadata", "NodeArg",
     "OrtDevice", "OrtDeviceVendorId", "OrtValue", "RunOptions", "SessionOptions", "capi", "disable_telemetry_events",
     "enable_telemetry_events", "get_all_providers", "get_available_providers", "get_build_info", "get_device",
-    "get_ep_devices", "get_version_string", "install", "preload_dlls", "set_default_logger_severity", "set_default_logger_verbosity", "set_seed",
+    "get_ep_devices", "get_version_string", "install", "preload_dlls", "set_default_logger_severity",
+    "set_default_logger_verbosity", "set_seed",
 ]
 
 __version__ = "1.32.0"

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set
+from typing import TYPE_CHECKING, Any, Dict, List, Optional, Sequence, Set, Tuple
 
 import numpy as np
 
 import collage
+from collage import arrays
 
 from . import _types
 from ._ports import NodeArg, array_for
@@ -139,7 +140,7 @@ class IOBinding:
                 for name, value in self._outputs.items():
                     if value is None:
                         arg = self._out[name]
-                        value = self._outputs[name] = OrtValue(np.empty(arg.shape, arg._dtype), arg._type_name)
+                        value = self._outputs[name] = OrtValue(arrays.empty(_fixed(arg), arg._dtype), arg._type_name)
                     self._memory.outputs[name] = value.numpy()
             except collage.MisuseError:  # wrong shapes, memory that overlaps or is not dense: the other way says or mends it
                 self._needs_copies = True
@@ -175,3 +176,8 @@ class IOBinding:
             else:
                 np.copyto(value.numpy(), array)
         self._results = list(self._outputs.values())
+
+
+def _fixed(arg: NodeArg) -> Tuple[int, ...]:
+    """The shape of an output of a session whose shapes are fixed."""
+    return tuple(extent for extent in arg.shape if isinstance(extent, int))

@@ -6,10 +6,11 @@ Only these few fields of ONNX's messages are read here, and only when a program 
 from __future__ import annotations
 
 import mmap
-from typing import Any, Dict, Iterator, List, Set, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Set, Tuple, TypeVar, Union
 
 Buffer = Any  # bytes, or a file in memory
 Source = Union[str, bytes]
+Found = TypeVar("Found")
 
 
 class ModelMetadata:
@@ -74,7 +75,7 @@ class ModelFile:
     def __init__(self, source: Source) -> None:
         self._source = source
 
-    def _read(self, read: Any) -> Any:
+    def _read(self, read: Callable[[Buffer, int], Found]) -> Found:
         if isinstance(self._source, bytes):
             return read(self._source, len(self._source))
         with open(self._source, "rb") as file:
@@ -89,13 +90,13 @@ class ModelFile:
         def read(data: Buffer, size: int) -> bool:
             return any(number == 7 and end >= 0 for number, _, end in list(_fields(data, 0, size)))
         try:
-            return bool(self._read(read))
+            return self._read(read)
         except (Broken, OSError):
             return False
 
     def is_ort_format(self) -> bool:
         """Whether this is ONNX Runtime's own format."""
-        return bool(self._read(lambda data, size: bytes(data[4:8]) == b"ORTM"))
+        return self._read(lambda data, size: bytes(data[4:8]) == b"ORTM")
 
     def metadata(self) -> ModelMetadata:
         """The description. Fields that the file lacks have ONNX Runtime's defaults."""

@@ -94,7 +94,7 @@ class _Options:
     def _entry(self, key: str) -> str:
         if key not in self._entries:
             raise RuntimeError(f"{type(self).__name__} does not have configuration with key: {key}")
-        return self._entries[key]
+        return str(self._entries[key])
 
 
 class SessionOptions(_Options):

@@ -113,8 +113,9 @@ class Settings:
         how = self.how or ("priority" if self.quick else "estimate" if network.is_open else "measure")
         if how == "measure" and not network.is_open:
             return network.session(self._measured(network, label))
-        budget = LEAST_S if self.budget_text is None else self.budget
-        return network.session(how=how, threads=self.threads, budget=budget, backends=self.backends, store=self.store)
+        budget = MOST_S if self.budget_text is None else self.budget
+        return network.session(how=how, threads=self.threads, budget=budget, backends=self.backends, store=self.store,
+                               progress=_patience(label, budget) if how == "measure" else None)
 
     def _measured(self, network: collage.Network, label: str) -> collage.Plan:
         """A plan by measuring, which is kept beside the store: later starts read it, unless collage.how=measure goes on."""

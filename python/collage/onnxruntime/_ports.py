@@ -7,6 +7,8 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple, Union
 
 import numpy as np
 
+from collage import arrays
+
 from . import _types
 from ._values import OrtValue
 from .capi import onnxruntime_pybind11_state as state
@@ -38,8 +40,11 @@ def _from_list(arg: NodeArg, value: Any) -> np.ndarray:
     """A list as an array of the input's type. ONNX Runtime cuts 1.5 to 1 for a whole number; that is refused here."""
     try:
         plain = np.asarray(value)
-    except ValueError:
-        raise state.made(state.InvalidArgument, f"the list for input '{arg.name}' is ragged; give rows of one length") from None
+    except ValueError:  # what newer numpy says of ragged lists
+        plain = np.empty(1, object)
+    if plain.dtype.kind == "O":
+        raise state.made(state.InvalidArgument, f"the list for input '{arg.name}' is ragged, or has elements that are no numbers; give "
+                                                "rows of numbers of one length")
     if plain.size == 0:
         return plain.astype(arg._dtype)
     numeric = plain.dtype.kind in "biuf" or _types.name_of(plain.dtype) is not None
@@ -75,14 +80,8 @@ def array_for(arg: NodeArg, value: Any) -> np.ndarray:
         if isinstance(value, np.generic) and value.dtype != arg._dtype:
             _refuse_type(arg, value.dtype)
         return _from_list(arg, value)
-    elif hasattr(value, "__dlpack__"):
-        given = np.from_dlpack(value)
-    elif isinstance(value, memoryview):
-        given = np.asarray(value)
-    elif hasattr(value, "__array__"):
-        given = np.asarray(value)
     else:
-        raise RuntimeError(f"input '{arg.name}': objects of type {type(value).__name__} are not supported; give a numpy array")
+        given = arrays.as_array(value, f"input '{arg.name}'")
     if given.dtype == arg._dtype:
         return given
     if given.dtype.byteorder in "<>" and given.dtype.newbyteorder("=") == arg._dtype:
@@ -120,17 +119,17 @@ class Inputs:
             if name not in feed:
                 missing = [name for name in self._by_name if name not in feed]
                 raise ValueError(f"Required inputs ({missing}) are missing from input feed ({list(feed)}).")
-        arrays = {}
+        found = {}
         for name, value in feed.items():
             arg = self._by_name.get(name)
             if arg is None:
                 raise state.made(state.InvalidArgument, why_unknown(name))
             if type(value) is not np.ndarray or value.dtype != arg._dtype:
                 value = array_for(arg, value)
-            arrays[name] = value
-        return arrays
+            found[name] = value
+        return found
 
-    def check_shapes(self, arrays: Mapping[str, np.ndarray]) -> None:
+    def check_shapes(self, given: Mapping[str, np.ndarray]) -> None:
         """Raises InvalidArgument if an array has another shape than the model says."""
-        for name, array in arrays.items():
+        for name, array in given.items():
             check_shape(self._by_name[name], array.shape)

@@ -47,7 +47,7 @@ class InferenceSession:
     Raises NoSuchFile, InvalidProtobuf, InvalidGraph, NotImplemented or InvalidArgument, as docs/python-onnxruntime.md says.
     """
 
-    def __init__(self, path_or_bytes: Union[str, bytes, os.PathLike], sess_options: Optional[SessionOptions] = None,
+    def __init__(self, path_or_bytes: Union[str, bytes, "os.PathLike[str]"], sess_options: Optional[SessionOptions] = None,
                  providers: Optional[Providers] = None, provider_options: Optional[Sequence[Mapping[Any, Any]]] = None,
                  **kwargs: Any) -> None:
         if sess_options is not None and not isinstance(sess_options, SessionOptions):
@@ -66,6 +66,8 @@ class InferenceSession:
         try:
             network, plan = settings.with_plan(network)
             self._describe(network)
+            for note in network.notes:
+                _notes.once(f"{label}: {note}")
             self._session = settings.make(network, plan, label)
         except collage.MisuseError as fault:
             raise state.made(state.InvalidArgument, str(fault)) from fault
@@ -82,7 +84,7 @@ class InferenceSession:
             network = collage.load(self._source)
             self._refuse_unknown(network, settings)
             wanted = {port.name: self._with_overrides(port.name, port.shape, settings) for port in network.inputs}
-            fixed = {port.name: wanted[port.name] for port in network.inputs
+            fixed = {port.name: _fixed(wanted[port.name]) for port in network.inputs
                      if wanted[port.name] != port.shape and _is_fixed(wanted[port.name])}
             # Extents of an input of which others stay open are not the library's to know. Runs are checked here.
             self._checks_shapes = any(wanted[port.name] != port.shape and port.name not in fixed for port in network.inputs)
@@ -125,8 +127,8 @@ class InferenceSession:
                 raise state.made(state.InvalidArgument, f"collage.shapes gives {name} {len(given)} extents, and it has {len(extents)}")
             for at, extent in enumerate(given):
                 if extent is not None and isinstance(shape[at], int) and shape[at] != extent:
-                    raise state.made(state.InvalidArgument, f"collage.shapes gives extent {at} of {name} as {extent}, and the model "
-                                                            f"fixes it to {shape[at]}")
+                    raise state.made(state.InvalidArgument, f"collage.shapes gives extent {at} of {name} as {extent}, and the "
+                                                            f"model fixes it to {shape[at]}")
                 extents[at] = extents[at] if extent is None else extent
         return tuple(extents)
 
@@ -142,7 +144,7 @@ class InferenceSession:
     def _probe(self, network: collage.Network) -> None:
         """Raises what is wrong with a model of fixed inputs. Its outputs' shapes may depend on data, which is not wrong."""
         try:
-            network.with_shapes({port.name: port.shape for port in network.inputs})
+            network.with_shapes({port.name: _fixed(port.shape) for port in network.inputs})
         except collage.CollageError as fault:
             if any(words in str(fault) for words in _UNSUPPORTED + _WRONG):
                 raise
@@ -152,14 +154,15 @@ class InferenceSession:
 
     def _unreadable(self, fault: collage.CollageError) -> Exception:
         """The exception that ONNX Runtime has for a model that cannot be loaded."""
+        name = self._source if isinstance(self._source, str) else "the model"
         if not self._exists():
-            return state.made(state.NoSuchFile, f"Load model from {self._source} failed. File doesn't exist")
+            return state.made(state.NoSuchFile, f"Load model from {name} failed. File doesn't exist")
         sentence = str(fault)
         if not self._file.is_protobuf():
             try:
                 if self._file.is_ort_format():
-                    return state.made(state.NotImplemented, f"{self._source if isinstance(self._source, str) else 'the model'} is in "
-                                                            "ONNX Runtime's own format, which cannot be read; give the ONNX file")
+                    return state.made(state.NotImplemented, f"{name} is in ONNX Runtime's own format, which cannot be read; give the "
+                                                            "ONNX file")
             except OSError:
                 pass
             return state.made(state.InvalidProtobuf, f"Protobuf parsing failed. {sentence}")
@@ -252,7 +255,7 @@ class InferenceSession:
         arrays = self._feeds.arrays(input_feed, self._why_unknown)
         limits = {} if run_options is None else {"stop": run_options._stop}
 
-        def done(future: Future) -> None:
+        def done(future: "Future[Dict[str, np.ndarray]]") -> None:
             try:
                 results = future.result()
                 outcome: Tuple[List[np.ndarray], str] = ([results[name] for name in names], "")
@@ -277,7 +280,8 @@ class InferenceSession:
             raise TypeError(f"output_names is the text '{output_names}'; give a list of names, as [\"{output_names}\"]")
         for name in output_names:
             if name not in self._output_names:
-                raise state.made(state.InvalidArgument, f"Invalid output name:{name}; the model has {', '.join(self._output_names)}")
+                raise state.made(state.InvalidArgument, f"Invalid output name:{name}; the model has "
+                                                        f"{', '.join(self._output_names)}")
         return output_names
 
     def _why_unknown(self, name: str) -> str:
@@ -336,6 +340,11 @@ def _is_unsupported(sentence: str) -> bool:
 
 def _is_fixed(shape: Optional[Tuple[Extent, ...]]) -> bool:
     return shape is not None and all(isinstance(extent, int) for extent in shape)
+
+
+def _fixed(shape: Optional[Tuple[Extent, ...]]) -> Tuple[int, ...]:
+    """A shape of which _is_fixed is true."""
+    return tuple(extent for extent in shape or () if isinstance(extent, int))
 
 
 def _named(shape: Optional[Tuple[Extent, ...]], extents: Mapping[str, Any]) -> Optional[Tuple[Extent, ...]]:

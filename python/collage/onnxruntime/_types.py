@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional
 
 import numpy as np
 
+ml_dtypes: Any
 try:  # types that numpy lacks; without this package, arrays of them hold their bytes
     import ml_dtypes
 except ImportError:
@@ -37,7 +38,7 @@ def _numpy_type(name: str) -> np.dtype:
     if holder != name and ml_dtypes is not None:
         special = getattr(ml_dtypes, _SPELLED.get(name, name), None)
         if special is not None:
-            return np.dtype(special)
+            return np.dtype(special)  # type: ignore[no-any-return]
     return np.dtype(holder)
 
 

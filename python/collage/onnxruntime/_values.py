@@ -9,6 +9,8 @@ from typing import Any, List, Optional, Sequence, Union
 
 import numpy as np
 
+from collage import arrays
+
 from . import _types
 
 _DEVICES = ("cpu", "cuda", "cann", "dml", "webgpu", "gpu", "npu")
@@ -74,7 +76,7 @@ class OrtDevice:
 
 
 class _Capsule:
-    """A DLPack capsule, as an object that numpy reads."""
+    """A DLPack capsule, as the object that would return it."""
 
     def __init__(self, capsule: Any) -> None:
         self._capsule = capsule
@@ -124,12 +126,12 @@ class OrtValue:
         """A value of zeros."""
         only_cpu(device_type)
         name = _types.element_type(np.float32 if element_type is None else element_type)
-        return cls(np.zeros([operator.index(extent) for extent in shape], _types.NUMPY[name]), name)
+        return cls(arrays.empty(tuple(operator.index(extent) for extent in shape), _types.NUMPY[name]), name)
 
     @classmethod
     def from_dlpack(cls, data: Any, is_bool_tensor: bool = False) -> OrtValue:
         """A value in the memory of a tensor of another library, or of a DLPack capsule. It must be on the processor, and dense."""
-        array = np.from_dlpack(data if hasattr(data, "__dlpack__") else _Capsule(data))
+        array = arrays.as_array(data if hasattr(data, "__dlpack__") else _Capsule(data), "the tensor")
         if not array.flags.c_contiguous:
             raise RuntimeError("the tensor is not dense and row-major; make it contiguous first")
         return cls(array.view(np.bool_) if is_bool_tensor and array.dtype == np.uint8 else array)

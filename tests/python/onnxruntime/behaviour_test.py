@@ -79,7 +79,8 @@ class Placing(Case):
         self.assertEqual(ort.InferenceSession(path("fixed"), quick).collage_session.plan.data["origin"], "priority")
 
     def test_the_environment_and_the_options_before_it(self):
-        origin = lambda **entries: ort.InferenceSession(path("fixed"), options(**entries)).collage_session.plan.data["origin"]
+        def origin(**entries):
+            return ort.InferenceSession(path("fixed"), options(**entries)).collage_session.plan.data["origin"]
         self.assertEqual((origin(), origin(how="estimate")), ("priority", "estimates"))
 
     def test_a_plan(self):
@@ -102,7 +103,8 @@ class Placing(Case):
             part = ort.InferenceSession(path("any_image"), options(shapes=text))
             self.assertEqual(part.get_inputs()[0].shape, ["batch", 3, 8, "width"])
             self.assertEqual(part.run(None, {"images": np.ones((2, 3, 8, 5), np.float32)})[0].shape, (2, 5))
-            self.refused(InvalidArgument, "index: 2 Got: 7 Expected: 8", part.run, None, {"images": np.ones((1, 3, 7, 5), np.float32)})
+            self.refused(InvalidArgument, "index: 2 Got: 7 Expected: 8", part.run, None,
+                         {"images": np.ones((1, 3, 7, 5), np.float32)})
         for text, says in (("images=2x3", "2 extents"), ("images=1x4x8x8", "fixes it to 3"), ("imagse=1", "'imagse'"),
                            ("8", "must be like"), ("images=1x3x8xw", "must be like")):
             self.refused(InvalidArgument, says, ort.InferenceSession, path("any_image"), options(shapes=text))
@@ -124,8 +126,10 @@ class Placing(Case):
 
 class Notes(Case):
     def test_other_providers_are_noted_once(self):
-        make = lambda: ort.InferenceSession(path("linear"), providers=["SomeExecutionProvider", "CPUExecutionProvider"])
-        self.assertEqual(self.noted(make)[1], ["'SomeExecutionProvider' is ignored: collage runs all kernels on the processor here"])
+        def make():
+            return ort.InferenceSession(path("linear"), providers=["SomeExecutionProvider", "CPUExecutionProvider"])
+        self.assertEqual(self.noted(make)[1],
+                         ["'SomeExecutionProvider' is ignored: collage runs all kernels on the processor here"])
         self.assertEqual(self.noted(make)[1], [])
         for given, says in (("CPUExecutionProvider", "sequence"), ([1], "strings or"), ([("A", 1, 2)], "strings or")):
             self.refused(ValueError, says, ort.InferenceSession, path("linear"), providers=given)
@@ -190,7 +194,7 @@ class Inputs(Case):
             np.testing.assert_array_equal(scaled.run(None, {"x": three, "factor": factor})[0], [0, 2, 4])
         np.testing.assert_array_equal(scaled.run(None, {"x": memoryview(three), "factor": 1.0})[0], three)
         for wrong in (None, "text", {"a": 1}, object()):
-            self.refused(RuntimeError, "not supported", scaled.run, None, {"x": wrong, "factor": 1.0})
+            self.refused(RuntimeError, "give a numpy array", scaled.run, None, {"x": wrong, "factor": 1.0})
         self.refused(InvalidArgument, "ragged", scaled.run, None, {"x": [1, [2, 3]], "factor": 1.0})
         self.refused(InvalidArgument, "text is not supported", scaled.run, None, {"x": np.array(["a", "b", "c"]), "factor": 1.0})
         self.refused(TypeError, '["y"]', scaled.run, "y", {"x": three, "factor": 1.0})
@@ -220,6 +224,20 @@ class Inputs(Case):
         np.testing.assert_allclose(into[:6].reshape(2, 3), wanted)
         binding.clear_binding_inputs()
         self.refused(RuntimeError, "not bound: x", session.run_with_iobinding, binding)
+
+    def test_dlpack(self):
+        class Tensor:  # as a tensor of another library
+            def __dlpack__(self, **_):
+                return X.__dlpack__()
+
+            def __dlpack_device__(self):
+                return 1, 0
+        linear = ort.InferenceSession(path("linear"))
+        wanted = linear.run(None, {"x": X})[0]
+        for value in (Tensor(), ort.OrtValue.from_dlpack(Tensor()), ort.OrtValue.from_dlpack(X.__dlpack__())):
+            np.testing.assert_array_equal(linear.run(None, {"x": value})[0], wanted)
+        self.assertEqual(ort.OrtValue.from_dlpack(Tensor()).data_ptr(), X.ctypes.data)
+        self.assertIn("dltensor", repr(ort.OrtValue.ortvalue_from_numpy(X).to_dlpack()))
 
     def test_types_that_numpy_lacks(self):
         bits = np.array([0x3F80, 0x4000], np.uint16)

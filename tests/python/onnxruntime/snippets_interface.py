@@ -331,5 +331,6 @@ def models_that_cannot_be_loaded(ort, here):
 SNIPPETS = [sentence_embeddings, one_sentence_after_another, lists_as_inputs, boolean_masks, options_of_a_server,
             defaults_of_options, typing_errors_in_options, no_optimisations, graphics_card_if_there_is_one,
             graphics_card_without_looking, options_of_providers, version_check, print_all_ports, random_inputs_for_any_model,
-            fixed_batch, names_from_modules, zipped_inputs, path_objects, one_session_for_many_threads, asynchronous, pickled_by_its_path, stopped, profiled, quiet,
-            no_rows, forgotten_inputs, wrong_inputs, try_float64_first, models_that_cannot_be_loaded]
+            fixed_batch, names_from_modules, zipped_inputs, path_objects, one_session_for_many_threads, asynchronous,
+            pickled_by_its_path, stopped, profiled, quiet, no_rows, forgotten_inputs, wrong_inputs, try_float64_first,
+            models_that_cannot_be_loaded]

@@ -163,6 +163,8 @@ def mistakes_of_binding(ort, here):
 def tensors_of_other_libraries(ort, here):
     # By DLPack, as torch and others do it; numpy stands in for them.
     value = ort.OrtValue.ortvalue_from_numpy(X.copy())
+    if not hasattr(np, "from_dlpack"):  # before 1.23
+        return "numpy is too old"
     shared = np.from_dlpack(value._ortvalue if hasattr(value._ortvalue, "__dlpack_device__") else value)
     return shared, np.array_equal(shared, value.numpy()), shared.ctypes.data == value.data_ptr()
 
