@@ -21,7 +21,7 @@ from .capi import onnxruntime_pybind11_state as state
 
 _KEYWORDS = {"enable_fallback", "disabled_optimizers", "read_config_from_model"}
 # Words of collage's sentences about models that it cannot run, and about graphs that are wrong.
-_UNSUPPORTED = ("not supported", "is not known", "cannot be imported")
+_UNSUPPORTED = ("not supported", "this operator is not known", "is a sequence, map or optional")
 _WRONG = ("nothing defines",)
 
 

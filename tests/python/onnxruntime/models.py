@@ -129,6 +129,10 @@ def models():
                              node("Add", ["x", "w"], ["y"]), gives("y", "float32", 2)),
         "denoted": model(takes("x", "float32", ("N", "DATA_BATCH"), 2), node("Relu", ["x"], ["y"]), gives("y", "float32", "N", 2)),
         "text": model(takes("t", "text", "n"), node("Identity", ["t"], ["y"]), gives("y", "text", "n")),
+        # The value of an input decides the shape of the output.
+        "reshaped": model(takes("x", "float32", 2, 3), takes("shape", "int64", 2), node("Reshape", ["x", "shape"], ["r"]),
+                          node("Relu", ["r"], ["y"]), gives("y", "float32", "rows", "columns")),
+        "nonzero": model(takes("x", "float32", 4), node("NonZero", ["x"], ["y"]), gives("y", "int64", 1, "found")),
         "unknown_operator": model(takes("x", "float32", 2), node("Frobnicate", ["x"], ["y"]), gives("y", "float32", 2)),
         "wrong_graph": model(takes("x", "float32", 2), node("Relu", ["nowhere"], ["y"]), gives("y", "float32", 2)),
     }

@@ -280,6 +280,13 @@ def no_rows(ort, here):
     return sess.run(None, {"x": np.zeros((0, 4), np.float32)})[0].shape
 
 
+def shapes_that_values_decide(ort, here):
+    reshaped, nonzero = (ort.InferenceSession(f"{here}/{name}.onnx") for name in ("reshaped", "nonzero"))
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    outs = [reshaped.run(None, {"x": x, "shape": np.array(shape)})[0] for shape in ([3, 2], [1, -1], [3, 2])]
+    return outs, [nonzero.run(None, {"x": np.array(row, np.float32)})[0] for row in ([0, 1, 2, 0], [0, 0, 0, 0], [1, 1, 1, 1])]
+
+
 def forgotten_inputs(ort, here):
     sess = ort.InferenceSession(here + "/two_inputs.onnx")
     try:
@@ -332,5 +339,5 @@ SNIPPETS = [sentence_embeddings, one_sentence_after_another, lists_as_inputs, bo
             defaults_of_options, typing_errors_in_options, no_optimisations, graphics_card_if_there_is_one,
             graphics_card_without_looking, options_of_providers, version_check, print_all_ports, random_inputs_for_any_model,
             fixed_batch, names_from_modules, zipped_inputs, path_objects, one_session_for_many_threads, asynchronous,
-            pickled_by_its_path, stopped, profiled, quiet, no_rows, forgotten_inputs, wrong_inputs, try_float64_first,
+            pickled_by_its_path, stopped, profiled, quiet, no_rows, shapes_that_values_decide, forgotten_inputs, wrong_inputs, try_float64_first,
             models_that_cannot_be_loaded]
