@@ -106,11 +106,21 @@ class Settings:
         plan = network.load_plan(self.plan, threads=self.threads)
         return plan.network, plan
 
+    def how_for(self, network: collage.Network) -> str:
+        """How a network is placed. Without costs in the store, the order of the backends chooses better than estimates do."""
+        if self.how is not None:
+            return self.how
+        if self.quick:
+            return "priority"
+        if not network.is_open:
+            return "measure"
+        return "estimate" if self.store else "priority"
+
     def make(self, network: collage.Network, plan: Optional[collage.Plan], label: str) -> collage.Session:
         """The session of a network: by its plan, or else placed as the options say."""
         if plan is not None:
             return network.session(plan)
-        how = self.how or ("priority" if self.quick else "estimate" if network.is_open else "measure")
+        how = self.how_for(network)
         if how == "measure" and not network.is_open:
             return network.session(self._measured(network, label))
         budget = MOST_S if self.budget_text is None else self.budget

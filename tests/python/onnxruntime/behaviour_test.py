@@ -20,6 +20,8 @@ import collage.onnxruntime as ort  # noqa: E402
 from collage.onnxruntime.capi.onnxruntime_pybind11_state import (InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile,  # noqa: E402
                                                                 NotImplemented)
 
+from collage.onnxruntime._placing import Settings  # noqa: E402
+
 import models  # noqa: E402
 
 X = np.ones((2, 4), np.float32)
@@ -69,7 +71,10 @@ class Placing(Case):
         self.assertIsNotNone(more.collage_session.plan.data["placing"])
         ort.InferenceSession(path("fixed"), options(store="none", budget_s="0.5"))
         self.assertEqual(list(kept.parent.iterdir()), [kept])
-        self.assertTrue(ort.InferenceSession(path("linear")).collage_session.is_open)
+        # Open shapes are never measured by default. Estimates need the costs of a store.
+        network = collage.load(path("linear"))
+        hows = [Settings(options(**entries), {}).how_for(network) for entries in ({}, {"store": "own.db"}, {"how": "measure"})]
+        self.assertEqual((ort.InferenceSession(path("linear")).collage_session.is_open, hows), (True, ["priority", "estimate", "measure"]))
         quick = ort.SessionOptions()
         quick.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         self.assertEqual(ort.InferenceSession(path("fixed"), quick).collage_session.plan.data["origin"], "priority")
