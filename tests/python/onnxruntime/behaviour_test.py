@@ -22,7 +22,7 @@ from collage.onnxruntime.capi.onnxruntime_pybind11_state import (InvalidArgument
 
 from collage.onnxruntime._placing import Settings  # noqa: E402
 
-import models  # noqa: E402
+import networks  # noqa: E402
 
 X = np.ones((2, 4), np.float32)
 
@@ -183,6 +183,7 @@ class Inputs(Case):
         ids, linear = ort.InferenceSession(path("ids")), ort.InferenceSession(path("linear"))
         self.refused(InvalidArgument, "expected: (tensor(int64))", ids.run, None, {"ids": [1.5, 2.0]})
         self.refused(InvalidArgument, "expected: (tensor(int64))", ids.run, None, {"ids": ["a"]})
+        self.refused(InvalidArgument, "masked", linear.run, None, {"x": np.ma.array(X, mask=X > 0)})
         np.testing.assert_allclose(linear.run(None, {"x": X.astype(">f4")})[0], linear.run(None, {"x": X})[0])
         value = ort.OrtValue.ortvalue_from_shape_and_type([2, 4], np.float32)
         self.refused(RuntimeError, "tensor(double)", value.update_inplace, X.astype(np.float64)[:1])
@@ -261,5 +262,5 @@ class Installed(Case):
         self.assertIn("RuntimeError: onnxruntime is imported already", done.stderr)
 
 
-models.write(room.name)
+networks.write(room.name)
 unittest.main()

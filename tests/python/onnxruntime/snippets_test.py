@@ -17,7 +17,7 @@ os.environ["COLLAGE_ORT_HOW"] = "priority"  # nothing is timed: the answers are 
 
 import collage.onnxruntime  # noqa: E402
 
-import models  # noqa: E402
+import networks  # noqa: E402
 import snippets_interface  # noqa: E402
 import snippets_memory  # noqa: E402
 import snippets_vision  # noqa: E402
@@ -56,7 +56,7 @@ def difference(ours, theirs, where="result"):
 
 
 def main(words):
-    models.write(room.name)
+    networks.write(room.name)
     real, failed, compared = peer(), 0, 0
     if real is not None:
         real.set_default_logger_severity(4)

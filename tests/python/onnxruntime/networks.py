@@ -1,26 +1,15 @@
 """The small ONNX models of the snippets, written field by field as onnx.proto has them, so that no package is needed."""
 import pathlib
+import sys
 
 import numpy as np
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))  # the tests of the package itself
+from models import field  # noqa: E402
 
 KINDS = {np.dtype(name): kind for name, kind in (
     ("float32", 1), ("uint8", 2), ("int8", 3), ("int32", 6), ("int64", 7), ("bool", 9), ("float16", 10), ("float64", 11))}
 TEXT = 8
-
-
-def field(number, content):
-    """One field: an integer, or text, bytes or a message with its length in front."""
-    def varint(n):
-        n &= 2**64 - 1
-        out = b""
-        while n > 127:
-            out += bytes([n & 127 | 128])
-            n >>= 7
-        return out + bytes([n])
-    if isinstance(content, int):
-        return varint(number << 3) + varint(content)
-    data = content.encode() if isinstance(content, str) else content
-    return varint(number << 3 | 2) + varint(len(data)) + data
 
 
 def node(kind, inputs, outputs, **attributes):
