@@ -18,7 +18,8 @@ LEAST_SPEECH, LEAST_SILENCE, MARGIN = (RATE * ms // 1000 for ms in (250, 100, 30
 
 
 def read_wav(path):
-    """The samples of a file, as numbers in [-1, 1] at the model's rate: channels are mixed, and other rates interpolated."""
+    """The samples of a file, as numbers in [-1, 1] at the model's rate: channels are mixed, and it interpolates between samples, and averages
+    where the rate falls. This is coarse, but enough for models that listen to speech."""
     def wrong(what):
         return example.Mistake(f"{path}: {what}; give a WAV file of PCM or float samples")
     try:
@@ -53,10 +54,12 @@ def read_wav(path):
         words[:, 4 - size:] = raw ^ 128 if bits == 8 else raw
         numbers = words.view("<i4")[:, 0] / 2.0**31
     mixed = numbers.reshape(-1, channels).mean(axis=1)
-    if rate == RATE or not len(mixed):
-        return mixed.astype(np.float32)
-    at = (np.arange(int(len(mixed) * RATE / rate)) + 0.5) * rate / RATE - 0.5
-    return np.interp(at, np.arange(len(mixed)), mixed).astype(np.float32)
+    step = rate / RATE
+    count, taps = int(len(mixed) / step), max(1, int(np.ceil(step)))
+    if not count:
+        return np.zeros(0, np.float32)
+    at = (np.arange(count * taps) + 0.5) * step / taps - 0.5
+    return np.interp(at, np.arange(len(mixed)), mixed).reshape(count, taps).mean(axis=1).astype(np.float32)
 
 
 def listen(sound, path):
