@@ -257,6 +257,16 @@ class Installed(Case):
                   f"print(onnxruntime.InferenceSession({path('linear')!r}).get_inputs()[0].name)\n")
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
         self.assertEqual((done.returncode, done.stdout), (0, "x\n"), done.stderr)
+        program = pathlib.Path(room.name, "program.py")
+        program.write_text("import sys, onnxruntime as ort\nprint(ort.get_build_info()[:7], sys.argv[1:], __name__)\n")
+        for words in ([str(program), "-v"], ["-m", "program", "-v"]):
+            done = subprocess.run([sys.executable, "-m", "collage.onnxruntime", *words], capture_output=True, text=True, timeout=100,
+                                  cwd=room.name)
+            self.assertEqual((done.returncode, done.stdout), (0, "collage ['-v'] __main__\n"), done.stderr)
+        for words, says in (([], "usage"), (["-m"], "usage"), (["none.py"], "none.py does not exist")):
+            done = subprocess.run([sys.executable, "-m", "collage.onnxruntime", *words], capture_output=True, text=True, timeout=100)
+            self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1))
+            self.assertIn(says, done.stderr)
         late = "import sys, types; sys.modules['onnxruntime'] = types.ModuleType('onnxruntime')\n"
         done = subprocess.run([sys.executable, "-c", late + script], capture_output=True, text=True, timeout=100)
         self.assertIn("RuntimeError: onnxruntime is imported already", done.stderr)
