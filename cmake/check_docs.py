@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that the documentation is true: every C++ block compiles, every marked command runs, every link leads somewhere.
+"""Checks that the documentation is true: every C++ block compiles, and every marked command runs.
 
 usage: check_docs.py --project FOLDER --build FOLDER --built FILE... -- COMPILER ARGUMENT...
 
 A C++ block (```cpp) in README.md or docs/ either follows the line `<!-- file: examples/foo.cpp -->` and is then a
 contiguous excerpt of that file, which is one of the files that the build compiles or its tests run (--built), or it
 compiles as it stands. A block in C or Python (```c, ```python) always is such an excerpt. A shell block (```sh) that
-follows `<!-- run -->` is run with the build folder's programs on the path. Other
-blocks (```sh unmarked, ```text, ```json ...) are only text.
+follows `<!-- run -->` is run with the build folder's programs on the path, in an empty folder. One that follows
+`<!-- run on -->` is run after the block before it, in the same folder. Other blocks (```sh unmarked, ```text, ```json
+...) are only text. tools/pages/links.py checks the links.
 """
 import argparse
 import concurrent.futures
@@ -103,30 +104,18 @@ def check_runs(block: Block, build: pathlib.Path, room: pathlib.Path) -> str:
     return "" if done.returncode == 0 else f"{block.where}: exit {done.returncode} from\n{block.text}{done.stdout}"
 
 
-def prose_of(page: pathlib.Path) -> str:
-    return re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
-
-
-def anchors_of(page: pathlib.Path) -> set[str]:
-    """The anchors of a page: its headings as GitHub spells them, and `<a id="...">`."""
-    prose = prose_of(page)
-    headings = re.findall(r"^#+\s+(.*?)\s*$", prose, flags=re.MULTILINE)
-    spelled = {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
-    return spelled | set(re.findall(r'<a id="([^"]+)">', prose))
-
-
-def check_links(page: pathlib.Path) -> list[str]:
-    wrong = []
-    for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
-        path, _, anchor = target.partition("#")
-        if "://" in path or path.startswith("mailto:"):
-            continue
-        leads_to = page.parent / path if path else page
-        if not leads_to.exists():
-            wrong.append(f"{page.name}: the link to {target} leads nowhere")
-        elif anchor and leads_to.suffix == ".md" and anchor not in anchors_of(leads_to):
-            wrong.append(f"{page.name}: the link to {target} leads to a page without this heading")
-    return wrong
+def runs_of(blocks: list[Block]) -> list[Block]:
+    """The blocks, each `run on` as a part of the `run` before it on its page."""
+    together = []
+    for block in blocks:
+        before = next((b for b in reversed(together) if b.marker == "run" and b.page == block.page), None)
+        if block.language == "sh" and block.marker == "run on":
+            if before is None:
+                raise SystemExit(f"{block.where}: no block is run before this one")
+            before.lines += block.lines
+        else:
+            together.append(block)
+    return together
 
 
 def main() -> int:
@@ -142,8 +131,7 @@ def main() -> int:
     built = {path.resolve() for path in options.built}
 
     pages = [page for page in [options.project / "README.md", *sorted((options.project / "docs").rglob("*.md"))] if page.exists()]
-    blocks = [block for page in pages for block in blocks_of(page)]
-    wrong = [text for page in pages for text in check_links(page)]
+    blocks = runs_of([block for page in pages for block in blocks_of(page)])
 
     with tempfile.TemporaryDirectory() as folder:
         room = pathlib.Path(folder)
@@ -160,7 +148,7 @@ def main() -> int:
             return ""
 
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            wrong += [text for text in pool.map(check, blocks) if text]
+            wrong = [text for text in pool.map(check, blocks) if text]
     counted = sum(block.language in EXCERPTS or block.marker == "run" for block in blocks)
     print("\n".join(wrong) or f"{counted} blocks on {len(pages)} pages in order")
     return 1 if wrong else 0
