@@ -6,6 +6,7 @@
 #include <collage/io/plan_file.hpp>
 #include <collage/place.hpp>
 #include <collage/run/engine.hpp>
+#include <collage/run/waiting.hpp>
 #include <collage/zoo/all.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -24,11 +25,13 @@ c::plan plan_of(const c::graph& network, const std::string& file) {
   }
   const auto show = [](const c::place_progress& now) { std::fprintf(stderr, "\r%-70.70s", now.what.c_str()); };
   const c::plan plan = c::place<backends>(network, {.network = "mobilenet-v2", .budget_s = 20, .progress = show});
+  std::fputc('\n', stderr);
   c::save_plan(plan, network, file);
   return plan;
 }
 
 int main() try {
+  const c::brief_waiting waiting;  // idle threads sleep, which matters beside other programs
   c::graph_builder builder;
   c::zoo::mobilenet_v2(builder);  // the network of an ONNX file comes from c::onnx::load
   c::graph network = builder.finish();
