@@ -20,6 +20,7 @@ import links  # noqa: E402
 
 LANGUAGES = {".cpp": "cpp", ".hpp": "cpp", ".h": "c", ".c": "c", ".py": "python", ".json": "json"}
 PICTURES = (".png", ".svg")
+NOT_FOUND_BY_SEARCH = "---\nsearch:\n  exclude: true\n---\n"
 LINK = re.compile(r"(\]\()([^)\s]+)(\))")
 DRAWING = re.compile(r"^```mermaid\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 BAR_IN_CODE = re.compile(r"`[^`]*\\\|[^`]*`")
@@ -31,6 +32,8 @@ def page_of(path: str) -> str:
         return "index.md"
     if path.startswith("docs/"):
         return path[len("docs/"):]
+    if (TOP / path).is_dir():
+        return f"source/{path}/index.md"
     return f"source/{path}" if path.endswith((".md", *PICTURES)) else f"source/{path}.md"
 
 
@@ -40,7 +43,7 @@ def between_pages(path: str, text: str) -> str:
 
     def link(found):
         there = links.leads_to(path, found[2])
-        if not there or there[0] == path or not (TOP / there[0]).is_file():
+        if not there or there[0] == path or not (TOP / there[0]).exists():
             return found[0]
         return f"{found[1]}{posixpath.relpath(page_of(there[0]), here)}{'#' + there[1] if there[1] else ''}{found[3]}"
 
@@ -48,22 +51,25 @@ def between_pages(path: str, text: str) -> str:
 
 
 def page_from(path: str) -> str:
-    """The Markdown of a page for a file that is not in docs/."""
+    """The Markdown of a page for a file or a folder that is not in docs/."""
+    if (TOP / path).is_dir():
+        names = sorted(f"{file.name}/" if file.is_dir() else file.name for file in (TOP / path).iterdir())
+        return "\n".join([NOT_FOUND_BY_SEARCH, f"# {path}\n", *(f"- `{name}`" for name in names if name != "__pycache__/")])
     text = (TOP / path).read_text(encoding="utf-8")
     if path.endswith(".md"):
         return for_site(path, text)
     language = LANGUAGES.get(pathlib.PurePath(path).suffix, "text")
-    return f"---\nsearch:\n  exclude: true\n---\n\n# {path}\n\n````{language}\n{text.rstrip()}\n````\n"
+    return f"{NOT_FOUND_BY_SEARCH}\n# {path}\n\n````{language}\n{text.rstrip()}\n````\n"
 
 
 def linked_files() -> list:
-    """Every file outside docs/ to which a page leads, also over several links."""
+    """Every file and folder outside docs/ to which a page leads, also over several links."""
     todo = ["README.md", *sorted(path.relative_to(TOP).as_posix() for path in (TOP / "docs").rglob("*.md"))]
     for page in todo:  # grows
         if page.endswith(".md"):
             for _, target in links.links_of((TOP / page).read_text(encoding="utf-8")):
                 there = links.leads_to(page, target)
-                if there and there[0] not in todo and (TOP / there[0]).is_file():
+                if there and there[0] not in todo and (TOP / there[0]).exists():
                     todo.append(there[0])
     return [path for path in todo if not path.startswith("docs/")]
 
