@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 #include "conversions.hpp"
@@ -22,6 +23,7 @@
 #include "placing_state.hpp"
 #include "policy.hpp"
 #include "search_view.hpp"
+#include "time_model.hpp"
 
 namespace collage::inline v0 {
 
@@ -42,6 +44,25 @@ class estimator {
     }
     leave_unknown_regions();
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) settle_fallbacks(i);
+  }
+
+  /// Whether kernels of enough of the network were measured, at this size or others.
+  bool knows_enough() {
+    std::vector<bool> is_known(known_.task.network.nodes().size());
+    for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) {
+      const measured_cost& cost = entry_of(i);
+      if (cost.estimate && (cost.estimate->basis == cost_basis::modelled || cost.estimate->is_of_others)) continue;
+      for (const std::uint32_t n : known_.candidates.nodes_of(i)) is_known[n] = true;
+    }
+    const time_model model(known_.task);
+    double known_ms = 0, all_ms = 0;
+    for (std::uint32_t n = 0; n < is_known.size(); ++n) {
+      if (known_.task.is_alias[n]) continue;
+      const double ms = model.ms(std::span(&n, 1));
+      all_ms += ms;
+      if (is_known[n]) known_ms += ms;
+    }
+    return known_ms >= thresholds.estimate.least_known * all_ms;
   }
 
   /// Refuses the fallback kernels at a candidate's nodes if some other kernel runs these, and allows them if none does.
@@ -87,6 +108,8 @@ class estimator {
           its = index_.prepared(forms);
         }
         cost_estimate found = index_.estimate(keys.without_workload(c), *its);
+        if (found.basis == cost_basis::modelled && found.like_it == 0)
+          found.ms *= std::pow(thresholds.estimate.next_backend, c.backend);
         if (found.is_of_others) found.ms *= std::pow(thresholds.estimate.next_choice, turns[{c.backend, c.pattern}]++);
         judge_accuracy(network, c, found);
         take(std::move(found), book.entry_of(c));

@@ -274,8 +274,12 @@ class placer {
     plan made = start_plan();
     unmeasured_placing placing(known_, view_, regions_, report_);
     if (estimates && recall_tuned(made)) return made;
-    if (estimates) describe(made, placing.by_estimates(made, *index_, report_));
-    else placing.by_rank(made);
+    if (estimates)
+      if (const auto last = placing.by_estimates(made, *index_, report_)) {
+        describe(made, *last);
+        return made;
+      }
+    placing.by_rank(made);
     return made;
   }
 

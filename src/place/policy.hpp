@@ -95,6 +95,10 @@ struct estimate_policy {
   /// Factors for kernels that were measured at no size. `of_others`: other configurations were measured, or other constants. Then
   /// `next_choice` counts for each configuration after the first: backends list promising ones first.
   double of_others = 1.05, next_choice = 1.01, modelled = 1.2;
+  /// A factor for each backend before a kernel's own in the set, if nothing like it was measured. The set is in order of preference.
+  double next_backend = 2;
+  /// The part of a network's modelled time whose kernels must be known, at this size or others. Below it, estimates would rather mislead.
+  double least_known = 0.5;
   /// A form of a constant that no engine has costs the time of packing it, divided by the runs that it should serve.
   double packing_ms_per_mib = 0.5, packing_runs = 16;
   /// The most work of the searches for runners-up: their transitions, and for each as many as there are candidates.

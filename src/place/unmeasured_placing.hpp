@@ -12,6 +12,7 @@
 #include <collage/search/exact.hpp>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <utility>
 #include "conversions.hpp"
 #include "coverage.hpp"
@@ -72,11 +73,13 @@ class unmeasured_placing {
   }
 
   /// Chooses by the exact search. Kernels that the store knows at these sizes were compared already, and are not built. Kernels that
-  /// share packed weights with engines are preferred. Returns the last search, whose time and number `report` gets.
-  search_result by_estimates(plan& made, const cost_index& index, place_report& report) {
-    made.origin = by_estimates_run;
+  /// share packed weights with engines are preferred. Returns the last search, whose time and number `report` gets. Nothing if the
+  /// store knows kernels of too little of the network: then the order of the backends is the better guess.
+  std::optional<search_result> by_estimates(plan& made, const cost_index& index, place_report& report) {
     estimator estimates(known_, index);
     estimates.price();
+    if (!estimates.knows_enough()) return {};
+    made.origin = by_estimates_run;
     search_result last;
     for (bool settled = false; !settled;) {
       require_cover(known_, [this](const place_candidate& c) { return view_.can_be_used(c); });

@@ -31,8 +31,8 @@ struct item_graph {
   std::vector<item_net> nets;
 };
 
-/// The boxes of a placement. `code` is the program of its engine, which says in which form each group reads each value; without
-/// it (null), the layouts of the groups decide.
+/// The boxes of a placement. `code` is the program of its engine, which says in which form each group reads each value. If it is
+/// null, the layouts of the groups decide.
 item_graph items_of(const graph& network, const placement& placed, const program* code);
 
 /// Equal parts of a network, one after the other.
