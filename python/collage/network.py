@@ -25,6 +25,8 @@ __all__ = ["Model", "Network", "load"]
 Model = Union[str, "os.PathLike[str]", bytes, bytearray, memoryview]
 
 ZOO = "zoo:"
+# The remedy in the library's sentence about a network of fixed shapes in which data decides a shape.
+DECIDED_BY_DATA = "bind the input that decides it to a value"
 
 
 class Source:
@@ -94,7 +96,10 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None) -> Netwo
             handle = source.session(options)
         except errors.MisuseError as again:
             raise again from (None if str(again) == str(fault) else fault)
-        return Network(source, loading, handle, is_open=True)
+        network = Network(source, loading, handle, is_open=True)
+        if not any(port.is_open for port in network.inputs) and DECIDED_BY_DATA not in str(fault):
+            raise  # a session would say the same at its first run
+        return network
 
 
 class Network(_handles.Unpicklable):
