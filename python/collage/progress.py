@@ -139,7 +139,11 @@ class Watch:
             return
         self._interrupts += 1
         if self._interrupts == 1 and self._line is not None:
-            print("\ncollage: finishing with the best plan so far; Ctrl-C again gives it up", file=sys.stderr)
+            try:
+                self._line.close()
+                print("collage: finishing with the best plan so far; Ctrl-C again gives it up", file=sys.stderr)
+            except RuntimeError:
+                pass  # the signal came while the line was written
 
     @contextmanager
     def watching(self) -> Iterator[None]:
