@@ -17,7 +17,8 @@ from .plan import Plan
 from .ports import Port
 from .progress import Progress, ProgressLine
 from .session import Session, Step, session
+from .trace import Trace
 
 __all__ = ["Binding", "CancelledError", "CollageError", "Growing", "MisuseError", "Network", "Plan", "Port", "Progress", "ProgressLine",
-           "Sequence", "Session", "Step", "StopFlag", "load", "session", "set_log", "system", "version"]
+           "Sequence", "Session", "Step", "StopFlag", "Trace", "load", "session", "set_log", "system", "version"]
 __version__ = version()

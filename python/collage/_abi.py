@@ -1,4 +1,4 @@
-"""The structs and functions of collage.h and collage_session.h, for ctypes."""
+"""The structs and functions of collage.h, collage_session.h and collage_trace.h, for ctypes."""
 from __future__ import annotations
 
 import ctypes
@@ -110,6 +110,14 @@ class GrowingInfo(Structure):
     _fields_ = [("struct_size", c_size_t), ("inputs", c_size_t), ("outputs", c_size_t), ("length", c_int64), ("capacity", c_int64)]
 
 
+class TraceOptions(Structure):
+    _fields_ = [("struct_size", c_size_t), ("process", c_char_p), ("most_events", c_uint64)]
+
+
+class TraceInfo(Structure):
+    _fields_ = [("struct_size", c_size_t), ("runs", c_uint64), ("events", c_uint64), ("dropped_runs", c_uint64)]
+
+
 class Tensor(Structure):
     _fields_ = [("dtype", c_int32), ("rank", c_uint32), ("extents", c_int64 * MAX_RANK), ("data", c_void_p), ("bytes", c_size_t)]
 
@@ -169,10 +177,16 @@ _CALLS: dict[str, list[Any]] = {
     "growing_context_restore": [c_void_p, c_void_p, c_size_t],
     "growing_context_shorten": [c_void_p, c_int64],
     "growing_context_reset": [c_void_p],
+    "trace_create": [POINTER(TraceOptions), _HANDLE],
+    "trace_get_info": [c_void_p, POINTER(TraceInfo)],
+    "trace_json": [c_void_p, _TEXT],
+    "trace_save": [c_void_p, c_char_p],
+    "context_run_traced": [c_void_p, c_void_p, c_void_p],
+    "session_context_run_traced": [c_void_p, c_void_p, c_size_t, c_void_p, c_void_p],
 }
 # Functions that came later with the same version of the interface: an older library may lack them.
-_NEWER = {"session_context_run_into", *(_name for _name in _CALLS if _name.startswith("growing_context_"))}
-_HANDLES = ("network", "plan", "engine", "context", "session", "session_context", "growing_context")
+_NEWER = {"session_context_run_into", *(_name for _name in _CALLS if "trace" in _name or _name.startswith("growing_context_"))}
+_HANDLES = ("network", "plan", "engine", "context", "session", "session_context", "growing_context", "trace")
 
 lib: Any = _library.load()
 for _name, _arguments in _CALLS.items():

@@ -10,6 +10,7 @@ import numpy as np
 from . import _abi, _handles, arrays, errors, ports
 from .arrays import Array
 from .plan import Plan
+from .trace import How
 
 # Inputs and outputs below this many bytes are copied to and from bound memory: that is faster than binding.
 COPY_BELOW = 32768
@@ -79,7 +80,7 @@ class FixedRunner:
         self._free: list[Context] = []
         self._closed = False
 
-    def run(self, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, Any], copy: bool, how: Optional[How]) -> dict[str, Array]:
         """Runs once, in a context that no other thread uses."""
         try:
             context = self._free.pop()
@@ -88,12 +89,12 @@ class FixedRunner:
         try:
             alive = self._feed(context, feeds)
             if copy and context.is_small:
-                status = _run(context.pointer) if limits is None else self._run_limited(context, limits)
+                status = _run(context.pointer) if how is None else how.run_context(context.pointer)
                 if status:
                     _abi.fail(status)
                 return {name: memory.copy() for name, memory in context.small}
             results = self._bind_outputs(context, copy)
-            status = _run(context.pointer) if limits is None else self._run_limited(context, limits)
+            status = _run(context.pointer) if how is None else how.run_context(context.pointer)
             if status:
                 _abi.fail(status)
             del alive
@@ -140,10 +141,6 @@ class FixedRunner:
                 context.bind("output", index, port, to)
                 results[name] = to
         return results
-
-    @staticmethod
-    def _run_limited(context: Context, limits: Any) -> int:
-        return int(_abi.lib.collage_context_run_limited(context.pointer, ctypes.byref(limits)))
 
     def profile(self, feeds: Mapping[str, Any]) -> list[float]:
         """The milliseconds of each step of one run."""

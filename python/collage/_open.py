@@ -5,14 +5,16 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Mapping
+from contextlib import nullcontext
 from typing import Any, Optional
 
 import numpy as np
 
 from . import _abi, _handles, arrays, errors, ports
 from ._fixed import wrong_names
-from .arrays import Array
+from .arrays import Array, ArrayLike, StopFlag
 from .progress import Watch
+from .trace import How, Trace, how_of
 
 # Bytes of all outputs from which it is faster to write them where the caller gets them than to copy them.
 EXPECT_FROM = 1 << 18
@@ -118,34 +120,33 @@ class OpenRunner:
         if not self._closed:
             self._free.append(context)
 
-    def run(self, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
+    def run(self, feeds: Mapping[str, Any], copy: bool, how: Optional[How]) -> dict[str, Array]:
         """Runs once, in a context that no other thread uses."""
         context = self.take()
         if context.is_lent():  # what the caller still holds stays as it is: the context is left to it
             context = OpenContext(self)
         try:
-            return self.run_in(context, feeds, copy, limits)
+            return self.run_in(context, feeds, copy, how)
         finally:
             self.give_back(context)
 
-    def run_in(self, context: OpenContext, feeds: Mapping[str, Any], copy: bool, limits: Any) -> dict[str, Array]:
+    def run_in(self, context: OpenContext, feeds: Mapping[str, Any], copy: bool, how: Optional[How]) -> dict[str, Array]:
         """Runs once in this context."""
         inputs = context.inputs
         alive = inputs.describe(feeds)
         if not inputs.are_as_before:
             context.expected = None
-        if copy and limits is None and context.expected is not None and self.watch is None:
+        if copy and how is None and context.expected is not None and self.watch is None:
             results = self._run_into(context, context.expected)
             if results is not None:
                 return results
-        how = None if limits is None else ctypes.byref(limits)
-        if self.watch is None:
-            status = _abi.lib.collage_session_context_run(context.pointer, inputs.tensors, inputs.count, how)
+        with nullcontext() if self.watch is None else self.watch.watching():
+            if how is None:
+                status = _abi.lib.collage_session_context_run(context.pointer, inputs.tensors, inputs.count, None)
+            else:
+                status = how.run_session(context.pointer, inputs.tensors, inputs.count)
             if status:
                 _abi.fail(status)
-        else:
-            with self.watch.watching():
-                _abi.call("session_context_run", context.pointer, inputs.tensors, inputs.count, how)
         del alive
         context.before, context.last = context.last, []
         results = self._results(context, copy)
@@ -214,14 +215,22 @@ class Sequence:
         self._closed = False
         _handles.tell_after_fork(self)
 
-    def run(self, feeds: Mapping[str, Any], copy: bool = True, limits: Any = None) -> dict[str, Array]:
-        """Runs once, and carries the states on. After a failure the states are those before the run."""
+    def run(self, feeds: Optional[Mapping[str, ArrayLike]] = None, *, copy: bool = True, timeout: Optional[float] = None,
+            stop: Optional[StopFlag] = None, trace: Optional[Trace] = None, **named: ArrayLike) -> dict[str, Array]:
+        """Runs once, and carries the states on. After a failure the states are those before the run.
+
+        The arguments are those of ``Session.run``.
+        """
+        return self.run_how({**(feeds or {}), **named}, copy, how_of(timeout, stop, trace))
+
+    def run_how(self, feeds: Mapping[str, Any], copy: bool, how: Optional[How]) -> dict[str, Array]:
+        """The same, as the runners of sessions have it."""
         with self._lock:
             self._check()
             if self._context.is_lent():
                 raise errors.MisuseError("outputs of the run before the last, which were not copied, are still used, and this run "
                                          "would overwrite them; release them, or run with copy=True")
-            return self._runner.run_in(self._context, feeds, copy, limits)
+            return self._runner.run_in(self._context, feeds, copy, how)
 
     @property
     def states(self) -> dict[str, Array]:

@@ -183,21 +183,3 @@ class StopFlag:
 
     def is_set(self) -> bool:
         return bool(self._byte.value)
-
-
-def limits_of(timeout: Optional[float], stop: Optional[StopFlag]) -> Any:
-    """The collage_run_limits of a run; None without limits. The flag must live until the end of the run."""
-    if timeout is None and stop is None:
-        return None
-    if stop is not None and not isinstance(stop, StopFlag):
-        raise errors.MisuseError(f"stop is of type {type(stop).__name__}; give a collage.StopFlag")
-    seconds = 0.0
-    if timeout is not None:
-        try:
-            seconds = float(timeout)
-        except (TypeError, ValueError):
-            raise errors.MisuseError(f"timeout is {timeout!r}; give a number of seconds") from None
-        if seconds != seconds:
-            raise errors.MisuseError("timeout is not a number; give a number of seconds")
-        seconds = seconds if seconds > 0 else -1.0  # 0 is no limit in C
-    return _abi.new(_abi.RunLimits, seconds=seconds, stop=None if stop is None else stop.address)

@@ -1,13 +1,13 @@
 """Runs in memory that is bound once: nothing is copied or allocated."""
 from __future__ import annotations
 
-import ctypes
 import threading
 from collections.abc import Iterator, MutableMapping
 from typing import Any, Optional
 
 from . import _abi, _handles, arrays, errors, ports
 from .arrays import Array
+from .trace import How, Trace
 
 __all__ = ["Binding"]
 
@@ -94,7 +94,8 @@ class Binding(_handles.Unpicklable):
         """The arrays of the outputs, by name."""
         return self._outputs
 
-    def run(self, *, timeout: Optional[float] = None, stop: Optional[arrays.StopFlag] = None) -> None:
+    def run(self, *, timeout: Optional[float] = None, stop: Optional[arrays.StopFlag] = None,
+            trace: Optional[Trace] = None) -> None:
         """Runs once: reads the bound inputs, and writes the bound outputs.
 
         Raises:
@@ -102,12 +103,11 @@ class Binding(_handles.Unpicklable):
             CollageError: a kernel failed.
         """
         with self._lock:
-            if timeout is None and stop is None:
+            if timeout is None and stop is None and trace is None:
                 status = _run(self._pointer)
             else:
                 self._check()
-                limits = arrays.limits_of(timeout, stop)
-                status = _abi.lib.collage_context_run_limited(self._pointer, ctypes.byref(limits))
+                status = How(timeout, stop, trace).run_context(self._pointer)
             if status:
                 self._check()
                 _abi.fail(status)

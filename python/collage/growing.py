@@ -9,6 +9,7 @@ from typing import Any, Optional, Union
 from . import _abi, _handles, _options, arrays, errors, ports
 from ._open import Inputs, OpenRunner
 from .arrays import Array, ArrayLike, StopFlag
+from .trace import how_of
 
 __all__ = ["Growing"]
 
@@ -72,12 +73,12 @@ class Growing(_handles.Unpicklable):
             CollageError: a kernel failed.
         """
         given = {**(feeds or {}), **named}
-        limits = arrays.limits_of(timeout, stop)
-        how = None if limits is None else ctypes.byref(limits)
+        how = how_of(timeout, stop)
+        limits = None if how is None else how.limits
         with self._lock:
             self._check()
             alive = self._described.describe(given)
-            call = ("growing_context_run", self._pointer, self._described.tensors, self._described.count, how)
+            call = ("growing_context_run", self._pointer, self._described.tensors, self._described.count, limits)
             if self._runner.watch is None:
                 _abi.call(*call)
             else:

@@ -20,6 +20,7 @@ from .growing import Caches, Growing, Masks
 from .network import Model, Network, Source, load
 from .plan import Plan
 from .progress import ProgressOption, Watch
+from .trace import How, Trace
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack  # type checkers bring it; nothing needs it at run time
@@ -137,7 +138,7 @@ class Session(_handles.Unpicklable):
             else:
                 placing = Placing(how=how or "measure", **self._placing)
                 self._runner = FixedRunner(network._place(placing, None, progress))
-        self._run = self._runner.run if self._sequence is None else self._sequence.run
+        self._run = self._runner.run if self._sequence is None else self._sequence.run_how
         self._names = tuple(port.name for port in self._runner.inputs)
         _handles.tell_after_fork(self)
 
@@ -213,7 +214,7 @@ class Session(_handles.Unpicklable):
     # ----------------------------------------------------------------------------------------------------------- runs
 
     def run(self, *feeds: ArrayLike, copy: bool = True, timeout: Optional[float] = None, stop: Optional[StopFlag] = None,
-            **named: ArrayLike) -> dict[str, Array]:
+            trace: Optional[Trace] = None, **named: ArrayLike) -> dict[str, Array]:
         """Runs the network once, and returns the outputs by name. Other threads of Python go on meanwhile.
 
         Args:
@@ -221,6 +222,7 @@ class Session(_handles.Unpicklable):
             copy: False: outputs are in memory of the session, which is used again when nothing refers to them any more.
             timeout: seconds after which the run ends.
             stop: ends the run when it is set.
+            trace: records the run.
             named: the arrays by name, for names that are Python's.
 
         Raises:
@@ -228,10 +230,10 @@ class Session(_handles.Unpicklable):
             CancelledError: a limit was reached.
             CollageError: a kernel failed.
         """
-        limits = None if timeout is None and stop is None else arrays.limits_of(timeout, stop)
+        how = None if timeout is None and stop is None and trace is None else How(timeout, stop, trace)
         if len(feeds) == 1 and not named and type(feeds[0]) is dict:
-            return self._run(feeds[0], copy, limits)
-        return self._run(self._by_name(feeds, named), copy, limits)
+            return self._run(feeds[0], copy, how)
+        return self._run(self._by_name(feeds, named), copy, how)
 
     def __call__(self, *feeds: ArrayLike, **named: ArrayLike) -> Union[Array, tuple[Array, ...]]:
         """Runs the network once: ``session(x)``. Returns the output, or a tuple of the outputs if there are several."""
@@ -254,7 +256,8 @@ class Session(_handles.Unpicklable):
         return {**placed, **named}
 
     def run_async(self, *feeds: ArrayLike, copy: bool = True, timeout: Optional[float] = None,
-                  stop: Optional[StopFlag] = None, **named: ArrayLike) -> concurrent.futures.Future[dict[str, Array]]:
+                  stop: Optional[StopFlag] = None, trace: Optional[Trace] = None,
+                  **named: ArrayLike) -> concurrent.futures.Future[dict[str, Array]]:
         """Starts a run in another thread, and returns its future. At most ``threads_at_once`` go on at the same time.
 
         The arrays must not change until the future is done. Names of inputs are checked now, and all else by the run.
@@ -267,7 +270,7 @@ class Session(_handles.Unpicklable):
                 raise errors.MisuseError("the session is closed; make another one")
             if self._pool is None:
                 self._pool = concurrent.futures.ThreadPoolExecutor(self._threads_at_once(), "collage")
-            return self._pool.submit(self.run, dict(given), copy=copy, timeout=timeout, stop=stop)
+            return self._pool.submit(self.run, dict(given), copy=copy, timeout=timeout, stop=stop, trace=trace)
 
     def _threads_at_once(self) -> int:
         if self._at_once:

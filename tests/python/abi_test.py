@@ -17,11 +17,12 @@ STRUCTS = {"collage_port": _abi.Port, "collage_open_port": _abi.OpenPort, "colla
            "collage_run_limits": _abi.RunLimits, "collage_carried": _abi.Carried, "collage_session_options": _abi.SessionOptions,
            "collage_session_info": _abi.SessionInfo, "collage_tensor": _abi.Tensor, "collage_cache": _abi.Cache,
            "collage_cache_mask": _abi.CacheMask, "collage_growing_options": _abi.GrowingOptions,
-           "collage_growing_info": _abi.GrowingInfo}
+           "collage_growing_info": _abi.GrowingInfo, "collage_trace_options": _abi.TraceOptions,
+           "collage_trace_info": _abi.TraceInfo}
 
 
 def text_of_headers():
-    text = "".join((INCLUDE / name).read_text() for name in ("collage.h", "collage_session.h"))
+    text = "".join((INCLUDE / name).read_text() for name in ("collage.h", "collage_session.h", "collage_trace.h"))
     return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
 
 

@@ -140,6 +140,16 @@ def profiles(session, x):
         print(f"{step.ms:8.4f} ms  {step.backend:9} {step.label:30} {step.kernel}")
 
 
+def traces(session, pictures):
+    import collage
+
+    trace = collage.Trace()
+    for picture in pictures:
+        session.run(picture, trace=trace)
+    trace.save("trace.json")
+    assert trace.runs == len(pictures)
+
+
 def errors(session, x):
     import collage
 
@@ -185,6 +195,7 @@ def page(folder):
     asynchronous(session, [x, x + 1])
     limits(session, x)
     profiles(session, x)
+    traces(session, [x, x + 1])
     errors(session, x)
     log()
 

@@ -1,6 +1,9 @@
 #!/usr/bin/env python3
 """Runs of networks of fixed shapes: by name and in order, at the same time, bound, limited, and what is refused."""
 import gc
+import json
+import pathlib
+import tempfile
 import threading
 import unittest
 import weakref
@@ -131,6 +134,35 @@ class Runs(unittest.TestCase):
             self.assertNotIsInstance(caught.exception, ValueError)
         flag.clear()
         np.testing.assert_allclose(session.run(x, stop=flag)["y"], expected(x), rtol=1e-6)
+
+    def test_traces(self):
+        x = numbers(2, 4)
+        fixed, opened = dense(), collage.session(models.dense(), **QUICK)
+        binding = fixed.bind()
+        with collage.Trace(process="tests") as trace:
+            fixed.run(x, trace=trace)
+            fixed.run_async(x, trace=trace, timeout=60).result(60)
+            binding.run(trace=trace)
+            np.testing.assert_allclose(opened.run({"x": x}, trace=trace)["y"], expected(x), rtol=1e-6)
+            with self.assertRaises(collage.CancelledError):
+                fixed.run(x, trace=trace, timeout=0)
+            self.assertEqual((trace.runs, trace.dropped_runs), (5, 0))
+            steps = [event for event in trace.data["traceEvents"] if event.get("cat") == "kernel"]
+            self.assertEqual({event["name"] for event in steps}, {step.label for step in fixed.steps})
+            self.assertGreaterEqual(trace.events, len(steps))
+            with tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder) / "trace.json"
+                trace.save(path)
+                self.assertEqual(len(json.loads(path.read_text())["traceEvents"]), len(trace.data["traceEvents"]))
+        for wrong, sentence in [(lambda: fixed.run(x, trace=trace), "the trace is closed"), (lambda: trace.data, "the trace is closed"),
+                                (lambda: fixed.run(x, trace="trace.json"), "trace is of type str; give a collage.Trace"),
+                                (lambda: collage.Trace(most_events=-1), "most_events is -1"),
+                                (lambda: collage.Trace(process=3), "process is of type int")]:
+            with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
+                wrong()
+        small = collage.Trace(most_events=1)
+        fixed.run(x, trace=small)
+        self.assertEqual((small.runs, small.dropped_runs), (0, 1))
 
     def test_threads(self):
         """Threads share a session and a binding: every answer is that of its own inputs."""
