@@ -5,7 +5,6 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Mapping
-from contextlib import nullcontext
 from typing import Any, Optional
 
 import numpy as np
@@ -19,6 +18,8 @@ from .trace import How, Trace, how_of
 # Bytes of all outputs from which it is faster to write them where the caller gets them than to copy them.
 EXPECT_FROM = 1 << 18
 
+_run = _abi.lib.collage_session_context_run
+_output = _abi.lib.collage_session_context_output
 _ndarray = np.ndarray
 
 
@@ -140,13 +141,11 @@ class OpenRunner:
             results = self._run_into(context, context.expected)
             if results is not None:
                 return results
-        with nullcontext() if self.watch is None else self.watch.watching():
-            if how is None:
-                status = _abi.lib.collage_session_context_run(context.pointer, inputs.tensors, inputs.count, None)
-            else:
-                status = how.run_session(context.pointer, inputs.tensors, inputs.count)
-            if status:
-                _abi.fail(status)
+        if self.watch is None:
+            self._run_once(context, how)
+        else:
+            with self.watch.watching():
+                self._run_once(context, how)
         del alive
         context.before, context.last = context.last, []
         results = self._results(context, copy)
@@ -155,6 +154,16 @@ class OpenRunner:
             is_large = sum(array.nbytes for array in results.values()) >= EXPECT_FROM
             context.expected = shapes if is_large else None
         return results
+
+    @staticmethod
+    def _run_once(context: OpenContext, how: Optional[How]) -> None:
+        inputs = context.inputs
+        if how is None:
+            status = _run(context.pointer, inputs.tensors, inputs.count, None)
+        else:
+            status = how.run_session(context.pointer, inputs.tensors, inputs.count)
+        if status:
+            _abi.fail(status)
 
     def _run_into(self, context: OpenContext, shapes: list[tuple[int, ...]]) -> Optional[dict[str, Array]]:
         """Runs into new arrays of the shapes that the outputs had at the same shapes of inputs. None if they have others now."""
@@ -175,7 +184,7 @@ class OpenRunner:
         """The outputs of the last run."""
         results = {}
         for index, port in enumerate(self.outputs):
-            status = _abi.lib.collage_session_context_output(context.pointer, index, None, ctypes.byref(context.output))
+            status = _output(context.pointer, index, None, ctypes.byref(context.output))
             if status:
                 _abi.fail(status)
             if copy:
