@@ -57,7 +57,8 @@ def page_from(path: str) -> str:
         return "\n".join([NOT_FOUND_BY_SEARCH, f"# {path}\n", *(f"- `{name}`" for name in names if name != "__pycache__/")])
     text = (TOP / path).read_text(encoding="utf-8")
     if path.endswith(".md"):
-        return for_site(path, text)
+        text = for_site(path, text)
+        return f"---\nhide: [navigation]\n---\n\n{text}" if path == "README.md" else text
     language = LANGUAGES.get(pathlib.PurePath(path).suffix, "text")
     return f"{NOT_FOUND_BY_SEARCH}\n# {path}\n\n````{language}\n{text.rstrip()}\n````\n"
 
