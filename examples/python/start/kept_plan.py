@@ -20,4 +20,4 @@ for name, array in outputs.items():
     print(name, array.shape, array.dtype)
 
 for step in session.profile({"input": image})[:5]:
-    print(f"{step.ms:8.3f} ms  {step.backend:8}  {step.kernel:30}  {step.label}")
+    print(f"{step.ms:8.3f} ms  {step.backend:8}  {step.kernel:30}  {step.label[:40]}")
