@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Builds the site and checks it: every link in it leads to a page and an anchor, and it fetches nothing from elsewhere.
+"""Builds the site and checks it: every link in it leads to a page and an anchor, it fetches nothing from elsewhere, and its search
+works from files. The search is tried in Chromium, if that is installed.
 
 usage: site.py PROJECT
        site.py PROJECT --check FOLDER   checks a site that is built already
@@ -10,6 +11,8 @@ from __future__ import annotations
 
 import html.parser
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -63,6 +66,21 @@ def faults(site: pathlib.Path) -> list[str]:
     return wrong if pages else ["there is no page"]
 
 
+def faults_of_search(site: pathlib.Path) -> list[str]:
+    """Looks for a word in the site, opened from its folder."""
+    browser = shutil.which("chromium")
+    if not browser:
+        print("chromium is not installed, so the search is not tried")
+        return []
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}",
+                               "--virtual-time-budget=20000", "--dump-dom", f"{(site / 'index.html').as_uri()}?q=fusion"],
+                              capture_output=True, text=True, timeout=120)
+    found = re.search(r'md-search-result__meta">([^<]*)', done.stdout)
+    says = found[1].strip() if found else "nothing"
+    return [] if re.fullmatch(r"\d+ matching documents", says) else [f"index.html: the search for 'fusion' shows: {says}"]
+
+
 def built(project: pathlib.Path, out: pathlib.Path) -> str | None:
     """Builds the site; returns why it was not built, or None."""
     done = subprocess.run([str(project / "tools/site"), "--out", str(out)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
@@ -76,12 +94,13 @@ def built(project: pathlib.Path, out: pathlib.Path) -> str | None:
 
 def main() -> int:
     if len(sys.argv) == 4 and sys.argv[2] == "--check":
-        wrong = faults(pathlib.Path(sys.argv[3]).resolve())
+        site = pathlib.Path(sys.argv[3]).resolve()
+        wrong = faults(site) + faults_of_search(site)
     elif len(sys.argv) == 2:
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder).resolve() / "site"
             why = built(pathlib.Path(sys.argv[1]), out)
-            wrong = [why] if why else faults(out)
+            wrong = [why] if why else faults(out) + faults_of_search(out)
     else:
         print(__doc__, file=sys.stderr)
         return 2
