@@ -98,6 +98,7 @@ class writer {
     made["work"] = {rounded(f.flops), rounded(f.bytes)};
     made["p"] = text(g.pattern());
     if (const auto* const kernel = std::get_if<kernel_step>(&g.step)) made["c"] = text(kernel->configuration);
+    if (f.is_inner) made["inner"] = 1;
     if (!g.why.empty()) made["why"] = text(g.why);
     if (g.regret_ms >= 0) made["regret"] = {rounded(g.regret_ms), text(g.instead)};
     if (!g.estimate.empty()) made["estimate"] = text(g.estimate);

@@ -127,6 +127,21 @@ function showBlock(index) {
     element("p", `${groups.length} groups, ${number(sum)} ms`, { class: "who" }), open, part("Groups", list));
 }
 
+// While nothing is chosen: the groups that take longest, each of which leads to its box.
+function showLongest() {
+  const list = data.groups.map((group, i) => i).filter((i) => data.groups[i].ms && data.groups[i].ms[0] > 0 && !data.groups[i].inner);
+  list.sort((a, b) => data.groups[b].ms[0] - data.groups[a].ms[0] || a - b);
+  if (list.length === 0) return;
+  const rows = list.slice(0, 12).map((i) => {
+    const group = data.groups[i];
+    const name = element("button", said(group.l), { type: "button", class: "link" });
+    name.addEventListener("click", () => chooseGroup(i));
+    return element("tr", [element("td", swatch(group.r)), element("td", name),
+      element("td", `${(100 * group.ms[0] / data.total).toFixed(1)} %`, { class: "num" })]);
+  });
+  show(element("h3", "The longest groups"), element("p", "Their parts of the sum of all costs.", { class: "hint" }), element("table", rows));
+}
+
 function letters(kind) {
   let text = "";
   for (let k = kind + 1; k > 0; k = Math.floor((k - 1) / 26)) text = String.fromCharCode(65 + (k - 1) % 26) + text;

@@ -44,7 +44,7 @@ function words(text) {
 function textOf(group) {
   if (group.text === undefined) {
     const nodes = group.nodes.map(([name, kind]) => `${said(name)} ${said(kind)}`).join(" ");
-    const values = [...group.in, ...group.out].map(([name]) => said(name)).join(" ");
+    const values = group.out.map(([name]) => said(name)).join(" ");
     group.text = [said(group.l), said(data.runners[group.r][0]), said(group.k), said(group.y), nodes, values].join(" ").toLowerCase();
   }
   return group.text;

@@ -32,6 +32,7 @@ function start() {
   data.groups.forEach((group, i) => {
     for (const box of group.other ? document.querySelectorAll(`.n[data-g="${i}"]`) : []) box.classList.add("changed");
   });
+  showLongest();
   fold(views.has("folded"));
   if (!views.has("folded")) begin();
 }
