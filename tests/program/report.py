@@ -212,8 +212,14 @@ class InBrowser(Reports):
         self.browser.press("Escape")
         self.assertEqual(value("document.querySelectorAll('.hit').length"), 0)
         self.browser.click("table.groups th:nth-child(2) button")
-        first = value("document.querySelector('table.groups tbody tr td:nth-child(2)').textContent")
-        self.assertTrue(first.startswith("add"), first)
+        self.assertEqual(value("document.querySelector('table.groups th:nth-child(2)').ariaSort"), "ascending")
+        names = value("[...document.querySelectorAll('table.groups tbody tr td:nth-child(2)')].map((cell) => cell.textContent)")
+        plain = [re.split("[+_ ]", name)[0] for name in names]
+        self.assertEqual(plain, sorted(plain))
+        self.browser.click("table.groups th:nth-child(6) button")
+        cells = "[...document.querySelectorAll('table.groups tbody tr td:nth-child(6)')]"
+        times = [float(text) for text in value(f"{cells}.map((cell) => cell.textContent)")]
+        self.assertEqual(times, sorted(times, reverse=True))
         self.browser.click("#filter")
         self.browser.write("layer_norm")
         self.assertGreater(value("document.querySelectorAll('table.groups tbody tr[hidden]').length"), 0)

@@ -1,18 +1,18 @@
 // Tables: sorting, filtering, and rows that lead to boxes.
+// Numbers begin with the largest, texts and the numbers of groups with the first; a second click turns the order round.
 function sortBy(table, column, heading) {
-  const body = table.tBodies[0];
-  const down = heading.getAttribute("aria-sort") !== "descending";
+  const body = table.tBodies[0], numeric = heading.classList.contains("num");
+  const opposite = { ascending: "descending", descending: "ascending" };
+  const order = opposite[heading.getAttribute("aria-sort")] || (numeric && column !== 0 ? "descending" : "ascending");
   for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+  heading.setAttribute("aria-sort", order);
   const text = (row) => row.cells[column].textContent;
-  const numeric = heading.classList.contains("num");
   const numberOf = (row) => { const value = parseFloat(text(row)); return Number.isNaN(value) ? -Infinity : value; };
-  const compare = numeric ? (a, b) => numberOf(b) - numberOf(a) : (a, b) => text(a).localeCompare(text(b), "en", { numeric: true });
-  const order = heading.cellIndex === 0 && numeric ? (a, b) => -compare(a, b) : compare;
-  const rows = [...body.rows].sort(order);
-  if (!down) rows.reverse();
-  heading.setAttribute("aria-sort", down === numeric ? "descending" : "ascending");
-  if (!numeric) heading.setAttribute("aria-sort", down ? "descending" : "ascending");
-  body.append(...rows);
+  const compare = numeric && column !== 0
+    ? (a, b) => numberOf(a) - numberOf(b)
+    : (a, b) => text(a).localeCompare(text(b), "en", { numeric: true });
+  const sign = order === "ascending" ? 1 : -1;
+  body.append(...[...body.rows].sort((a, b) => sign * compare(a, b)));
 }
 
 function makeSortable(table) {
