@@ -56,6 +56,34 @@ std::vector<repetition> repetitions_in(const std::vector<std::uint64_t>& hashes,
   return found;
 }
 
+/// A hash of the connections inside a part: which of its nodes each operand comes from, if from any.
+std::uint64_t connections_of(const graph& network, std::uint32_t first, std::uint32_t length) {
+  std::uint64_t h = length;
+  for (std::uint32_t n = first; n < first + length; ++n)
+    for (const std::uint32_t v : network.view().inputs_of(n)) {
+      const std::int64_t within = std::int64_t{network.at(v).producer} - first;
+      h = (h ^ static_cast<std::uint64_t>(within >= 0 ? within + 1 : 0)) * 0x9E3779B97F4A7C15U, h ^= h >> 29;
+    }
+  return h;
+}
+
+/// The longest stretch of parts with equal connections.
+repetition equally_connected(const graph& network, const repetition& r) {
+  repetition best = r, now = r;
+  best.count = 0;
+  now.count = 0;
+  std::uint64_t last = 0;
+  for (std::uint32_t part = 0; part < r.count; ++part) {
+    const std::uint32_t first = r.first + part * r.length;
+    const std::uint64_t h = connections_of(network, first, r.length);
+    if (part == 0 || h != last) now.first = first, now.count = 0;
+    ++now.count;
+    last = h;
+    if (now.count > best.count) best = now;
+  }
+  return best;
+}
+
 /// Values that are computed in front of a node and read at or behind it.
 std::vector<std::uint32_t> cuts_of(const graph& network) {
   std::vector<std::int64_t> change(network.nodes().size() + 2, 0);
@@ -100,7 +128,8 @@ std::vector<repetition> chosen_repetitions(const graph& network, std::uint32_t l
     for (std::uint32_t begin = r.first + 1; begin < r.first + r.length && is_run(begin); ++begin)
       if (cut_of(begin) < cut_of(best)) best = begin;
     r.first = best;
-    if (std::ranges::none_of(chosen, overlaps)) chosen.push_back(r);
+    r = equally_connected(network, r);
+    if (r.count > 1 && std::ranges::none_of(chosen, overlaps)) chosen.push_back(r);
   }
   std::ranges::sort(chosen, {}, &repetition::first);
   return chosen;

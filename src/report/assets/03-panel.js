@@ -120,7 +120,7 @@ function showBlock(index) {
     name.addEventListener("click", () => chooseGroup(g));
     return element("tr", [element("td", swatch(data.groups[g].r)), element("td", name),
       element("td", `${number(data.groups[g].ms[0])} ms`, { class: "num" })]);
-  }));
+  }), { class: "list" });
   const open = element("button", "Unfold", { type: "button" });
   open.addEventListener("click", () => chooseGroup(block.groups[0]));
   show(element("h3", `Block ${letters(block.kind)}, ${block.which + 1} of ${block.count} equal ones`),
@@ -139,7 +139,8 @@ function showLongest() {
     return element("tr", [element("td", swatch(group.r)), element("td", name),
       element("td", `${(100 * group.ms[0] / data.total).toFixed(1)} %`, { class: "num" })]);
   });
-  show(element("h3", "The longest groups"), element("p", "Their parts of the sum of all costs.", { class: "hint" }), element("table", rows));
+  show(element("h3", "The longest groups"), element("p", "Their parts of the sum of all costs.", { class: "hint" }),
+    element("table", rows, { class: "list" }));
 }
 
 function letters(kind) {

@@ -115,6 +115,21 @@ TEST(report_items, different_parts_are_not_equal) {
   EXPECT_TRUE(r::repeated_blocks(network, p, r::items_of(network, p, nullptr), 3).empty());
 }
 
+TEST(report_items, parts_with_other_connections_are_not_equal) {
+  c::graph_builder g;
+  auto x = g.input("x", {c::dtype::f32, {8}});
+  for (int i = 0; i < 4; ++i) {
+    const auto first = g(op::tanh, x), second = g(op::sigmoid, first);
+    x = g(op::add, second, i % 2 == 0 ? first : x);  // the sum skips one operator, or two
+  }
+  g.output("out", x);
+  const c::graph network = g.finish();
+  const c::placement p = one_by_one(network);
+  const auto blocks = r::repeated_blocks(network, p, r::items_of(network, p, nullptr), 3);
+  ASSERT_EQ(blocks.size(), 2U);  // two of the parts together repeat
+  EXPECT_EQ(blocks[0].items.size(), 6U);
+}
+
 TEST(report_items, a_group_over_all_parts_leaves_no_blocks) {
   const c::graph network = residual_network(4);
   c::placement p = one_by_one(network);
