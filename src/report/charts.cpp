@@ -2,6 +2,7 @@
 #include "charts.hpp"
 
 #include "drawing.hpp"
+#include "tables.hpp"
 
 #include <place/text.hpp>
 
@@ -334,27 +335,30 @@ html shares_bar(const facts& all) {
   html to;
   double sum = 0;
   for (const share& s : all.shares) sum += s.cost_ms;
-  if (sum <= 0) return to;
-  begin_chart(to, 30, "Shares of the backends in the sum of the costs");
-  double x = 0;
-  for (const share& s : all.shares) {
-    const double part = chart_width * s.cost_ms / sum;
-    if (part < 0.05) continue;
-    to.raw("<g class=\"").add(class_of(all, s.runner)).raw("\"><title>").text(all.runners[s.runner]).raw("</title>");
-    for (int layer = 0; layer < 2; ++layer) {
-      to.raw(layer == 0 ? html::literal("<rect class=\"s\" x=\"") : html::literal("<rect class=\"p\" x=\"")).length(x);
-      to.raw("\" y=\"2\" height=\"26\" width=\"").length(std::max(part - 1.5, 0.5));
-      if (layer == 1) to.raw("\" fill=\"url(#p").count(s.runner % runner_styles).raw(")");
-      to.raw("\"/>");
+  if (sum > 0) {
+    begin_chart(to, 30, "Shares of the backends in the sum of the costs");
+    double x = 0;
+    for (const share& s : all.shares) {
+      const double part = chart_width * s.cost_ms / sum;
+      if (part < 0.05) continue;
+      to.raw("<g class=\"").add(class_of(all, s.runner)).raw("\"><title>").text(all.runners[s.runner]).raw("</title>");
+      for (int layer = 0; layer < 2; ++layer) {
+        to.raw(layer == 0 ? html::literal("<rect class=\"s\" x=\"") : html::literal("<rect class=\"p\" x=\""))
+            .length(x);
+        to.raw("\" y=\"2\" height=\"26\" width=\"").length(std::max(part - 1.5, 0.5));
+        if (layer == 1) to.raw("\" fill=\"url(#p").count(s.runner % runner_styles).raw(")");
+        to.raw("\"/>");
+      }
+      to.raw("</g>");
+      x += part;
     }
-    to.raw("</g>");
-    x += part;
+    to.raw("\n</svg>\n");
   }
-  to.raw("\n</svg>\n<ul class=\"legend\">");
+  to.raw("<ul class=\"legend\">");
   for (const share& s : all.shares) {
     to.raw("<li>").add(swatch_of(all, s.runner)).raw(" <b>").text(all.runners[s.runner]).raw("</b> ");
-    to.text(number_text("%.1f %%", 100 * s.cost_ms / sum)).raw(" <span>").count(s.groups);
-    to.raw(s.groups == 1 ? html::literal(" group</span></li>") : html::literal(" groups</span></li>"));
+    if (sum > 0) to.text(number_text("%.1f %%", 100 * s.cost_ms / sum));
+    to.raw(" <span>").text(counted(s.groups, "group", "groups")).raw("</span></li>");
   }
   return to.raw("</ul>\n");
 }

@@ -12,7 +12,8 @@
 namespace collage::inline v0::report {
 namespace {
 
-constexpr double font = 12, small_font = 11, band = 14, least_height = 40, more_height = 104, thin_height = 24;
+constexpr double font = 12, bold_font = 13, small_font = 11,  // bold letters are as wide as those of a larger font
+    band = 14, least_height = 40, more_height = 104, thin_height = 24;
 
 bool has_runner(const facts& all, std::size_t runner) {
   return all.runners[runner] != view_runner && all.runners[runner] != control_runner;
@@ -36,7 +37,8 @@ class painter {
     for (const item& one : items.items) {
       box b = box_of(one);
       const double most = one.what == item::kind::block ? 260 : 236;
-      b.width = std::clamp(std::max(width_of(b.title, font), width_of(b.remark, small_font)) + band + 18, 76.0, most);
+      b.width =
+          std::clamp(std::max(width_of(b.title, bold_font), width_of(b.remark, small_font)) + band + 18, 76.0, most);
       b.height = b.remark.empty() ? thin_height : least_height;
       if (one.what == item::kind::conversion) b.height = thin_height;
       else if (b.cost_ms > 0 && longest > 0) b.height += more_height * b.cost_ms / longest;
@@ -79,6 +81,11 @@ class painter {
     return -1;
   }
 
+  /// A text and a time; the text alone if the plan has no times.
+  std::string timed(const std::string& text, const char* between, double ms) const {
+    return all_.is_measured() ? text + between + time_text(ms) : text;
+  }
+
   box box_of(const item& one) const {
     const graph& network = all_.network;
     box b{&one, {}, {}, 0, 0, cost_of(one)};
@@ -96,20 +103,20 @@ class painter {
       case item::kind::group: {
         const group_facts& g = all_.groups[one.number];
         b.title = g.drawn;
-        if (!g.group->is_view()) b.remark = all_.runners[g.runner] + " \u00b7 " + time_text(g.group->cost_ms);
+        if (!g.group->is_view()) b.remark = timed(all_.runners[g.runner], " \u00b7 ", g.group->cost_ms);
         else b.cost_ms = -1;
         break;
       }
       case item::kind::conversion: {
         const plan_conversion& x = all_.made.chosen.conversions[one.number];
-        b.title = "to " + x.step.to + " \u00b7 " + time_text(x.cost_ms);
+        b.title = timed("to " + x.step.to, " \u00b7 ", x.cost_ms);
         break;
       }
       case item::kind::block: {
         const repeated_block& r = all_.blocks[one.number];
         b.title = block_name(r);
         b.cost_ms = cost_of(r);
-        b.remark = std::to_string(groups_of(r)) + " groups \u00b7 " + time_text(b.cost_ms);
+        b.remark = timed(std::to_string(groups_of(r)) + " groups", " \u00b7 ", b.cost_ms);
         break;
       }
     }
@@ -160,12 +167,12 @@ class painter {
       if (!g.number.empty()) tip.text(g.number).raw(". ");
       tip.text(shortened(g.label, 4000, font));
       if (!g.group->has_kernel()) return tip;
-      return tip.raw("\n").text(all_.runners[g.runner] + " " + g.group->kernel + ", " + time_text(g.group->cost_ms));
+      return tip.raw("\n").text(timed(all_.runners[g.runner] + " " + g.group->kernel, ", ", g.group->cost_ms));
     }
     if (b.of->what == item::kind::conversion) {
       const plan_conversion& x = all_.made.chosen.conversions[b.of->number];
       tip.text(all_.network.value_name(x.value) + " from " + x.step.from + " to " + x.step.to).raw("\n");
-      return tip.text(x.step.backend + " " + x.kernel + ", " + time_text(x.cost_ms));
+      return tip.text(timed(x.step.backend + " " + x.kernel, ", ", x.cost_ms));
     }
     return tip.text(b.title).raw("\n").text(b.remark);
   }
@@ -251,7 +258,8 @@ class painter {
   }
 
   void add_texts(html& to, const box& b, bool has_band) const {
-    const double left = has_band || b.of->what == item::kind::block ? band + 7 : 0, room = b.width - left - 8;
+    const double left = has_band || b.of->what == item::kind::block ? band + 7 : 0,
+                 room = b.width - left - (left > 0 ? 8 : 22);
     const auto add = [&](html::literal look, const std::string& text, double size, double y) {
       to.raw("<text class=\"")
           .raw(look)
@@ -264,8 +272,8 @@ class painter {
     };
     const html::literal title = left > 0 ? html::literal("t") : html::literal("t mid");
     const html::literal remark = left > 0 ? html::literal("r") : html::literal("r mid");
-    if (b.remark.empty()) return add(title, b.title, font, b.height / 2 + 4);
-    add(title, b.title, font, b.height / 2 - 3);
+    if (b.remark.empty()) return add(title, b.title, bold_font, b.height / 2 + 4);
+    add(title, b.title, bold_font, b.height / 2 - 3);
     add(remark, b.remark, small_font, b.height / 2 + 12);
   }
 

@@ -52,37 +52,15 @@ bool is_hidden(std::uint32_t c) {
          (c >= 0xFFFE && c <= 0xFFFF) || (c >= 0xE0000 && c <= 0xE007F);
 }
 
+/// The width of a character in parts of the font's size, as in the wider ones of common fonts.
 double width_of(std::uint32_t c) {
   if (c >= 0x1100) return 1.05;  // Chinese, Japanese and Korean signs are as wide as high
-  if (c >= 'A' && c <= 'Z') return c == 'I' ? 0.35 : c == 'M' || c == 'W' ? 0.92 : 0.72;
-  switch (c) {
-    case 'i':
-    case 'j':
-    case 'l':
-    case '.':
-    case ',':
-    case ':':
-    case ';':
-    case '\'':
-    case '|':
-    case '!': return 0.33;
-    case 'f':
-    case 't':
-    case 'r':
-    case ' ':
-    case '(':
-    case ')':
-    case '[':
-    case ']':
-    case '/':
-    case '-': return 0.42;
-    case 'm':
-    case 'w':
-    case '@':
-    case '%':
-    case '+': return 0.9;
-    default: return 0.63;
-  }
+  constexpr std::string_view narrow = "ijl.,:;'|!I", medium = "ftr ()[]/-\"`{}", wide = "mwMW@%<>=+~#&";
+  const auto is_in = [&](std::string_view list) { return c < 0x80 && list.find(static_cast<char>(c)) != list.npos; };
+  if (is_in(narrow)) return 0.34;
+  if (is_in(medium)) return 0.45;
+  if (is_in(wide)) return 0.92;
+  return c >= 'A' && c <= 'Z' ? 0.72 : 0.63;
 }
 
 }  // namespace

@@ -36,10 +36,10 @@ function work(group) {
 }
 
 function times(group) {
+  if (data.total === 0) return [["Time", "not measured"]];
   const [cost, low, high, alone, other] = group.ms;
-  const share = data.total > 0 ? `, ${(100 * cost / data.total).toFixed(1)} %` : "";
   return [
-    ["Time", `${number(cost)} ms${share}`],
+    ["Time", `${number(cost)} ms, ${(100 * cost / data.total).toFixed(1)} %`],
     ["95 % interval", high > 0 ? `${number(low)} \u2013 ${number(high)} ms` : ""],
     ["Alone", alone > 0 ? `${number(alone)} ms` : ""],
     ["Switch", other > 0 ? `${number(other)} ms, because another backend wrote its operands` : ""],
@@ -47,6 +47,7 @@ function times(group) {
 }
 
 function choice(group) {
+  if (group.why === undefined && !group.regret && group.estimate === undefined) return null;
   const parts = element("div");
   if (group.why !== undefined) {
     const why = said(group.why);
@@ -61,8 +62,8 @@ function choice(group) {
 
 function others(group) {
   const rows = group.others.map(([backend, pattern, kernel, ms]) =>
-    element("tr", [element("td", [said(backend), " ", element("small", `${said(pattern)}, ${said(kernel)}`)]),
-      element("td", `${number(ms)} ms`, { class: "num" })]));
+    element("tr", [element("td", [said(backend), " ", element("small", [said(pattern), said(kernel)].filter((text) => text).join(", "))]),
+      element("td", ms > 0 ? `${number(ms)} ms` : "", { class: "num" })]));
   return part("Other kernels for these nodes", element("table", rows));
 }
 
