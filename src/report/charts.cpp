@@ -287,6 +287,8 @@ html bars_chart(const facts& all, const std::vector<bar>& bars, html::literal ab
   const double height = row * static_cast<double>(bars.size()) + 8;
   begin_chart(to, height, about);
   const auto x_of = [&](double ms) { return left + ms / most * (right - left); };
+  for (const bar& b : bars)
+    if (b.is_main) add_line(to, "limit", x_of(b.ms), 2, x_of(b.ms), height - 2);
   for (std::size_t i = 0; i < bars.size(); ++i) {
     const bar& b = bars[i];
     const double y = 4 + row * static_cast<double>(i);
@@ -304,7 +306,6 @@ html bars_chart(const facts& all, const std::vector<bar>& bars, html::literal ab
     }
     to.raw("</g>");
     add_label(to, "tick", x_of(std::max(b.high_ms, b.ms)) + 8, y + 16, time_text(b.ms));
-    if (b.is_main) add_line(to, "limit", x_of(b.ms), 2, x_of(b.ms), height - 2);
     to.raw("\n");
   }
   return to.raw("</svg>\n");

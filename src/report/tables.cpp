@@ -20,7 +20,11 @@ std::string percent(double part, double whole) {
 
 html runner_cell(const facts& all, std::size_t runner) {
   html made;
-  return made.add(swatch_of(all, runner)).raw(" ").text(all.runners[runner]);
+  return made.raw("<span class=\"runner\">")
+      .add(swatch_of(all, runner))
+      .raw(" ")
+      .text(all.runners[runner])
+      .raw("</span>");
 }
 
 /// The next best: what runs the nodes in the best placement without the kernel, and how much more that costs.
