@@ -50,7 +50,33 @@ class Pages(Case):
                         "store"):
             self.assertIn(f"  {command} ", page)
             self.fits_page(self.succeeds(command, "--help").stdout)
-        self.assertRegex(self.succeeds("--version").stdout, r"\Acollage \d+\.\d+\.\d+\n\Z")
+
+    def test_version(self):
+        short = self.succeeds("--version").stdout
+        self.assertRegex(short, r"\Acollage \d+\.\d+\.\d+\n\Z")
+        page = self.succeeds("--version", "--verbose").stdout
+        self.fits_page(page)
+        self.assertTrue(page.startswith(short.strip() + ", licence "), page)
+        told = json.loads(self.succeeds("--version", "--verbose", "--json").stdout)
+        self.assertEqual(list(told), ["version", "licence", "compiler", "system", "build_type", "flags", "adapters",
+                                      "libraries", "backends"])
+        self.assertEqual(f"collage {told['version']}", short.strip())
+        self.assertRegex(told["compiler"], r"\d")
+        libraries = {library["name"]: library for library in told["libraries"]}
+        for name, found in libraries.items():
+            self.assertEqual(list(found), ["name", "version", "licence", "how", "for"])
+            self.assertIn(found["how"], ("inside", "shared", "opened"))
+            self.assertTrue(found["licence"] and found["for"], name)
+            # OpenBLAS is any that is there when it is opened.
+            self.assertRegex(found["version"] or ("1" if name == "OpenBLAS" else ""), r"\d", name)
+            self.assertIn(name, page)
+        for name in ("Boost", "SQLite", "nlohmann-json", "CLI11"):
+            self.assertIn(name, libraries)
+        built = json.loads(self.succeeds("backends", "--json").stdout)
+        self.assertEqual(told["backends"], [{k: b[k] for k in ("name", "available", "version")} for b in built])
+        self.refused("--version", "--json", saying="--json needs --verbose")
+        self.refused("--version", "now", saying="unexpected argument now")
+        self.refused("--version", "--verbos", saying="there is no option --verbos")
 
     def test_backends(self):
         self.fits_page(self.succeeds("backends").stdout)

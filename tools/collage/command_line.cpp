@@ -5,11 +5,11 @@
 #include "terminal.hpp"
 
 #include <collage/error.hpp>
-#include <collage/fwd.hpp>
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -320,13 +320,27 @@ location check_store_command(const std::vector<std::string>& commands, const loc
   return at;
 }
 
-/// Sets the program's own options and the layout of the help pages.
+/// Reads the words after `collage --version`.
+command_line version_line(int argc, char** argv) {
+  command_line line;
+  for (int i = 2; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word == "--verbose") line.given.verbose = true;
+    else if (word == "--json") line.given.json = true;
+    else
+      refuse((word.rfind('-', 0) == 0 ? "there is no option " : "unexpected argument ") + word,
+             {"--version", "collage"});
+  }
+  if (line.given.json && !line.given.verbose) refuse("--json needs --verbose", {"--version", "collage"});
+  line.command = show_version;
+  return line;
+}
+
+/// Sets the program's own options and the layout of the help pages. `version_line` reads --version.
 void describe(CLI::App& app) {
   app.set_help_flag("-h,--help", "Print this page");
-  app.set_version_flag("--version",
-                       "collage " + std::to_string(COLLAGE_VERSION_MAJOR) + "." +
-                           std::to_string(COLLAGE_VERSION_MINOR) + "." + std::to_string(COLLAGE_VERSION_PATCH),
-                       "Print the version");
+  app.add_flag_function(
+      "--version", [](std::int64_t) {}, "Print the version; with --verbose, also how collage was built");
   app.get_formatter()->column_width(24);
   app.get_formatter()->label("OPTIONS", "OPTION");
   app.get_formatter()->label("SUBCOMMAND", "COMMAND");
@@ -345,10 +359,11 @@ command_line parse(int argc, char** argv) {
   const command_list commands(app, line.given);
   // Checked before parsing: CLI11 would report only that a command is missing.
   location at = check_command(commands.names(), argc, argv);
+  if (std::string(argv[1]) == "--version") return version_line(argc, argv);
   if (at.where == "store") at = check_store_command(commands.store_names(), at, argc, argv);
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& e) {  // help and version
+  } catch (const CLI::Success& e) {  // help
     std::ostringstream out, err;
     line.exit_code = app.exit(e, out, err);
     print(out.str());

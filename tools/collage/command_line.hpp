@@ -5,7 +5,7 @@
 
 namespace program {
 
-/// A command with its options. `command` is null if a help page or the version was printed: nothing is left to do.
+/// A command with its options. `command` is null if a help page was printed: nothing is left to do.
 struct command_line {
   int (*command)(const options& given) = nullptr;
   bool computes = false;  ///< the command runs kernels

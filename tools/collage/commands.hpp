@@ -6,6 +6,7 @@
 
 namespace program {
 
+int show_version(const options& given);
 int show_backends(const options& given);
 int show_zoo(const options& given);
 int inspect(const options& given);

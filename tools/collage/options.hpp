@@ -28,6 +28,7 @@ struct options {
   std::string algorithms;                     ///< as in place_options; empty: accurate ones, or those of a given plan
   std::string memory;                         ///< for weights: 1.5x or 200MB; empty: as place_options has it
   bool accept_version_change = false;
+  bool verbose = false;  ///< with --version
   // diff and report
   std::string other_plan_file;
   // report
