@@ -10,6 +10,7 @@ set(COLLAGE_BUILD_BENCHMARKS ${PROJECT_IS_TOP_LEVEL} CACHE STRING
 set_property(CACHE COLLAGE_BUILD_BENCHMARKS PROPERTY STRINGS ON OFF CHECK)
 option(COLLAGE_UNITY "Compile several files of a folder at once: faster from scratch, slower after a change of one file" ON)
 option(COLLAGE_INSTALL "Add the install rules" ${PROJECT_IS_TOP_LEVEL})
+option(COLLAGE_PACKAGES "Install as Debian packages do: oneDNN in a folder of our own, and no path of this machine" OFF)
 option(COLLAGE_WERROR "Treat warnings in the project's own code as errors" OFF)
 
 # AUTO: used if found, otherwise one sentence and a smaller build. ON: an error if missing. OFF: not looked for.
