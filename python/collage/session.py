@@ -96,7 +96,7 @@ class Session(_handles.Unpicklable):
         most_bytes: of packed weights that an open session keeps; 0: any number.
         threads_at_once: runs of ``run_async`` at the same time; 0: as many as there are processors for.
         threads, backends, store, budget, compare, seed, pin, exclude, algorithms, memory, keep_non_finite, regions, progress:
-            without a plan, as in ``Network.tune``.
+            without a plan, as in ``Network.tune``; the budget is 15 seconds if none is given.
 
     Raises:
         MisuseError: an option is wrong, or the plan is for another network.
@@ -104,7 +104,7 @@ class Session(_handles.Unpicklable):
     """
 
     def __init__(self, network: Network, plan: Optional[Plan] = None, *, how: Optional[str] = None, threads: int = 0,
-                 budget: Optional[float] = 20.0, progress: ProgressOption = None, backends: Backends = None, store: Store = None,
+                 budget: Optional[float] = 15.0, progress: ProgressOption = None, backends: Backends = None, store: Store = None,
                  carried: Carried = None, most_engines: int = 0, most_bytes: int = 0, compare: Optional[float] = None,
                  regions: Optional[float] = None, seed: int = 1, pin: Rules = None, exclude: Rules = None,
                  algorithms: str = "accurate", memory: Union[int, float, None] = None, keep_non_finite: bool = False,

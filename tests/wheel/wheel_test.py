@@ -134,7 +134,7 @@ class Wheel(unittest.TestCase):
               "measuring", flush=True)
         for total in found["sums"]:
             self.assertAlmostEqual(total, 1, places=3)
-        self.assertLess(found["measured_s"], 25)  # 20 s, and what was under way
+        self.assertLess(found["measured_s"], 20)  # 15 s, and what was under way
         self.assertLess(INSTALLING_S + found["all_s"], 60)
 
 
