@@ -16,8 +16,8 @@ struct repetition {
   std::uint32_t nodes() const { return length * count; }
 };
 
-/// A hash of a node without names: its operator, attributes, types, and from how far back it reads.
-std::vector<std::uint64_t> hashes_of(const graph& network) {
+/// A hash of each node without names: of its operator, attributes and types. Extents of the types may be left out.
+std::vector<std::uint64_t> hashes_of(const graph& network, bool with_extents) {
   std::vector<std::uint64_t> hashes;
   const graph_view view = network.view();
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
@@ -27,7 +27,8 @@ std::vector<std::uint64_t> hashes_of(const graph& network) {
     const auto add_type = [&](std::uint32_t v) {
       add(static_cast<std::uint64_t>(network.type_of(v).type));
       const shape& dims = network.type_of(v).dims;
-      for (std::size_t d = 0; d < dims.rank; ++d) add(static_cast<std::uint64_t>(dims.extent[d]));
+      add(dims.rank);
+      for (std::size_t d = 0; with_extents && d < dims.rank; ++d) add(static_cast<std::uint64_t>(dims.extent[d]));
     };
     for (const std::uint32_t v : view.inputs_of(n)) {
       add_type(v);
@@ -102,11 +103,12 @@ std::vector<std::uint32_t> cuts_of(const graph& network) {
   return cuts;
 }
 
-/// The longest stretches of equal parts that do not overlap. Each begins where few values lead from one part to the next.
-std::vector<repetition> chosen_repetitions(const graph& network, std::uint32_t least) {
-  const std::vector<std::uint64_t> hashes = hashes_of(network);
+/// Adds the longest stretches of parts with equal hashes that overlap none. Each begins where few values lead from one part to the
+/// next.
+void choose_repetitions(const graph& network, const std::vector<std::uint64_t>& hashes, std::uint32_t least,
+                        std::vector<repetition>& chosen) {
   const std::vector<std::uint32_t> cuts = cuts_of(network);
-  std::vector<repetition> all = repetitions_in(hashes, least), chosen;
+  std::vector<repetition> all = repetitions_in(hashes, least);
   std::ranges::stable_sort(all, [](const repetition& a, const repetition& b) {
     return a.nodes() != b.nodes() ? a.nodes() > b.nodes() : a.length < b.length;
   });
@@ -131,6 +133,13 @@ std::vector<repetition> chosen_repetitions(const graph& network, std::uint32_t l
     r = equally_connected(network, r);
     if (r.count > 1 && std::ranges::none_of(chosen, overlaps)) chosen.push_back(r);
   }
+}
+
+/// Stretches of equal parts first, then of parts that differ in extents only.
+std::vector<repetition> chosen_repetitions(const graph& network, std::uint32_t least) {
+  std::vector<repetition> chosen;
+  for (const bool with_extents : {true, false})
+    choose_repetitions(network, hashes_of(network, with_extents), least, chosen);
   std::ranges::sort(chosen, {}, &repetition::first);
   return chosen;
 }

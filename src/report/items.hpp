@@ -43,8 +43,8 @@ struct repeated_block {
   std::vector<std::uint32_t> items;
 };
 
-/// Finds parts of a network that follow each other and are equal in operators, attributes, types and connections inside. Each has
-/// at least `least` nodes. A group that reaches over the end of a part belongs to the part of its last node.
+/// Finds parts of a network that follow each other and are equal in operators, attributes, element types, ranks and connections
+/// inside. Parts with equal extents are found first. Each has at least `least` nodes. A group that reaches over the end of a part belongs to the part of its last node.
 std::vector<repeated_block> repeated_blocks(const graph& network, const placement& placed, const item_graph& items,
                                             std::uint32_t least = 4);
 

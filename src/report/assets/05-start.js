@@ -33,8 +33,8 @@ function start() {
     for (const box of group.other ? document.querySelectorAll(`.n[data-g="${i}"]`) : []) box.classList.add("changed");
   });
   showLongest();
-  fold(views.has("folded"));
-  if (!views.has("folded")) begin();
+  if (views.has("folded")) fold(view.boxes.length > 60);
+  else begin();
 }
 
 start();

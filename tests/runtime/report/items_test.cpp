@@ -115,6 +115,16 @@ TEST(report_items, different_parts_are_not_equal) {
   EXPECT_TRUE(r::repeated_blocks(network, p, r::items_of(network, p, nullptr), 3).empty());
 }
 
+TEST(report_items, extents_of_equal_parts_may_differ) {
+  c::graph_builder g;
+  auto x = g.input("x", {c::dtype::f32, {2, 8}});
+  for (int i = 0; i < 3; ++i) x = g(op::concat, g(op::tanh, g(op::sigmoid, x)), x, {.axis = 1});
+  g.output("out", x);
+  const c::graph network = g.finish();
+  const c::placement p = one_by_one(network);
+  EXPECT_EQ(r::repeated_blocks(network, p, r::items_of(network, p, nullptr), 3).size(), 3U);
+}
+
 TEST(report_items, parts_with_other_connections_are_not_equal) {
   c::graph_builder g;
   auto x = g.input("x", {c::dtype::f32, {8}});
