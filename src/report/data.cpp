@@ -30,14 +30,15 @@ class writer {
   json write() {
     json groups = json::array(), conversions = json::array(), blocks = json::array(), runners = json::array();
     for (std::uint32_t i = 0; i < all_.groups.size(); ++i) groups.push_back(group(i));
-    for (const plan_conversion& x : all_.made.chosen.conversions)
-      conversions.push_back({text(all_.network.value_name(x.value)),
-                             text(detail::to_string(all_.network.type_of(x.value))), text(x.step.from), text(x.step.to),
-                             text(x.step.backend), text(x.kernel), rounded(x.cost_ms)});
+    for (const auto& [in, x] : all_.conversions)
+      conversions.push_back({text(in->value_name(x->value)), text(detail::to_string(in->type_of(x->value))),
+                             text(x->step.from), text(x->step.to), text(x->step.backend), text(x->kernel),
+                             rounded(x->cost_ms)});
     for (const repeated_block& b : all_.blocks) {
       json members = json::array();
       for (const std::uint32_t i : b.items)
-        if (all_.items.items[i].what == item::kind::group) members.push_back(all_.items.items[i].number);
+        if (all_.scenes[0].items.items[i].what == item::kind::group)
+          members.push_back(all_.scenes[0].items.items[i].number);
       blocks.push_back(
           {{"kind", b.kind}, {"which", b.which}, {"count", b.count}, {"groups", members}, {"items", b.items}});
     }

@@ -30,7 +30,7 @@ struct box {
 
 class painter {
  public:
-  painter(const facts& all, const item_graph& items) : all_(all), items_(items) {
+  painter(const facts& all, const scene& of, const item_graph& items) : all_(all), scene_(of), items_(items) {
     double longest = all.longest_ms;
     for (const repeated_block& b : all.blocks)
       if (has_blocks()) longest = std::max(longest, cost_of(b));
@@ -46,7 +46,7 @@ class painter {
     }
   }
 
-  drawn paint(html::literal name, html::literal about, bool is_hidden) {
+  drawn paint(const html& name, bool is_hidden) {
     layered_graph graph;
     for (const box& b : boxes_) graph.boxes.push_back({b.width, b.height});
     for (const item_net& net : items_.nets) graph.nets.push_back({net.from, net.to});
@@ -55,9 +55,9 @@ class painter {
     made.boxes = boxes_.size();
     made.crossings = laid.crossings;
     html& to = made.svg;
-    to.raw("<svg class=\"net\" data-view=\"").raw(name).raw("\" viewBox=\"0 0 ").length(laid.width).raw(" ");
+    to.raw("<svg class=\"net\" data-view=\"").add(name).raw("\" viewBox=\"0 0 ").length(laid.width).raw(" ");
     to.length(laid.height).raw("\" width=\"").length(laid.width).raw("\" height=\"").length(laid.height);
-    to.raw("\" role=\"group\" aria-label=\"").raw(about).raw("\"");
+    to.raw("\" role=\"group\" aria-label=\"").text(scene_.name).raw("\"");
     to.raw(is_hidden ? html::literal(" hidden>\n") : html::literal(">\n")).raw("<g class=\"ways\">\n");
     for (std::size_t n = 0; n < items_.nets.size(); ++n) add_way(to, items_.nets[n], laid.ways[n], laid.is_straight[n]);
     to.raw("</g>\n<g class=\"boxes\">\n");
@@ -72,12 +72,14 @@ class painter {
   }
   double cost_of(const repeated_block& b) const {
     double sum = 0;
-    for (const std::uint32_t i : b.items) sum += std::max(0.0, cost_of(all_.items.items[i]));
+    for (const std::uint32_t i : b.items) sum += std::max(0.0, cost_of(scene_.items.items[i]));
     return sum;
   }
+  const group_facts& group_of(const item& one) const { return all_.groups[scene_.first_group + one.number]; }
+  const plan_conversion& conversion_of(const item& one) const { return scene_.placed->conversions[one.number]; }
   double cost_of(const item& one) const {
-    if (one.what == item::kind::group) return all_.made.chosen.groups[one.number].cost_ms;
-    if (one.what == item::kind::conversion) return all_.made.chosen.conversions[one.number].cost_ms;
+    if (one.what == item::kind::group) return group_of(one).group->cost_ms;
+    if (one.what == item::kind::conversion) return conversion_of(one).cost_ms;
     return -1;
   }
 
@@ -87,7 +89,7 @@ class painter {
   }
 
   box box_of(const item& one) const {
-    const graph& network = all_.network;
+    const graph& network = *scene_.network;
     box b{&one, {}, {}, 0, 0, cost_of(one)};
     switch (one.what) {
       case item::kind::input: {
@@ -101,14 +103,14 @@ class painter {
         b.remark = detail::to_string(network.type_of(network.outputs()[one.number]));
         break;
       case item::kind::group: {
-        const group_facts& g = all_.groups[one.number];
+        const group_facts& g = group_of(one);
         b.title = g.drawn;
         if (!g.group->is_view()) b.remark = timed(all_.runners[g.runner], " \u00b7 ", g.group->cost_ms);
         else b.cost_ms = -1;
         break;
       }
       case item::kind::conversion: {
-        const plan_conversion& x = all_.made.chosen.conversions[one.number];
+        const plan_conversion& x = conversion_of(one);
         b.title = timed("to " + x.step.to, " \u00b7 ", x.cost_ms);
         break;
       }
@@ -131,8 +133,8 @@ class painter {
   }
   std::size_t groups_of(const repeated_block& r) const {
     return static_cast<std::size_t>(std::ranges::count_if(r.items, [&](std::uint32_t i) {
-      const item& one = all_.items.items[i];
-      return one.what == item::kind::group && !all_.groups[one.number].group->is_view();
+      const item& one = scene_.items.items[i];
+      return one.what == item::kind::group && !group_of(one).group->is_view();
     }));
   }
 
@@ -153,8 +155,8 @@ class painter {
       to.raw("C").length(p.x1).raw(" ").length(middle).raw(" ").length(p.x2).raw(" ").length(middle).raw(" ");
       to.length(p.x2).raw(" ").length(p.y2);
     }
-    to.raw("\"><title>").text(all_.network.value_name(net.value)).raw(": ");
-    to.text(detail::to_string(all_.network.type_of(net.value)));
+    to.raw("\"><title>").text(scene_.network->value_name(net.value)).raw(": ");
+    to.text(detail::to_string(scene_.network->type_of(net.value)));
     if (net.form != "plain") to.raw(", ").text(net.form);
     to.raw("</title></path>\n");
   }
@@ -163,15 +165,15 @@ class painter {
   html tip_of(const box& b) const {
     html tip;
     if (b.of->what == item::kind::group) {
-      const group_facts& g = all_.groups[b.of->number];
+      const group_facts& g = group_of(*b.of);
       if (!g.number.empty()) tip.text(g.number).raw(". ");
       tip.text(shortened(g.label, 4000, font));
       if (!g.group->has_kernel()) return tip;
       return tip.raw("\n").text(timed(all_.runners[g.runner] + " " + g.group->kernel, ", ", g.group->cost_ms));
     }
     if (b.of->what == item::kind::conversion) {
-      const plan_conversion& x = all_.made.chosen.conversions[b.of->number];
-      tip.text(all_.network.value_name(x.value) + " from " + x.step.from + " to " + x.step.to).raw("\n");
+      const plan_conversion& x = conversion_of(*b.of);
+      tip.text(scene_.network->value_name(x.value) + " from " + x.step.from + " to " + x.step.to).raw("\n");
       return tip.text(timed(x.step.backend + " " + x.kernel, ", ", x.cost_ms));
     }
     return tip.text(b.title).raw("\n").text(b.remark);
@@ -188,16 +190,16 @@ class painter {
       case item::kind::block: to.raw("block"); break;
       case item::kind::conversion:
         to.raw("conversion ");
-        runner = all_.runner_of(all_.made.chosen.conversions[one.number].step.backend);
+        runner = all_.runner_of(conversion_of(one).step.backend);
         break;
       case item::kind::group:
-        runner = all_.groups[one.number].runner;
-        to.raw(all_.groups[one.number].group->is_view() ? html::literal("view ") : html::literal("group "));
+        runner = group_of(one).runner;
+        to.raw(group_of(one).group->is_view() ? html::literal("view ") : html::literal("group "));
     }
     if (runner < all_.runners.size()) to.add(class_of(all_, runner));
     to.raw("\" data-i=\"").count(index).raw("\"");
-    if (one.what == item::kind::group) to.raw(" data-g=\"").count(one.number).raw("\"");
-    if (one.what == item::kind::conversion) to.raw(" data-c=\"").count(one.number).raw("\"");
+    if (one.what == item::kind::group) to.raw(" data-g=\"").count(scene_.first_group + one.number).raw("\"");
+    if (one.what == item::kind::conversion) to.raw(" data-c=\"").count(scene_.first_conversion + one.number).raw("\"");
     if (one.what == item::kind::block) to.raw(" data-b=\"").count(one.number).raw("\"");
     to.raw(" transform=\"translate(").length(x).raw(" ").length(y).raw(")\"><title>");
     to.add(tip_of(b));
@@ -235,9 +237,11 @@ class painter {
   void add_parts(html& to, const box& b) const {
     std::vector<double> parts(all_.runners.size(), 0);
     for (const std::uint32_t i : all_.blocks[b.of->number].items) {
-      const item& one = all_.items.items[i];
+      const item& one = scene_.items.items[i];
       if (one.what == item::kind::group)
-        parts[all_.groups[one.number].runner] += all_.groups[one.number].group->cost_ms;
+        parts[group_of(one).runner] += all_.is_measured()             ? group_of(one).group->cost_ms
+                                       : group_of(one).number.empty() ? 0
+                                                                      : 1;
     }
     double sum = 0, y = 0.5;
     for (const double part : parts) sum += part;
@@ -278,6 +282,7 @@ class painter {
   }
 
   const facts& all_;
+  const scene& scene_;
   const item_graph& items_;
   std::vector<box> boxes_;
 };
@@ -325,8 +330,8 @@ html swatch_of(const facts& all, std::size_t runner) {
   return made.raw("</svg>");
 }
 
-drawn draw(const facts& all, const item_graph& items, html::literal name, html::literal about, bool is_hidden) {
-  return painter(all, items).paint(name, about, is_hidden);
+drawn draw(const facts& all, const scene& of, const html& name, bool is_hidden, const item_graph* folded) {
+  return painter(all, of, folded == nullptr ? of.items : *folded).paint(name, is_hidden);
 }
 
 }  // namespace collage::inline v0::report

@@ -25,8 +25,9 @@ struct drawn {
   std::size_t boxes = 0, crossings = 0;
 };
 
-/// The drawing of all boxes. `name` is its `data-view`. A hidden one waits until the page's script shows it.
-drawn draw(const facts& all, const item_graph& items, html::literal name, html::literal about, bool is_hidden = false);
+/// The drawing of a scene: of its own boxes, or of others (`folded`). `name` is its `data-view`. A hidden one waits until the page's
+/// script shows it.
+drawn draw(const facts& all, const scene& of, const html& name, bool is_hidden, const item_graph* folded = nullptr);
 
 /// A time with its unit, as in "0.369 ms".
 std::string time_text(double ms);

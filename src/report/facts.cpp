@@ -53,12 +53,11 @@ facts::facts(const source& given) : from(given), network(*given.network), made(*
     for (const plan_backend& b : p->backends)
       if (std::ranges::find(runners, b.name) == runners.end()) runners.push_back(b.name);
   }
-  add_groups(network, made.chosen, "");
+  add_groups(network, made.chosen, "", "network");
   add_rows();
   add_shares();
   add_refusals();
-  items = items_of(network, made.chosen, given.code);
-  blocks = repeated_blocks(network, made.chosen, items);
+  blocks = repeated_blocks(network, made.chosen, scenes[0].items);
   if (given.against.made != nullptr) other = compare(network, made, *given.against.made);
 }
 
@@ -66,8 +65,12 @@ std::size_t facts::runner_of(const std::string& name) const {
   return static_cast<std::size_t>(std::ranges::find(runners, name) - runners.begin());
 }
 
-void facts::add_groups(const graph& in, const placement& placed, const std::string& prefix) {
+void facts::add_groups(const graph& in, const placement& placed, const std::string& prefix, const std::string& name) {
   const std::size_t first = groups.size();
+  scenes.push_back({&in, &placed, name, static_cast<std::uint32_t>(first),
+                    static_cast<std::uint32_t>(conversions.size()),
+                    items_of(in, placed, prefix.empty() ? from.code : nullptr)});
+  for (const plan_conversion& x : placed.conversions) conversions.emplace_back(&in, &x);
   std::size_t number = 0;
   for (const plan_group& g : placed.groups) {
     group_facts made_of;
@@ -87,7 +90,8 @@ void facts::add_groups(const graph& in, const placement& placed, const std::stri
     const plan_group& g = placed.groups[i];
     for (std::size_t b = 0; b < g.bodies().size(); ++b)
       add_groups(*in.bodies_of(g.nodes[0])[b], g.bodies()[b],
-                 groups[first + i].number + "." + std::to_string(b + 1) + ".");
+                 groups[first + i].number + "." + std::to_string(b + 1) + ".",
+                 "group " + groups[first + i].number + ", part " + std::to_string(b + 1));
   }
 }
 

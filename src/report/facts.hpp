@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 #include "difference.hpp"
 #include "items.hpp"
@@ -27,6 +28,16 @@ struct group_facts {
   std::vector<std::uint32_t> refusals;  ///< in source::refusals
 };
 
+/// A graph with its own drawing: the network, or a subgraph of a branch or loop.
+struct scene {
+  const graph* network = nullptr;
+  const placement* placed = nullptr;
+  std::string name;                    ///< "network", or "group 7, part 2"
+  std::uint32_t first_group = 0;       ///< in facts::groups; the others follow
+  std::uint32_t first_conversion = 0;  ///< in facts::conversions
+  item_graph items;
+};
+
 /// A part of the work of a run that takes time, by the backend that does it.
 struct share {
   std::size_t runner = 0, groups = 0, nodes = 0;
@@ -42,13 +53,14 @@ struct facts {
   std::vector<std::string>
       runners;  ///< backends of the plans in their order, then "control" and "view" if there are any
   std::vector<group_facts> groups;  ///< as the plan has them; those of subgraphs follow
+  std::vector<scene> scenes;        ///< the network's first
+  std::vector<std::pair<const graph*, const plan_conversion*>> conversions;  ///< of all scenes
   std::vector<std::uint32_t> rows;  ///< the same in the order of a table: each owner in front of its inner groups
   std::vector<share> shares;        ///< the longest first; without views
   double flops = 0, longest_ms = 0, alone_ms = 0, switch_ms = 0, conversions_ms = 0;
   std::size_t views = 0;
-  item_graph items;
-  std::vector<repeated_block> blocks;
-  difference other;  ///< empty if there is no other plan
+  std::vector<repeated_block> blocks;  ///< of the network
+  difference other;                    ///< empty if there is no other plan
 
   std::size_t runner_of(const std::string& name) const;
   /// The run with this name; null if there is none.
@@ -58,7 +70,7 @@ struct facts {
   bool is_measured() const { return made.chosen.cost_ms > 0; }
 
  private:
-  void add_groups(const graph& in, const placement& placed, const std::string& prefix);
+  void add_groups(const graph& in, const placement& placed, const std::string& prefix, const std::string& name);
   void add_rows();
   void add_shares();
   void add_refusals();

@@ -113,7 +113,7 @@ void begin_section(html& to, html& menu, html::literal id, html::literal title) 
 
 /// The keys of a drawing: buttons, search, and a panel that the script fills.
 void add_network(html& to, html& menu, const facts& all, summary& sizes) {
-  const drawn full = draw(all, all.items, "full", "The network, every group");
+  const drawn full = draw(all, all.scenes[0], html().raw("full"), false);
   sizes.boxes = full.boxes;
   sizes.crossings = full.crossings;
   begin_section(to, menu, "network", "Network");
@@ -125,6 +125,12 @@ void add_network(html& to, html& menu, const facts& all, summary& sizes) {
       "<label>Search <input id=\"search\" type=\"search\" placeholder=\"name, operator, kernel\" autocomplete=\"off\" spellcheck=\"false\"></label>"
       "<output id=\"found\"></output>\n"
       "<span class=\"gap\"></span>\n");
+  if (all.scenes.size() > 1) {  // subgraphs of branches and loops
+    to.raw("<label>Show <select id=\"part\"><option value=\"full\">the network</option>");
+    for (std::size_t s = 1; s < all.scenes.size(); ++s)
+      to.raw("<option value=\"part").count(s).raw("\">").text(all.scenes[s].name).raw("</option>");
+    to.raw("</select></label>\n");
+  }
   if (!all.blocks.empty())
     to.raw("<button id=\"fold\" type=\"button\" aria-pressed=\"false\">Fold repeated blocks</button>\n");
   to.raw(
@@ -133,8 +139,12 @@ void add_network(html& to, html& menu, const facts& all, summary& sizes) {
   to.raw(
       "<div class=\"split\">\n<div id=\"canvas\" tabindex=\"0\" role=\"application\" aria-label=\"Drawing of the network. Arrow keys move between boxes, Enter shows one, plus and minus zoom.\">\n");
   to.add(full.svg);
-  if (!all.blocks.empty())
-    to.add(draw(all, collapsed(all.items, all.blocks), "folded", "The network, repeated blocks folded", true).svg);
+  if (!all.blocks.empty()) {
+    const item_graph folded = collapsed(all.scenes[0].items, all.blocks);
+    to.add(draw(all, all.scenes[0], html().raw("folded"), true, &folded).svg);
+  }
+  for (std::size_t s = 1; s < all.scenes.size(); ++s)
+    to.add(draw(all, all.scenes[s], html().raw("part").count(s), true).svg);
   to.raw(
       "</div>\n<aside id=\"panel\" class=\"live\" aria-live=\"polite\"><p class=\"hint\">Nothing is chosen.</p></aside>\n</div>\n</section>\n");
 }

@@ -160,6 +160,7 @@ class Reports(Case):
                                                         models.port(12, "y", [2, 3])))
         page = self.page_of(path, "branch")
         self.is_whole(page)
+        self.assertEqual(page.count(b'<svg class="net"'), 3)
         for number in ("1", "1.1.1", "1.2.1"):  # the branch, and a group on each side
             self.has(page, f'<td class="num">{number}</td>')
 
@@ -264,6 +265,19 @@ class InBrowser(Reports):
         self.assertGreater(value("document.querySelectorAll('table.groups tbody tr[hidden]').length"), 0)
         self.browser.click("table.groups tbody tr:not([hidden]) .link")
         self.assertIn("layer_norm", value("panel.textContent"))
+        self.assertEqual(self.browser.errors, [])
+
+    def test_parts_of_a_branch(self):
+        Reports.test_branches(self)
+        self.opened("branch")
+        value = self.browser.value
+        self.assertEqual(value("[...document.getElementById('part').options].map((one) => one.textContent)"),
+                         ["the network", "group 1, part 1", "group 1, part 2"])
+        value("chooseGroup(data.groups.findIndex((group) => group.n === '1.2.1'))")
+        self.assertEqual(value("document.getElementById('part').value"), "part2")
+        self.assertIn("neg", value("panel.textContent"))
+        value("document.getElementById('part').value = 'full'; document.getElementById('part').dispatchEvent(new Event('change'))")
+        self.assertEqual(value("view.svg.dataset.view"), "full")
         self.assertEqual(self.browser.errors, [])
 
     def test_opens_soon(self):

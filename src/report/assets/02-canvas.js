@@ -38,15 +38,21 @@ function fit(whole) {
 }
 
 function fold(on) {
-  const next = views.get(on ? "folded" : "full");
-  if (!next) return;
-  for (const one of views.values()) one.svg.toggleAttribute("hidden", one !== next);
-  view = next;
+  if (!views.has("folded") && on) return;
+  showView(views.get(on ? "folded" : "full"));
   const button = document.getElementById("fold");
   if (button) {
     button.setAttribute("aria-pressed", String(on));
     button.textContent = on ? "Unfold repeated blocks" : "Fold repeated blocks";
   }
+}
+
+// Shows another drawing: the network, its folded form, or a subgraph of a branch or loop.
+function showView(next) {
+  for (const one of views.values()) one.svg.toggleAttribute("hidden", one !== next);
+  view = next;
+  const part = document.getElementById("part");
+  if (part) part.value = next.svg.dataset.view === "folded" ? "full" : next.svg.dataset.view;
   scale = 1;
   begin();
 }
@@ -95,17 +101,15 @@ function choose(index, show = true) {
   }
 }
 
-// A group from a table or chart: its own box, or that of the block that holds it, or none for groups of subgraphs.
+// A group from a table or chart: its box in the drawing that is shown, or else in the one that has it.
 function chooseGroup(group) {
-  const block = data.blocks.findIndex((one) => one.groups.includes(group));
-  const key = view.of.has("g" + group) || block < 0 ? "g" + group : "b" + block;
-  if (key.startsWith("b")) fold(false);
-  if (view.of.has("g" + group)) {
-    choose(view.of.get("g" + group));
-  } else {
-    unmark();
-    showGroup(group);
+  const key = "g" + group;
+  if (!view.of.has(key)) {
+    const other = [...views.values()].find((one) => one.of.has(key));
+    if (other === views.get("full")) fold(false);
+    else showView(other);
   }
+  choose(view.of.get(key));
 }
 
 // The next box along a line, or beside this one.

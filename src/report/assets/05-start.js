@@ -9,6 +9,11 @@ function start() {
     fold(view !== views.get("folded"));
     search(document.getElementById("search").value);
   });
+  const part = document.getElementById("part");
+  if (part) part.addEventListener("change", () => {
+    if (part.value === "full") fold(false);
+    else showView(views.get(part.value));
+  });
   press("less", () => zoom(scale / 1.25));
   press("more", () => zoom(scale * 1.25));
   press("fit", () => fit(true));
