@@ -1,4 +1,5 @@
 """Chromium without a window, driven by its DevTools protocol over a pipe. Needs no package besides the browser."""
+import base64
 import contextlib
 import fcntl
 import json
@@ -136,5 +137,4 @@ class Browser:
         self.ask("Input.insertText", text=text)
 
     def screenshot(self, path, **options):
-        import base64
         pathlib.Path(path).write_bytes(base64.b64decode(self.ask("Page.captureScreenshot", format="png", **options)["data"]))

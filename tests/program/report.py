@@ -2,6 +2,7 @@
 """Reports: the page of a plan, from outside and in a browser."""
 import html.parser
 import json
+import os
 import pathlib
 import re
 import time
@@ -214,6 +215,8 @@ class InBrowser(Reports):
         seconds = self.browser.open(self.path(name + ".html"))
         self.assertEqual(self.browser.errors, [])
         self.assertEqual(len(self.browser.requests), 1)
+        if folder := os.environ.get("COLLAGE_SCREENSHOTS"):
+            self.browser.screenshot(pathlib.Path(folder) / f"{name}.png")
         return seconds
 
     def test_hostile_names(self):
