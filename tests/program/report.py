@@ -45,7 +45,7 @@ class Reader(html.parser.HTMLParser):
 
 
 def hostile_model():
-    """A network whose names would be markup, or confuse whoever reads them."""
+    """A network whose names would be markup, or confuse their readers."""
     first, second, third, *others = HOSTILE
     parts = [models.node("Relu", [first], [second], third), models.node("Tanh", [second], ["middle"], first)]
     last = "middle"
