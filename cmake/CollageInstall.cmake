@@ -24,16 +24,12 @@ endif()
 # Libraries that no other package has, and that no other program should find: oneDNN, and the module that is opened on demand.
 set(collage_own_dir "${CMAKE_INSTALL_LIBDIR}")
 if(COLLAGE_PACKAGES)
-  string(APPEND collage_own_dir "/collage")
-  if(TARGET DNNL::dnnl)
-    install(FILES "$<TARGET_FILE:DNNL::dnnl>" RENAME "$<TARGET_SONAME_FILE_NAME:DNNL::dnnl>" DESTINATION "${collage_own_dir}"
-            COMPONENT libraries)
-  endif()
+  string(APPEND collage_own_dir "/collage")  # CollagePackages puts oneDNN there
 else()
   install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}" COMPONENT development)
 endif()
 if(TARGET collage_c_worker)
-  install(TARGETS collage_c_worker RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/collage")
+  install(TARGETS collage_c_worker RUNTIME DESTINATION "${CMAKE_INSTALL_LIBEXECDIR}/collage" COMPONENT libraries)
 endif()
 if(TARGET collage_openvino_module)
   install(TARGETS collage_openvino_module LIBRARY DESTINATION "${collage_own_dir}" COMPONENT libraries)
