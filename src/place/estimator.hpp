@@ -51,6 +51,7 @@ class estimator {
     std::vector<bool> is_known(known_.task.network.nodes().size());
     for (std::uint32_t i = 0; i < known_.candidates.size(); ++i) {
       const measured_cost& cost = entry_of(i);
+      if (!cost.refusal.empty()) continue;
       if (cost.estimate && (cost.estimate->basis == cost_basis::modelled || cost.estimate->is_of_others)) continue;
       for (const std::uint32_t n : known_.candidates.nodes_of(i)) is_known[n] = true;
     }

@@ -72,9 +72,10 @@ class placer {
 
   placed_plan run() {
     require_cover(known_, [](const place_candidate&) { return true; });
-    plan made = task_.measures() ? run_measured() : run_unmeasured();
+    std::optional<plan> made = task_.measures() ? run_measured() : run_unmeasured();
+    if (!made) return run_by_priority();
     finish_report();
-    return {std::move(made), std::move(report_)};
+    return {*std::move(made), std::move(report_)};
   }
 
  private:
@@ -267,19 +268,30 @@ class placer {
 
   // ---- Without measuring ----
 
-  plan run_unmeasured() {
+  /// By rank or by estimates. Nothing if the store knows too little for estimates.
+  std::optional<plan> run_unmeasured() {
     const bool estimates = task_.options.costs == placing_costs::estimated;
     if (estimates) open_index();
     place_bodies();
     plan made = start_plan();
     unmeasured_placing placing(known_, view_, regions_, report_);
     if (estimates && recall_tuned(made)) return made;
-    if (estimates)
-      if (const auto last = placing.by_estimates(made, *index_, report_)) {
-        describe(made, *last);
-        return made;
-      }
-    placing.by_rank(made);
+    if (!estimates) {
+      placing.by_rank(made);
+      return made;
+    }
+    const std::optional<search_result> last = placing.by_estimates(made, *index_, report_);
+    if (!last) return {};
+    describe(made, *last);
+    return made;
+  }
+
+  /// Places by priority, and says why the store could not be read. A placing of its own: this one has estimates and refusals of them.
+  placed_plan run_by_priority() const {
+    place_options how = task_.options;
+    how.costs = placing_costs::none;
+    placed_plan made = placer(task_.network, task_.backends, how).run();
+    if (made.report.unstored.empty()) made.report.unstored = report_.unstored;
     return made;
   }
 
