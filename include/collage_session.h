@@ -220,7 +220,7 @@ COLLAGE_API collage_status collage_growing_context_input(const collage_growing_c
 COLLAGE_API collage_status collage_growing_context_run(collage_growing_context* context, const collage_tensor* inputs,
                                                        size_t count, const collage_run_limits* limits) COLLAGE_NOEXCEPT;
 
-/* An output of the last run, valid until the run after the next. `name` may be NULL. */
+/* An output of the last run, valid until the run after the next. It is an error if the last run failed. `name` may be NULL. */
 COLLAGE_API collage_status collage_growing_context_output(const collage_growing_context* context, size_t index,
                                                           const char** name, collage_tensor* output) COLLAGE_NOEXCEPT;
 

@@ -30,9 +30,9 @@ collage_status keep(collage_status status, const char* text) noexcept {
   return status;
 }
 
-constexpr handle_kind kinds[] = {handle_kind::network, handle_kind::plan,    handle_kind::engine,
-                                 handle_kind::context, handle_kind::session, handle_kind::session_context,
-                                 handle_kind::trace};
+constexpr handle_kind kinds[] = {handle_kind::network,         handle_kind::plan,    handle_kind::engine,
+                                 handle_kind::context,         handle_kind::session, handle_kind::session_context,
+                                 handle_kind::growing_context, handle_kind::trace};
 
 /// A larger struct_size can only be uninitialised memory.
 constexpr std::size_t largest_struct = 4096;

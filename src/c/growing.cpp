@@ -45,7 +45,11 @@ c::growing_options growing_options_of(const call& here, const collage_growing_op
                            here.text(from.output, "the output of a cache"),
                            from.dimension,
                            {}};
-    cache.dims = shape_of(here, "cache " + cache.input, from.extents, from.rank);
+    if (from.rank > COLLAGE_MAX_RANK) here.misuse("cache " + cache.input + " has too many extents", "give at most 8");
+    here.check_list(from.extents, from.rank, "extents");
+    std::vector<std::int64_t> extents(from.extents, from.extents + from.rank);
+    if (from.dimension < extents.size()) extents[from.dimension] = 0;  // it does not count
+    cache.dims = shape_of(here, "cache " + cache.input, extents.data(), extents.size());
     how.caches.push_back(std::move(cache));
   }
   for (std::size_t i = 0; i < given.capacity_count; ++i) how.capacities.push_back(given.capacities[i]);
@@ -117,6 +121,7 @@ collage_status collage_growing_context_run(collage_growing_context* context, con
     state.inputs.clear();
     for (std::size_t i = 0; i < count; ++i)
       state.inputs.push_back(c_interface::view_of(here, inputs[i], "input " + ports[i].name));
+    state.outputs = {};  // a run that fails may write over them
     c_interface::in_our_words([&] { state.outputs = state.context.run(state.inputs, how); });
   });
 }
@@ -129,7 +134,7 @@ collage_status collage_growing_context_output(const collage_growing_context* con
     const c_interface::turn mine(here, state.is_busy);
     here.check_index(index, state.context.outputs().size(), "output");
     if (state.outputs.empty())
-      here.misuse("there are no outputs before the first run", "call collage_growing_context_run first");
+      here.misuse("there are no outputs without a run that succeeded", "call collage_growing_context_run first");
     if (name != nullptr) *name = state.context.outputs()[index].name.c_str();
     to = c_interface::tensor_of(state.outputs[index].contents);
   });

@@ -15,35 +15,6 @@ namespace collage::inline v0 {
 
 namespace {
 
-/// The part of a dense tensor from one index of a dimension on.
-struct slab {
-  shape dims;
-  std::size_t dimension;
-  std::int64_t from;
-};
-
-/// Copies `count` indices of a dimension between two dense tensors that differ in this dimension only.
-void copy_slab(const std::byte* from, const slab& source, std::byte* to, const slab& target, std::int64_t count,
-               std::size_t element) {
-  std::size_t inner = element, outer = 1;
-  for (std::size_t d = 0; d < source.dims.size(); ++d) {
-    const auto extent = static_cast<std::size_t>(source.dims[d]);
-    if (d < source.dimension) outer *= extent;
-    if (d > source.dimension) inner *= extent;
-  }
-  const std::size_t bytes = inner * static_cast<std::size_t>(count);
-  if (bytes == 0) return;
-  const auto row = [&](const slab& of, std::size_t i) {
-    return inner * (i * static_cast<std::size_t>(of.dims[of.dimension]) + static_cast<std::size_t>(of.from));
-  };
-  for (std::size_t i = 0; i < outer; ++i) std::memcpy(to + row(target, i), from + row(source, i), bytes);
-}
-
-shape with_extent(shape dims, std::size_t dimension, std::int64_t extent) {
-  dims[dimension] = extent;
-  return dims;
-}
-
 [[noreturn]] void refuse_cache(const std::string& what, const std::string& where, const std::string& remedy = "") {
   throw error(error_kind::invalid_argument, what, where, remedy);
 }
@@ -72,6 +43,8 @@ class growing_context::state {
       if (cache_of_input(i) == nullptr) taken_.push_back(session_.inputs()[i]);
     for (std::size_t i = 0; i < session_.outputs().size(); ++i)
       if (cache_of_output(i) == nullptr) returned_.push_back(session_.outputs()[i]);
+    outputs_.reserve(returned_.size());  // a run must not fail after the caches have grown
+    outputs_before_.reserve(returned_.size());
   }
 
   std::span<const open_port> inputs() const { return taken_; }
@@ -80,7 +53,8 @@ class growing_context::state {
   std::int64_t capacity() const { return capacity_; }
 
   std::span<const session_output> run(std::span<const const_tensor_view> inputs, const run_limits& limits) {
-    const std::span<const session_output> made = run_padded(inputs, limits);
+    const first_run_guard guard(*this);
+    const std::span<const session_output> made = run_padded(context_, inputs, limits);
     append(made, new_elements(made));
     std::swap(outputs_, outputs_before_);
     outputs_.clear();
@@ -90,7 +64,10 @@ class growing_context::state {
   }
 
   std::vector<bucket_difference> check(std::span<const const_tensor_view> inputs) {
-    const std::span<const session_output> made = run_padded(inputs, {});
+    const first_run_guard guard(*this);  // it ends without elements, too
+    // Contexts of its own: the outputs of earlier runs stay.
+    session_context padded = session_.context(), exact = session_.context();
+    const std::span<const session_output> made = run_padded(padded, inputs, {});
     const std::int64_t added = new_elements(made);
     std::vector<tensor> own;
     std::vector<const_tensor_view> all;
@@ -99,24 +76,9 @@ class growing_context::state {
       if (const one* const c = cache_of_input(i)) all.push_back(own.emplace_back(copy_of(*c)));
       else all.push_back(inputs[next++]);
     }
-    session_context exact = session_.context();
     const std::span<const session_output> right = exact.run(all);
     std::vector<bucket_difference> found;
-    for (std::size_t i = 0; i < right.size(); ++i) {
-      const one* const c = cache_of_output(i);
-      const const_tensor_view& is = made[i].contents;
-      if (c == nullptr) {
-        if (is.type != right[i].contents.type)
-          refuse_cache("is " + detail::to_string(is.type) + " at the capacity, and " +
-                           detail::to_string(right[i].contents.type) + " at the exact length",
-                       "output " + right[i].name, "this network needs caches of their exact length");
-        found.push_back({right[i].name, compare(is, to_oracle(right[i].contents))});
-      } else {
-        const tensor padded = last_of(is, c->dimension, added),
-                     expected = last_of(right[i].contents, c->dimension, added);
-        found.push_back({right[i].name, compare(padded, to_oracle(expected))});
-      }
-    }
+    for (std::size_t i = 0; i < right.size(); ++i) found.push_back(difference_of(i, made[i].contents, right[i], added));
     return found;
   }
 
@@ -143,11 +105,12 @@ class growing_context::state {
       if (own != length)
         refuse_cache("has " + std::to_string(own) + " elements, and others " + std::to_string(length), where);
       const std::int64_t capacity = capacity_for(length);
-      made.push_back(
-          zeros_of({given[i].type.type, with_extent(given[i].type.dims, caches_[i].dimension, capacity)}, where));
-      copy_slab(static_cast<const std::byte*>(given[i].data), {given[i].type.dims, caches_[i].dimension, 0},
-                made.back().data(), {made.back().type().dims, caches_[i].dimension, 0}, length,
-                size_of(given[i].type.type));
+      check_extents(i, given);
+      made.push_back(zeros_of(
+          {given[i].type.type, detail::with_extent(given[i].type.dims, caches_[i].dimension, capacity)}, where));
+      detail::copy_slab(static_cast<const std::byte*>(given[i].data), {given[i].type.dims, caches_[i].dimension, 0},
+                        made.back().data(), {made.back().type().dims, caches_[i].dimension, 0}, length,
+                        size_of(given[i].type.type));
     }
     for (std::size_t i = 0; i < made.size(); ++i) caches_[i].memory = std::move(made[i]);
     length_ = length;
@@ -161,7 +124,9 @@ class growing_context::state {
           "shortening caches");
     // These elements may be NaN, which a mask does not hide.
     for (one& c : caches_)
-      if (c.memory) fill_from(c, length, length_);
+      if (c.memory)
+        detail::clear_slab(c.memory->data(), {c.memory->type().dims, c.dimension, length}, length_ - length,
+                           size_of(c.memory->type().type));
     length_ = length;
   }
 
@@ -180,6 +145,21 @@ class growing_context::state {
     std::size_t input = 0, dimension = 0;
     std::vector<std::byte> element;
     std::optional<tensor> memory;
+  };
+
+  /// A first run gives empty caches their shape. If it adds nothing, because it fails or only checks, the next one gives it anew.
+  class first_run_guard {
+   public:
+    explicit first_run_guard(state& of) : of_(of), is_first_(!of.caches_[0].memory) {}
+    first_run_guard(const first_run_guard&) = delete;
+    first_run_guard& operator=(const first_run_guard&) = delete;
+    ~first_run_guard() {
+      if (is_first_ && of_.length_ == 0) of_.reset();
+    }
+
+   private:
+    state& of_;
+    bool is_first_;
   };
 
   void read_capacities() {
@@ -219,6 +199,7 @@ class growing_context::state {
             "is given as " + detail::to_string(c.dims) + ", but the network declares " + detail::to_string(from.dims),
             where);
       caches_.push_back({in, out, c.dimension, {}});
+      cache_ports_.push_back(from);
     }
   }
   static bool fits(const shape& given, const shape& declared, std::size_t except) {
@@ -257,7 +238,8 @@ class growing_context::state {
   }
 
   /// Runs the network with the caches at their capacity.
-  std::span<const session_output> run_padded(std::span<const const_tensor_view> inputs, const run_limits& limits) {
+  std::span<const session_output> run_padded(session_context& context, std::span<const const_tensor_view> inputs,
+                                             const run_limits& limits) {
     if (inputs.size() != taken_.size())
       refuse_cache("it takes " + std::to_string(taken_.size()) + " inputs, not " + std::to_string(inputs.size()),
                    "a run");
@@ -274,7 +256,7 @@ class growing_context::state {
       mask* const m = mask_of_input(i);
       all_.push_back(m != nullptr ? padded(*m, given) : given);
     }
-    return context_.run(all_, limits);
+    return context.run(all_, limits);
   }
 
   /// Gives empty caches their memory.
@@ -305,14 +287,15 @@ class growing_context::state {
       refuse_cache("has " + std::to_string(own) + " elements, and the caches have " + std::to_string(length_),
                    "input " + session_.inputs()[m.input].name);
     if (length_ == capacity_) return given;
-    const tensor_type type{given.type.type, with_extent(given.type.dims, m.dimension, own + capacity_ - length_)};
+    const tensor_type type{given.type.type,
+                           detail::with_extent(given.type.dims, m.dimension, own + capacity_ - length_)};
     if (!m.memory || m.memory->type() != type) m.memory = zeros_of(type, "input " + session_.inputs()[m.input].name);
     detail::fill_with(m.element, m.memory->data(), type.bytes());
     const auto* const from = static_cast<const std::byte*>(given.data);
-    copy_slab(from, {given.type.dims, m.dimension, 0}, m.memory->data(), {type.dims, m.dimension, 0}, length_,
-              m.element.size());
-    copy_slab(from, {given.type.dims, m.dimension, length_}, m.memory->data(), {type.dims, m.dimension, capacity_},
-              own - length_, m.element.size());
+    detail::copy_slab(from, {given.type.dims, m.dimension, 0}, m.memory->data(), {type.dims, m.dimension, 0}, length_,
+                      m.element.size());
+    detail::copy_slab(from, {given.type.dims, m.dimension, length_}, m.memory->data(),
+                      {type.dims, m.dimension, capacity_}, own - length_, m.element.size());
     return *m.memory;
   }
 
@@ -325,7 +308,7 @@ class growing_context::state {
       const shape& dims = out.contents.type.dims;
       const tensor_type& own = c.memory->type();
       const bool is_larger = dims.size() == own.dims.size() && dims[c.dimension] >= capacity_ &&
-                             with_extent(dims, c.dimension, capacity_) == own.dims;
+                             detail::with_extent(dims, c.dimension, capacity_) == own.dims;
       if (!is_larger)
         refuse_cache("is " + detail::to_string(out.contents.type) + ", and not " + detail::to_string(own) +
                          " with new elements in dimension " + std::to_string(c.dimension),
@@ -340,6 +323,38 @@ class growing_context::state {
     return added;
   }
 
+  /// The difference of output i at the capacity and at the exact length. Only the new elements of caches count.
+  bucket_difference difference_of(std::size_t i, const const_tensor_view& is, const session_output& right,
+                                  std::int64_t added) const {
+    if (const one* const c = cache_of_output(i)) {
+      const tensor padded = last_of(is, c->dimension, added), exact = last_of(right.contents, c->dimension, added);
+      return {right.name, compare(padded, to_oracle(exact))};
+    }
+    if (is.type != right.contents.type)
+      refuse_cache("is " + detail::to_string(is.type) + " at the capacity, and " +
+                       detail::to_string(right.contents.type) + " at the exact length",
+                   "output " + right.name, "this network needs caches of their exact length");
+    return {right.name, compare(is, to_oracle(right.contents))};
+  }
+
+  /// Throws if cache i does not fit `dims`, or the caches before it. It fits the network.
+  void check_extents(std::size_t i, std::span<const const_tensor_view> given) const {
+    const growing_cache& asked = options_.caches[i];
+    const shape& dims = given[i].type.dims;
+    if (asked.dims.size() != 0 && !fits(dims, asked.dims, asked.dimension))
+      refuse_cache("is given as " + detail::to_string(dims) + ", and its dims are " + detail::to_string(asked.dims),
+                   "cache " + asked.input);
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (d == asked.dimension) continue;
+      const std::optional<std::int64_t> known =
+          detail::extent_of(cache_ports_[i], d, std::span(cache_ports_).first(i), given.first(i));
+      if (known && *known != dims[d])
+        refuse_cache("is given as " + detail::to_string(dims) + ", and another cache has " + std::to_string(*known) +
+                         " in place of extent " + std::to_string(d),
+                     "cache " + asked.input);
+    }
+  }
+
   /// Copies the new elements behind the old ones, into larger memory if they do not fit.
   void append(std::span<const session_output> made, std::int64_t added) {
     const std::int64_t length = length_ + added, capacity = capacity_for(length);
@@ -347,18 +362,19 @@ class growing_context::state {
     if (capacity > capacity_)
       for (const one& c : caches_) {
         const tensor_type& type = c.memory->type();
-        tensor& to = larger.emplace_back(zeros_of({type.type, with_extent(type.dims, c.dimension, capacity)},
+        tensor& to = larger.emplace_back(zeros_of({type.type, detail::with_extent(type.dims, c.dimension, capacity)},
                                                   "cache " + session_.inputs()[c.input].name));
-        copy_slab(c.memory->data(), {type.dims, c.dimension, 0}, to.data(), {to.type().dims, c.dimension, 0}, length_,
-                  size_of(type.type));
+        detail::copy_slab(c.memory->data(), {type.dims, c.dimension, 0}, to.data(), {to.type().dims, c.dimension, 0},
+                          length_, size_of(type.type));
       }
     // From here on nothing fails.
     for (std::size_t i = 0; i < caches_.size(); ++i) {
       one& c = caches_[i];
       if (!larger.empty()) c.memory = std::move(larger[i]);
       const const_tensor_view& from = made[c.output].contents;
-      copy_slab(static_cast<const std::byte*>(from.data), {from.type.dims, c.dimension, capacity_}, c.memory->data(),
-                {c.memory->type().dims, c.dimension, length_}, added, size_of(from.type.type));
+      detail::copy_slab(static_cast<const std::byte*>(from.data), {from.type.dims, c.dimension, capacity_},
+                        c.memory->data(), {c.memory->type().dims, c.dimension, length_}, added,
+                        size_of(from.type.type));
     }
     length_ = length;
     capacity_ = std::max(capacity, capacity_);
@@ -366,29 +382,23 @@ class growing_context::state {
 
   tensor copy_of(const one& c) const {
     const tensor_type& type = c.memory->type();
-    tensor made(tensor_type{type.type, with_extent(type.dims, c.dimension, length_)});
-    copy_slab(c.memory->data(), {type.dims, c.dimension, 0}, made.data(), {made.type().dims, c.dimension, 0}, length_,
-              size_of(type.type));
+    tensor made(tensor_type{type.type, detail::with_extent(type.dims, c.dimension, length_)});
+    detail::copy_slab(c.memory->data(), {type.dims, c.dimension, 0}, made.data(), {made.type().dims, c.dimension, 0},
+                      length_, size_of(type.type));
     return made;
   }
   static tensor last_of(const const_tensor_view& of, std::size_t dimension, std::int64_t count) {
-    tensor made(tensor_type{of.type.type, with_extent(of.type.dims, dimension, count)});
-    copy_slab(static_cast<const std::byte*>(of.data), {of.type.dims, dimension, of.type.dims[dimension] - count},
-              made.data(), {made.type().dims, dimension, 0}, count, size_of(of.type.type));
+    tensor made(tensor_type{of.type.type, detail::with_extent(of.type.dims, dimension, count)});
+    detail::copy_slab(static_cast<const std::byte*>(of.data),
+                      {of.type.dims, dimension, of.type.dims[dimension] - count}, made.data(),
+                      {made.type().dims, dimension, 0}, count, size_of(of.type.type));
     return made;
   }
-  /// Zeros in the elements from one index to another.
-  static void fill_from(one& c, std::int64_t from, std::int64_t to) {
-    const tensor_type& type = c.memory->type();
-    const tensor zeros(tensor_type{type.type, with_extent(type.dims, c.dimension, to - from)});
-    copy_slab(zeros.data(), {zeros.type().dims, c.dimension, 0}, c.memory->data(), {type.dims, c.dimension, from},
-              to - from, size_of(type.type));
-  }
-
   session session_;
   session_context context_;
   growing_options options_;
-  std::vector<one> caches_;  // in the order of the options
+  std::vector<one> caches_;             // in the order of the options
+  std::vector<open_port> cache_ports_;  // the inputs
   std::vector<mask> masks_;
   std::vector<open_port> taken_, returned_;
   std::int64_t length_ = 0, capacity_ = 0;

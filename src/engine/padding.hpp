@@ -1,4 +1,4 @@
-// Padding of tensors, for runs at larger shapes than the inputs have.
+// Padding and parts of tensors, for runs at larger shapes than the inputs have.
 #pragma once
 
 #include <cmath>
@@ -37,6 +37,48 @@ inline std::vector<std::byte> padding_element(dtype type, double value, const st
 /// Fills memory with copies of an element.
 inline void fill_with(std::span<const std::byte> element, std::byte* to, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += element.size()) std::memcpy(to + at, element.data(), element.size());
+}
+
+/// The part of a dense tensor from one index of a dimension on.
+struct slab {
+  const shape& dims;  ///< outlives this
+  std::size_t dimension;
+  std::int64_t from;
+};
+
+/// Copies `count` indices of a dimension between two dense tensors that differ in this dimension only.
+inline void copy_slab(const std::byte* from, const slab& source, std::byte* to, const slab& target, std::int64_t count,
+                      std::size_t element) {
+  std::size_t inner = element, outer = 1;
+  for (std::size_t d = 0; d < source.dims.size(); ++d) {
+    const auto extent = static_cast<std::size_t>(source.dims[d]);
+    if (d < source.dimension) outer *= extent;
+    if (d > source.dimension) inner *= extent;
+  }
+  const std::size_t bytes = inner * static_cast<std::size_t>(count);
+  if (bytes == 0) return;
+  const auto row = [&](const slab& of, std::size_t i) {
+    return inner * (i * static_cast<std::size_t>(of.dims[of.dimension]) + static_cast<std::size_t>(of.from));
+  };
+  for (std::size_t i = 0; i < outer; ++i) std::memcpy(to + row(target, i), from + row(source, i), bytes);
+}
+
+inline shape with_extent(shape dims, std::size_t dimension, std::int64_t extent) {
+  dims[dimension] = extent;
+  return dims;
+}
+
+/// Zeros in `count` indices of a dimension of a dense tensor.
+inline void clear_slab(std::byte* of, const slab& from, std::int64_t count, std::size_t element) {
+  std::size_t inner = element, outer = 1;
+  for (std::size_t d = 0; d < from.dims.size(); ++d) {
+    if (d < from.dimension) outer *= static_cast<std::size_t>(from.dims[d]);
+    if (d > from.dimension) inner *= static_cast<std::size_t>(from.dims[d]);
+  }
+  const std::size_t row = inner * static_cast<std::size_t>(from.dims[from.dimension]);
+  const std::size_t bytes = inner * static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i < outer && bytes != 0; ++i)
+    std::memset(of + i * row + inner * static_cast<std::size_t>(from.from), 0, bytes);
 }
 
 }  // namespace collage::inline v0::detail

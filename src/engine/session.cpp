@@ -94,10 +94,10 @@ class session_runner {
     if (core_->given_back.load(std::memory_order_relaxed) != given_back_) forget_given_back();
     states_.gather(inputs, given_);
     wanted_ = wanted;
-    swap_memory();
     std::optional<run_recorder> recorder;
     if (trace_ != nullptr) recorder.emplace(*trace_, "session");
     recorder_ = recorder ? &*recorder : nullptr;
+    swap_memory();  // from here on, a failure swaps it back
     try {
       run_stages(remaining_limits(limits));
       states_.check(outputs_);

@@ -11,7 +11,8 @@ enum { in = 4, out = 3, most_rows = 16 };
 
 static const collage_place_options quickly = {
     .struct_size = sizeof quickly, .how = COLLAGE_PLACE_PRIORITY, .threads = 1};
-static const collage_cache past[] = {{"past", "present", 0, 0, NULL}};
+static const int64_t any_rows[] = {-1, out};
+static const collage_cache past[] = {{"past", "present", 0, 2, any_rows}};
 static const int64_t capacities[] = {8, 2, 16};
 static const collage_growing_options growing = {
     .struct_size = sizeof growing, .caches = past, .cache_count = 1, .capacities = capacities, .capacity_count = 3};
@@ -57,7 +58,10 @@ static void grows(const collage_session* session) {
   float x[in] = {0}, h[out] = {0};
   const collage_tensor inputs[] = {matrix(x, 1, in), matrix(h, 1, out)};
   MISUSED(collage_growing_context_run(context, inputs, 2, NULL), "the largest capacity is 16");
-  CHECK(holds(context, most_rows));
+  collage_growing_info full = {.struct_size = sizeof full};
+  CHECK(DONE(collage_growing_context_get_info(context, &full)) && full.length == most_rows);
+  collage_tensor lost;
+  MISUSED(collage_growing_context_output(context, 0, NULL, &lost), "without a run that succeeded");
   CHECK(DONE(collage_growing_context_shorten(context, 3)) && run(context, 3) && holds(context, 4));
 
   float kept[5 * out];
@@ -90,11 +94,12 @@ static void wrong(const collage_session* session) {
   CHECK(DONE(collage_growing_context_input(context, 1, &port)) && strcmp(port.name, "h") == 0);
   MISUSED(collage_growing_context_input(context, 2, &port), "input");
   MISUSED(collage_growing_context_cache(context, "past", &found), "has no shape before the first run");
-  MISUSED(collage_growing_context_output(context, 0, NULL, &found), "before the first run");
+  MISUSED(collage_growing_context_output(context, 0, NULL, &found), "without a run that succeeded");
   MISUSED(collage_growing_context_run(context, NULL, 0, NULL), "a run takes 2 inputs");
   MISUSED(collage_growing_context_restore(context, NULL, 0), "there are 1 caches");
   MISUSED(collage_growing_context_shorten(context, 1), "they have 0 elements");
   MISUSED(collage_growing_context_reset((collage_growing_context*)(uintptr_t)session), "session");
+  MISUSED(collage_session_context_reset((collage_session_context*)(uintptr_t)context), "growing context");
   collage_growing_context_release(context);
   collage_growing_context_release(NULL);
 }

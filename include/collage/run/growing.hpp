@@ -64,7 +64,7 @@ class growing_context {
   std::span<const open_port> inputs() const;
   std::span<const open_port> outputs() const;
 
-  /// Runs the network, and adds the new elements to the caches. Outputs are valid until the run after the next. A run that fails leaves
+  /// Runs the network, and adds the new elements to the caches. Outputs are valid until the run after the next, also if that fails. A run that fails leaves
   /// the caches as they were. Errors besides those of `session_context::run`: a mask with fewer elements than the caches. An output that
   /// does not have the elements of its cache with new ones behind them; caches of different lengths. Caches longer than the largest
   /// capacity.

@@ -214,6 +214,29 @@ TEST(growing, failures_leave_the_caches) {
   EXPECT_EQ(context.length(), 4);
 }
 
+TEST(growing, a_first_run_that_fails_leaves_the_shape_of_caches_open) {
+  c::growing_context context(session_of_words(), growing({0, 4}));
+  const words of_three(3, 1, 0, 1), of_one(1, 1, 0, 2), next(1, 1, 1, 3);
+  EXPECT_NE(message_of([&] { (void)context.run({of_three.q, of_three.mask}, {.seconds = -1}); }), "");
+  const std::vector<c::const_tensor_view> three{of_three.q, of_three.mask};
+  for (const c::bucket_difference& d : context.check(three)) EXPECT_TRUE(d.found) << d.output;
+  EXPECT_EQ(message_of([&] { (void)context.cache("keys"); }), "cache keys: has no shape before the first run");
+  const auto first = context.run({of_one.q, of_one.mask});
+  const std::vector<float> kept(first[0].contents.as<float>().begin(), first[0].contents.as<float>().end());
+  // Checks and one more run leave its outputs.
+  const std::vector<c::const_tensor_view> one{next.q, next.mask};
+  for (int i = 0; i < 3; ++i) (void)context.check(one);
+  (void)context.run({next.q, next.mask});
+  EXPECT_TRUE(std::ranges::equal(first[0].contents.as<float>(), kept));
+  // Caches that do not fit each other are refused before the old ones go.
+  const c::tensor keys(c::tensor_type{c::dtype::f32, {2, heads, 1, width}}),
+      values(c::tensor_type{c::dtype::f32, {3, heads, width, 1}});
+  const std::vector<c::const_tensor_view> apart{keys, values};
+  EXPECT_EQ(message_of([&] { context.restore(apart); }),
+            "cache values: is given as 3x2x3x1, and another cache has 2 in place of extent 0");
+  EXPECT_EQ(context.length(), 2);
+}
+
 TEST(growing, wrong_options_are_refused) {
   const c::session session = session_of_words();
   const auto refusal = [&](auto change) {
