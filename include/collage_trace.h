@@ -62,7 +62,7 @@ COLLAGE_API collage_status collage_trace_get_info(const collage_trace* trace,
  * "ts" and "dur" are microseconds since the trace was made. The category "cat" of a step is "kernel" or "conversion", and its "args"
  * are {"run", "backend", "kernel", "pattern", "label", "nodes", "bytes_read", "bytes_written", "gflops_per_s", "step", "threads"}.
  * Other categories are "run", "stage", "engine" and "late operator". The text is valid until the next call with this trace that
- * makes one, or releases it. */
+ * makes one, or releases it. So one thread at a time calls this with one trace. */
 COLLAGE_API collage_status collage_trace_json(collage_trace* trace, const char** json) COLLAGE_NOEXCEPT;
 
 /* Writes that text to a file in one step: another process sees the old file or the new one. */

@@ -71,7 +71,8 @@ namespace {
 
 bool overlap(const c::const_tensor_view& a, const c::const_tensor_view& b) {
   const auto first = reinterpret_cast<std::uintptr_t>(a.data), second = reinterpret_cast<std::uintptr_t>(b.data);
-  return a.data != nullptr && b.data != nullptr && first < second + b.type.bytes() && second < first + a.type.bytes();
+  const bool have_memory = a.data != nullptr && b.data != nullptr && a.type.bytes() != 0 && b.type.bytes() != 0;
+  return have_memory && first < second + b.type.bytes() && second < first + a.type.bytes();
 }
 
 /// The caller's memory for output i. That of a carried one may be NULL.

@@ -65,9 +65,10 @@ c::detail::worker_executable find_executable() {
       found.why_not = "COLLAGE_WORKER is " + std::string(chosen) + ", and there is no such file";
     return found;
   }
+  // A library without a path, as one that was loaded from memory, has no neighbours.
   const std::string folder = library.substr(0, library.rfind('/') + 1);
   for (const char* beside : {"", "../libexec/collage/", "../../libexec/collage/"})
-    if (take(folder + beside + executable_name)) return found;
+    if (!folder.empty() && take(folder + beside + executable_name)) return found;
   if (found.why_not.empty())
     found.why_not = std::string("the program does not call collage_worker first in main, and there is no ") +
                     executable_name + " beside " + (library.empty() ? "libcollage.so" : library);

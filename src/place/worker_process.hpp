@@ -125,16 +125,20 @@ class worker_process {
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
     posix_spawnattr_init(&attributes);
-    posix_spawn_file_actions_adddup2(&actions, theirs.get(), theirs.get());  // survives exec
+    executable_ = program().is_noted ? worker_executable() : used_worker_executable();
+    int number = theirs.get();
+    if (!is_program()) number = STDERR_FILENO + 1;
+    posix_spawn_file_actions_adddup2(&actions, theirs.get(), number);  // survives exec
+    // The program of a library's user may have left its files and sockets open for children. They are not meant for this one.
+    if (!is_program()) posix_spawn_file_actions_addclosefrom_np(&actions, number + 1);
     // A process group of its own: Ctrl-C is for us, and what it started ends with it.
     posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
     posix_spawnattr_setpgroup(&attributes, 0);
     sigset_t none;
     sigemptyset(&none);
     posix_spawnattr_setsigmask(&attributes, &none);
-    executable_ = program().is_noted ? worker_executable() : used_worker_executable();
     std::vector<std::string> words = {is_program() ? program().name : executable_.path, worker_mark,
-                                      std::to_string(theirs.get())};
+                                      std::to_string(number)};
     words.insert(words.end(), executable_.arguments.begin(), executable_.arguments.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
