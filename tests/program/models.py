@@ -7,9 +7,11 @@ import struct
 import unittest
 
 import trace_format
+from json_schema import complaints
 from program import BERT, Case, collage, complete_backend, floats, npy
 
 WORKLOADS = pathlib.Path(__file__).resolve().parents[2] / "benchmarks" / "workloads"
+SCHEMA = json.loads((pathlib.Path(__file__).resolve().parents[2] / "docs" / "plan.schema.json").read_text())
 MODEL = str(WORKLOADS / "bert-paper.onnx")
 
 
@@ -211,6 +213,14 @@ class Models(Case):
         # A tuned shape has its tuned plan.
         run = ("explain", path, "--threads", "1", "--backends", "eigen,portable", *store, "--place", "estimate", "--quiet")
         self.assertIn("end to end", self.succeeds(*run, "--shape", "x=5x3").stdout)
+        # Others have estimates between them.
+        plan = self.path("estimated.json")
+        self.succeeds(*words, "--shape", "x=3x3", "--place", "estimate", "--plan", plan, "--quiet")
+        estimated = json.loads(pathlib.Path(plan).read_text())
+        self.assertEqual((estimated["origin"], complaints(estimated, SCHEMA)), ("estimates", []))
+        self.assertTrue(all("polated" in g.get("estimate", "interpolated") for g in estimated["chosen"]["groups"]))
+        self.assertTrue(any("estimate" in g for g in estimated["chosen"]["groups"]))
+        self.assertIn("Estimated costs", self.succeeds("explain", path, "--shape", "x=3x3", "--plan", plan).stdout)
         for more, saying in ((("--plan", self.path("p.json")), "--plan: a plan is for one shape, and --shape names several"),
                              (("--place", "estimate"), "--place: several shapes are tuned by measuring"),
                              (("--store", "none"), "--store: tuning for several shapes keeps its results there")):
