@@ -132,13 +132,11 @@ static void within_memory(const collage_network* network) {
   collage_plan_release(plan);
 }
 
-/* Without a store, a model alone prices kernels. */
+/* Without costs, estimates follow the order of the backends. */
 static void by_estimates(const collage_network* network) {
   collage_plan* plan = place(network, (collage_place_options){.how = COLLAGE_PLACE_ESTIMATE, .store = "none"});
-  CHECK(strstr(json_of(plan), "\"origin\": \"estimates\"") != NULL);
-  CHECK(number_of(json_of(plan), "modelled") > 0);
+  CHECK(strstr(json_of(plan), "\"origin\": \"priority\"") != NULL);
   CHECK(number_of(json_of(plan), "measured") == 0);
-  CHECK(number_of(json_of(plan), "cost_ms") > 0);
   collage_engine* engine = NULL;
   DONE(collage_engine_create(plan, NULL, &engine));
   collage_engine_release(engine);
