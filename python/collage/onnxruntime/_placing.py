@@ -107,7 +107,7 @@ class Settings:
         return plan.network, plan
 
     def how_for(self, network: collage.Network) -> str:
-        """How a network is placed. Without costs in the store, the order of the backends chooses better than estimates do."""
+        """How a network is placed. A store that is not named may be filled by other networks, and mislead estimates for this one."""
         if self.how is not None:
             return self.how
         if self.quick:

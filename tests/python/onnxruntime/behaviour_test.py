@@ -82,7 +82,7 @@ class Placing(Case):
     def test_the_environment_and_the_options_before_it(self):
         def origin(**entries):
             return ort.InferenceSession(path("fixed"), options(**entries)).collage_session.plan.data["origin"]
-        self.assertEqual((origin(), origin(how="estimate")), ("priority", "estimates"))
+        self.assertEqual((origin(), origin(how="measure", store="none", budget_s="0.5")), ("priority", "search"))
 
     def test_a_plan(self):
         network = collage.load(path("linear"), shapes={"x": (2, 4)})
