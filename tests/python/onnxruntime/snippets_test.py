@@ -26,11 +26,12 @@ SNIPPETS = snippets_vision.SNIPPETS + snippets_interface.SNIPPETS + snippets_mem
 
 
 def peer():
-    """ONNX Runtime, if it is installed."""
+    """ONNX Runtime, if it is installed. Otherwise Python may take a folder of this name for a package, which has no file."""
     try:
-        return importlib.import_module("onnxruntime")
+        found = importlib.import_module("onnxruntime")
     except ImportError:
         return None
+    return found if getattr(found, "__file__", None) else None
 
 
 def difference(ours, theirs, where="result"):
