@@ -4,7 +4,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any, Optional, Union
+from typing import Any, NoReturn, Optional, Union
 
 import numpy as np
 
@@ -166,12 +166,27 @@ def extents_of(shape: Shape, what: str) -> tuple[int, ...]:
 class StopFlag:
     """Ends runs that are under way: give it to ``run(..., stop=flag)`` and call ``flag.set()`` in another thread.
 
-    A run that it ends raises CancelledError. Steps that have begun are completed.
+    A run that it ends raises CancelledError. Steps that have begun are completed. A copy is a flag of its own.
     """
 
     def __init__(self) -> None:
         self._byte = ctypes.c_ubyte(0)
-        self.address = ctypes.addressof(self._byte)
+
+    @property
+    def address(self) -> int:
+        """Where runs look: a byte that lives as long as this flag."""
+        return ctypes.addressof(self._byte)
+
+    def __copy__(self) -> StopFlag:
+        other = StopFlag()
+        other._byte.value = self._byte.value
+        return other
+
+    def __deepcopy__(self, _: Any) -> StopFlag:
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError("a collage.StopFlag cannot be pickled: it ends runs of its own process only; make one in each process")
 
     def set(self) -> None:
         """Ends all runs that have this flag, now and until ``clear()``."""

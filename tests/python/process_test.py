@@ -125,6 +125,16 @@ class Processes(unittest.TestCase):
             for use in pickle.dumps, copy.copy, copy.deepcopy:
                 with self.assertRaisesRegex(TypeError, f"a collage.{type(thing).__name__} cannot be pickled or copied: .*; load the model"):
                     use(thing)
+        flag = collage.StopFlag()
+        with self.assertRaisesRegex(TypeError, "a collage.StopFlag cannot be pickled: .*; make one in each process"):
+            pickle.dumps(flag)
+        for use in copy.copy, copy.deepcopy:
+            other = use(flag)
+            self.assertNotEqual(other.address, flag.address)
+            other.set()
+            with self.assertRaises(collage.CancelledError):
+                session.run(np.ones((2, 4), np.float32), stop=other)
+            session.run(np.ones((2, 4), np.float32), stop=flag)
         port = pickle.loads(pickle.dumps(session.inputs[0]))
         self.assertEqual(port, session.inputs[0])
         fault = pickle.loads(pickle.dumps(collage.MisuseError("what; remedy")))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import enum
 import operator
 import os
@@ -82,6 +83,9 @@ class _Options:
         except TypeError as wrong:
             wanted = str(wrong) if self._settings[name][0] is not operator.index else "a whole number"
             raise TypeError(f"{type(self).__name__}.{name} is {wanted}, not {value!r}") from None
+
+    def __copy__(self) -> Any:
+        return copy.deepcopy(self)  # entries, and the flag of RunOptions, are each object's own
 
     def __dir__(self) -> List[str]:
         return sorted([*super().__dir__(), *self._settings])

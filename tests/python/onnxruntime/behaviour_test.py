@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What collage's own side of ONNX Runtime's interface does: how sessions are placed, what is noted, and what is refused."""
+import copy
 import logging
 import os
 import pathlib
@@ -17,8 +18,8 @@ os.environ["COLLAGE_ORT_HOW"] = "priority"
 
 import collage  # noqa: E402
 import collage.onnxruntime as ort  # noqa: E402
-from collage.onnxruntime.capi.onnxruntime_pybind11_state import (InvalidArgument, InvalidGraph, InvalidProtobuf, NoSuchFile,  # noqa: E402
-                                                                NotImplemented)
+from collage.onnxruntime.capi.onnxruntime_pybind11_state import (Fail, InvalidArgument, InvalidGraph, InvalidProtobuf,  # noqa: E402
+                                                                NoSuchFile, NotImplemented)
 
 from collage.onnxruntime._placing import Settings  # noqa: E402
 
@@ -200,6 +201,15 @@ class Inputs(Case):
         self.refused(InvalidArgument, "ragged", scaled.run, None, {"x": [1, [2, 3]], "factor": 1.0})
         self.refused(InvalidArgument, "text is not supported", scaled.run, None, {"x": np.array(["a", "b", "c"]), "factor": 1.0})
         self.refused(TypeError, '["y"]', scaled.run, "y", {"x": three, "factor": 1.0})
+
+    def test_copies_of_run_options(self):
+        session, options = ort.InferenceSession(path("linear")), ort.RunOptions()
+        for use in copy.copy, copy.deepcopy:
+            other = use(options)
+            other.terminate = True
+            self.assertFalse(options.terminate)
+            session.run(None, {"x": X}, options)
+            self.refused(Fail, "terminate flag", session.run, None, {"x": X}, other)
 
     def test_an_asynchronous_run_that_fails(self):
         done, seen = threading.Event(), []
