@@ -116,7 +116,7 @@ class Session(_handles.Unpicklable):
         self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._lock = threading.Lock()
         self._at_once = whole(threads_at_once, "threads_at_once")
-        self._placing: dict[str, Any] = {}
+        self._how, self._placing = how, dict[str, Any]()
         if plan is not None:
             if not isinstance(plan, Plan):
                 raise errors.MisuseError(f"plan is of type {type(plan).__name__}; give a collage.Plan")
@@ -130,7 +130,6 @@ class Session(_handles.Unpicklable):
             self._placing = dict(threads=threads, budget=budget, backends=backends, store=store, compare=compare, regions=regions,
                                  seed=seed, pin=pin, exclude=exclude, algorithms=algorithms, memory=memory,
                                  keep_non_finite=keep_non_finite)
-            self._how = how
             if network.is_open or carried:
                 placing = Placing(how=how or "estimate", **self._placing)
                 self._runner = self._open(network, placing, carried, whole(most_engines, "most_engines", most=2**63),
@@ -286,21 +285,28 @@ class Session(_handles.Unpicklable):
 
         Args:
             shapes: of the inputs, if they are open. Their engine is made now.
+
+        Raises:
+            MisuseError: the shapes do not fit the inputs, or the session carries states.
         """
-        if isinstance(self._runner, FixedRunner) and not shapes:
+        if isinstance(self._runner, FixedRunner):
             runner = self._runner
+            for name, shape in _mapping(shapes, "shapes").items():
+                port = next((p for p in runner.inputs if p.name == name), None)
+                if port is None:
+                    raise errors.MisuseError(f"shapes: there is no input {name}; the network takes {', '.join(self._names) or 'nothing'}")
+                if (given := arrays.extents_of(shape, f"input {name}")) != port.shape:
+                    raise errors.MisuseError(f"shapes: input {name} has the fixed shape {arrays.shape_text(port.shape)} in this session, "
+                                             f"and not {arrays.shape_text(given)}; make another session for it")
         else:
             if self._sequence is not None:
                 raise errors.MisuseError("a session that carries states cannot be bound; use run")
             network = self._network._fixed(shapes, "bind")
-            placing = Placing(how=self._how_given() or "estimate", **self._placing)
+            placing = Placing(how=self._how or "estimate", **self._placing)
             runner = FixedRunner(network._place(placing, None, None))
         if self._runner.closed:
             raise errors.MisuseError("the session is closed; make another one")
         return Binding(runner)
-
-    def _how_given(self) -> Optional[str]:
-        return getattr(self, "_how", None)
 
     def profile(self, *feeds: ArrayLike, **named: ArrayLike) -> list[Step]:
         """Runs once and returns the time of each step, for fixed shapes. The arguments are those of ``run``."""

@@ -7,6 +7,7 @@ import os
 import pathlib
 import tempfile
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -42,6 +43,8 @@ class Plans(unittest.TestCase):
             fixed = opened.load_plan(os.fspath(path))  # the shapes are in the file
             self.assertEqual(fixed.network.inputs[0].shape, (2, 4))
             self.assertEqual(opened.session(fixed)(numbers(2, 4)).shape, (2, 3))
+            with mock.patch.object(collage.Network, "_place", side_effect=AssertionError):  # the plan is what runs
+                opened.session(fixed).bind(shapes={"x": (2, 4)}).run()
             for wrong, sentence in [
                     (lambda: network.load_plan(path, threads=2), "thread"),
                     (lambda: network.load_plan(pathlib.Path(folder) / "none.json"), "none.json"),

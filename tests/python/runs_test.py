@@ -112,7 +112,8 @@ class Runs(unittest.TestCase):
                 (lambda: session.run(x, timeout=float("nan")), "timeout is not a number"),
                 (lambda: session.run(x, stop=True), "stop is of type bool; give a collage.StopFlag"),
                 (lambda: session.set_state("h", x), "this session has no states"),
-                (lambda: session.bind(shapes={"x": (2, 5)}), "x"),
+                (lambda: session.bind(shapes={"x": (2, 5)}), r"input x has the fixed shape \(2, 4\) in this session, and not \(2, 5\)"),
+                (lambda: session.bind(shapes={"z": (2, 5)}), "shapes: there is no input z; the network takes x"),
                 (lambda: session.run_async({"z": x}), "there is no input z"),
         ]:
             with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
