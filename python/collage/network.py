@@ -211,7 +211,8 @@ class Network(_handles.Unpicklable):
             how: "measure"; "estimate": by stored costs alone; "priority": the first backend that can run a node.
             recheck: repeats runs end to end that the store knows.
             complete: measures every candidate, not only those that can be part of the best plan.
-            progress: a function that gets a Progress and returns None, "stop" or "cancel"; True: a line on standard error.
+            progress: a function that gets a Progress and returns None, "stop" or "cancel"; True: a line on standard error. The
+                function must not measure networks itself.
 
         Raises:
             MisuseError: an option is wrong, or shapes are open.
@@ -227,7 +228,7 @@ class Network(_handles.Unpicklable):
         return network._place(placing, previous, progress)
 
     def _place(self, placing: Placing, previous: Optional[Plan], progress: ProgressOption) -> Plan:
-        watch = Watch(progress)
+        watch = Watch(progress, measures=placing.struct.how == _abi.HOW["measure"])
         placing.struct.progress = watch.function
         with self._handle as pointer, watch.watching():
             if previous is None:

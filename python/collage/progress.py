@@ -95,10 +95,14 @@ def _clock(seconds: float) -> str:
     return f"{minutes:02d}:{rest:02d}"
 
 
+_within = threading.local()  # whether a progress function runs in this thread
+
+
 class Watch:
     """The progress function that the library calls. Nothing is raised through the library: it is kept, and raised afterwards."""
 
-    def __init__(self, option: ProgressOption) -> None:
+    def __init__(self, option: ProgressOption, measures: bool) -> None:
+        self._measures = measures
         self._line = ProgressLine() if option is True else None
         if not (option in (None, True, False) or callable(option)):
             raise errors.MisuseError(f"progress is of type {type(option).__name__}; give a function, True or None")
@@ -125,7 +129,12 @@ class Watch:
 
     def _tell(self, at: Any) -> int:
         assert self._function is not None
-        result = self._function(Progress(_abi.text(at.stage), _abi.text(at.what), at.done, at.remaining, at.remaining_s, at.best_ms))
+        now = Progress(_abi.text(at.stage), _abi.text(at.what), at.done, at.remaining, at.remaining_s, at.best_ms)
+        before, _within.progress = getattr(_within, "progress", False), True
+        try:
+            result = self._function(now)
+        finally:
+            _within.progress = before
         if result is None or (isinstance(result, str) and result in _RESULTS):
             return _RESULTS[result]
         raise errors.MisuseError(f'the progress function returned {result!r}; return None, "stop" or "cancel"')
@@ -152,6 +161,9 @@ class Watch:
         A program's own handler of SIGINT is called; what it raises ends placing, and is raised afterwards. A handler cannot raise
         by itself: Python would run it at the entry of the progress function, and ctypes would drop the exception.
         """
+        if self._measures and getattr(_within, "progress", False):
+            raise errors.MisuseError("a progress function must not measure networks: one process measures one network at a time; return "
+                                     "from the function first, or place by how=\"priority\"")
         previous = signal.getsignal(signal.SIGINT) if threading.current_thread() is threading.main_thread() else None
         ours = callable(previous)
         if ours:

@@ -147,7 +147,7 @@ class Session(_handles.Unpicklable):
         if source.zoo is not None:
             raise errors.MisuseError(f"{network.name} is a network of the zoo, whose inputs cannot be carried; leave out carried")
         # Only measuring takes so long that it is watched.
-        watch = Watch(progress) if placing.struct.how == _abi.HOW["measure"] else None
+        watch = Watch(progress, measures=True) if placing.struct.how == _abi.HOW["measure"] else None
         if watch is not None:
             placing.struct.progress = watch.function
         pairs = [_abi.Carried(_abi.encoded(output, "carried"), _abi.encoded(to, "carried"))

@@ -139,6 +139,14 @@ class Progress(unittest.TestCase):
         with self.assertRaisesRegex(collage.MisuseError, "the progress function returned 3; return None"):
             self.tune(lambda now: 3)
 
+    def test_it_must_not_measure(self):
+        fixed, opened = collage.load(models.dense(2)), collage.load(models.dense()).session(how="measure", **BRIEF)
+        for inner in lambda: fixed.tune(**BRIEF), lambda: opened(numbers(2, 4)):
+            with self.assertRaisesRegex(collage.MisuseError, "a progress function must not measure networks"):
+                self.tune(lambda now: inner() and None)
+        self.tune(lambda now: fixed.tune(how="priority", store=False) and "stop")
+        self.assertEqual(opened(numbers(2, 4)).shape, (2, 3))
+
     def test_of_an_open_session(self):
         def function(now):
             raise ValueError("my own")
