@@ -273,7 +273,22 @@ class Installed(Case):
             done = subprocess.run([sys.executable, "-m", "collage.onnxruntime", *words], capture_output=True, text=True, timeout=100,
                                   cwd=room.name)
             self.assertEqual((done.returncode, done.stdout), (0, "collage ['-v'] __main__\n"), done.stderr)
-        for words, says in (([], "usage"), (["-m"], "usage"), (["none.py"], "none.py does not exist")):
+        parent = pathlib.Path(room.name, "parent.py")
+        parent.write_text("import multiprocessing, subprocess, sys\nimport onnxruntime\nfrom onnxruntime.capi import _pybind_state\n"
+                          "def about(_):\n    return onnxruntime.get_build_info()[:7]\n"
+                          "if __name__ == '__main__':\n"
+                          "    for method in 'spawn', 'forkserver':\n"
+                          "        with multiprocessing.get_context(method).Pool(1) as pool:\n"
+                          "            print(pool.map(about, [0]), flush=True)\n"
+                          "    subprocess.run([sys.executable, 'program.py'], check=True)\n")
+        for words in ([str(parent)], ["-m", "parent"]):
+            done = subprocess.run([sys.executable, "-m", "collage.onnxruntime", *words], capture_output=True, text=True, timeout=100,
+                                  cwd=room.name)
+            self.assertEqual((done.returncode, done.stdout), (0, "['collage']\n['collage']\ncollage [] __main__\n"), done.stderr)
+        done = subprocess.run([sys.executable, "-m", "collage.onnxruntime", "--help"], capture_output=True, text=True, timeout=100)
+        self.assertEqual((done.returncode, done.stdout[:6], done.stderr), (0, "usage:", ""))
+        for words, says in (([], "usage"), (["-m"], "usage"), (["none.py"], "none.py does not exist"), (["-m", "no.such"], "no module no.such"),
+                            ([room.name], "is a folder without")):
             done = subprocess.run([sys.executable, "-m", "collage.onnxruntime", *words], capture_output=True, text=True, timeout=100)
             self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1))
             self.assertIn(says, done.stderr)
