@@ -298,10 +298,21 @@ def _count(name: str, pointer: int) -> int:
 
 
 def _shapes_in(file: bytes, names: list[str]) -> Shapes:
-    """The shapes of these inputs in a plan file. What is wrong with the file is left for the library to say."""
+    """The shapes of these inputs in a plan file.
+
+    Raises:
+        MisuseError: there is no such file, or it has no such shapes. The library sees a plan only with a network of fixed shapes.
+    """
+    path = os.fsdecode(file)
     try:
         with open(file, encoding="utf-8", errors="surrogateescape") as text:
             inputs = json.load(text)["inputs"]
-        return {one["name"]: one["shape"] for one in inputs if one["name"] in names}
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        shapes = {one["name"]: one["shape"] for one in inputs}
+        return {name: shapes[name] for name in names}
+    except OSError as fault:
+        raise errors.MisuseError(f"{path}: cannot be read ({fault.strerror}); give the file of a plan") from fault
+    except (ValueError, RecursionError) as fault:
+        raise errors.MisuseError(f"{path}: is no JSON ({fault}); give a plan, as Plan.save or collage tune writes it") from fault
+    except (KeyError, TypeError) as fault:
+        raise errors.MisuseError(f"{path}: does not say for which shapes it is; give a plan, as Plan.save or collage tune writes "
+                                 "it") from fault

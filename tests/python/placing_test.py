@@ -48,7 +48,8 @@ class Plans(unittest.TestCase):
             for wrong, sentence in [
                     (lambda: network.load_plan(path, threads=2), "thread"),
                     (lambda: network.load_plan(pathlib.Path(folder) / "none.json"), "none.json"),
-                    (lambda: opened.load_plan(pathlib.Path(folder) / "none.json"), "a plan needs fixed shapes"),
+                    (lambda: opened.load_plan(pathlib.Path(folder) / "none.json"), r"none.json: cannot be read \(No such file"),
+                    (lambda: opened.load_plan(folder), r"cannot be read \(Is a directory"),
                     (lambda: opened.load_plan(path, shapes={"x": (3, 4)}), "plan.json"),
                     (lambda: collage.load("zoo:bert-paper").load_plan(path), "plan.json"),
                     (lambda: collage.load(models.dense(2)).session(plan), "for a network that was loaded separately"),
@@ -58,6 +59,11 @@ class Plans(unittest.TestCase):
             ]:
                 with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
                     wrong()
+            for text, sentence in [("nonsense", "is no JSON"), ("[" * 100000, "is no JSON"), ("[]", "does not say for which shapes"),
+                                   ("{}", "does not say for which shapes"), ('{"inputs": []}', "does not say for which shapes")]:
+                path.write_text(text)
+                with self.subTest(text[:20]), self.assertRaisesRegex(collage.MisuseError, f"plan.json: {sentence}.*Plan.save"):
+                    opened.load_plan(path)
             with self.assertRaises(collage.CollageError):
                 plan.save(pathlib.Path(folder) / "no" / "plan.json")
 
