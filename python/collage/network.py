@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Optional, Union
 
 from . import _abi, _handles, _options, arrays, errors, ports
@@ -39,7 +39,7 @@ class Source:
         if isinstance(model, str) and model.startswith(ZOO):
             self.zoo = _abi.encoded(model[len(ZOO):], "the network's name")
         elif isinstance(model, (str, os.PathLike)):
-            self.path = _options.path_of(model, "model")
+            self.path = _absolute(_options.path_of(model, "model"))
         elif isinstance(model, bytes):
             self.data = model
         else:
@@ -144,7 +144,7 @@ class Network(_handles.Unpicklable):
 
     @property
     def name(self) -> str:
-        """The path, or the name in the zoo."""
+        """The path from the root, or the name in the zoo."""
         return str(self.summary["model" if self._is_open else "name"])
 
     @property
@@ -172,7 +172,18 @@ class Network(_handles.Unpicklable):
             return self
         if self._source.zoo is not None:
             raise errors.MisuseError(f"{self.name} is a network of the zoo, whose shapes are fixed; leave out shapes")
-        return Network(self._source, loading := self._loading.with_shapes(shapes), self._source.network(loading), is_open=False)
+        loading = self._loading.with_shapes(shapes)
+        network = Network(self._source, loading, self._source.network(loading), is_open=False)
+        self._expect(network._inputs, network._outputs)
+        return network
+
+    def _expect(self, inputs: Iterable[ports.Port], outputs: Iterable[ports.Port]) -> None:
+        """Refuses the ports of a file that was read again and has changed, as far as they show it."""
+        for known, found in (self._inputs, inputs), (self._outputs, outputs):
+            by_name = {port.name: port for port in found}
+            if {port.name for port in known} != set(by_name) or not all(_agree(port, by_name[port.name]) for port in known):
+                path = os.fsdecode(self._source.path or b"the model")
+                raise errors.MisuseError(f"{path}: has other inputs or outputs now than when it was loaded; load it again")
 
     def _fixed(self, shapes: Shapes, purpose: str) -> Network:
         """This network with fixed shapes."""
@@ -289,6 +300,22 @@ def _with_shapes(declared: tuple[ports.Port, ...], shapes: Mapping[str, tuple[in
         if port.name in shapes:
             arrays.check_shape(shapes[port.name], port, f"shapes: input {port.name}")
     return tuple(dataclasses.replace(port, shape=shapes.get(port.name, port.shape)) for port in declared)
+
+
+def _agree(one: ports.Port, other: ports.Port) -> bool:
+    """Whether two ports may be the same, of which extents are known here or there."""
+    if one.type != other.type or one.shape is None or other.shape is None:
+        return one.type == other.type
+    return len(one.shape) == len(other.shape) and all(
+        a == b or not isinstance(a, int) or not isinstance(b, int) for a, b in zip(one.shape, other.shape))
+
+
+def _absolute(path: bytes) -> bytes:
+    """The path from the root, since the file is read again where the process may have another folder."""
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the current folder was removed
+        return path
 
 
 def _count(name: str, pointer: int) -> int:

@@ -156,6 +156,7 @@ class Session(_handles.Unpicklable):
                            loading=ctypes.pointer(network._loading.struct), most_engines=most_engines, most_bytes=most_bytes,
                            carried=(_abi.Carried * max(1, len(pairs)))(*pairs), carried_count=len(pairs))
         runner = OpenRunner(source.session(options), watch)
+        network._expect((*runner.inputs, *runner.states), runner.outputs)
         if runner.states:
             self._sequence = Sequence(runner)
         return runner

@@ -45,6 +45,24 @@ class Loading(unittest.TestCase):
             self.assertEqual(collage.session(path, **QUICK)(numbers(7, 4)).shape, (7, 3))
         self.assertEqual(collage.load("zoo:bert-paper").name, "zoo:bert-paper")
 
+    def test_the_file_is_read_again(self):
+        self.addCleanup(os.chdir, os.getcwd())
+        with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+            for folder, model in (second, models.two("N")), (first, models.dense()):
+                os.chdir(folder)
+                pathlib.Path("model.onnx").write_bytes(model)
+            network = collage.load("model.onnx")
+            os.chdir(second)
+            self.assertEqual(network.name, os.path.join(os.path.realpath(first), "model.onnx"))
+            self.assertEqual(network.with_shapes({"x": (2, 4)}).outputs[0].shape, (2, 3))
+            self.assertEqual(network.session(**QUICK)(numbers(5, 4)).shape, (5, 3))
+            for changed in models.added(["N", 4]), models.dense("M").replace(b"y", b"z"), models.added(["N", 4], models.DOUBLE):
+                pathlib.Path(first, "model.onnx").write_bytes(changed)
+                for again in lambda: network.with_shapes({"x": (2, 4)}), lambda: network.session(**QUICK):
+                    with self.assertRaisesRegex(collage.MisuseError, "model.onnx: has other inputs or outputs now .*; load it again"):
+                        again()
+            os.chdir("/")
+
     def test_values(self):
         network = collage.load(models.reshaped(), shapes={"x": [3, 4]}, values={"dims": np.array([2, 6])})
         self.assertEqual(([p.name for p in network.inputs], network.outputs[0].shape), (["x"], (2, 6)))

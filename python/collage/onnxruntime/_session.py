@@ -56,7 +56,8 @@ class InferenceSession:
             _notes.once(f"InferenceSession: the argument '{word}' is not known, and is ignored")
         self._source = _source_of(path_or_bytes)
         self._sess_options = sess_options or SessionOptions()
-        self._file = ModelFile(self._source)
+        # Its description is read when a program asks for it, perhaps in another folder.
+        self._file = ModelFile(os.path.abspath(self._source) if isinstance(self._source, str) else self._source)
         entries = provider_entries(providers, provider_options)
         entries.update(provider_entries(self._sess_options._providers, None))
         settings = Settings(self._sess_options, entries)
