@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Optional, TypedDict, Union
 from . import _abi, _explain, _handles, arrays, errors, ports
 from ._fixed import FixedRunner, wrong_names
 from ._open import OpenRunner, Sequence
-from ._options import Backends, Placing, Rules, Shapes, Store, _mapping
+from ._options import Backends, Placing, Rules, Shapes, Store, _mapping, whole
 from .arrays import Array, ArrayLike, StopFlag
 from .binding import Binding
 from .growing import Caches, Growing, Masks
@@ -88,7 +88,7 @@ class Session(_handles.Unpicklable):
 
     Args:
         network: what to run. If its shapes are open, each new combination of shapes gets an engine when it is met.
-        plan: the plan to run; it has fixed shapes.
+        plan: the plan to run; it has fixed shapes. Of the options, only `threads_at_once` goes with it.
         how: without a plan, how kernels are chosen: "measure" (the default for fixed shapes), "estimate" by stored costs (the
             default for open shapes) or "priority", the first backend that can run a node.
         carried: outputs that are inputs of the next run, as {"output": "input"}: states.
@@ -109,7 +109,9 @@ class Session(_handles.Unpicklable):
                  regions: Optional[float] = None, seed: int = 1, pin: Rules = None, exclude: Rules = None,
                  algorithms: str = "accurate", memory: Union[int, float, None] = None, keep_non_finite: bool = False,
                  threads_at_once: int = 0) -> None:
-        from ._options import whole
+        if not isinstance(network, Network):
+            raise errors.MisuseError(f"network is of type {type(network).__name__}; give a collage.Network, as collage.load makes it, or "
+                                     "the model to collage.session")
         self._network = network
         self._runner: Union[FixedRunner, OpenRunner]
         self._sequence: Optional[Sequence] = None
@@ -122,6 +124,12 @@ class Session(_handles.Unpicklable):
                 raise errors.MisuseError(f"plan is of type {type(plan).__name__}; give a collage.Plan")
             if carried:
                 raise errors.MisuseError("carried states need a session without a plan; leave out plan or carried")
+            options = dict(how=how, threads=threads, budget=budget, progress=progress, backends=backends, store=store,
+                           most_engines=most_engines, most_bytes=most_bytes, compare=compare, regions=regions, seed=seed, pin=pin,
+                           exclude=exclude, algorithms=algorithms, memory=memory, keep_non_finite=keep_non_finite)
+            if changed := [name for name, value in options.items() if _differs(value, _DEFAULTS[name])]:
+                raise errors.MisuseError(f"{', '.join(changed)} cannot be given with a plan, which decides it; leave out "
+                                         f"{', '.join(changed)}, or the plan")
             if plan.network._source is not network._source:
                 raise errors.MisuseError("the plan is for a network that was loaded separately; make it by this network's tune or "
                                          "load_plan")
@@ -397,6 +405,16 @@ class Session(_handles.Unpicklable):
     def __repr__(self) -> str:
         inputs, outputs = ("; ".join(map(str, of)) for of in (self.inputs, self.outputs))
         return f"<collage.Session ({inputs}) -> ({outputs})>"
+
+
+_DEFAULTS: dict[str, Any] = Session.__init__.__kwdefaults__ or {}
+
+
+def _differs(value: Any, default: Any) -> bool:
+    try:
+        return value is not default and bool(value != default)
+    except ValueError:  # arrays, which are no default
+        return True
 
 
 def _step(of: Any, ms: float) -> Step:

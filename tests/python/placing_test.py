@@ -55,6 +55,9 @@ class Plans(unittest.TestCase):
                     (lambda: collage.load(models.dense(2)).session(plan), "for a network that was loaded separately"),
                     (lambda: network.session("plan.json"), "plan is of type str; give a collage.Plan"),
                     (lambda: network.session(plan, carried={"y": "x"}), "carried states need a session without a plan"),
+                    (lambda: network.session(plan, threads=2, backends="eigen"), "threads, backends cannot be given with a plan"),
+                    (lambda: network.session(plan, progress=np.ones(2)), "progress cannot be given with a plan"),
+                    (lambda: collage.Session("m.onnx"), "network is of type str; give a collage.Network, as collage.load makes it"),
                     (lambda: plan.save(7), "path is of type int"),
             ]:
                 with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
