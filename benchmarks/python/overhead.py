@@ -58,7 +58,7 @@ def main():
     session = collage.session(model, how="priority", threads=1, store=False)
     binding = session.bind()
     binding.inputs["x"] = x
-    pointer, run = binding._pointer, _abi.lib.collage_context_run
+    pointer, run = binding._context.pointer, _abi.lib.collage_context_run
     opened = collage.session(models.added(["N", 4]), how="priority", threads=1, store=False)
     feeds = {"x": x}
     ways = {"the C function alone": lambda: run(pointer),

@@ -14,11 +14,32 @@ __all__ = ["Binding"]
 _run = _abi.lib.collage_context_run
 
 
+class Context:
+    """The context of a binding, which its inputs and outputs share with it."""
+
+    def __init__(self, engine: int) -> None:
+        self.handle: Optional[_handles.Handle] = _handles.Handle("context", "context_create", engine, None)
+        self.pointer = self.handle.pointer
+        self.lock = threading.RLock()
+        _handles.tell_after_fork(self)
+
+    def check(self) -> None:
+        if self.handle is None:
+            raise errors.MisuseError("the binding is closed; make another one")
+
+    def close(self) -> None:
+        with self.lock:
+            self.pointer, self.handle = 0, None
+
+    def _after_fork(self) -> None:
+        self.lock = threading.RLock()
+
+
 class BoundArrays(MutableMapping[str, Array]):
     """The arrays that are bound to the inputs or outputs. Setting one binds the caller's array, without a copy."""
 
-    def __init__(self, binding: Binding, kind: str, of: tuple[ports.Port, ...]) -> None:
-        self._binding, self._kind = binding, kind
+    def __init__(self, context: Context, kind: str, of: tuple[ports.Port, ...]) -> None:
+        self._context, self._kind = context, kind
         self._ports = {port.name: (index, port) for index, port in enumerate(of)}
         self._arrays: dict[str, Array] = {}
         for index, port in enumerate(of):
@@ -27,7 +48,7 @@ class BoundArrays(MutableMapping[str, Array]):
 
     def _set(self, index: int, port: ports.Port, array: Array) -> None:
         address = arrays.address_of(array) if array.nbytes else arrays.address_of(arrays.empty((1,), port.dtype))
-        _abi.call(f"context_bind_{self._kind}", self._binding._pointer, index, port.number, address, array.nbytes)
+        _abi.call(f"context_bind_{self._kind}", self._context.pointer, index, port.number, address, array.nbytes)
         self._arrays[port.name] = array
 
     def _find(self, name: str) -> tuple[int, ports.Port]:
@@ -40,6 +61,13 @@ class BoundArrays(MutableMapping[str, Array]):
         self._find(name)
         return self._arrays[name]
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._ports
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The array; `default` if there is no such name."""
+        return self._arrays.get(name, default)
+
     def __setitem__(self, name: str, value: Any) -> None:
         index, port = self._find(name)
         what = f"{self._kind} {name}"
@@ -50,8 +78,8 @@ class BoundArrays(MutableMapping[str, Array]):
                                      "numpy.ascontiguousarray(array), or copy it into the bound array")
         if self._kind == "output" and not array.flags.writeable:
             raise errors.MisuseError(f"{what} cannot be bound: the array is read-only; give an array that can be written")
-        with self._binding._lock:
-            self._binding._check()
+        with self._context.lock:
+            self._context.check()
             self._set(index, port, array)
 
     def __delitem__(self, name: str) -> None:
@@ -77,12 +105,9 @@ class Binding(_handles.Unpicklable):
 
     def __init__(self, runner: Any) -> None:
         with runner.engine as engine:
-            self._handle: Optional[_handles.Handle] = _handles.Handle("context", "context_create", engine, None)
-        self._pointer = self._handle.pointer
-        self._lock = threading.RLock()
-        self._inputs = BoundArrays(self, "input", runner.inputs)
-        self._outputs = BoundArrays(self, "output", runner.outputs)
-        _handles.tell_after_fork(self)
+            self._context = Context(engine)
+        self._inputs = BoundArrays(self._context, "input", runner.inputs)
+        self._outputs = BoundArrays(self._context, "output", runner.outputs)
 
     @property
     def inputs(self) -> BoundArrays:
@@ -102,27 +127,20 @@ class Binding(_handles.Unpicklable):
             CancelledError: `timeout` seconds have passed, or `stop` is set. The outputs are then of no use.
             CollageError: a kernel failed.
         """
-        with self._lock:
+        context = self._context
+        with context.lock:
             if timeout is None and stop is None and trace is None:
-                status = _run(self._pointer)
+                status = _run(context.pointer)
             else:
-                self._check()
-                status = How(timeout, stop, trace).run_context(self._pointer)
+                context.check()
+                status = How(timeout, stop, trace).run_context(context.pointer)
             if status:
-                self._check()
+                context.check()
                 _abi.fail(status)
 
     def close(self) -> None:
         """Releases the context. The arrays stay."""
-        with self._lock:
-            self._pointer, self._handle = 0, None
-
-    def _check(self) -> None:
-        if self._handle is None:
-            raise errors.MisuseError("the binding is closed; make another one")
-
-    def _after_fork(self) -> None:
-        self._lock = threading.RLock()
+        self._context.close()
 
     def __enter__(self) -> Binding:
         return self

@@ -234,6 +234,14 @@ class Runs(unittest.TestCase):
         del session
         gc.collect()
         self.assertEqual([thing() for thing in gone], [None] * 4)
+        gc.disable()  # a binding needs no collector: its memory goes at once
+        try:
+            binding = dense().bind()
+            gone = [weakref.ref(binding), weakref.ref(binding._context.handle), weakref.ref(binding.inputs["x"])]
+            del binding
+            self.assertEqual([thing() for thing in gone], [None] * 3)
+        finally:
+            gc.enable()
 
 
 class Bindings(unittest.TestCase):
@@ -250,6 +258,8 @@ class Bindings(unittest.TestCase):
         binding.run()
         np.testing.assert_allclose(y, expected(x), rtol=1e-6)
         self.assertEqual((list(binding.inputs), len(binding.outputs)), (["x"], 1))
+        self.assertEqual(("x" in binding.inputs, "y" in binding.inputs, binding.inputs.get("y", 3)), (True, False, 3))
+        self.assertIs(binding.outputs.get("y"), y)
 
     def test_arrays_stay_alive(self):
         binding = dense().bind()
