@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from ctypes import POINTER, Structure, c_int32, c_int64, c_uint8, c_uint16, c_uint32, c_uint64, c_void_p, py_object
 from typing import Any, Optional
 
@@ -81,11 +82,11 @@ class _Owner:
 
 def _capsule_of(value: Any, what: str) -> Any:
     try:
-        device = value.__dlpack_device__()[0] if hasattr(value, "__dlpack_device__") else CPU
+        device = int(value.__dlpack_device__()[0]) if hasattr(value, "__dlpack_device__") else CPU
     except Exception as fault:
         raise errors.MisuseError(f"{what} does not say on which device it is: {fault}; give an array in host memory") from fault
-    if int(device) not in (CPU, CUDA_HOST):
-        raise errors.MisuseError(f"{what} is not in host memory (its DLPack device is {int(device)}); copy it to the host first")
+    if device not in (CPU, CUDA_HOST):
+        raise errors.MisuseError(f"{what} is not in host memory (its DLPack device is {device}); copy it to the host first")
     try:
         try:
             return value.__dlpack__(max_version=(1, 1))
@@ -124,10 +125,17 @@ def _array_of(tensor: Any, flags: int, owner: _Owner, what: str) -> np.ndarray[A
     if name is None or tensor.lanes != 1 or (tensor.bits < 8 and not flags & SUBBYTE_PADDED):
         raise errors.MisuseError(f"{what} has elements of DLPack's type ({tensor.code}, {tensor.bits} bits, {tensor.lanes} lanes), "
                                  "which cannot be read; convert it first")
-    if tensor.ndim > 32:
+    if not 0 <= tensor.ndim <= 32:
         raise errors.MisuseError(f"{what} has {tensor.ndim} dimensions, and networks have at most 8")
     number = ports.number_of_name(name)
     shape = tuple(tensor.shape[:tensor.ndim])
     size = ports.accepted(number)[0].itemsize
+    if any(extent < 0 for extent in shape) or math.prod(shape) * size >= 2**63:
+        raise errors.MisuseError(f"{what} has the shape {shape} in DLPack, which no array has; give a numpy array")
+    if not tensor.data and 0 not in shape:
+        raise errors.MisuseError(f"{what} has the shape {shape} and no memory in DLPack; give a tensor that holds its elements")
     strides = tuple(step * size for step in tensor.strides[:tensor.ndim]) if tensor.strides else None
-    return array_over((tensor.data or 0) + tensor.byte_offset, shape, number, owner, strides, bool(flags & READ_ONLY))
+    try:
+        return array_over((tensor.data or 0) + tensor.byte_offset, shape, number, owner, strides, bool(flags & READ_ONLY))
+    except (ValueError, OverflowError) as fault:
+        raise errors.MisuseError(f"{what} cannot be read by DLPack: {fault}; give a numpy array") from fault

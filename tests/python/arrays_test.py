@@ -24,7 +24,9 @@ class Producer:
     given_back = 0
     made = []  # keeps the structs and functions
 
-    def __init__(self, memory, dtype, versioned=False, flags=0, device=1, offset=0, major=1, dense=False):
+    def __init__(self, memory, dtype, versioned=False, flags=0, device=1, offset=0, major=1, dense=False,
+                 address=None, shape=None):
+        self.address, self.shape = address, memory.shape if shape is None else shape
         self.memory, self.versioned, self.flags, self.device = memory, versioned, flags, device
         self.dtype, self.offset, self.major, self.dense = dtype, offset, major, dense
 
@@ -36,10 +38,10 @@ class Producer:
             raise TypeError("unexpected keyword argument")
         kind = _dlpack.Versioned if self.versioned else _dlpack.Managed
         managed, memory = kind(), self.memory
-        shape = (ctypes.c_int64 * max(1, memory.ndim))(*memory.shape)
+        shape = (ctypes.c_int64 * max(1, memory.ndim))(*self.shape)
         strides = (ctypes.c_int64 * max(1, memory.ndim))(*(s // memory.itemsize for s in memory.strides))
         code, bits = self.dtype
-        managed.tensor = _dlpack.Tensor(memory.__array_interface__["data"][0] - self.offset, self.device, 0, memory.ndim, code, bits, 1,
+        managed.tensor = _dlpack.Tensor(memory.ctypes.data - self.offset if self.address is None else self.address, self.device, 0, memory.ndim, code, bits, 1,
                                         shape, None if self.dense else strides, self.offset)
         if self.versioned:
             managed.major, managed.flags = self.major, self.flags
@@ -130,6 +132,10 @@ class DLPack(unittest.TestCase):
                                 (Producer(x, (5, 32)), r"DLPack's type \(5, 32 bits"), (Producer(x, (0, 4)), r"\(0, 4 bits"),
                                 (Producer(x, (0, 32)), "elements of type int32"), (Producer(x, (2, 32), True, major=2), "DLPack 2.0"),
                                 (Producer(x.T.copy(), (2, 32)), r"shape \(4, 3\)"), (Angry(), "it requires a gradient"),
+                                (Producer(x, (2, 32), address=0), r"input x has the shape \(3, 4\) and no memory"),
+                                (Producer(x, (2, 32), shape=(3, -4)), r"the shape \(3, -4\) in DLPack, which no array has"),
+                                (Producer(x, (2, 32), shape=(2**40, 2**40)), "in DLPack, which no array has"),
+                                (Producer(x, (2, 32), device="cpu"), "input x does not say on which device it is"),
                                 (Liar(), "returns no DLPack tensor")]:
             with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
                 session(wrong)
