@@ -52,7 +52,7 @@ def _from_list(arg: NodeArg, value: Any) -> np.ndarray:
         _refuse_type(arg, plain.dtype)
     if plain.dtype.kind in "iu" and arg._dtype.kind in "iu":
         limits = np.iinfo(arg._dtype)
-        if plain.min() < limits.min or plain.max() > limits.max:
+        if int(plain.min()) < limits.min or int(plain.max()) > limits.max:  # numpy may compare by rounded floats
             raise state.made(state.InvalidArgument, f"the list for input '{arg.name}' has numbers that {arg.type} cannot hold")
     return plain.astype(arg._dtype)
 

@@ -23,9 +23,17 @@ def only_cpu(device_type: str) -> None:
         raise RuntimeError(f"the device '{device_type}' {known}; use 'cpu'")
 
 
+def extents_of(shape: Sequence[int]) -> List[int]:
+    """The extents of a shape. Raises ValueError if one is negative."""
+    extents = [operator.index(extent) for extent in shape]
+    if any(extent < 0 for extent in extents):
+        raise ValueError(f"the shape {extents} has a negative extent; give the extents of a tensor")
+    return extents
+
+
 def at_address(pointer: int, name: str, shape: Sequence[int]) -> np.ndarray:
     """The memory at an address as an array of the type that collage calls `name`. The caller keeps the memory alive."""
-    extents = [operator.index(extent) for extent in shape]
+    extents = extents_of(shape)
     dtype = _types.NUMPY[name]
     size = int(np.prod(extents, dtype=np.int64)) * dtype.itemsize
     if size == 0:
@@ -126,7 +134,7 @@ class OrtValue:
         """A value of zeros."""
         only_cpu(device_type)
         name = _types.element_type(np.float32 if element_type is None else element_type)
-        return cls(arrays.empty(tuple(operator.index(extent) for extent in shape), _types.NUMPY[name]), name)
+        return cls(arrays.empty(tuple(extents_of(shape)), _types.NUMPY[name]), name)
 
     @classmethod
     def from_dlpack(cls, data: Any, is_bool_tensor: bool = False) -> OrtValue:
