@@ -220,7 +220,10 @@ def encoded(value: str, what: str) -> bytes:
         raise errors.MisuseError(f"{what} is of type {type(value).__name__}; give a text")
     if "\0" in value:
         raise errors.MisuseError(f"{what} contains a zero character, {value!r}; leave it out")
-    return value.encode("utf-8", "surrogateescape")
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise errors.MisuseError(f"{what} is {value!r}, which is no text in UTF-8; leave out the surrogates") from None
 
 
 def fail(status: int) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import Any, Optional
 
 import numpy as np
 
-from . import _abi, _handles, arrays, errors, ports
+from . import _abi, _handles, _options, arrays, errors, ports
 from ._fixed import wrong_names
 from .arrays import Array, ArrayLike, StopFlag
 from .progress import Watch
@@ -230,7 +230,7 @@ class Sequence:
 
         The arguments are those of ``Session.run``.
         """
-        return self.run_how({**(feeds or {}), **named}, copy, how_of(timeout, stop, trace))
+        return self.run_how(_options.named_feeds(feeds, named), copy, how_of(timeout, stop, trace))
 
     def run_how(self, feeds: Mapping[str, Any], copy: bool, how: Optional[How]) -> dict[str, Array]:
         """The same, as the runners of sessions have it."""

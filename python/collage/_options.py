@@ -55,6 +55,11 @@ def _mapping(given: Any, what: str) -> Mapping[Any, Any]:
     return given
 
 
+def named_feeds(feeds: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+    """The inputs of a run: a dictionary, and arrays by name."""
+    return {**_mapping(feeds, "feeds"), **named}
+
+
 def _name(name: Any) -> bytes:
     return _abi.encoded(name, "the name of an input")
 
@@ -75,6 +80,8 @@ def path_of(path: Any, what: str) -> bytes:
         encoded = os.fsencode(path)
     except TypeError:
         raise errors.MisuseError(f"{what} is of type {type(path).__name__}; give a path") from None
+    except UnicodeEncodeError:
+        raise errors.MisuseError(f"{what} is {path!r}, which no file is called; give a path") from None
     if b"\0" in encoded:
         raise errors.MisuseError(f"{what} contains a zero character; leave it out")
     return encoded
@@ -141,11 +148,12 @@ class Placing:
             seed=whole(seed, "seed", most=2**64 - 1), algorithms=choice(algorithms, _abi.ALGORITHMS, "algorithms"),
             keep_non_finite=bool(keep_non_finite), recheck=bool(recheck), complete=bool(complete))
         if regions is not None:
-            self.struct.regions_s = seconds(regions, "regions") if regions else -1.0
-        if isinstance(memory, float):
+            limit = seconds(regions, "regions")
+            self.struct.regions_s = limit if limit > _TINY else -1.0
+        if isinstance(memory, (float, np.floating)):
             if not 0 < memory < float("inf"):
                 raise errors.MisuseError(f"memory is {memory!r}; give bytes as an integer, or a positive ratio as a float")
-            self.struct.memory_ratio = memory
+            self.struct.memory_ratio = float(memory)
         elif memory is not None:
             self.struct.memory_bytes = whole(memory, "memory", least=1, most=2**63)
         rules = [*_rules(pin, 0, "pin"), *_rules(exclude, 1, "exclude")]
@@ -157,6 +165,10 @@ class Placing:
 def _rules(given: Rules, action: int, what: str) -> list[Any]:
     rules = []
     for name, by in _mapping(given, what).items():
-        for backend in [by] if isinstance(by, str) else by:
+        try:
+            backends = [by] if isinstance(by, str) else list(by)
+        except TypeError:
+            raise errors.MisuseError(f"{what} has {by!r} for {name}; give the name of a backend, or a list of names") from None
+        for backend in backends:
             rules.append(_abi.PlaceRule(action, _abi.encoded(name, what), _abi.encoded(backend, what)))
     return rules

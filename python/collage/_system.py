@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, Optional
 
-from . import _abi
+from . import _abi, errors
 
 LogListener = Callable[[str, str], object]
 
@@ -31,6 +31,8 @@ def set_log(function: Optional[LogListener]) -> None:
     It must not call this package, and what it raises is printed by sys.excepthook: it cannot be passed on.
     """
     global _listener
+    if not (function is None or callable(function)):
+        raise errors.MisuseError(f"the function is of type {type(function).__name__}; give a function, or None")
 
     def listen(_: Any, level: int, text: bytes) -> None:
         try:

@@ -72,7 +72,7 @@ class Growing(_handles.Unpicklable):
             CancelledError: a limit was reached.
             CollageError: a kernel failed.
         """
-        given = {**(feeds or {}), **named}
+        given = _options.named_feeds(feeds, named)
         how = how_of(timeout, stop)
         limits = None if how is None else how.limits
         with self._lock:
@@ -104,7 +104,7 @@ class Growing(_handles.Unpicklable):
 
     def restore(self, caches: Mapping[str, ArrayLike]) -> None:
         """Replaces all caches by copies of these arrays, which have one length: those that ``caches`` returned before."""
-        if set(caches) != set(self._caches):
+        if set(_options._mapping(caches, "caches")) != set(self._caches):
             raise errors.MisuseError(f"restore takes all caches: {', '.join(self._caches)}")
         tensors = (_abi.Tensor * len(self._caches))()
         alive = []
@@ -170,7 +170,7 @@ def _options_of(caches: Caches, capacities: Sequence[int], masks: Masks, shapes:
     grow = [_abi.Cache(_text(name), _text(output), _options.whole(dimension, "the dimension of a cache"), len(given.get(name, ())),
                        extents(name))
             for name, (output, dimension) in _pairs(caches, "caches", '{"past": ("present", 2)}')]
-    hide = [_abi.CacheMask(_text(name), _options.whole(dimension, "the dimension of a mask"), float(value))
+    hide = [_abi.CacheMask(_text(name), _options.whole(dimension, "the dimension of a mask"), _number(name, value))
             for name, (dimension, value) in _pairs(masks, "masks", '{"mask": (1, 0)}')]
     sizes = [_options.whole(size, "a capacity", most=2**63 - 1) for size in _listed(capacities)]
     return _abi.new(_abi.GrowingOptions, caches=(_abi.Cache * max(1, len(grow)))(*grow), cache_count=len(grow),
@@ -183,6 +183,13 @@ def _pairs(given: Any, what: str, example: str) -> list[tuple[str, tuple[Any, An
     if not all(isinstance(pair, (tuple, list)) and len(pair) == 2 for _, pair in pairs):
         raise errors.MisuseError(f"{what} is {given!r}; give a pair for each name, such as {example}")
     return pairs
+
+
+def _number(name: str, value: Any) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise errors.MisuseError(f"masks has the value {value!r} for {name}; give a number that says \"does not count\"") from None
 
 
 def _listed(capacities: Union[Sequence[int], int]) -> list[Any]:

@@ -47,12 +47,14 @@ class ProgressLine:
     """A line on a terminal, renewed ten times a second. Elsewhere, as in a file, it is a line for each stage."""
 
     def __init__(self, to: Optional[TextIO] = None) -> None:
-        self._to = sys.stderr if to is None else to
+        self._to: Optional[TextIO] = sys.stderr if to is None else to  # programs without a terminal may have no stderr
         self._is_terminal = bool(getattr(self._to, "isatty", lambda: False)())
         self._start = time.monotonic()
         self._last, self._stage, self._is_open = -1.0, "", False
 
     def __call__(self, now: Progress) -> None:
+        if self._to is None:
+            return
         seconds = time.monotonic() - self._start
         if self._is_terminal:
             if seconds - self._last < 0.1 and now.stage == self._stage:
@@ -68,7 +70,7 @@ class ProgressLine:
 
     def close(self) -> None:
         """Ends the line."""
-        if self._is_open:
+        if self._is_open and self._to is not None:
             self._to.write("\n")
             self._to.flush()
             self._is_open = False
@@ -104,7 +106,7 @@ class Watch:
     def __init__(self, option: ProgressOption, measures: bool) -> None:
         self._measures = measures
         self._line = ProgressLine() if option is True else None
-        if not (option in (None, True, False) or callable(option)):
+        if not (option is None or isinstance(option, bool) or callable(option)):
             raise errors.MisuseError(f"progress is of type {type(option).__name__}; give a function, True or None")
         self._function: Optional[ProgressFunction] = self._line or (option if callable(option) else None)
         self._local = threading.local()  # what was raised: threads share the watch of an open session
@@ -150,7 +152,8 @@ class Watch:
         if self._interrupts == 1 and self._line is not None:
             try:
                 self._line.close()
-                print("collage: finishing with the best plan so far; Ctrl-C again gives it up", file=sys.stderr)
+                if sys.stderr is not None:
+                    print("collage: finishing with the best plan so far; Ctrl-C again gives it up", file=sys.stderr)
             except RuntimeError:
                 pass  # the signal came while the line was written
 

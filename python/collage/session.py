@@ -116,6 +116,7 @@ class Session(_handles.Unpicklable):
         self._runner: Union[FixedRunner, OpenRunner]
         self._sequence: Optional[Sequence] = None
         self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
+        self._workers: set[int] = set()
         self._lock = threading.Lock()
         self._at_once = whole(threads_at_once, "threads_at_once")
         self._how, self._placing = how, dict[str, Any]()
@@ -277,7 +278,10 @@ class Session(_handles.Unpicklable):
             if self._runner.closed:
                 raise errors.MisuseError("the session is closed; make another one")
             if self._pool is None:
-                self._pool = concurrent.futures.ThreadPoolExecutor(self._threads_at_once(), "collage")
+                self._workers = set()
+                add = self._workers.add  # by a pool's thread, which must not keep the session
+                self._pool = concurrent.futures.ThreadPoolExecutor(self._threads_at_once(), "collage",
+                                                                   initializer=lambda: add(threading.get_ident()))
             return self._pool.submit(self.run, dict(given), copy=copy, timeout=timeout, stop=stop, trace=trace)
 
     def _threads_at_once(self) -> int:
@@ -388,7 +392,8 @@ class Session(_handles.Unpicklable):
             self._runner.close()
             pool, self._pool = self._pool, None
         if pool is not None:
-            pool.shutdown(wait=True, cancel_futures=True)
+            # A function that a future calls when it is done runs in a thread of the pool, which cannot wait for itself.
+            pool.shutdown(wait=threading.get_ident() not in self._workers, cancel_futures=True)
         if self._sequence is not None:
             self._sequence.close()
 

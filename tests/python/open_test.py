@@ -262,6 +262,8 @@ class States(unittest.TestCase):
                                 (lambda: session.set_state("total", numbers(2, 3)), "state total has the shape"),
                                 (lambda: session.start("total", "x"), "the shape of state total"),
                                 (lambda: session.start("z", (1,)), "there is no state z"), (session.bind, "cannot be bound"),
+                                (lambda: session.sequence().run(x), "feeds is of type ndarray; give a dictionary by names"),
+                                (lambda: session.sequence().run([x]), "feeds is of type list"),
                                 (lambda: session.run(x, total=x), "there is no input total; the network takes x")]:
             with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
                 wrong()
@@ -311,7 +313,10 @@ class Caches(unittest.TestCase):
                 (lambda: growing.run({"x": x, "mask": mask, "past": x}), "there is no input past"),
                 (lambda: growing.run(x=numbers(17, 2), mask=np.ones((17, 1), np.float32)), "the largest capacity is 16"),
                 (lambda: growing.run(x=x.astype(np.float64), mask=mask), "float64"),
+                (lambda: growing.run(x), "feeds is of type ndarray; give a dictionary by names"),
+                (lambda: growing.restore(5), "caches is of type int; give a dictionary by names"),
                 (lambda: growing.restore({}), "restore takes all caches: past"),
+                (lambda: self.session.growing({"past": ("present", 0)}, [4], masks={"mask": (0, "x")}), "the value 'x' for mask; give a number"),
                 (lambda: growing.restore({"past": numbers(3, 3)}), "cache past has the shape"),
                 (lambda: growing.shorten(-1), "length is -1"), (lambda: growing.shorten(5), "they have 0 elements, so that 5 cannot be kept"),
                 (lambda: self.session.growing({"past": "present"}, [4]), "give a pair for each name"),

@@ -81,6 +81,7 @@ class Plans(unittest.TestCase):
         better = network.tune(**BRIEF, previous=portable, budget=None, memory=3.0, algorithms="any", keep_non_finite=True, seed=7)
         self.assertGreater(better.cost_ms, 0)
         tuned = collage.load(models.dense()).tune(shapes={"x": (3, 4)}, how="estimate", store=False, memory=10**9)
+        network.tune(how="priority", store=False, memory=np.float32(1.5), regions=np.float32(0))
         self.assertEqual(tuned.network.outputs[0].shape, (3, 3))
 
     def test_the_store(self):
@@ -100,6 +101,9 @@ class Plans(unittest.TestCase):
                 ({"algorithms": "fast"}, 'algorithms is \'fast\'; give one of "accurate"'), ({"memory": -1.0}, "memory is -1.0"),
                 ({"memory": 0}, "memory is 0"), ({"pin": ["relu"]}, "pin is of type list"), ({"pin": {"relu": "nonsense"}}, "nonsense"),
                 ({"seed": -1}, "seed is -1"), ({"progress": 3}, "progress is of type int"), ({"previous": 3}, "previous is of type int"),
+                ({"pin": {"conv": 5}}, "pin has 5 for conv; give the name of a backend"), ({"backends": "\ud800"}, "no text in UTF-8"),
+                ({"store": "\ud800"}, "which no file is called"), ({"progress": np.ones(3)}, "progress is of type ndarray"),
+                ({"regions": np.ones(2)}, "give a number of seconds"), ({"memory": np.float32(-1)}, "memory is"),
                 ({"shapes": {"x": (9, 9)}}, "x")]:
             with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
                 network.tune(**{"how": "priority", "store": False, **options})
@@ -123,6 +127,10 @@ class Progress(unittest.TestCase):
         self.assertIn("measuring", {now.stage for now in told})
         self.assertTrue(all(now.done >= 0 and now.remaining_s >= 0 for now in told))
         self.assertGreater(max(now.best_ms for now in told), 0)
+
+    def test_without_standard_error(self):
+        with mock.patch("sys.stderr", None):
+            self.assertGreater(self.tune(True).data["placing"]["measured"], 0)
 
     def test_stop(self):
         plan = self.tune(lambda now: "stop" if now.best_ms else None)
@@ -197,6 +205,8 @@ class Library(unittest.TestCase):
         self.assertLessEqual({level for level, _ in told}, {"note", "warning"})
         collage.load(models.dense(2)).tune(**BRIEF)
         self.assertEqual(len(told), count)
+        with self.assertRaisesRegex(collage.MisuseError, "the function is of type int; give a function, or None"):
+            collage.set_log(5)
 
     def test_system(self):
         about = collage.system()

@@ -201,6 +201,26 @@ class Runs(unittest.TestCase):
         with self.assertRaisesRegex(collage.MisuseError, "the session is closed"):
             session.run_async(inputs[0])
 
+    def test_closed_when_a_run_is_done(self):
+        session, x, told = dense(700), numbers(700, 4), []
+
+        def done(future):
+            try:
+                session.close()
+            except BaseException as fault:
+                told.append(fault)
+            told.append("closed")
+
+        future = session.run_async(x)
+        future.result(60)
+        held = threading.Event()
+        waiting = session._pool.submit(held.wait, 60)  # so that the function below is called by the pool
+        waiting.add_done_callback(done)
+        pool = session._pool
+        held.set()
+        pool.shutdown(wait=True)
+        self.assertEqual(told, ["closed"])
+
     def test_the_end(self):
         session, x = dense(), numbers(2, 4)
         network, plan = session.network, session.plan
