@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import operator
 from typing import Set
 
 log = logging.getLogger("collage.onnxruntime")
@@ -18,6 +19,10 @@ def once(text: str, level: int = logging.WARNING) -> None:
 
 def set_severity(severity: int) -> None:
     """Sets the least severity of notes, by ONNX Runtime's numbers: 0 for everything, 4 for almost nothing."""
+    try:
+        severity = operator.index(severity)
+    except TypeError:
+        raise TypeError(f"the severity is {severity!r}; give a number from 0 (verbose) to 4 (fatal)") from None
     if not 0 <= severity <= 4:
         raise RuntimeError(f"{severity} is no severity: give a number from 0 (verbose) to 4 (fatal)")
     log.setLevel((logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR, logging.CRITICAL)[severity])

@@ -113,8 +113,10 @@ class Inputs:
         self._by_name: Dict[str, NodeArg] = {arg.name: arg for arg in args}
 
     def arrays(self, feed: Mapping[str, Any], why_unknown: Callable[[str], str]) -> Dict[str, np.ndarray]:
-        """The arrays of a run. Raises ValueError if inputs are missing, and InvalidArgument for a name or value that does not
-        fit. `why_unknown` returns a sentence about a name that no input has."""
+        """The arrays of a run. Raises ValueError if inputs are missing, InvalidArgument for a name or value that does not fit, and
+        TypeError for what is no dict. `why_unknown` returns a sentence about a name that no input has."""
+        if not isinstance(feed, Mapping):
+            raise TypeError(f"the input feed is of type {type(feed).__name__}; give a dict of arrays by the names of the inputs")
         for name in self._by_name:
             if name not in feed:
                 missing = [name for name in self._by_name if name not in feed]

@@ -236,14 +236,14 @@ class InferenceSession:
         """
         names = self._wanted(output_names)
         results = self._results(self._feeds.arrays(input_feed, self._why_unknown), run_options)
-        return [results[name] for name in names]
+        return _each_once(names, results)
 
     def run_with_ort_values(self, output_names: Optional[Sequence[str]], input_dict_ort_values: Mapping[str, OrtValue],
                             run_options: Optional[RunOptions] = None) -> List[OrtValue]:
         """The same with OrtValues."""
         names = self._wanted(output_names)
         results = self._results(self._feeds.arrays(input_dict_ort_values, self._why_unknown), run_options)
-        return [self._value(name, results[name]) for name in names]
+        return [self._value(name, array) for name, array in zip(names, _each_once(names, results))]
 
     def run_async(self, output_names: Optional[Sequence[str]], input_feed: Mapping[str, Any],
                   callback: Callable[[List[np.ndarray], Any, str], Any], user_data: Any,
@@ -254,12 +254,12 @@ class InferenceSession:
         """
         names = self._wanted(output_names)
         arrays = self._feeds.arrays(input_feed, self._why_unknown)
-        limits = {} if run_options is None else {"stop": run_options._stop}
+        limits: Dict[str, Any] = {} if run_options is None else {"stop": _stop_of(run_options)}
 
         def done(future: "Future[Dict[str, np.ndarray]]") -> None:
             try:
                 results = future.result()
-                outcome: Tuple[List[np.ndarray], str] = ([results[name] for name in names], "")
+                outcome: Tuple[List[np.ndarray], str] = (_each_once(names, results), "")
             except collage.CollageError as fault:
                 outcome = ([], str(self._failed(fault, arrays)))
             callback(outcome[0], user_data, outcome[1])
@@ -298,7 +298,7 @@ class InferenceSession:
         if self._checks_shapes:
             self._feeds.check_shapes(arrays)
         if run_options is not None:
-            words["stop"] = run_options._stop
+            words["stop"] = _stop_of(run_options)
         try:
             if self._profile is not None:
                 return self._profile.run(self._session, arrays, words)
@@ -333,6 +333,19 @@ class InferenceSession:
     def get_profiling_start_time_ns(self) -> int:
         """When profiling began, by time.monotonic_ns(); 0 if it did not."""
         return 0 if self._profile is None else self._profile.start_ns
+
+
+def _stop_of(run_options: Any) -> collage.StopFlag:
+    if not isinstance(run_options, RunOptions):
+        raise TypeError(f"run_options is of type {type(run_options).__name__}; give collage.onnxruntime.RunOptions")
+    stop: collage.StopFlag = run_options._stop
+    return stop
+
+
+def _each_once(names: Sequence[str], results: Mapping[str, np.ndarray]) -> List[np.ndarray]:
+    """The results in this order. One that is named again is a copy, so that every array is the caller's own."""
+    left = dict(results)
+    return [left.pop(name) if name in left else results[name].copy() for name in names]
 
 
 def _is_unsupported(sentence: str) -> bool:

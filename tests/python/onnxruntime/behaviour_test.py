@@ -143,6 +143,7 @@ class Notes(Case):
 
     def test_severity(self):
         self.refused(RuntimeError, "0 (verbose) to 4 (fatal)", ort.set_default_logger_severity, 5)
+        self.refused(TypeError, "0 (verbose) to 4 (fatal)", ort.set_default_logger_severity, "x")
 
 
 class Models(Case):
@@ -204,6 +205,16 @@ class Inputs(Case):
         self.refused(InvalidArgument, "ragged", scaled.run, None, {"x": [1, [2, 3]], "factor": 1.0})
         self.refused(InvalidArgument, "text is not supported", scaled.run, None, {"x": np.array(["a", "b", "c"]), "factor": 1.0})
         self.refused(TypeError, '["y"]', scaled.run, "y", {"x": three, "factor": 1.0})
+
+    def test_arguments_of_runs(self):
+        session = ort.InferenceSession(path("linear"))
+        self.refused(TypeError, "run_options is of type dict", session.run, None, {"x": X}, {"x": 1})
+        for run in session.run, session.run_with_ort_values:
+            self.refused(TypeError, "the input feed is of type NoneType", run, None, None)
+        for first, second in session.run(["y", "y"], {"x": X}), session.run_with_ort_values(("y", "y"), {"x": X}):
+            first, second = np.asarray(first), np.asarray(second)
+            np.testing.assert_array_equal(first, second)
+            self.assertFalse(np.shares_memory(first, second))
 
     def test_copies_of_run_options(self):
         session, options = ort.InferenceSession(path("linear")), ort.RunOptions()
