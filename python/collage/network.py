@@ -89,17 +89,35 @@ def load(model: Model, *, shapes: Shapes = None, values: Values = None) -> Netwo
             raise
         # Open shapes, or shapes that data decides: a session reads such a model. If it does not either, its own sentence
         # is about the model, and not about shapes.
-        declared = Loading(None, loading.values)
-        options = _abi.new(_abi.SessionOptions, loading=ctypes.pointer(declared.struct))
-        options.placing = ctypes.pointer(Placing(how="priority", store=False).struct)
         try:
-            handle = source.session(options)
+            if loading.values:
+                _check_values(_declared(source, None), loading.values)
+            handle = _declared(source, loading.values)
         except errors.MisuseError as again:
             raise again from (None if str(again) == str(fault) else fault)
         network = Network(source, loading, handle, is_open=True)
         if not any(port.is_open for port in network.inputs) and DECIDED_BY_DATA not in str(fault):
             raise  # a session would say the same at its first run
         return network
+
+
+def _declared(source: Source, values: Values) -> _handles.Handle:
+    """A session of the model as the file declares its shapes. It is not run."""
+    loading = Loading(None, values)
+    options = _abi.new(_abi.SessionOptions, loading=ctypes.pointer(loading.struct))
+    options.placing = ctypes.pointer(Placing(how="priority", store=False).struct)
+    return source.session(options)
+
+
+def _check_values(handle: _handles.Handle, values: Mapping[str, arrays.Array]) -> None:
+    """Refuses values that the inputs of a session do not take. The library looks at them at a run only."""
+    with handle as pointer:
+        count = _abi.filled("session_get_info", _abi.SessionInfo, pointer).inputs
+        declared = {port.name: port for port in ports.open_ports(pointer, "input", count)}
+    for name, value in values.items():
+        if name not in declared:
+            raise errors.MisuseError(f"values: the model has no input {name}; it takes {', '.join(map(str, declared.values()))}")
+        arrays.of_port(value, declared[name], f"the value of input {name}")
 
 
 class Network(_handles.Unpicklable):

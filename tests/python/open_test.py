@@ -70,6 +70,14 @@ class Loading(unittest.TestCase):
         opened = collage.load(models.reshaped(), values={"dims": np.array([-1, 2])})
         self.assertEqual((opened.is_open, [p.name for p in opened.inputs]), (True, ["x"]))
         np.testing.assert_array_equal(opened.session(**QUICK)(numbers(3, 4)), numbers(3, 4).reshape(6, 2))
+        for shapes in None, {"x": (3, 4)}:
+            for name, value, sentence in [("z", np.array([2, 6]), "values: the model has no input z; it takes x"),
+                                          ("dims", np.array([2, 6], np.float32), "the value of input dims has elements of type float32"),
+                                          ("dims", np.array([2, 6, 1]), r"the value of input dims has the shape \(3,\)")]:
+                with self.subTest(sentence), self.assertRaisesRegex(collage.MisuseError, sentence):
+                    collage.load(models.reshaped(), shapes=shapes, values={name: value})
+        with self.assertRaisesRegex(collage.MisuseError, "values: the model has no input z; it takes x: float32 6"):
+            collage.load(models.positions(), values={"z": np.zeros(6, np.float32)})
 
     def test_what_is_refused(self):
         model = models.dense()
