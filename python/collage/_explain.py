@@ -24,6 +24,8 @@ def of_plan(data: dict[str, Any]) -> str:
     head = f"{data['network']}: {data['threads']} thread{'s' if data['threads'] != 1 else ''}, from {data['origin']}"
     if cost:
         head += f", costs {ms(cost)} ms" + (f" (lower bound {ms(bound)} ms)" if bound else "")
+    else:
+        head += ", nothing was measured"
     parts = [head, f"{data['processor']}, threads wait: {data['waiting']}", ""]
     parts.append(table(("backend", "groups", "ms", "version"),
                        ((b["name"], str(b["groups"]), ms(b["cost_ms"]), str(b["version"])) for b in data["backends"]),

@@ -72,4 +72,5 @@ class Plan(_handles.Unpicklable):
     def __repr__(self) -> str:
         if self._handle.closed and "data" not in self.__dict__:
             return "<collage.Plan, closed>"
-        return f"<collage.Plan of {self.data['network']}, {self.threads} threads, {self.cost_ms or 0:.3f} ms>"
+        cost = f"{_explain.ms(self.cost_ms)} ms" if self.cost_ms else "nothing was measured"
+        return f"<collage.Plan of {self.data['network']}, {self.threads} thread{'s' if self.threads != 1 else ''}, {cost}>"
