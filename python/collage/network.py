@@ -186,7 +186,7 @@ class Network(_handles.Unpicklable):
         Raises:
             MisuseError: the shapes contradict the model, or the zoo's network has other ones.
         """
-        if not shapes:
+        if not _options._mapping(shapes, "shapes"):
             return self
         if self._source.zoo is not None:
             raise errors.MisuseError(f"{self.name} is a network of the zoo, whose shapes are fixed; leave out shapes")

@@ -118,6 +118,7 @@ class Session(_handles.Unpicklable):
         self._pool: Optional[concurrent.futures.ThreadPoolExecutor] = None
         self._workers: set[int] = set()
         self._lock = threading.Lock()
+        carried = _mapping(carried, "carried")
         self._at_once = whole(threads_at_once, "threads_at_once")
         self._how, self._placing = how, dict[str, Any]()
         if plan is not None:

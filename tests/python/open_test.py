@@ -99,6 +99,8 @@ class Loading(unittest.TestCase):
                 (lambda: collage.load(model, shapes={"x": None}), "the shape of input x is None"),
                 (lambda: collage.load(model, shapes={"x": (1,) * 9}), "has 9 extents"),
                 (lambda: collage.load(model, shapes=[(1, 4)]), "shapes is of type list; give a dictionary"),
+                (lambda: collage.load(model).with_shapes(np.ones(2)), "shapes is of type ndarray; give a dictionary"),
+                (lambda: collage.load(models.dense(2)).session(carried=np.ones(2)), "carried is of type ndarray; give a dictionary"),
                 (lambda: collage.load(model, shapes={3: (1, 4)}), "the name of an input is of type int"),
                 (lambda: collage.load(model, values={"x": "text"}), "the value of input x is of type str"),
                 (lambda: collage.load(model, values={"x": np.array(["text"])}), "elements of type <U4"),

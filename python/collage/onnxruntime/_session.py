@@ -272,13 +272,21 @@ class InferenceSession:
 
     def run_with_iobinding(self, iobinding: IOBinding, run_options: Optional[RunOptions] = None) -> None:
         """Runs with bound inputs, and writes the bound outputs."""
+        if not isinstance(iobinding, IOBinding):
+            raise TypeError(f"iobinding is of type {type(iobinding).__name__}; give what io_binding() returns")
         iobinding._run(self, run_options)
 
     def _wanted(self, output_names: Optional[Sequence[str]]) -> Sequence[str]:
-        if not output_names:
+        if output_names is None:
             return self._output_names
         if isinstance(output_names, str):
             raise TypeError(f"output_names is the text '{output_names}'; give a list of names, as [\"{output_names}\"]")
+        try:
+            output_names = list(output_names)
+        except TypeError:
+            raise TypeError(f"output_names is of type {type(output_names).__name__}; give a list of names, or None") from None
+        if not output_names:
+            return self._output_names
         for name in output_names:
             if name not in self._output_names:
                 raise state.made(state.InvalidArgument, f"Invalid output name:{name}; the model has "

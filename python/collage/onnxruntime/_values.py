@@ -24,8 +24,11 @@ def only_cpu(device_type: str) -> None:
 
 
 def extents_of(shape: Sequence[int]) -> List[int]:
-    """The extents of a shape. Raises ValueError if one is negative."""
-    extents = [operator.index(extent) for extent in shape]
+    """The extents of a shape. Raises ValueError if one is negative, and TypeError if it is no whole number."""
+    try:
+        extents = [operator.index(extent) for extent in shape]
+    except TypeError:
+        raise TypeError(f"the shape is {shape!r}; give a list of whole numbers") from None
     if any(extent < 0 for extent in extents):
         raise ValueError(f"the shape {extents} has a negative extent; give the extents of a tensor")
     return extents

@@ -209,6 +209,9 @@ class Inputs(Case):
     def test_arguments_of_runs(self):
         session = ort.InferenceSession(path("linear"))
         self.refused(TypeError, "run_options is of type dict", session.run, None, {"x": X}, {"x": 1})
+        self.refused(TypeError, "output_names is of type int", session.run, 5, {"x": X})
+        self.refused(TypeError, "give what io_binding() returns", session.run_with_iobinding, None)
+        self.refused(TypeError, "the shape is ['a']", ort.OrtValue.ortvalue_from_shape_and_type, ["a"])
         for run in session.run, session.run_with_ort_values:
             self.refused(TypeError, "the input feed is of type NoneType", run, None, None)
         for first, second in session.run(["y", "y"], {"x": X}), session.run_with_ort_values(("y", "y"), {"x": X}):
