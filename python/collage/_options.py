@@ -87,6 +87,14 @@ def path_of(path: Any, what: str) -> bytes:
     return encoded
 
 
+def absolute(path: bytes) -> bytes:
+    """The path from the root, for files that are opened again when the process may have another folder."""
+    try:
+        return os.path.abspath(path)
+    except OSError:  # the current folder was removed
+        return path
+
+
 def whole(value: Any, what: str, least: int = 0, most: int = 2**31 - 1) -> int:
     """An integer within bounds."""
     try:
@@ -132,7 +140,8 @@ def backends_of(given: Backends) -> Optional[bytes]:
 def store_of(given: Store) -> Optional[bytes]:
     if given is None or given is True:
         return None
-    return b"none" if given is False else path_of(given, "store")
+    path = b"none" if given is False else path_of(given, "store")
+    return path if path in (b"", b"none") else absolute(path)  # an open session opens it at each new shape
 
 
 class Placing:

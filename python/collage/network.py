@@ -39,7 +39,7 @@ class Source:
         if isinstance(model, str) and model.startswith(ZOO):
             self.zoo = _abi.encoded(model[len(ZOO):], "the network's name")
         elif isinstance(model, (str, os.PathLike)):
-            self.path = _absolute(_options.path_of(model, "model"))
+            self.path = _options.absolute(_options.path_of(model, "model"))
         elif isinstance(model, bytes):
             self.data = model
         else:
@@ -326,14 +326,6 @@ def _agree(one: ports.Port, other: ports.Port) -> bool:
         return one.type == other.type
     return len(one.shape) == len(other.shape) and all(
         a == b or not isinstance(a, int) or not isinstance(b, int) for a, b in zip(one.shape, other.shape))
-
-
-def _absolute(path: bytes) -> bytes:
-    """The path from the root, since the file is read again where the process may have another folder."""
-    try:
-        return os.path.abspath(path)
-    except OSError:  # the current folder was removed
-        return path
 
 
 def _count(name: str, pointer: int) -> int:

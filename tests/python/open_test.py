@@ -56,6 +56,11 @@ class Loading(unittest.TestCase):
             self.assertEqual(network.name, os.path.join(os.path.realpath(first), "model.onnx"))
             self.assertEqual(network.with_shapes({"x": (2, 4)}).outputs[0].shape, (2, 3))
             self.assertEqual(network.session(**QUICK)(numbers(5, 4)).shape, (5, 3))
+            os.chdir(first)
+            measured = network.session(how="measure", threads=1, store="costs.db", compare=0.05, regions=0, backends="portable")
+            os.chdir(second)
+            measured(numbers(5, 4))
+            self.assertEqual([pathlib.Path(folder, "costs.db").exists() for folder in (first, second)], [True, False])
             for changed in models.added(["N", 4]), models.dense("M").replace(b"y", b"z"), models.added(["N", 4], models.DOUBLE):
                 pathlib.Path(first, "model.onnx").write_bytes(changed)
                 for again in lambda: network.with_shapes({"x": (2, 4)}), lambda: network.session(**QUICK):
