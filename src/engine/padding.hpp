@@ -44,41 +44,36 @@ struct slab {
   const shape& dims;  ///< outlives this
   std::size_t dimension;
   std::int64_t from;
+
+  /// How often the dimension occurs in memory.
+  std::size_t rows() const { return static_cast<std::size_t>(dims.first(dimension).elements()); }
+  /// The bytes of one index in a row.
+  std::size_t step(std::size_t element) const {
+    return static_cast<std::size_t>(dims.from(dimension + 1).elements()) * element;
+  }
+  /// Where the part begins in a row.
+  std::size_t at(std::size_t row, std::size_t element) const {
+    return step(element) * (row * static_cast<std::size_t>(dims[dimension]) + static_cast<std::size_t>(from));
+  }
 };
 
 /// Copies `count` indices of a dimension between two dense tensors that differ in this dimension only.
 inline void copy_slab(const std::byte* from, const slab& source, std::byte* to, const slab& target, std::int64_t count,
                       std::size_t element) {
-  std::size_t inner = element, outer = 1;
-  for (std::size_t d = 0; d < source.dims.size(); ++d) {
-    const auto extent = static_cast<std::size_t>(source.dims[d]);
-    if (d < source.dimension) outer *= extent;
-    if (d > source.dimension) inner *= extent;
-  }
-  const std::size_t bytes = inner * static_cast<std::size_t>(count);
-  if (bytes == 0) return;
-  const auto row = [&](const slab& of, std::size_t i) {
-    return inner * (i * static_cast<std::size_t>(of.dims[of.dimension]) + static_cast<std::size_t>(of.from));
-  };
-  for (std::size_t i = 0; i < outer; ++i) std::memcpy(to + row(target, i), from + row(source, i), bytes);
+  const std::size_t bytes = source.step(element) * static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i < source.rows() && bytes != 0; ++i)
+    std::memcpy(to + target.at(i, element), from + source.at(i, element), bytes);
+}
+
+/// Zeros in `count` indices of a dimension of a dense tensor.
+inline void clear_slab(std::byte* of, const slab& from, std::int64_t count, std::size_t element) {
+  const std::size_t bytes = from.step(element) * static_cast<std::size_t>(count);
+  for (std::size_t i = 0; i < from.rows() && bytes != 0; ++i) std::memset(of + from.at(i, element), 0, bytes);
 }
 
 inline shape with_extent(shape dims, std::size_t dimension, std::int64_t extent) {
   dims[dimension] = extent;
   return dims;
-}
-
-/// Zeros in `count` indices of a dimension of a dense tensor.
-inline void clear_slab(std::byte* of, const slab& from, std::int64_t count, std::size_t element) {
-  std::size_t inner = element, outer = 1;
-  for (std::size_t d = 0; d < from.dims.size(); ++d) {
-    if (d < from.dimension) outer *= static_cast<std::size_t>(from.dims[d]);
-    if (d > from.dimension) inner *= static_cast<std::size_t>(from.dims[d]);
-  }
-  const std::size_t row = inner * static_cast<std::size_t>(from.dims[from.dimension]);
-  const std::size_t bytes = inner * static_cast<std::size_t>(count);
-  for (std::size_t i = 0; i < outer && bytes != 0; ++i)
-    std::memset(of + i * row + inner * static_cast<std::size_t>(from.from), 0, bytes);
 }
 
 }  // namespace collage::inline v0::detail
