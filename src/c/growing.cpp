@@ -113,14 +113,8 @@ collage_status collage_growing_context_run(collage_growing_context* context, con
     auto& state = here.state_of(context);
     const collage::run_limits how = c_interface::limits_of(here, limits);
     const c_interface::turn mine(here, state.is_busy);
-    const auto ports = state.context.inputs();
-    if (count != ports.size())
-      here.misuse("count is " + std::to_string(count) + ", and a run takes " + std::to_string(ports.size()) + " inputs",
-                  "give one for each input of collage_growing_context_input");
-    here.check_list(inputs, count, "inputs");
-    state.inputs.clear();
-    for (std::size_t i = 0; i < count; ++i)
-      state.inputs.push_back(c_interface::view_of(here, inputs[i], "input " + ports[i].name));
+    c_interface::take_inputs(here, state.context.inputs(), inputs, count, "collage_growing_context_input",
+                             state.inputs);
     state.outputs = {};  // a run that fails may write over them
     c_interface::in_our_words([&] { state.outputs = state.context.run(state.inputs, how); });
   });

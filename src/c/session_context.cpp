@@ -46,17 +46,20 @@ collage_tensor tensor_of(const c::const_tensor_view& from) {
   return to;
 }
 
-namespace {
-
-/// Checks the inputs of a run, and keeps views of them in `state`.
-void take_inputs(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count) {
-  const std::span<const c::open_port> ports = state.session->session.inputs();
+void take_inputs(const call& here, std::span<const c::open_port> ports, const collage_tensor* inputs, std::size_t count,
+                 const char* lister, std::vector<c::const_tensor_view>& to) {
   if (count != ports.size())
     here.misuse("count is " + std::to_string(count) + ", and a run takes " + std::to_string(ports.size()) + " inputs",
-                "give one for each input of collage_session_input");
+                std::string("give one for each input of ") + lister);
   here.check_list(inputs, count, "inputs");
-  state.inputs.clear();
-  for (std::size_t i = 0; i < count; ++i) state.inputs.push_back(view_of(here, inputs[i], "input " + ports[i].name));
+  to.clear();
+  for (std::size_t i = 0; i < count; ++i) to.push_back(view_of(here, inputs[i], "input " + ports[i].name));
+}
+
+namespace {
+
+void take_inputs(const call& here, session_context_state& state, const collage_tensor* inputs, std::size_t count) {
+  take_inputs(here, state.session->session.inputs(), inputs, count, "collage_session_input", state.inputs);
 }
 
 }  // namespace

@@ -34,6 +34,10 @@ struct session_context_state {
 collage::const_tensor_view view_of(const call& here, const collage_tensor& from, const std::string& what);
 collage_tensor tensor_of(const collage::const_tensor_view& from);
 
+/// Views of the inputs of a run, which are as many as `ports`. The error of another number names the function that lists these.
+void take_inputs(const call& here, std::span<const collage::open_port> ports, const collage_tensor* inputs,
+                 std::size_t count, const char* lister, std::vector<collage::const_tensor_view>& to);
+
 /// Describes the input or output at `index` of a list. Throws if there is none; the error calls it `thing`.
 void answer_open_port(const call& here, std::span<const collage::open_port> ports, std::size_t index, const char* thing,
                       collage_open_port* to);
