@@ -14,6 +14,7 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/plan.hpp>
+#include <collage/run/precision.hpp>
 #include <collage/run/weights.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -192,6 +193,10 @@ struct place_options {
   /// Without costs, `accurate` is as `direct`. By estimated costs, it takes other algorithms only where their kernels were measured, and
   /// were accurate at each measured shape.
   collage::algorithms algorithms = collage::algorithms::accurate;
+  /// In which element types the kernels of a plan may store and multiply float32 values, and how far its outputs may err for it. The
+  /// sum of the errors of all values that a plan rounds is within the bound. Subgraphs of branches and loops stay in float32. Needs
+  /// measured costs.
+  precision_options precision = {};
   /// How much memory the weights of a plan may take, as its kernels keep them. Kernels of other algorithms are faster with
   /// weights that are several times as large.
   weight_bound memory = {};

@@ -54,7 +54,7 @@ std::vector<plan_run> compare_placements(const graph& network, const std::vector
 std::size_t best_single(const std::vector<plan_run>& runs) {
   std::size_t best = 0;
   for (std::size_t i = 1; i < runs.size(); ++i)
-    if (runs[i].name != previous_run && runs[i].name != operators_run &&
+    if (runs[i].name != previous_run && runs[i].name != operators_run && runs[i].name != unrounded_run &&
         (best == 0 || runs[i].median_ms < runs[best].median_ms))
       best = i;
   return best;

@@ -72,6 +72,7 @@ class comparison {
     runs_.set_incumbent(race.add(made.chosen));
     for (const placement& s : made.singles) singles_.push_back(race.add(s, race_role::baseline));
     const place_options& options = known_.task.options;
+    if (known_.errors.is_needed()) add_unrounded();
     if (options.previous != nullptr) previous_ = add_previous(*options.previous);
     const bool may_split = known_.task.may_split();
     const double seconds = options.comparing.seconds;
@@ -87,6 +88,13 @@ class comparison {
     // Caches are split at times only. Split caches that were not met before may be met now.
     if (may_split && !knows_split && kernels_.run_split(search_)) search_on();
     return decide(made);
+  }
+
+  /// Adds the best placement that rounds nothing: a plan of lower precision is never slower.
+  void add_unrounded() {
+    const search_result exact = search_.best_unrounded();
+    if (view_.keeps_bound(exact))
+      unrounded_ = runs_.race().add(writer_.write(unrounded_run, exact), race_role::baseline);
   }
 
   /// The plan with the fastest placement of the complete rounds, by what is known now.
@@ -146,7 +154,7 @@ class comparison {
   /// The same if it exceeds the bound on weights: all placements of the race keep it.
   std::optional<std::size_t> add_previous(const plan& previous) {
     if (previous.fingerprint != known_.task.network.fingerprint() || !is_over_our_backends(previous.chosen) ||
-        !serves(previous.precision, known_.task.precision))
+        !serves(previous.precision, known_.task.plan_precision))
       return {};
     if (!unwanted_algorithm_of(previous, known_.task.network, known_.task.backends,
                                wanted_algorithms(known_.task.options))
@@ -228,6 +236,7 @@ class comparison {
     if (single != singles_.end()) return made.singles[static_cast<std::size_t>(single - singles_.begin())].name;
     if (previous_ == winner) return previous_run;
     if (trials_.operators() == winner) return operators_run;
+    if (unrounded_ == winner) return unrounded_run;
     return runs_.race().which(winner).name == regions_run ? regions_run : "search";
   }
   void list_runs(plan& made, std::size_t winner) const {
@@ -240,6 +249,7 @@ class comparison {
     add(winner, "plan");
     for (std::size_t i = 0; i < singles_.size(); ++i) add(singles_[i], made.singles[i].name);
     if (trials_.operators()) add(*trials_.operators(), operators_run);
+    if (unrounded_) add(*unrounded_, unrounded_run);
     if (previous_) add(*previous_, previous_run);
   }
 
@@ -255,7 +265,7 @@ class comparison {
   kernel_trials kernels_;
   region_trials trials_;
   std::vector<std::size_t> singles_;  // the baselines' numbers in the race
-  std::optional<std::size_t> previous_;
+  std::optional<std::size_t> previous_, unrounded_;
   region_report report_;
 };
 

@@ -46,7 +46,8 @@ class cost_measurer {
         model_(known.task),
         worker_(worker_options{known.task.options.measuring.worker_timeout_s}) {
     const place_options& options = task_.options;
-    if (!options.store.empty()) keep(kernels_, task_.use, known.weights.key(), options.regions.seconds > 0);
+    if (!options.store.empty())
+      keep(kernels_, task_.use, known.weights.key() + precision_key(), options.regions.seconds > 0);
     if (known.layouts.conversions()) {
       conversion_book& c = *known.layouts.conversions();
       conversions_.emplace(cost_ledger{c.network(), c.candidates(), c.book()});
@@ -257,6 +258,11 @@ class cost_measurer {
       if (kept) kept->forget(gone);
     }
   };
+
+  /// A part of the key of comparisons: what the plan may round.
+  std::string precision_key() const {
+    return task_.options.precision.may_round() ? ", " + task_.plan_precision : std::string();
+  }
 
   void keep(cost_ledger& of, const std::vector<bool>& use, const std::string& bound, bool divides) {
     const bool is_optional = task_.options.store_is_optional;

@@ -10,10 +10,12 @@
 #include <collage/place.hpp>
 #include <collage/place/candidates.hpp>
 #include <collage/run/backend_table.hpp>
+#include <collage/run/precision.hpp>
 #include <collage/run/views.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 #include "candidate_index.hpp"
@@ -152,7 +154,7 @@ inline algorithms wanted_algorithms(const place_options& options) {
                                                                                             : options.algorithms;
 }
 
-/// All candidates that the constraints and `place_options::algorithms` allow. Control flow and reshapes have none. Errors: as of
+/// All candidates that the constraints, `place_options::algorithms` and `place_options::precision` allow. Control flow and reshapes have none. Errors: as of
 /// find_candidates and apply_rule.
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
@@ -165,6 +167,12 @@ inline allowed_candidates find_allowed_candidates(const place_task& task) {
   };
   std::size_t removed = 0;
   if (wanted_algorithms(task.options) == algorithms::direct) removed = std::erase_if(left.candidates.list, is_unwanted);
+  removed += std::erase_if(left.candidates.list, [&](const place_candidate& c) {
+    const precision_options& how = task.options.precision;
+    const std::optional<dtype> rounded =
+        rounding_of(task.network, forms_of(task.network, task.backends, left.candidates, c));
+    return rounded && !(how.may_round() && allows(how.elements, *rounded));
+  });
   if (!task.options.rules.empty() || removed != 0) renumber_structures(left.candidates);
   return left;
 }

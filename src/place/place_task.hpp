@@ -18,6 +18,7 @@
 #include <collage/set/candidate.hpp>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 #include "policy.hpp"
@@ -72,14 +73,21 @@ class deadline {
   mutable bool is_cancelled_ = false;
 };
 
+/// The element types in which values may be stored that the network has in another one.
+inline std::span<const dtype> elements_of(const precision_options& how) {
+  static constexpr std::array bf16_alone{dtype::bf16};
+  return how.may_round() ? std::span<const dtype>(bf16_alone) : std::span<const dtype>();
+}
+
 struct place_task {
   const graph& network;
   backend_table backends;
   const place_options& options;
   deadline until;
   int threads;
-  const char* precision;
-  std::vector<bool> use;                   ///< by backend: the user allows it, and it can run here
+  const char* precision;       ///< of kernels that round nothing; a part of the keys of costs
+  std::string plan_precision;  ///< of the plan: what its kernels may round, and how far its outputs may err for it
+  std::vector<bool> use;       ///< by backend: the user allows it, and it can run here
   std::vector<place_refusal> missing;      ///< backends that cannot run here
   std::vector<bool> is_alias;              ///< by node: a reshape, which never needs a kernel
   std::vector<form> forms;                 ///< in which backends can pass values to each other (forms_between)
@@ -94,11 +102,17 @@ struct place_task {
         until(how),
         threads(concurrent_threads(how.threads > 0 ? how.threads : available_threads())),
         precision(how.keep_non_finite ? fp32_non_finite : fp32),
-        forms(forms_between(table)),
+        plan_precision(how.precision.may_round() ? precision_text(how.precision) : std::string(precision)),
+        forms(forms_between(table, elements_of(how.precision))),
         packed(how.packed ? how.packed : std::make_shared<packed_weights>()) {
     if (how.keep_non_finite && !measures())
       throw error(error_kind::invalid_argument, "only measuring shows which kernels keep NaN and infinity",
                   "keep_non_finite", "measure, or leave it out");
+    if (how.precision.may_round() && (how.keep_non_finite || !measures()))
+      throw error(error_kind::invalid_argument,
+                  how.keep_non_finite ? "kernels that round values need not keep NaN and infinity"
+                                      : "only measuring shows whether lower precision pays",
+                  "precision", how.keep_non_finite ? "leave keep_non_finite out" : "measure, or place in fp32");
     if (const double ratio = how.memory.ratio; !std::isfinite(ratio) || ratio <= 0)
       throw error(error_kind::invalid_argument, "the ratio for the memory of weights is not a number above 0", "memory",
                   "give a ratio such as 1.5, or bytes");

@@ -75,6 +75,8 @@ class placement_search {
   search_result best_of_operators(outlook costs = outlook::doubtful) {
     return search_exactly({.regions = !view_.is_covered_by_operators(), .costs = costs});
   }
+  /// The cheapest placement that rounds nothing.
+  search_result best_unrounded() { return search_exactly({.rounding = false}); }
   /// The baseline of a backend. Other backends run the nodes that it refuses (`search_view::ranks` says which), and the placement
   /// lists these fallback nodes. Where the weights would take too much memory, it does without its kernels with the largest ones.
   /// Nothing if that does not suffice.
@@ -82,7 +84,7 @@ class placement_search {
     // Without need, no region of another backend takes part: for one missing operator, it could take the whole network.
     const bool operators_alone = !known_.task.backends[backend].takes_regions && view_.is_covered_by_operators();
     weight_caps caps;
-    const shown_candidates shown{.regions = !operators_alone, .caps = &caps};
+    const shown_candidates shown{.regions = !operators_alone, .rounding = false, .caps = &caps};
     for (;;) {
       const search_result alone = search_and_measure(
           [&](search_result& r) { return search::exact_by_rank(r.problem, view_.ranks(r, backend), view_.limits()); },

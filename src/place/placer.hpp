@@ -328,7 +328,7 @@ class placer {
     made.network = task_.options.network;
     made.fingerprint = task_.network.fingerprint();
     made.threads = task_.threads;
-    made.precision = task_.precision;
+    made.precision = task_.plan_precision;
     made.algorithms = task_.options.algorithms;
     made.processor = processor_name();
     made.waiting = waiting_policy();
@@ -352,6 +352,7 @@ class placer {
         inner.improved = {};
         inner.measuring.splits_caches = false;
         inner.memory = known_.weights.of_subgraphs();
+        inner.precision = {};
         inner.rules = rules_in(*body, task_.backends, task_.options.rules);
         inner.network = task_.options.network + ", subgraph of " + task_.network.node_name(n);
         known_.bodies.add(n, placer(*body, task_.backends, inner).run());

@@ -7,6 +7,7 @@
 #include "candidate_index.hpp"
 #include "candidate_layouts.hpp"
 #include "cost_book.hpp"
+#include "error_limit.hpp"
 #include "neighbours.hpp"
 #include "place_rules.hpp"
 #include "place_task.hpp"
@@ -36,6 +37,7 @@ struct placing_state {
   neighbour_costs neighbours;  ///< of switches between backends
   sub_plans bodies;
   weight_limit weights;                      ///< the bound on their memory, and what candidates keep
+  error_limit errors;                        ///< the bound on the error of rounded values, and what candidates round
   std::vector<std::vector<bool>> forbidden;  ///< by backend and node: no region of the backend may hold the node
   view_layouts views;
 
@@ -55,6 +57,7 @@ struct placing_state {
         neighbours(task.backends.size()),
         bodies(task.network),
         weights(task, candidates),
+        errors(task, candidates, layouts),
         forbidden(std::move(left.forbidden)),
         views(std::move(left.views)) {}
 };

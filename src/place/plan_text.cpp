@@ -214,8 +214,19 @@ std::string prediction_text(const plan& made) {
 std::string origin_text(const std::string& origin) {
   if (origin == previous_run) return "the previous plan";
   if (origin == operators_run) return "the best placement without regions";
+  if (origin == unrounded_run) return "the best placement in float32";
   if (origin == regions_run) return "a division into regions";
   return origin + " alone";
+}
+
+std::string error_text(const plan& made) {
+  if (!made.error) return {};
+  const plan_error& e = *made.error;
+  return "It rounds values. On " + std::to_string(e.samples) + " samples that were held back, its outputs differ by " +
+         format_number("%.2g %%", 100 * e.measured) + " from float32 (root mean square, relative to the outputs), " +
+         format_number("at most %.2g %%", 100 * e.upper) + " with a confidence of 95 %; " +
+         format_number("%g %% are allowed", 100 * e.most) +
+         format_number(", and %.2g %% were predicted.", 100 * e.predicted);
 }
 
 std::string certificate_text(const plan& made) {
@@ -310,7 +321,7 @@ std::string plan_page::placement() const {
   if (!made.chosen.conversions.empty())
     page += heading("Conversions of values into another form") + conversions_table(network, made, paint);
   page += "\n" + totals_table(made, paint) + "\n" + wrap(certificate_text(made), 0);
-  for (const std::string& text : {switches_text(made.chosen), memory_text(made)})
+  for (const std::string& text : {error_text(made), switches_text(made.chosen), memory_text(made)})
     if (!text.empty()) page += wrap(text, 0);
   if (const std::string text = estimates_text(made); !text.empty()) page += heading("Estimated costs") + text;
   return page;

@@ -31,6 +31,8 @@ std::string certificate_text(const plan& made);
 std::string estimates_text(const plan& made);
 /// The memory of the plan's weights, of the network's, and the bound, in a sentence. Empty if it is not known or there are none.
 std::string memory_text(const plan& made);
+/// How far the outputs of a plan err because it rounds values, in sentences. Empty if it rounds none.
+std::string error_text(const plan& made);
 /// The origin, in words, of a plan that the last search did not find.
 std::string origin_text(const std::string& origin);
 

@@ -23,6 +23,7 @@
 #include "conversions.hpp"
 #include "cost_book.hpp"
 #include "cost_forecast.hpp"
+#include "error_limit.hpp"
 #include "placing_state.hpp"
 #include "weight_limit.hpp"
 
@@ -55,6 +56,7 @@ struct shown_candidates {
   bool regions = true;
   outlook costs = outlook::doubtful;
   cost_forecast* expected = nullptr;  ///< of those not measured, whose costs are these if given, and no bounds
+  bool rounding = true;               ///< of kernels that round values
   const weight_caps* caps = nullptr;  ///< leaves out what keeps too large weights
   bool packing = false;               ///< forms of weights that no engine has yet count (`weight_limit::packing_ms`)
 };
@@ -105,6 +107,7 @@ class search_view {
       const known_cost cost = known_.costs.price_of(c, shown.costs);
       if (cost.state == cost_state::refused || (cost.state == cost_state::bounded && !shown.not_measured)) continue;
       if (!known_.layouts.can_be_converted(known_.layouts.borders_of(i))) continue;
+      if (!shown.rounding && known_.errors.rounds(i)) continue;
       if (shown.caps != nullptr && !shown.caps->is_empty() && !shown.caps->allow(known_.weights.of(i))) continue;
       const bool is_expected = shown.expected != nullptr && cost.state == cost_state::bounded;
       const double ms = is_expected ? shown.expected->ms(i) : cost.ms;
@@ -143,13 +146,15 @@ class search_view {
   /// search has a limit: it runs some dozens of times, and costs are known only to some per cent. The plan says whether the result
   /// was proved optimal.
   ///
-  /// If the best placement exceeds the bound on weights, the problem gets this bound, and the result is the best one within it.
+  /// If the best placement exceeds the bound on weights or on the error, the problem gets the bounds, and the result is the best one
+  /// within them.
   search::placement solve(search_result& of) const {
     search::limits most = limits();
     if (known_.neighbours.any()) most.states = 200'000;
     of.found = search::exact(of.problem, most);
-    if (keeps_bound(of)) return std::move(of.found);
-    bound_weights(of);
+    if (keeps_bound(of) && keeps_error(of)) return std::move(of.found);
+    if (known_.weights.can_be_exceeded()) bound_weights(of);
+    if (known_.errors.is_needed()) bound_errors(of);
     return search::exact(of.problem, most);
   }
 
@@ -157,6 +162,15 @@ class search_view {
   bool keeps_bound(const search_result& r) const {
     return !known_.weights.can_be_exceeded() || known_.weights.kib_of(candidates_in(r)) <= known_.weights.kib();
   }
+  /// The error that a placement is expected to cause, as an amount of `error_limit`.
+  std::int64_t error_in(const search_result& r) const {
+    if (!known_.errors.is_needed()) return 0;
+    std::int64_t sum = known_.errors.of_all(candidates_in(r));
+    for (const auto& [c, by] : conversions_of(r)) sum += known_.errors.of_conversion(c.value, c.from, c.to);
+    return sum;
+  }
+  /// Whether it keeps the bound on the error.
+  bool keeps_error(const search_result& r) const { return error_in(r) <= error_limit::bound(); }
   /// Error: it does not, because no placement that does was found.
   void require_bound(const search_result& r) const {
     if (!keeps_bound(r)) throw known_.weights.shortage(known_.weights.kib_of(candidates_in(r)));
@@ -325,13 +339,33 @@ class search_view {
   }
   /// Adds the memory of weights to a problem, as a resource.
   void bound_weights(search_result& of) const {
-    of.problem.resources = {{.name = "KiB of weights", .bound = known_.weights.kib()}};
+    const std::uint32_t resource = add_resource(of.problem, "KiB of weights", known_.weights.kib());
     for (std::size_t k = 0; k < of.who.size(); ++k) {
       if (!of.who[k].is_candidate()) continue;
       for (const kept_weight& kept : known_.weights.of(of.who[k].number))
         of.problem.candidates[k].uses.push_back(
-            {0, kept.kib, known_.weights.is_shared(kept) ? kept.item : search::use::own});
+            {resource, kept.kib, known_.weights.is_shared(kept) ? kept.item : search::use::own});
     }
+  }
+  /// Adds the error of rounded values to a problem, as a resource.
+  void bound_errors(search_result& of) const {
+    const std::uint32_t resource = add_resource(of.problem, "error", error_limit::bound());
+    for (std::size_t k = 0; k < of.who.size(); ++k) {
+      if (!of.who[k].is_candidate()) continue;
+      for (const error_use& r : known_.errors.of(of.who[k].number))
+        of.problem.candidates[k].uses.push_back({resource, r.amount, r.item});
+    }
+    for (const auto& [v, number] : known_.layouts.numbers()) {
+      const std::vector<form>& forms = known_.layouts.forms_of_value(v);
+      std::vector<std::int64_t>& amounts = of.problem.values[number].convert_amounts;
+      amounts.resize(resource * forms.size() * forms.size());
+      for (const form& from : forms)
+        for (const form& to : forms) amounts.push_back(known_.errors.of_conversion(v, from, to));
+    }
+  }
+  static std::uint32_t add_resource(search::problem& p, const char* name, std::int64_t bound) {
+    p.resources.push_back({.name = name, .bound = bound});
+    return static_cast<std::uint32_t>(p.resources.size() - 1);
   }
   static void sort_once(std::vector<std::uint32_t>& list) {
     std::ranges::sort(list);

@@ -150,6 +150,7 @@ html runs_table(const facts& all) {
     }
     if (r.name == previous_run) remark = "the plan that was in the file before";
     if (r.name == operators_run) remark = "the best placement without regions";
+    if (r.name == unrounded_run) remark = "the best placement in float32";
     page.cell(remark);
   }
   return std::move(page).done();

@@ -107,6 +107,15 @@ inline std::optional<weight_memory> memory_from_json(const json_place& top) {
   return weight_memory{at["weights"].natural(0, most), at["network"].natural(0, most), at["bound"].natural(0, most)};
 }
 
+/// Nothing in plans that round no values.
+inline std::optional<plan_error> error_from_json(const json_place& top) {
+  if (!top.has("error")) return {};
+  const json_place at = top["error"];
+  constexpr std::uint64_t most = std::uint64_t{1} << 53U;
+  return plan_error{at["most"].number(), at["predicted"].number(), at["measured"].number(), at["upper"].number(),
+                    static_cast<std::size_t>(at["samples"].natural(0, most))};
+}
+
 }  // namespace detail
 
 /// End-to-end figures as JSON, for the plan file and for the program's output.
@@ -143,6 +152,12 @@ inline json plan_to_json(const plan& made, const graph& network) {
   if (made.memory)
     all["memory"] = {
         {"weights", made.memory->weights}, {"network", made.memory->network}, {"bound", made.memory->bound}};
+  if (made.error)
+    all["error"] = {{"most", made.error->most},
+                    {"predicted", rounded(made.error->predicted)},
+                    {"measured", rounded(made.error->measured)},
+                    {"upper", rounded(made.error->upper)},
+                    {"samples", made.error->samples}};
   all.update(json{{"processor", made.processor},
                   {"waiting", made.waiting},
                   {"backends", backends},
@@ -194,6 +209,7 @@ inline plan plan_from_json(const json& from, const graph& network, const std::st
   made.precision = top["precision"].text();
   made.algorithms = detail::algorithms_from_json(top);
   made.memory = detail::memory_from_json(top);
+  made.error = detail::error_from_json(top);
   made.processor = top["processor"].text();
   made.waiting = top["waiting"].text();
   const json_place backends = top["backends"];

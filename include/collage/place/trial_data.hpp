@@ -68,9 +68,9 @@ class trial_data {
 
   const std::map<std::uint32_t, tensor>& contents() const { return contents_; }
   /// Compares a result with the reference. `which` is the place of its value among the wanted ones.
-  agreement compare_result(std::size_t which, const tensor& result) const {
-    if (compared_.empty()) return compare(result, expected_[which]);
-    return compare(selected_of(which, result), expected_[which]);
+  agreement compare_result(std::size_t which, const tensor& result, const tolerance& allowed) const {
+    if (compared_.empty()) return compare(result, expected_[which], allowed);
+    return compare(selected_of(which, result), expected_[which], allowed);
   }
   /// The largest error of a result, as `error_of` says. 0 for integers.
   double error_of_result(std::size_t which, const tensor& result) const {

@@ -13,6 +13,7 @@
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
 #include <collage/run/node_group.hpp>
+#include <collage/run/precision.hpp>
 #include <collage/run/space.hpp>
 #include <collage/run/weights.hpp>
 #include <collage/set/algebra.hpp>
@@ -144,6 +145,17 @@ inline value_forms forms_of(const backend_entry& backend, const graph& network, 
   return found;
 }
 
+/// The smallest element type to which a kernel with these forms rounds values. It also multiplies in this type. Nothing if it rounds
+/// none.
+inline std::optional<dtype> rounding_of(const graph& network, const value_forms& forms) {
+  std::optional<dtype> lowest;
+  for (const auto& [v, stored] : forms.list())
+    if (stored.element && is_rounded(network.type_of(v).type, *stored.element) &&
+        (!lowest || size_of(*stored.element) < size_of(*lowest)))
+      lowest = stored.element;
+  return lowest;
+}
+
 /// The memory spaces of a table's backends, each once, without the host's. Errors: two different spaces have the same id or the
 /// same name; a name is empty or contains an @.
 inline std::vector<const memory_space*> spaces_of(backend_table backends) {
@@ -167,9 +179,11 @@ inline std::vector<const memory_space*> spaces_of(backend_table backends) {
   return list;
 }
 /// The forms in which backends may pass values to each other: the shared layouts, first on the host and then in each other
-/// space.
-inline std::vector<form> forms_between(backend_table backends) {
+/// space. On the host, their elements may also be of these types.
+inline std::vector<form> forms_between(backend_table backends, std::span<const dtype> elements = {}) {
   std::vector<form> list(shared_layouts.begin(), shared_layouts.end());
+  for (const dtype element : elements)
+    for (const layout& order : shared_layouts) list.push_back(form(order).of(element));
   for (const memory_space* space : spaces_of(backends))
     for (const layout& order : shared_layouts) list.emplace_back(order, *space);
   return list;

@@ -7,12 +7,16 @@
 #include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/layout.hpp>
+#include <collage/run/elements.hpp>
 #include <collage/run/form.hpp>
+#include <collage/run/tensor.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string>
+#include <vector>
 
 namespace collage::inline v0 {
 
@@ -72,16 +76,28 @@ inline std::size_t bytes_in(const tensor_type& type, const form& stored) {
 }
 
 namespace detail {
-inline void check_element(const tensor_type& type, const form& stored) {
-  if (element_in(type, stored) == type.type) return;
-  throw error(error_kind::unsupported, "elements of another type are not converted here", "form " + to_text(stored));
+
+/// `count` elements of a floating-point type in another one, rounded to nearest. Errors: one of the types is not floating-point.
+inline std::vector<std::byte> in_another_type(dtype from, const std::byte* elements, dtype to, std::int64_t count) {
+  if (!is_floating(from) || !is_floating(to))
+    throw error(error_kind::unsupported, "only floating-point elements are stored in another type here",
+                "form of elements");
+  std::vector<double> wide(static_cast<std::size_t>(count));
+  load_elements(from, elements, wide);
+  std::vector<std::byte> made(wide.size() * size_of(to));
+  store_elements(to, std::span<const double>(wide), made.data());
+  return made;
 }
+
 }  // namespace detail
 
-/// Writes plain elements in another layout: `made` has bytes_in(type, to) bytes. All memory here is the host's, whatever space
-/// the form names. Errors: an element type other than the value's.
+/// Writes plain elements in another form: `made` has bytes_in(type, to) bytes. All memory here is the host's, whatever space
+/// the form names. Elements are rounded to nearest. Errors: an integer type in another element type.
 inline void from_plain(const tensor_type& type, const form& to, const std::byte* from, std::byte* made) {
-  detail::check_element(type, to);
+  if (const dtype element = element_in(type, to); element != type.type) {
+    const std::vector<std::byte> plain_ones = detail::in_another_type(type.type, from, element, type.dims.elements());
+    return from_plain({element, type.dims}, to.order, plain_ones.data(), made);
+  }
   const std::size_t size = size_of(type.type);
   const detail::channel_blocks b = detail::channel_blocks_of(type, to.order);
   if (bytes_in(type, to) != 0) std::memset(made, 0, bytes_in(type, to));
@@ -92,9 +108,16 @@ inline void from_plain(const tensor_type& type, const form& to, const std::byte*
   });
 }
 
-/// Reads what lies in another layout back into plain order. Errors: an element type other than the value's.
+/// Reads what lies in another form back into plain order. Errors: as of from_plain.
 inline void to_plain(const tensor_type& type, const form& stored, const std::byte* from, std::byte* made) {
-  detail::check_element(type, stored);
+  if (const dtype element = element_in(type, stored); element != type.type) {
+    std::vector<std::byte> in_order(static_cast<std::size_t>(type.dims.elements()) * size_of(element));
+    to_plain({element, type.dims}, stored.order, from, in_order.data());
+    const std::vector<std::byte> widened =
+        detail::in_another_type(element, in_order.data(), type.type, type.dims.elements());
+    if (!widened.empty()) std::memcpy(made, widened.data(), widened.size());
+    return;
+  }
   const std::size_t size = size_of(type.type);
   const detail::channel_blocks b = detail::channel_blocks_of(type, stored.order);
   detail::for_each_channel(b, [&](std::int64_t out, std::int64_t in) {
@@ -104,9 +127,19 @@ inline void to_plain(const tensor_type& type, const form& stored, const std::byt
   });
 }
 
+/// Rounds the elements of a tensor to those that a floating-point type has. Does nothing to integers.
+inline void round_elements(dtype type, const tensor& t) {
+  if (type == t.type().type || !is_floating(t.type().type) || !is_floating(type)) return;
+  const std::int64_t count = t.type().dims.elements();
+  const std::vector<std::byte> rounded = detail::in_another_type(t.type().type, t.data(), type, count);
+  const std::vector<std::byte> back = detail::in_another_type(type, rounded.data(), t.type().type, count);
+  if (!back.empty()) std::memcpy(t.data(), back.data(), back.size());
+}
+
 /// Whether what fills up the last block is zero, on which every reader of the layout may rely where all elements are finite.
-inline bool is_filled_with_zeros(const tensor_type& type, const layout& order, const std::byte* made) {
-  const std::size_t size = size_of(type.type);
+inline bool is_filled_with_zeros(const tensor_type& type, const form& stored, const std::byte* made) {
+  const layout& order = stored.order;
+  const std::size_t size = size_of(element_in(type, stored));
   const detail::channel_blocks b = detail::channel_blocks_of(type, order);
   const std::int64_t used = b.channels - (b.blocks - 1) * b.block;  // of the last block
   if (order == plain || used == b.block || b.elements() == 0) return true;

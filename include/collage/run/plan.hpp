@@ -105,9 +105,11 @@ struct plan_run {
   double ratio = 1, ratio_low = 1, ratio_high = 1;
 };
 
-/// Names of runs that are no single backend's: the previous plan, and the best placement without regions.
+/// Names of runs that are no single backend's: the previous plan, the best placement without regions, and the
+/// best one that rounds nothing, if the plan may round.
 inline constexpr const char* previous_run = "previous";
 inline constexpr const char* operators_run = "operators";
+inline constexpr const char* unrounded_run = "fp32";
 /// The origin of plans that the search over regions found.
 inline constexpr const char* regions_run = "regions";
 /// The origin of plans by estimated costs.
@@ -116,10 +118,21 @@ inline constexpr const char* by_estimates_run = "estimates";
 /// Precisions of plans: float32, and float32 where NaN and infinity pass through every kernel as in the reference.
 inline constexpr const char* fp32 = "fp32";
 inline constexpr const char* fp32_non_finite = "fp32 with NaN and infinity kept";
-/// Whether a plan made in one precision serves where another is wanted: a plan that keeps NaN and infinity is float32 as well.
+/// Whether a plan made in one precision serves where another is wanted. A plan that keeps NaN and infinity is float32 as well, and
+/// float32 serves where values may be rounded.
 inline bool serves(const std::string& made, const std::string& wanted) {
-  return made == wanted || (made == fp32_non_finite && wanted == fp32);
+  return made == wanted || (made == fp32_non_finite && wanted == fp32) || (made == fp32 && wanted != fp32_non_finite);
 }
+
+/// The error of a plan whose kernels round values, as root mean squares relative to the outputs (run/precision.hpp).
+struct plan_error {
+  double most = 0;          ///< that the user allows
+  double predicted = 0;     ///< by the errors of single values
+  double measured = 0;      ///< end to end, on samples that were held back
+  double upper = 0;         ///< the upper end of its confidence interval; at most `most`
+  std::size_t samples = 0;  ///< that were held back
+  friend bool operator==(const plan_error&, const plan_error&) = default;
+};
 
 /// The result of placing: the selected placement, the single-backend placements that it was compared with, and the reasons.
 struct plan {
@@ -129,6 +142,7 @@ struct plan {
   std::string precision = fp32;
   collage::algorithms algorithms = collage::algorithms::accurate;  ///< which ones its kernels were chosen from
   std::optional<weight_memory> memory = {};  ///< of the weights; nothing in plans of a time when it was not known
+  std::optional<plan_error> error = {};      ///< of a plan that rounds values
   std::string processor;
   std::string
       waiting;  ///< how threads waited for work when it was measured, as waiting_policy() says; empty: not known
@@ -142,7 +156,7 @@ struct plan {
   bool optimal = false;
   double first_cost_ms = 0;    ///< what the search predicted before anything had run within the network
   std::vector<plan_run> runs;  ///< end to end: the chosen placement first, then what it was compared with
-  /// The origin of the placement: "search", "priority", "estimates", "previous", "operators", "regions", or the backend that was faster alone.
+  /// The origin of the placement: "search", "priority", "estimates", "previous", "operators", "fp32", "regions", or the backend that was faster alone.
   std::string origin = "search";
 };
 

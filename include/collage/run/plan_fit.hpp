@@ -22,7 +22,8 @@ namespace collage::inline v0 {
 /// The requirements on a plan.
 struct plan_fit_options {
   int threads = 0;                           ///< it will run with this many; 0: as many as it was made for
-  std::string precision = fp32;              ///< required; a precision that keeps NaN and infinity is fp32 as well
+  /// Required; fp32 that keeps NaN and infinity is fp32 as well, and fp32 serves where values may be rounded. Empty: none.
+  std::string precision = {};
   std::string processor = processor_name();  ///< it will run on this processor
   /// Which algorithms its kernels may compute by. A plan that was chosen from fewer fits.
   collage::algorithms algorithms = collage::algorithms::all;
@@ -84,7 +85,7 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   if (made.fingerprint != network.fingerprint())
     return plan_misfit{kind::network, "is a plan for another network, " + made.network,
                        "load that network, or place this one"};
-  if (!serves(made.precision, options.precision))
+  if (!options.precision.empty() && !serves(made.precision, options.precision))
     return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + options.precision, again};
   if (const kernel_algorithm a = unwanted_algorithm_of(made, network, backends, options.algorithms); !a.is_direct())
     return plan_misfit{kind::algorithm,

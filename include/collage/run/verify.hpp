@@ -94,7 +94,17 @@ struct verify_options {
   std::function<void(const std::string&)> progress = {};  ///< called with the current work, for a line of progress
 };
 
+/// How much an element may err, in error bounds of a plan that rounds values.
+inline constexpr double most_rounding_ratio = 8;
+
 namespace detail {
+
+/// The tolerance for a result of a placement that may err by `rounding` because it rounds values; 0: it rounds none.
+inline tolerance tolerance_within(double rounding, dtype type) {
+  tolerance allowed = tolerance_of(type);
+  if (is_floating(type)) allowed.relative = std::max(allowed.relative, most_rounding_ratio * rounding);
+  return allowed;
+}
 
 /// The values that some steps of a placement compute.
 struct step_recording {
@@ -128,7 +138,8 @@ struct step_recording {
 /// reference is computed anew for each portion, up to the first difference.
 inline std::optional<faulty_step> find_fault(const graph& network, const dynamic_engine& engine,
                                              std::span<const const_tensor_view> inputs,
-                                             std::span<const tensor_view> outputs, std::size_t portion_bytes) {
+                                             std::span<const tensor_view> outputs, std::size_t portion_bytes,
+                                             double rounding) {
   struct stop {};
   std::optional<faulty_step> fault;
   dynamic_context context = engine.context();
@@ -143,7 +154,8 @@ inline std::optional<faulty_step> find_fault(const graph& network, const dynamic
     const auto compare_one = [&](std::uint32_t value, const oracle_value& expected) {
       const auto recorded = kept.known.find(value);
       if (recorded == kept.known.end()) return;
-      const agreement found = compare(recorded->second.second, expected);
+      const agreement found =
+          compare(recorded->second.second, expected, tolerance_within(rounding, expected.type.type));
       if (found) return;
       const step_info& step = engine.steps()[recorded->second.first];
       fault = faulty_step{recorded->second.first,    step.label, step.backend, step.pattern, step.kernel,
@@ -158,11 +170,12 @@ inline std::optional<faulty_step> find_fault(const graph& network, const dynamic
   return fault;
 }
 
-/// `memory` is for the outputs.
+/// `memory` is for the outputs. `rounding` is the error that the placement may have because it rounds values.
 inline verified_placement verify_placement(const graph& network, const placement& which, backend_table backends,
                                            int threads, std::span<const const_tensor_view> inputs,
                                            const run_buffers& memory, const std::vector<oracle_value>& expected,
-                                           std::size_t portion_bytes, const std::shared_ptr<packed_weights>& packed) {
+                                           std::size_t portion_bytes, const std::shared_ptr<packed_weights>& packed,
+                                           double rounding) {
   verified_placement result;
   result.name = which.name;
   const dynamic_engine engine(network, which, backends, threads, packed);
@@ -171,14 +184,16 @@ inline verified_placement verify_placement(const graph& network, const placement
     if (t.bytes() != 0) std::memset(t.data(), 0xFF, t.bytes());
   engine.context().run(inputs, memory.outputs);
   for (std::size_t i = 0; i < expected.size(); ++i)
-    result.outputs.push_back({network.output_name(i), compare(memory.out[i], expected[i])});
-  if (!result.passed()) result.fault = find_fault(network, engine, inputs, memory.outputs, portion_bytes);
+    result.outputs.push_back({network.output_name(i),
+                              compare(memory.out[i], expected[i], tolerance_within(rounding, expected[i].type.type))});
+  if (!result.passed()) result.fault = find_fault(network, engine, inputs, memory.outputs, portion_bytes, rounding);
   return result;
 }
 
 }  // namespace detail
 
-/// Runs a plan and its baselines, and compares each output with the reference by `compare`. If one differs, it looks for the
+/// Runs a plan and its baselines, and compares each output with the reference by `compare`. The outputs of a plan that rounds values
+/// may differ by `most_rounding_ratio` times its error bound, of the largest element: the bound is a mean, over samples. If one differs, it looks for the
 /// first step at fault. A plan that keeps NaN and infinity (`plan::precision`) also runs with some of them among random inputs.
 /// Errors: a plan of another network; a kind without a reference; inputs that do not fit; a missing backend.
 inline verification verify(const graph& network, const plan& made, backend_table backends,
@@ -204,7 +219,8 @@ inline verification verify(const graph& network, const plan& made, backend_table
   const auto packed = std::make_shared<packed_weights>();
   const auto check = [&](const placement& which, const std::vector<oracle_value>& against) {
     return detail::verify_placement(network, which, backends, made.threads, inputs, memory, against,
-                                    options.recorded_bytes, packed);
+                                    options.recorded_bytes, packed,
+                                    made.error && &which == &made.chosen ? made.error->most : 0);
   };
   for (const placement* which : all) {
     tell("checking " + which->name);

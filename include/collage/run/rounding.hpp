@@ -1,0 +1,73 @@
+// Which values kernels and plans round, by the forms in which they are read and written.
+#pragma once
+
+#include <algorithm>
+#include <collage/dtype.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/run/backend_table.hpp>
+#include <collage/run/form.hpp>
+#include <collage/run/layouts.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/run/planned_kernel.hpp>
+#include <collage/run/precision.hpp>
+#include <compare>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace collage::inline v0 {
+
+/// A value or constant of a network, and an element type in which it is stored or multiplied, and which rounds it.
+struct rounded_value {
+  std::uint32_t value = 0;
+  dtype element = dtype::bf16;
+  friend auto operator<=>(const rounded_value&, const rounded_value&) = default;
+};
+
+/// What a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element types
+/// they read, multiply and write them. A kernel rounds what it writes in another element type than the network's. If it reads or
+/// writes any such value, it also rounds its weights: constants with several dimensions, but no list with one number for each
+/// channel. What it reads was rounded by the kernel that wrote it, or by a conversion.
+inline std::vector<rounded_value> rounded_by(const graph& network, const value_forms& forms,
+                                             std::span<const std::uint32_t> arguments,
+                                             std::span<const std::uint32_t> outputs) {
+  std::vector<rounded_value> list;
+  const std::optional<dtype> lowest = rounding_of(network, forms);
+  if (!lowest) return list;
+  for (const std::uint32_t v : outputs)
+    if (const std::optional<dtype> element = forms.of(v).element;
+        element && is_rounded(network.type_of(v).type, *element))
+      list.push_back({v, *element});
+  for (const std::uint32_t v : arguments) {
+    const tensor_type& type = network.type_of(v);
+    const auto is_long = [](std::int64_t extent) { return extent > 1; };
+    if (network.at(v).role == value_role::constant && is_rounded(type.type, *lowest) &&
+        std::ranges::count_if(type.dims, is_long) > 1)
+      list.push_back({v, *lowest});
+  }
+  return list;
+}
+
+/// What the kernels and conversions of a placement round, without its subgraphs: sorted, each once.
+inline std::vector<rounded_value> rounded_in(const graph& network, backend_table backends, const placement& of) {
+  std::vector<rounded_value> list;
+  for (const plan_group& g : of.groups)
+    if (const std::optional<planned_kernel> k = planned_kernel::find(network, backends, g)) {
+      const value_forms forms = forms_of(*k->pattern, network.view(), k->record, k->how);
+      const std::vector<std::uint32_t> written = written_values(network.view(), k->record);
+      const std::vector<rounded_value> its = rounded_by(network, forms, k->record.argument_list(), written);
+      list.insert(list.end(), its.begin(), its.end());
+    }
+  for (const plan_conversion& one : of.conversions) {
+    const std::optional<form> to = form_of(one.step.to, shared_layouts, spaces_of(backends));
+    if (to && to->element && is_rounded(network.type_of(one.value).type, *to->element))
+      list.push_back({one.value, *to->element});
+  }
+  std::ranges::sort(list);
+  const auto repeated = std::ranges::unique(list);
+  list.erase(repeated.begin(), repeated.end());
+  return list;
+}
+
+}  // namespace collage::inline v0

@@ -1,0 +1,246 @@
+// Lower precision as a bounded resource of placing: what a plan rounds keeps the bound on its error.
+#include <gtest/gtest.h>
+#include <collage/backend_set.hpp>
+#include <collage/graph/graph.hpp>
+#include <collage/io/plan_file.hpp>
+#include <collage/op/convert_layout.hpp>
+#include <collage/ops.hpp>
+#include <collage/pattern/single.hpp>
+#include <collage/place.hpp>
+#include <collage/run/elements.hpp>
+#include <collage/run/engine.hpp>
+#include <collage/run/plan.hpp>
+#include <collage/run/precision.hpp>
+#include <collage/run/tensor.hpp>
+#include <collage/run/verify.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "support/messages.hpp"
+#include "support/placing.hpp"
+
+namespace place_precision_test {
+
+namespace c = collage;
+namespace op = collage::ops;
+using collage_test::message_of;
+
+/// The time of kernels, on a clock that stands still otherwise.
+double now_ms = 0;
+
+using product = c::single<op::matmul>;
+using relu = c::single<op::relu>;
+using conversion = c::single<op::convert_layout>;
+
+constexpr std::int64_t rows = 2, width = 8;
+const c::form bf16 = c::form().of(c::dtype::bf16);
+
+/// Reads elements of either type, and writes them.
+std::vector<double> read(c::dtype type, const void* from, std::int64_t count) {
+  std::vector<double> numbers(static_cast<std::size_t>(count));
+  c::load_elements(type, from, numbers);
+  return numbers;
+}
+void write(c::dtype type, const std::vector<double>& numbers, void* to) {
+  c::store_elements(type, std::span<const double>(numbers), to);
+}
+
+/// Choice 0 is in float32. Choice 1 is in bfloat16, and takes a fraction of the time.
+struct rounder : c::backend<"rounder"> {
+  using patterns = c::patterns<product, relu, conversion>;
+
+  template <class P>
+  static std::size_t choices(const c::match<P>&) {
+    return 2;
+  }
+  template <class P>
+  static void layouts(const c::match<P>& m, std::size_t choice, c::value_forms& to) {
+    if (choice == 0) return;
+    to.set(m.record().argument[0], bf16);
+    to.set(m.record().output[0], bf16);
+  }
+  static void layouts(const c::match<conversion>& m, std::size_t choice, c::value_forms& to) {
+    to.set(choice == 0 ? m.record().argument[0] : m.record().output[0], bf16);
+  }
+  static c::kernel build(const c::match<product>& m, c::build_context& context) {
+    const bool is_rounded = context.choice() == 1;
+    const c::dtype type = is_rounded ? c::dtype::bf16 : c::dtype::f32;
+    std::vector<double> w = read(c::dtype::f32, context.constant<std::byte>(m.record().argument[1]), width * width);
+    std::vector<std::byte> rounded(w.size() * c::size_of(type));
+    write(type, w, rounded.data());
+    w = read(type, rounded.data(), width * width);
+    return {is_rounded ? "product in bf16" : "product", [type, is_rounded, w](const c::kernel_call& call) {
+              const std::vector<double> x = read(type, call.in[0], rows * width);
+              std::vector<double> y(static_cast<std::size_t>(rows * width));
+              for (std::size_t i = 0; i < y.size(); ++i)
+                for (std::size_t k = 0; k < width; ++k) y[i] += x[i / width * width + k] * w[k * width + i % width];
+              write(type, y, call.out[0]);
+              now_ms += is_rounded ? 1 : 4;
+            }};
+  }
+  static c::kernel build(const c::match<relu>&, c::build_context& context) {
+    const c::dtype type = context.choice() == 1 ? c::dtype::bf16 : c::dtype::f32;
+    return {type == c::dtype::bf16 ? "relu in bf16" : "relu", [type](const c::kernel_call& call) {
+              std::vector<double> x = read(type, call.in[0], rows * width);
+              for (double& element : x) element = std::max(element, 0.0);
+              write(type, x, call.out[0]);
+              now_ms += 0.25;
+            }};
+  }
+  static c::kernel build(const c::match<conversion>&, c::build_context& context) {
+    const bool widens = context.choice() == 0;
+    return {widens ? "widen" : "round", [widens](const c::kernel_call& call) {
+              const std::vector<double> x = read(widens ? c::dtype::bf16 : c::dtype::f32, call.in[0], rows * width);
+              write(widens ? c::dtype::f32 : c::dtype::bf16, x, call.out[0]);
+              now_ms += 0.125;
+            }};
+  }
+};
+using set = c::backend_set<rounder>;
+
+c::graph layers(std::size_t count) {
+  c::graph_builder g;
+  c::value x = g.input("x", {c::dtype::f32, {rows, width}});
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = "w" + std::to_string(i);
+    const c::value w = g.constant(name.c_str(), {c::dtype::f32, {width, width}}, c::uniform{-0.5F, 0.5F});
+    x = g(op::relu, g(op::matmul, x, w));
+  }
+  g.output("y", x);
+  c::graph made = g.finish();
+  c::fill_constants(made);
+  return made;
+}
+
+c::place_options options(double most_error, std::shared_ptr<const c::rounding_errors> errors) {
+  c::place_options how = collage_test::clock_options(now_ms);
+  how.precision = {c::precisions::bf16, most_error, std::move(errors)};
+  return how;
+}
+
+/// The same error for each value, and for each weight.
+std::shared_ptr<c::rounding_errors> equal_errors(const c::graph& network, double of_values, double of_weights) {
+  auto made = std::make_shared<c::rounding_errors>();
+  for (std::uint32_t v = 0; v < network.values().size(); ++v)
+    made->set(v, c::dtype::bf16, network.at(v).role == c::value_role::constant ? of_weights : of_values);
+  return made;
+}
+std::ptrdiff_t count(const c::plan& made, const std::string& kernel) {
+  return std::ranges::count(made.chosen.groups, kernel, &c::plan_group::kernel);
+}
+
+/// The error of a plan by its own steps, as docs/precision.md says it: each value once that is stored in bfloat16, and the weights of
+/// the products in bfloat16.
+double error_of(const c::graph& network, const c::plan& made, const c::rounding_errors& errors) {
+  std::vector<bool> counted(network.values().size(), false);
+  double sum = 0;
+  const auto add = [&](std::uint32_t v) {
+    if (!counted[v]) sum += errors.of(v, c::dtype::bf16);
+    counted[v] = true;
+  };
+  for (const c::plan_group& g : made.chosen.groups) {
+    if (!g.kernel.ends_with("bf16")) continue;
+    add(network.view().output_of(g.nodes[0]));
+    if (network.node(g.nodes[0]).kind->id == c::kind_id<struct c::ops::matmul>)
+      add(network.view().inputs_of(g.nodes[0])[1]);
+  }
+  for (const c::plan_conversion& one : made.chosen.conversions)
+    if (one.step.to == "plain:bf16") add(one.value);
+  return sum;
+}
+
+TEST(place_precision, rounds_nothing_unless_asked) {
+  const c::graph network = layers(3);
+  c::place_options how = collage_test::clock_options(now_ms);
+  const c::placed_plan made = c::place<set>(network, how);
+  EXPECT_EQ(made.precision, c::fp32);
+  EXPECT_EQ(count(made, "product"), 3);
+  EXPECT_EQ(made.report.distinct, 2U);  // a product and a relu: kernels that round are not even listed
+  // The same without errors of values, with no error allowed, and in float32.
+  for (const c::precision_options& given :
+       {c::precision_options{c::precisions::bf16, 0.01, nullptr},
+        c::precision_options{c::precisions::bf16, 0, equal_errors(network, 0, 0)},
+        c::precision_options{c::precisions::f32, 0.01, equal_errors(network, 0, 0)}}) {
+    how.precision = given;
+    EXPECT_EQ(count(c::place<set>(network, how), "product"), 3);
+  }
+}
+
+TEST(place_precision, rounds_all_where_it_costs_nothing) {
+  const c::graph network = layers(3);
+  const c::plan made = c::place<set>(network, options(0.01, equal_errors(network, 0, 0)));
+  EXPECT_EQ(made.precision, "bf16, error at most 1 %");
+  EXPECT_EQ(count(made, "product in bf16"), 3);
+  EXPECT_EQ(made.chosen.conversions.size(), 2U);
+  EXPECT_TRUE(made.optimal);
+  EXPECT_DOUBLE_EQ(made.runs[0].median_ms, 3 * 1.25 + 2 * 0.125);
+  const auto exact = std::ranges::find(made.runs, c::unrounded_run, &c::plan_run::name);
+  ASSERT_NE(exact, made.runs.end());  // the best plan in float32 ran beside it
+  EXPECT_DOUBLE_EQ(exact->median_ms, 3 * 4.25);
+  for (const c::placement& single : made.singles) EXPECT_DOUBLE_EQ(single.cost_ms, 3 * 4.25) << single.name;
+}
+
+TEST(place_precision, keeps_the_bound) {
+  const c::graph network = layers(5);
+  std::mt19937_64 random(5);
+  std::uniform_real_distribution<double> between(0, 1);
+  auto errors = std::make_shared<c::rounding_errors>();
+  for (std::uint32_t v = 0; v < network.values().size(); ++v) errors->set(v, c::dtype::bf16, 1e-4 * between(random));
+  double before = std::numeric_limits<double>::infinity();
+  std::vector<double> times;
+  for (const double most : {0.001, 0.006, 0.01, 0.014, 0.018, 0.024, 0.05}) {
+    const c::plan made = c::place<set>(network, options(most, errors));
+    EXPECT_LE(error_of(network, made, *errors), most * most * (1 + 1e-9)) << most;
+    EXPECT_GE(made.lower_bound_ms, 0.99 * made.chosen.cost_ms)
+        << most << " " << made.optimal << " cost " << made.chosen.cost_ms;
+    times.push_back(made.runs[0].median_ms);
+    EXPECT_LE(times.back(), before) << "a larger bound gives no slower plan";
+    before = times.back();
+  }
+  EXPECT_DOUBLE_EQ(times.front(), 5 * 4.25);  // nothing is within the bound
+  EXPECT_DOUBLE_EQ(times.back(), 5 * 1.25 + 2 * 0.125);
+  EXPECT_GT(std::ranges::count_if(times, [&](double ms) { return ms < times.front() && ms > times.back(); }), 2);
+}
+
+TEST(place_precision, a_value_without_a_known_error_is_not_rounded) {
+  const c::graph network = layers(3);
+  const auto errors = equal_errors(network, 0, 0);
+  const std::uint32_t second = network.view().inputs_of(2)[1];  // the weights of the second product
+  errors->set(second, c::dtype::bf16, std::numeric_limits<double>::infinity());
+  const c::plan made = c::place<set>(network, options(0.01, errors));
+  EXPECT_EQ(count(made, "product in bf16"), 2);
+  EXPECT_EQ(count(made, "product"), 1);
+}
+
+TEST(place_precision, plans_in_files_keep_it) {
+  const c::graph network = layers(2);
+  c::plan made = c::place<set>(network, options(0.02, equal_errors(network, 0, 0)));
+  made.error = c::plan_error{0.02, 0.01, 0.011, 0.0125, 7};
+  const c::plan read = c::plan_from_json(c::plan_to_json(made, network), network, "a file");
+  EXPECT_EQ(read.error, made.error);
+  EXPECT_EQ(read.precision, "bf16, error at most 2 %");
+  EXPECT_TRUE(c::verify<set>(network, read)) << c::verify<set>(network, read).why();
+}
+
+TEST(place_precision, contradicts_other_options) {
+  const c::graph network = layers(2);
+  c::place_options how = options(0.01, equal_errors(network, 0, 0));
+  how.keep_non_finite = true;
+  EXPECT_EQ(message_of([&] { (void)c::place<set>(network, how); }),
+            "precision: kernels that round values need not keep NaN and infinity; leave keep_non_finite out");
+  how.keep_non_finite = false;
+  how.costs = c::placing_costs::none;
+  EXPECT_EQ(message_of([&] { (void)c::place<set>(network, how); }),
+            "precision: only measuring shows whether lower precision pays; measure, or place in fp32");
+}
+
+}  // namespace place_precision_test
