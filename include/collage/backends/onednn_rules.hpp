@@ -217,13 +217,8 @@ constexpr verdict accepts_cell(const any_match& m, std::uint32_t node, const Kin
   return {};
 }
 
-constexpr verdict accepts_conversion(const any_match& m) {
-  const std::size_t rank = m.type_of(m.output()).dims.rank;
-  return {rank >= 3 && rank <= 5, "onednn converts images of 1 to 3 dimensions"};
-}
-
 constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
-  if (m.is(node, ops::convert_layout)) return accepts_conversion(m);
+  if (m.is(node, ops::convert_layout)) return {};
   if (m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) return accepts_pool(m, node);
   if (m.is(node, ops::resize)) return accepts_resize(m, node);
   if (m.is(node, ops::softmax)) return accepts_softmax(m, node);

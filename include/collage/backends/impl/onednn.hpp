@@ -15,32 +15,52 @@
 #include <collage/backends/onednn.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace collage::inline v0::detail::onednn {
 namespace {
 
 inline kernel build_single(const any_match& m, build_context& context, std::uint32_t node) {
   if (m.is(node, ops::convert_layout)) return build_conversion(m, context, node);
-  const layout order = layouts_of_single(m, node).at(context.choice());
-  if (m.is(node, ops::max_pool)) return build_max_pool(m, context, node, order);
-  if (m.is(node, ops::average_pool)) return build_average_pool(m, context, node, order);
+  const form stored = forms_of_single(m, node).at(context.choice());
+  if (m.is(node, ops::max_pool)) return build_max_pool(m, context, node, stored);
+  if (m.is(node, ops::average_pool)) return build_average_pool(m, context, node, stored);
   if (m.is(node, ops::resize)) return build_resize(m, context, node);
-  if (m.is(node, ops::softmax)) return build_softmax(m, context, node);
-  if (m.is(node, ops::layer_norm)) return build_layer_norm(m, context, node);
-  if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return build_reduction(m, context, node);
-  if (m.is(node, ops::concat)) return build_concat(m, context, node, order);
-  if (m.is(node, ops::transpose)) return build_transpose(m, context, node);
+  if (m.is(node, ops::softmax)) return build_softmax(m, context, node, stored);
+  if (m.is(node, ops::layer_norm)) return build_layer_norm(m, context, node, stored);
+  if (m.is(node, ops::reduce_mean) || m.is(node, ops::reduce_sum)) return build_reduction(m, context, node, stored);
+  if (m.is(node, ops::concat)) return build_concat(m, context, node, stored);
+  if (m.is(node, ops::transpose)) return build_transpose(m, context, node, stored);
   if (m.is(node, ops::lstm) || m.is(node, ops::gru)) return build_recurrent(m, context, node);
-  if (m.inputs_of(node).size() == 2) return build_binary(m, context, node, order);
-  return build_eltwise(m, context, node, order);
+  if (m.inputs_of(node).size() == 2) return build_binary(m, context, node, stored);
+  return build_eltwise(m, context, node, stored);
+}
+
+/// The variants of a convolution of either kind: each way in float32, then each in bfloat16.
+inline std::vector<conv_variant> variants_of(const chain& m, const conv_problem& p) {
+  std::vector<conv_variant> list;
+  for (const std::optional<dtype> stored : {std::optional<dtype>(), std::optional(dtype::bf16)})
+    for (const conv_way way : ways_of(m, p)) list.push_back({way, stored});
+  return list;
+}
+/// Implementations of the library that are tried for a product, in float32 and then in bfloat16.
+inline constexpr std::size_t product_implementations = 2;
+inline value_forms product_forms(const chain& m, std::size_t choice) {
+  value_forms borders;
+  if (choice >= product_implementations) store_in(dtype::bf16, m, borders);
+  return borders;
 }
 
 inline kernel build_any(const chain& m, build_context& context) {
   if (m.anchor == match_record::nothing) return build_single(m, context, m.nodes().back());
   if (m.depthwise != match_record::nothing) return build_pair(m, context);
-  if (is_deconv(m)) return build_deconv(m, context);
-  return m.is_convolution(m.anchor) ? build_conv(m, context) : build_matmul(m, context);
+  const std::size_t choice = context.choice();
+  if (!m.is_convolution(m.anchor))
+    return build_matmul(m, context, product_forms(m, choice), choice % product_implementations);
+  const conv_variant which = variants_of(m, terms_of(m)).at(choice);
+  return is_deconv(m) ? build_deconv(m, context, which) : build_conv(m, context, which);
 }
 
 /// The instruction set for which the library compiles its kernels, by the library's own name.
@@ -76,9 +96,11 @@ kernel onednn::build(const detail::onednn::chain& m, build_context& context) {
 std::size_t onednn::choices(const detail::onednn::chain& m) {
   using namespace detail::onednn;
   if (m.depthwise != match_record::nothing) return block_size() != 0 ? 2 : 0;
-  if (m.anchor != match_record::nothing) return m.is_convolution(m.anchor) ? ways_of(m, terms_of(m)).size() : 2;
+  if (m.anchor != match_record::nothing)
+    return m.is_convolution(m.anchor) ? variants_of(m, terms_of(m)).size() : 2 * product_implementations;
   const std::uint32_t node = m.nodes().back();
-  return m.is(node, ops::convert_layout) ? conversions().size() : layouts_of_single(m, node).size();
+  return m.is(node, ops::convert_layout) ? conversions(m.type_of(m.output()).dims).size()
+                                         : forms_of_single(m, node).size();
 }
 
 void onednn::layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to) {
@@ -86,16 +108,19 @@ void onednn::layouts(const detail::onednn::chain& m, std::size_t choice, value_f
   if (m.depthwise != match_record::nothing) {
     to = pair_layouts(m, choice);
   } else if (m.anchor != match_record::nothing) {
-    if (!m.is_convolution(m.anchor)) return;
+    if (!m.is_convolution(m.anchor)) {
+      to = product_forms(m, choice);
+      return;
+    }
     const conv_problem p = terms_of(m);
-    if (const std::vector<conv_way> ways = ways_of(m, p); choice < ways.size()) to = conv_layouts(m, p, ways[choice]);
+    if (const std::vector<conv_variant> known = variants_of(m, p); choice < known.size())
+      to = conv_forms(m, p, known[choice]);
   } else if (const std::uint32_t node = m.nodes().back(); m.is(node, ops::convert_layout)) {
-    const auto [from, made] = conversions().at(choice);
+    const auto [from, made] = conversions(m.type_of(m.output()).dims).at(choice);
     to.set(m.inputs_of(node)[0], from);
     to.set(m.output(), made);
-  } else if (const std::vector<layout> orders = layouts_of_single(m, node); choice < orders.size()) {
-    for (const std::uint32_t v : m.inputs_of(node)) to.set(v, orders[choice]);
-    to.set(m.output(), orders[choice]);
+  } else if (const std::vector<form> forms = forms_of_single(m, node); choice < forms.size()) {
+    set_forms_of_single(m, node, forms[choice], to);
   }
 }
 

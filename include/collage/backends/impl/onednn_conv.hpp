@@ -28,6 +28,9 @@ namespace {
 
 enum class conv_way : std::uint8_t { product, blocked, library, channels_last };
 
+/// The element type of a match's operands and result in these forms.
+inline element element_of(const any_match& m, const value_forms& borders) { return element_of(borders.of(m.output())); }
+
 /// A convolution in the library's terms.
 struct conv_problem {
   std::uint32_t x_value = 0, w_value = 0;
@@ -115,14 +118,42 @@ inline value_forms conv_layouts(const chain& m, const conv_problem& p, conv_way 
   return list;
 }
 
+/// A way to compute, and the element type in which values are stored and multiplied: the network's, or bfloat16.
+struct conv_variant {
+  conv_way way = conv_way::library;
+  std::optional<dtype> stored;
+};
+
+/// Stores the values of a match that are large in another element type: the result, and all operands but constants and those with
+/// one number, or one for each channel.
+inline void store_in(dtype type, const chain& m, value_forms& borders) {
+  const auto set = [&](std::uint32_t v) {
+    if (!m.graph().is_constant(v)) borders.set(v, borders.of(v).of(type));
+  };
+  for (const std::uint32_t v : m.arguments()) {
+    bool is_small = false;
+    for (std::size_t i = 0; i < m.steps; ++i)
+      is_small = is_small || (m.step[i].what == chain_step::action::binary && m.step[i].operand == v &&
+                              m.spread_of(m.step[i]) != spread::full);
+    if (!is_small) set(v);
+  }
+  set(m.output());
+}
+
+inline value_forms conv_forms(const chain& m, const conv_problem& p, const conv_variant& which) {
+  value_forms borders = conv_layouts(m, p, which.way);
+  if (which.stored) store_in(*which.stored, m, borders);
+  return borders;
+}
+
 /// The elements of the input that a strided window of one element touches.
-inline desc touched(const conv_problem& p) {
+inline desc touched(const conv_problem& p, element type) {
   dims steps = dense_steps(p.x);
   for (std::size_t i = 0; i < p.strides.size(); ++i)
     if (p.y[i + 2] > 1) steps[i + 2] *= p.strides[i];
   dims extents = p.y;
   extents[1] = p.x[1];
-  return {extents, f32, steps};
+  return {extents, type, steps};
 }
 
 /// Makes an addition per channel right after the convolution its bias. Returns how many steps that consumes: 1 or 0.
@@ -133,7 +164,9 @@ inline std::size_t take_bias(const chain& m, conv_problem& p) {
 }
 
 /// Multiplies filters [1, M, C] by the image [N, C, places].
-inline kernel build_conv_product(const chain& m, build_context& context, const conv_problem& p) {
+inline kernel build_conv_product(const chain& m, build_context& context, const conv_problem& p,
+                                 const value_forms& borders) {
+  const element type = element_of(m, borders);
   const std::int64_t places = product({p.y.begin() + 2, p.y.end()});
   const dims image{p.x[0], p.x[1], places};
   const dims result{p.y[0], p.y[1], places};
@@ -141,26 +174,27 @@ inline kernel build_conv_product(const chain& m, build_context& context, const c
   if (p.bias != match_record::nothing)
     then.combine(dnnl::algorithm::binary_add, p.bias, dense({1, p.y[1], 1}), dense({1, p.y[1], 1}));
   append_steps(then, m, 0, [&](const chain_step&, spread lies) {
-    const desc layout = dense(lies == spread::full ? result : dims{1, lies == spread::channel ? p.y[1] : 1, 1});
+    if (lies == spread::full) return std::pair(dense(result, type), dense(result, type));
+    const desc layout = dense({1, lies == spread::channel ? p.y[1] : 1, 1});
     return std::pair(layout, layout);
   });
-  const desc filters = dense({1, p.y[1], p.x[1]});
-  const auto d =
-      fast(dnnl::matmul::primitive_desc(cpu(), filters, dense(image), dense(result), attributes(then.ops())));
+  const desc stored = dense({1, p.y[1], p.x[1]}), filters = dense({1, p.y[1], p.x[1]}, type);
+  const auto d = fast(
+      dnnl::matmul::primitive_desc(cpu(), filters, dense(image, type), dense(result, type), attributes(then.ops())));
 
   program_builder program(m, context);
   std::size_t columns = 0;
   if (p.thinned) {
-    const std::size_t from = program.read(p.x_value, touched(p));
-    columns = program.scratch(dense(image));
-    const desc kept = dense(touched(p).get_dims());
+    const std::size_t from = program.read(p.x_value, touched(p, type));
+    columns = program.scratch(dense(image, type));
+    const desc kept = dense(touched(p, type).get_dims(), type);
     program.reorder(from, program.seen_as(columns, kept));
   } else {
-    columns = program.read(p.x_value, dense(image));
+    columns = program.read(p.x_value, dense(image, type));
   }
-  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(p.w_value, filters)},
+  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(p.w_value, stored, filters)},
                                                     {DNNL_ARG_WEIGHTS, columns},
-                                                    {DNNL_ARG_DST, program.output(dense(result))}};
+                                                    {DNNL_ARG_DST, program.output(dense(result, type))}};
   then.read(program, d, operands);
   program.run(d, dnnl::matmul(d), std::move(operands));
   return program.finish(std::string(d.impl_info_str()) + (p.thinned ? " 1x1, every other place" : " 1x1"));
@@ -171,11 +205,11 @@ inline desc bias_of(const conv_problem& p) { return p.bias == match_record::noth
 
 using conv_descriptor = dnnl::convolution_forward::primitive_desc;
 
-/// Describes a convolution with the given layouts of input and output.
+/// Describes a convolution with the given layouts of input and output. The weights have the input's element type.
 inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const desc& y, const epilogue& then) {
   return conv_descriptor(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct, x,
-                         free_layout(p.w), bias_of(p), y, p.strides, p.dilations, p.pads_begin, p.pads_end,
-                         attributes(then.ops()));
+                         free_layout(p.w, x.get_data_type()), bias_of(p), y, p.strides, p.dilations, p.pads_begin,
+                         p.pads_end, attributes(then.ops()));
 }
 
 /// Tries layouts in turn, and returns the description of the first for which the library has more than a plain loop. For
@@ -189,7 +223,10 @@ auto choose_conv(const chain& m, std::size_t first, const conv_problem& p, conv_
   const int last_attempt = way == conv_way::channels_last ? 0 : 2;
   for (int attempt = first_attempt; attempt <= last_attempt; ++attempt) {
     const auto wanted = [&](std::uint32_t v, const dims& extents) {
-      return attempt == 0 ? desc_in(borders.of(v), extents) : attempt == 1 ? free_layout(extents) : dense(extents);
+      const form& stored = borders.of(v);
+      return attempt == 0   ? desc_in(stored, extents)
+             : attempt == 1 ? free_layout(extents, element_of(stored))
+                            : dense(extents, element_of(stored));
     };
     const desc y = wanted(m.output(), p.y);
     epilogue then;
@@ -231,17 +268,16 @@ kernel finish_conv(program_builder& program, const conv_problem& p, const Descri
                         (reordered ? " inside" : ""));
 }
 
-inline kernel build_conv(const chain& m, build_context& context) {
+inline kernel build_conv(const chain& m, build_context& context, const conv_variant& which) {
   conv_problem p = conv_problem_of(m, m.anchor);
-  const std::vector<conv_way> ways = conv_ways(p);
-  const conv_way way = ways[std::min(context.choice(), ways.size() - 1)];
-  const std::size_t first = way == conv_way::product ? 0 : take_bias(m, p);
-  if (way == conv_way::product) return build_conv_product(m, context, p);
+  const std::size_t first = which.way == conv_way::product ? 0 : take_bias(m, p);
+  const value_forms borders = conv_forms(m, p, which);
+  if (which.way == conv_way::product) return build_conv_product(m, context, p, borders);
 
-  const value_forms borders = conv_layouts(m, p, way);
+  const conv_way way = which.way;
   desc x = desc_in(borders.of(p.x_value), p.x);
-  if (p.thinned && borders.of(p.x_value) == plain) {
-    x = touched(p);
+  if (p.thinned && borders.of(p.x_value).order == plain) {
+    x = touched(p, element_of(borders.of(p.x_value)));
     p.x = x.get_dims();
     p.strides.assign(p.strides.size(), 1);
   }

@@ -98,8 +98,8 @@ using deconv_descriptor = dnnl::deconvolution_forward::primitive_desc;
 /// Errors: `unsupported` if the library would compute the steps after it in plain loops.
 inline deconv_descriptor describe_deconv(const conv_problem& p, const desc& x, const desc& y, const epilogue& then) {
   const deconv_descriptor d(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::deconvolution_direct, x,
-                            free_layout(p.w), bias_of(p), y, p.strides, p.dilations, p.pads_begin, p.pads_end,
-                            attributes(then.ops()));
+                            free_layout(p.w, x.get_data_type()), bias_of(p), y, p.strides, p.dilations, p.pads_begin,
+                            p.pads_end, attributes(then.ops()));
   if (then.ops().len() != 0 && std::string(d.impl_info_str()).starts_with("conv:"))
     throw error(error_kind::unsupported, "the library has only slow loops for the operators after it", "onednn");
   return d;
@@ -128,14 +128,12 @@ inline std::vector<float> add_equal(const float* filters, dims extents, const di
   return {values.begin(), values.end()};
 }
 
-inline kernel build_deconv(const chain& m, build_context& context) {
+inline kernel build_deconv(const chain& m, build_context& context, const conv_variant& which) {
   deconv_problem problem = deconv_problem_of(m);
   conv_problem& p = problem.terms;
-  const std::vector<conv_way> ways = deconv_ways(p);
-  const conv_way way = ways[std::min(context.choice(), ways.size() - 1)];
   const std::size_t first = take_bias(m, p);
-  const value_forms borders = conv_layouts(m, p, way);
-  const auto [d, then] = choose_conv(m, first, p, way, borders, describe_deconv);
+  const value_forms borders = conv_forms(m, p, which);
+  const auto [d, then] = choose_conv(m, first, p, which.way, borders, describe_deconv);
 
   program_builder program(m, context);
   std::size_t weights = 0;

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include <oneapi/dnnl/dnnl_debug.h>
 #include <oneapi/dnnl/dnnl.hpp>
 
 namespace collage::inline v0::detail::onednn {
@@ -20,7 +21,8 @@ namespace {
 using dims = dnnl::memory::dims;
 using desc = dnnl::memory::desc;
 using tag = dnnl::memory::format_tag;
-inline constexpr auto f32 = dnnl::memory::data_type::f32;
+using element = dnnl::memory::data_type;
+inline constexpr auto f32 = element::f32;
 
 /// The only CPU engine. It has no visible state.
 inline const dnnl::engine& cpu() {
@@ -92,12 +94,15 @@ inline dims dense_steps(const dims& extents) {
   return steps;
 }
 
+/// The library's element type of a float32 value in a form.
+inline element element_of(const form& stored) { return stored.element == dtype::bf16 ? element::bf16 : f32; }
+
 /// A dense row-major tensor. A scalar has one dimension here.
-inline desc dense(const dims& extents) {
+inline desc dense(const dims& extents, element type = f32) {
   const dims at_least_one = extents.empty() ? dims{1} : extents;
-  return {at_least_one, f32, dense_steps(at_least_one)};
+  return {at_least_one, type, dense_steps(at_least_one)};
 }
-inline desc dense_of(const shape& s) { return dense(to_dims(s)); }
+inline desc dense_of(const shape& s, element type = f32) { return dense(to_dims(s), type); }
 
 /// The number of channels in a block of the library's blocked layouts; 0 if it has no kernels for blocks.
 inline std::int64_t block_size() {
@@ -106,19 +111,19 @@ inline std::int64_t block_size() {
 }
 inline const layout& blocked() { return block_size() == 16 ? blocked_16 : blocked_8; }
 
-/// A tensor in one of the layouts that backends share. Layouts other than the plain one are for ranks 3 to 5.
+/// A tensor in one of the forms that backends share. Layouts other than the plain one are for ranks 3 to 5.
 inline desc desc_in(const form& stored, const dims& extents) {
   const layout& order = stored.order;
-  if (order == plain) return dense(extents);
+  if (order == plain) return dense(extents, element_of(stored));
   constexpr tag tags[][3] = {{tag::acb, tag::acdb, tag::acdeb},
                              {tag::aBc8b, tag::aBcd8b, tag::aBcde8b},
                              {tag::aBc16b, tag::aBcd16b, tag::aBcde16b}};
   const std::size_t which = order == channels_last ? 0 : order == blocked_8 ? 1 : 2;
-  return {extents, f32, tags[which][extents.size() - 3]};
+  return {extents, element_of(stored), tags[which][extents.size() - 3]};
 }
 
 /// A tensor whose layout the library may choose.
-inline desc free_layout(const dims& extents) { return {extents, f32, tag::any}; }
+inline desc free_layout(const dims& extents, element type = f32) { return {extents, type, tag::any}; }
 
 /// All properties that distinguish two layouts, as text.
 inline std::string text_of(const desc& d) {
@@ -132,6 +137,8 @@ inline std::string text_of(const desc& d) {
   list(" steps", d.get_strides());
   list(" blocks", d.get_inner_blks());
   list(" of", d.get_inner_idxs());
+  if (d.get_data_type() != f32)
+    text += std::string(" in ") + dnnl_dt2str(static_cast<dnnl_data_type_t>(d.get_data_type()));
   return text;
 }
 

@@ -20,7 +20,7 @@ namespace {
 /// A tensor in memory: extents and strides.
 struct strided {
   dims extents, steps;
-  desc layout() const { return {extents, f32, steps}; }
+  desc layout(element type) const { return {extents, type, steps}; }
 };
 
 /// How a product's operand lies in memory. If a transpose of it is fused, `source` is set to the transpose's operand, which is read
@@ -150,8 +150,11 @@ inline matmul_problem matmul_problem_of(const chain& m) {
   return p;
 }
 
-inline kernel build_matmul(const chain& m, build_context& context) {
+/// `borders` are the forms of the operands and the result: plain, all with the same element type. `choice` is the number of one of
+/// the library's implementations.
+inline kernel build_matmul(const chain& m, build_context& context, const value_forms& borders, std::size_t choice) {
   const matmul_problem p = matmul_problem_of(m);
+  const element type = element_of(m, borders);
   const dims result = p.c.extents;
   dims columns(result.size(), 1);
   columns.back() = result.back();
@@ -160,25 +163,29 @@ inline kernel build_matmul(const chain& m, build_context& context) {
   const std::size_t biases = m.begins_with_bias() ? 1 : 0;
   epilogue then;
   append_steps(then, m, biases, [&](const chain_step&, spread lies) {
-    const desc layout = dense(lies == spread::full      ? result
-                              : lies == spread::channel ? columns
-                                                        : dims(result.size(), 1));
+    const desc layout = lies == spread::full      ? dense(result, type)
+                        : lies == spread::channel ? dense(columns)
+                                                  : dense(dims(result.size(), 1));
     return std::pair(layout, layout);
   });
 
   const bool packed = m.graph().is_constant(p.b_value);
-  const desc a = p.a.layout();
-  const desc b = packed ? free_layout(p.b.extents) : p.b.layout();
-  const desc y = p.c.layout();
+  const desc a = p.a.layout(type);
+  const desc b = packed ? free_layout(p.b.extents, type) : p.b.layout(type);
+  const desc y = p.c.layout(type);
+  // Constants lie in float32.
+  const auto in_memory = [&](const strided& s, std::uint32_t value) {
+    return s.layout(m.graph().is_constant(value) ? f32 : type);
+  };
   using descriptor = dnnl::matmul::primitive_desc;
   const descriptor d = implementation(biases == 0 ? descriptor(cpu(), a, b, y, attributes(then.ops()))
                                                   : descriptor(cpu(), a, b, dense(columns), y, attributes(then.ops())),
-                                      context.choice());
+                                      choice);
 
   program_builder program(m, context);
   std::vector<std::pair<int, std::size_t>> operands{
-      {DNNL_ARG_SRC, program.read(p.a_value, a)},
-      {DNNL_ARG_WEIGHTS, program.read(p.b_value, p.b.layout(), d.weights_desc())},
+      {DNNL_ARG_SRC, program.read(p.a_value, in_memory(p.a, p.a_value), a)},
+      {DNNL_ARG_WEIGHTS, program.read(p.b_value, in_memory(p.b, p.b_value), d.weights_desc())},
       {DNNL_ARG_DST, program.output(y)}};
   if (biases != 0) operands.emplace_back(DNNL_ARG_BIAS, program.read(m.step[0].operand, dense(columns)));
   then.read(program, d, operands);

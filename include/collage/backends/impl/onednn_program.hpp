@@ -246,10 +246,9 @@ class program_builder {
     std::vector<bool> is_read(match_->arguments().size(), false);
     for (const place& p : places_)
       if (p.from == place::source::argument) is_read[p.index] = true;
-    const std::uint32_t root = match_->nodes().back();
-    std::vector<std::size_t> bytes;
-    for (std::uint32_t i = 0; i < match_->graph().nodes[root].outputs; ++i)
-      bytes.push_back(match_->type_of(match_->graph().output_of(root, i)).bytes());
+    std::vector<std::size_t> bytes(match_->graph().nodes[match_->nodes().back()].outputs);
+    for (const place& p : places_)
+      if (p.from == place::source::output) bytes[p.index] = std::max(bytes[p.index], p.layout.get_size());
     auto steps = std::make_shared<const program>(std::move(places_), std::move(steps_), std::move(bytes));
     kernel made(name, wrap(std::move(steps)), workspace_ + scratchpad_size_);
     for (std::size_t i = 0; i < is_read.size(); ++i)
@@ -272,10 +271,10 @@ class program_builder {
   std::size_t scratchpad_size_ = 0;
 };
 
-/// A kernel's name: the library's implementation, and the layout at its border unless that is plain.
+/// A kernel's name: the library's implementation, and the form at its border unless that is plain.
 template <class Descriptor>
-std::string named(const Descriptor& d, const layout& order) {
-  return std::string(d.impl_info_str()) + (order == plain ? "" : std::string(" ") + order.name);
+std::string named(const Descriptor& d, const form& stored) {
+  return std::string(d.impl_info_str()) + (stored == plain ? "" : " " + to_text(stored));
 }
 
 /// The post-ops of a primitive and the tensors they read.

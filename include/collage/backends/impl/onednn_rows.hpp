@@ -44,15 +44,17 @@ struct run_softmax {
   }
 };
 
-inline kernel build_softmax(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_softmax(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const auto axis = static_cast<std::size_t>(m.attributes(node, ops::softmax).axis);
   const dims x = as_rows(m.type_of(m.output()).dims, axis);
   using descriptor = dnnl::softmax_forward::primitive_desc;
+  const desc rows = dense(x, element_of(stored));
   const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::softmax_accurate,
-                                       dense(x), dense(x), 1, attributes()));
+                                       rows, rows, 1, attributes()));
   program_builder program(m, context);
   program.run(d, dnnl::softmax_forward(d),
-              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], dense(x))}, {DNNL_ARG_DST, program.output(dense(x))}});
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], rows)}, {DNNL_ARG_DST, program.output(rows)}});
+  if (stored != plain) return program.finish(named(d, stored));
   return program.finish(d.impl_info_str(), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
     return run_softmax{std::move(steps), x[0], x[1], context.threads()};
   });
@@ -80,7 +82,7 @@ inline std::pair<dims, dims> merged(const shape& whole, const shape& part) {
 
 /// Unless scale and bias have one number for each element of a row, they are applied in a second pass. Norms of instances and of
 /// groups of channels need that. The library's batch_normalization of plain images takes a hundred times as long in version 3.2.
-inline kernel build_layer_norm(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_layer_norm(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const auto a = m.attributes(node, ops::layer_norm);
   const std::span<const std::uint32_t> in = m.inputs_of(node);
   const shape& whole = m.type_of(m.output()).dims;
@@ -90,19 +92,19 @@ inline kernel build_layer_norm(const any_match& m, build_context& context, std::
   if (at_once) flags |= dnnl::normalization_flags::use_scale;
   if (at_once && in.size() == 3) flags |= dnnl::normalization_flags::use_shift;
   using descriptor = dnnl::layer_normalization_forward::primitive_desc;
-  const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, dense(x), dense(x),
+  const desc rows = dense(x, element_of(stored));
+  const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, rows, rows,
                                        static_cast<float>(a.epsilon), flags, attributes()));
   program_builder program(m, context);
-  const std::size_t result = program.output(dense(x));
-  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(in[0], dense(x))},
-                                                    {DNNL_ARG_DST, result}};
+  const std::size_t result = program.output(rows);
+  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(in[0], rows)}, {DNNL_ARG_DST, result}};
   if (at_once) {
     const desc row = dense({x[1]});
     operands.emplace_back(DNNL_ARG_SCALE, program.read(in[1], row));
     if (in.size() == 3) operands.emplace_back(DNNL_ARG_SHIFT, program.read(in[2], row));
   }
   program.run(d, dnnl::layer_normalization_forward(d), std::move(operands));
-  if (at_once) return program.finish(d.impl_info_str());
+  if (at_once) return program.finish(named(d, stored));
 
   auto [large, small] = merged(whole, m.type_of(in[1]).dims);
   if (large.size() == 2 && small[1] == 1) {  // the library's post-ops can have one number per channel, not per row
@@ -120,23 +122,25 @@ inline kernel build_layer_norm(const any_match& m, build_context& context, std::
   return program.finish(std::string(d.impl_info_str()) + " scaled afterwards");
 }
 
-inline kernel build_reduction(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_reduction(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const bool mean = m.is(node, ops::reduce_mean);
   const std::int64_t all = m.type_of(m.inputs_of(node)[0]).dims.elements();
   const std::int64_t rows = m.type_of(m.output()).dims.elements();
-  const desc x = dense({rows, all / rows});
-  const desc y = dense({rows, 1});
+  const element type = element_of(stored);
+  const desc x = dense({rows, all / rows}, type);
+  const desc y = dense({rows, 1}, type);
   const auto how = mean ? dnnl::algorithm::reduction_mean : dnnl::algorithm::reduction_sum;
   using descriptor = dnnl::reduction::primitive_desc;
   program_builder program(m, context);
   if (all == rows) {  // nothing to add up
-    program.reorder(program.read(m.inputs_of(node)[0], dense({rows})), program.output(dense({rows})));
+    const desc same = dense({rows}, type);
+    program.reorder(program.read(m.inputs_of(node)[0], same), program.output(same));
     return program.finish("reorder");
   }
   const descriptor d = fast(descriptor(cpu(), how, x, y, 0, 0, attributes()));
   program.run(d, dnnl::reduction(d),
               {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], x)}, {DNNL_ARG_DST, program.output(y)}});
-  return program.finish(d.impl_info_str());
+  return program.finish(named(d, stored));
 }
 
 /// The elementwise operators whose results equal the reference for NaN and infinity too. A relu that keeps NaN is an elu of
@@ -155,21 +159,22 @@ inline eltwise exact_eltwise(const any_match& m, std::uint32_t node) {
   throw error(error_kind::unsupported, std::string("it has no operator like ") + m.kind_of(node).name, "onednn");
 }
 
-inline kernel build_eltwise(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
+inline kernel build_eltwise(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const eltwise f = exact_eltwise(m, node);
   const shape& whole = m.type_of(m.output()).dims;
-  const desc x = order == plain ? dense({whole.elements()}) : desc_in(order, to_dims(whole));
+  const desc x =
+      stored.order == plain ? dense({whole.elements()}, element_of(stored)) : desc_in(stored, to_dims(whole));
   using descriptor = dnnl::eltwise_forward::primitive_desc;
   const descriptor d = fast(descriptor(cpu(), dnnl::prop_kind::forward_inference, f.what, x, x,
                                        static_cast<float>(f.alpha), static_cast<float>(f.beta), attributes()));
   program_builder program(m, context);
   program.run(d, dnnl::eltwise_forward(d),
               {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], x)}, {DNNL_ARG_DST, program.output(x)}});
-  kernel made = program.finish(named(d, order));
+  kernel made = program.finish(named(d, stored));
   return std::move(made.may_write_over(m.index_of(m.inputs_of(node)[0])));
 }
 
-inline kernel build_binary(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
+inline kernel build_binary(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   using enum dnnl::algorithm;
   const auto how = m.is(node, ops::add)   ? binary_add
                    : m.is(node, ops::sub) ? binary_sub
@@ -180,53 +185,75 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
   std::uint32_t b = m.inputs_of(node)[1];
   if (m.type_of(a).dims.elements() != whole.elements()) std::swap(a, b);  // the operator commutes, or was refused
   const auto [large, small] = merged(whole, m.type_of(b).dims);
-  const desc x = order == plain ? dense(large) : desc_in(order, to_dims(whole));
-  const desc y = order == plain ? dense(small) : x;
+  const bool is_plain = stored.order == plain;
+  const auto in_form = [&](const dims& extents, const form& its) {
+    return is_plain ? dense(extents, element_of(its)) : desc_in(its, to_dims(whole));
+  };
+  const desc x = in_form(large, stored), y = in_form(small, stored);
+  // Constants lie in float32, and are packed.
+  const auto read = [&](program_builder& program, std::uint32_t v, const dims& extents) {
+    return program.read(v, in_form(extents, m.graph().is_constant(v) ? form(stored.order) : stored),
+                        in_form(extents, stored));
+  };
   using descriptor = dnnl::binary::primitive_desc;
   const descriptor d = fast(descriptor(cpu(), how, x, y, x, attributes()));
   program_builder program(m, context);
-  program.run(
-      d, dnnl::binary(d),
-      {{DNNL_ARG_SRC_0, program.read(a, x)}, {DNNL_ARG_SRC_1, program.read(b, y)}, {DNNL_ARG_DST, program.output(x)}});
-  kernel made = program.finish(named(d, order));
+  program.run(d, dnnl::binary(d),
+              {{DNNL_ARG_SRC_0, read(program, a, large)},
+               {DNNL_ARG_SRC_1, read(program, b, small)},
+               {DNNL_ARG_DST, program.output(x)}});
+  kernel made = program.finish(named(d, stored));
   if (a != b) made.may_write_over(m.index_of(a));  // the library can overwrite only its first operand
   return made;
 }
 
-inline kernel build_concat(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
+inline kernel build_concat(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const auto axis = static_cast<std::size_t>(m.attributes(node, ops::concat).axis);
-  const auto flat = [&](const shape& s) {
-    if (order != plain) return desc_in(order, to_dims(s));
-    return dense({s.first(axis).elements(), s[axis], s.from(axis + 1).elements()});
+  const auto flat = [&](const shape& s, const form& its) {
+    if (stored.order != plain) return desc_in(its, to_dims(s));
+    return dense({s.first(axis).elements(), s[axis], s.from(axis + 1).elements()}, element_of(its));
   };
   std::vector<desc> parts;
-  for (const std::uint32_t v : m.inputs_of(node)) parts.push_back(flat(m.type_of(v).dims));
-  const desc y = flat(m.type_of(m.output()).dims);
+  for (const std::uint32_t v : m.inputs_of(node)) parts.push_back(flat(m.type_of(v).dims, stored));
+  const desc y = flat(m.type_of(m.output()).dims, stored);
   const dnnl::concat::primitive_desc d(cpu(), y, 1, parts, attributes());
   program_builder program(m, context);
   std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_DST, program.output(y)}};
-  for (std::size_t i = 0; i < parts.size(); ++i)
-    operands.emplace_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), program.read(m.inputs_of(node)[i], parts[i]));
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::uint32_t v = m.inputs_of(node)[i];
+    const desc from = flat(m.type_of(v).dims, m.graph().is_constant(v) ? form(stored.order) : stored);
+    operands.emplace_back(DNNL_ARG_MULTIPLE_SRC + static_cast<int>(i), program.read(v, from, parts[i]));
+  }
   program.run(d, dnnl::concat(d), std::move(operands));
-  return program.finish(named(d, order));
+  return program.finish(named(d, stored));
 }
 
-/// The layouts that the choices of a conversion read and write.
-inline std::vector<std::pair<layout, layout>> conversions() {
-  std::vector<layout> known{plain, channels_last};
-  if (block_size() != 0) known.push_back(blocked());
-  std::vector<std::pair<layout, layout>> list;
+/// The forms that the choices of a conversion read and write: first those of float32, which differ in layout. Then those of which at
+/// least one is in bfloat16.
+inline std::vector<std::pair<form, form>> conversions(const shape& whole) {
+  std::vector<layout> known{plain};
+  if (whole.rank >= 3 && whole.rank <= 5) known.push_back(channels_last);
+  if (known.size() > 1 && block_size() != 0) known.push_back(blocked());
+  std::vector<std::pair<form, form>> list, rounded;
   for (const layout& from : known)
-    for (const layout& to : known)
-      if (from != to) list.emplace_back(from, to);
+    for (const layout& to : known) {
+      const form a(from), b(to);
+      if (from != to) list.emplace_back(a, b);
+      rounded.emplace_back(a, b.of(dtype::bf16));
+      rounded.emplace_back(a.of(dtype::bf16), b);
+      if (from != to) rounded.emplace_back(a.of(dtype::bf16), b.of(dtype::bf16));
+    }
+  list.insert(list.end(), rounded.begin(), rounded.end());
   return list;
 }
 inline kernel build_conversion(const any_match& m, build_context& context, std::uint32_t node) {
-  const auto [from, to] = conversions().at(context.choice());
-  const dims extents = to_dims(m.type_of(m.output()).dims);
+  const shape& whole = m.type_of(m.output()).dims;
+  const auto [from, to] = conversions(whole).at(context.choice());
+  const bool moves = from.order != to.order;
+  const dims extents = moves || from.order != plain ? to_dims(whole) : dims{whole.elements()};
   program_builder program(m, context);
   program.reorder(program.read(m.inputs_of(node)[0], desc_in(from, extents)), program.output(desc_in(to, extents)));
-  return program.finish(std::string("reorder ") + from.name + " to " + to.name);
+  return program.finish("reorder " + to_text(from) + " to " + to_text(to));
 }
 
 /// Whether a value is an image whose layout may be other than plain. With fewer dimensions it is a sequence or a matrix.
@@ -258,16 +285,36 @@ inline std::vector<layout> layouts_of_single(const any_match& m, std::uint32_t n
     if (works_in(m, node, order)) list.push_back(order);
   return list;
 }
+/// Whether a single operator is also computed in bfloat16.
+inline bool has_bf16(const any_match& m, std::uint32_t node) {
+  if (m.is(node, ops::lstm) || m.is(node, ops::gru) || m.is(node, ops::resize)) return false;
+  return !m.is(node, ops::layer_norm) || scales_rows(m, node);
+}
+/// The forms in which all values of a single operator can lie: its choices.
+inline std::vector<form> forms_of_single(const any_match& m, std::uint32_t node) {
+  const std::vector<layout> orders = layouts_of_single(m, node);
+  std::vector<form> list(orders.begin(), orders.end());
+  if (has_bf16(m, node))
+    for (const layout& order : orders) list.push_back(form(order).of(dtype::bf16));
+  return list;
+}
+/// The values that a form of a single operator is for: its result, and all operands but constants. Of a norm, the first operand alone.
+inline void set_forms_of_single(const any_match& m, std::uint32_t node, const form& stored, value_forms& to) {
+  const auto in = m.inputs_of(node);
+  for (std::size_t i = 0; i < in.size(); ++i)
+    if (!m.graph().is_constant(in[i]) && (i == 0 || !m.is(node, ops::layer_norm))) to.set(in[i], stored);
+  to.set(m.output(), stored);
+}
 
-inline kernel build_transpose(const any_match& m, build_context& context, std::uint32_t node) {
+inline kernel build_transpose(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const shape permutation = m.attributes(node, ops::transpose).permutation;
-  const desc y = dense_of(m.type_of(m.output()).dims);
+  const desc y = dense_of(m.type_of(m.output()).dims, element_of(stored));
   const dims steps = dense_steps(to_dims(m.type_of(m.inputs_of(node)[0]).dims));
   dims moved;
   for (const std::int64_t from : permutation) moved.push_back(steps[static_cast<std::size_t>(from)]);
   if (moved.empty()) moved = {1};
   program_builder program(m, context);
-  program.reorder(program.read(m.inputs_of(node)[0], desc(y.get_dims(), f32, moved)), program.output(y));
+  program.reorder(program.read(m.inputs_of(node)[0], desc(y.get_dims(), y.get_data_type(), moved)), program.output(y));
   return program.finish("reorder");
 }
 

@@ -52,24 +52,25 @@ inline pool_problem pool_problem_of(const any_match& m, std::uint32_t node, cons
 
 using pool_descriptor = dnnl::pooling_forward::primitive_desc;
 
-inline pool_descriptor describe_pool(const pool_problem& p, dnnl::algorithm how, const layout& order) {
-  return fast(pool_descriptor(cpu(), dnnl::prop_kind::forward_inference, how, desc_in(order, p.x), desc_in(order, p.y),
-                              p.strides, p.window, dims(p.window.size(), 0), p.pads_begin, p.pads_end, attributes()));
+inline pool_descriptor describe_pool(const pool_problem& p, dnnl::algorithm how, const form& stored) {
+  return fast(pool_descriptor(cpu(), dnnl::prop_kind::forward_inference, how, desc_in(stored, p.x),
+                              desc_in(stored, p.y), p.strides, p.window, dims(p.window.size(), 0), p.pads_begin,
+                              p.pads_end, attributes()));
 }
 
 /// No operator is fused after it. With plain images, a sum fused in oneDNN 3.2 adds the wrong elements, some from outside the
 /// tensor.
-inline kernel build_average_pool(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
+inline kernel build_average_pool(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const auto a = m.attributes(node, ops::average_pool);
   const pool_problem p = pool_problem_of(m, node, a);
   using enum dnnl::algorithm;
   const pool_descriptor d =
-      describe_pool(p, a.count_padding ? pooling_avg_include_padding : pooling_avg_exclude_padding, order);
+      describe_pool(p, a.count_padding ? pooling_avg_include_padding : pooling_avg_exclude_padding, stored);
   program_builder program(m, context);
   program.run(d, dnnl::pooling_forward(d),
-              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(order, p.x))},
-               {DNNL_ARG_DST, program.output(desc_in(order, p.y))}});
-  return program.finish(named(d, order));
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(stored, p.x))},
+               {DNNL_ARG_DST, program.output(desc_in(stored, p.y))}});
+  return program.finish(named(d, stored));
 }
 
 /// The library's max_pool forgets NaN and takes -infinity for the smallest number: where the input has one of those,
@@ -137,15 +138,16 @@ struct run_max_pool {
   }
 };
 
-inline kernel build_max_pool(const any_match& m, build_context& context, std::uint32_t node, const layout& order) {
+inline kernel build_max_pool(const any_match& m, build_context& context, std::uint32_t node, const form& stored) {
   const pool_problem p = pool_problem_of(m, node, m.attributes(node, ops::max_pool));
-  const pool_descriptor d = describe_pool(p, dnnl::algorithm::pooling_max, order);
+  const pool_descriptor d = describe_pool(p, dnnl::algorithm::pooling_max, stored);
   program_builder program(m, context);
   program.run(d, dnnl::pooling_forward(d),
-              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(order, p.x))},
-               {DNNL_ARG_DST, program.output(desc_in(order, p.y))}});
-  const std::int64_t block = order == plain ? 1 : order == channels_last ? p.x[1] : block_size();
-  return program.finish(named(d, order), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
+              {{DNNL_ARG_SRC, program.read(m.inputs_of(node)[0], desc_in(stored, p.x))},
+               {DNNL_ARG_DST, program.output(desc_in(stored, p.y))}});
+  if (stored.element) return program.finish(named(d, stored));
+  const std::int64_t block = stored == plain ? 1 : stored == channels_last ? p.x[1] : block_size();
+  return program.finish(named(d, stored), [&](std::shared_ptr<const collage::detail::onednn::program> steps) {
     return run_max_pool{std::move(steps),  p,    m.in<float>(m.inputs_of(node)[0]), m.out<float>(),
                         context.threads(), block};
   });
