@@ -34,16 +34,17 @@ RUNGS = [
     ("oracle", r"backends/reference\.hpp", (*CORE, "graph", "kernels")),
     ("passes", r"pass/.*", (*CORE, "graph", "kernels", "oracle")),
     ("engine", r"run/.*", ENGINE),
+    ("calibrate", r"calibrate/.*", ENGINE),
     ("measuring", r"measure/.*", ENGINE),
     ("search", r"search/.*", (WORDS,)),  # pure: it knows no operator and no library
     ("fusion", r"fuse/.*", (*CORE, "graph", "search")),
-    ("place", r"place\.hpp|place/.*", (*ENGINE, "measuring", "search", "fusion", "graph for Boost")),
+    ("place", r"place\.hpp|place/.*", (*ENGINE, "calibrate", "measuring", "search", "fusion", "graph for Boost")),
     ("implementations", r"backends/impl/.*", (*ENGINE, "fusion", "search", "backends")),
     ("adapters' door", r"adapter\.hpp", (*ENGINE, "backends")),
     ("every backend", r"every_backend\.hpp", (*ENGINE, "fusion", "search", "backends")),
     ("backends", r"backends/.*", (*ENGINE, "fusion", "search")),  # those that have a rule
     ("dot", r"io/dot\.hpp", (*ENGINE, "in and out", "graph for Boost")),
-    ("in and out", r"io/.*", ENGINE),
+    ("in and out", r"io/.*", (*ENGINE, "calibrate")),
 ]
 
 # Third parties by a piece of their headers' paths, and the rungs that may read them.
