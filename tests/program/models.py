@@ -196,6 +196,29 @@ class Models(Case):
         self.assertIn("open output y: float32[batch x T x 3]\n", page)
         self.assertEqual(self.json_of("inspect", path, "--quiet")["open"][1], {"name": "b", "is": "input", "shape": ["batch", "T", 1]})
 
+    def test_plans_bring_their_shapes(self):
+        path = self.write("open.onnx", model(
+            node("Add", ["a", "b"], ["y"], "sum"), port(11, "a", ["batch", "T", 3]), port(11, "b", ["batch", "T", 1]),
+            port(12, "y", ["batch", "T", 3])))
+        plan = self.path("open.json")
+        shape = ("--shape", "batch=2", "--shape", "T=5")
+        self.succeeds("tune", path, *shape, "--place", "priority", "--threads", "1", "--plan", plan, "--quiet")
+        for command in (["run"], ["verify"], ["explain"], ["bench", "--seconds", "1"], ["report", "-o", self.path("open.html")]):
+            done = self.succeeds(*command, path, "--plan", plan)
+            self.assertNotIn("is open", done.stderr)
+        self.assertEqual(self.json_of("run", path, "--plan", plan)["outputs"][0]["shape"], [2, 5, 3])
+        for agrees in (shape, ("--shape", "T=5"), ("--shape", "a=?x5x3")):
+            self.succeeds("explain", path, *agrees, "--plan", plan)
+        for wrong, saying in (("T=6", "input a is 2x5x3 in the plan, and --shape wants ?x6x3"),
+                              ("b=4x5x1", "input b is 2x5x1 in the plan, and --shape wants 4x5x1")):
+            self.refused("explain", path, "--shape", wrong, "--plan", plan,
+                         saying=f"{plan}: is a plan for other shapes: {saying}; leave out --shape, or make a plan for that shape")
+        (self.folder / "a.npy").write_bytes(npy((1, 5, 3)))
+        self.refused("run", path, "--plan", plan, "--input", f"a={self.path('a.npy')}", saying="2x5x3")
+        relu = self.write("relu.onnx", model(*RELU))
+        self.refused("explain", relu, "--plan", plan, saying=f"{plan}: is a plan without input x, which the network has; give the network")
+        self.refused("explain", path, "--plan", relu, saying="is not JSON")
+
     def test_tuning_several_shapes(self):
         path = self.write("relu.onnx", model(*RELU))
         store = ("--store", self.path("several.db"))

@@ -131,11 +131,11 @@ int run(const options& asked) {
   check(asked);
   options given = asked;
 #if COLLAGE_HAS_ONNX
-  if (given.plan_file.empty())
-    if (const std::optional<late_network> late = late_network_of(asked); late) {
-      if (late->source != nullptr) return run_stages(*late);
-      given = late->given;
-    }
+  if (!given.plan_file.empty()) given = with_shapes(asked);
+  else if (const std::optional<late_network> late = late_network_of(asked); late) {
+    if (late->source != nullptr) return run_stages(*late);
+    given = late->given;
+  }
 #endif
   // Faults in files are reported before the network is placed, which takes minutes. The network is freed first: placing
   // loads it again.

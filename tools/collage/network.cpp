@@ -10,6 +10,7 @@
 #include <collage/io/npy.hpp>
 #include <collage/io/onnx.hpp>
 #include <collage/io/onnx/model_source.hpp>
+#include <collage/io/plan_file.hpp>
 #endif
 
 #include <algorithm>
@@ -257,8 +258,53 @@ std::vector<c::open_port> inputs_of(const options& given) {
   return inputs_of_file(given);
 }
 
+namespace {
+
+/// The shape that a plan has for an input of the network. Throws if it has no such input: it is for another network.
+c::shape planned_shape(const c::json_place& inputs, const std::string& name, const std::string& file) {
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i]["name"].text() != name) continue;
+    const c::json_place extents = inputs[i]["shape"];
+    if (extents.size() > c::shape::max_rank) extents.wrong("has more than 8 extents");
+    c::shape dims;
+    for (std::size_t d = 0; d < extents.size(); ++d)
+      dims.push_back(static_cast<std::int64_t>(extents[d].natural(0, ~std::uint64_t{0} >> 1U)));
+    return dims;
+  }
+  throw c::error(c::error_kind::invalid_argument, "is a plan without input " + name + ", which the network has", file,
+                 "give the network and the --bind of which the plan was made, or place this network");
+}
+
+/// The options with the plan's shape for every open input. Throws if --shape has another.
+options with_planned_shapes(const options& asked) {
+  options given = without_symbols(asked);
+  const std::vector<c::open_port> inputs = inputs_of_file(given);
+  if (std::ranges::none_of(inputs, is_open)) return given;
+  const c::json plan = c::read_plan_file(given.plan_file);
+  const c::json_place planned = c::json_place(plan, given.plan_file, c::detail::new_plan)["inputs"];
+  for (const c::open_port& p : inputs) {
+    if (!is_open(p)) continue;
+    const c::shape dims = planned_shape(planned, p.name, given.plan_file);
+    for (const shape_setting& s : shape_settings(given)) {
+      if (s.name != p.name) continue;
+      const c::shape wanted = s.dims();
+      bool fits = wanted.size() == dims.size();
+      for (std::size_t d = 0; fits && d < dims.size(); ++d) fits = wanted[d] == c::unknown || wanted[d] == dims[d];
+      if (!fits)
+        throw c::error(c::error_kind::invalid_argument,
+                       "is a plan for other shapes: input " + p.name + " is " + c::detail::to_string(dims) +
+                           " in the plan, and --shape wants " + c::detail::to_string(wanted),
+                       given.plan_file, "leave out --shape, or make a plan for that shape");
+    }
+    set_shape(given, p.name, dims);
+  }
+  return given;
+}
+
+}  // namespace
+
 options with_shapes(const options& given) {
-  if (!given.plan_file.empty()) return given;
+  if (!given.plan_file.empty()) return is_model_file(given.network) ? with_planned_shapes(given) : given;
   const std::optional<late_network> late = late_network_of(given);
   return late ? late->given : given;
 }

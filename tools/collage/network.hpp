@@ -53,7 +53,8 @@ std::shared_ptr<const collage::onnx::model_source> model_source_of(const options
 std::vector<collage::open_port> inputs_of(const options& given);
 #endif
 
-/// The options with a shape for every input, as above. A plan is for its own shapes, so with --plan nothing is chosen.
+/// The options with a shape for every input: with --plan those of the plan, otherwise as above. Throws if --shape contradicts
+/// the plan.
 options with_shapes(const options& given);
 
 /// Loads the network and makes it ready to be placed: fills its constants and runs the passes. Prints the notes, unless
