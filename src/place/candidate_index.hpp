@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <collage/graph/graph.hpp>
 #include <collage/place/candidates.hpp>
+#include <collage/place/compare.hpp>
 #include <collage/place/workloads.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/configuration.hpp>

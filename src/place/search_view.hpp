@@ -146,7 +146,7 @@ class search_view {
   /// search has a limit: it runs some dozens of times, and costs are known only to some per cent. The plan says whether the result
   /// was proved optimal.
   ///
-  /// If the best placement exceeds the bound on weights or on the error, the problem gets the bounds, and the result is the best one
+  /// If the best placement exceeds a bound, on weights or on the error, the problem gets the bounds. The result is then the best one
   /// within them.
   search::placement solve(search_result& of) const {
     search::limits most = limits();

@@ -1,6 +1,7 @@
 // A command of the program, and the options that several commands share.
 #pragma once
 
+#include "error_option.hpp"
 #include "memory_option.hpp"
 #include "options.hpp"
 
@@ -132,6 +133,13 @@ class command {
                      "Kernels that compute otherwise than by definition: none, accurate, any")
         ->option_text("direct|accurate|any")
         ->check(CLI::IsMember({"direct", "accurate", "any"}).description(""));
+    app_->add_option("--precision", given_.precision,
+                     "Element types in which values may be stored and multiplied; default: fp32")
+        ->option_text("fp32|bf16|any")
+        ->check(CLI::IsMember({"fp32", "bf16", "any"}).description(""));
+    app_->add_option("--error", given_.error, "Most error by lower precision, relative to the outputs; default: 1%")
+        ->option_text("1%|0.01")
+        ->check(CLI::Validator([](std::string& text) { return fault_of_error(text); }, ""));
     app_->add_option("--memory", given_.memory,
                      "Most memory for weights: a ratio of their size, or bytes; default: 1.5x")
         ->option_text("1.5x|200MB")

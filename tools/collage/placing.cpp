@@ -1,6 +1,7 @@
 #include "placing.hpp"
 
 #include "backends.hpp"
+#include "lower_precision.hpp"
 #include "memory_option.hpp"
 #include "network.hpp"
 #include "plan_keeper.hpp"
@@ -76,8 +77,13 @@ c::algorithms algorithms_of(const options& given, c::algorithms otherwise) {
   return c::algorithms_named(given.algorithms).value_or(otherwise);
 }
 
-/// The precision that a plan must have.
-const char* precision_of(const options& given) { return given.keep_non_finite ? c::fp32_non_finite : c::fp32; }
+/// The precision that a plan must have; empty: any.
+std::string precision_of(const options& given) {
+  if (given.keep_non_finite) return c::fp32_non_finite;
+  if (given.precision.empty()) return {};
+  const c::precision_options how = precision_options_of(given);
+  return how.elements == c::precisions::f32 ? c::fp32 : c::precision_text(how);
+}
 
 /// Says how many kernels were used without a comparison, and what to do.
 std::string unchecked_text(const c::place_report& report, double seconds) {
@@ -96,7 +102,7 @@ std::optional<c::plan> previous_plan(const options& given, const c::graph& netwo
     const int threads = given.threads != 0 ? given.threads : c::available_threads();
     c::check_plan_fits(previous, network, backends(),
                        {.threads = threads,
-                        .precision = precision_of(given),
+                        .precision = given.precision.empty() && !given.keep_non_finite ? c::fp32 : precision_of(given),
                         .algorithms = algorithms_of(given, c::algorithms::accurate)},
                        given.plan_file);
     return previous;
@@ -171,6 +177,7 @@ placed read_plan(const options& given) {
 void check(const options& given) {
   check_backend_names(given.backends);
   (void)rules_of(given);
+  (void)precision_options_of(given);
   note_shared_processors(given.threads, given);
   if (given.accept_version_change && given.plan_file.empty())
     throw c::error(c::error_kind::invalid_argument, "it needs --plan", "--accept-version-change",
@@ -198,6 +205,7 @@ c::place_options place_options_of(const options& given) {
   how.measuring.complete = given.complete;
   how.keep_non_finite = given.keep_non_finite;
   how.algorithms = algorithms_of(given, c::algorithms::accurate);
+  how.precision = precision_options_of(given);
   if (const std::optional<c::weight_bound> bound = read_memory(given.memory)) how.memory = *bound;
   return how;
 }
@@ -230,9 +238,17 @@ placed place_network(const options& given, c::graph network, plan_keeper* keeper
     };
   }
   if (!given.quiet) how.progress = [&](const c::place_progress& now) { line.show(text_of(now)); };
-  c::placed_plan made = c::place(p.network, backends(), how);
+  const bool may_round = how.precision.elements != c::precisions::f32;
+  c::placed_within_error made;
+  if (may_round)
+    made = place_in_lower_precision(
+        given, p.network, how,
+        given.quiet ? std::function<void(const std::string&)>() : [&](const std::string& what) { line.show(what); });
+  else static_cast<c::placed_plan&>(made) = c::place(p.network, backends(), how);
   keeping.end();
   p.report = std::move(made.report);
+  if (may_round && !made.why_unrounded.empty() && !given.quiet)
+    complain("note: the plan is in float32: " + made.why_unrounded);
   p.made = std::move(made);
   line.clear();
   p.fresh = true;

@@ -16,6 +16,7 @@ namespace program {
 using collage::detail::backend_total;
 using collage::detail::borrowed_text;
 using collage::detail::certificate_text;
+using collage::detail::error_text;
 using collage::detail::label_of;
 using collage::detail::origin_text;
 using collage::detail::prediction_error;

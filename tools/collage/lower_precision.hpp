@@ -1,0 +1,24 @@
+// Placing with lower precision: --precision, --error and --data.
+#pragma once
+
+#include "options.hpp"
+
+#include <collage/graph/graph.hpp>
+#include <collage/place.hpp>
+#include <collage/place/within_error.hpp>
+#include <collage/run/precision.hpp>
+
+#include <functional>
+#include <string>
+
+namespace program {
+
+/// The precision of plans by the options, without errors of values. Throws `collage::error` where they contradict each other.
+collage::precision_options precision_options_of(const options& given);
+
+/// Places within the error that the options allow. `progress` gets the current work.
+collage::placed_within_error place_in_lower_precision(const options& given, const collage::graph& network,
+                                                      const collage::place_options& how,
+                                                      const std::function<void(const std::string&)>& progress);
+
+}  // namespace program
