@@ -34,8 +34,8 @@ double variance_of(std::span<const double> list, double mean) {
   return sum / static_cast<double>(list.size() - 1);
 }
 
-/// The generalised upper confidence limit of the mean of a log-normal distribution (Krishnamoorthy and Mathew, 2003): a quantile of what
-/// the mean could be, given the samples, by simulation. Limits in closed form, such as Cox's, are too small for few samples.
+/// The generalised upper confidence limit of the mean of a log-normal distribution (Krishnamoorthy and Mathew, 2003). Given the samples,
+/// the mean has a distribution, of which this is a quantile, by simulation. Limits in closed form, such as Cox's, are too small for few samples.
 double log_normal_bound(std::span<const double> samples, double confidence) {
   std::vector<double> logs;
   for (const double x : samples) logs.push_back(std::log(x));

@@ -53,7 +53,7 @@ void step_runner::add_step(lowered_step&& from, const value_storage& storage) {
   steps_.push_back(std::move(s));
 }
 
-/// What shares memory in an engine is copied here.
+/// Values that share memory in an engine are copied here.
 void step_runner::add_pieces(runner_step& s, const value_storage& storage) const {
   const std::uint32_t result = network_.view().output_of(s.nodes[0]);
   const form& stored = storage.form_at(result);

@@ -56,6 +56,46 @@ void for_each_pair(dtype type, const void* right, const void* changed, std::size
 
 }  // namespace
 
+void apply(const rounding& how, const tensor_type& type, const form& stored, std::byte* at) {
+  const auto elements = static_cast<std::size_t>(type.dims.elements());
+  if (stored.order == plain) {
+    how.apply({reinterpret_cast<float*>(at), elements}, type.dims);
+    return;
+  }
+  const buffer dense(type.bytes());
+  to_plain(type, stored, at, dense.data());
+  how.apply({reinterpret_cast<float*>(dense.data()), elements}, type.dims);
+  from_plain(type, stored, dense.data(), at);
+}
+
+namespace {
+std::string place_of(const graph& network, std::uint32_t value) {
+  return (network.at(value).role == value_role::constant ? "constant " : "value ") + network.value_name(value);
+}
+}  // namespace
+
+void check_request(const graph& network, std::uint32_t value) {
+  if (value >= network.values().size())
+    throw error(error_kind::invalid_argument,
+                "does not exist: the network has " + std::to_string(network.values().size()) + " values",
+                "value " + std::to_string(value));
+  if (const dtype type = network.type_of(value).type; type != dtype::f32)
+    throw error(error_kind::invalid_argument,
+                std::string("has elements of ") + name_of(type) + ", but only float32 is rounded",
+                place_of(network, value));
+  if (network.at(value).has_scalar)
+    throw error(error_kind::invalid_argument, "is one number, which kernels take as it is", place_of(network, value),
+                "leave it out: it takes no memory worth saving");
+}
+
+void check_written(const step_runner& runner, std::uint32_t value) {
+  const value_record& v = runner.network().at(value);
+  if (v.role == value_role::computed && runner.writer_of(value) < 0 && (v.uses != 0 || v.is_output))
+    throw error(error_kind::invalid_argument, "is written by no kernel of this placement, because it is inside a group",
+                place_of(runner.network(), value),
+                "use separate_kernels, which keeps the values that it is given apart");
+}
+
 double squared_error(dtype type, const void* right, const void* changed, std::size_t elements) {
   double difference = 0, size = 0;
   for_each_pair(type, right, changed, elements, [&](double a, double b) {
@@ -166,27 +206,18 @@ void suffix_runs::go_to(std::size_t position) {
 double suffix_runs::round(const root& of, const rounding& how) {
   const tensor_type& type = runner_.network().type_of(of.value);
   const auto elements = static_cast<std::size_t>(type.dims.elements());
-  const auto apply = [&](std::byte* at) { how.apply({reinterpret_cast<float*>(at), elements}, type.dims); };
   const std::byte* const right = clean_at(of.value);
   if (of.is_constant) {
     constant_ = allocate_bytes(type.bytes());
     constant_value_ = of.value;
     std::copy_n(right, type.bytes(), constant_.get());
-    apply(constant_.get());
+    apply(how, type, form(), constant_.get());
     return squared_error(type.type, right, constant_.get(), elements);
   }
-  const form& stored = runner_.form_of(of.value);
   const std::size_t bytes = runner_.bytes_of(of.value);
   buffer& copy = changed_[of.value] = pool_.take(bytes);
-  if (stored.order == plain) {
-    std::copy_n(right, bytes, copy.data());
-    apply(copy.data());
-  } else {
-    buffer dense(type.bytes());
-    to_plain(type, stored, right, dense.data());
-    apply(dense.data());
-    from_plain(type, stored, dense.data(), copy.data());
-  }
+  std::copy_n(right, bytes, copy.data());
+  apply(how, type, runner_.form_of(of.value), copy.data());
   return squared_error(type.type, right, copy.data(), bytes / sizeof(float));
 }
 

@@ -36,6 +36,14 @@ class value_pool {
   std::multimap<std::size_t, buffer> free_;
 };
 
+/// Rounds the elements of a float32 value that lies in memory in a form.
+void apply(const rounding& how, const tensor_type& type, const form& stored, std::byte* at);
+
+/// Throws if a value is none of the network's, not float32, or a constant that kernels know as a number.
+void check_request(const graph& network, std::uint32_t value);
+/// Throws if no step writes a value that is computed.
+void check_written(const step_runner& runner, std::uint32_t value);
+
 /// The squared relative error of a tensor: the sum of (changed - right)^2 divided by that of right^2. If all of `right` is 0: 0 or 1.
 /// Infinite if `changed` has NaN or infinity where `right` has none, or another one.
 double squared_error(dtype type, const void* right, const void* changed, std::size_t elements);
@@ -45,7 +53,7 @@ bool is_finite(dtype type, const void* elements, std::size_t count);
 /// The values of one sample after another.
 class suffix_runs {
  public:
-  /// What is changed: a value of the network, or a constant.
+  /// A value of the network, or a constant, that is changed.
   struct root {
     std::uint32_t value = 0;
     std::size_t position = 0;  ///< how many steps run before it has contents that a step reads

@@ -41,7 +41,7 @@ std::uint64_t hash_of_contents(std::uint64_t seed, const graph& network) {
   return seed;
 }
 
-/// What is known of one request.
+/// Sums over samples of one request.
 struct tally {
   std::vector<double> sums;  // by compared output
   double worst = 0, own = 0;
@@ -97,22 +97,8 @@ class measurement {
   bool is_over() const { return steady_clock::now() >= ends_; }
 
   void check(const value_rounding& r) const {
-    if (r.value >= network_.values().size())
-      throw error(error_kind::invalid_argument,
-                  "does not exist: the network has " + std::to_string(network_.values().size()) + " values",
-                  "value " + std::to_string(r.value));
-    const value_record& v = network_.at(r.value);
-    const std::string where = (v.role == value_role::constant ? "constant " : "value ") + network_.value_name(r.value);
-    if (v.type.type != dtype::f32)
-      throw error(error_kind::invalid_argument,
-                  std::string("has elements of ") + name_of(v.type.type) + ", but only float32 is rounded", where);
-    if (v.has_scalar)
-      throw error(error_kind::invalid_argument, "is one number, which kernels take as it is", where,
-                  "leave it out: it takes no memory worth saving");
-    if (v.role == value_role::computed && runner_.writer_of(r.value) < 0 && (v.uses != 0 || v.is_output))
-      throw error(error_kind::invalid_argument,
-                  "is written by no kernel of this placement, because it is inside a group", where,
-                  "use separate_kernels, which keeps the values that it is given apart");
+    detail::check_request(network_, r.value);
+    detail::check_written(runner_, r.value);
   }
 
   /// Whether nothing of the network can notice the value.

@@ -43,7 +43,7 @@ struct confirm_options {
   std::size_t samples = std::numeric_limits<std::size_t>::max();  ///< at most
 };
 
-/// What was found. With several outputs, it is that of the output with the largest upper bound.
+/// An error and its bound. With several outputs, it is that of the output with the largest upper bound.
 struct confirmation {
   double value = 0;  ///< the error over all samples, in the unit of the metric
   /// The true error, over everything that samples come from, is at most this with the given confidence. Infinite if there are too

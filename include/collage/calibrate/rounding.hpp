@@ -18,7 +18,7 @@ struct rounding {
   std::function<void(std::span<float> elements, const shape& dims)> apply;
 };
 
-/// Storage as bfloat16 or float16: nearest, ties to even. What is beyond the range becomes infinite; NaN stays NaN. Errors: another
+/// Storage as bfloat16 or float16: nearest, ties to even. Numbers beyond the range become infinite; NaN stays NaN. Errors: another
 /// type.
 rounding rounding_to(dtype element);
 

@@ -35,8 +35,8 @@ struct value_error_key {
   std::string rounding;  ///< its name
 };
 
-/// The error of one value and one rounding. Errors are squared and relative: for an output y that becomes y', the sum of (y' - y)^2
-/// divided by the sum of y^2, over its elements. If all of y is 0, the error is 0 if y' is y and 1 if not.
+/// The error of one value and one rounding. Errors are squared and relative: an output y becomes y', and the sum of (y' - y)^2 is
+/// divided by the sum of y^2. If all of y is 0, the error is 0 if y' is y and 1 if not.
 struct value_error {
   std::uint32_t value = 0;
   std::string rounding;
@@ -55,7 +55,7 @@ struct value_error {
 /// Estimates are multiplied by this, because the value with the largest amplification may not have been measured.
 inline constexpr double estimate_margin = 4;
 
-/// What was measured, in the order of the requests.
+/// All measurements, in the order of the requests.
 struct value_errors {
   std::vector<value_error> list;
   std::size_t samples = 0;     ///< that were run

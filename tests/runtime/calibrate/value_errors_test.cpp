@@ -4,6 +4,7 @@
 #include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
 #include <collage/calibrate/confirm.hpp>
+#include <collage/calibrate/rounded_run.hpp>
 #include <collage/calibrate/value_errors.hpp>
 #include <collage/collage.hpp>
 #include <collage/every_backend.hpp>
@@ -258,6 +259,38 @@ TEST(value_errors, of_inputs_are_measured) {
       c::measure_value_errors(network, c::table_of<loops_alone>, {&request, 1}, random_samples(2), {.threads = 1});
   EXPECT_GT(found.list[0].nmse, 1e-8);
   EXPECT_LT(found.list[0].nmse, 1e-4);
+}
+
+/// All roundings at once, against a network with all of them inside, and against the sum of single ones.
+TEST(value_errors, of_all_values_at_once) {
+  const c::graph network = small_network();
+  const c::backend_table backends = c::table_of<c::every_backend>;
+  const std::vector<c::value_rounding> all = all_requests(network);
+  for (const bool is_bf16 : {true, false}) {
+    std::vector<c::value_rounding> requests;
+    std::vector<std::uint32_t> visible;
+    for (const c::value_rounding& r : all)
+      if ((r.how.name == "bfloat16") == is_bf16) {
+        requests.push_back(r);
+        visible.push_back(r.value);
+      }
+    const c::placement separate = c::separate_kernels(network, backends, visible, 1);
+    const c::value_errors found =
+        c::measure_value_errors(network, separate, backends, requests, random_samples(4), {.threads = 1});
+    double sum = 0;
+    for (const c::value_error& e : found.list) sum += e.nmse;
+    const c::dynamic_engine exact(network, separate, backends, 1);
+    const c::confirmation one =
+        c::confirm(network, c::run_of(exact), c::run_with_roundings(network, separate, backends, {&requests[3], 1}, 1),
+                   random_samples(4));
+    EXPECT_NEAR(one.value * one.value, found.list[3].nmse, 1e-9 * found.list[3].nmse);
+    const c::confirmation whole = c::confirm(
+        network, c::run_of(exact), c::run_with_roundings(network, separate, backends, requests, 1), random_samples(4));
+    const double factor = whole.value * whole.value / sum;
+    RecordProperty(is_bf16 ? "bfloat16_over_sum" : "uint8_over_sum", std::to_string(factor));
+    EXPECT_GT(factor, 0.1);
+    EXPECT_LT(factor, 10);
+  }
 }
 
 // ---- Time and memory -------------------------------------------------------------------------------------------------
