@@ -2,6 +2,7 @@
 #include "parts.hpp"
 
 #include <collage/op/control.hpp>
+#include <collage/run/body_observer.hpp>
 
 #include <cstring>
 #include <mutex>
@@ -24,9 +25,21 @@ class body_engine {
     dynamic_context context;
     std::vector<const_tensor_view> in;
     std::vector<tensor_view> out;
-    void run() {
-      if (run_watch::is_any_here()) context.run(in, out, run_limits{});
+    /// Runs the engine of subgraph `which` of node `node`.
+    void run(std::uint32_t node, std::size_t which) {
+      if (const body_observer* const observer = observed_bodies::here(); observer != nullptr)
+        run_observed(*observer, node, which);
+      else if (run_watch::is_any_here()) context.run(in, out, run_limits{});
       else context.run(in, out);
+    }
+    void run_observed(const body_observer& observer, std::uint32_t node, std::size_t which) {
+      struct leaver {
+        const body_observer& from;
+        ~leaver() { from.leave(from.data); }
+      };
+      const step_observer steps = observer.enter(observer.data, node, which);
+      const leaver at_end{observer};
+      context.run(in, out, steps);
     }
   };
   class borrowed {
@@ -88,6 +101,7 @@ std::vector<std::size_t> spare_outputs(const body_engine& body, workspace_layout
 }
 
 struct branch_kernel {
+  std::uint32_t node = 0;
   std::shared_ptr<body_engine> bodies[2];
   std::vector<std::size_t> spare[2];
 
@@ -97,11 +111,12 @@ struct branch_kernel {
     for (std::size_t i = 0; i < r->in.size(); ++i) r->in[i].data = call.in[i + 1];
     for (std::size_t i = 0; i < r->out.size(); ++i)
       r->out[i].data = call.out[i] != nullptr ? call.out[i] : static_cast<std::byte*>(call.workspace) + spare[which][i];
-    r->run();
+    r->run(node, which);
   }
 };
 
 struct loop_kernel {
+  std::uint32_t node = 0;
   std::shared_ptr<body_engine> body;
   std::size_t carried = 0;
   bool stops = true;
@@ -130,7 +145,7 @@ struct loop_kernel {
         r->out[i].data = stack != nullptr ? stack + static_cast<std::size_t>(*round) * body->output(i).bytes()
                                           : memory + spare[i - carried - 1];
       }
-      r->run();
+      r->run(node, 0);
       if (!stops) *static_cast<std::uint8_t*>(r->out[0].data) = 1;
       for (std::size_t i = 0; i <= carried; ++i) {
         void* const written = r->out[i].data;
@@ -158,12 +173,13 @@ kernel build_control(const graph& network, std::uint32_t node, const control_ste
         std::make_shared<body_engine>(dynamic_engine(*bodies[i], step.bodies[i], backends, threads, packed)));
   workspace_layout layout;
   if (network.node(node).kind->id == kind_id<struct ops::branch>) {
-    branch_kernel k{{engines[0], engines[1]}, {}};
+    branch_kernel k{node, {engines[0], engines[1]}, {}};
     for (std::size_t i = 0; i < 2; ++i) k.spare[i] = spare_outputs(*engines[i], layout, 0);
     return {"branch", std::move(k), layout.bytes()};
   }
   const auto a = from_words<ops::loop_attributes>(network.view().words_of(node));
-  loop_kernel k{engines[0], static_cast<std::size_t>(a.carried), a.stops, layout.add(sizeof(std::int64_t)), {}, {}, {}};
+  loop_kernel k{node, engines[0], static_cast<std::size_t>(a.carried), a.stops, layout.add(sizeof(std::int64_t)), {},
+                {},   {}};
   for (std::size_t i = 0; i <= k.carried; ++i) {
     k.here.push_back(layout.add(engines[0]->input(i + 1).bytes()));
     k.there.push_back(layout.add(engines[0]->input(i + 1).bytes()));

@@ -5,6 +5,8 @@
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -60,17 +62,19 @@ quantisation quantisation_of(interval range, quantisation_schema schema);
 /// A channel of zeros has the scale 1. Errors: an axis outside of the shape; contents that are not finite.
 quantisation weight_quantisation(std::span<const float> contents, const shape& dims, std::int32_t axis);
 
-/// int32 numbers for a bias that is added to integer products: the scale of the input times that of the weights, channel by
-/// channel, without a zero point. Errors: the input has more than one scale.
+/// int32 numbers for a bias that is added to integer products. Each channel has the scale of the input times that of the weights, and no
+/// zero point. Errors: the input has more than one scale.
 quantisation bias_quantisation(const quantisation& input, const quantisation& weights);
 
-/// The number that stands for x under scale `which`: x / scale in float32, rounded to nearest with ties to even, plus the zero
-/// point; out of the limits, the nearest of them. x is no NaN. (ops::quantize_linear says the same, over all 256 numbers.)
+/// The number that stands for x under scale `which`. It is x / scale in float32, rounded to nearest with ties to even, plus the zero
+/// point. Outside of the limits it is the nearest of them. x is no NaN. (ops::quantize_linear says the same, over all 256 numbers.)
 std::int32_t number_of(float x, const quantisation& how, std::size_t which = 0);
 
 /// Replaces each element by what its number stands for. `dims` is the shape of `contents`, which has no NaN. Errors: the numbers of
 /// scales and indices differ.
 void round_to(const quantisation& how, std::span<float> contents, const shape& dims);
+
+class value_histogram;
 
 /// The range of one value. A value without scales stays in float32, and `why` says why.
 struct value_range {
@@ -80,6 +84,13 @@ struct value_range {
   interval kept;            ///< what the numbers cover; what lies outside is clipped
   quantisation how;
   std::string why;
+  /// The value whose range this is, because this value only moves or picks its numbers, as a reshape or a maximum pooling does.
+  std::optional<std::uint32_t> same_as;
+  /// The first sample in which it was not finite, from 1; 0: none.
+  std::uint64_t bad_sample = 0;
+  bool is_nan = false;  ///< in that sample; it was infinite otherwise
+  /// The numbers of all samples; null for constants, and for values that have the range of another.
+  std::shared_ptr<const value_histogram> numbers;
 
   bool has_numbers() const { return !how.scales.empty(); }
 };
@@ -98,7 +109,7 @@ struct body_ranges {
   graph_ranges inside;
 };
 
-/// What made ranges.
+/// The method and the samples that made ranges.
 struct range_origin {
   range_method method = range_method::minmax;
   double percentile = 99.99;  ///< only used by that method

@@ -127,7 +127,12 @@ TEST(CalibrateRanges, SubnormalAndHugeIntervalsHaveUsableScales) {
 
 TEST(CalibrateRanges, RangesAreFoundByValue) {
   c::graph_ranges all;
-  for (const std::uint32_t v : {2U, 5U, 9U}) all.values.push_back({v, "v" + std::to_string(v), {}, {}, {}, {}});
+  for (const std::uint32_t v : {2U, 5U, 9U}) {
+    c::value_range range;
+    range.value = v;
+    range.name = "v" + std::to_string(v);
+    all.values.push_back(range);
+  }
   EXPECT_EQ(c::find_range(all, 5)->name, "v5");
   EXPECT_EQ(c::find_range(all, 4), nullptr);
   EXPECT_EQ(c::find_range(all, 10), nullptr);
