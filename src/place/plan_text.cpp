@@ -226,7 +226,7 @@ std::string error_text(const plan& made) {
          format_number("%.2g %%", 100 * e.measured) + " from float32 (root mean square, relative to the outputs), " +
          format_number("at most %.2g %%", 100 * e.upper) + " with a confidence of 95 %; " +
          format_number("%g %% are allowed", 100 * e.most) +
-         format_number(", and %.2g %% were predicted.", 100 * e.predicted);
+         (e.predicted > 0 ? format_number(", and %.2g %% were predicted.", 100 * e.predicted) : ".");
 }
 
 std::string certificate_text(const plan& made) {

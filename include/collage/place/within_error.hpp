@@ -21,52 +21,38 @@ namespace collage::inline v0 {
 /// What kernels of these backends may round, under these options, in the order
 /// of the values. `options.precision.elements` says to which types; the bound
 /// and the errors do not matter. Errors: as of `place`.
-std::vector<rounded_value> roundable_values(const graph &network,
-                                            backend_table backends,
-                                            const place_options &options);
+std::vector<rounded_value> rounded_values(const graph& network, backend_table backends, const place_options& options);
 
 /// How errors are measured, and plans confirmed.
 struct within_error_options {
-  value_error_options measuring =
-      {}; ///< of single values. `samples`: how many are used for it
-  std::size_t held_back =
-      8; ///< samples after those, with which a plan is confirmed; at least 2
-  std::size_t most_turns = 4; ///< plans that are made until one is confirmed
-  std::function<void(const std::string &)> progress =
-      {}; ///< called with the current work, for a line of progress
+  value_error_options measuring = {};  ///< of single values. `samples`: how many are used for it
+  std::size_t held_back = 8;           ///< samples after those, with which a plan is confirmed; at least 2
+  std::size_t most_turns = 4;          ///< plans that are made at most
+  std::function<void(const std::string&)> progress = {};  ///< called with the current work, for a line of progress
 };
 
 /// A plan within an error bound.
 struct placed_within_error : placed_plan {
-  value_errors errors;   ///< of single values, in the order of roundable_values
-  std::size_t turns = 0; ///< plans that were made
-  double correction =
-      1; ///< by which the errors of single values were multiplied in the end
-  std::string why_unrounded; ///< why the plan rounds nothing, in a sentence;
-                             ///< empty if it does
+  value_errors errors;        ///< of single values, in the order of rounded_values; 0 where they need not be known
+  std::size_t turns = 0;      ///< plans that were made
+  double correction = 1;      ///< by which the errors of single values were multiplied in the end
+  std::string why_unrounded;  ///< why the plan rounds nothing, in a sentence;
+                              ///< empty if it does
 };
 
 /// Places a network in these steps:
 ///
-/// 1. Measures the error at the outputs that rounding each value alone causes,
-/// on the first samples.
-/// 2. Places within the bound `options.precision.most_error` on the sum of
-/// these errors.
-/// 3. Runs the plan on samples that were held back, against float32. If the
-/// upper end of the confidence interval of its error exceeds
-///    the bound, all errors are multiplied by what was missed, and it places
-///    again.
+/// 1. Finds the fastest plan, whatever it rounds, and tests it: it runs on samples that are held back, against float32. If the upper end
+///    of the confidence interval of its error is within the bound `options.precision.most_error`, this is the plan.
+/// 2. Measures the error at the outputs that rounding each value alone causes, on other samples.
+/// 3. Places within the bound on the sum of these errors, and tests the plan. The errors are corrected by what was found, and it places
+///    again, until a plan passes and the correction changes little.
 ///
-/// The plan never exceeds the bound in that test, and `place` never returns a
-/// plan that is slower than the best one in float32. If no plan is confirmed,
-/// the result is that one.
+/// The plan never exceeds the bound in the test, and `place` never returns a plan that is slower than the best one in float32. If no
+/// plan passes, the result is that one. `options.budget_s` is for all of it.
 ///
-/// Errors: fewer than three samples; those of `place`, of measure_value_errors
-/// and of confirm.
-placed_within_error place_within_error(const graph &network,
-                                       backend_table backends,
-                                       const place_options &options,
-                                       const sample_source &samples,
-                                       const within_error_options &how = {});
+/// Errors: fewer than three samples; those of `place`, of measure_value_errors and of confirm.
+placed_within_error place_within_error(const graph& network, backend_table backends, const place_options& options,
+                                       const sample_source& samples, const within_error_options& how = {});
 
-} // namespace collage::inline v0
+}  // namespace collage::inline v0

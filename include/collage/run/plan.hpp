@@ -127,7 +127,7 @@ inline bool serves(const std::string& made, const std::string& wanted) {
 /// The error of a plan whose kernels round values, as root mean squares relative to the outputs (run/precision.hpp).
 struct plan_error {
   double most = 0;          ///< that the user allows
-  double predicted = 0;     ///< by the errors of single values
+  double predicted = 0;     ///< by the errors of single values; 0 if these need not be known
   double measured = 0;      ///< end to end, on samples that were held back
   double upper = 0;         ///< the upper end of its confidence interval; at most `most`
   std::size_t samples = 0;  ///< that were held back
