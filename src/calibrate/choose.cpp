@@ -48,7 +48,7 @@ bool is_unsigned(const value_histogram& seen, quantisation_schema schema) {
 /// The interval of a schema that reaches `low` below zero and `high` above it; both are not negative.
 interval reaching(double low, double high, const value_histogram& seen, quantisation_schema schema) {
   const auto most = static_cast<float>(std::max(low, high));
-  if (schema == quantisation_schema::asymmetric) return {-static_cast<float>(low), static_cast<float>(high)};
+  if (schema == quantisation_schema::asymmetric) return {0.0F - static_cast<float>(low), static_cast<float>(high)};
   return {is_unsigned(seen, schema) ? 0.0F : -most, most};
 }
 
