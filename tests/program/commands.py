@@ -47,7 +47,7 @@ class Pages(Case):
         self.fits_page(page)
         self.assertIn("Examples:", page)
         for command in ("backends", "zoo", "inspect", "tune", "run", "bench", "explain", "diff", "report", "verify", "replay",
-                        "store"):
+                        "calibrate", "store"):
             self.assertIn(f"  {command} ", page)
             self.fits_page(self.succeeds(command, "--help").stdout)
 

@@ -29,6 +29,7 @@ Examples:
   collage diff resnext.json other.json                       two plans of one network
   collage report zoo:resnext50-paper --plan resnext.json -o resnext.html   a page for browsers
   collage verify zoo:bert-paper --backends onednn,eigen      place now, then check
+  collage calibrate model.onnx --data images -o ranges.json  ranges for 8-bit numbers
   collage inspect model.onnx --shape image=1x3x224x224       nodes and shapes of a file
 
 Results are on standard output, progress and errors on standard error. Exit status: 0 done,
@@ -93,12 +94,13 @@ std::vector<std::string> add_store_commands(CLI::App& store, options& given) {
 class command_list {
  public:
   command_list(CLI::App& program, options& given) : program_(program), given_(given) {
-    list_.reserve(12);  // CLI11 keeps references into the elements
+    list_.reserve(13);  // CLI11 keeps references into the elements
     add_backends();
     add("zoo", show_zoo, "List the built-in networks", "Example:\n  collage zoo").output();
     add_inspect();
     add_tune();
     add_run();
+    add_calibrate();
     add_bench();
     add_explain();
     add_diff();
@@ -164,6 +166,33 @@ class command_list {
                   "Also write a trace of some runs, for ui.perfetto.dev or chrome://tracing")
         ->option_text("FILE");
     c.placing().output();
+  }
+  void add_calibrate() {
+    command& c =
+        add("calibrate", calibrate, "Run a network on samples and write the ranges of its values, for 8-bit numbers",
+            "Data for a network with one input: an .npy file, or a folder of them. For several inputs:\n"
+            "a folder with NAME.npy for each, or folders of this kind. A file may hold many samples.\n\n"
+            "Examples:\n  collage calibrate model.onnx --data images.npy --method mse --per-channel -o ranges.json\n"
+            "  collage calibrate --merge monday.json tuesday.json -o both.json");
+    c.network(false);
+    c->add_option("--data", given_.data, "Samples as .npy files")->option_text("FOLDER|FILE.npy");
+    c->add_option("--samples", given_.sample_count, "Random samples instead of data, to try things out")
+        ->option_text("N")
+        ->check(whole_number(std::uint64_t{1}, std::uint64_t{1000000000}));
+    c->add_option("-o,--output", given_.ranges_file, "The file for the ranges; required")->option_text("RANGES");
+    c->add_option("--merge", given_.merged_files, "Merge files of ranges of one network instead of running it")
+        ->option_text("A B...");
+    c->add_option("--method", given_.method, "How intervals are chosen; default: minmax")
+        ->option_text("minmax|percentile|entropy|mse")
+        ->check(CLI::IsMember({"minmax", "percentile", "entropy", "mse"}).description(""));
+    c->add_option("--percentile", given_.percentile, "Share that --method percentile keeps; default: 99.99")
+        ->option_text("P")
+        ->check(CLI::Range(50.0, 100.0).description(""));
+    c->add_option("--schema", given_.schema, "How numbers are laid over intervals; default: asymmetric")
+        ->option_text("asymmetric|symmetric|symmetric-unsigned")
+        ->check(CLI::IsMember({"asymmetric", "symmetric", "symmetric-unsigned"}).description(""));
+    c->add_flag("--per-channel", given_.per_channel, "A scale for each output channel of weights");
+    c.running().output();
   }
   void add_bench() {
     command& c = add("bench", bench, "Run the plan and each backend alone in turns, and compare the times",

@@ -69,9 +69,9 @@ class command {
     app_->set_help_flag("-h,--help", "Print this page");
   }
 
-  command& network() {
+  command& network(bool required = true) {
     app_->add_option("NET", given_.network, "The network: zoo:NAME (see collage zoo), or an ONNX file")
-        ->required()
+        ->required(required)
         ->option_text(" ");
     app_->add_option("--shape", given_.shapes, "Shape of an open input, or an open extent by its name; repeatable")
         ->option_text("NAME=1x3x?x224")
@@ -95,9 +95,7 @@ class command {
             "--backends", [this](const std::string& text) { given_.backends = split(text); },
             "Use only these backends, as in onednn,eigen (see collage backends)")
         ->option_text("A,B");
-    app_->add_option("--threads", given_.threads, "Number of threads; default: all processors that the process may use")
-        ->option_text("N")
-        ->check(whole_number(1, 1024));
+    add_threads();
     app_->add_option_function<std::string>(
             "--place",
             [this](const std::string& how) {
@@ -145,9 +143,14 @@ class command {
         ->option_text("1.5x|200MB")
         ->check(CLI::Validator([](std::string& text) { return fault_of_memory(text); }, ""));
     app_->add_flag("--recheck", given_.recheck, "Run end-to-end comparisons again even if the store has their results");
-    app_->add_option("--seed", given_.seed, "Seed of the random inputs; default: 1")
-        ->option_text("N")
-        ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));
+    add_seed();
+    return *this;
+  }
+  /// Adds the options of a command that runs a network without placing it.
+  command& running() {
+    computes_ = true;
+    add_threads();
+    add_seed();
     return *this;
   }
   command& output() {
@@ -163,6 +166,17 @@ class command {
   bool computes() const { return computes_; }
 
  private:
+  void add_threads() {
+    app_->add_option("--threads", given_.threads, "Number of threads; default: all processors that the process may use")
+        ->option_text("N")
+        ->check(whole_number(1, 1024));
+  }
+  void add_seed() {
+    app_->add_option("--seed", given_.seed, "Seed of the random inputs; default: 1")
+        ->option_text("N")
+        ->check(whole_number(std::uint64_t{0}, ~std::uint64_t{0}));
+  }
+
   CLI::App* app_;
   options& given_;
   int (*run_)(const options&);

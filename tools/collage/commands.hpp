@@ -12,6 +12,7 @@ int show_zoo(const options& given);
 int inspect(const options& given);
 int tune(const options& given);
 int run(const options& given);
+int calibrate(const options& given);
 int bench(const options& given);
 int explain(const options& given);
 int diff(const options& given);

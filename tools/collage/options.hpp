@@ -50,6 +50,14 @@ struct options {
   std::vector<std::string> cuts;      ///< of outputs, for buckets: NAME[1]=T/8 or NAME[1]=(T+7)/8
   bool profile = false;
   std::string trace_file;  ///< also of bench; empty: none
+  // calibrate
+  std::string data;                ///< a file or folder; empty: none
+  std::uint64_t sample_count = 0;  ///< of random samples; 0: none
+  std::string ranges_file;
+  std::vector<std::string> merged_files;  ///< empty: the network is run
+  std::string method, schema;             ///< empty: the usual ones, or those of the first merged file
+  double percentile = 0;                  ///< in percent; 0: not given
+  bool per_channel = false;
   // bench
   double seconds = 10;
   // replay
