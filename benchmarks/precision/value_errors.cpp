@@ -5,6 +5,7 @@
 //   --samples N        how many (4)                  --threads N   of the kernels (1)
 //   --seconds S        for measuring each rounding (600)   --memory MB   for values (256)
 //   --top N            rows of a table (12)          --subsets N   that are rounded at once, to compare with sums (10)
+//   --most PERCENT     values that err more stay in float32 there (5)
 //   --shape NAME=1x2   of an open input; repeatable  --value NAME=N   an input that is one int64 number; repeatable
 //   --npy FILE         samples of the first input, along the first dimension; others, and without it all, are random
 //   --bytes FOLDER     each file's first and last bytes are a sample of the first input, of int32
@@ -49,6 +50,7 @@ struct study {
   std::vector<std::int32_t> axes;  // of the weights: the dimension with a scale for each index
   int threads = 1;
   std::size_t count = 4, top = 12, subsets = 10;
+  double most = 0.05;
   c::value_error_options options;
 };
 
@@ -235,32 +237,30 @@ void print_table(const study& s, const c::value_errors& found, double sum) {
   }
 }
 
-/// Everything at once, and random halves of it, beside the sums of what was measured alone.
+/// All that errs little alone at once, and random halves of it, beside the sums of the errors alone.
 void compare_sums(const study& s, const c::dynamic_engine& exact, const std::vector<c::value_rounding>& requests,
-                  const c::value_errors& found, double sum) {
-  const auto error_of = [&](std::span<const c::value_rounding> which) {
-    return squared(c::confirm(s.network, c::run_of(exact),
-                              c::run_with_roundings(s.network, s.separate, c::table_of<all_backends>, which, s.threads),
-                              s.samples));
-  };
-  const double whole = error_of(requests);
-  std::printf("\nEverything at once: %.4f %%, which is %.4f %%^2, and %.2f times the sum of %.4f %%^2.\n",
-              100 * std::sqrt(whole), 1e4 * whole, whole / sum, 1e4 * sum);
+                  const c::value_errors& found) {
   std::mt19937_64 random(1);
   std::vector<double> factors;
-  for (std::size_t i = 0; i < s.subsets; ++i) {
+  for (std::size_t i = 0; i <= s.subsets; ++i) {
     std::vector<c::value_rounding> part;
     double expected = 0;
     for (std::size_t r = 0; r < requests.size(); ++r)
-      if (random() % 2 == 0) {
+      if (found.list[r].nmse <= s.most * s.most && (i == 0 || random() % 2 == 0)) {
         part.push_back(requests[r]);
         expected += found.list[r].nmse;
       }
-    if (expected > 0) factors.push_back(error_of(part) / expected);
+    const double together = squared(c::confirm(
+        s.network, c::run_of(exact),
+        c::run_with_roundings(s.network, s.separate, c::table_of<all_backends>, part, s.threads), s.samples));
+    if (i != 0) factors.push_back(together / expected);
+    else
+      std::printf("\n%zu requests, each below %.0f %%, at once: %.4f %%. Of the sum, squared: %.2f times.\n",
+                  part.size(), 100 * s.most, 100 * std::sqrt(together), together / expected);
   }
   std::ranges::sort(factors);
   if (!factors.empty())
-    std::printf("Random halves over their sums, least, median and most: %.2f, %.2f, %.2f.\n", factors.front(),
+    std::printf("Random halves, squared, over their sums: least %.2f, median %.2f, most %.2f.\n", factors.front(),
                 factors[factors.size() / 2], factors.back());
 }
 
@@ -271,7 +271,7 @@ void measure_rounding(study& s, bool is_bf16, const c::dynamic_engine& exact, co
   double sum = 0;
   std::size_t estimates = 0;
   for (const c::value_error& e : found.list) {
-    sum += e.nmse;
+    sum += std::isfinite(e.nmse) ? e.nmse : 0;
     estimates += e.is_estimate ? 1 : 0;
   }
   std::printf(
@@ -279,7 +279,7 @@ void measure_rounding(study& s, bool is_bf16, const c::dynamic_engine& exact, co
       is_bf16 ? "bfloat16" : "8 bits", requests.size(), s.weights.size(), found.samples, found.seconds, found.steps,
       static_cast<double>(found.peak_bytes) / 1e6, found.keeps_all ? "" : ", not all values kept", estimates);
   print_table(s, found, sum);
-  compare_sums(s, exact, requests, found, sum);
+  compare_sums(s, exact, requests, found);
   std::fflush(stdout);
 }
 
@@ -289,6 +289,7 @@ int measure(int count, const char* const* words) {
   s.count = line.number("--samples", 4);
   s.threads = static_cast<int>(line.number("--threads", 1));
   s.top = line.number("--top", 12);
+  s.most = static_cast<double>(line.number("--most", 5)) / 100;
   s.subsets = line.number("--subsets", 10);
   s.options.samples = s.count;
   s.options.threads = s.threads;

@@ -63,8 +63,8 @@ struct confirmation {
 /// takes each sample as one trial. Otherwise it is the larger of two: Student's t, and the generalised limit for the mean of a log-normal
 /// distribution. Errors of samples are positive and skewed, and for those Student's t alone is too small.
 ///
-/// Errors: no samples; no output to compare; NaN or infinity in an output of the reference; a confidence outside (0, 1); a callback
-/// that returns NaN or a negative number.
+/// Errors: no samples; no output to compare; a confidence outside (0, 1). NaN or infinity in an output of the reference, and a callback
+/// that returns NaN or a negative number, are errors, too.
 confirmation confirm(const graph& network, const network_run& reference, const network_run& candidate,
                      const sample_source& samples, const confirm_options& options = {});
 

@@ -96,9 +96,12 @@ placement separate_kernels(const graph& network, backend_table backends, std::sp
 /// A value that is an output counts as well. Values that a view shares are disturbed one by one. Values and constants of subgraphs
 /// cannot be requested.
 ///
-/// Outputs of other than floating-point types are left out. Errors, in one sentence each: no floating-point outputs; a request for a
-/// value that is not float32, or a constant that kernels know as a number; a value that no kernel of the placement writes; no samples;
-/// an output of the undisturbed run with NaN or infinity; too little memory, with what is needed; a placement on a device.
+/// Outputs of other than floating-point types are left out. Errors, in one sentence each:
+///
+/// - no floating-point outputs; no samples; NaN or infinity in an output of the undisturbed run;
+/// - a request for a value that is not float32, or for a constant that kernels know as a number;
+/// - a value that no kernel of the placement writes; a placement on a device;
+/// - too little memory, with what is needed.
 value_errors measure_value_errors(const graph& network, const placement& groups, backend_table backends,
                                   std::span<const value_rounding> requests, const sample_source& samples,
                                   const value_error_options& options = {});
