@@ -4,6 +4,7 @@
 #include <collage/measure/store.hpp>
 #include <collage/op/built_in.hpp>
 #include <collage/place/cost_index.hpp>
+#include <collage/place/kept_errors.hpp>
 #include <collage/place/measuring.hpp>
 #include <collage/place/roofline.hpp>
 #include <collage/run/processor.hpp>
@@ -264,7 +265,7 @@ struct cost_index::state {
  private:
   void add(const stored_entry& e) {
     using detail::with;
-    if (e.key.backend == "machine" || e.cost.refusal == needless_fallback) return;
+    if (e.key.backend == "machine" || holds_error(e.key) || e.cost.refusal == needless_fallback) return;
     const detail::wide_hash backend = detail::hash_of_backend(e.key);
     const workload its(e.key.computes);
     const bool is_check = e.key.pattern.starts_with(detail::check_prefix);

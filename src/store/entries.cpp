@@ -127,7 +127,7 @@ std::string where(const store_filter& which) {
   if (!are_costs && (!which.backend.empty() || which.refused)) return " WHERE 0";
   if (!which.backend.empty()) sql += " AND backend=?1";
   if (!which.machine.empty()) sql += " AND machine=?2";
-  if (!which.other_than_machine.empty()) sql += " AND machine<>?3";
+  if (!which.other_than_machine.empty()) sql += " AND machine<>?3 AND machine<>''";  // an error belongs to none
   if (!which.text.empty()) {
     sql += " AND (substr(lower(hex(digest)), 1, length(?4))=lower(?4)";
     for (const char* column : Table::texts) sql += std::string(" OR instr(") + column + ", ?4)>0";

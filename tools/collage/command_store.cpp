@@ -1,4 +1,5 @@
 #include "commands.hpp"
+#include "stored_errors.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -48,15 +49,6 @@ c::store_filter filter_of(const options& given) {
     which.before_s = static_cast<std::int64_t>(std::time(nullptr)) - std::int64_t{86400} * given.older_than_days;
   return which;
 }
-
-std::string time_of(std::int64_t when_s, const char* format) {
-  const auto when = static_cast<std::time_t>(when_s);
-  std::tm parts{};
-  char text[64];
-  if (gmtime_r(&when, &parts) == nullptr || std::strftime(text, sizeof(text), format, &parts) == 0) return "?";
-  return text;
-}
-std::string day_of(std::int64_t when_s) { return time_of(when_s, "%Y-%m-%d"); }
 
 std::string count_of(std::size_t count, const char* one) {
   return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
@@ -161,11 +153,14 @@ void note_damaged(const c::cost_store& store, const options& given) {
 
 int list(const options& given) {
   const c::cost_store store = existing(given, c::store_mode::read_only);
-  const std::vector<c::stored_entry> costs = store.list(filter_of(given));
+  const auto [costs, errors] = divided(store.list(filter_of(given)));
   const std::vector<c::stored_run_entry> runs = store.list_runs(filter_of(given));
   note_damaged(store, given);
   if (given.json) {
-    print(c::to_text({{"store", store.path()}, {"costs", to_json(costs)}, {"runs", to_json(runs)}}));
+    print(c::to_text({{"store", store.path()},
+                      {"costs", to_json(costs)},
+                      {"errors", errors_to_json(errors)},
+                      {"runs", to_json(runs)}}));
     return 0;
   }
   std::string page;
@@ -211,7 +206,9 @@ int list(const options& given) {
                    {day_of(e.run.when_s), colour::dim}});
     page += entries.text() + "\n";
   }
-  print(page + wrap(count_of({costs.size(), runs.size()}) + " in " + store.path(), 2));
+  if (!errors.empty()) page += table_of_errors(plain(errors)) + "\n";
+  const std::string also = errors.empty() ? "" : ", and " + count_of(errors.size(), "error") + " of values";
+  print(page + wrap(count_of({costs.size(), runs.size()}) + also + " in " + store.path(), 2));
   return 0;
 }
 
@@ -230,15 +227,18 @@ std::string where_of(const std::string& machine, int threads, const std::string&
 
 int show(const options& given) {
   const c::cost_store store = existing(given, c::store_mode::read_only);
-  const std::vector<c::stored_entry> costs = store.list(filter_of(given));
+  const auto [costs, errors] = divided(store.list(filter_of(given)));
   const std::vector<c::stored_run_entry> runs = store.list_runs(filter_of(given));
   note_damaged(store, given);
-  if (costs.empty() && runs.empty())
+  if (costs.empty() && errors.empty() && runs.empty())
     throw c::error(c::error_kind::invalid_argument,
                    "is neither the beginning of an id nor part of a label, kernel or pattern",
                    store.path() + ": " + given.store_word, "see collage store list");
   if (given.json) {
-    print(c::to_text({{"store", store.path()}, {"costs", to_json(costs)}, {"runs", to_json(runs)}}));
+    print(c::to_text({{"store", store.path()},
+                      {"costs", to_json(costs)},
+                      {"errors", errors_to_json(errors)},
+                      {"runs", to_json(runs)}}));
     return 0;
   }
   std::string page;
@@ -259,6 +259,12 @@ int show(const options& given) {
                                      " and " + ms(e.cost.high_ms) + " ms");
     }
     page += line_of("on", where_of(e.key.machine, e.key.threads, e.key.waiting, e.key.precision));
+    page += line_of("measured",
+                    time_of(e.cost.when_s, "%Y-%m-%d %H:%M:%S UTC") + (e.cost.how.empty() ? "" : ", " + e.cost.how));
+  }
+  for (const c::stored_entry& e : plain(errors)) {
+    heading(e.cost.label, e.id);
+    for (const auto& [name, words] : lines_of_error(e)) page += line_of(name, words);
     page += line_of("measured",
                     time_of(e.cost.when_s, "%Y-%m-%d %H:%M:%S UTC") + (e.cost.how.empty() ? "" : ", " + e.cost.how));
   }
