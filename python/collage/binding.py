@@ -95,7 +95,7 @@ class BoundArrays(MutableMapping[str, Array]):
         return f"<{self._kind}s {', '.join(self._ports)}>"
 
 
-class Binding(_handles.Unpicklable):
+class Binding(_handles.Unpicklable, ports.InputsAndOutputs[BoundArrays]):
     """Arrays bound to the inputs and outputs of one context.
 
     Fill ``binding.inputs["x"]``, call ``binding.run()``, read ``binding.outputs["y"]``. Or bind arrays of your own, once:
@@ -108,16 +108,6 @@ class Binding(_handles.Unpicklable):
             self._context = Context(engine)
         self._inputs = BoundArrays(self._context, "input", runner.inputs)
         self._outputs = BoundArrays(self._context, "output", runner.outputs)
-
-    @property
-    def inputs(self) -> BoundArrays:
-        """The arrays of the inputs, by name."""
-        return self._inputs
-
-    @property
-    def outputs(self) -> BoundArrays:
-        """The arrays of the outputs, by name."""
-        return self._outputs
 
     def run(self, *, timeout: Optional[float] = None, stop: Optional[arrays.StopFlag] = None,
             trace: Optional[Trace] = None) -> None:

@@ -19,11 +19,12 @@ Caches = Mapping[str, tuple[str, int]]
 Masks = Optional[Mapping[str, tuple[int, float]]]
 
 
-class Growing(_handles.Unpicklable):
+class Growing(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...]]):
     """Runs of an open session whose caches grow. ``Session.growing`` makes it.
 
     Caches are kept in memory of a larger extent, their capacity, and the network runs at that extent: so there is an engine for
-    each capacity, and not for each length. Threads may share it; their runs follow one another.
+    each capacity, and not for each length. Its inputs and outputs are those of the session without the caches. Threads may share it;
+    their runs follow one another.
     """
 
     def __init__(self, runner: OpenRunner, caches: Caches, capacities: Sequence[int], masks: Masks, shapes: _options.Shapes) -> None:
@@ -40,16 +41,6 @@ class Growing(_handles.Unpicklable):
         self._described = Inputs(self._inputs)
         self._lock = threading.RLock()
         _handles.tell_after_fork(self)
-
-    @property
-    def inputs(self) -> tuple[ports.Port, ...]:
-        """What a run takes: the inputs of the session without the caches."""
-        return self._inputs
-
-    @property
-    def outputs(self) -> tuple[ports.Port, ...]:
-        """What a run returns: the outputs of the session without the caches."""
-        return self._outputs
 
     @property
     def length(self) -> int:

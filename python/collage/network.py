@@ -120,7 +120,7 @@ def _check_values(handle: _handles.Handle, values: Mapping[str, arrays.Array]) -
         arrays.of_port(value, declared[name], f"the value of input {name}")
 
 
-class Network(_handles.Unpicklable):
+class Network(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...]]):
     """A model. ``load`` makes it; it does not change, and threads may share it.
 
     It is released by ``close()``, at the end of ``with``, or when nothing refers to it. Plans and sessions that were made
@@ -137,16 +137,6 @@ class Network(_handles.Unpicklable):
             else:
                 self._inputs = ports.fixed_ports("network", pointer, "input", _count("network_input_count", pointer))
                 self._outputs = ports.fixed_ports("network", pointer, "output", _count("network_output_count", pointer))
-
-    @property
-    def inputs(self) -> tuple[ports.Port, ...]:
-        """What a run takes, in the order of the file."""
-        return self._inputs
-
-    @property
-    def outputs(self) -> tuple[ports.Port, ...]:
-        """What a run returns, in the order of the file."""
-        return self._outputs
 
     @property
     def is_open(self) -> bool:

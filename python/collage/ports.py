@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any, Optional, Union
+from typing import Any, Generic, Optional, TypeVar, Union
 
 import numpy as np
 
@@ -93,6 +93,26 @@ class Port:
     def __str__(self) -> str:
         extents = "any" if self.shape is None else "x".join("?" if e is None else str(e) for e in self.shape) or "scalar"
         return f"{self.name}: {self.type} {extents}"
+
+
+Ports = TypeVar("Ports")
+
+
+class InputsAndOutputs(Generic[Ports]):
+    """What has inputs and outputs, and sets ``_inputs`` and ``_outputs`` to them."""
+
+    _inputs: Ports
+    _outputs: Ports
+
+    @property
+    def inputs(self) -> Ports:
+        """What a run takes, in the order of the file; of a binding, the arrays by name."""
+        return self._inputs
+
+    @property
+    def outputs(self) -> Ports:
+        """What a run returns, in the order of the file; of a binding, the arrays by name."""
+        return self._outputs
 
 
 def type_name(number: int) -> str:

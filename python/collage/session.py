@@ -81,7 +81,7 @@ class SessionOptions(TypedDict, total=False):
     threads_at_once: int
 
 
-class Session(_handles.Unpicklable):
+class Session(_handles.Unpicklable, ports.InputsAndOutputs[tuple[ports.Port, ...]]):
     """Runs a network, in any number of threads at the same time.
 
     ``Network.session`` makes it. It is released by ``close()``, at the end of ``with``, or when nothing refers to it.
@@ -148,7 +148,8 @@ class Session(_handles.Unpicklable):
                 placing = Placing(how=how or "measure", **self._placing)
                 self._runner = FixedRunner(network._place(placing, None, progress))
         self._run = self._runner.run if self._sequence is None else self._sequence.run_how
-        self._names = tuple(port.name for port in self._runner.inputs)
+        self._inputs, self._outputs = self._runner.inputs, self._runner.outputs
+        self._names = tuple(port.name for port in self._inputs)
         _handles.tell_after_fork(self)
 
     def _open(self, network: Network, placing: Placing, carried: Carried, most_engines: int, most_bytes: int,
@@ -182,16 +183,6 @@ class Session(_handles.Unpicklable):
     def plan(self) -> Optional[Plan]:
         """The plan that runs; None if shapes are open: each combination has its own."""
         return self._runner.plan if isinstance(self._runner, FixedRunner) else None
-
-    @property
-    def inputs(self) -> tuple[ports.Port, ...]:
-        """What a run takes."""
-        return self._runner.inputs
-
-    @property
-    def outputs(self) -> tuple[ports.Port, ...]:
-        """What a run returns."""
-        return self._runner.outputs
 
     @property
     def is_open(self) -> bool:
