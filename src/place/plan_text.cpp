@@ -211,12 +211,17 @@ std::string prediction_text(const plan& made) {
          format_time(made.first_cost_ms) + ".";
 }
 
-std::string origin_text(const std::string& origin) {
-  if (origin == previous_run) return "the previous plan";
-  if (origin == operators_run) return "the best placement without regions";
-  if (origin == unrounded_run) return "the best placement in float32";
-  if (origin == regions_run) return "a division into regions";
-  return origin + " alone";
+std::string single_text(const plan& made, const std::string& backend) {
+  const placement* const p = placement_of(made, backend);
+  return backend + (p == nullptr || p->borrowed.empty() ? " alone" : " first (others where it cannot)");
+}
+
+std::string origin_text(const plan& made) {
+  if (made.origin == previous_run) return "the previous plan";
+  if (made.origin == operators_run) return "the best placement without regions";
+  if (made.origin == unrounded_run) return "the best placement in float32";
+  if (made.origin == regions_run) return "a division into regions";
+  return single_text(made, made.origin);
 }
 
 std::string error_text(const plan& made) {
@@ -241,7 +246,7 @@ std::string certificate_text(const plan& made) {
   text += " cost " + format_time(cost) + " in all; ";
   if (!made.optimal && made.lower_bound_ms <= 0) return text + "placing ended before a search could prove a bound.";
   if (made.origin != "search" && !is_estimated)
-    return text + "no placement costs less than " + least + ". End to end, " + origin_text(made.origin) +
+    return text + "no placement costs less than " + least + ". End to end, " + origin_text(made) +
            " was faster than the placement that the last search found, and is the plan.";
   if (!made.optimal)
     return text + "the search stopped early; it proved that no placement costs less than " + least +

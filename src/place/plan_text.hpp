@@ -33,8 +33,10 @@ std::string estimates_text(const plan& made);
 std::string memory_text(const plan& made);
 /// How far the outputs of a plan err because it rounds values, in sentences. Empty if it rounds none.
 std::string error_text(const plan& made);
+/// The placement of a single backend in words: "onednn alone", or that others run what it refuses.
+std::string single_text(const plan& made, const std::string& backend);
 /// The origin, in words, of a plan that the last search did not find.
-std::string origin_text(const std::string& origin);
+std::string origin_text(const plan& made);
 
 /// The relative error of the sum of the groups' costs as a prediction of the time end to end. It is 0.03 if the sum is
 /// 3 % too high, and 0 if nothing ran.

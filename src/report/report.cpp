@@ -64,13 +64,14 @@ void add_against(html& to, const facts& all) {
     return add_line(to, "Against", "not compared", "no single backend ran end to end with this plan");
   for (const placement& single : all.made.singles)
     if (single.name == best->name && same_steps(single, all.made.chosen))
-      return add_line(to, "Against", "the same as " + best->name + " alone",
+      return add_line(to, "Against", "the same as " + detail::single_text(all.made, best->name),
                       "the plan runs the steps of the best single backend");
   const std::string interval = number_text("%.2f", best->ratio_low) + " to " + number_text("%.2f", best->ratio_high);
   const bool is_clear = best->ratio_low > 1 || best->ratio_high < 1;
   add_line(to, "Against", number_text("%.2f times as fast", best->ratio),
-           "as " + best->name + " alone, the best single backend (" + time_text(best->median_ms) + "); " + interval +
-               " with a confidence of 95 %" + (is_clear ? "" : ", so neither is clearly faster"));
+           "as " + detail::single_text(all.made, best->name) + ", the best single backend (" +
+               time_text(best->median_ms) + "); " + interval + " with a confidence of 95 %" +
+               (is_clear ? "" : ", so neither is clearly faster"));
 }
 
 void add_bound(html& to, const facts& all) {

@@ -150,6 +150,16 @@ class Reports(Case):
         self.assertLess(len(page), 6_000_000)
         self.is_whole(page)
 
+    def test_a_backend_that_others_help_is_not_alone(self):
+        plan = json.loads(pathlib.Path(self.plan_of(BERT, "bert.json")).read_text())
+        name = plan["singles"][0]["name"]
+        for borrowed, called in ([], f"{name} alone"), ([plan["chosen"]["groups"][0]["nodes"][0][1]], f"{name} first (others where it cannot)"):
+            plan["singles"][0]["borrowed"] = borrowed
+            pathlib.Path(self.path("helped.json")).write_text(json.dumps({**plan, "origin": name}))
+            self.has(self.page_of(BERT, "helped"), f"<strong>the same as {called}</strong>")
+            told = " ".join(self.succeeds("explain", BERT, "--plan", self.path("helped.json")).stdout.split())
+            self.assertIn(f"End to end, {called} was faster", told)
+
     def test_branches(self):
         def side(operator):
             body = models.node(operator, ["x"], [operator]) + models.field(2, operator) + models.port(12, operator, [2, 3])

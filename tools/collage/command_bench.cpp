@@ -79,7 +79,7 @@ int bench(const options& asked) {
   }
   std::string page = paint(colour::bold, title_of(p.made)) + "\n\n" + runs_table(p.made, runs) + "\n";
   if (best != 0)
-    page += wrap("Ratio of the best single backend, " + runs[best].name + ", to the plan: " +
+    page += wrap("Ratio of the best single backend, " + single_text(p.made, runs[best].name) + ", to the plan: " +
                      format_number("%.3f", runs[best].ratio) + " (median over rounds; above 1 the plan is faster).",
                  0);
   page += wrap("A run of the plan needs an " + arena_text(engine) + ".", 0);

@@ -18,9 +18,9 @@ using collage::detail::borrowed_text;
 using collage::detail::certificate_text;
 using collage::detail::error_text;
 using collage::detail::label_of;
-using collage::detail::origin_text;
 using collage::detail::prediction_error;
 using collage::detail::prediction_text;
+using collage::detail::single_text;
 using collage::detail::title_of;
 using collage::detail::totals_of;
 
