@@ -37,7 +37,8 @@ def of_plan(data: dict[str, Any]) -> str:
                             frozenset({1, 2, 3}))]
     placing = data.get("placing")
     if placing:
-        parts += ["", f"{placing['measured']} kernels measured, {placing['from_store']} known, in {placing['seconds']:.1f} s"
+        kernels = "1 kernel" if placing['measured'] == 1 else f"{placing['measured']} kernels"
+        parts += ["", f"{kernels} measured, {placing['from_store']} known, in {placing['seconds']:.1f} s"
                       + (", ended early" if placing["interrupted"] else "")]
         if placing["holdups"]["advice"]:
             parts.append(placing["holdups"]["advice"])

@@ -321,7 +321,8 @@ collage_status collage_context_run_profiled(collage_context* context, double* st
     auto& state = here.state_of(context);
     const std::size_t steps = state.engine->engine.steps().size();
     if (count != steps)
-      here.misuse("count is " + std::to_string(count) + ", but there are " + std::to_string(steps) + " steps",
+      here.misuse("count is " + std::to_string(count) + ", but the engine has " + std::to_string(steps) +
+                      (steps == 1 ? " step" : " steps"),
                   "give a list with as many entries as collage_engine_get_info reports steps");
     here.check_list(step_ms, count, "step_ms");
     const c_interface::turn mine(here, state.is_busy);

@@ -22,6 +22,7 @@
 #include "policy.hpp"
 #include "progress.hpp"
 #include "search_view.hpp"
+#include "text.hpp"
 #include "weight_limit.hpp"
 
 namespace collage::inline v0 {
@@ -138,7 +139,7 @@ class placement_search {
       }
       place_progress now;
       now.stage = "searching";
-      now.what = "the cheapest placement of " + std::to_string(result.problem.nodes) + " nodes";
+      now.what = "the cheapest placement of " + count_of(result.problem.nodes, "node");
       if (result.problem.nodes >= least_told) progress_.tell(std::move(now));
       const double start = now_ms();
       result.found = search_over(result);

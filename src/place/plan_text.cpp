@@ -30,9 +30,7 @@ std::string remark_on(const plan& made, const std::string& name) {
     if (&other == p) break;
     if (same_steps(*p, other)) return "runs the same steps as " + other.name;
   }
-  const std::size_t borrowed = p->borrowed.size();
-  return borrowed == 0 ? ""
-                       : "leaves " + std::to_string(borrowed) + (borrowed == 1 ? " node" : " nodes") + " to others";
+  return p->borrowed.empty() ? "" : "leaves " + count_of(p->borrowed.size(), "node") + " to others";
 }
 
 /// A cost as a percentage of the whole.
@@ -185,8 +183,7 @@ std::string borrowed_text(const plan& made, std::size_t most) {
     for (const plan_group& g : single.groups)
       if (!g.is_view() && g.backend() != single.name) lenders.insert(g.backend());
     if (single.borrowed.empty()) continue;
-    std::string text = single.name + " leaves " + std::to_string(single.borrowed.size()) +
-                       (single.borrowed.size() == 1 ? " node to " : " nodes to ");
+    std::string text = single.name + " leaves " + count_of(single.borrowed.size(), "node") + " to ";
     for (auto lender = lenders.begin(); lender != lenders.end(); ++lender)
       text += (lender == lenders.begin() ? "" : " and ") + *lender;
     text += ":";

@@ -25,10 +25,10 @@ inline void log_report(const placed_plan& made) {
     say(log_level::note, refusal.backend + (refusal.pattern.empty() ? "" : " " + refusal.pattern) +
                              " cannot be used at " + refusal.where + ": " + refusal.reason);
   say(log_level::note, std::string(r.interrupted ? "placing ended early" : "placed") +
-                           format_number(" in %.1f s: ", r.measuring_s + r.comparing_s) + std::to_string(r.distinct) +
-                           " kernels, " + std::to_string(r.measured) + " measured, " + std::to_string(r.from_store) +
-                           " from the store, " + std::to_string(r.refused) + " refused, " + std::to_string(r.skipped) +
-                           " skipped");
+                           format_number(" in %.1f s: ", r.measuring_s + r.comparing_s) +
+                           count_of(r.distinct, "kernel") + ", " + std::to_string(r.measured) + " measured, " +
+                           std::to_string(r.from_store) + " from the store, " + std::to_string(r.refused) +
+                           " refused, " + std::to_string(r.skipped) + " skipped");
 }
 
 }  // namespace

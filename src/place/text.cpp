@@ -111,6 +111,10 @@ std::string format_number(const char* format, double number) {
   return without_sign_of_zero(text);
 }
 
+std::string count_of(std::size_t number, const char* one) {
+  return std::to_string(number) + " " + one + (number == 1 ? "" : "s");
+}
+
 time_unit::time_unit(double largest_ms) {
   if (largest_ms >= 0.01 || largest_ms <= 0) return;
   name = "µs";

@@ -39,6 +39,9 @@ std::string wrap(std::string_view text, std::size_t indent, std::size_t first = 
 /// Formats a number like printf: format_number("%.1f", 1.25). A number that is rounded to zero has no sign.
 std::string format_number(const char* format, double number);
 
+/// A number with what it counts: "1 group", "5 groups".
+std::string count_of(std::size_t number, const char* one);
+
 /// A size in bytes with its unit, rounded up: "0.3 KB", "51.21 MB".
 std::string size_text(std::uint64_t bytes);
 

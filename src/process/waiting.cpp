@@ -152,7 +152,8 @@ brief_waiting::brief_waiting() {
   }
   team_ = std::shared_ptr<idle_team>(new idle_team(size), release);
   if (team_->threads < size) {
-    why_not_ = "OpenMP started " + std::to_string(team_->threads) + " threads instead of " + std::to_string(size);
+    why_not_ = "OpenMP started " + std::to_string(team_->threads) +
+               (team_->threads == 1 ? " thread instead of " : " threads instead of ") + std::to_string(size);
     team_.reset();
     return;
   }

@@ -359,7 +359,7 @@ html shares_bar(const facts& all) {
   for (const share& s : all.shares) {
     to.raw("<li>").add(swatch_of(all, s.runner)).raw(" <b>").text(all.runners[s.runner]).raw("</b> ");
     if (sum > 0) to.text(number_text("%.1f %%", 100 * s.cost_ms / sum));
-    to.raw(" <span>").text(counted(s.groups, "group", "groups")).raw("</span></li>");
+    to.raw(" <span>").text(count_of(s.groups, "group")).raw("</span></li>");
   }
   return to.raw("</ul>\n");
 }

@@ -118,7 +118,7 @@ class painter {
         const repeated_block& r = all_.blocks[one.number];
         b.title = block_name(r);
         b.cost_ms = cost_of(r);
-        b.remark = timed(std::to_string(groups_of(r)) + " groups", " \u00b7 ", b.cost_ms);
+        b.remark = timed(count_of(groups_of(r), "group"), " \u00b7 ", b.cost_ms);
         break;
       }
     }

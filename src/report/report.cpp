@@ -40,8 +40,8 @@ void add_line(html& to, html::literal title, const std::string& figure, const st
 std::string network_sentence(const facts& all) {
   const graph_totals totals = totals_of(all.network);
   const std::size_t kernels = all.made.chosen.groups.size() - all.views;
-  return counted(all.network.nodes().size(), "node", "nodes") + " in " + counted(kernels, "group", "groups") +
-         (all.views == 0 ? "" : " and " + counted(all.views, "view", "views")) + "; " +
+  return count_of(all.network.nodes().size(), "node") + " in " + count_of(kernels, "group") +
+         (all.views == 0 ? "" : " and " + count_of(all.views, "view")) + "; " +
          number_text("%.1f M parameters, ", static_cast<double>(totals.parameters) / 1e6) +
          number_text("%.2f GFLOP a run", totals.flops / 1e9);
 }
@@ -52,8 +52,8 @@ void add_time(html& to, const facts& all) {
                     all.is_measured() ? "is the sum of the groups' costs; the plan did not run end to end"
                                       : "the plan was made without measuring; collage tune measures");
   const plan_run& r = all.made.runs[0];
-  std::string text = "median of " + counted(r.runs, "run", "runs") + "; 80 % took between " + time_text(r.low_ms) +
-                     " and " + time_text(r.high_ms);
+  std::string text = "median of " + count_of(r.runs, "run") + "; 80 % took between " + time_text(r.low_ms) + " and " +
+                     time_text(r.high_ms);
   if (r.median_ms > 0 && all.flops > 0) text += number_text("; %.1f GFLOP/s", all.flops / r.median_ms / 1e6);
   add_line(to, "Time", time_text(r.median_ms), text);
 }
@@ -89,10 +89,10 @@ html header_of(const facts& all) {
   to.raw("<header>\n<p class=\"kind\">collage report</p>\n<h1>")
       .text(all.made.network)
       .raw("</h1>\n<dl class=\"summary\">\n");
-  add_line(to, "Network", counted(all.network.nodes().size(), "node", "nodes"),
+  add_line(to, "Network", count_of(all.network.nodes().size(), "node"),
            network_sentence(all).substr(network_sentence(all).find(" in ") + 1));
   add_line(to, "Machine", all.made.processor,
-           counted(static_cast<std::size_t>(all.made.threads), "thread", "threads") + ", " + all.made.precision);
+           count_of(static_cast<std::size_t>(all.made.threads), "thread") + ", " + all.made.precision);
   add_time(to, all);
   add_against(to, all);
   add_bound(to, all);

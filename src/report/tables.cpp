@@ -44,9 +44,6 @@ html bar_of(double part) {
 
 }  // namespace
 
-std::string counted(std::size_t number, const char* one, const char* many) {
-  return std::to_string(number) + " " + (number == 1 ? one : many);
-}
 std::string ms_text(double ms) { return detail::format_number("%.4f", ms); }
 
 table::table(html::literal look, std::initializer_list<column> columns) {
@@ -146,7 +143,7 @@ html runs_table(const facts& all) {
     for (const placement& s : all.made.singles) {
       if (s.name != r.name) continue;
       if (same_steps(s, all.made.chosen)) remark = "runs the same steps as the plan";
-      else if (!s.borrowed.empty()) remark = "leaves " + counted(s.borrowed.size(), "node", "nodes") + " to others";
+      else if (!s.borrowed.empty()) remark = "leaves " + count_of(s.borrowed.size(), "node") + " to others";
     }
     if (r.name == previous_run) remark = "the plan that was in the file before";
     if (r.name == operators_run) remark = "the best placement without regions";
@@ -325,9 +322,9 @@ html difference_tables(const facts& all) {
   html made;
   const difference& d = all.other;
   made.raw("<p>The other plan is ").text(all.from.against.name).raw(". ");
-  made.text(counted(d.same, "group has", "groups have"))
+  made.text(count_of(d.same, "group") + (d.same == 1 ? " has" : " have"))
       .raw(" the same kernel in both plans; other kernels run the nodes at ");
-  made.text(counted(d.other_kernels.size(), "place", "places")).raw(".</p>\n");
+  made.text(count_of(d.other_kernels.size(), "place")).raw(".</p>\n");
   if (!d.other_kernels.empty()) {
     made.raw("<h3>Other kernels</h3>\n");
     add_regions(made, all, d.other_kernels);

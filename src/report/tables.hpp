@@ -6,6 +6,8 @@
 #include "facts.hpp"
 #include "markup.hpp"
 
+#include <place/text.hpp>
+
 namespace collage::inline v0::report {
 
 /// A table under construction. The page's script sorts its rows by the column whose title is clicked.
@@ -41,8 +43,7 @@ html difference_tables(const facts& all);
 /// The backends of the plan: versions and how they were compiled.
 html backends_table(const facts& all);
 
-/// "5 groups", "1 group".
-std::string counted(std::size_t number, const char* one, const char* many);
+using detail::count_of;
 /// A time in milliseconds with four decimals.
 std::string ms_text(double ms);
 

@@ -186,9 +186,9 @@ int run(const options& asked) {
   std::string text = paint(colour::bold, title_of(p.made)) + "\n\n" + outputs_table(outputs, files).text() + "\n";
   if (given.profile) text += profile_table(engine, p, done.steps_ms) + "\n";
   const time_unit unit(done.whole.median_ms);
-  text += wrap("Median " + format_time(done.whole.median_ms) + " over " + std::to_string(done.whole.samples) +
-                   " runs (" + unit.number(done.whole.low_ms, 3) + " to " + unit.number(done.whole.high_ms, 3) + "), " +
-                   std::to_string(engine.steps().size()) + " steps, " + arena_text(engine) + ".",
+  text += wrap("Median " + format_time(done.whole.median_ms) + " over " + count_of(done.whole.samples, "run") + " (" +
+                   unit.number(done.whole.low_ms, 3) + " to " + unit.number(done.whole.high_ms, 3) + "), " +
+                   count_of(engine.steps().size(), "step") + ", " + arena_text(engine) + ".",
                0);
   if (trace.is_wanted()) text += wrap(trace.sentence(), 0);
   print(text);

@@ -50,11 +50,7 @@ c::store_filter filter_of(const options& given) {
   return which;
 }
 
-std::string count_of(std::size_t count, const char* one) {
-  return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
-}
-
-std::string count_of(const c::store_count& count) {
+std::string counts_of(const c::store_count& count) {
   return count_of(count.costs, "cost") + " and " + count_of(count.runs, "end-to-end result");
 }
 
@@ -208,7 +204,7 @@ int list(const options& given) {
   }
   if (!errors.empty()) page += table_of_errors(plain(errors)) + "\n";
   const std::string also = errors.empty() ? "" : ", and " + count_of(errors.size(), "error") + " of values";
-  print(page + wrap(count_of({costs.size(), runs.size()}) + also + " in " + store.path(), 2));
+  print(page + wrap(counts_of({costs.size(), runs.size()}) + also + " in " + store.path(), 2));
   return 0;
 }
 
@@ -273,8 +269,8 @@ int show(const options& given) {
     page += line_of("origin", e.run.name);
     page += line_of("compared", e.key.placement);
     page += line_of("libraries", e.key.libraries);
-    page += line_of("median", ms(e.run.median_ms) + " ms; the middle 80 % of " + std::to_string(e.run.runs) +
-                                  " runs between " + ms(e.run.low_ms) + " and " + ms(e.run.high_ms));
+    page += line_of("median", ms(e.run.median_ms) + " ms; the middle 80 % of " + count_of(e.run.runs, "run") +
+                                  " between " + ms(e.run.low_ms) + " and " + ms(e.run.high_ms));
     if (!e.run.against.empty())
       page += line_of("ratio", format_number("%.3f", e.run.ratio) + " to " + e.run.against +
                                    "; with 95 % confidence between " + format_number("%.3f", e.run.ratio_low) +
@@ -299,7 +295,7 @@ int prune(const options& given) {
   if (given.json)
     print(c::to_text({{"store", store.path()}, {"costs", gone.costs}, {"runs", gone.runs}, {"damaged", damaged}}));
   else
-    print(wrap("removed " + count_of(gone) +
+    print(wrap("removed " + counts_of(gone) +
                    (given.damaged ? ", and " + std::to_string(damaged) + " damaged," : std::string()) + " from " +
                    store.path(),
                2));
@@ -315,7 +311,7 @@ int export_to_file(const options& given) {
   if (given.json)
     print(c::to_text(
         {{"store", store.path()}, {"file", given.store_word}, {"costs", entries.costs}, {"runs", entries.runs}}));
-  else print(wrap("wrote " + count_of(entries) + " of " + store.path() + " to " + given.store_word, 2));
+  else print(wrap("wrote " + counts_of(entries) + " of " + store.path() + " to " + given.store_word, 2));
   return 0;
 }
 

@@ -27,7 +27,7 @@ std::string candidates_text(const collage::place_report& r) {
   const auto part = [](std::size_t count, const char* what) {
     return count == 0 ? std::string() : ", " + std::to_string(count) + what;
   };
-  return std::to_string(r.candidates) + " candidates, " + std::to_string(r.distinct) +
+  return count_of(r.candidates, "candidate") + ", " + std::to_string(r.distinct) +
          " of them different: " + std::to_string(r.measured) + " measured in " +
          format_number("%.1f s", r.measuring_s + r.comparing_s) +
          (r.waited_s < 1 ? ""
@@ -40,9 +40,8 @@ std::string candidates_text(const collage::place_report& r) {
 std::string regions_text(const collage::region_report& regions) {
   if (regions.tried == 0 || regions.by_generation.empty()) return {};
   const double gained = 1 - regions.ratio;
-  return "The search over regions tried " + std::to_string(regions.tried) +
-         " ways to divide the network into regions, in " + std::to_string(regions.by_generation.size()) +
-         " generations. " +
+  return "The search over regions tried " + count_of(regions.tried, "way") +
+         " to divide the network into regions, in " + count_of(regions.by_generation.size(), "generation") + ". " +
          (gained < 0.0005 ? "None was significantly faster than the placements before it."
                           : "The best took " + format_number("%.1f %%", 100 * gained) +
                                 " less than the fastest placement before it.") +

@@ -37,7 +37,8 @@ constexpr double budget_once_s = 20;
 
 void note_shared_processors(int threads, const options& given) {
   if (const int most = c::available_threads(); threads > most && !given.quiet)
-    complain("note: " + std::to_string(threads) + " threads share " + std::to_string(most) + " processors here");
+    complain("note: " + std::to_string(threads) + " threads share " +
+             count_of(static_cast<std::size_t>(most), "processor") + " here");
 }
 
 std::string joined(const std::set<std::string>& names) {
@@ -88,7 +89,7 @@ std::string precision_of(const options& given) {
 /// Says how many kernels were used without a comparison, and what to do.
 std::string unchecked_text(const c::place_report& report, double seconds) {
   const std::size_t all = report.checked + report.unchecked;
-  return std::to_string(report.unchecked) + " of " + std::to_string(all) + (all == 1 ? " kernel" : " kernels") +
+  return std::to_string(report.unchecked) + " of " + count_of(all, "kernel") +
          (report.unchecked == 1 ? " was" : " were") + " not compared with the reference: there was no time (" +
          format_number("%.0f s", seconds) + ") or no memory for it; collage verify compares the whole plan";
 }

@@ -110,9 +110,9 @@ int run_stages(const late_network& network) {
   }
   const time_unit unit(whole.median_ms);
   print(paint(colour::bold, given.network) + "\n\n" + outputs_table(outputs, files).text() + "\n" +
-        wrap("Median " + format_time(whole.median_ms) + " over " + std::to_string(whole.samples) + " runs (" +
+        wrap("Median " + format_time(whole.median_ms) + " over " + count_of(whole.samples, "run") + " (" +
                  unit.number(whole.low_ms, 3) + " to " + unit.number(whole.high_ms, 3) + "), " +
-                 std::to_string(stages) + (stages == 1 ? " plan" : " plans") +
+                 count_of(stages, "plan") +
                  ": shapes depend on contents, so that the network runs in stages, each with a plan of its own.",
              0) +
         (trace.is_wanted() ? wrap(trace.sentence(), 0) : std::string()));

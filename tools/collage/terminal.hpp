@@ -9,6 +9,7 @@
 namespace program {
 
 using collage::detail::colour;
+using collage::detail::count_of;
 using collage::detail::format_number;
 using collage::detail::format_time;
 using collage::detail::page_width;

@@ -25,7 +25,7 @@ void trace_file::save(const std::string& network) const {
 }
 
 std::string trace_file::sentence() const {
-  return "The trace of " + std::to_string(trace_.contents().runs.size()) + " runs is in " + path_ +
+  return "The trace of " + count_of(trace_.contents().runs.size(), "run") + " is in " + path_ +
          ": open it at https://ui.perfetto.dev or in chrome://tracing.";
 }
 
