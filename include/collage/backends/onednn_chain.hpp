@@ -63,6 +63,11 @@ constexpr verdict accepts_activation(const any_match& m, std::uint32_t node) {
   return {!m.is(node, ops::elu) || m.attributes(node, ops::elu).alpha >= 0, "onednn's elu needs an alpha of 0 or more"};
 }
 
+/// Patterns of convolutions and products of integers declare `static constexpr bool on_integers = true`. They are read elsewhere
+/// (onednn_quantised_rules.hpp).
+template <class P>
+concept on_integers = requires { P::on_integers; };
+
 /// A match with an anchor (a convolution, perhaps transposed, or a product) and the steps after it, or of any other
 /// operator.
 struct chain : any_match {
@@ -77,6 +82,7 @@ struct chain : any_match {
   verdict why;  ///< why the library cannot compute the steps
 
   template <class P>
+    requires(!on_integers<P>)
   constexpr chain(const match<P>& m) : any_match(m) {
     if constexpr (captures_name<P, "anchor">) read(m);
     else if (const std::uint32_t root = nodes().back(); is_convolution(root) || is(root, ops::matmul)) anchor = root;

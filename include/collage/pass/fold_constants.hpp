@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <collage/backends/reference.hpp>
 #include <collage/op/movement.hpp>
+#include <collage/pass/detail/quantised_values.hpp>
 #include <collage/pass/rewrite.hpp>
 #include <collage/run/elements.hpp>
 #include <collage/run/tensor.hpp>
@@ -51,6 +52,7 @@ class folder {
   bool computable(rewriter& r, std::uint32_t node, const std::vector<value>& operands) const {
     const kind_info& kind = *from_.node(node).kind;
     if ((kind.reference == nullptr && kind.body == nullptr) || kind.bodies != 0) return false;
+    if (stays_quantised(from_, node)) return false;
     std::vector<tensor_type> in, out(from_.node(node).outputs);
     std::vector<list_view<const std::int64_t>> integers;
     std::size_t read = 0, written = 0;
@@ -100,7 +102,8 @@ class folder {
 /// Returns the graph with every node computed that reads only constants with contents. The reference computes in double
 /// precision, and the result is rounded to the element type. Known targets of reshapes become attributes, and all
 /// shapes are inferred anew. One walk in topological order is the fixed point, since knowledge flows forward only.
-/// Constants that are no longer read stay for `remove_dead`. Subgraphs are folded in the same way; nodes that own them
+/// Constants that are no longer read stay for `remove_dead`. Weights of 8 bits that kernels on integers can read are not
+/// dequantised (`detail::stays_quantised`). Subgraphs are folded in the same way; nodes that own them
 /// stay.
 inline graph fold_constants(const graph& network, const fold_options& options = {}) {
   detail::folder folder(network, options);

@@ -6,6 +6,7 @@
 #include <collage/pass/cancel_movement.hpp>
 #include <collage/pass/fold_constants.hpp>
 #include <collage/pass/fold_scales.hpp>
+#include <collage/pass/move_quantisation.hpp>
 #include <collage/pass/remove_dead.hpp>
 #include <collage/pass/remove_duplicates.hpp>
 #include <cstddef>
@@ -24,8 +25,12 @@ struct pass_effect {
 struct optimise_report {
   std::size_t nodes_before = 0, nodes_after = 0;
   std::size_t rounds = 0;  ///< how often the passes ran; in the last round nothing changed
-  std::array<pass_effect, 5> effects{
-      {{"remove_dead"}, {"fold_constants"}, {"cancel_movement"}, {"fold_scales"}, {"remove_duplicates"}}};
+  std::array<pass_effect, 6> effects{{{"remove_dead"},
+                                      {"fold_constants"},
+                                      {"cancel_movement"},
+                                      {"fold_scales"},
+                                      {"remove_duplicates"},
+                                      {"move_quantisation"}}};
 };
 
 /// One line: "232 nodes became 180: fold_constants 4, fold_scales 48".
@@ -41,7 +46,8 @@ inline std::string to_string(const optimise_report& report) {
 }
 
 /// Returns the graph after all passes, one after the other until none of them changes anything. It gives the same
-/// outputs under the same names, up to rounding. Passes compute with loaded constants: call `fill_constants` first.
+/// outputs under the same names, up to rounding. In the end `split_dequantisation` gives nodes that work on integers of 8 bits
+/// dequantize_linear nodes of their own. Passes compute with loaded constants: call `fill_constants` first.
 inline graph optimise(const graph& network, optimise_report* report = nullptr) {
   optimise_report found;
   found.nodes_before = network.nodes().size();
@@ -60,7 +66,9 @@ inline graph optimise(const graph& network, optimise_report* report = nullptr) {
     run(2, [](const graph& g) { return cancel_movement(g); });
     run(3, [](const graph& g) { return fold_scales(g); });
     run(4, [](const graph& g) { return remove_duplicates(g); });
+    run(5, [](const graph& g) { return move_quantisation(g); });
   }
+  result = split_dequantisation(result);  // adds nodes, so it counts among no pass
   found.nodes_after = result.nodes().size();
   if (report != nullptr) *report = found;
   return result;

@@ -90,7 +90,11 @@ inline void expect_same_results(const c::graph& before, const c::graph& after, d
     EXPECT_EQ(before.value_name(v), after.value_name(w));
     ASSERT_EQ(before.type_of(v), after.type_of(w));
     inputs.emplace_back(before.type_of(v));
-    c::fill_uniform(inputs.back().as<float>(), "input " + std::to_string(i), {-1, 1});
+    if (before.type_of(v).type == c::dtype::f32)
+      c::fill_uniform(inputs.back().as<float>(), "input " + std::to_string(i), {-1, 1});
+    else
+      for (std::size_t at = 0; at < inputs.back().bytes(); ++at)
+        inputs.back().data()[at] = static_cast<std::byte>(at * 37 + i);
   }
   const std::vector<c::const_tensor_view> views(inputs.begin(), inputs.end());
   const std::vector<c::oracle_value> a = evaluate(before, views), b = evaluate(after, views);
