@@ -64,6 +64,8 @@ value graph_builder::constant(text_ref name, const tensor_type& type, std::share
       case dtype::f64: record.scalar = load(double{}); break;
       case dtype::i64: record.scalar = load(std::int64_t{}); break;
       case dtype::i32: record.scalar = load(std::int32_t{}); break;
+      case dtype::i8: record.scalar = load(std::int8_t{}); break;  // zero points
+      case dtype::u8: record.scalar = load(std::uint8_t{}); break;
       default: record.has_scalar = false; break;
     }
   }

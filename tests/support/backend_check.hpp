@@ -24,6 +24,7 @@
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/run/quantised_agreement.hpp>
 #include <collage/run/tensor.hpp>
 
 #include <gtest/gtest.h>
@@ -53,7 +54,8 @@ namespace collage_test {
 struct data_range {
   double low = -0.5;
   double high = 1;
-  double specials = 0;  ///< the part of the elements that are NaN, infinite, or a zero of either sign
+  bool all_bytes = false;  ///< integers of 8 bits have their whole range
+  double specials = 0;     ///< the part of the elements that are NaN, infinite, or a zero of either sign
 };
 
 /// Random shapes and contents.
@@ -71,7 +73,9 @@ class data_source : public random_numbers {
     const std::shared_ptr<std::byte> bytes = collage::allocate_bytes(type.bytes());
     collage::oracle_value made(type);
     for (double& x : made.real) x = chance(r.specials) ? special() : real(r.low, r.high);
-    for (std::int64_t& i : made.integer) i = number(1, 9) * (chance(0.5) ? 1 : -1);
+    const bool is_byte = type.type == collage::dtype::i8 || type.type == collage::dtype::u8;
+    for (std::int64_t& i : made.integer)
+      i = r.all_bytes && is_byte ? number(0, 255) : number(1, 9) * (chance(0.5) ? 1 : -1);
     collage::from_oracle(made, bytes.get());
     return bytes;
   }
@@ -140,6 +144,7 @@ struct check_options {
   data_range range;        ///< of the values that a kernel reads, constants of the graph excepted
   bool must_cover = true;  ///< every node but reshape has to be taken by some pattern
   collage::tolerance tolerance = {};
+  std::int64_t steps = 0;  ///< by how much integers of 8 bits may differ, in at most a third of the places
 };
 
 template <class Backend>
@@ -387,10 +392,14 @@ class backend_checker {
     const collage::tensor result(expected.type);
     collage::to_plain(expected.type, layout, written, result.data());
     const auto is_finite = [](float x) { return std::isfinite(x); };
-    if (layout != collage::plain && std::ranges::all_of(result.as<float>(), is_finite))
+    const bool is_float = expected.type.type == collage::dtype::f32;
+    if (layout != collage::plain && (!is_float || std::ranges::all_of(result.as<float>(), is_finite))) {
       EXPECT_TRUE(collage::is_filled_with_zeros(expected.type, layout, written))
           << where << ": what fills up its blocks is not zero";
-    const collage::agreement a = collage::compare(result, expected, options.tolerance);
+    }
+    const bool may_step = options.steps > 0 && size_of(expected.type.type) == 1;
+    const collage::agreement a = may_step ? collage::compare_quantised(result, expected, options.steps)
+                                          : collage::compare(result, expected, options.tolerance);
     EXPECT_TRUE(a.agrees) << where << ": " << (a.why != nullptr ? a.why : "") << " at element " << a.worst_index << ": "
                           << a.actual << ", the reference has " << a.expected << ", relative " << a.worst_relative;
     return out.intact() && a.agrees;

@@ -10,6 +10,7 @@
 #include <collage/run/buffers.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/run/quantised_agreement.hpp>
 #include <collage/run/space.hpp>
 #include <collage/run/tensor.hpp>
 #include <cstddef>
@@ -59,7 +60,10 @@ class trial_data {
   /// the elements that are compared with the reference; empty: all elements.
   trial_data(const graph& network, std::span<const std::uint32_t> nodes, std::map<std::uint32_t, tensor> contents,
              std::span<const std::uint32_t> wanted, std::vector<selected_elements> compared = {})
-      : network_(network), contents_(std::move(contents)), compared_(std::move(compared)) {
+      : network_(network),
+        contents_(std::move(contents)),
+        wanted_(wanted.begin(), wanted.end()),
+        compared_(std::move(compared)) {
     std::vector<known_value> known;
     for (const auto& [v, t] : contents_) known.push_back({v, t});
     expected_ = compared_.empty() ? evaluate_group(network, nodes, known, wanted)
@@ -69,8 +73,8 @@ class trial_data {
   const std::map<std::uint32_t, tensor>& contents() const { return contents_; }
   /// Compares a result with the reference. `which` is the place of its value among the wanted ones.
   agreement compare_result(std::size_t which, const tensor& result, const tolerance& allowed) const {
-    if (compared_.empty()) return compare(result, expected_[which], allowed);
-    return compare(selected_of(which, result), expected_[which], allowed);
+    if (compared_.empty()) return compare_value(which, result, allowed);
+    return compare_value(which, selected_of(which, result), allowed);
   }
   /// The largest error of a result, as `error_of` says. 0 for integers.
   double error_of_result(std::size_t which, const tensor& result) const {
@@ -103,6 +107,10 @@ class trial_data {
   }
 
  private:
+  agreement compare_value(std::size_t which, const tensor& result, const tolerance& allowed) const {
+    if (is_quantised(network_, wanted_[which])) return compare_quantised(result, expected_[which]);
+    return compare(result, expected_[which], allowed);
+  }
   double error_of_tensor(std::size_t which, const tensor& result) const {
     const std::span<const double> expected = expected_[which].real;
     if (result.type().type == dtype::f32) return error_of(std::span<const float>(result.as<float>()), expected);
@@ -121,6 +129,7 @@ class trial_data {
   const graph& network_;
   std::map<std::uint32_t, tensor> contents_;
   std::map<std::pair<std::uint32_t, std::uint64_t>, buffer> laid_out_;  // the same in other layouts
+  std::vector<std::uint32_t> wanted_;
   std::vector<selected_elements> compared_;  // for each wanted value; empty: all elements are compared
   std::vector<oracle_value> expected_;       // results of the reference for the wanted values
 };

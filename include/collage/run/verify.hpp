@@ -11,6 +11,7 @@
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/run/quantised_agreement.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -94,17 +95,7 @@ struct verify_options {
   std::function<void(const std::string&)> progress = {};  ///< called with the current work, for a line of progress
 };
 
-/// How much an element may err, in error bounds of a plan that rounds values.
-inline constexpr double most_rounding_ratio = 8;
-
 namespace detail {
-
-/// The tolerance for a result of a placement that may err by `rounding` because it rounds values; 0: it rounds none.
-inline tolerance tolerance_within(double rounding, dtype type) {
-  tolerance allowed = tolerance_of(type);
-  if (is_floating(type)) allowed.relative = std::max(allowed.relative, most_rounding_ratio * rounding);
-  return allowed;
-}
 
 /// The values that some steps of a placement compute.
 struct step_recording {
@@ -154,8 +145,7 @@ inline std::optional<faulty_step> find_fault(const graph& network, const dynamic
     const auto compare_one = [&](std::uint32_t value, const oracle_value& expected) {
       const auto recorded = kept.known.find(value);
       if (recorded == kept.known.end()) return;
-      const agreement found =
-          compare(recorded->second.second, expected, tolerance_within(rounding, expected.type.type));
+      const agreement found = compare_within(network, value, recorded->second.second, expected, rounding);
       if (found) return;
       const step_info& step = engine.steps()[recorded->second.first];
       fault = faulty_step{recorded->second.first,    step.label, step.backend, step.pattern, step.kernel,
@@ -184,8 +174,8 @@ inline verified_placement verify_placement(const graph& network, const placement
     if (t.bytes() != 0) std::memset(t.data(), 0xFF, t.bytes());
   engine.context().run(inputs, memory.outputs);
   for (std::size_t i = 0; i < expected.size(); ++i)
-    result.outputs.push_back({network.output_name(i),
-                              compare(memory.out[i], expected[i], tolerance_within(rounding, expected[i].type.type))});
+    result.outputs.push_back({network.output_name(i), compare_within(network, network.outputs()[i], memory.out[i],
+                                                                     expected[i], rounding)});
   if (!result.passed()) result.fault = find_fault(network, engine, inputs, memory.outputs, portion_bytes, rounding);
   return result;
 }
