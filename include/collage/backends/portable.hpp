@@ -6,7 +6,9 @@
 
 #include <collage/backend.hpp>
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/portable_quantised.hpp>
 #include <collage/pattern/single.hpp>
+#include <cstddef>
 
 namespace collage::inline v0 {
 
@@ -29,10 +31,15 @@ struct from_reference : pattern<"from_reference"> {
 /// Needs no library and is always there. A kernel made from the reference allocates while it runs, and throws where its
 /// data break a rule, an index out of range.
 struct portable : backend<"portable"> {
-  using patterns = collage::patterns<portable_patterns::loops, portable_patterns::from_reference>;
+  using patterns = collage::patterns<portable_patterns::loops, portable_patterns::quantised_function,
+                                     portable_patterns::quantised_pair, portable_patterns::quantised_mean,
+                                     portable_patterns::from_reference>;
 
   static constexpr verdict accepts(const any_match& m);
   static kernel build(const any_match& m, build_context& context);
+  /// Loops on integers of 8 bits may have a second variant, for images with channels last.
+  static std::size_t choices(const any_match& m);
+  static void layouts(const any_match& m, std::size_t choice, value_forms& to);
   static probe_result probe();
   static int enter(int threads);
   static void leave(int token);
@@ -47,6 +54,7 @@ constexpr verdict portable::accepts(const any_match& m) {
     if (!m.type_of(m.graph().output_of(node, i)).dims.is_concrete()) return {false, "its shapes must be known"};
   for (const std::uint32_t v : m.arguments())
     if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
+  if (m.nodes().size() > 1) return detail::host::accepts_quantised(m);
   return {};
 }
 

@@ -5,17 +5,22 @@
 #include <collage/backends/impl/compiled_for.hpp>
 #include <collage/backends/impl/portable_elementwise.hpp>
 #include <collage/backends/impl/portable_movement.hpp>
+#include <collage/backends/impl/portable_quantised.hpp>
+#include <collage/backends/impl/portable_quantised_windows.hpp>
 #include <collage/backends/impl/portable_recurrent.hpp>
 #include <collage/backends/impl/team.hpp>
 #include <collage/backends/portable.hpp>
 #include <collage/backends/reference.hpp>
 #include <collage/error.hpp>
 #include <collage/fwd.hpp>
+#include <collage/layout.hpp>
 #include <collage/run/elements.hpp>
+#include <collage/run/form.hpp>
 #include <collage/run/kernel.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -100,15 +105,49 @@ inline kernel build_from_reference(const any_match& m, build_context& context) {
   return made;
 }
 
+/// Whether loops on integers of 8 bits serve images with channels last, too.
+inline bool serves_channels_last(const any_match& m) {
+  return can_have_channels_last(m) && (m.nodes().size() > 1 || is_on_bytes(m, m.nodes().back()));
+}
+
+/// Groups and single operators on integers of 8 bits. Nothing if there are no such loops.
+inline std::optional<kernel> build_on_bytes(const any_match& m, build_context& context) {
+  const std::string pattern = m.pattern();
+  const std::uint32_t node = m.nodes().back();
+  const bool last = context.choice() == 1;
+  if (pattern == portable_patterns::quantised_function::name) return build_function(m, context);
+  if (pattern == portable_patterns::quantised_pair::name) return build_pair(m, context);
+  if (pattern == portable_patterns::quantised_mean::name) return build_mean(m, context, last);
+  if (!is_on_bytes(m, node)) return {};
+  if (m.is(node, ops::max_pool)) return build_max_pool_of_bytes(m, context, node, last);
+  if (!m.is(node, ops::concat)) return build_quantise(m, context, node);
+  if (last) return build_concat_of_channels(m, context, node);
+  return {};
+}
+
 }  // namespace
 }  // namespace collage::inline v0::detail::host
 
 namespace collage::inline v0 {
 
+std::size_t portable::choices(const any_match& m) {
+  return std::string(m.pattern()) != portable_patterns::from_reference::name && detail::host::serves_channels_last(m)
+             ? 2
+             : 1;
+}
+
+void portable::layouts(const any_match& m, std::size_t choice, value_forms& to) {
+  if (choice == 0) return;
+  for (const std::uint32_t v : m.arguments())
+    if (!m.graph().is_constant(v)) to.set(v, channels_last);
+  if (m.type_of(m.output()).dims.from(2).elements() != 1) to.set(m.output(), channels_last);
+}
+
 kernel portable::build(const any_match& m, build_context& context) {
   using namespace detail::host;
   if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
   if (std::string(m.pattern()) == portable_patterns::from_reference::name) return build_from_reference(m, context);
+  if (std::optional<kernel> made = build_on_bytes(m, context)) return *std::move(made);
   const std::uint32_t node = m.nodes().back();
   if (portable_takes_elementwise(m, node)) return build_portable_elementwise(m, context);
   if (portable_moves(m, node)) return build_portable_movement(m, context);

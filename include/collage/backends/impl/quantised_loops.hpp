@@ -1,0 +1,67 @@
+// Loops between float32 and integers of 8 bits, for adapters that are compiled for this processor.
+#pragma once
+
+#include <cmath>
+#include <collage/backends/any_match.hpp>
+#include <collage/backends/impl/team.hpp>
+#include <collage/ops.hpp>
+#include <cstdint>
+#include <limits>
+
+#ifdef __AVX512VBMI__
+#include <immintrin.h>
+#endif
+
+namespace collage::inline v0::detail::host {
+namespace {
+
+/// One scale and zero point.
+struct byte_scale {
+  float scale = 1;
+  float zero_point = 0;
+};
+inline byte_scale scale_at(const any_match& m, std::uint32_t node) {
+  const auto in = m.inputs_of(node);
+  return {static_cast<float>(m.at(in[1]).scalar), in.size() == 3 ? static_cast<float>(m.at(in[2]).scalar) : 0.0F};
+}
+
+/// A rounded number as a T: the nearest end of the range if it is out of it, and 0 for NaN.
+template <class T>
+T to_byte(float x) {
+  constexpr auto low = static_cast<float>(std::numeric_limits<T>::min()), high = low + 255;
+  x = x < low ? low : x;
+  x = x > high ? high : x;
+  x = x != x ? 0.0F : x;
+  return static_cast<T>(static_cast<std::int32_t>(x));
+}
+
+/// quantize_linear of elements first to last, by the definition: a quotient, rounded, and the zero point added.
+template <class T>
+void quantise(const float* from, T* to, std::int64_t first, std::int64_t last, byte_scale q) {
+#pragma omp simd
+  for (std::int64_t i = first; i < last; ++i) to[i] = to_byte<T>(std::nearbyintf(from[i] / q.scale) + q.zero_point);
+}
+template <class T>
+void dequantise(const T* from, float* to, std::int64_t first, std::int64_t last, byte_scale q) {
+#pragma omp simd
+  for (std::int64_t i = first; i < last; ++i) to[i] = (static_cast<float>(from[i]) - q.zero_point) * q.scale;
+}
+
+/// Replaces bytes by the entries of a table.
+inline void look_up(const std::uint8_t* table, const std::uint8_t* from, std::uint8_t* to, std::int64_t first,
+                    std::int64_t last) {
+  std::int64_t i = first;
+#ifdef __AVX512VBMI__
+  const __m512i a = _mm512_loadu_si512(table), b = _mm512_loadu_si512(table + 64), c = _mm512_loadu_si512(table + 128),
+                d = _mm512_loadu_si512(table + 192);
+  for (; i + 64 <= last; i += 64) {
+    const __m512i x = _mm512_loadu_si512(from + i);
+    const __m512i low = _mm512_permutex2var_epi8(a, x, b), high = _mm512_permutex2var_epi8(c, x, d);
+    _mm512_storeu_si512(to + i, _mm512_mask_blend_epi8(_mm512_movepi8_mask(x), low, high));
+  }
+#endif
+  for (; i < last; ++i) to[i] = table[from[i]];
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::host
