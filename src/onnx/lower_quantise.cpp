@@ -195,47 +195,62 @@ shape filter_dims(std::int64_t filters, std::size_t rank) {
   return dims;
 }
 
-/// Returns the exact convolution of operands x and w, whose zero points are operands x_zero and w_zero. The bias, if there is
-/// one, is int32. Padding stands for the zero point, which is therefore subtracted first.
-value integer_convolution(lowering& n, std::size_t x, std::size_t w, std::size_t x_zero, std::size_t w_zero,
-                          std::size_t bias) {
-  const shape x_dims = n.dims_of(n.operand(x));
+/// The window of a convolution of images x by weights w, which are operands.
+ops::conv_attributes convolution_of(lowering& n, std::size_t x, std::size_t w) {
   const shape w_dims = n.dims_of(n.operand(w));
-  const shape extents = spatial_extents(n, x_dims);
+  const shape extents = spatial_extents(n, n.dims_of(n.operand(x)));
   const sliding_window window = padded_window(n, extents, weights_window(n, w_dims, extents.size()));
-  const ops::conv_attributes a{.groups = n.integer("group", 1),
-                               .strides = window.strides,
-                               .dilations = window.dilations,
-                               .pads_begin = window.pads_begin,
-                               .pads_end = window.pads_end};
-  if (n.has(x_zero) && !is_one(n.dims_of(n.operand(x_zero)))) n.unsupported("an input with several zero points");
-  const centred image = centre(n, x, x_zero, {});
-  const centred weights = centre(n, w, w_zero, filter_dims(w_dims[0], w_dims.size()));
-  std::int64_t terms = 1;
-  for (std::size_t d = 1; d < w_dims.size(); ++d) terms *= w_dims[d];
-  if (!n.has(bias)) {
-    const dtype type = exact_type(image, weights, terms);
-    return n(ops::conv, converted(n, image, type), converted(n, weights, type), a);
-  }
-  const value b = n.operand(bias);
-  double largest = 0x1p31;
-  if (n.is_known(b)) {
-    largest = 0;
-    for (const std::int64_t number : n.integers_of(bias, "its bias"))
-      largest = std::max(largest, std::abs(static_cast<double>(number)));
-  }
-  const dtype type = exact_type(image, weights, terms, largest);
-  return n(ops::conv, converted(n, image, type), converted(n, weights, type), n.cast(b, type), a);
+  return {.groups = n.integer("group", 1),
+          .strides = window.strides,
+          .dilations = window.dilations,
+          .pads_begin = window.pads_begin,
+          .pads_end = window.pads_end};
 }
 
-void lower_conv_integer(lowering& n) { n.result(0, to_i32(n, integer_convolution(n, 0, 1, 2, 3, n.operands()))); }
+/// Operand `numbers` less its zero points, times its scales: one of each for all, or one for each index of dimension 0.
+value dequantised(lowering& n, std::size_t numbers, value scale, std::size_t zero_point) {
+  const dtype type = n.element_type_of(n.operand(numbers));
+  if (type != dtype::i8 && type != dtype::u8) n.invalid("its operands must be int8 or uint8");
+  const ops::quantize_attributes a{.axis = 0};
+  if (!n.has(zero_point)) return n(ops::dequantize_linear, n.operand(numbers), scale, a);
+  value zero = flat(n, n.operand(zero_point));
+  if (n.element_type_of(zero) != type) n.invalid("its zero points must have the element types of its operands");
+  const shape list = n.rank_of(scale) != 0 ? n.dims_of(scale) : n.dims_of(zero);
+  if (n.dims_of(scale) != list) scale = n(ops::expand, scale, {.dims = list});
+  if (n.dims_of(zero) != list) zero = n(ops::expand, zero, {.dims = list});
+  return n(ops::dequantize_linear, n.operand(numbers), scale, zero, a);
+}
+
+/// The exact convolution as int32. Padding stands for the zero point, which is therefore subtracted first.
+void lower_conv_integer(lowering& n) {
+  const ops::conv_attributes a = convolution_of(n, 0, 1);
+  if (n.has(2) && !is_one(n.dims_of(n.operand(2)))) n.unsupported("an input with several zero points");
+  const shape w_dims = n.dims_of(n.operand(1));
+  std::int64_t terms = 1;
+  for (std::size_t d = 1; d < w_dims.size(); ++d) terms *= w_dims[d];
+  const dtype type = exact_type(centre(n, 0, 2, {}), centre(n, 1, 3, filter_dims(w_dims[0], w_dims.size())), terms);
+  const value one = n.scalar(1, type);
+  n.result(0, to_i32(n, n(ops::conv, dequantised(n, 0, one, 2), dequantised(n, 1, one, 3), a)));
+}
 
 void lower_qlinear_conv(lowering& n) {
-  const value sum = integer_convolution(n, 0, 3, 2, 5, 8);
-  const shape filters = filter_dims(n.dims_of(n.operand(3))[0], n.rank_of(n.operand(3)) - 1);
-  if (!is_one(n.dims_of(n.operand(1)))) n.unsupported("an input with several scales");
-  const value x_scale = scale_of(n, 1, {});
-  n.result(0, requantized(n, sum, ratio_of(n, x_scale, scale_of(n, 4, filters), 6), 7));
+  const ops::conv_attributes a = convolution_of(n, 0, 3);
+  if (!is_one(n.dims_of(n.operand(1))) || !is_one(n.dims_of(n.operand(2))))
+    n.unsupported("an input with several scales or zero points");
+  if (!is_one(n.dims_of(n.operand(6))) || !is_one(n.dims_of(n.operand(7))))
+    n.unsupported("an output with several scales or zero points");
+  const value x_scale = n.cast(flat(n, n.operand(1)), dtype::f32), w_scale = n.cast(flat(n, n.operand(4)), dtype::f32);
+  const value x = dequantised(n, 0, x_scale, 2), w = dequantised(n, 3, w_scale, 5);
+  value y;
+  if (n.has(8)) {
+    const value bias = n(ops::dequantize_linear, n.operand(8), n(ops::mul, x_scale, w_scale), {.axis = 0});
+    y = n(ops::conv, x, w, bias, a);
+  } else {
+    y = n(ops::conv, x, w, a);
+  }
+  const value zero = flat(n, n.operand(7));
+  n.result(0, n(ops::quantize_linear, y, n.cast(flat(n, n.operand(6)), dtype::f32), zero,
+                {.type = n.element_type_of(zero)}));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@
 #include <collage/backend.hpp>
 #include <collage/backends/onednn_chain.hpp>
 #include <collage/backends/onednn_patterns.hpp>
+#include <collage/backends/onednn_quantised_patterns.hpp>
+#include <collage/backends/onednn_quantised_rules.hpp>
 #include <collage/backends/onednn_rules.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/ops.hpp>
@@ -38,10 +40,13 @@ struct onednn : backend<"onednn"> {
       single<ops::resize>, single<ops::concat>, single<ops::transpose>, single<ops::add>, single<ops::sub>,
       single<ops::mul>, single<ops::div>, single<ops::relu>, single<ops::leaky_relu>, single<ops::elu>,
       single<ops::sigmoid>, single<ops::tanh>, single<ops::sqrt>, single<ops::reciprocal>, single<ops::neg>,
-      single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>>;
+      single<ops::abs>, onednn_patterns::lstm, single<ops::gru>, single<ops::convert_layout>,
+      onednn_patterns::quantised_conv, onednn_patterns::quantised_conv_sum, onednn_patterns::conv_to_integers>;
 
   static constexpr verdict accepts(const detail::onednn::chain& m) { return detail::onednn::accepts(m); }
   static kernel build(const detail::onednn::chain& m, build_context& context);
+  static constexpr verdict accepts(const detail::onednn::quantised_conv_match& m) { return detail::onednn::accepts(m); }
+  static kernel build(const detail::onednn::quantised_conv_match& m, build_context& context);
 
   /// The number of variants. Convolutions have up to three, which compute in different layouts or as a product. The
   /// first is the best guess. Elementwise operators on images, pooling and concatenation also have variants in blocks
@@ -50,6 +55,9 @@ struct onednn : backend<"onednn"> {
   /// Products have two: the library's first implementation, and its second, which `build` refuses if there is none.
   static std::size_t choices(const detail::onednn::chain& m);
   static void layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to);
+  /// Convolutions of integers have two variants: with channels last, and plain.
+  static std::size_t choices(const detail::onednn::quantised_conv_match& m);
+  static void layouts(const detail::onednn::quantised_conv_match& m, std::size_t choice, value_forms& to);
   static probe_result probe();
   static int enter(int threads);
   static void leave(int token);

@@ -65,8 +65,7 @@ constexpr verdict accepts_activation(const any_match& m, std::uint32_t node) {
 
 /// Patterns of convolutions and products of integers declare `static constexpr bool on_integers = true`. They are read elsewhere
 /// (onednn_quantised_rules.hpp).
-template <class P>
-concept on_integers = requires { P::on_integers; };
+template <class P> concept on_integers = requires { P::on_integers; };
 
 /// A match with an anchor (a convolution, perhaps transposed, or a product) and the steps after it, or of any other
 /// operator.

@@ -11,10 +11,13 @@
 
 namespace collage::inline v0::detail::onednn {
 
-/// All tensors must be float32 and have elements.
+/// All tensors must be float32 and have elements. Only conversions also take integers of 8 bits.
 constexpr verdict accepts_types(const any_match& m) {
+  const bool converts = m.is(m.nodes().back(), ops::convert_layout);
   for (const std::uint32_t v : m.arguments()) {
-    if (m.type_of(v).type != dtype::f32) return {false, "onednn computes only in float32"};
+    const dtype type = m.type_of(v).type;
+    if (type != dtype::f32 && !(converts && (type == dtype::i8 || type == dtype::u8)))
+      return {false, "onednn computes only in float32"};
     if (m.type_of(v).dims.elements() <= 0) return {false, "onednn needs shapes that are known and not empty"};
   }
   return {m.type_of(m.output()).dims.elements() > 0, "onednn needs shapes that are known and not empty"};
@@ -217,8 +220,15 @@ constexpr verdict accepts_cell(const any_match& m, std::uint32_t node, const Kin
   return {};
 }
 
+/// Float32 values of any shape are converted to bfloat16 and back. Layouts are of images.
+constexpr verdict accepts_conversion(const any_match& m) {
+  const tensor_type& type = m.type_of(m.output());
+  return {type.type == dtype::f32 || (type.dims.rank >= 3 && type.dims.rank <= 5),
+          "onednn converts the layouts of images of 1 to 3 dimensions"};
+}
+
 constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
-  if (m.is(node, ops::convert_layout)) return {};
+  if (m.is(node, ops::convert_layout)) return accepts_conversion(m);
   if (m.is(node, ops::max_pool) || m.is(node, ops::average_pool)) return accepts_pool(m, node);
   if (m.is(node, ops::resize)) return accepts_resize(m, node);
   if (m.is(node, ops::softmax)) return accepts_softmax(m, node);

@@ -1,4 +1,4 @@
-// The passes that let operators work on integers of 8 bits: what only moves elements needs no dequantised copy of them, and each
+// The passes that let operators work on integers of 8 bits. What only moves elements needs no dequantised copy of them. Each
 // reader that fuses with a dequantize_linear needs one of its own.
 #pragma once
 
@@ -39,7 +39,8 @@ class quantisation_mover {
     const auto mover = static_cast<std::uint32_t>(producer);
     const std::size_t data = moved_operands(mover);
     const std::span<const std::uint32_t> in = from_.view().inputs_of(mover);
-    for (std::size_t i = 0; i < data; ++i) {
+    // A reshape costs nothing, so the quantisation comes before it in any case.
+    for (std::size_t i = 0; i < data && !is_kind(from_, mover, ops::reshape); ++i) {
       const std::optional<std::uint32_t> by = dequantised_by(from_, in[i]);
       if (!by || !quantisation_of(from_, *by)) return r.copy_node(node);
     }
@@ -127,7 +128,9 @@ class dequantisation_splitter {
 /// - quantize_linear of a reshape, transpose, slice, expand, concat or max_pool of dequantised values becomes that operator on
 ///   the integers. Integers of another scale or zero point are quantised anew before.
 ///
-/// Both hold exactly, because one positive scale keeps the order of numbers. Only float32 scales of whole tensors count, which
+/// - quantize_linear of any other reshape comes before it, where it fuses with what computes the value.
+///
+/// All hold exactly, because one positive scale keeps the order of numbers. Only float32 scales of whole tensors count, which
 /// are loaded. Nodes that are no longer read stay for `remove_dead`.
 inline graph move_quantisation(const graph& network) {
   detail::quantisation_mover mover(network);

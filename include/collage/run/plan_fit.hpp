@@ -21,7 +21,7 @@ namespace collage::inline v0 {
 
 /// The requirements on a plan.
 struct plan_fit_options {
-  int threads = 0;                           ///< it will run with this many; 0: as many as it was made for
+  int threads = 0;  ///< it will run with this many; 0: as many as it was made for
   /// Required; fp32 that keeps NaN and infinity is fp32 as well, and fp32 serves where values may be rounded. Empty: none.
   std::string precision = {};
   std::string processor = processor_name();  ///< it will run on this processor

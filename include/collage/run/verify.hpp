@@ -174,8 +174,8 @@ inline verified_placement verify_placement(const graph& network, const placement
     if (t.bytes() != 0) std::memset(t.data(), 0xFF, t.bytes());
   engine.context().run(inputs, memory.outputs);
   for (std::size_t i = 0; i < expected.size(); ++i)
-    result.outputs.push_back({network.output_name(i), compare_within(network, network.outputs()[i], memory.out[i],
-                                                                     expected[i], rounding)});
+    result.outputs.push_back(
+        {network.output_name(i), compare_within(network, network.outputs()[i], memory.out[i], expected[i], rounding)});
   if (!result.passed()) result.fault = find_fault(network, engine, inputs, memory.outputs, portion_bytes, rounding);
   return result;
 }

@@ -8,6 +8,7 @@
 #include <collage/backends/impl/onednn_depthwise.hpp>
 #include <collage/backends/impl/onednn_library.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
+#include <collage/backends/impl/onednn_quantised_match.hpp>
 #include <collage/backends/impl/onednn_recurrent.hpp>
 #include <collage/backends/impl/onednn_rows.hpp>
 #include <collage/backends/impl/onednn_window.hpp>
@@ -93,14 +94,26 @@ kernel onednn::build(const detail::onednn::chain& m, build_context& context) {
   return library::translated(m.pattern(), [&] { return library::build_any(m, context); });
 }
 
+kernel onednn::build(const detail::onednn::quantised_conv_match& m, build_context& context) {
+  namespace library = detail::onednn;
+  if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
+  const detail::host::team_scope team(context.threads());
+  return library::translated(m.pattern(), [&] { return library::build_quantised(m, context); });
+}
+
+std::size_t onednn::choices(const detail::onednn::quantised_conv_match&) { return 2; }
+
+void onednn::layouts(const detail::onednn::quantised_conv_match& m, std::size_t choice, value_forms& to) {
+  to = detail::onednn::quantised_borders(m, choice == 0);
+}
+
 std::size_t onednn::choices(const detail::onednn::chain& m) {
   using namespace detail::onednn;
   if (m.depthwise != match_record::nothing) return block_size() != 0 ? 2 : 0;
   if (m.anchor != match_record::nothing)
     return m.is_convolution(m.anchor) ? variants_of(m, terms_of(m)).size() : 2 * product_implementations;
   const std::uint32_t node = m.nodes().back();
-  return m.is(node, ops::convert_layout) ? conversions(m.type_of(m.output()).dims).size()
-                                         : forms_of_single(m, node).size();
+  return m.is(node, ops::convert_layout) ? conversions(m.type_of(m.output())).size() : forms_of_single(m, node).size();
 }
 
 void onednn::layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to) {
@@ -116,7 +129,7 @@ void onednn::layouts(const detail::onednn::chain& m, std::size_t choice, value_f
     if (const std::vector<conv_variant> known = variants_of(m, p); choice < known.size())
       to = conv_forms(m, p, known[choice]);
   } else if (const std::uint32_t node = m.nodes().back(); m.is(node, ops::convert_layout)) {
-    const auto [from, made] = conversions(m.type_of(m.output()).dims).at(choice);
+    const auto [from, made] = conversions(m.type_of(m.output())).at(choice);
     to.set(m.inputs_of(node)[0], from);
     to.set(m.output(), made);
   } else if (const std::vector<form> forms = forms_of_single(m, node); choice < forms.size()) {

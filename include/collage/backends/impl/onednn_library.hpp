@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <collage/dtype.hpp>
 #include <collage/error.hpp>
 #include <collage/layout.hpp>
 #include <collage/run/form.hpp>
@@ -94,8 +95,10 @@ inline dims dense_steps(const dims& extents) {
   return steps;
 }
 
-/// The library's element type of a float32 value in a form.
-inline element element_of(const form& stored) { return stored.element == dtype::bf16 ? element::bf16 : f32; }
+/// The library's element type of a value in a form. `type` is the one that it has in the network.
+inline element element_of(const form& stored, element type = f32) {
+  return stored.element == dtype::bf16 ? element::bf16 : type;
+}
 
 /// A dense row-major tensor. A scalar has one dimension here.
 inline desc dense(const dims& extents, element type = f32) {
@@ -111,19 +114,27 @@ inline std::int64_t block_size() {
 }
 inline const layout& blocked() { return block_size() == 16 ? blocked_16 : blocked_8; }
 
-/// A tensor in one of the forms that backends share. Layouts other than the plain one are for ranks 3 to 5.
-inline desc desc_in(const form& stored, const dims& extents) {
+/// A tensor in one of the forms that backends share. Layouts other than the plain one are for ranks 3 to 5. `type` is the element
+/// type of the value in the network.
+inline desc desc_in(const form& stored, const dims& extents, element type = f32) {
   const layout& order = stored.order;
-  if (order == plain) return dense(extents, element_of(stored));
+  type = element_of(stored, type);
+  if (order == plain) return dense(extents, type);
   constexpr tag tags[][3] = {{tag::acb, tag::acdb, tag::acdeb},
                              {tag::aBc8b, tag::aBcd8b, tag::aBcde8b},
                              {tag::aBc16b, tag::aBcd16b, tag::aBcde16b}};
   const std::size_t which = order == channels_last ? 0 : order == blocked_8 ? 1 : 2;
-  return {extents, element_of(stored), tags[which][extents.size() - 3]};
+  return {extents, type, tags[which][extents.size() - 3]};
 }
 
 /// A tensor whose layout the library may choose.
 inline desc free_layout(const dims& extents, element type = f32) { return {extents, type, tag::any}; }
+
+/// The library's name of an element type: of 8 bits, int32 or float32.
+inline element library_type(dtype type) {
+  using enum dnnl::memory::data_type;
+  return type == dtype::i8 ? s8 : type == dtype::u8 ? u8 : type == dtype::i32 ? s32 : f32;
+}
 
 /// All properties that distinguish two layouts, as text.
 inline std::string text_of(const desc& d) {

@@ -176,6 +176,12 @@ class program_builder {
     return places_.size() - 1;
   }
 
+  /// Memory with these contents, which the program keeps.
+  operand given(const desc& layout, std::shared_ptr<const std::byte> contents) {
+    places_.push_back({.from = place::source::constant, .contents = std::move(contents), .layout = layout});
+    return places_.size() - 1;
+  }
+
   /// The same memory in another layout.
   operand seen_as(operand o, const desc& layout) {
     place copy = places_[o];

@@ -228,17 +228,19 @@ inline kernel build_concat(const any_match& m, build_context& context, std::uint
   return program.finish(named(d, stored));
 }
 
-/// The forms that the choices of a conversion read and write: first those of float32, which differ in layout. Then those of which at
-/// least one is in bfloat16.
-inline std::vector<std::pair<form, form>> conversions(const shape& whole) {
+/// The forms that the choices of a conversion read and write: first those that differ in layout alone. Then, for float32, those of
+/// which at least one is in bfloat16.
+inline std::vector<std::pair<form, form>> conversions(const tensor_type& whole) {
+  const shape& dims = whole.dims;
   std::vector<layout> known{plain};
-  if (whole.rank >= 3 && whole.rank <= 5) known.push_back(channels_last);
+  if (dims.rank >= 3 && dims.rank <= 5) known.push_back(channels_last);
   if (known.size() > 1 && block_size() != 0) known.push_back(blocked());
   std::vector<std::pair<form, form>> list, rounded;
   for (const layout& from : known)
     for (const layout& to : known) {
       const form a(from), b(to);
       if (from != to) list.emplace_back(a, b);
+      if (whole.type != dtype::f32) continue;
       rounded.emplace_back(a, b.of(dtype::bf16));
       rounded.emplace_back(a.of(dtype::bf16), b);
       if (from != to) rounded.emplace_back(a.of(dtype::bf16), b.of(dtype::bf16));
@@ -247,12 +249,14 @@ inline std::vector<std::pair<form, form>> conversions(const shape& whole) {
   return list;
 }
 inline kernel build_conversion(const any_match& m, build_context& context, std::uint32_t node) {
-  const shape& whole = m.type_of(m.output()).dims;
+  const tensor_type& whole = m.type_of(m.output());
   const auto [from, to] = conversions(whole).at(context.choice());
   const bool moves = from.order != to.order;
-  const dims extents = moves || from.order != plain ? to_dims(whole) : dims{whole.elements()};
+  const dims extents = moves || from.order != plain ? to_dims(whole.dims) : dims{whole.dims.elements()};
+  const element type = library_type(whole.type);
   program_builder program(m, context);
-  program.reorder(program.read(m.inputs_of(node)[0], desc_in(from, extents)), program.output(desc_in(to, extents)));
+  program.reorder(program.read(m.inputs_of(node)[0], desc_in(from, extents, type)),
+                  program.output(desc_in(to, extents, type)));
   return program.finish("reorder " + to_text(from) + " to " + to_text(to));
 }
 

@@ -34,8 +34,8 @@ struct quantisation {
   friend bool operator==(const quantisation&, const quantisation&) = default;
 };
 
-/// The scale and zero point of a quantize_linear or dequantize_linear node: nothing unless there is one positive float32
-/// scale for the whole tensor, both are loaded constants, and the integers have 8 bits.
+/// The scale and zero point of a quantize_linear or dequantize_linear node. Nothing unless the integers have 8 bits, and one
+/// positive float32 scale holds for the whole tensor. The scale and the zero point must be loaded constants.
 inline std::optional<quantisation> quantisation_of(const graph& network, std::uint32_t node) {
   const std::span<const std::uint32_t> in = network.view().inputs_of(node);
   quantisation q;

@@ -1,0 +1,242 @@
+// Convolutions of integers of 8 bits on oneDNN. `quantised_conv` says what is computed, whatever asks for it. All kernels have
+// channels last inside.
+//
+// The library multiplies each sum of products by one factor per filter, adds the bias, and applies post-ops. The factors hold all
+// scales that are known: so the post-ops begin in units of the next quantisation.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <collage/backends/impl/onednn_conv.hpp>
+#include <collage/backends/impl/onednn_program.hpp>
+#include <collage/dtype.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace collage::inline v0::detail::onednn {
+namespace {
+
+/// Whether the library multiplies integers of 8 bits exactly here. Without VNNI, sums of two products saturate at 16 bits.
+inline bool multiplies_exactly() {
+  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+  const auto has = [isa](dnnl_cpu_isa_t wanted) { return (isa & wanted) == wanted; };
+  return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
+}
+
+/// How numbers are stored: (integer - zero_point) * scale. float32 stores the numbers themselves, and int32 sums of products.
+struct quantised_form {
+  dtype type = dtype::f32;
+  double scale = 1;
+  std::int64_t zero_point = 0;
+
+  bool is_quantised() const { return type == dtype::i8 || type == dtype::u8; }
+  /// The ends of the range of the type, less the zero point.
+  double lowest() const { return (type == dtype::i8 ? -128.0 : 0.0) - static_cast<double>(zero_point); }
+  double highest() const { return lowest() + 255; }
+};
+
+/// A convolution of quantised values.
+struct quantised_conv {
+  struct step {
+    enum class action : std::uint8_t { clip, round, add };
+    action what = action::clip;
+    double low = 0, high = std::numeric_limits<double>::infinity();  ///< of `clip`; a relu has these bounds
+    quantised_form as = {};                                          ///< `round`: to this form; `add`: of the tensor
+    std::uint32_t value = 0;                                         ///< `add`: a tensor of the result's shape
+  };
+
+  conv_problem p;  ///< its bias is not read
+  quantised_form source, target;
+  dtype weights = dtype::i8;
+  std::vector<float> weight_scales;        ///< one, or one for each filter
+  std::vector<std::int32_t> weight_zeros;  ///< empty, or one, or one for each filter
+  std::vector<float> bias;                 ///< empty, or one for each filter
+  std::vector<step> steps;
+
+  std::size_t filters() const { return static_cast<std::size_t>(p.y[1]); }
+};
+
+/// The post-ops, and the unit in which they begin.
+class quantised_steps {
+ public:
+  /// `lay` returns the layout of an added tensor in memory, and that in which the library reads it.
+  template <class Lay>
+  quantised_steps(const quantised_conv& q, const Lay& lay) {
+    unit_ = first_unit_ = unit_from(q, 0);
+    for (std::size_t i = 0; i < q.steps.size(); ++i) {
+      const quantised_conv::step& s = q.steps[i];
+      using enum quantised_conv::step::action;
+      if (s.what == clip) append_clip(q, i);
+      else if (s.what == round) append_round(s);
+      else append_sum(s, lay(s));
+      convert(unit_from(q, i + 1));
+    }
+    flush();
+  }
+  double first_unit() const { return first_unit_; }
+  const epilogue& then() const { return then_; }
+
+ private:
+  static bool is_one(double x) { return std::abs(x - 1) < 1e-9; }
+
+  /// The unit that the steps from `first` on need: that of the next rounding or sum, or the result's.
+  static double unit_from(const quantised_conv& q, std::size_t first) {
+    for (std::size_t i = first; i < q.steps.size(); ++i)
+      if (q.steps[i].what != quantised_conv::step::action::clip) return q.steps[i].as.scale;
+    return q.target.scale;
+  }
+  void append_clip(const quantised_conv& q, std::size_t i) {
+    const quantised_conv::step& s = q.steps[i];
+    const double low = s.low / unit_, high = s.high / unit_;
+    const bool is_last = i + 1 == q.steps.size() && q.target.is_quantised();
+    if (is_last && low <= q.target.lowest() && high >= q.target.highest()) return;  // stored integers have these bounds
+    flush();
+    if (s.low == 0 && std::isinf(s.high)) then_.apply(dnnl::algorithm::eltwise_relu, 0, 0);
+    else then_.apply(dnnl::algorithm::eltwise_clip, low, std::min(high, 3e38));
+  }
+  void append_round(const quantised_conv::step& s) {
+    flush();
+    then_.apply(dnnl::algorithm::eltwise_round, 0, 0);
+    then_.apply(dnnl::algorithm::eltwise_clip, s.as.lowest(), s.as.highest());
+  }
+  void append_sum(const quantised_conv::step& s, const std::pair<desc, desc>& layouts) {
+    flush();
+    then_.combine(dnnl::algorithm::binary_add, s.value, layouts.first, layouts.second);
+    shift_ -= static_cast<double>(s.as.zero_point);
+  }
+  void convert(double unit) {
+    factor_ *= unit_ / unit;
+    shift_ *= unit_ / unit;
+    unit_ = unit;
+  }
+  void flush() {
+    if (!is_one(factor_) || shift_ != 0) then_.apply(dnnl::algorithm::eltwise_linear, factor_, shift_);
+    factor_ = 1, shift_ = 0;
+  }
+
+  epilogue then_;
+  double first_unit_ = 1, unit_ = 1;
+  double factor_ = 1, shift_ = 0;  // still to be applied to what the post-ops computed so far
+};
+
+/// float32 or int32 numbers as a constant of the program.
+template <class T>
+std::size_t given_list(program_builder& program, const std::vector<T>& list) {
+  const std::shared_ptr<std::byte> bytes = allocate_bytes(list.size() * sizeof(T));
+  std::memcpy(bytes.get(), list.data(), list.size() * sizeof(T));
+  const auto type = std::is_same_v<T, float> ? f32 : dnnl::memory::data_type::s32;
+  return program.given({{static_cast<std::int64_t>(list.size())}, type, tag::a}, bytes);
+}
+
+/// How much a product of integers counts in a unit: for each filter, or for all.
+inline std::vector<float> factors_of(const quantised_conv& q, double unit) {
+  std::vector<float> factors;
+  for (const float scale : q.weight_scales) factors.push_back(static_cast<float>(q.source.scale * scale / unit));
+  return factors;
+}
+inline std::vector<float> bias_in(const quantised_conv& q, double unit) {
+  std::vector<float> bias;
+  for (const float b : q.bias) bias.push_back(static_cast<float>(b / unit));
+  return bias;
+}
+
+/// The weights as they are multiplied: less their zero points, as int8. Throws if one does not fit.
+inline std::vector<std::int8_t> centred_weights(const quantised_conv& q, const std::byte* contents) {
+  const std::size_t filters = q.filters(), each = static_cast<std::size_t>(product(q.p.w)) / filters;
+  std::vector<std::int8_t> made(filters * each);
+  for (std::size_t m = 0; m < filters; ++m) {
+    const std::int32_t zero = q.weight_zeros.empty() ? 0 : q.weight_zeros[q.weight_zeros.size() == 1 ? 0 : m];
+    for (std::size_t i = m * each; i < (m + 1) * each; ++i) {
+      const auto bits = static_cast<std::uint8_t>(contents[i]);
+      const std::int32_t w = (q.weights == dtype::i8 ? static_cast<std::int8_t>(bits) : std::int32_t{bits}) - zero;
+      if (w < -128 || w > 127)
+        throw error(error_kind::unsupported, "weights less their zero points need more than 8 bits", "onednn");
+      made[i] = static_cast<std::int8_t>(w);
+    }
+  }
+  return made;
+}
+
+inline dnnl::primitive_attr quantised_attributes(const quantised_conv& q, const quantised_steps& steps) {
+  dnnl::primitive_attr a = attributes(steps.then().ops());
+  if (q.source.zero_point != 0) a.set_zero_points_mask(DNNL_ARG_SRC, 0);
+  if (q.target.zero_point != 0) a.set_zero_points_mask(DNNL_ARG_DST, 0);
+  const int of_filters = q.p.groups > 1 ? 3 : 1;
+  if (q.target.type != dtype::i32) a.set_scales_mask(DNNL_ARG_WEIGHTS, q.weight_scales.size() == 1 ? 0 : of_filters);
+  return a;
+}
+
+/// A convolution that the library has described.
+struct described_quantised_conv {
+  conv_descriptor d;
+  quantised_steps steps;
+};
+
+/// Describes the convolution with values at its border in `borders`. Where these are plain, the library chooses the layout inside.
+inline described_quantised_conv describe_quantised(const any_match& m, const quantised_conv& q,
+                                                   const value_forms& borders) {
+  const auto wanted = [&](std::uint32_t v, const dims& extents, dtype type) {
+    return borders.of(v).order == channels_last ? desc_in(channels_last, extents, library_type(type))
+                                                : free_layout(extents, library_type(type));
+  };
+  const desc y = wanted(m.output(), q.p.y, q.target.type);
+  const quantised_steps steps(q, [&](const quantised_conv::step& s) {
+    const bool last = borders.of(m.output()).order == channels_last;
+    return std::pair(
+        desc_in(borders.of(s.value), q.p.y, library_type(s.as.type)),
+        last ? desc_in(channels_last, q.p.y, library_type(s.as.type)) : free_layout(q.p.y, library_type(s.as.type)));
+  });
+  const desc bias = q.bias.empty() ? desc() : dense({q.p.y[1]});
+  return {fast(conv_descriptor(cpu(), dnnl::prop_kind::forward_inference, dnnl::algorithm::convolution_direct,
+                               wanted(q.p.x_value, q.p.x, q.source.type), free_layout(q.p.w, library_type(dtype::i8)),
+                               bias, y, q.p.strides, q.p.dilations, q.p.pads_begin, q.p.pads_end,
+                               quantised_attributes(q, steps))),
+          steps};
+}
+
+/// The kernel of a quantised convolution. Throws where the library has none, and where it would not multiply exactly.
+inline kernel build_quantised_conv(const any_match& m, build_context& context, const quantised_conv& q,
+                                   const value_forms& borders) {
+  if (!multiplies_exactly())
+    throw error(error_kind::unsupported,
+                "this processor lacks VNNI, without which products of integers of 8 bits saturate", "onednn");
+  const auto [d, steps] = describe_quantised(m, q, borders);
+  program_builder program(m, context);
+  const desc x = desc_in(borders.of(q.p.x_value), q.p.x, library_type(q.source.type));
+  std::vector<std::pair<int, std::size_t>> operands{{DNNL_ARG_SRC, program.read(q.p.x_value, x, d.src_desc())}};
+  const std::string packing = std::string("integers for ") + (q.source.type == dtype::i8 ? "i8" : "u8") +
+                              (q.source.zero_point != 0 ? " with a zero point " : " ");
+  const desc w = dense(q.p.w, library_type(dtype::i8));
+  operands.emplace_back(DNNL_ARG_WEIGHTS, program.pack(q.p.w_value, packing, w, d.weights_desc(), [&](std::byte* to) {
+    const std::vector<std::int8_t> centred = centred_weights(q, context.constant<std::byte>(q.p.w_value));
+    program_builder::repack(w, reinterpret_cast<const std::byte*>(centred.data()), d.weights_desc(), to);
+  }));
+  if (!q.bias.empty()) operands.emplace_back(DNNL_ARG_BIAS, given_list(program, bias_in(q, steps.first_unit())));
+  if (q.target.type != dtype::i32)
+    operands.emplace_back(DNNL_ARG_ATTR_SCALES | DNNL_ARG_WEIGHTS,
+                          given_list(program, factors_of(q, steps.first_unit())));
+  for (const auto& [argument, form] : {std::pair(DNNL_ARG_SRC, &q.source), std::pair(DNNL_ARG_DST, &q.target)})
+    if (form->zero_point != 0)
+      operands.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | argument,
+                            given_list(program, std::vector{static_cast<std::int32_t>(form->zero_point)}));
+  steps.then().read(program, d, operands);
+  const desc y = desc_in(borders.of(m.output()), q.p.y, library_type(q.target.type));
+  const bool reordered = d.dst_desc() != y;
+  const std::size_t result = program.output(y);
+  const std::size_t inner = reordered ? program.scratch(d.dst_desc()) : result;
+  operands.emplace_back(DNNL_ARG_DST, inner);
+  program.run(d, dnnl::convolution_forward(d), std::move(operands));
+  if (reordered) program.reorder(inner, result);
+  return program.finish(std::string(d.impl_info_str()) + " of " + (q.source.type == dtype::i8 ? "i8" : "u8") + ' ' +
+                        name_of(d.src_desc()) + (reordered ? " inside" : ""));
+}
+
+}  // namespace
+}  // namespace collage::inline v0::detail::onednn
