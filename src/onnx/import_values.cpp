@@ -3,6 +3,7 @@
 #include "importer.hpp"
 
 #include <collage/backends/reference.hpp>
+#include <collage/op/quantise.hpp>
 
 #include <algorithm>
 
@@ -76,6 +77,10 @@ bool importer::foldable(const kind_info& kind, std::span<const value> operands, 
     elements += r.type.dims.elements();
   }
   if (operands.size() < kind.inputs.least || operands.size() > kind.inputs.most) return false;
+  // Kernels on integers read weights of 8 bits as they are. `fold_constants` sees all readers, and folds the others.
+  if (kind.id == kind_id<struct ops::dequantize_linear> && (in[0].type == dtype::i8 || in[0].type == dtype::u8) &&
+      in[0].dims.rank >= 2)
+    return false;
   inference io{in, out, integers};
   if (!kind.infer(words.list(), io)) return false;  // adding the node says what is wrong
   for (const tensor_type& type : out) {

@@ -16,16 +16,12 @@
 #include <string>
 #include <vector>
 
+#include "quantised_operands.hpp"
 #include "rules.hpp"
 #include "windows.hpp"
 
 namespace collage::inline v0::onnx {
 namespace {
-
-bool is_one(const shape& dims) { return dims.elements() == 1; }
-
-/// A scale or zero point. It becomes a scalar if it has one element, whatever its rank.
-value flat(lowering& n, value v) { return is_one(n.dims_of(v)) ? n.reshape(v, {}) : v; }
 
 dtype type_numbered(lowering& n, std::int64_t number) {
   const bool fits = number > 0 && number <= std::numeric_limits<int>::max();
@@ -207,20 +203,6 @@ ops::conv_attributes convolution_of(lowering& n, std::size_t x, std::size_t w) {
           .pads_end = window.pads_end};
 }
 
-/// Operand `numbers` less its zero points, times its scales: one of each for all, or one for each index of dimension 0.
-value dequantised(lowering& n, std::size_t numbers, value scale, std::size_t zero_point) {
-  const dtype type = n.element_type_of(n.operand(numbers));
-  if (type != dtype::i8 && type != dtype::u8) n.invalid("its operands must be int8 or uint8");
-  const ops::quantize_attributes a{.axis = 0};
-  if (!n.has(zero_point)) return n(ops::dequantize_linear, n.operand(numbers), scale, a);
-  value zero = flat(n, n.operand(zero_point));
-  if (n.element_type_of(zero) != type) n.invalid("its zero points must have the element types of its operands");
-  const shape list = n.rank_of(scale) != 0 ? n.dims_of(scale) : n.dims_of(zero);
-  if (n.dims_of(scale) != list) scale = n(ops::expand, scale, {.dims = list});
-  if (n.dims_of(zero) != list) zero = n(ops::expand, zero, {.dims = list});
-  return n(ops::dequantize_linear, n.operand(numbers), scale, zero, a);
-}
-
 /// The exact convolution as int32. Padding stands for the zero point, which is therefore subtracted first.
 void lower_conv_integer(lowering& n) {
   const ops::conv_attributes a = convolution_of(n, 0, 1);
@@ -237,8 +219,6 @@ void lower_qlinear_conv(lowering& n) {
   const ops::conv_attributes a = convolution_of(n, 0, 3);
   if (!is_one(n.dims_of(n.operand(1))) || !is_one(n.dims_of(n.operand(2))))
     n.unsupported("an input with several scales or zero points");
-  if (!is_one(n.dims_of(n.operand(6))) || !is_one(n.dims_of(n.operand(7))))
-    n.unsupported("an output with several scales or zero points");
   const value x_scale = n.cast(flat(n, n.operand(1)), dtype::f32), w_scale = n.cast(flat(n, n.operand(4)), dtype::f32);
   const value x = dequantised(n, 0, x_scale, 2), w = dequantised(n, 3, w_scale, 5);
   value y;
@@ -248,21 +228,22 @@ void lower_qlinear_conv(lowering& n) {
   } else {
     y = n(ops::conv, x, w, a);
   }
-  const value zero = flat(n, n.operand(7));
-  n.result(0, n(ops::quantize_linear, y, n.cast(flat(n, n.operand(6)), dtype::f32), zero,
-                {.type = n.element_type_of(zero)}));
+  n.result(0, quantised(n, y, 6, 7));
 }
 
 }  // namespace
 
 std::span<const lowering_rule> quantise_rules() {
-  static constexpr lowering_rule quantise_lowerings[] = {{"", "QuantizeLinear", lower_quantize_linear},
-                                                         {"", "DequantizeLinear", lower_dequantize_linear},
-                                                         {"", "DynamicQuantizeLinear", lower_dynamic_quantize_linear},
-                                                         {"", "MatMulInteger", lower_matmul_integer},
-                                                         {"", "QLinearMatMul", lower_qlinear_matmul},
-                                                         {"", "ConvInteger", lower_conv_integer},
-                                                         {"", "QLinearConv", lower_qlinear_conv}};
+  static constexpr lowering_rule quantise_lowerings[] = {
+      {"", "QuantizeLinear", lower_quantize_linear},
+      {"", "DequantizeLinear", lower_dequantize_linear},
+      {"", "DynamicQuantizeLinear", lower_dynamic_quantize_linear},
+      {"", "MatMulInteger", lower_matmul_integer},
+      {"", "QLinearMatMul", lower_qlinear_matmul},
+      {"", "ConvInteger", lower_conv_integer},
+      {"", "QLinearConv", lower_qlinear_conv},
+      {"com.microsoft", "QuantizeLinear", lower_quantize_linear},
+      {"com.microsoft", "DequantizeLinear", lower_dequantize_linear}};
   return quantise_lowerings;
 }
 

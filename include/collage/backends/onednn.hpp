@@ -55,7 +55,7 @@ struct onednn : backend<"onednn"> {
   /// Products have two: the library's first implementation, and its second, which `build` refuses if there is none.
   static std::size_t choices(const detail::onednn::chain& m);
   static void layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to);
-  /// Convolutions of integers have two variants: with channels last, and plain.
+  /// Convolutions of integers have three variants: with channels last, plain, and in float32 within the kernel.
   static std::size_t choices(const detail::onednn::quantised_conv_match& m);
   static void layouts(const detail::onednn::quantised_conv_match& m, std::size_t choice, value_forms& to);
   static probe_result probe();

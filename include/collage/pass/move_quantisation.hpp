@@ -1,4 +1,4 @@
-// The passes that let operators work on integers of 8 bits. What only moves elements needs no dequantised copy of them. Each
+// The passes that let operators work on integers of 8 bits. Movers of elements need no dequantised copies of them. Each
 // reader that fuses with a dequantize_linear needs one of its own.
 #pragma once
 
@@ -101,8 +101,8 @@ class dequantisation_splitter {
   }
 
  private:
-  /// Whether kernels compute a node from integers, because it multiplies them or because its result is quantised again, perhaps
-  /// after elementwise operators that no one else reads.
+  /// Whether kernels compute a node from integers: because it multiplies them, or because its result is quantised again. In
+  /// between there may be elementwise operators that no one else reads.
   bool works_on_integers(std::uint32_t node) const {
     if (multiplies_integers(from_, node) || is_kind(from_, node, ops::quantize_linear)) return true;
     std::uint32_t at = node;

@@ -101,10 +101,10 @@ kernel onednn::build(const detail::onednn::quantised_conv_match& m, build_contex
   return library::translated(m.pattern(), [&] { return library::build_quantised(m, context); });
 }
 
-std::size_t onednn::choices(const detail::onednn::quantised_conv_match&) { return 2; }
+std::size_t onednn::choices(const detail::onednn::quantised_conv_match&) { return detail::onednn::quantised_ways; }
 
 void onednn::layouts(const detail::onednn::quantised_conv_match& m, std::size_t choice, value_forms& to) {
-  to = detail::onednn::quantised_borders(m, choice == 0);
+  to = detail::onednn::quantised_borders(m, choice);
 }
 
 std::size_t onednn::choices(const detail::onednn::chain& m) {

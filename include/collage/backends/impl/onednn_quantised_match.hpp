@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/backends/impl/onednn_quantised_conv.hpp>
+#include <collage/backends/impl/onednn_quantised_float.hpp>
 #include <collage/backends/onednn_quantised_rules.hpp>
 #include <collage/error.hpp>
 #include <collage/ops.hpp>
@@ -75,20 +76,32 @@ inline quantised_conv quantised_conv_of(const quantised_conv_match& m, const bui
   return q;
 }
 
+/// How a quantised convolution is computed: its choices, in this order.
+enum class quantised_way : std::uint8_t {
+  channels_last,
+  plain,
+  in_float,  ///< with channels last
+};
+inline constexpr std::size_t quantised_ways = 3;
+
 /// The layouts of the values at the border: channels last for those with enough channels, or plain.
-inline value_forms quantised_borders(const quantised_conv_match& m, bool last) {
+inline value_forms quantised_borders(const quantised_conv_match& m, std::size_t choice) {
   value_forms list;
   const auto set = [&](std::uint32_t v) {
     if (!m.graph().is_constant(v) && m.type_of(v).dims[1] >= block_size()) list.set(v, channels_last);
   };
-  if (!last) return list;
+  if (static_cast<quantised_way>(choice) == quantised_way::plain || block_size() == 0) return list;
   m.visit_images(set);
   set(m.output());
   return list;
 }
 
 inline kernel build_quantised(const quantised_conv_match& m, build_context& context) {
-  return build_quantised_conv(m, context, quantised_conv_of(m, context), quantised_borders(m, context.choice() == 0));
+  const quantised_conv q = quantised_conv_of(m, context);
+  const value_forms borders = quantised_borders(m, context.choice());
+  if (static_cast<quantised_way>(context.choice()) == quantised_way::in_float)
+    return build_quantised_in_float(m, context, q, borders);
+  return build_quantised_conv(m, context, q, borders);
 }
 
 }  // namespace

@@ -89,20 +89,54 @@ struct run_max_pool_of_bytes {
   void operator()(const kernel_call& call) const {
     const auto* const in = static_cast<const T*>(call.in[argument]);
     auto* const out = static_cast<T*>(call.out[0]);
-    const std::int64_t side = last ? w.channels : 1, planes = last ? w.images : w.images * w.channels;
-    const double cost = 0.125 * static_cast<double>(side * w.window[0] * w.window[1] * w.window[2]);
-    parallel_parts(threads, planes * w.places(), 1, cost, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t o = first; o < end; ++o) {
-        const T* const plane = in + o / w.places() * w.inputs() * side;
-        T* const to = out + o * side;
-        std::fill_n(to, side, std::numeric_limits<T>::min());
-        w.for_each_tap(o % w.places(), [&](std::int64_t tap) {
-          const T* const from = plane + tap * side;
+    const double taps = static_cast<double>(w.window[0] * w.window[1] * w.window[2]);
+    if (last) {
+      parallel_parts(threads, w.images * w.places(), 1, 0.125 * taps * static_cast<double>(w.channels),
+                     [&](std::int64_t first, std::int64_t end) {
+                       for (std::int64_t o = first; o < end; ++o) pool_channels(in, out, o);
+                     });
+    } else {
+      const std::int64_t rows = w.y[0] * w.y[1];
+      parallel_parts(threads, w.images * w.channels * rows, 1, 0.5 * taps * static_cast<double>(w.y[2]),
+                     [&](std::int64_t first, std::int64_t end) {
+                       for (std::int64_t row = first; row < end; ++row)
+                         pool_row(in + row / rows * w.inputs(), out + row * w.y[2], row % rows);
+                     });
+    }
+  }
+
+  /// All channels of one place, which lie side by side.
+  void pool_channels(const T* in, T* out, std::int64_t o) const {
+    const std::int64_t side = w.channels;
+    T* const to = out + o * side;
+    std::fill_n(to, side, std::numeric_limits<T>::min());
+    w.for_each_tap(o % w.places(), [&](std::int64_t tap) {
+      const T* const from = in + (o / w.places() * w.inputs() + tap) * side;
 #pragma omp simd
-          for (std::int64_t c = 0; c < side; ++c) to[c] = to[c] < from[c] ? from[c] : to[c];
-        });
-      }
+      for (std::int64_t c = 0; c < side; ++c) to[c] = to[c] < from[c] ? from[c] : to[c];
     });
+  }
+  /// A row of places of one channel.
+  void pool_row(const T* plane, T* to, std::int64_t row) const {
+    std::fill_n(to, w.y[2], std::numeric_limits<T>::min());
+    const std::int64_t at[2] = {row / w.y[1], row % w.y[1]};
+    const auto [first_i, last_i] = w.taps(0, at[0]);
+    const auto [first_j, last_j] = w.taps(1, at[1]);
+    for (std::int64_t i = first_i; i < last_i; ++i)
+      for (std::int64_t j = first_j; j < last_j; ++j)
+        for (std::int64_t k = 0; k < w.window[2]; ++k) {
+          const std::int64_t a = at[0] * w.stride[0] - w.pad[0] + i * w.dilation[0];
+          const std::int64_t b = at[1] * w.stride[1] - w.pad[1] + j * w.dilation[1];
+          const std::int64_t stride = w.stride[2], shift = k * w.dilation[2] - w.pad[2], extent = w.x[2] - shift;
+          const T* const from = plane + (a * w.x[1] + b) * w.x[2];
+          const std::int64_t first = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
+          const std::int64_t end = extent <= 0 ? 0 : std::min(w.y[2], (extent + stride - 1) / stride);
+#pragma omp simd
+          for (std::int64_t c = first; c < end; ++c) {
+            const T x = from[c * stride + shift];
+            to[c] = to[c] < x ? x : to[c];
+          }
+        }
   }
 };
 

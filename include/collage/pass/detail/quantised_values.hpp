@@ -65,8 +65,8 @@ inline bool multiplies_integers(const graph& network, std::uint32_t node) {
   return dequantised_by(network, in[0]) && dequantised_by(network, in[1]);
 }
 
-/// Whether a dequantize_linear of a constant stays in the graph instead of becoming a floating-point constant. It does where it
-/// is an operand of convolutions and products whose other operand is dequantised as well: there kernels on integers read the
+/// Whether a dequantize_linear of a constant stays in the graph instead of becoming a floating-point constant. It does as
+/// an operand of convolutions and products whose other operand is dequantised, too. There, kernels on integers read the
 /// constant itself. Everywhere else a floating-point constant costs no time in a run, and every kernel can read it.
 inline bool stays_quantised(const graph& network, std::uint32_t node) {
   const graph_view view = network.view();
