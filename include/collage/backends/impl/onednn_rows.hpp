@@ -231,9 +231,8 @@ inline kernel build_concat(const any_match& m, build_context& context, std::uint
 /// The forms that the choices of a conversion read and write: first those that differ in layout alone. Then, for float32, those of
 /// which at least one is in bfloat16.
 inline std::vector<std::pair<form, form>> conversions(const tensor_type& whole) {
-  const shape& dims = whole.dims;
   std::vector<layout> known{plain};
-  if (dims.rank >= 3 && dims.rank <= 5) known.push_back(channels_last);
+  if (whole.dims.rank >= 3 && whole.dims.rank <= 5) known.push_back(channels_last);
   if (known.size() > 1 && block_size() != 0) known.push_back(blocked());
   std::vector<std::pair<form, form>> list, rounded;
   for (const layout& from : known)
