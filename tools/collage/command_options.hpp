@@ -138,6 +138,7 @@ class command {
     app_->add_option("--error", given_.error, "Most error by lower precision, relative to the outputs; default: 1%")
         ->option_text("1%|0.01")
         ->check(CLI::Validator([](std::string& text) { return fault_of_error(text); }, ""));
+    app_->add_option("--data", given_.data, "Samples as .npy files, for --precision")->option_text("FOLDER|FILE.npy");
     app_->add_option("--memory", given_.memory,
                      "Most memory for weights: a ratio of their size, or bytes; default: 1.5x")
         ->option_text("1.5x|200MB")

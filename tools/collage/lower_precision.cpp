@@ -2,16 +2,24 @@
 
 #include "backends.hpp"
 #include "error_option.hpp"
+#include "sample_files.hpp"
 #include "terminal.hpp"
 
 #include <collage/error.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/tensor.hpp>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
+#include <optional>
 #include <random>
 #include <span>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace program {
 
@@ -19,7 +27,8 @@ namespace c = collage;
 
 namespace {
 
-constexpr std::size_t random_samples = 16;
+/// Samples for the errors of single values, and samples that are held back. With many files, more are held back.
+constexpr std::size_t most_measured = 8, most_held_back = 32, random_samples = 16;
 
 /// Random inputs, which are no data.
 c::sample_source random_source(std::uint64_t seed) {
@@ -34,6 +43,54 @@ c::sample_source random_source(std::uint64_t seed) {
     return true;
   };
 }
+
+/// Samples of files, spread evenly over all of them. Those that are held back lie between the others, because files are often sorted.
+class spread_samples {
+ public:
+  spread_samples(const c::graph& network, std::string path) : network_(network), path_(std::move(path)) {
+    files_.emplace(network_, path_);
+    all_ = files_->count();
+    count_ = std::min<std::uint64_t>(all_, most_measured + most_held_back);
+    measured_ = std::min<std::uint64_t>(most_measured, count_ / 2);
+    for (const std::uint32_t v : network.inputs()) memory_.emplace_back(network.type_of(v));
+  }
+  std::size_t measured() const { return measured_; }
+  std::size_t held_back() const { return count_ - measured_; }
+
+  bool read(std::size_t which, std::span<const c::tensor_view> inputs) {
+    if (which >= count_) return false;
+    const std::uint64_t wanted = place_of(which);
+    if (wanted < next_) {
+      files_.emplace(network_, path_);
+      next_ = 0;
+    }
+    for (; next_ <= wanted; ++next_)
+      if (!files_->read(memory_)) return false;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (memory_[i].bytes() != 0) std::memcpy(inputs[i].data, memory_[i].data(), memory_[i].bytes());
+    return true;
+  }
+
+ private:
+  /// The place in the files. The measured ones are every few samples, and the others lie between.
+  std::uint64_t place_of(std::size_t which) const {
+    const std::uint64_t step = count_ / std::max<std::size_t>(measured_, 1);
+    std::uint64_t at = which * step;
+    if (which >= measured_ && step > 1) {
+      const std::uint64_t other = which - measured_;  // among those that are not measured
+      const std::uint64_t before = other / (step - 1);
+      at = before < measured_ ? before * step + 1 + other % (step - 1) : other + measured_;
+    }
+    return at * all_ / count_;
+  }
+
+  const c::graph& network_;
+  std::string path_;
+  std::optional<sample_files> files_;
+  std::vector<c::tensor> memory_;
+  std::uint64_t all_ = 0, next_ = 0;
+  std::size_t count_ = 0, measured_ = 0;
+};
 
 }  // namespace
 
@@ -62,7 +119,15 @@ c::placed_within_error place_in_lower_precision(const options& given, const c::g
                                                 const std::function<void(const std::string&)>& progress) {
   c::within_error_options measuring;
   measuring.progress = progress;
-  if (how.budget_s > 0) measuring.measuring.seconds = 0.2 * how.budget_s;
+  if (!given.data.empty()) {
+    const auto files = std::make_shared<spread_samples>(network, given.data);
+    measuring.measuring.samples = files->measured();
+    measuring.held_back = files->held_back();
+    const c::sample_source samples = [files](std::size_t which, std::span<const c::tensor_view> inputs) {
+      return files->read(which, inputs);
+    };
+    return c::place_within_error(network, backends(), how, samples, measuring);
+  }
   if (!given.quiet)
     complain("note: the errors of lower precision are measured with random inputs; --data FOLDER names real ones");
   return c::place_within_error(network, backends(), how, random_source(given.seed), measuring);
