@@ -64,7 +64,7 @@ class error_limit {
   bool rounds(std::uint32_t candidate) const {
     return is_needed() && rounding_of(task_.network, layouts_.borders_of(candidate)).has_value();
   }
-  /// What a conversion of a value adds.
+  /// The error that a conversion of a value adds.
   std::int64_t of_conversion(std::uint32_t value, const form& from, const form& to) const {
     const dtype type = task_.network.type_of(value).type;
     const dtype before = from.element.value_or(type), after = to.element.value_or(type);

@@ -145,7 +145,7 @@ class placing_within_error {
                            const dynamic_engine& exact) const {
     place_options how = options_;
     how.precision.errors = to_errors(values, errors, correction);
-    how.improved = {};  // plans that were not confirmed are not handed out
+    how.improved = {};  // plans that were not confirmed are not shown
     if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);

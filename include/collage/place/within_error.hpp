@@ -18,7 +18,7 @@
 
 namespace collage::inline v0 {
 
-/// What kernels of these backends may round, under these options, in the order
+/// The values that kernels of these backends may round, under these options, in the order
 /// of the values. `options.precision.elements` says to which types; the bound
 /// and the errors do not matter. Errors: as of `place`.
 std::vector<rounded_value> rounded_values(const graph& network, backend_table backends, const place_options& options);

@@ -37,9 +37,9 @@ constexpr tolerance tolerance_of(dtype type) {
   }
 }
 
-/// By how much the results of a kernel may differ from the reference that reads the same rounded values, in the type `computed`.
-/// Besides the results, the kernel rounds constants and what lies between fused operators: each by half a unit in the last place,
-/// which is 2^-9 for bfloat16. Where many such errors are added up, they are far from their sum.
+/// By how much the results of a kernel may differ from the reference that reads the same rounded values. `computed` is the type in
+/// which the kernel multiplies. Besides the results, it rounds constants, and values between fused operators. Each is rounded by half
+/// a unit in the last place, which is 2^-9 for bfloat16. Many such errors add up to much less than their sum.
 constexpr tolerance tolerance_of_rounding(dtype computed) {
   return computed == dtype::bf16 ? tolerance{0x1p-6, 1e-3} : tolerance_of(computed);
 }

@@ -105,8 +105,8 @@ struct plan_run {
   double ratio = 1, ratio_low = 1, ratio_high = 1;
 };
 
-/// Names of runs that are no single backend's: the previous plan, the best placement without regions, and the
-/// best one that rounds nothing, if the plan may round.
+/// Names of runs that are no single backend's: the previous plan, the best placement without regions, and the best one in float32.
+/// The last one runs where the plan may round values.
 inline constexpr const char* previous_run = "previous";
 inline constexpr const char* operators_run = "operators";
 inline constexpr const char* unrounded_run = "fp32";

@@ -48,8 +48,8 @@ constexpr bool allows(precisions which, dtype stored) {
 }
 
 /// The errors that rounding causes at the outputs of a network. There is one for each value or constant and each element type. It is
-/// the normalised mean square error (NMSE) if this value alone is rounded: the sum of the squared differences of an output, divided
-/// by the sum of its squares. Such errors nearly add up.
+/// the normalised mean square error (NMSE) if this value alone is rounded. That is the sum of the squared differences of an output,
+/// divided by the sum of its squares. Such errors nearly add up.
 class rounding_errors {
  public:
   /// Sets the error of storing a value in an element type. Not negative; infinite where it must not be rounded.

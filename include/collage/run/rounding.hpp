@@ -25,7 +25,7 @@ struct rounded_value {
   friend auto operator<=>(const rounded_value&, const rounded_value&) = default;
 };
 
-/// What a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element types
+/// The values that a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element types
 /// they read, multiply and write them. A kernel rounds what it writes in another element type than the network's. If it reads or
 /// writes any such value, it also rounds its weights: constants with several dimensions, but no list with one number for each
 /// channel. What it reads was rounded by the kernel that wrote it, or by a conversion.
@@ -49,7 +49,7 @@ inline std::vector<rounded_value> rounded_by(const graph& network, const value_f
   return list;
 }
 
-/// What the kernels and conversions of a placement round, without its subgraphs: sorted, each once.
+/// The values that the kernels and conversions of a placement round, without its subgraphs: sorted, each once.
 inline std::vector<rounded_value> rounded_in(const graph& network, backend_table backends, const placement& of) {
   std::vector<rounded_value> list;
   for (const plan_group& g : of.groups)

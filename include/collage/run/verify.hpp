@@ -182,8 +182,8 @@ inline verified_placement verify_placement(const graph& network, const placement
 
 }  // namespace detail
 
-/// Runs a plan and its baselines, and compares each output with the reference by `compare`. The outputs of a plan that rounds values
-/// may differ by `most_rounding_ratio` times its error bound, of the largest element: the bound is a mean, over samples. If one differs, it looks for the
+/// Runs a plan and its baselines, and compares each output with the reference by `compare`. Where a plan rounds values, an element may
+/// differ by `most_rounding_ratio` times the plan's error bound, relative to the largest element. If one differs, it looks for the
 /// first step at fault. A plan that keeps NaN and infinity (`plan::precision`) also runs with some of them among random inputs.
 /// Errors: a plan of another network; a kind without a reference; inputs that do not fit; a missing backend.
 inline verification verify(const graph& network, const plan& made, backend_table backends,
