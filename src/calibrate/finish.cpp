@@ -117,13 +117,13 @@ graph_ranges ranges_of(const graph_watch& watched, const range_origin& made_by) 
   graph_ranges made;
   for (std::uint32_t v = 0; v < network.values().size(); ++v) {
     const value_record& r = network.at(v);
-    if (r.type.type != dtype::f32 || r.type.dims.elements() == 0) continue;
+    if (!has_range(network, v)) continue;
     value_range range;
     range.value = v;
     range.name = network.value_name(v);
     if (r.role == value_role::constant) {
       const constant_role role = role_of(network, v);
-      if (r.type.dims.elements() == 1 || role.is_bias || r.uses == 0) continue;
+      if (r.type.dims.elements() == 1 || role.is_bias) continue;
       range_constant(range, network, role, made_by);
     } else if (const observed_value* const seen = watched.find(v); seen != nullptr) {
       range.bad_sample = seen->bad_sample;

@@ -38,6 +38,9 @@ struct unfused_placement {
 unfused_placement place_unfused(const graph& network, backend_table backends, int threads,
                                 const std::shared_ptr<packed_weights>& packed);
 
+/// Whether a value has a range: it is float32 and not empty, and something reads it. Nothing has to read an input.
+bool has_range(const graph& network, std::uint32_t value);
+
 /// The value whose numbers a value has or picks: that of the first operand as long as operators only move or pick numbers. The value
 /// itself if it is computed otherwise, or is not float32.
 std::uint32_t origin_of(const graph& network, std::uint32_t value);

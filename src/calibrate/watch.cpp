@@ -22,6 +22,12 @@ bool moves_or_picks(const graph_view& view, std::uint32_t node) {
 
 }  // namespace
 
+bool has_range(const graph& network, std::uint32_t value) {
+  const value_record& r = network.at(value);
+  if (r.type.type != dtype::f32 || r.type.dims.elements() == 0) return false;
+  return r.uses != 0 || r.is_output || r.role == value_role::input;
+}
+
 std::uint32_t origin_of(const graph& network, std::uint32_t value) {
   const graph_view view = network.view();
   while (network.at(value).role == value_role::computed) {
@@ -36,8 +42,7 @@ std::uint32_t origin_of(const graph& network, std::uint32_t value) {
 
 graph_watch::graph_watch(const graph& network) : network_(&network), slots_(network.values().size(), none) {
   for (std::uint32_t v = 0; v < slots_.size(); ++v) {
-    const value_record& r = network.at(v);
-    if (r.role == value_role::constant || r.type.type != dtype::f32 || r.type.dims.elements() == 0) continue;
+    if (network.at(v).role == value_role::constant || !has_range(network, v)) continue;
     if (origin_of(network, v) == v) slots_[v] = static_cast<std::uint32_t>(count_++);
   }
   for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {

@@ -9,7 +9,6 @@
 #include <collage/run/buffers.hpp>
 
 #include <gtest/gtest.h>
-#include <calibrate/parts.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -22,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "rounded_run.hpp"
 #include "support/counting_allocator.hpp"
 #include "support/messages.hpp"
 #include "support/random_graph.hpp"
@@ -101,8 +101,9 @@ TEST(Calibration, SeesEveryValueOfRandomNetworks) {
     for (std::uint32_t v = 0; v < network.values().size(); ++v) {
       const c::value_record& r = network.at(v);
       const c::value_range* const range = c::find_range(found.top, v);
-      if (r.role != c::value_role::constant || r.uses != 0) { ASSERT_NE(range, nullptr) << v; }
-      if (range == nullptr || (range->numbers != nullptr && range->numbers->count() == 0)) continue;
+      const bool is_read = r.uses != 0 || r.is_output || r.role == c::value_role::input;
+      ASSERT_EQ(range != nullptr, is_read) << v;
+      if (range == nullptr) continue;
       if (r.role != c::value_role::constant) { EXPECT_EQ(range->numbers->count(), 24U); }
       const auto [low, high] = std::ranges::minmax(all[v]);
       EXPECT_NEAR(range->seen.low, low, 1e-5F + 1e-5F * std::abs(low)) << network.value_name(v);
@@ -379,7 +380,7 @@ TEST(Calibration, LargeNetworksKeepMinimumAndMaximumOnly) {
   c::fill_constants(network);
   constexpr std::size_t few = 64U << 10U;
   EXPECT_EQ(message_of([&] { c::calibration(network, table, {.bytes = few}); }, 2),
-            "calibration: has 102 float32 values, and histograms of all of them would take more than 0 MB; choose the "
+            "calibration: has 73 float32 values, and histograms of all of them would take more than 0 MB; choose the "
             "method minmax, which keeps no histograms");
   c::calibration pass(network, table, {.bytes = few, .minmax_only = true});
   EXPECT_EQ(pass.bins(), 2U);
@@ -448,23 +449,6 @@ TEST(Calibration, OneConstantInputAmongOthersIsFine) {
   EXPECT_TRUE(range_of(network, found.top, "b").has_numbers());
 }
 
-/// Rounds what each step has written, as 8-bit values between kernels would.
-struct rounding {
-  const c::graph& network;
-  const c::graph_ranges& ranges;
-  const c::dynamic_engine& engine;
-
-  static void after(void* data, std::size_t step, const c::dynamic_context& context) {
-    const auto& self = *static_cast<const rounding*>(data);
-    const std::uint32_t v = self.engine.steps()[step].output;
-    const c::value_range* const range = c::find_range(self.ranges, v);
-    if (range == nullptr || !range->has_numbers()) return;
-    auto* const numbers = static_cast<float*>(const_cast<void*>(context.data_of(v)));
-    const c::shape& dims = self.network.type_of(v).dims;
-    c::round_to(range->how, {numbers, static_cast<std::size_t>(dims.elements())}, dims);
-  }
-};
-
 TEST(Calibration, NetworksOfRoundedValuesErrByAFewPercent) {
   c::graph_builder g;
   c::value x = g.input("x", f32({1, 8, 12, 12}));
@@ -475,9 +459,7 @@ TEST(Calibration, NetworksOfRoundedValuesErrByAFewPercent) {
   c::graph network = g.finish();
   c::fill_constants(network);
   const auto samples = samples_of(network, 4);
-  const auto packed = std::make_shared<c::packed_weights>();
-  const auto placed = c::detail::place_unfused(network, table, 1, packed);
-  const c::dynamic_engine engine(network, placed.made, table, 1, packed);
+  const c::dynamic_engine engine = collage_test::unfused_engine(network, table);
   for (const c::range_method m :
        {c::range_method::minmax, c::range_method::percentile, c::range_method::entropy, c::range_method::mse})
     for (const auto s : {c::quantisation_schema::asymmetric, c::quantisation_schema::symmetric,
@@ -486,18 +468,11 @@ TEST(Calibration, NetworksOfRoundedValuesErrByAFewPercent) {
       c::run_buffers exact(network), rounded(network);
       exact.randomise(99);
       rounded.randomise(99);
-      c::dynamic_context context = engine.context();
-      context.run(exact.inputs, exact.outputs);
-      rounding how{network, found.top, engine};
-      context.run(rounded.inputs, rounded.outputs, {.data = &how, .before = nullptr, .after = &rounding::after});
-      double squares = 0, errors = 0;
-      for (std::size_t i = 0; i < exact.out[0].as<float>().size(); ++i) {
-        const double a = static_cast<double>(exact.out[0].as<float>()[i]),
-                     b = static_cast<double>(rounded.out[0].as<float>()[i]);
-        squares += a * a;
-        errors += (a - b) * (a - b);
-      }
-      const double relative = std::sqrt(errors / squares);
+      engine.context().run(exact.inputs, exact.outputs);
+      collage_test::rounding{network, found.top, engine}.run(rounded);
+      collage_test::squared_error all;
+      all.add(exact.out[0].as<float>(), rounded.out[0].as<float>());
+      const double relative = all.relative();
       EXPECT_LT(relative, m == c::range_method::entropy ? 0.08 : 0.03) << c::name_of(m) << ' ' << c::name_of(s);
       EXPECT_GT(relative, 1e-4) << "something was rounded";
     }
