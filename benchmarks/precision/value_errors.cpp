@@ -6,6 +6,7 @@
 //   --seconds S        for measuring each rounding (600)   --memory MB   for values (256)
 //   --top N            rows of a table (12)          --subsets N   that are rounded at once, to compare with sums (10)
 //   --most PERCENT     values that err more stay in float32 there (5)
+//   --except TEXT      leaves out values with TEXT in their names
 //   --shape NAME=1x2   of an open input; repeatable  --value NAME=N   an input that is one int64 number; repeatable
 //   --npy FILE         samples of the first input, along the first dimension; others, and without it all, are random
 //   --bytes FOLDER     each file's first and last bytes are a sample of the first input, of int32
@@ -51,6 +52,7 @@ struct study {
   int threads = 1;
   std::size_t count = 4, top = 12, subsets = 10;
   double most = 0.05;
+  std::string except;
   c::value_error_options options;
 };
 
@@ -161,6 +163,7 @@ void find_values(study& s) {
   for (std::uint32_t v = 0; v < s.network.values().size(); ++v) {
     const c::value_record& r = s.network.at(v);
     if (r.type.type != c::dtype::f32 || r.type.dims.elements() < 2 || (r.uses == 0 && !r.is_output)) continue;
+    if (!s.except.empty() && s.network.value_name(v).find(s.except) != std::string::npos) continue;
     if (r.role == c::value_role::constant) {
       const std::int32_t axis = channel_axis(s.network, v);
       if (axis < 0) continue;
@@ -250,13 +253,17 @@ void compare_sums(const study& s, const c::dynamic_engine& exact, const std::vec
         part.push_back(requests[r]);
         expected += found.list[r].nmse;
       }
-    const double together = squared(c::confirm(
-        s.network, c::run_of(exact),
-        c::run_with_roundings(s.network, s.separate, c::table_of<all_backends>, part, s.threads), s.samples));
+    const c::confirmation found_now =
+        c::confirm(s.network, c::run_of(exact),
+                   c::run_with_roundings(s.network, s.separate, c::table_of<all_backends>, part, s.threads), s.samples);
+    const double together = squared(found_now);
     if (i != 0) factors.push_back(together / expected);
     else
-      std::printf("\n%zu requests, each below %.0f %%, at once: %.4f %%. Of the sum, squared: %.2f times.\n",
-                  part.size(), 100 * s.most, 100 * std::sqrt(together), together / expected);
+      std::printf(
+          "\n%zu requests, each below %.0f %%, at once: %.4f %%, of one sample at most %.4f %%. Of the sum, "
+          "squared: %.2f times.\n",
+          part.size(), 100 * s.most, 100 * std::sqrt(together),
+          100 * std::sqrt(*std::ranges::max_element(found_now.each)), together / expected);
   }
   std::ranges::sort(factors);
   if (!factors.empty())
@@ -289,6 +296,7 @@ int measure(int count, const char* const* words) {
   s.count = line.number("--samples", 4);
   s.threads = static_cast<int>(line.number("--threads", 1));
   s.top = line.number("--top", 12);
+  s.except = line.text("--except", "");
   s.most = static_cast<double>(line.number("--most", 5)) / 100;
   s.subsets = line.number("--subsets", 10);
   s.options.samples = s.count;

@@ -1,6 +1,7 @@
 // A placement whose kernels write each value of a list, without measuring anything.
 #include <collage/calibrate/value_errors.hpp>
 #include <collage/error.hpp>
+#include <collage/run/algorithm.hpp>
 #include <collage/run/configuration.hpp>
 #include <collage/run/kernel.hpp>
 #include <collage/run/layouts.hpp>
@@ -36,7 +37,8 @@ class separate_placing {
       is_visible_[v] = true;
     }
     for (const backend_entry& b : backends)
-      if (*b.space == host_space && !b.patterns.empty() && b.probe().available) backends_.push_back(&b);
+      if (*b.space == host_space && !b.takes_regions && !b.patterns.empty() && b.probe().available)
+        backends_.push_back(&b);
     all_ = backends;
   }
 
@@ -78,7 +80,7 @@ class separate_placing {
     std::string why;
     for (const choice& c : choices_at(node)) {
       for (const configuration& how : proposed_for(*c.pattern, network_.view(), c.record)) {
-        if (!is_plain(c, how) || !can_build(c, how, why)) continue;
+        if (!is_plain(c, how) || !is_direct(c, how) || !can_build(c, how, why)) continue;
         g.step = kernel_step{c.backend->name, c.pattern->name, how.text()};
         g.nodes.assign(c.record.node_list().begin(), c.record.node_list().end());
         std::ranges::sort(g.nodes);
@@ -123,6 +125,9 @@ class separate_placing {
     const auto is_plain_in = [&](std::uint32_t v) { return forms.of(v) == form(); };
     return std::ranges::all_of(c.record.argument_list(), is_plain_in) &&
            std::ranges::all_of(written_values(network_.view(), c.record), is_plain_in);
+  }
+  bool is_direct(const choice& c, const configuration& how) const {
+    return c.pattern->algorithm == nullptr || c.pattern->algorithm(network_.view(), c.record, how).is_direct();
   }
   bool can_build(const choice& c, const configuration& how, std::string& why) {
     build_context context(network_, threads_, packed_, host_space);

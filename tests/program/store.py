@@ -35,6 +35,15 @@ def run(i, **changes):
     return {**made, **changes}
 
 
+def error(i, **changes):
+    """An error of a value."""
+    made = {"machine": "", "threads": 1, "waiting": "", "precision": "bfloat16", "backend": "errors", "library": "1",
+            "pattern": "error of a value", "choice": 0, "label": f"error of conv_{i}", "kernel": "bfloat16",
+            "computes": f"{i:016x}" * 4, "median_ms": 1e-6, "low_ms": 4e-6, "high_ms": 2.25e-6, "sure_low_ms": 0.0,
+            "sure_high_ms": 0.0, "samples": 8, "how": "suffix runs"}
+    return cost(i, **{**made, **changes})
+
+
 class Stores(Case):
     def setUp(self):
         for file in self.folder.iterdir():
@@ -71,6 +80,23 @@ class Commands(Stores):
             self.assertIn(f"  {command} ", page)
             self.fits_page(self.succeeds("store", command, "--help").stdout)
 
+    def test_errors_of_values(self):
+        self.fill([cost(0), error(1), error(2, refusal="the outputs become infinite or NaN", median_ms=0.0)])
+        page = self.say("list")
+        self.assertRegex(page, r"error of conv_1 +bfloat16 +8 +0.1000 % +0.1500 %")
+        self.assertRegex(page, r"error of conv_2 +bfloat16 +8 +not finite +not finite")
+        self.assertIn("1 cost, 2 errors of values and 0 end-to-end results in", page)
+        page = self.say("show", "conv_1")
+        self.assertIn("0.1000 % at the outputs, on 8 samples", page)
+        self.assertIn("0.2000 % of the value", page)
+        done = self.ask("list")
+        self.assertEqual([c["label"] for c in done["costs"]], ["conv+relu 1x64x56x0"])
+        self.assertEqual([(e["label"], e["rounding"], e["nmse"], e["samples"]) for e in done["errors"]],
+                         [("error of conv_1", "bfloat16", 1e-6, 8), ("error of conv_2", "bfloat16", None, 8)])
+        self.say("prune", "--other-machines")
+        done = self.ask("list")
+        self.assertEqual((len(done["costs"]), len(done["errors"])), (0, 2))
+
     def test_list(self):
         self.fill([cost(0), cost(1), refused(2)], [run(0)])
         page = self.say("list")
@@ -83,7 +109,7 @@ class Commands(Stores):
         self.assertIn("0 costs and 0 end-to-end results in", self.say("list", "nothing like it"))
 
         done = self.ask("list")
-        self.assertEqual(list(done), ["store", "costs", "runs"])
+        self.assertEqual(list(done), ["store", "costs", "errors", "runs"])
         self.assertEqual(done["store"], self.store)
         self.assertEqual([c["label"] for c in done["costs"]], [f"conv+relu 1x64x56x{i}" for i in (0, 2, 1)])
         for c in done["costs"]:

@@ -203,8 +203,11 @@ int list(const options& given) {
     page += entries.text() + "\n";
   }
   if (!errors.empty()) page += table_of_errors(plain(errors)) + "\n";
-  const std::string also = errors.empty() ? "" : ", and " + count_of(errors.size(), "error") + " of values";
-  print(page + wrap(counts_of({costs.size(), runs.size()}) + also + " in " + store.path(), 2));
+  const std::string counted = errors.empty()
+                                  ? counts_of({costs.size(), runs.size()})
+                                  : count_of(costs.size(), "cost") + ", " + count_of(errors.size(), "error") +
+                                        " of values and " + count_of(runs.size(), "end-to-end result");
+  print(page + wrap(counted + " in " + store.path(), 2));
   return 0;
 }
 

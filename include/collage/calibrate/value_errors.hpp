@@ -84,7 +84,7 @@ struct value_error_options {
 };
 
 /// A placement in which a kernel writes each of the `visible` values, on the host and in the plain form. Nodes go to the first
-/// backend of the table that can build a kernel of one exit; among its kernels, large ones come first. Nothing is measured. Errors: a
+/// backend of the table that can build a kernel of one exit by the operators' definitions; large kernels come first. Nothing is measured. Errors: a
 /// node that no backend can run alone; a value that does not exist.
 placement separate_kernels(const graph& network, backend_table backends, std::span<const std::uint32_t> visible,
                            int threads = 0);
