@@ -217,6 +217,13 @@ class measurement {
 
 }  // namespace
 
+std::vector<value_rounding> roundings_of(const graph_ranges& ranges) {
+  std::vector<value_rounding> list;
+  for (const value_range& r : ranges.values)
+    if (r.has_numbers()) list.push_back({r.value, rounding_to(r.how)});
+  return list;
+}
+
 value_errors measure_value_errors(const graph& network, const placement& groups, backend_table backends,
                                   std::span<const value_rounding> requests, const sample_source& samples,
                                   const value_error_options& options) {

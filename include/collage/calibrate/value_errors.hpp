@@ -4,6 +4,7 @@
 //   const value_errors found = measure_value_errors(network, separate, table_of<backends>, requests, samples);
 #pragma once
 
+#include <collage/calibrate/ranges.hpp>
 #include <collage/calibrate/rounding.hpp>
 #include <collage/calibrate/samples.hpp>
 #include <collage/graph/graph.hpp>
@@ -25,6 +26,9 @@ struct value_rounding {
   std::uint32_t value = 0;  ///< in the network, not in a subgraph of it
   rounding how;
 };
+
+/// Requests for all values and constants of these ranges that have 8-bit numbers. Those of subgraphs are left out.
+std::vector<value_rounding> roundings_of(const graph_ranges& ranges);
 
 /// All that a measured error depends on, but for the kernels.
 struct value_error_key {

@@ -252,6 +252,19 @@ TEST(value_errors, of_convolutions_agree_with_the_reference) {
         << network.value_name(requests[i].value) << " as " << requests[i].how.name;
 }
 
+TEST(value_errors, take_roundings_from_ranges) {
+  c::graph_ranges ranges;
+  ranges.values.resize(3);
+  for (std::uint32_t v = 0; v < 3; ++v) ranges.values[v].value = 2 * v;
+  ranges.values[0].how = c::quantisation_of({-1, 2}, c::quantisation_schema::asymmetric);
+  ranges.values[2].how = c::quantisation_of({0, 2}, c::quantisation_schema::symmetric);
+  const std::vector<c::value_rounding> list = c::roundings_of(ranges);
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0].value, 0U);
+  EXPECT_EQ(list[1].value, 4U);
+  EXPECT_EQ(list[0].how.name, c::rounding_to(ranges.values[0].how).name);
+}
+
 TEST(value_errors, of_inputs_are_measured) {
   const c::graph network = small_network();
   const c::value_rounding request{network.inputs()[0], to_bf16()};
