@@ -10,6 +10,9 @@ unsigned processor_features() {
     if (__builtin_cpu_supports("avx2")) bits |= feature_avx2;
     if (__builtin_cpu_supports("fma")) bits |= feature_fma;
     if (__builtin_cpu_supports("avx512f")) bits |= feature_avx512f;
+    if (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+        __builtin_cpu_supports("avx512vnni"))
+      bits |= feature_avx512_vnni;
 #endif
     return bits;
   }();

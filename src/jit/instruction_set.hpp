@@ -19,7 +19,12 @@ constexpr int bytes_of(instruction_set set) { return 4 * lanes_of(set); }
 constexpr int registers_of(instruction_set set) { return set == instruction_set::avx512 ? 32 : 16; }
 
 /// One bit for each feature that kernels may need.
-enum processor_feature : unsigned { feature_avx2 = 1, feature_fma = 2, feature_avx512f = 4 };
+enum processor_feature : unsigned {
+  feature_avx2 = 1,
+  feature_fma = 2,
+  feature_avx512f = 4,
+  feature_avx512_vnni = 8  ///< with avx512bw and avx512vl
+};
 
 /// The features that this processor has and that the system saves registers for.
 unsigned processor_features();
