@@ -1,6 +1,7 @@
 // The target collage::jit: the backend of generated kernels.
 #include <collage/backends/jit.hpp>
 
+#include "jit/byte_depthwise_kernel.hpp"
 #include "jit/convolution_kernel.hpp"
 #include "jit/depthwise_kernel.hpp"
 #include "jit/product_point.hpp"
@@ -143,6 +144,7 @@ const std::string& refusal_here() {
 
 kernel jit::build(const any_match& m, build_context& context) {
   using namespace detail::jit;
+  if (is_quantised_depthwise(m)) return build_byte_depthwise(m, context);
   const product_match shape(m);
   if (shape.is_windowed) return build_convolution(m, shape, context);
   if (shape.is_depthwise()) return build_depthwise(m, shape, context);
@@ -154,6 +156,10 @@ kernel jit::build(const any_match& m, build_context& context) {
 
 void jit::configurations(const any_match& m, configuration_list& to) {
   using namespace detail::jit;
+  if (is_quantised_depthwise(m)) {
+    for (const byte_depthwise_configuration& c : promising_configurations(byte_depthwise_of(m))) to.add(to_text(c));
+    return;
+  }
   const product_match shape(m);
   if (shape.is_windowed) {
     for (const convolution_point& p : promising_points(convolution_of(m, shape), this_machine())) to.add(p.text());
@@ -173,6 +179,7 @@ void jit::configurations(const any_match& m, configuration_list& to) {
 
 kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
   using namespace detail::jit;
+  if (is_quantised_depthwise(m)) return {};
   const product_match shape(m);
   if (shape.is_windowed) return algorithm_of_convolution(m, shape, how);
   const product_point::reading read = product_point::read(how.text());
@@ -190,6 +197,7 @@ kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
 
 kept_constants jit::weights(const any_match& m, const configuration& how) {
   using namespace detail::jit;
+  if (is_quantised_depthwise(m)) return weights_of_byte_depthwise(m, how);
   const product_match shape(m);
   if (shape.is_windowed) return weights_of_convolution(m, shape, how);
   if (shape.is_depthwise()) return weights_of_depthwise(m, shape, how);
@@ -202,6 +210,7 @@ kept_constants jit::weights(const any_match& m, const configuration& how) {
 
 verdict jit::knows(const any_match& m, const configuration& how) {
   using namespace detail::jit;
+  if (is_quantised_depthwise(m)) return knows_byte_depthwise(m, how);
   const product_match shape(m);
   if (shape.is_windowed) return knows_convolution(m, shape, how);
   if (shape.is_depthwise()) return knows_depthwise(how);
@@ -212,6 +221,11 @@ verdict jit::knows(const any_match& m, const configuration& how) {
 }
 
 void jit::layouts(const any_match& m, const configuration& how, value_forms& to) {
+  if (detail::jit::is_quantised_depthwise(m)) {
+    to.set(detail::jit::quantised_depthwise_match(m).image, channels_last);
+    to.set(m.output(), channels_last);
+    return;
+  }
   const detail::jit::product_match shape(m);
   if (shape.is_windowed) return detail::jit::set_convolution_layouts(m, shape, how, to);
   if (!shape.is_convolution) return;
@@ -227,7 +241,8 @@ probe_result jit::probe() {
   using namespace detail::jit;
   static const std::string version =
       "generator " + std::to_string(generator_version) + ", products " + std::to_string(product_version) +
-      ", convolutions " + std::to_string(convolution_version) + ", depthwise " + std::to_string(depthwise_version);
+      ", convolutions " + std::to_string(convolution_version) + ", depthwise " + std::to_string(depthwise_version) +
+      ", bytes " + std::to_string(byte_depthwise_version);
   static const std::string details = [] {
     if (!refusal_here().empty()) return std::string("replica for ") + replica().target + ": " + refusal_here();
     return std::string(refusal_of(instruction_set::avx512).empty() ? "AVX-512" : "AVX2");

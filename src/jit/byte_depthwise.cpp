@@ -83,7 +83,7 @@ const byte_depthwise_terms& checked(const byte_depthwise_configuration& how, con
   return t;
 }
 
-/// What a bound is as a number of the result.
+/// A bound as a number of the result.
 int byte_of(const byte_depthwise_terms& t, float bound) {
   const double least = t.result == dtype::i8 ? -128 : 0;
   const double wanted = std::nearbyint(static_cast<double>(bound)) + t.zero;

@@ -65,7 +65,7 @@ constexpr sentence fault_of(const byte_depthwise_shape& s) {
   return why;
 }
 
-/// What is done to the sum of (source - source_zero) * weight of a channel. For bytes the result is
+/// The sum of (source - source_zero) * weight of a channel becomes a result. For bytes it is
 ///   saturate(round(clamp(fma(sum, factor[c], offset[c]), least, most)) + zero),
 /// rounded to nearest, ties to even. For float32 it is clamp(fma(...)).
 struct byte_depthwise_terms {

@@ -1,7 +1,7 @@
 // Generated code for one tile of a depthwise convolution of bytes.
 //
-// The bytes of four neighbouring pixels are interleaved in registers, so that one instruction multiplies four taps of a channel and
-// adds them to its sum. Interleaving works within 16 bytes, in halves: first for channels 8 to 15 of each 16, then for the others.
+// The bytes of four neighbouring pixels are interleaved in registers. So one instruction multiplies four taps of a channel, and adds
+// them to its sum. Interleaving works within 16 bytes, in halves: first for channels 8 to 15 of each 16, then for the others.
 // Each half has two quarters, of four channels of each 16. Packing back to bytes undoes the order.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace collage::inline v0::detail::jit {
 
-/// What all tiles of a kernel share.
+/// All tiles of a kernel share this.
 struct byte_tile_form {
   int window_rows = 3, window_columns = 3, stride_rows = 1, stride_columns = 1, dilation_rows = 1;
   std::int64_t pixel_bytes = 0;     ///< between neighbouring pixels of a row that a tile reads
@@ -75,7 +75,7 @@ struct byte_tile_constants {
   float least = 0, most = 0;                              ///< bounds of float32
 };
 
-/// What generated code reads and writes: this struct, and the memory that it points to.
+/// Generated code reads and writes this struct, and the memory that it points to.
 struct byte_tile_call {
   static constexpr int most_outputs = most_byte_rows * most_byte_columns;
 

@@ -1,6 +1,6 @@
 // Kernels that are generated while the program runs: products with constant weights, and convolutions. Those of 1x1 are
 // products, and those of 3x3 and 5x5 have algorithms with fewer multiplications, in two and three dimensions. Depthwise convolutions
-// are computed together with the one of 1x1 after them. The operators that follow are part of a kernel. Two or three products of one
+// are computed together with the one of 1x1 after them, or on the 8-bit values of quantised files. The operators that follow are part of a kernel. Two or three products of one
 // left operand are one kernel, too.
 //
 // Declarations. The definitions are in src/jit.cpp (the target collage::jit), the one file that knows the generator.
@@ -34,12 +34,16 @@ namespace collage::inline v0 {
 /// A depthwise convolution before one of 1x1 is part of its kernel. These configurations are as "depthwise1 avx512 tile 14x2 unroll 4
 /// prefetch 0 broadcast memory rows 4 threads blocks".
 ///
+/// A depthwise convolution of a quantised file is one kernel on bytes, from dequantize_linear to quantize_linear. Its configurations
+/// are as "bytes1 avx512-vnni tile 3x4 order channels".
+///
 /// Products that share their left operand have the configurations of single products, and keep the same packed weights.
 struct jit : backend<"jit"> {
   using patterns =
       collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
                         single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv,
-                        jit_patterns::two_products, jit_patterns::three_products, jit_patterns::depthwise_pointwise>;
+                        jit_patterns::two_products, jit_patterns::three_products, jit_patterns::depthwise_pointwise,
+                        jit_patterns::quantised_depthwise>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

@@ -1,5 +1,5 @@
-// Patterns of generated kernels: products that share their left operand, as the queries, keys and values of attention do, and
-// depthwise convolutions before pointwise ones.
+// Patterns of generated kernels. Products may share their left operand, as the queries, keys and values of attention do. Depthwise
+// convolutions are before pointwise ones, or of quantised files.
 #pragma once
 
 #include <collage/backends/onednn_patterns.hpp>
@@ -40,6 +40,20 @@ struct depthwise_pointwise : pattern<"depthwise_pointwise"> {
       optional(either(ops::relu(previous), ops::clip(previous, constant, constant)).as<"between">(), depthwise);
   static constexpr auto expr =
       repeat<0, 4>(onednn_patterns::post_op, ops::conv(between, constant, maybe(any)).as<"anchor">());
+};
+
+/// A depthwise convolution of a quantised file: of dequantised images by dequantised weights, then relu or clip or nothing. If the
+/// result is not quantised again, it is float32.
+struct quantised_depthwise : pattern<"quantised_depthwise"> {
+  static constexpr auto image = ops::dequantize_linear(any, constant, maybe(constant));
+  static constexpr auto weights = ops::dequantize_linear(constant, constant, maybe(constant));
+  static constexpr auto depthwise =
+      ops::conv(image, weights, maybe(constant))
+          .where([](const ops::conv_attributes& a) { return a.groups > 1; }, "it must have several groups")
+          .as<"depthwise">();
+  static constexpr auto limited =
+      optional(either(ops::relu(previous), ops::clip(previous, constant, constant)), depthwise);
+  static constexpr auto expr = optional(ops::quantize_linear(previous, constant, maybe(constant)), limited);
 };
 
 }  // namespace collage::inline v0::jit_patterns

@@ -88,7 +88,7 @@ value chain(graph_builder& g, data_source& data, value x, std::size_t column, co
 TEST_F(jit_backend, says_what_it_is) {
   const collage::probe_result found = collage::jit::probe();
   EXPECT_TRUE(found.available);
-  EXPECT_STREQ(found.version, "generator 1, products 1, convolutions 1, depthwise 1");
+  EXPECT_STREQ(found.version, "generator 1, products 1, convolutions 1, depthwise 1, bytes 1");
   EXPECT_STRNE(found.details, "");
 }
 

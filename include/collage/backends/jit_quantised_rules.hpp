@@ -1,0 +1,103 @@
+// Which depthwise convolutions of quantised files the backend `jit` takes.
+#pragma once
+
+#include <collage/backends/any_match.hpp>
+#include <collage/ops.hpp>
+#include <collage/verdict.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace collage::inline v0::detail::jit {
+
+/// A match of the pattern `quantised_depthwise`: its nodes, and the values that its kernel reads. match_record::nothing stands for
+/// what is missing.
+struct quantised_depthwise_match {
+  std::uint32_t depthwise = match_record::nothing;                              ///< the convolution
+  std::uint32_t image_scales = 0, weight_scales = 0;                            ///< the dequantize_linear nodes
+  std::uint32_t between = match_record::nothing, last = match_record::nothing;  ///< relu or clip; quantize_linear
+  std::uint32_t image = 0, weights = 0, bias = match_record::nothing;           ///< values
+
+  constexpr explicit quantised_depthwise_match(const any_match& m) {
+    for (const std::uint32_t node : m.nodes()) {
+      if (m.is(node, ops::conv)) depthwise = node;
+      else if (m.is(node, ops::relu) || m.is(node, ops::clip)) between = node;
+      else if (m.is(node, ops::quantize_linear)) last = node;
+    }
+    if (depthwise == match_record::nothing) return;
+    const auto in = m.inputs_of(depthwise);
+    image_scales = static_cast<std::uint32_t>(m.at(in[0]).producer);
+    weight_scales = static_cast<std::uint32_t>(m.at(in[1]).producer);
+    image = m.inputs_of(image_scales)[0];
+    weights = m.inputs_of(weight_scales)[0];
+    if (in.size() > 2) bias = in[2];
+  }
+  constexpr bool is_quantised() const { return last != match_record::nothing; }
+};
+
+/// Whether a match is of that pattern, which is the only one with dequantize_linear.
+constexpr bool is_quantised_depthwise(const any_match& m) {
+  for (const std::uint32_t node : m.nodes())
+    if (m.is(node, ops::dequantize_linear)) return true;
+  return false;
+}
+
+constexpr bool has_8_bits(dtype type) { return type == dtype::i8 || type == dtype::u8; }
+
+/// Whether a quantize_linear or dequantize_linear has one known scale, which is a positive number. Its zero point is one, too.
+constexpr bool has_one_scale(const any_match& m, std::uint32_t node) {
+  constexpr double least = 1e-30, most = 1e30;  // beyond these, quotients are not exact enough
+  const value_record& scale = m.at(m.inputs_of(node)[1]);
+  return scale.type.type == dtype::f32 && scale.has_scalar && scale.scalar >= least && scale.scalar <= most;
+}
+
+/// Weights [channels, 1, rows, columns] with one scale, or one for each channel.
+constexpr bool has_scales_of_channels(const any_match& m, std::uint32_t node) {
+  const auto in = m.inputs_of(node);
+  const std::int64_t scales = m.type_of(in[1]).dims.elements();
+  const ops::quantize_attributes a = m.attributes(node, ops::dequantize_linear);
+  return m.type_of(in[1]).type == dtype::f32 &&
+         (scales == 1 || (a.axis == 0 && a.block == 0 && scales == m.type_of(in[0]).dims[0]));
+}
+
+constexpr verdict accepts_quantised_window(const any_match& m, const quantised_depthwise_match& q) {
+  const shape& x = m.type_of(q.image).dims;
+  const shape& w = m.type_of(q.weights).dims;
+  const ops::conv_attributes t = m.attributes(q.depthwise, ops::conv);
+  if (x.rank != 4 || t.groups != x[1] || w[0] != x[1] || w[1] != 1)
+    return {false, "of quantised files it computes depthwise convolutions of images, with as many outputs as channels"};
+  constexpr std::int64_t most = (std::int64_t{1} << 31U) - 1, most_taps = 512;
+  const shape& y = m.type_of(m.output_of(q.depthwise)).dims;
+  bool is_sound = true;
+  for (std::size_t d = 0; d < 4; ++d)
+    is_sound = is_sound && x[d] >= 1 && x[d] <= most && w[d] >= 1 && w[d] <= most && y[d] >= 1 && y[d] <= most;
+  for (std::size_t d = 0; d < 2; ++d)
+    is_sound = is_sound && t.pads_begin[d] >= 0 && t.pads_end[d] >= 0 && t.pads_begin[d] <= most &&
+               t.pads_end[d] <= most && t.strides[d] <= most && t.dilations[d] <= most;
+  return first_failure(
+      {{is_sound, "the extents of a depthwise convolution must be from 1 to 2147483647, and its pads at least 0"},
+       {w[2] <= most_taps && w[3] <= most_taps && w[2] * w[3] <= most_taps,
+        "the window of a quantised depthwise convolution may have 512 elements"}});
+}
+
+constexpr verdict accepts_quantised_depthwise(const any_match& m) {
+  for (const std::uint32_t v : m.arguments())
+    if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
+  const quantised_depthwise_match q(m);
+  const dtype stored = m.type_of(q.weights).type;
+  if (!has_8_bits(m.type_of(q.image).type) || !has_one_scale(m, q.image_scales))
+    return {false, "the image of a quantised convolution must be int8 or uint8, with one known positive scale"};
+  if (!has_8_bits(stored) || !has_scales_of_channels(m, q.weight_scales))
+    return {false, "quantised weights must be int8 or uint8, with one scale or one for each channel"};
+  if (q.is_quantised() && (!has_8_bits(m.type_of(m.output()).type) || !has_one_scale(m, q.last)))
+    return {false, "the result of a quantised convolution must be int8 or uint8, with one known positive scale"};
+  if (m.type_of(m.output_of(q.depthwise)).type != dtype::f32)
+    return {false, "between quantised values it computes float32 only"};
+  if (q.between != match_record::nothing && m.is(q.between, ops::clip)) {
+    const value_record &low = m.at(m.inputs_of(q.between)[1]), &high = m.at(m.inputs_of(q.between)[2]);
+    if (!low.has_scalar || !high.has_scalar || !(low.scalar <= high.scalar))
+      return {false, "the bounds of clip after a depthwise convolution must be constant numbers in ascending order"};
+  }
+  return accepts_quantised_window(m, q);
+}
+
+}  // namespace collage::inline v0::detail::jit
