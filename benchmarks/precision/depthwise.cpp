@@ -1,4 +1,4 @@
-// Depthwise convolutions of 8-bit values by generated code, beside oneDNN's in float32 and in 8 bits.
+// Depthwise convolutions of 8-bit values by generated code, and of bfloat16, beside oneDNN's in float32, 8 bits and bfloat16.
 //
 // All run in turns, with the images of the turn before in the caches, as a network leaves them. Each has a bias and relu. The image
 // is uint8 with the zero point 0, which suits oneDNN best, and lies with channels last. In float32 oneDNN has the faster of this layout
@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <dnnl.hpp>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "jit/byte_depthwise.hpp"
+#include "jit/depthwise.hpp"
 
 extern "C" void omp_set_num_threads(int count);
 
@@ -155,75 +157,140 @@ class byte_run {
   std::string name;
 };
 
-double median(std::vector<double> list) {
-  std::ranges::sort(list);
-  return list[list.size() / 2];
-}
+/// Our kernel of bfloat16.
+class brain_run {
+ public:
+  explicit brain_run(const jit::depthwise_shape& s)
+      : window_(static_cast<std::size_t>(s.weight_floats()) * 4),
+        bias_(static_cast<std::size_t>(s.channels) * 4),
+        from_(static_cast<std::size_t>(s.batch * s.height * s.width * s.channels) * 2),
+        to_(static_cast<std::size_t>(s.batch * s.output_height() * s.output_width() * s.channels) * 2) {
+    auto* const window = reinterpret_cast<float*>(window_.data());
+    jit::pack_depthwise(s, std::vector<float>(static_cast<std::size_t>(s.channels * s.window * s.window), 0.1F).data(),
+                        window);
+    call_ = {.shape = s,
+             .from = reinterpret_cast<const jit::brain_float*>(from_.data()),
+             .weights = window,
+             .bias = reinterpret_cast<const float*>(bias_.data()),
+             .least = 0,
+             .to = reinterpret_cast<jit::brain_float*>(to_.data()),
+             .to_step = s.channels};
+  }
+  double run() {
+    const double begin = now();
+    jit::run_brain_depthwise(call_, threads());
+    return now() - begin;
+  }
+
+ private:
+  lines window_, bias_, from_, to_;
+  jit::brain_depthwise_call call_;
+};
+
 double quantile(std::vector<double> list, double part) {
   std::ranges::sort(list);
   return list[static_cast<std::size_t>(part * static_cast<double>(list.size() - 1))];
 }
+double median(const std::vector<double>& list) { return quantile(list, 0.5); }
 
 struct layer {
   std::int64_t channels, size, window, stride;
 };
 
-void compare(const layer& l) {
+jit::byte_depthwise_shape shape_of(const layer& l) {
   const std::int64_t pad = l.window / 2;
-  const jit::byte_depthwise_shape s = {.channels = l.channels,
-                                       .height = l.size,
-                                       .width = l.size,
-                                       .window_rows = l.window,
-                                       .window_columns = l.window,
-                                       .stride_rows = l.stride,
-                                       .stride_columns = l.stride,
-                                       .pad_top = pad,
-                                       .pad_left = pad,
-                                       .pad_bottom = pad,
-                                       .pad_right = pad};
-  library_run last(s, type::f32, tag::nhwc), blocked(s, type::f32, tag::nChw16c), bytes(s, type::u8, tag::nhwc);
-  const auto turns_of = [&](double wanted) { return std::clamp(static_cast<int>(wanted / last.run()), 15, 2000); };
+  return {.channels = l.channels,
+          .height = l.size,
+          .width = l.size,
+          .window_rows = l.window,
+          .window_columns = l.window,
+          .stride_rows = l.stride,
+          .stride_columns = l.stride,
+          .pad_top = pad,
+          .pad_left = pad,
+          .pad_bottom = pad,
+          .pad_right = pad};
+}
+
+/// The fastest configuration, by its median of `turns` runs.
+std::unique_ptr<byte_run> fastest(const jit::byte_depthwise_shape& s, int turns) {
   std::unique_ptr<byte_run> best;
   double least = 0;
   for (const jit::byte_depthwise_configuration& c : jit::promising_configurations(s)) {
     auto made = std::make_unique<byte_run>(c, s);
     std::vector<double> times;
-    for (int i = turns_of(0.01); i > 0; --i) times.push_back(made->run());
+    for (int i = turns; i > 0; --i) times.push_back(made->run());
     if (std::getenv("COLLAGE_VERBOSE") != nullptr)
       std::printf("%9.2f us  %s\n", 1e6 * median(times), made->name.c_str());
     if (best != nullptr && median(times) >= least) continue;
     least = median(times);
     best = std::move(made);
   }
-  std::vector<double> ours, theirs, theirs_in_bytes, over_floats, over_bytes;
-  for (int i = turns_of(0.06); i > 0; --i) {
-    const double floats = std::min(last.run(), blocked.run()), in_bytes = bytes.run(), mine = best->run();
-    theirs.push_back(floats);
-    theirs_in_bytes.push_back(in_bytes);
-    ours.push_back(mine);
-    over_floats.push_back(floats / mine);
-    over_bytes.push_back(in_bytes / mine);
+  return best;
+}
+
+void compare(const layer& l) {
+  const jit::byte_depthwise_shape s = shape_of(l);
+  library_run last(s, type::f32, tag::nhwc), blocked(s, type::f32, tag::nChw16c), bytes(s, type::u8, tag::nhwc);
+  brain_run brain({.channels = s.channels,
+                   .height = s.height,
+                   .width = s.width,
+                   .window = l.window,
+                   .stride = l.stride,
+                   .pad_top = s.pad_top,
+                   .pad_left = s.pad_left,
+                   .pad_bottom = s.pad_bottom,
+                   .pad_right = s.pad_right});
+  std::unique_ptr<library_run> library_brain;
+  try {
+    library_brain = std::make_unique<library_run>(s, type::bf16, tag::nhwc);
+  } catch (const dnnl::error&) {  // the processor has no instructions for it
   }
-  std::printf("| %lld, %lldx%lld, %lldx%lld, %lld | %.1f | %.1f | %.1f | %.2f | %.2f to %.2f | %.2f |\n",
-              static_cast<long long>(l.channels), static_cast<long long>(l.size), static_cast<long long>(l.size),
-              static_cast<long long>(l.window), static_cast<long long>(l.window), static_cast<long long>(l.stride),
-              1e6 * median(theirs), 1e6 * median(theirs_in_bytes), 1e6 * median(ours), median(over_floats),
-              quantile(over_floats, 0.25), quantile(over_floats, 0.75), median(over_bytes));
+  const auto turns_of = [&](double wanted) { return std::clamp(static_cast<int>(wanted / last.run()), 15, 2000); };
+  const std::unique_ptr<byte_run> best = fastest(s, turns_of(0.01));
+  std::vector<double> floats, in_bytes, in_brain, ours, ours_in_brain, over_floats, brain_over_floats, over_bytes;
+  for (int i = turns_of(0.06); i > 0; --i) {
+    floats.push_back(std::min(last.run(), blocked.run()));
+    in_bytes.push_back(bytes.run());
+    in_brain.push_back(library_brain == nullptr ? 0 : library_brain->run());
+    ours.push_back(best->run());
+    ours_in_brain.push_back(brain.run());
+    over_floats.push_back(floats.back() / ours.back());
+    brain_over_floats.push_back(floats.back() / ours_in_brain.back());
+    over_bytes.push_back(in_bytes.back() / ours.back());
+  }
+  const auto n = [](std::int64_t x) { return std::to_string(x); };
+  const std::string name =
+      n(l.channels) + ", " + n(l.size) + "x" + n(l.size) + ", " + n(l.window) + "x" + n(l.window) + ", " + n(l.stride);
+  std::printf("| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.2f | %.2f to %.2f | %.2f | %.2f |\n", name.c_str(),
+              1e6 * median(floats), 1e6 * median(in_bytes), 1e6 * median(in_brain), 1e6 * median(ours),
+              1e6 * median(ours_in_brain), median(over_floats), quantile(over_floats, 0.25),
+              quantile(over_floats, 0.75), median(over_bytes), median(brain_over_floats));
   std::fflush(stdout);
+}
+
+std::string processor() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name")) return line.substr(line.find(':') + 2);
+  return "unknown processor";
 }
 
 }  // namespace
 
 int main() {
   omp_set_num_threads(threads());
-  std::printf("%d thread%s; microseconds\n\n", threads(), threads() == 1 ? "" : "s");
+  std::printf("%s, %d thread%s; medians in microseconds\n\n", processor().c_str(), threads(),
+              threads() == 1 ? "" : "s");
   std::printf(
-      "| channels, image, window, stride | oneDNN float32 | oneDNN 8 bits | ours | float32 / ours | quartiles | "
-      "8 bits / ours |\n|---|--:|--:|--:|--:|--:|--:|\n");
-  constexpr layer layers[] = {{32, 112, 3, 1},  {96, 112, 3, 2}, {144, 56, 3, 1}, {144, 56, 3, 2}, {192, 28, 3, 1},
-                              {192, 28, 3, 2},  {384, 14, 3, 1}, {576, 14, 3, 2}, {960, 7, 3, 1},  {1024, 7, 3, 1},
-                              {1024, 14, 3, 2}, {32, 112, 5, 1}, {64, 112, 3, 1}, {96, 56, 5, 2},  {240, 28, 5, 1},
-                              {240, 28, 5, 2},  {480, 14, 5, 1}, {672, 14, 5, 2}, {1024, 7, 5, 1}, {512, 14, 3, 1}};
+      "| channels, image, window, stride | oneDNN float32 | oneDNN 8 bits | oneDNN bfloat16 | ours 8 bits | ours "
+      "bfloat16 | float32 / ours 8 bits | quartiles | oneDNN 8 bits / ours | float32 / ours bfloat16 |\n"
+      "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  constexpr layer layers[] = {{32, 112, 3, 1}, {64, 112, 3, 1}, {96, 112, 3, 2},  {144, 56, 3, 1},  {144, 56, 3, 2},
+                              {192, 28, 3, 1}, {192, 28, 3, 2}, {32, 28, 3, 1},   {384, 14, 3, 1},  {576, 14, 3, 1},
+                              {576, 14, 3, 2}, {960, 7, 3, 1},  {1024, 28, 3, 1}, {1024, 14, 3, 2}, {1024, 7, 3, 1},
+                              {32, 112, 5, 1}, {96, 56, 5, 2},  {240, 28, 5, 1},  {240, 28, 5, 2},  {480, 14, 5, 1},
+                              {672, 14, 5, 2}, {1024, 7, 5, 1}, {64, 7, 5, 1}};
   for (const layer& l : layers) compare(l);
   return 0;
 }
