@@ -253,10 +253,12 @@ byte_depthwise::generated::generated(const byte_depthwise_configuration& how, co
   form.adds_zero = t.zero != 0;
   const int least = t.result == dtype::i8 ? -128 : 0;
   if (t.result == dtype::f32) {
-    form.is_clipped = !std::isinf(t.least) || !std::isinf(t.most);
+    form.has_least = !std::isinf(t.least);
+    form.has_most = !std::isinf(t.most);
   } else {
     const int low = byte_of(t, t.least), high = byte_of(t, t.most);
-    form.is_clipped = low != least || high != least + 255;
+    form.has_least = low != least;
+    form.has_most = high != least + 255;
     constants.least_byte = repeated_byte(low);
     constants.most_byte = repeated_byte(high);
   }

@@ -198,12 +198,23 @@ class byte_tile_emitter : Xbyak::CodeGenerator {
 
   // Results -----------------------------------------------------------------------------------------------------------
 
-  int free_register() const { return 31 - 2 * outputs(); }  // groups are not needed any more
+  /// Registers that groups of pixels had. There are at least three, because a tile with one group has few sums.
+  int free_register(int i = 0) const { return 31 - 2 * outputs() - i; }
+  int zero_point() const { return free_register(0); }
+  int least() const { return free_register(1); }
+  int most() const { return free_register(2); }
 
   void finish(int half) {
     for (int q = 0; q < 2; ++q) {
       vmovups(vec(temporary(q)), term(half, 1, q));
       vmovups(vec(temporary(2 + q)), term(half, 2, q));
+    }
+    const bool is_float = form_.result == dtype::f32;
+    if (!is_float && form_.adds_zero)
+      vpbroadcastd(vec(zero_point()), field(constants_at + offsetof(byte_tile_constants, zero)));
+    if (!is_float && half == 0) {
+      if (form_.has_least) vpbroadcastd(vec(least()), field(constants_at + offsetof(byte_tile_constants, least_byte)));
+      if (form_.has_most) vpbroadcastd(vec(most()), field(constants_at + offsetof(byte_tile_constants, most_byte)));
     }
     for (int r = 0; r < tile_.rows; ++r)
       for (int t = 0; t < tile_.columns; ++t) {
@@ -212,7 +223,7 @@ class byte_tile_emitter : Xbyak::CodeGenerator {
           vcvtdq2ps(y, y);
           vfmadd213ps(y, vec(temporary(q)), vec(temporary(2 + q)));
         }
-        if (form_.result == dtype::f32) store_floats(half, r, t);
+        if (is_float) store_floats(half, r, t);
         else round(half, r, t);
       }
   }
@@ -227,24 +238,20 @@ class byte_tile_emitter : Xbyak::CodeGenerator {
       vcvtps2dq(v, v);
     }
     vpackssdw(y, y, other);
-    const Xbyak::Xmm constant = other;
-    if (form_.adds_zero) {
-      vpbroadcastd(constant, field(constants_at + offsetof(byte_tile_constants, zero)));
-      vpaddsw(y, y, constant);
-    }
+    if (form_.adds_zero) vpaddsw(y, y, vec(zero_point()));
     const Xbyak::Address kept =
         field(offsetof(byte_tile_call, scratch) + 64 * static_cast<std::size_t>(row * tile_.columns + column));
     if (half == 1) return vmovdqu8(kept, y);
     const bool is_signed = form_.result == dtype::i8;
     if (is_signed) vpacksswb(y, y, kept);
     else vpackuswb(y, y, kept);
-    if (form_.is_clipped) {
-      vpbroadcastd(constant, field(constants_at + offsetof(byte_tile_constants, least_byte)));
-      if (is_signed) vpmaxsb(y, y, constant);
-      else vpmaxub(y, y, constant);
-      vpbroadcastd(constant, field(constants_at + offsetof(byte_tile_constants, most_byte)));
-      if (is_signed) vpminsb(y, y, constant);
-      else vpminub(y, y, constant);
+    if (form_.has_least) {
+      if (is_signed) vpmaxsb(y, y, vec(least()));
+      else vpmaxub(y, y, vec(least()));
+    }
+    if (form_.has_most) {
+      if (is_signed) vpminsb(y, y, vec(most()));
+      else vpminub(y, y, vec(most()));
     }
     if (is_partial()) vmovdqu8(result(row, column, 0) | Xbyak::Opmask(bytes_mask), y);
     else vmovdqu8(result(row, column, 0), y);
@@ -253,10 +260,8 @@ class byte_tile_emitter : Xbyak::CodeGenerator {
   void store_floats(int half, int row, int column) {
     for (int q = 0; q < 2; ++q) {
       const int from = sum(row, column, q);
-      if (form_.is_clipped) {
-        vmaxps(vec(from), vec(from), repeated(offsetof(byte_tile_constants, least)));
-        vminps(vec(from), vec(from), repeated(offsetof(byte_tile_constants, most)));
-      }
+      if (form_.has_least) vmaxps(vec(from), vec(from), repeated(offsetof(byte_tile_constants, least)));
+      if (form_.has_most) vminps(vec(from), vec(from), repeated(offsetof(byte_tile_constants, most)));
       for (int lane = 0; lane < tile_.bytes / 16; ++lane) {
         const int channel = byte_channel(2 * half + q, 4 * lane), count = std::min(tile_.channels - channel, 4);
         if (count <= 0) break;

@@ -21,9 +21,9 @@ struct byte_tile_form {
   std::int64_t to_pixel_bytes = 0;  ///< between neighbouring outputs of a tile's row
   std::int64_t to_row_bytes = 0;
   dtype source = dtype::u8, result = dtype::u8;
-  bool adds_zero = false;    ///< the result has a zero point other than 0
-  bool is_clipped = false;   ///< to less than all numbers of the result's type
-  bool may_overflow = true;  ///< a result before rounding may be above 2^30
+  bool adds_zero = false;                    ///< the result has a zero point other than 0
+  bool has_least = false, has_most = false;  ///< it is limited to less than all numbers of its type
+  bool may_overflow = true;                  ///< a result before rounding may be above 2^30
 
   constexpr byte_quads quads() const { return {window_columns, stride_columns}; }
   constexpr int input_rows(int rows) const { return (rows - 1) * stride_rows + (window_rows - 1) * dilation_rows + 1; }
