@@ -2,8 +2,8 @@
 #pragma once
 
 #include <collage/io/onnx/lowering.hpp>
-#include <collage/op/slice.hpp>
 #include <collage/op/quantise.hpp>
+#include <collage/op/slice.hpp>
 #include <cstddef>
 
 namespace collage::inline v0::onnx {

@@ -68,8 +68,8 @@ class rounding_errors {
 /// How precise a plan must be.
 struct precision_options {
   precisions elements = precisions::f32;
-  /// The most that an output may err because values are rounded: the root mean square of the differences from float32, divided by
-  /// the root mean square of the output.
+  /// The most that an output may err because values are rounded. It is the root mean square of the differences from float32, divided
+  /// by that of the output.
   double most_error = 0.01;
   /// The errors of single values, from samples of the network's inputs. Null: no value may be rounded.
   std::shared_ptr<const rounding_errors> errors = {};

@@ -25,10 +25,10 @@ struct rounded_value {
   friend auto operator<=>(const rounded_value&, const rounded_value&) = default;
 };
 
-/// The values that a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element types
-/// they read, multiply and write them. A kernel rounds what it writes in another element type than the network's. If it reads or
-/// writes any such value, it also rounds its weights: constants with several dimensions, but no list with one number for each
-/// channel. What it reads was rounded by the kernel that wrote it, or by a conversion.
+/// The values that a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element
+/// types they read, multiply and write them. A kernel rounds what it writes in another element type than the network's. If it reads or
+/// writes any such value, it also rounds its weights. These are constants with several dimensions; lists with one number for each
+/// channel stay as they are. What it reads was rounded by the kernel that wrote it, or by a conversion.
 inline std::vector<rounded_value> rounded_by(const graph& network, const value_forms& forms,
                                              std::span<const std::uint32_t> arguments,
                                              std::span<const std::uint32_t> outputs) {

@@ -124,8 +124,8 @@ struct conv_variant {
   std::optional<dtype> stored;
 };
 
-/// Stores the values of a match that are large in another element type: the result, and all operands but constants and those with
-/// one number, or one for each channel.
+/// Stores the large values of a match in another element type: the result and the operands. Constants stay as they are, and so do
+/// operands with one number, or one for each channel.
 inline void store_in(dtype type, const chain& m, value_forms& borders) {
   const auto set = [&](std::uint32_t v) {
     if (!m.graph().is_constant(v)) borders.set(v, borders.of(v).of(type));

@@ -301,7 +301,7 @@ inline std::vector<form> forms_of_single(const any_match& m, std::uint32_t node)
     for (const layout& order : orders) list.push_back(form(order).of(dtype::bf16));
   return list;
 }
-/// The values that a form of a single operator is for: its result, and all operands but constants. Of a norm, the first operand alone.
+/// The values that a form of a single operator is for: its result, and all operands but constants. A norm has one such operand.
 inline void set_forms_of_single(const any_match& m, std::uint32_t node, const form& stored, value_forms& to) {
   const auto in = m.inputs_of(node);
   for (std::size_t i = 0; i < in.size(); ++i)
