@@ -28,7 +28,7 @@ struct rounded_value {
 /// The values that a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element
 /// types they read, multiply and write them. A kernel rounds what it writes in another element type than the network's. If it reads or
 /// writes any such value, it also rounds its weights. These are constants with several dimensions; lists with one number for each
-/// channel stay as they are. What it reads was rounded by the kernel that wrote it, or by a conversion.
+/// channel stay as they are. Its operands were rounded by the kernels that wrote them, or by conversions.
 inline std::vector<rounded_value> rounded_by(const graph& network, const value_forms& forms,
                                              std::span<const std::uint32_t> arguments,
                                              std::span<const std::uint32_t> outputs) {
