@@ -6,6 +6,8 @@
 #include <collage/calibrate/confirm.hpp>
 #include <collage/calibrate/rounding.hpp>
 #include <collage/error.hpp>
+#include <collage/measure/store.hpp>
+#include <collage/place/kept_errors.hpp>
 #include <collage/place/within_error.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/engine.hpp>
@@ -137,6 +139,12 @@ class placing_within_error {
     measuring.samples = used_;
     measuring.threads = threads();
     if (options_.budget_s > 0) measuring.seconds = std::min(measuring.seconds, share_of_errors * left_s());
+    std::optional<cost_store> store;
+    try {
+      if (!options_.store.empty() && !measuring.recall) use_store(measuring, store.emplace(options_.store), network_);
+    } catch (const error&) {
+      if (!options_.store_is_optional) throw;  // `place` says why the store cannot be used
+    }
     return measure_value_errors(network_, separate_, backends_, requests, samples_, measuring);
   }
 
