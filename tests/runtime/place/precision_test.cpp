@@ -7,10 +7,12 @@
 #include <collage/ops.hpp>
 #include <collage/pattern/single.hpp>
 #include <collage/place.hpp>
+#include <collage/place/within_error.hpp>
 #include <collage/run/elements.hpp>
 #include <collage/run/engine.hpp>
 #include <collage/run/plan.hpp>
 #include <collage/run/precision.hpp>
+#include <collage/run/rounding.hpp>
 #include <collage/run/tensor.hpp>
 #include <collage/run/verify.hpp>
 
@@ -266,6 +268,86 @@ TEST(place_precision, contradicts_other_options) {
   how.costs = c::placing_costs::none;
   EXPECT_EQ(message_of([&] { (void)c::place<set>(network, how); }),
             "precision: only measuring shows whether lower precision pays; measure, or place in fp32");
+}
+
+// ---- Confirmed plans ----------------------------------------------------------------------------------------------------
+
+/// Samples of normal numbers.
+c::sample_source samples_of(std::size_t count) {
+  return [count](std::size_t which, std::span<const c::tensor_view> inputs) {
+    if (which >= count) return false;
+    std::mt19937_64 random(which);
+    std::normal_distribution<float> normal;
+    auto* const x = static_cast<float*>(inputs[0].data);
+    for (std::int64_t i = 0; i < inputs[0].type.dims.elements(); ++i) x[i] = normal(random);
+    return true;
+  };
+}
+c::placed_within_error within(double most, const c::graph& network, const c::sample_source& samples) {
+  return c::place_within_error(network, c::table_of<set>, options(most, nullptr), samples);
+}
+
+TEST(place_within_error, what_kernels_may_round) {
+  const c::graph network = layers(2);
+  std::vector<c::rounded_value> wanted{{network.inputs()[0], c::dtype::bf16}};
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n) {
+    wanted.push_back({network.view().output_of(n), c::dtype::bf16});
+    if (n % 2 == 0) wanted.push_back({network.view().inputs_of(n)[1], c::dtype::bf16});
+  }
+  std::ranges::sort(wanted);
+  EXPECT_EQ(c::rounded_values(network, c::table_of<set>, options(0.01, nullptr)), wanted);
+  const c::plan all = c::place<set>(network, options(0.01, equal_errors(network, 0, 0)));
+  EXPECT_EQ(c::rounded_in(network, c::table_of<set>, all.chosen), wanted);
+}
+
+TEST(place_within_error, takes_the_fastest_plan_where_it_passes) {
+  const c::graph network = layers(3);
+  const c::placed_within_error made = within(0.05, network, samples_of(16));
+  EXPECT_EQ(made.turns, 1U);  // without errors of single values
+  EXPECT_EQ(count(made, "product in bf16"), 3);
+  ASSERT_TRUE(made.error);
+  EXPECT_GT(made.error->measured, 1e-4);
+  EXPECT_LE(made.error->measured, made.error->upper);
+  EXPECT_LE(made.error->upper, 0.05);
+  EXPECT_EQ(made.error->samples, 8U);
+}
+
+TEST(place_within_error, rounds_less_within_a_smaller_bound) {
+  const c::graph network = layers(5);
+  const double all = within(0.05, network, samples_of(16)).error->upper;
+  bool is_mixed = false;
+  for (const double part : {0.9, 0.7, 0.5, 0.3}) {
+    const c::placed_within_error made = within(part * all, network, samples_of(16));
+    EXPECT_LT(count(made, "product in bf16"), 5) << part;
+    if (!made.error) continue;
+    is_mixed = true;
+    EXPECT_LE(made.error->upper, part * all) << part;
+    EXPECT_LT(made.runs[0].median_ms, 5 * 4.25) << part;
+    EXPECT_GT(made.turns, 1U) << part;
+    EXPECT_EQ(made.precision, c::precision_text({c::precisions::bf16, part * all, nullptr}));
+  }
+  EXPECT_TRUE(is_mixed);
+}
+
+TEST(place_within_error, is_in_float32_where_nothing_passes) {
+  const c::graph network = layers(2);
+  const c::placed_within_error made = within(1e-7, network, samples_of(8));
+  EXPECT_EQ(made.precision, c::fp32);
+  EXPECT_FALSE(made.error);
+  EXPECT_EQ(count(made, "product"), 2);
+  EXPECT_FALSE(made.why_unrounded.empty());
+  const c::placed_within_error none = within(0, network, samples_of(8));
+  EXPECT_EQ(none.why_unrounded, "no error is allowed");
+  EXPECT_EQ(count(none, "product"), 2);
+}
+
+TEST(place_within_error, needs_samples) {
+  const c::graph network = layers(2);
+  EXPECT_EQ(
+      message_of([&] { (void)within(0.01, network, samples_of(2)); }),
+      "samples: there are 2 samples, and the error of lower precision needs at least 3: one is measured with, two are "
+      "held back; give more samples");
+  EXPECT_TRUE(within(0.05, network, samples_of(3)).error);
 }
 
 }  // namespace place_precision_test
