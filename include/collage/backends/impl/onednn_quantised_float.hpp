@@ -104,13 +104,14 @@ inline kernel build_quantised_in_float(const any_match& m, build_context& contex
   program.run(d, dnnl::convolution_forward(d), std::move(operands));
   if (inner != result) program.reorder(inner, result);
 
+  const std::size_t x_offset = program.offset_of(image), y_offset = program.offset_of(result);
   const auto make = [&]<class X, class Y>(X, Y) {
     return program.finish(std::string(d.impl_info_str()) + " of bytes as float32 " + name_of(d.src_desc()),
-                          [&](auto made) {
-                            return run_in_float<X, Y>{std::move(made),
+                          [&](auto steps_made) {
+                            return run_in_float<X, Y>{std::move(steps_made),
                                                       m.index_of(q.p.x_value),
-                                                      program.offset_of(image),
-                                                      program.offset_of(result),
+                                                      x_offset,
+                                                      y_offset,
                                                       product(q.p.x),
                                                       product(q.p.y),
                                                       static_cast<float>(q.source.zero_point),
