@@ -124,6 +124,9 @@ void refuse_what_makes_plans(const options& given) {
   add(given.recheck, "--recheck");
   add(given.complete, "--complete");
   add(!given.memory.empty(), "--memory");
+  add(!given.precision.empty(), "--precision");
+  add(!given.error.empty(), "--error");
+  add(!given.data.empty(), "--data");
   if (names.empty()) return;
   const bool is_one = names.find(" and ") == std::string::npos;
   throw c::error(

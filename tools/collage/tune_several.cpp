@@ -37,6 +37,8 @@ void refuse_what_several_shapes_lack(const options& given, const std::string& st
            "leave it out: the costs go to the store, where sessions and --place estimate find them");
   if (given.costs != c::placing_costs::measured)
     refuse("several shapes are tuned by measuring", "--place", "leave it out");
+  if (!given.precision.empty() && given.precision != c::name_of(c::precisions::f32))
+    refuse("several shapes are tuned in float32", "--precision", "leave it out, or tune one shape at a time");
   if (store.empty()) refuse("tuning for several shapes keeps its results there", "--store", "name a file");
 }
 

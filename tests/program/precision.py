@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""collage tune --precision: plans in bfloat16 within an error, on samples from files, and everything that can be wrong with them."""
+import json
+import pathlib
+import unittest
+
+import models
+from json_schema import complaints
+from program import BERT, SCHEMA, Case, collage, npy, placed_backends
+
+
+def ramp(count, shift):
+    """Numbers that differ, other ones for each shift."""
+    return [((i * 37 + shift * 13) % 101) / 50 - 1 for i in range(count)]
+
+
+class Precision(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        if "onednn" not in placed_backends():
+            raise unittest.SkipTest("this build has no kernels in bfloat16")
+        # A product large enough that bfloat16 pays where the processor has instructions for it.
+        (cls.folder / "product.onnx").write_bytes(models.model(
+            models.node("MatMul", ["a", "b"], ["p"]), models.node("Relu", ["p"], ["y"]),
+            models.port(11, "a", [256, 512]), models.port(11, "b", [512, 512]), models.port(12, "y", [256, 512])))
+        cls.product = str(cls.folder / "product.onnx")
+        if "built without ONNX" in collage("inspect", cls.product).stderr:
+            raise unittest.SkipTest("this build reads no files of ONNX")
+        cls.words = ("--backends", "onednn,portable", "--threads", "1", "--store", "none")
+
+    def write_samples(self, count):
+        folder = self.folder / f"samples{count}"
+        folder.mkdir(exist_ok=True)
+        for name, shape in (("a", (256, 512)), ("b", (512, 512))):
+            values = [x for i in range(count) for x in ramp(shape[0] * shape[1], i)]
+            (folder / f"{name}.npy").write_bytes(npy((count, *shape), values=values))
+        return str(folder)
+
+    def tuned(self, *words):
+        plan = pathlib.Path(self.path("plan.json"))
+        plan.unlink(missing_ok=True)
+        done = self.succeeds("tune", self.product, "--plan", str(plan), *self.words, *words)
+        made = json.loads(plan.read_text())
+        self.assertEqual(complaints(made, SCHEMA), [])
+        return done, made
+
+    def test_plans_keep_their_bound(self):
+        done, made = self.tuned("--precision", "bf16", "--error", "2%", "--data", self.write_samples(4))
+        self.assertNotIn("random inputs", done.stderr)
+        if "error" in made:  # it may be slower than float32 here
+            self.assertEqual(made["precision"], "bf16, error at most 2 %")
+            self.assertEqual(made["error"]["most"], 0.02)
+            self.assertLessEqual(made["error"]["upper"], 0.02)
+            self.assertEqual(made["error"]["samples"], 2)
+            self.assertIn("It rounds values. On 2 samples that were held back,", " ".join(done.stdout.split()))
+            self.assertIn("fp32", [r["name"] for r in made["runs"]])
+            plan = self.path("plan.json")
+            self.succeeds("verify", self.product, "--plan", plan, "--quiet")
+            self.succeeds("run", self.product, "--plan", plan, "--quiet")
+        else:
+            self.assertEqual(made["precision"], "fp32")
+            self.assertIn("note: the plan is in float32: no plan within the bound was faster", done.stderr)
+
+    def test_random_inputs_are_no_data(self):
+        done, _ = self.tuned("--precision", "bf16")
+        self.assertIn("note: the errors of lower precision are measured with random inputs; --data FOLDER names real ones", done.stderr)
+
+    def test_no_error_is_float32(self):
+        done, made = self.tuned("--precision", "any", "--error", "0")
+        self.assertEqual(made["precision"], "fp32")
+        self.assertNotIn("error", made)
+        self.assertIn("note: the plan is in float32: no error is allowed", done.stderr)
+
+    def test_bad_input(self):
+        plan = ("--plan", self.path("bad.json"))
+        self.refused("tune", self.product, *plan, *self.words, "--precision", "bf16", "--data", self.write_samples(2),
+                     saying="samples: there are 2 samples, and the error of lower precision needs at least 3")
+        for text in ("2", "-1%", "101%", "1 %", "x", "nan"):
+            self.refused("tune", BERT, *plan, "--precision", "bf16", f"--error={text}",
+                         saying=f"'{text}' is not an error from 0 to 1; write 1% or 0.01")
+        self.refused("tune", BERT, *plan, "--error", "1%",
+                     saying="--error: it only affects plans of lower precision; add --precision bf16, or leave it out")
+        self.refused("tune", BERT, *plan, "--data", "nowhere", saying="--data: it only affects plans of lower precision")
+        self.refused("tune", BERT, *plan, "--precision", "bf16", "--keep-non-finite",
+                     saying="--precision bf16: kernels that round values need not keep NaN and infinity")
+        self.refused("tune", BERT, *plan, "--precision", "bf16", "--place", "priority",
+                     saying="--precision bf16: only measuring shows whether lower precision pays; leave out --place, or --precision")
+        self.refused("tune", BERT, *plan, "--precision", "half", saying="half")
+        self.refused("bench", BERT, "--plan", "p.json", "--precision", "bf16",
+                     saying="p.json: is a finished plan, and --precision only affects placing")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
