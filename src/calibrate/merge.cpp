@@ -43,12 +43,11 @@ void choose_in(graph_ranges& in, const range_origin& made_by) {
   for (body_ranges& b : in.bodies) choose_in(b.inside, made_by);
 }
 
-/// The fewest bins of any histogram.
-std::size_t fewest_bins(const graph_ranges& in) {
+std::size_t fewest_in(const graph_ranges& in) {
   std::size_t fewest = value_histogram::most_bins;
   for (const value_range& v : in.values)
     if (v.numbers != nullptr) fewest = std::min(fewest, v.numbers->bins());
-  for (const body_ranges& b : in.bodies) fewest = std::min(fewest, fewest_bins(b.inside));
+  for (const body_ranges& b : in.bodies) fewest = std::min(fewest, fewest_in(b.inside));
   return fewest;
 }
 
@@ -107,9 +106,11 @@ network_ranges merged(const network_ranges& a, const network_ranges& b) {
   return all;
 }
 
+std::size_t fewest_bins(const network_ranges& in) { return fewest_in(in.top); }
+
 void choose_again(network_ranges& ranges, range_method method, quantisation_schema schema, double percentile) {
   constexpr std::size_t enough = 128;
-  if (method != range_method::minmax && fewest_bins(ranges.top) < enough)
+  if (method != range_method::minmax && fewest_bins(ranges) < enough)
     throw error(error_kind::invalid_argument,
                 std::string("have no histograms, which the method ") + name_of(method) + " needs", "ranges",
                 "choose the method minmax");

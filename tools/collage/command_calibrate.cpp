@@ -103,6 +103,7 @@ c::network_ranges merge_files(const options& given) {
       all = std::move(one);
       continue;
     }
+    const std::size_t finer = std::max(c::fewest_bins(all), c::fewest_bins(one));
     try {
       all = c::merged(all, one);
     } catch (const c::error& e) {
@@ -110,6 +111,9 @@ c::network_ranges merge_files(const options& given) {
       refuse_calibrate("cannot be merged with " + given.merged_files[0] + ": the ranges" + why.substr(why.find(' ')),
                        given.merged_files[i], "");
     }
+    if (const std::size_t left = c::fewest_bins(all); left < finer && !given.quiet)
+      complain("note: histograms of " + std::to_string(finer) + " bins were merged with histograms of " +
+               std::to_string(left) + ", and the finer bins are lost");
   }
   const c::range_origin how = origin_of(given, all.made_by);
   c::choose_again(all, how.method, how.schema, how.percentile);

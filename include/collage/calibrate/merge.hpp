@@ -3,6 +3,7 @@
 
 #include <collage/calibrate/ranges.hpp>
 #include <collage/graph/graph.hpp>
+#include <cstddef>
 
 namespace collage::inline v0 {
 
@@ -10,6 +11,9 @@ namespace collage::inline v0 {
 /// over all samples gives the same ranges. With different numbers of bins, the result is as of a pass with the smaller one. Errors: ranges
 /// of different networks; weights per channel in only one of them; random samples in only one of them.
 network_ranges merged(const network_ranges& a, const network_ranges& b);
+
+/// The fewest bins of any histogram.
+std::size_t fewest_bins(const network_ranges& in);
 
 /// Chooses ranges anew from the histograms. Weights stay as they are. Errors: a method other than minmax for ranges without histograms; a
 /// percentile out of its bounds.

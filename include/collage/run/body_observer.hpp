@@ -18,7 +18,7 @@ struct body_observer {
 };
 
 /// While an object exists, the observer is called for all runs of subgraphs in the thread that made the object. Objects of one thread end
-/// in the reverse order. Runs without one cost nothing more.
+/// in the reverse order. Runs without one cost nothing more. Limits of a run (run_limits) are not checked within subgraphs meanwhile.
 class observed_bodies {
  public:
   explicit observed_bodies(const body_observer& observer) : before_(std::exchange(here_, &observer)) {}
