@@ -2,10 +2,10 @@
 
 #include "byte_replica.hpp"
 #include "byte_tile.hpp"
+#include "even_shares.hpp"
 #include "instruction_set.hpp"
 #include "word_reader.hpp"
 
-#include <collage/backends/impl/team.hpp>
 #include <collage/error.hpp>
 
 #include <algorithm>
@@ -154,8 +154,9 @@ bool can_generate(const byte_depthwise_configuration& c, const byte_depthwise_sh
 }
 
 std::vector<byte_depthwise_configuration> promising_configurations(const byte_depthwise_shape& s, bool can_run) {
-  constexpr std::array<std::pair<int, int>, 5> tiles = {{{3, 4}, {2, 4}, {1, 4}, {1, 2}, {1, 1}}};
-  constexpr std::size_t most_tiles = 2;
+  // A single row suits images with few rows, which threads share. Seven divides the usual widths.
+  constexpr std::array<std::pair<int, int>, 6> tiles = {{{3, 4}, {2, 4}, {1, 7}, {1, 4}, {1, 2}, {1, 1}}};
+  constexpr std::size_t most_tiles = 3;
   std::vector<byte_depthwise_configuration> list;
   for (const auto& [rows, columns] : tiles) {
     if (!can_run || list.size() == 2 * most_tiles) break;
@@ -204,13 +205,13 @@ void byte_depthwise::pack(const byte_depthwise_configuration& how, const byte_de
 
 /// A row of outputs in tiles, those with the same code beside each other.
 struct byte_run {
-  std::int64_t from = 0, to = 0;       ///< bytes of the first tile's first pixel, from the row's begin
-  std::int64_t count = 1;              ///< tiles
-  byte_tile tile;                      ///< its rows and vectors are not set
-  byte_tile_function code[2][2] = {};  ///< for whole and other numbers of rows, and of channels
+  std::int64_t from = 0, to = 0;                    ///< bytes of the first tile's first pixel, from the row's begin
+  std::int64_t count = 1;                           ///< tiles
+  byte_tile tile;                                   ///< its rows and vectors are not set
+  byte_tile_function code[most_byte_rows][2] = {};  ///< for one row and more, and whole and other numbers of channels
 };
 
-/// Tasks of a run: rows of tiles of an image, and some vectors of channels.
+/// A part of a run: a row of tiles of an image, and some vectors of channels.
 struct byte_task {
   std::int64_t image = 0, first_row = 0, rows = 0, first_vector = 0, last_vector = 0;
 };
@@ -226,11 +227,11 @@ struct byte_depthwise::generated {
   std::int64_t whole = 0;  ///< vectors of 64 channels
 
   generated(const byte_depthwise_configuration& how, const byte_depthwise_shape& s, const byte_depthwise_terms& t,
-            const std::int8_t* weights);
+            const std::int8_t* weights, int threads);
 
   void add_runs(const byte_depthwise_configuration& how, const byte_depthwise_shape& s);
   void add_terms(const byte_depthwise_shape& s, const byte_depthwise_terms& t, const std::int8_t* weights);
-  void make_code(const byte_depthwise_configuration& how, const byte_depthwise_shape& s);
+  void make_code(const byte_depthwise_configuration& how, const byte_depthwise_shape& s, int threads);
   void run_task(const byte_depthwise_configuration& how, const byte_depthwise_shape& s, const byte_depthwise_call& c,
                 const byte_task& task) const;
   byte_tile tile_of(const byte_run& run, std::int64_t rows, bool is_rest) const {
@@ -243,7 +244,7 @@ struct byte_depthwise::generated {
 };
 
 byte_depthwise::generated::generated(const byte_depthwise_configuration& how, const byte_depthwise_shape& s,
-                                     const byte_depthwise_terms& t, const std::int8_t* weights)
+                                     const byte_depthwise_terms& t, const std::int8_t* weights, int threads)
     : form(form_of(s, t.source, t.result)),
       pad_row(static_cast<std::size_t>(s.width * s.channels) + block_channels,
               static_cast<std::uint8_t>(t.source_zero)),
@@ -267,7 +268,7 @@ byte_depthwise::generated::generated(const byte_depthwise_configuration& how, co
   constants.zero = 0x00010001U * static_cast<std::uint16_t>(t.zero);
   add_terms(s, t, weights);
   add_runs(how, s);
-  make_code(how, s);
+  make_code(how, s, threads);
 }
 
 void byte_depthwise::generated::add_terms(const byte_depthwise_shape& s, const byte_depthwise_terms& t,
@@ -318,15 +319,17 @@ void byte_depthwise::generated::add_runs(const byte_depthwise_configuration& how
   }
 }
 
-void byte_depthwise::generated::make_code(const byte_depthwise_configuration& how, const byte_depthwise_shape& s) {
-  const std::int64_t height = s.output_height(), rows[] = {height < how.rows ? 0 : how.rows, height % how.rows};
+void byte_depthwise::generated::make_code(const byte_depthwise_configuration& how, const byte_depthwise_shape& s,
+                                          int threads) {
+  // Where several threads share the rows of an image, any number of them may be left over.
+  const std::int64_t height = s.output_height(), most = std::min<std::int64_t>(how.rows, height);
   std::map<byte_tile, std::size_t> tickets;
   const auto for_each_code = [&](const auto& f) {
     for (byte_run& run : runs)
-      for (std::size_t i = 0; i < 2; ++i)
+      for (std::int64_t rows = 1; rows <= most; ++rows)
         for (const bool is_rest : {false, true})
-          if (rows[i] != 0 && (is_rest ? rest_channels != 0 : whole != 0))
-            f(tile_of(run, rows[i], is_rest), run.code[i][is_rest ? 1 : 0]);
+          if ((threads > 1 || rows == most || rows == height % how.rows) && (is_rest ? rest_channels != 0 : whole != 0))
+            f(tile_of(run, rows, is_rest), run.code[rows - 1][is_rest ? 1 : 0]);
   };
   for_each_code([&](const byte_tile& tile, byte_tile_function&) {
     if (!tickets.contains(tile)) tickets[tile] = arena.add(generate_byte_tile(form, tile));
@@ -360,7 +363,7 @@ void byte_depthwise::generated::run_task(const byte_depthwise_configuration& how
     call.weights = c.weights + vector * byte_weights_size(form, block_channels);
     call.terms = terms.data() + vector * byte_terms_size(block_channels);
     call.count = count;
-    run.code[task.rows == how.rows ? 0 : 1][is_rest(vector) ? 1 : 0](&call);
+    run.code[task.rows - 1][is_rest(vector) ? 1 : 0](&call);
   };
   if (how.order == byte_depthwise_order::columns) {
     for (std::int64_t v = task.first_vector; v < task.last_vector; ++v)
@@ -389,17 +392,18 @@ byte_depthwise::byte_depthwise(const byte_depthwise_configuration& how, const by
                                const byte_depthwise_terms& terms, const std::int8_t* weights, int threads)
     : how_(how), shape_(shape), terms_(checked(how, shape, terms)), threads_(std::max(threads, 1)) {
   refusal_ = how.is_replica() ? "its configuration is for the replica" : refusal_of_bytes();
-  if (refusal_.empty()) generated_ = std::make_unique<const generated>(how, shape, terms_, weights);
+  if (refusal_.empty()) generated_ = std::make_unique<const generated>(how, shape, terms_, weights, threads_);
 }
 byte_depthwise::~byte_depthwise() = default;
 
 void byte_depthwise::run(const byte_depthwise_call& call) const {
   const std::int64_t height = shape_.output_height();
-  const double row_cost = 0.2 * static_cast<double>(shape_.output_width() * shape_.channels *
-                                                    shape_.taps());  // about: a quarter of a float's
+  // Measured, about: as many lanes of float32 would take as long.
+  const double row_cost = 0.4 * static_cast<double>(shape_.output_width() * shape_.channels *
+                                                    (shape_.taps() + 4 * shape_.stride_columns - 2));
   if (generated_ == nullptr) {
     const byte_replica_function run_row = byte_replica(terms_.source);
-    host::parallel_parts(threads_, shape_.batch * height, 1, 5 * row_cost, [&](std::int64_t first, std::int64_t last) {
+    even_shares(threads_, shape_.batch * height, 5 * row_cost, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t row = first; row < last; ++row)
         run_row({shape_, terms_,
                  static_cast<const std::uint8_t*>(call.from) +
@@ -411,18 +415,16 @@ void byte_depthwise::run(const byte_depthwise_call& call) const {
     });
     return;
   }
-  const std::int64_t bands = parts_of(height, how_.rows);
-  const std::int64_t vectors = parts_of(shape_.channels, block_channels);
-  // Few rows of tiles are divided among threads by their channels, too.
-  const bool keeps_busy = threads_ == 1 || shape_.batch * bands >= 4 * threads_;
-  const std::int64_t parts = keeps_busy ? 1 : std::min<std::int64_t>(vectors, 2 * threads_);
-  const double cost = row_cost * how_.rows / static_cast<double>(parts);
-  host::parallel_parts(threads_, shape_.batch * bands * parts, 1, cost, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t part = i % parts, row = i / parts % bands * how_.rows;
+  const std::int64_t vectors = parts_of(shape_.channels, block_channels), rows = shape_.batch * height;
+  // Neighbouring lines of a cache are best left to one thread. Channels are divided only if there is not a row for each.
+  const std::int64_t parts = std::min(parts_of(threads_, rows), vectors);
+  even_shares(threads_, parts * rows, row_cost / static_cast<double>(parts), [&](std::int64_t i, std::int64_t end) {
+    while (i < end) {
+      const std::int64_t part = i / rows, row = i % rows, y = row % height;
+      const std::int64_t count = std::min({std::int64_t{how_.rows}, height - y, end - i});
       generated_->run_task(how_, shape_, call,
-                           {i / parts / bands, row, std::min<std::int64_t>(how_.rows, height - row),
-                            vectors * part / parts, vectors * (part + 1) / parts});
+                           {row / height, y, count, vectors * part / parts, vectors * (part + 1) / parts});
+      i += count;
     }
   });
 }

@@ -113,7 +113,7 @@ byte_depthwise_configuration parse_byte_depthwise_configuration(std::string_view
 std::string refusal_of_bytes();
 /// Whether code can be generated for a shape in a configuration: the window is small enough for the registers.
 bool can_generate(const byte_depthwise_configuration& c, const byte_depthwise_shape& s);
-/// The configurations that are worth measuring, the best guess first: at most 4, or the replica's where code cannot be generated or
+/// The configurations that are worth measuring, the best guess first: at most 6, or the replica's where code cannot be generated or
 /// cannot run.
 std::vector<byte_depthwise_configuration> promising_configurations(const byte_depthwise_shape& s,
                                                                    bool can_run = refusal_of_bytes().empty());

@@ -120,7 +120,7 @@ value add_quantised(graph_builder& g, data_source& data, const quantised_case& c
 
 /// Scales are powers of two, so that even ties are those of the reference.
 TEST_F(jit_quantised_backend, depthwise) {
-  for (int i = 0; i < cases(40); ++i)
+  for (int i = 0; i < cases(24); ++i)
     check([](graph_builder& g, data_source& data) { return add_quantised(g, data, random_case(data)); }, options);
   EXPECT_GT(check.checked("quantised_depthwise"), 0U);
   EXPECT_EQ(check.refused("quantised_depthwise"), 0U);
