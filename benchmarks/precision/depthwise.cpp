@@ -1,4 +1,4 @@
-// Depthwise convolutions of 8-bit values by generated code, and of bfloat16, beside oneDNN's in float32, 8 bits and bfloat16.
+// Depthwise convolutions of 8-bit values by generated code, beside oneDNN's in float32, 8 bits and bfloat16.
 //
 // All run in turns, with the images of the turn before in the caches, as a network leaves them. Each has a bias and relu. The image
 // is uint8 with the zero point 0, which suits oneDNN best, and lies with channels last. In float32 oneDNN has the faster of this layout
@@ -23,7 +23,6 @@
 #include <vector>
 
 #include "jit/byte_depthwise.hpp"
-#include "jit/depthwise.hpp"
 
 extern "C" void omp_set_num_threads(int count);
 
@@ -157,36 +156,6 @@ class byte_run {
   std::string name;
 };
 
-/// Our kernel of bfloat16.
-class brain_run {
- public:
-  explicit brain_run(const jit::depthwise_shape& s)
-      : window_(static_cast<std::size_t>(s.weight_floats()) * 4),
-        bias_(static_cast<std::size_t>(s.channels) * 4),
-        from_(static_cast<std::size_t>(s.batch * s.height * s.width * s.channels) * 2),
-        to_(static_cast<std::size_t>(s.batch * s.output_height() * s.output_width() * s.channels) * 2) {
-    auto* const window = reinterpret_cast<float*>(window_.data());
-    jit::pack_depthwise(s, std::vector<float>(static_cast<std::size_t>(s.channels * s.window * s.window), 0.1F).data(),
-                        window);
-    call_ = {.shape = s,
-             .from = reinterpret_cast<const jit::brain_float*>(from_.data()),
-             .weights = window,
-             .bias = reinterpret_cast<const float*>(bias_.data()),
-             .least = 0,
-             .to = reinterpret_cast<jit::brain_float*>(to_.data()),
-             .to_step = s.channels};
-  }
-  double run() {
-    const double begin = now();
-    jit::run_brain_depthwise(call_, threads());
-    return now() - begin;
-  }
-
- private:
-  lines window_, bias_, from_, to_;
-  jit::brain_depthwise_call call_;
-};
-
 double quantile(std::vector<double> list, double part) {
   std::ranges::sort(list);
   return list[static_cast<std::size_t>(part * static_cast<double>(list.size() - 1))];
@@ -232,15 +201,6 @@ std::unique_ptr<byte_run> fastest(const jit::byte_depthwise_shape& s, int turns)
 void compare(const layer& l) {
   const jit::byte_depthwise_shape s = shape_of(l);
   library_run last(s, type::f32, tag::nhwc), blocked(s, type::f32, tag::nChw16c), bytes(s, type::u8, tag::nhwc);
-  brain_run brain({.channels = s.channels,
-                   .height = s.height,
-                   .width = s.width,
-                   .window = l.window,
-                   .stride = l.stride,
-                   .pad_top = s.pad_top,
-                   .pad_left = s.pad_left,
-                   .pad_bottom = s.pad_bottom,
-                   .pad_right = s.pad_right});
   std::unique_ptr<library_run> library_brain;
   try {
     library_brain = std::make_unique<library_run>(s, type::bf16, tag::nhwc);
@@ -248,24 +208,21 @@ void compare(const layer& l) {
   }
   const auto turns_of = [&](double wanted) { return std::clamp(static_cast<int>(wanted / last.run()), 15, 2000); };
   const std::unique_ptr<byte_run> best = fastest(s, turns_of(0.01));
-  std::vector<double> floats, in_bytes, in_brain, ours, ours_in_brain, over_floats, brain_over_floats, over_bytes;
+  std::vector<double> floats, in_bytes, in_brain, ours, over_floats, over_bytes;
   for (int i = turns_of(0.06); i > 0; --i) {
     floats.push_back(std::min(last.run(), blocked.run()));
     in_bytes.push_back(bytes.run());
     in_brain.push_back(library_brain == nullptr ? 0 : library_brain->run());
     ours.push_back(best->run());
-    ours_in_brain.push_back(brain.run());
     over_floats.push_back(floats.back() / ours.back());
-    brain_over_floats.push_back(floats.back() / ours_in_brain.back());
     over_bytes.push_back(in_bytes.back() / ours.back());
   }
   const auto n = [](std::int64_t x) { return std::to_string(x); };
   const std::string name =
       n(l.channels) + ", " + n(l.size) + "x" + n(l.size) + ", " + n(l.window) + "x" + n(l.window) + ", " + n(l.stride);
-  std::printf("| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.2f | %.2f to %.2f | %.2f | %.2f |\n", name.c_str(),
-              1e6 * median(floats), 1e6 * median(in_bytes), 1e6 * median(in_brain), 1e6 * median(ours),
-              1e6 * median(ours_in_brain), median(over_floats), quantile(over_floats, 0.25),
-              quantile(over_floats, 0.75), median(over_bytes), median(brain_over_floats));
+  std::printf("| %s | %.1f | %.1f | %.1f | %.1f | %.2f | %.2f to %.2f | %.2f |\n", name.c_str(), 1e6 * median(floats),
+              1e6 * median(in_bytes), 1e6 * median(in_brain), 1e6 * median(ours), median(over_floats),
+              quantile(over_floats, 0.25), quantile(over_floats, 0.75), median(over_bytes));
   std::fflush(stdout);
 }
 
@@ -283,9 +240,8 @@ int main() {
   std::printf("%s, %d thread%s; medians in microseconds\n\n", processor().c_str(), threads(),
               threads() == 1 ? "" : "s");
   std::printf(
-      "| channels, image, window, stride | oneDNN float32 | oneDNN 8 bits | oneDNN bfloat16 | ours 8 bits | ours "
-      "bfloat16 | float32 / ours 8 bits | quartiles | oneDNN 8 bits / ours | float32 / ours bfloat16 |\n"
-      "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+      "| channels, image, window, stride | oneDNN float32 | oneDNN 8 bits | oneDNN bfloat16 | ours | float32 / ours | "
+      "quartiles | 8 bits / ours |\n|---|--:|--:|--:|--:|--:|--:|--:|\n");
   constexpr layer layers[] = {{32, 112, 3, 1}, {64, 112, 3, 1}, {96, 112, 3, 2},  {144, 56, 3, 1},  {144, 56, 3, 2},
                               {192, 28, 3, 1}, {192, 28, 3, 2}, {32, 28, 3, 1},   {384, 14, 3, 1},  {576, 14, 3, 1},
                               {576, 14, 3, 2}, {960, 7, 3, 1},  {1024, 28, 3, 1}, {1024, 14, 3, 2}, {1024, 7, 3, 1},

@@ -16,15 +16,11 @@ namespace collage::inline v0::detail::jit {
 namespace {
 
 HWY_EXPORT(depthwise_of_target);
-HWY_EXPORT(brain_depthwise_of_target);
 
 }  // namespace
 
 depthwise_function depthwise_rows(std::int64_t window, std::int64_t stride) {
   return HWY_DYNAMIC_DISPATCH(depthwise_of_target)(window, stride);
-}
-brain_depthwise_function brain_depthwise_rows(std::int64_t window, std::int64_t stride) {
-  return HWY_DYNAMIC_DISPATCH(brain_depthwise_of_target)(window, stride);
 }
 
 void pack_depthwise(const depthwise_shape& s, const float* weights, float* to) {

@@ -61,34 +61,22 @@ struct depthwise_parts {
   constexpr std::int64_t last(std::int64_t i) const { return i + 1 == count() ? channels : (i + 1) * 64; }
 };
 
-/// Bits of a bfloat16 number.
-enum class brain_float : std::uint16_t {};
-
-/// Images of float32 or bfloat16. Everything is computed in float32, and bfloat16 results are rounded to nearest, ties to even.
-template <class Element>
-struct depthwise_call_of {
+struct depthwise_call {
   depthwise_shape shape;
-  const Element* from = nullptr;   ///< the image
+  const float* from = nullptr;     ///< the image
   const float* weights = nullptr;  ///< packed
   const float* bias = nullptr;     ///< of each channel; null: there is none
   /// Results outside of these bounds become the bound, and NaN stays.
   float least = -std::numeric_limits<float>::infinity(), most = std::numeric_limits<float>::infinity();
-  Element* to =
+  float* to =
       nullptr;  ///< the first pixel of the part's first row, at channel 0; the pixels of all rows follow each other
-  std::int64_t to_step = 0;  ///< between pixels, in elements
+  std::int64_t to_step = 0;  ///< between pixels, in floats
 };
-using depthwise_call = depthwise_call_of<float>;
-using brain_depthwise_call = depthwise_call_of<brain_float>;
 
 using depthwise_function = void (*)(const depthwise_call& call, const depthwise_part& part);
-using brain_depthwise_function = void (*)(const brain_depthwise_call& call, const depthwise_part& part);
 
 /// For the best of SSE4, AVX2 and AVX-512 that this processor has, if any. The shape must have no fault. A sum is
 /// computed in the same order for every part.
 depthwise_function depthwise_rows(std::int64_t window, std::int64_t stride);
-brain_depthwise_function brain_depthwise_rows(std::int64_t window, std::int64_t stride);
-
-/// A whole convolution of bfloat16: `call.from` is the first image, and `call.to` has room for the results of all. Threads share rows.
-void run_brain_depthwise(const brain_depthwise_call& call, int threads);
 
 }  // namespace collage::inline v0::detail::jit

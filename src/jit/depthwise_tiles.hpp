@@ -30,51 +30,19 @@ using tiles::vector;
 /// Outputs of a row that are computed together. With two rows of them, the sums and a row of inputs fit the registers.
 inline constexpr std::int64_t tile_columns = lanes >= 16 ? 7 : 3;
 
-/// Numbers of bfloat16 are the upper halves of those of float32.
-using half_tag = hn::Rebind<std::uint16_t, decltype(tag)>;
-using bits_tag = hn::RebindToSigned<decltype(tag)>;
-
-HWY_INLINE vector load_elements(const float* from) { return tiles::load(from); }
-HWY_INLINE vector load_elements(const brain_float* from) {
-  const auto half = hn::LoadU(half_tag(), reinterpret_cast<const std::uint16_t*>(from));
-  return hn::BitCast(tag, hn::ShiftLeft<16>(hn::PromoteTo(bits_tag(), half)));
-}
-HWY_INLINE void store_elements(vector x, float* to) { tiles::store(x, to); }
-HWY_INLINE void store_elements(vector x, brain_float* to) {
-  constexpr bits_tag d;
-  const auto bits = hn::BitCast(d, x);
-  const auto is_odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
-  const auto rounded = hn::Add(hn::Add(bits, hn::Set(d, 0x7FFF)), is_odd);
-  const auto chosen = hn::IfThenElse(hn::RebindMask(d, tiles::is_nan(x)), hn::Or(bits, hn::Set(d, 0x400000)), rounded);
-  const auto upper = hn::And(hn::ShiftRight<16>(chosen), hn::Set(d, 0xFFFF));
-  hn::StoreU(hn::DemoteTo(half_tag(), upper), half_tag(), reinterpret_cast<std::uint16_t*>(to));
-}
-HWY_INLINE vector load_some_elements(const float* from, std::int64_t count) { return tiles::load_some(from, count); }
-HWY_INLINE vector load_some_elements(const brain_float* from, std::int64_t count) {
-  brain_float room[lanes] = {};
-  for (std::int64_t i = 0; i < count; ++i) room[i] = from[i];
-  return load_elements(room);
-}
-HWY_INLINE void store_some_elements(vector x, float* to, std::int64_t count) { tiles::store_some(x, to, count); }
-HWY_INLINE void store_some_elements(vector x, brain_float* to, std::int64_t count) {
-  brain_float room[lanes];
-  store_elements(x, room);
-  for (std::int64_t i = 0; i < count; ++i) to[i] = room[i];
-}
-
 /// A tile of Rows x Columns outputs with a window of K x K and stride S.
-template <int K, int S, int Rows, int Columns, class Element>
+template <int K, int S, int Rows, int Columns>
 struct depthwise_tile {
   static constexpr int input_rows = (Rows - 1) * S + K, input_columns = (Columns - 1) * S + K;
 
-  const depthwise_call_of<Element>& call;
-  const Element* at[input_rows][input_columns];  ///< the pixels that it reads; those in pads are zeros
-  Element* to;                                   ///< its first output
+  const depthwise_call& call;
+  const float* at[input_rows][input_columns];  ///< the pixels that it reads; those in pads are zeros
+  float* to;                                   ///< its first output
 
-  HWY_INLINE depthwise_tile(const depthwise_call_of<Element>& c, Element* first, std::int64_t y, std::int64_t x)
+  HWY_INLINE depthwise_tile(const depthwise_call& c, float* first, std::int64_t y, std::int64_t x)
       : call(c), to(first) {
     const depthwise_shape& s = c.shape;
-    const auto* const zeros = reinterpret_cast<const Element*>(c.weights + K * K * s.weight_step());
+    const float* const zeros = c.weights + K * K * s.weight_step();
     for (int i = 0; i < input_rows; ++i)
       for (int j = 0; j < input_columns; ++j) {
         const std::int64_t row = y * S - s.pad_top + i, column = x * S - s.pad_left + j;
@@ -126,37 +94,36 @@ struct depthwise_tile {
   HWY_INLINE void run_channels(const depthwise_part& part) const {
     for (std::int64_t c = part.first_channel; c < part.last_channel; c += lanes)  // the last vector may overlap others
       run(
-          std::min(c, part.last_channel - lanes), [](const auto* from) HWY_ATTR { return load_elements(from); },
-          [](vector v, Element* result) HWY_ATTR { store_elements(v, result); });
+          std::min(c, part.last_channel - lanes), [](const float* from) HWY_ATTR { return tiles::load(from); },
+          [](vector v, float* result) HWY_ATTR { tiles::store(v, result); });
   }
 };
 
 /// Images of fewer channels than a vector has.
-template <int K, int S, class Element>
-void rows_of_few_channels(const depthwise_call_of<Element>& c, const depthwise_part& part) {
+template <int K, int S>
+void rows_of_few_channels(const depthwise_call& c, const depthwise_part& part) {
   const std::int64_t count = part.last_channel - part.first_channel, width = c.shape.output_width();
   for (std::int64_t y = part.first_row; y < part.last_row; ++y)
     for (std::int64_t x = 0; x < width; ++x) {
-      const depthwise_tile<K, S, 1, 1, Element> tile(c, c.to + ((y - part.first_row) * width + x) * c.to_step, y, x);
+      const depthwise_tile<K, S, 1, 1> tile(c, c.to + ((y - part.first_row) * width + x) * c.to_step, y, x);
       tile.run(
-          part.first_channel, [&](const auto* from) HWY_ATTR { return load_some_elements(from, count); },
-          [&](vector v, Element* result) HWY_ATTR { store_some_elements(v, result, count); });
+          part.first_channel, [&](const float* from) HWY_ATTR { return tiles::load_some(from, count); },
+          [&](vector v, float* result) HWY_ATTR { tiles::store_some(v, result, count); });
     }
 }
 
-template <int K, int S, int Rows, int Columns, class Element>
-void row_of_tiles(const depthwise_call_of<Element>& c, const depthwise_part& part, std::int64_t y) {
+template <int K, int S, int Rows, int Columns>
+void row_of_tiles(const depthwise_call& c, const depthwise_part& part, std::int64_t y) {
   const std::int64_t width = c.shape.output_width();
   for (std::int64_t begin = 0; begin < width; begin += Columns) {
     const std::int64_t x = std::min<std::int64_t>(begin, width - Columns);  // the last tile may overlap the one before
-    const depthwise_tile<K, S, Rows, Columns, Element> tile(c, c.to + ((y - part.first_row) * width + x) * c.to_step, y,
-                                                            x);
+    const depthwise_tile<K, S, Rows, Columns> tile(c, c.to + ((y - part.first_row) * width + x) * c.to_step, y, x);
     tile.run_channels(part);
   }
 }
 
-template <int K, int S, class Element>
-void depthwise_of(const depthwise_call_of<Element>& c, const depthwise_part& part) {
+template <int K, int S>
+void depthwise_of(const depthwise_call& c, const depthwise_part& part) {
   if (part.last_channel - part.first_channel < lanes) return rows_of_few_channels<K, S>(c, part);
   std::int64_t y = part.first_row;
   if (c.shape.output_width() < tile_columns) {
@@ -167,19 +134,12 @@ void depthwise_of(const depthwise_call_of<Element>& c, const depthwise_part& par
   if (y < part.last_row) row_of_tiles<K, S, 1, tile_columns>(c, part, y);
 }
 
-template <class Element>
-auto depthwise_of_elements(std::int64_t window, std::int64_t stride) {
-  switch (window) {
-    case 3: return stride == 1 ? depthwise_of<3, 1, Element> : depthwise_of<3, 2, Element>;
-    case 5: return stride == 1 ? depthwise_of<5, 1, Element> : depthwise_of<5, 2, Element>;
-    default: return stride == 1 ? depthwise_of<7, 1, Element> : depthwise_of<7, 2, Element>;
-  }
-}
 inline depthwise_function depthwise_of_target(std::int64_t window, std::int64_t stride) {
-  return depthwise_of_elements<float>(window, stride);
-}
-inline brain_depthwise_function brain_depthwise_of_target(std::int64_t window, std::int64_t stride) {
-  return depthwise_of_elements<brain_float>(window, stride);
+  switch (window) {
+    case 3: return stride == 1 ? depthwise_of<3, 1> : depthwise_of<3, 2>;
+    case 5: return stride == 1 ? depthwise_of<5, 1> : depthwise_of<5, 2>;
+    default: return stride == 1 ? depthwise_of<7, 1> : depthwise_of<7, 2>;
+  }
 }
 
 }  // namespace HWY_NAMESPACE

@@ -211,66 +211,6 @@ TEST(jit_depthwise, nan_reaches_only_the_outputs_that_read_it) {
   });
 }
 
-/// The upper half of a float32 number, rounded to nearest, ties to even.
-jit::brain_float rounded(float x) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &x, sizeof bits);
-  if (std::isnan(x)) return static_cast<jit::brain_float>((bits | 0x400000U) >> 16U);
-  return static_cast<jit::brain_float>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
-}
-float widened(jit::brain_float x) {
-  const std::uint32_t bits = static_cast<std::uint32_t>(x) << 16U;
-  float made = 0;
-  std::memcpy(&made, &bits, sizeof made);
-  return made;
-}
-
-/// Images of bfloat16 have the results of float32, rounded once.
-void check_brain_floats(random_numbers& random) {
-  const depthwise_shape s = random_shape(random);
-  operands o(s, true, random);
-  if (random.chance(0.5)) o.least = 0;
-  const std::int64_t pixels = s.batch * s.output_height() * s.output_width();
-  std::vector<jit::brain_float> from(o.from.size());
-  for (std::size_t i = 0; i < from.size(); ++i) {
-    auto& x = o.from[static_cast<std::int64_t>(i)];
-    if (random.chance(0.001)) x = random.chance(0.5) ? not_a_number : std::numeric_limits<float>::infinity();
-    from[i] = rounded(x);
-    x = widened(from[i]);
-  }
-  std::vector<jit::brain_float> to(static_cast<std::size_t>(pixels * s.channels));
-  jit::run_brain_depthwise({.shape = s,
-                            .from = from.data(),
-                            .weights = o.window.data(),
-                            .bias = o.bias.data(),
-                            .least = o.least,
-                            .to = to.data(),
-                            .to_step = s.channels},
-                           static_cast<int>(random.number(1, 3)));
-  std::vector<float> wanted(to.size());
-  for (std::int64_t image = 0; image < s.batch; ++image)
-    jit::depthwise_rows(s.window, s.stride)(
-        {.shape = s,
-         .from = o.from.data() + image * s.height * s.width * s.channels,
-         .weights = o.window.data(),
-         .bias = o.bias.data(),
-         .least = o.least,
-         .to = wanted.data() + image * s.output_height() * s.output_width() * s.channels,
-         .to_step = s.channels},
-        {0, s.output_height(), 0, s.channels});
-  for (std::size_t i = 0; i < to.size(); ++i) {
-    const bool is_right = std::isnan(wanted[i]) ? std::isnan(widened(to[i])) : to[i] == rounded(wanted[i]);
-    ASSERT_TRUE(is_right) << text_of(s) << " at " << i << ": " << widened(to[i]) << " for " << wanted[i]
-                          << ", COLLAGE_SEED=" << random.seed();
-  }
-}
-TEST(jit_depthwise, images_of_bfloat16_are_rounded_once) {
-  random_numbers random;
-  for_each_target([&] {
-    for (int i = 0; i < cases(60) && !testing::Test::HasFatalFailure(); ++i) check_brain_floats(random);
-  });
-}
-
 /// Both convolutions, with all that may vary.
 struct both_case {
   depthwise_configuration how;
