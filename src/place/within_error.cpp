@@ -38,6 +38,8 @@ place_options with_some_errors(const place_options& given) {
 
 /// By how much a correction exceeds what was found, so that the next plan is within the bound.
 constexpr double correction_margin = 1.05;
+/// That none of the plans that are tested passes by chance.
+constexpr double overall_confidence = 0.95;
 /// Where nothing can be computed from an infinite error.
 constexpr double most_correction = 1e3;
 /// A smaller correction is worth another turn only if it is smaller than this part of the one before.
@@ -166,7 +168,11 @@ class placing_within_error {
     for (const rounded_value& v : rounded) sum += how.precision.errors->of(v.value, v.element);
     tell("confirming the plan on samples that were held back");
     const dynamic_engine engine(network_, made.chosen, backends_, threads());
-    const confirmation found = confirm(network_, run_of(exact), run_of(engine), held_back(), {.samples = held_back_});
+    // Each plan is tested on the same samples. The more are tested, the likelier is one that passes by chance.
+    const double confidence =
+        1 - (1 - overall_confidence) / static_cast<double>(std::max<std::size_t>(how_.most_turns, 1));
+    const confirmation found = confirm(network_, run_of(exact), run_of(engine), held_back(),
+                                       {.confidence = confidence, .samples = held_back_});
     made.plan::error =
         plan_error{options_.precision.most_error, std::sqrt(sum), found.value, found.upper, found.samples};
     return made;
