@@ -27,8 +27,8 @@ int main() {
     if (which >= 16) return false;
     std::mt19937_64 random(which);
     std::normal_distribution<float> normal;
-    auto* const x = static_cast<float*>(inputs[0].data);
-    for (std::int64_t i = 0; i < inputs[0].type.dims.elements(); ++i) x[i] = normal(random);
+    auto* const to = static_cast<float*>(inputs[0].data);
+    for (std::int64_t i = 0; i < inputs[0].type.dims.elements(); ++i) to[i] = normal(random);
     return true;
   };
   collage::place_options how;
