@@ -6,6 +6,7 @@
 
 #include <collage/backend.hpp>
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/portable_dynamic_quantise.hpp>
 #include <collage/backends/portable_quantised.hpp>
 #include <collage/pattern/single.hpp>
 #include <cstddef>
@@ -33,7 +34,7 @@ struct from_reference : pattern<"from_reference"> {
 struct portable : backend<"portable"> {
   using patterns = collage::patterns<portable_patterns::loops, portable_patterns::quantised_function,
                                      portable_patterns::quantised_pair, portable_patterns::quantised_mean,
-                                     portable_patterns::from_reference>;
+                                     portable_patterns::dynamic_quantize, portable_patterns::from_reference>;
 
   static constexpr verdict accepts(const any_match& m);
   static kernel build(const any_match& m, build_context& context);
@@ -47,6 +48,7 @@ struct portable : backend<"portable"> {
 
 constexpr verdict portable::accepts(const any_match& m) {
   const std::uint32_t node = m.nodes().back();
+  if (detail::is_dynamic_quantize(m)) return detail::accepts_dynamic_quantize(m, node);
   const kind_info& kind = m.kind_of(node);
   if (kind.bodies != 0) return {false, "control flow is run by the engine itself"};
   if (!kind.has_reference && !kind.has_body) return {false, "its kind has no reference"};

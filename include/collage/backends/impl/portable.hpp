@@ -5,6 +5,7 @@
 #include <collage/backends/impl/compiled_for.hpp>
 #include <collage/backends/impl/portable_elementwise.hpp>
 #include <collage/backends/impl/portable_movement.hpp>
+#include <collage/backends/impl/portable_quantise_linear.hpp>
 #include <collage/backends/impl/portable_quantised.hpp>
 #include <collage/backends/impl/portable_quantised_windows.hpp>
 #include <collage/backends/impl/portable_recurrent.hpp>
@@ -107,6 +108,7 @@ inline kernel build_from_reference(const any_match& m, build_context& context) {
 
 /// Whether loops on integers of 8 bits serve images with channels last, too.
 inline bool serves_channels_last(const any_match& m) {
+  if (is_dynamic_quantize(m)) return false;
   return can_have_channels_last(m) && (m.nodes().size() > 1 || is_on_bytes(m, m.nodes().back()));
 }
 
@@ -147,8 +149,10 @@ kernel portable::build(const any_match& m, build_context& context) {
   using namespace detail::host;
   if (const probe_result here = probe(); !here.available) throw error(error_kind::unsupported, here.reason, name);
   if (std::string(m.pattern()) == portable_patterns::from_reference::name) return build_from_reference(m, context);
+  if (detail::is_dynamic_quantize(m)) return build_dynamic_quantise(m, context);
   if (std::optional<kernel> made = build_on_bytes(m, context)) return *std::move(made);
   const std::uint32_t node = m.nodes().back();
+  if (portable_quantises(m, node)) return build_portable_quantise(m, context);
   if (portable_takes_elementwise(m, node)) return build_portable_elementwise(m, context);
   if (portable_moves(m, node)) return build_portable_movement(m, context);
   if (portable_recurs(m, node)) return build_portable_recurrent(m, context);
