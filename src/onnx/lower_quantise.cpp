@@ -1,4 +1,5 @@
-// Quantised operators. Products of integers are computed in a floating-point type that holds them exactly.
+// Quantised operators. Products of integers are computed in a floating-point type that holds them exactly. Their operands are
+// dequantised with a scale of 1, so that they have the form of all quantised products: backends find them by one pattern.
 #include <algorithm>
 #include <cmath>
 #include <collage/io/onnx/lowering.hpp>
@@ -145,6 +146,21 @@ shape row_dims(lowering& n, value v) {
   return dims;
 }
 
+/// The differences, as dequantize_linear makes them. `axis` is the dimension with a zero point for each index, if there are
+/// several.
+value differences(lowering& n, const centred& c, dtype type, std::int64_t axis) {
+  const value one = n.scalar(1, type);
+  if (!c.zero_point) return n(ops::dequantize_linear, c.numbers, one);
+  const value zero = *c.zero_point;
+  if (n.rank_of(zero) == 0) return n(ops::dequantize_linear, c.numbers, one, zero);
+  const std::int64_t count = n.dims_of(zero).elements();
+  const shape& dims = n.dims_of(c.numbers);
+  const auto at = static_cast<std::size_t>(axis);
+  // Zero points that differ between the matrices of a batch have no place in dequantize_linear.
+  if (axis < 0 || at >= dims.size() || count < 0 || count != dims[at]) return converted(n, c, type);
+  return n(ops::dequantize_linear, c.numbers, n.filled({type, {count}}, 1), n.reshape(zero, {count}), {.axis = axis});
+}
+
 /// Returns the exact product of operands a and b, whose zero points are operands a_zero and b_zero.
 value integer_product(lowering& n, std::size_t a, std::size_t b, std::size_t a_zero, std::size_t b_zero) {
   const shape a_dims = n.dims_of(n.operand(a));
@@ -152,7 +168,9 @@ value integer_product(lowering& n, std::size_t a, std::size_t b, std::size_t a_z
   const centred x = centre(n, a, a_zero, n.has(a_zero) ? row_dims(n, n.operand(a_zero)) : shape{});
   const centred y = centre(n, b, b_zero, n.has(b_zero) ? n.dims_of(n.operand(b_zero)) : shape{});
   const dtype type = exact_type(x, y, a_dims[a_dims.size() - 1]);
-  return n(ops::matmul, converted(n, x, type), converted(n, y, type));
+  const auto rows = static_cast<std::int64_t>(a_dims.size()) - 2;
+  const auto columns = static_cast<std::int64_t>(n.rank_of(y.numbers)) - 1;
+  return n(ops::matmul, differences(n, x, type, rows), differences(n, y, type, columns));
 }
 
 void lower_matmul_integer(lowering& n) { n.result(0, to_i32(n, integer_product(n, 0, 1, 2, 3))); }
