@@ -19,6 +19,7 @@
 #include <collage/backends/onednn_chain.hpp>
 #include <collage/backends/onednn_patterns.hpp>
 #include <collage/backends/onednn_quantised_patterns.hpp>
+#include <collage/backends/onednn_quantised_products.hpp>
 #include <collage/backends/onednn_quantised_rules.hpp>
 #include <collage/backends/onednn_rules.hpp>
 #include <collage/op/convert_layout.hpp>
@@ -32,7 +33,8 @@ struct onednn : backend<"onednn"> {
   using patterns = collage::patterns<
       single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::conv_depthwise, onednn_patterns::upsampled_conv,
       single<ops::conv_transpose>, onednn_patterns::conv_transpose_chain, single<ops::matmul>,
-      onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu, onednn_patterns::matmul_of_transposed,
+      onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu, onednn_patterns::quantised_product,
+      onednn_patterns::quantised_product_gelu, onednn_patterns::matmul_of_transposed,
       onednn_patterns::matmul_by_transposed, onednn_patterns::matmul_both_transposed,
       onednn_patterns::matmul_both_transposed_scale, onednn_patterns::matmul_transpose,
       onednn_patterns::matmul_by_transposed_transpose, single<ops::average_pool>, single<ops::max_pool>,
@@ -53,6 +55,7 @@ struct onednn : backend<"onednn"> {
   /// of channels and with channels last. A convolution with a depthwise one after it has two: in blocks, and with
   /// channels last. Transposed convolutions, and convolutions after a resize, have two: with channels last, and plain.
   /// Products have two: the library's first implementation, and its second, which `build` refuses if there is none.
+  /// Products of integers have one.
   static std::size_t choices(const detail::onednn::chain& m);
   static void layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to);
   /// Convolutions of integers have three variants: with channels last, plain, and in float32 within the kernel.

@@ -119,8 +119,12 @@ struct chain : any_match {
         if (s.template is<"swish">()) append({.what = action::swish, .node = m.node_of(s.value())});
         else read_step(m.node_of(s.value()), s.previous().value);
     }
-    read_step(node_named<"behind">(m), output_of(depthwise != match_record::nothing ? depthwise : anchor));
-    if constexpr (captures_name<P, "gelu">) append({.what = action::gelu, .node = nodes().back()});
+    std::uint32_t before = output_of(anchor);
+    if constexpr (captures_name<P, "product">) before = m.template get<"product">().value;
+    read_step(node_named<"scaled">(m), before);
+    if (steps > between) before = output_of(step[steps - 1].node);
+    read_step(node_named<"behind">(m), depthwise != match_record::nothing ? output_of(depthwise) : before);
+    if constexpr (captures_name<P, "gelu">) append({.what = action::gelu, .node = node_named<"gelu">(m)});
   }
   /// The node, or `nothing` where the pattern has no such name, or where that part is optional and missing.
   template <fixed_string Name, class P>
@@ -164,5 +168,27 @@ struct chain : any_match {
   }
   constexpr void append(const chain_step& s) { step[steps++] = s; }
 };
+
+/// The steps after a convolution or product.
+constexpr verdict accepts_steps(const chain& m) {
+  if (!m.why) return m.why;
+  const shape& result = m.type_of(m.output_of(m.anchor)).dims;
+  for (std::size_t i = 0; i < m.steps; ++i) {
+    const chain_step& s = m.step[i];
+    if (s.what == chain_step::action::transpose) continue;
+    if (m.type_of(m.output_of(s.node)).dims != result)
+      return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
+    if (s.what != chain_step::action::binary) continue;
+    const spread lies = m.spread_of(s);
+    // In a product of a matrix and a vector of rank 1, the last dimension is the rows.
+    const bool of_rows = lies == spread::channel && m.type_of(m.inputs_of(m.anchor)[1]).dims.rank == 1;
+    if (lies == spread::other || of_rows)
+      return {
+          false,
+          "onednn combines the result only with a tensor of its shape, with one number per channel or column, or with "
+          "one number"};
+  }
+  return {};
+}
 
 }  // namespace collage::inline v0::detail::onednn

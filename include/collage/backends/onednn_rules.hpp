@@ -4,6 +4,7 @@
 
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/onednn_chain.hpp>
+#include <collage/backends/onednn_quantised_products.hpp>
 #include <collage/op/convert_layout.hpp>
 #include <collage/ops.hpp>
 #include <cstddef>
@@ -21,28 +22,6 @@ constexpr verdict accepts_types(const any_match& m) {
     if (m.type_of(v).dims.elements() <= 0) return {false, "onednn needs shapes that are known and not empty"};
   }
   return {m.type_of(m.output()).dims.elements() > 0, "onednn needs shapes that are known and not empty"};
-}
-
-/// The steps after a convolution or product.
-constexpr verdict accepts_steps(const chain& m) {
-  if (!m.why) return m.why;
-  const shape& result = m.type_of(m.output_of(m.anchor)).dims;
-  for (std::size_t i = 0; i < m.steps; ++i) {
-    const chain_step& s = m.step[i];
-    if (s.what == chain_step::action::transpose) continue;
-    if (m.type_of(m.output_of(s.node)).dims != result)
-      return {false, "an operand that broadcasts the result to a larger shape cannot be fused"};
-    if (s.what != chain_step::action::binary) continue;
-    const spread lies = m.spread_of(s);
-    // In a product of a matrix and a vector of rank 1, the last dimension is the rows.
-    const bool of_rows = lies == spread::channel && m.type_of(m.inputs_of(m.anchor)[1]).dims.rank == 1;
-    if (lies == spread::other || of_rows)
-      return {
-          false,
-          "onednn combines the result only with a tensor of its shape, with one number per channel or column, or with "
-          "one number"};
-  }
-  return {};
 }
 
 /// A convolution with a window of one element, then a depthwise one of 3x3 with a pad of 1 all around.
@@ -241,6 +220,7 @@ constexpr verdict accepts_single(const any_match& m, std::uint32_t node) {
 }
 
 constexpr verdict accepts(const chain& m) {
+  if (is_quantised_product(m)) return accepts_quantised(m);
   if (verdict v = accepts_types(m); !v) return v;
   if (m.anchor == match_record::nothing) return accepts_single(m, m.nodes().back());
   if (m.depthwise != match_record::nothing) return accepts_pair(m);

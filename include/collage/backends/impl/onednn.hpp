@@ -9,6 +9,7 @@
 #include <collage/backends/impl/onednn_library.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
 #include <collage/backends/impl/onednn_quantised_match.hpp>
+#include <collage/backends/impl/onednn_quantised_matmul.hpp>
 #include <collage/backends/impl/onednn_recurrent.hpp>
 #include <collage/backends/impl/onednn_rows.hpp>
 #include <collage/backends/impl/onednn_window.hpp>
@@ -56,6 +57,7 @@ inline value_forms product_forms(const chain& m, std::size_t choice) {
 
 inline kernel build_any(const chain& m, build_context& context) {
   if (m.anchor == match_record::nothing) return build_single(m, context, m.nodes().back());
+  if (is_quantised_product(m)) return build_quantised_matmul(m, context);
   if (m.depthwise != match_record::nothing) return build_pair(m, context);
   const std::size_t choice = context.choice();
   if (!m.is_convolution(m.anchor))
@@ -110,6 +112,7 @@ void onednn::layouts(const detail::onednn::quantised_conv_match& m, std::size_t 
 std::size_t onednn::choices(const detail::onednn::chain& m) {
   using namespace detail::onednn;
   if (m.depthwise != match_record::nothing) return block_size() != 0 ? 2 : 0;
+  if (is_quantised_product(m)) return 1;
   if (m.anchor != match_record::nothing)
     return m.is_convolution(m.anchor) ? variants_of(m, terms_of(m)).size() : 2 * product_implementations;
   const std::uint32_t node = m.nodes().back();

@@ -20,18 +20,20 @@ namespace {
 /// A tensor in memory: extents and strides.
 struct strided {
   dims extents, steps;
-  desc layout(element type) const { return {extents, type, steps}; }
+  desc layout(element type = f32) const { return {extents, type, steps}; }
 };
 
-/// How a product's operand lies in memory. If a transpose of it is fused, `source` is set to the transpose's operand, which is read
-/// in place. The operator's own transpose swaps the last two strides. Rank 1 becomes a row or a column.
+/// How a product's operand lies in memory. If a transpose or dequantize_linear of it is fused, `source` is set to the operand of the
+/// first of them, which is read in place. The operator's own transpose swaps the last two strides. Rank 1 becomes a row or a column.
 inline strided matmul_operand(const any_match& m, std::uint32_t value, bool transposed, bool second,
                               std::uint32_t& source) {
   shape permutation;
   source = value;
-  if (const std::int32_t before = m.at(value).producer; before >= 0 && m.contains(static_cast<std::uint32_t>(before))) {
-    permutation = m.attributes(static_cast<std::uint32_t>(before), ops::transpose).permutation;
-    source = m.inputs_of(static_cast<std::uint32_t>(before))[0];
+  for (;;) {
+    const auto before = static_cast<std::uint32_t>(m.at(source).producer);
+    if (m.at(source).producer < 0 || !m.contains(before)) break;
+    if (m.is(before, ops::transpose)) permutation = m.attributes(before, ops::transpose).permutation;
+    source = m.inputs_of(before)[0];
   }
   const dims extents = to_dims(m.type_of(source).dims);
   const dims steps = dense_steps(extents);

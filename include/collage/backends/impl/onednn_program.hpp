@@ -171,6 +171,18 @@ class program_builder {
     workspace_ += aligned(layout.get_size());
     return places_.size() - 1;
   }
+  /// A constant of the kernel's own, of the size of its layout.
+  operand keep(const desc& layout, std::shared_ptr<const std::byte> contents) {
+    places_.push_back({.from = place::source::constant, .contents = std::move(contents), .layout = layout});
+    return places_.size() - 1;
+  }
+  /// A value that the function object around the program reads itself. Returns the index of the kernel's argument.
+  std::size_t read_outside(std::uint32_t value) {
+    read_outside_.push_back(match_->index_of(value));
+    return read_outside_.back();
+  }
+  /// Where scratch memory begins in the workspace, in bytes.
+  std::size_t offset_of(operand o) const { return places_[o].index; }
   /// Scratch memory between two steps.
   operand scratch(const desc& layout) {
     places_.push_back({.from = place::source::workspace, .index = workspace_, .layout = layout});
@@ -254,6 +266,7 @@ class program_builder {
     std::vector<bool> is_read(match_->arguments().size(), false);
     for (const place& p : places_)
       if (p.from == place::source::argument) is_read[p.index] = true;
+    for (const std::size_t argument : read_outside_) is_read[argument] = true;
     std::vector<std::size_t> bytes(match_->graph().nodes[match_->nodes().back()].outputs);
     for (const place& p : places_)
       if (p.from == place::source::output) bytes[p.index] = std::max(bytes[p.index], p.layout.get_size());
@@ -275,6 +288,7 @@ class program_builder {
   std::vector<place> places_;
   std::vector<program_step> steps_;
   std::vector<operand> scratchpads_;
+  std::vector<std::size_t> read_outside_;  // arguments
   std::size_t workspace_ = 0;
   std::size_t scratchpad_size_ = 0;
 };
