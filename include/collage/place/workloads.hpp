@@ -2,9 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <collage/detail/hash.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/layout.hpp>
+#include <collage/op/kind.hpp>
+#include <collage/op/quantise.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +31,20 @@ struct word_hash {
   }
 };
 
+/// The number for which a known scalar stands in a structure key. Kernels do not depend on the numbers of scales and zero points,
+/// unless they are 1 or 0. So products and convolutions of one shape can share a cost, though each is quantised by its own scale.
+inline double scalar_in_key(const graph& network, std::uint32_t v) {
+  const double number = network.at(v).scalar;
+  for (const use& reader : network.view().uses_of(v)) {
+    const std::uint64_t kind = network.view().kind_id_of(reader.node);
+    const bool quantises =
+        kind == kind_id<struct ops::quantize_linear> || kind == kind_id<struct ops::dequantize_linear>;
+    if (!quantises || reader.operand == 0) return number;
+  }
+  const bool is_usual = number != 0 && number != 1 && std::abs(number) > 1e-30 && std::abs(number) < 1e30;
+  return is_usual ? (number < 0 ? -2 : 2) : number;
+}
+
 /// The words of a value's type and known contents in a structure key. `is_read_outside`: something outside the group reads it.
 inline void add_value_words(const graph& network, std::uint32_t v, bool is_read_outside,
                             std::vector<std::uint64_t>& key) {
@@ -38,7 +55,7 @@ inline void add_value_words(const graph& network, std::uint32_t v, bool is_read_
   key.push_back(plain.id);  // always the same: keys in existing stores have this word
   key.push_back(r.type.dims.rank);
   for (const std::int64_t extent : r.type.dims) key.push_back(static_cast<std::uint64_t>(extent));
-  if (r.has_scalar) key.push_back(__builtin_bit_cast(std::uint64_t, r.scalar));
+  if (r.has_scalar) key.push_back(__builtin_bit_cast(std::uint64_t, scalar_in_key(network, v)));
 }
 
 /// Everything that a kernel for this group can depend on, as 64-bit words: groups with equal keys can share kernels. `nodes` are
