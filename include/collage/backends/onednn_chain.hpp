@@ -39,6 +39,7 @@ struct chain_step {
     clip,        ///< to [alpha, beta]
     gelu,
     swish,
+    round,      ///< quantised and dequantised at once; `node` is the dequantize_linear
     transpose,  ///< of the finished result
   };
   action what = action::binary;
@@ -114,14 +115,15 @@ struct chain : any_match {
     read_step(node_named<"between">(m), output_of(anchor));
     between = steps;
     depthwise = node_named<"depthwise">(m);
+    std::uint32_t before = output_of(anchor);
+    if constexpr (captures_name<P, "product">) before = m.template get<"product">().value;
+    read_step(node_named<"scaled">(m), before);
+    if constexpr (captures_name<P, "rounded">) append({.what = action::round, .node = node_named<"rounded">(m)});
     if constexpr (captures_name<P, "post_op">) {
       for (const auto s : m.template iterations<"post_op">())
         if (s.template is<"swish">()) append({.what = action::swish, .node = m.node_of(s.value())});
         else read_step(m.node_of(s.value()), s.previous().value);
     }
-    std::uint32_t before = output_of(anchor);
-    if constexpr (captures_name<P, "product">) before = m.template get<"product">().value;
-    read_step(node_named<"scaled">(m), before);
     if (steps > between) before = output_of(step[steps - 1].node);
     read_step(node_named<"behind">(m), depthwise != match_record::nothing ? output_of(depthwise) : before);
     if constexpr (captures_name<P, "gelu">) append({.what = action::gelu, .node = node_named<"gelu">(m)});

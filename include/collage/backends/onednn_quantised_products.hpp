@@ -17,11 +17,18 @@
 namespace collage::inline v0::onednn_patterns {
 
 inline constexpr auto dequantized = ops::dequantize_linear(any, any, maybe(any));
-/// A product of dequantised operands, each perhaps transposed, and the casts by which ONNX's integer products are lowered.
-inline constexpr auto product_of_integers =
-    repeat<0, 3>(ops::cast(previous), product(optional(ops::transpose(previous), dequantized),
-                                              optional(ops::transpose(previous), dequantized)))
-        .as<"product">();
+inline constexpr auto any_product_of_integers =
+    product(optional(ops::transpose(previous), dequantized), optional(ops::transpose(previous), dequantized));
+/// With the casts by which ONNX's integer products are lowered, and the factor that dynamic quantisation has after them. That is often
+/// a scale that was just computed, times a known one.
+inline constexpr auto scaled_product_of_integers =
+    optional(ops::mul(previous, either(ops::mul(any, constant).as<"scales">(), any)).as<"scaled">(),
+             repeat<0, 3>(ops::cast(previous), any_product_of_integers).as<"product">());
+/// A result that the file rounds to integers before it goes on with it, as most files do between a product and its bias.
+inline constexpr auto rounded_product_of_integers =
+    ops::dequantize_linear(ops::quantize_linear(any_product_of_integers, constant, maybe(constant)), constant,
+                           maybe(constant))
+        .as<"rounded">();
 inline constexpr std::size_t most_quantised_post_ops = 3;  // a pattern has at most 64 nodes
 
 /// The result may stay a number or become an integer again.
@@ -31,15 +38,25 @@ constexpr auto perhaps_quantized(const Result& result) {
 }
 
 struct quantised_product : pattern<"quantised_product"> {
-  static constexpr auto expr = perhaps_quantized(repeat<0, most_quantised_post_ops>(post_op, product_of_integers));
-};
-/// As matmul_add_gelu. The factor before the bias is the scale that dynamic quantisation leaves behind the product.
-struct quantised_product_gelu : pattern<"quantised_product_gelu"> {
-  static constexpr auto y =
-      ops::add(optional(ops::mul(previous, any).as<"scaled">(), product_of_integers), any).as<"behind">();
-  static constexpr auto erf = ops::erf(ops::div(same<"behind">(), scalar(1.4142135623730951)));
   static constexpr auto expr =
-      perhaps_quantized(ops::mul(y, ops::mul(scalar(0.5), ops::add(erf, scalar(1)))).as<"gelu">());
+      perhaps_quantized(repeat<0, most_quantised_post_ops>(post_op, scaled_product_of_integers));
+};
+struct rounded_product : pattern<"rounded_product"> {
+  static constexpr auto expr =
+      perhaps_quantized(repeat<0, most_quantised_post_ops>(post_op, rounded_product_of_integers));
+};
+
+/// As matmul_add_gelu.
+template <class Sum>
+constexpr auto gelu_of(const Sum& sum) {
+  const auto erf = ops::erf(ops::div(same<"behind">(), scalar(1.4142135623730951)));
+  return ops::mul(sum, ops::mul(scalar(0.5), ops::add(erf, scalar(1)))).template as<"gelu">();
+}
+struct quantised_product_gelu : pattern<"quantised_product_gelu"> {
+  static constexpr auto expr = perhaps_quantized(gelu_of(ops::add(scaled_product_of_integers, any).as<"behind">()));
+};
+struct rounded_product_gelu : pattern<"rounded_product_gelu"> {
+  static constexpr auto expr = perhaps_quantized(gelu_of(ops::add(rounded_product_of_integers, any).as<"behind">()));
 };
 
 }  // namespace collage::inline v0::onednn_patterns
@@ -77,8 +94,9 @@ struct quantised_product {
   std::uint32_t quantizer = match_record::nothing;  ///< the quantize_linear at the end
   std::size_t casts = 0;
   dtype cast_to[3] = {};
-  std::size_t first_step = 0;                    ///< the first step that is a post-op
-  std::uint32_t factor = match_record::nothing;  ///< the operand of the step before, which is a factor
+  std::size_t first_step = 0;  ///< the first step that is a post-op
+  /// The operands of the step before, which is a factor: one number or one for each column, and perhaps one more number.
+  std::uint32_t factor = match_record::nothing, more_factor = match_record::nothing;
   dtype result = dtype::f32;
 
   constexpr explicit quantised_product(const chain& m)
@@ -93,6 +111,12 @@ struct quantised_product {
     if (multiplies && (m.spread_of(s) == spread::channel || m.spread_of(s) == spread::single)) {
       factor = s.operand;
       first_step = 1;
+      const std::int32_t made = m.at(factor).producer;
+      if (made < 0 || !m.contains(static_cast<std::uint32_t>(made))) return;
+      const auto parts = m.inputs_of(static_cast<std::uint32_t>(made));
+      const bool is_first = m.type_of(parts[0]).dims.elements() == 1;
+      more_factor = parts[is_first ? 0 : 1];
+      factor = parts[is_first ? 1 : 0];
     }
   }
   /// Whether the step after the factor adds one number to each column, as a bias does.
@@ -145,6 +169,19 @@ constexpr verdict accepts_casts(const chain& m, const quantised_product& p) {
   return {fits, "onednn casts products of integers only to int32, and from there to float32"};
 }
 
+/// A result that is quantised and dequantised at once.
+constexpr verdict accepts_rounding(const chain& m, std::uint32_t dequantizer) {
+  const auto back = m.inputs_of(dequantizer);
+  const auto quantizer = static_cast<std::uint32_t>(m.at(back[0]).producer);
+  const auto in = m.inputs_of(quantizer);
+  if (!has_8_bits(m.type_of(back[0]).type)) return {false, "onednn rounds only to integers of 8 bits"};
+  const value_record& scale = m.at(in[1]);
+  const bool is_known = scale.has_scalar && scale.type.type == dtype::f32 && is_sane_factor(scale.scalar);
+  return {is_known && scale.scalar > 0 && m.at(back[1]).has_scalar && m.at(back[1]).scalar == scale.scalar &&
+              in.size() == back.size(),
+          "onednn rounds a result only by one known scale, with which it is dequantised again"};
+}
+
 /// Whether the integers are multiplied as they are: without zero points, and int8 on the right.
 constexpr bool has_plain_integers(const chain& m, const quantised_product& p) {
   return p.a.zero_point == match_record::nothing && p.b.zero_point == match_record::nothing &&
@@ -164,9 +201,14 @@ constexpr verdict accepts_quantised(const chain& m) {
   if (verdict v = accepts_quantised_operand(m, p.b, column_axis(m, p.b)); !v) return v;
   if (verdict v = accepts_casts(m, p); !v) return v;
   if (verdict v = accepts_steps(m); !v) return v;
-  for (std::size_t i = 0; i < m.steps; ++i)
+  for (std::size_t i = 0; i < m.steps; ++i) {
     if (m.step[i].what == chain_step::action::binary && m.type_of(m.step[i].operand).type != dtype::f32)
       return {false, "onednn computes only in float32"};
+    if (m.step[i].what == chain_step::action::round)
+      if (verdict v = accepts_rounding(m, m.step[i].node); !v) return v;
+  }
+  if (p.more_factor != match_record::nothing && m.type_of(p.more_factor).dims.elements() != 1)
+    return {false, "onednn multiplies a product by one list of scales"};
   if (p.quantizer != match_record::nothing) {
     const std::uint32_t scale = m.inputs_of(p.quantizer)[1];
     if (!has_8_bits(p.result)) return {false, "onednn quantises only to integers of 8 bits"};

@@ -32,6 +32,7 @@ class problem {
   graph_builder g;
   std::vector<oracle_value> given;
   std::string text;
+  std::string pattern;  ///< the last one of which a kernel was built
 
   explicit problem(random_source& r) : random(r) {}
 
@@ -127,7 +128,8 @@ bool check(problem& p, value result, bool exact = true) {
   collage::packed_weights packed;
   bool found = false;
   for (const auto& pattern : table.patterns) {
-    if (!std::string(pattern.name).starts_with("quantised_product")) continue;
+    const std::string name = pattern.name;
+    if (!name.starts_with("quantised_product") && !name.starts_with("rounded_product")) continue;
     collage::match_record record;
     const auto root = static_cast<std::uint32_t>(network.nodes().size() - 1);
     if (!collage::match_at(network.view(), pattern.nodes, root, record)) continue;
@@ -163,6 +165,7 @@ bool check(problem& p, value result, bool exact = true) {
       const oracle_value actual = collage::to_oracle({out.data(), expected.type});
       compare(actual, expected, steps, exact, p.text + ' ' + built->name());
       found = true;
+      p.pattern = name;
     }
   }
   return found;
@@ -197,6 +200,16 @@ value product_of(problem& p, bool is_integer, std::int64_t depth) {
   return p.g(op::matmul, x, y, {.transpose_a = ta, .transpose_b = tb});
 }
 
+/// Quantised and dequantised at once.
+value rounded(problem& p, value y) {
+  const dtype type = p.random.chance(0.5) ? dtype::u8 : dtype::i8;
+  const value scale = p.constant(reals({}, {std::ldexp(1, static_cast<int>(p.random.number(-4, 8)))}));
+  if (p.random.chance(0.3))
+    return p.g(op::dequantize_linear, p.g(op::quantize_linear, y, scale, {.type = type}), scale);
+  const value zero = p.constant(p.whole({}, type));
+  return p.g(op::dequantize_linear, p.g(op::quantize_linear, y, scale, zero, {.type = type}), scale, zero);
+}
+
 class onednn_quantised_matmul : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -207,7 +220,7 @@ class onednn_quantised_matmul : public ::testing::Test {
   }
   collage::probe_result onednn = collage::onednn::probe();
   random_source random;
-  int found = 0;
+  int found = 0, rounded_ones = 0;
 };
 
 TEST_F(onednn_quantised_matmul, products_of_integers_are_exact) {
@@ -233,6 +246,8 @@ TEST_F(onednn_quantised_matmul, bias_activation_and_quantisation_follow) {
     problem p(random);
     value y = product_of(p, false, random.number(1, 40));
     const shape dims = p.g.type_of(y).dims;
+    const bool is_rounded = random.chance(0.4);
+    if (is_rounded) y = rounded(p, y);
     const shape bias = random.chance(0.7) ? shape{dims[dims.size() - 1]} : random.chance(0.5) ? shape{} : dims;
     if (random.chance(0.7)) y = p.g(op::add, y, p.either(p.whole(bias, dtype::f32), 0.5));
     if (random.chance(0.4)) y = p.g(op::relu, y);
@@ -243,8 +258,10 @@ TEST_F(onednn_quantised_matmul, bias_activation_and_quantisation_follow) {
       else y = p.g(op::quantize_linear, y, scale, p.either(p.whole({}, to), 0.5), {.type = to});
     }
     found += check(p, y) ? 1 : 0;
+    rounded_ones += p.pattern == "rounded_product" ? 1 : 0;
   }
   EXPECT_GT(found, rounds / 2);
+  EXPECT_GT(rounded_ones, rounds / 10);
 }
 
 TEST_F(onednn_quantised_matmul, gelu_follows_within_the_tolerance_of_float32) {

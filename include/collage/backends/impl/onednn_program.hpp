@@ -171,11 +171,6 @@ class program_builder {
     workspace_ += aligned(layout.get_size());
     return places_.size() - 1;
   }
-  /// A constant of the kernel's own, of the size of its layout.
-  operand keep(const desc& layout, std::shared_ptr<const std::byte> contents) {
-    places_.push_back({.from = place::source::constant, .contents = std::move(contents), .layout = layout});
-    return places_.size() - 1;
-  }
   /// A value that the function object around the program reads itself. Returns the index of the kernel's argument.
   std::size_t read_outside(std::uint32_t value) {
     read_outside_.push_back(match_->index_of(value));

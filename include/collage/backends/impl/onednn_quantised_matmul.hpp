@@ -29,13 +29,6 @@ inline bool multiplies_bytes_exactly() {
   return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & (avx2 | avx512)) != 0;
 }
 
-inline data_type type_in_library(dtype type) {
-  return type == dtype::u8    ? data_type::u8
-         : type == dtype::i8  ? data_type::s8
-         : type == dtype::i32 ? data_type::s32
-                              : f32;
-}
-
 /// A number of 8 bits as int32.
 inline std::int32_t widened(dtype type, const void* at) {
   return type == dtype::i8 ? *static_cast<const std::int8_t*>(at) : *static_cast<const std::uint8_t*>(at);
@@ -79,11 +72,11 @@ class quantised_matmul_maker {
       : m_(m), context_(context), q_(m), p_(matmul_problem_of(m)), program_(m, context) {}
 
   kernel make() {
-    const data_type a_type = type_in_library(m_.type_of(q_.a.integers).type);
+    const data_type a_type = library_type(m_.type_of(q_.a.integers).type);
     const bool packed = m_.graph().is_constant(p_.b_value);
     const desc a = p_.a.layout(a_type);
     const desc b = packed ? desc(p_.b.extents, data_type::s8, tag::any) : p_.b.layout(data_type::s8);
-    const desc y = p_.c.layout(type_in_library(q_.result));
+    const desc y = p_.c.layout(library_type(q_.result));
     set_scales();
     set_zero_points();
     epilogue then;
@@ -131,7 +124,7 @@ class quantised_matmul_maker {
   std::size_t keep(const desc& layout, const void* contents, std::size_t bytes) {
     const std::shared_ptr<std::byte> own = allocate_bytes(bytes);
     std::memcpy(own.get(), contents, bytes);
-    return program_.keep(layout, own);
+    return program_.given(layout, own);
   }
 
   void set_scale(int argument, std::uint32_t value) {
@@ -139,7 +132,8 @@ class quantised_matmul_maker {
     operands_.emplace_back(scales | argument, list_of(value));
   }
   void set_scales() {
-    if (!q_.a.is_unscaled(m_)) set_scale(DNNL_ARG_SRC, q_.a.scale);
+    if (q_.more_factor != match_record::nothing) set_scale(DNNL_ARG_SRC, q_.more_factor);
+    else if (!q_.a.is_unscaled(m_)) set_scale(DNNL_ARG_SRC, q_.a.scale);
     if (q_.factor != match_record::nothing) set_scale(DNNL_ARG_WEIGHTS, q_.factor);
     else if (!q_.b.is_unscaled(m_)) set_scale(DNNL_ARG_WEIGHTS, q_.b.scale);
     if (q_.quantizer == match_record::nothing) return;
@@ -180,9 +174,27 @@ class quantised_matmul_maker {
     set_zero_point(DNNL_ARG_DST, in.size() == 3 ? in[2] : match_record::nothing, 0);
   }
 
+  /// Rounding as post-ops: to steps, to a whole number within the range of the integers, and back.
+  void round(epilogue& then, std::uint32_t dequantizer) const {
+    const auto back = m_.inputs_of(dequantizer);
+    const auto in = m_.inputs_of(static_cast<std::uint32_t>(m_.at(back[0]).producer));
+    const double scale = m_.at(in[1]).scalar;
+    const std::int32_t zero = known_zero_point(in.size() == 3 ? in[2] : match_record::nothing);
+    if (zero != known_zero_point(back.size() == 3 ? back[2] : match_record::nothing))
+      throw error(error_kind::unsupported, "a result is quantised and dequantised with different zero points",
+                  "onednn");
+    const double low = m_.type_of(back[0]).type == dtype::i8 ? -128 : 0;
+    using enum dnnl::algorithm;
+    then.apply(eltwise_linear, 1 / scale, 0);
+    then.apply(eltwise_round, 0, 0);
+    then.apply(eltwise_clip, low - zero, low + 255 - zero);
+    then.apply(eltwise_linear, scale, 0);
+  }
   void set_post_ops(epilogue& then) const {
     const dims result = p_.c.extents;
-    append_steps(then, m_, q_.first_step + (q_.has_bias(m_) ? 1 : 0), [&](const chain_step&, spread lies) {
+    std::size_t first = q_.first_step + (q_.has_bias(m_) ? 1 : 0);
+    if (first < m_.steps && m_.step[first].what == chain_step::action::round) round(then, m_.step[first++].node);
+    append_steps(then, m_, first, [&](const chain_step&, spread lies) {
       const desc layout = lies == spread::full      ? dense(result)
                           : lies == spread::channel ? columns()
                                                     : dense(dims(result.size(), 1));

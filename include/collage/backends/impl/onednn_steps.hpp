@@ -47,7 +47,8 @@ inline void append_pointwise(epilogue& e, const chain_step& s) {
       return e.apply(f.what, f.alpha, f.beta);
     }
     case chain_step::action::binary:
-    case chain_step::action::transpose: break;  // need a tensor or a layout, which the caller provides
+    case chain_step::action::round:
+    case chain_step::action::transpose: break;  // need a tensor, contents or a layout, which the caller provides
   }
 }
 
