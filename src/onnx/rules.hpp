@@ -22,5 +22,10 @@ std::span<const lowering_rule> algebra_rules();   // einsum, determinant, transf
 std::span<const lowering_rule> training_rules();  // optimisers
 std::span<const lowering_rule> data_rules();      // shapes that depend on data, computed while loading
 std::span<const lowering_rule> shape_rules();     // constants, shapes, and what passes a value on
+std::span<const lowering_rule> packed_weight_rules();  // products by weights of few bits
+std::span<const lowering_rule> algebra_rules();        // einsum, determinant, transforms, losses
+std::span<const lowering_rule> training_rules();       // optimisers
+std::span<const lowering_rule> data_rules();           // shapes that depend on data, computed while loading
+std::span<const lowering_rule> shape_rules();          // constants, shapes, and what passes a value on
 
 }  // namespace collage::inline v0::onnx

@@ -75,5 +75,71 @@ TEST(onnx_dequantize_linear, takes_scales_that_are_powers_of_two) {
   EXPECT_EQ(beyond.computed().at(0).real, (std::vector<double>{infinity, -3}));
 }
 
+/// A MatMulNBits of ONNX Runtime: x [2, 20] by weights of 3 columns in blocks of 16, the last of which is not full.
+proto::ModelProto packed_product(const std::vector<std::uint8_t>& weights, const std::vector<std::uint8_t>& zero_points,
+                                 std::int64_t bits) {
+  proto::ModelProto model = new_model(21);
+  auto& import = *model.add_opset_import();
+  import.set_domain("com.microsoft");
+  import.set_version(1);
+  proto::GraphProto& g = *model.mutable_graph();
+  add_input(g, "x", {2, 20});
+  add_initializer(g, tensor_of<std::uint8_t>("w", {3, 2, 2 * bits}, weights));
+  add_initializer(g, tensor_of<float>("scale", {6}, {0.5F, 1, 2, 0.25F, 1, 4}));
+  std::vector<std::string> operands{"x", "w", "scale"};
+  if (!zero_points.empty()) {
+    add_initializer(g, tensor_of<std::uint8_t>("zero", {static_cast<std::int64_t>(zero_points.size())}, zero_points));
+    operands.emplace_back("zero");
+  }
+  auto& node = add_node(g, "MatMulNBits", operands, {"y"},
+                        {attribute("K", 20), attribute("N", 3), attribute("bits", bits), attribute("block_size", 16)});
+  node.set_domain("com.microsoft");
+  add_output(g, "y", {});
+  return model;
+}
+
+TEST(onnx_matmul_n_bits, unpacks_weights_of_few_bits) {
+  random_source random;
+  for (const std::int64_t bits : {2, 4, 8})
+    for (const bool has_zero_points : {false, true}) {
+      std::vector<std::uint8_t> weights, zero_points;
+      for (int i = 0; i < 3 * 2 * 2 * bits; ++i) weights.push_back(static_cast<std::uint8_t>(random.number(0, 255)));
+      const std::int64_t zero_bytes = (2 * bits + 7) / 8;
+      for (int i = 0; has_zero_points && i < 3 * zero_bytes; ++i)
+        zero_points.push_back(static_cast<std::uint8_t>(random.number(0, 255)));
+      oracle_value x({dtype::f32, {2, 20}});
+      for (double& number : x.real) number = static_cast<double>(random.number(-4, 4));
+      const model_folder folder;
+      const collage::graph network = collage::onnx::load(folder.write(packed_product(weights, zero_points, bits)));
+      const std::shared_ptr<const std::byte> bytes = bytes_of(x);
+      const std::vector<collage::const_tensor_view> views{{bytes.get(), x.type}};
+      const oracle_value y = collage::evaluate(network, views).at(0);
+      const double scales[3][2] = {{0.5, 1}, {2, 0.25}, {1, 4}};
+      const auto number = [&](const std::vector<std::uint8_t>& list, std::int64_t row_bytes, std::int64_t row,
+                              std::int64_t at) {
+        const unsigned whole = list[static_cast<std::size_t>(row * row_bytes + at * bits / 8)];
+        return static_cast<double>(whole >> (at * bits % 8) & ((1U << bits) - 1U));
+      };
+      for (std::int64_t row = 0; row < 2; ++row)
+        for (std::int64_t n = 0; n < 3; ++n) {
+          double sum = 0;
+          for (std::int64_t k = 0; k < 20; ++k) {
+            const double zero =
+                has_zero_points ? number(zero_points, zero_bytes, n, k / 16) : static_cast<double>(1 << (bits - 1));
+            sum += x.real[static_cast<std::size_t>(row * 20 + k)] * (number(weights, 4 * bits, n, k) - zero) *
+                   scales[n][k / 16];
+          }
+          EXPECT_EQ(y.real[static_cast<std::size_t>(row * 3 + n)], sum) << bits;
+        }
+    }
+}
+
+TEST(onnx_matmul_n_bits, refuses_weights_of_another_size) {
+  const model_folder folder;
+  const std::string path = folder.write(packed_product(std::vector<std::uint8_t>(48, 1), {7}, 4));
+  EXPECT_NE(message_of([&] { (void)collage::onnx::load(path); }).find("its zero points have 1 bytes"),
+            std::string::npos);
+}
+
 }  // namespace onnx_lower_quantise_test
 #endif
