@@ -24,10 +24,8 @@ const std::map<std::pair<std::string, std::string>, void (*)(lowering&)>& built_
     std::map<std::pair<std::string, std::string>, void (*)(lowering&)> all;
     for (const std::span<const lowering_rule> list :
          {elementwise_rules(), movement_rules(), indexing_rules(), layer_rules(), norm_rules(), reduction_rules(),
-          recurrent_rules(), sampling_rules(), quantise_rules(), algebra_rules(), data_rules(), shape_rules(),
-          attention_rules(), decoding_rules(), training_rules(), microsoft_quantise_rules()})
           recurrent_rules(), sampling_rules(), quantise_rules(), packed_weight_rules(), algebra_rules(), data_rules(),
-          shape_rules(), attention_rules(), decoding_rules(), training_rules()})
+          shape_rules(), attention_rules(), decoding_rules(), training_rules(), microsoft_quantise_rules()})
       for (const lowering_rule& r : list) all.emplace(std::pair(r.domain, r.operator_type), r.lower);
     return all;
   }();

@@ -18,10 +18,6 @@ std::span<const lowering_rule> recurrent_rules();  // LSTM, GRU, RNN
 std::span<const lowering_rule> sampling_rules();   // resize, grids, regions of interest
 std::span<const lowering_rule> quantise_rules();
 std::span<const lowering_rule> microsoft_quantise_rules();
-std::span<const lowering_rule> algebra_rules();   // einsum, determinant, transforms, losses
-std::span<const lowering_rule> training_rules();  // optimisers
-std::span<const lowering_rule> data_rules();      // shapes that depend on data, computed while loading
-std::span<const lowering_rule> shape_rules();     // constants, shapes, and what passes a value on
 std::span<const lowering_rule> packed_weight_rules();  // products by weights of few bits
 std::span<const lowering_rule> algebra_rules();        // einsum, determinant, transforms, losses
 std::span<const lowering_rule> training_rules();       // optimisers

@@ -152,8 +152,6 @@ class program_builder {
   const any_match& match() const { return *match_; }
   const build_context& context() const { return *context_; }
   const desc& layout_of(operand o) const { return places_[o].layout; }
-  /// Where scratch memory begins in the workspace.
-  std::size_t offset_of(operand o) const { return places_[o].index; }
 
   /// A value of the graph, read in the given layout.
   operand read(std::uint32_t value, const desc& layout) {
