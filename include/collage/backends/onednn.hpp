@@ -55,7 +55,7 @@ struct onednn : backend<"onednn"> {
   /// of channels and with channels last. A convolution with a depthwise one after it has two: in blocks, and with
   /// channels last. Transposed convolutions, and convolutions after a resize, have two: with channels last, and plain.
   /// Products have two: the library's first implementation, and its second, which `build` refuses if there is none.
-  /// Products of integers have one.
+  /// Products of integers have two: by integers, and in float32 where the processor or zero points do not allow that.
   static std::size_t choices(const detail::onednn::chain& m);
   static void layouts(const detail::onednn::chain& m, std::size_t choice, value_forms& to);
   /// Convolutions of integers have three variants: with channels last, plain, and in float32 within the kernel.

@@ -32,7 +32,7 @@ class problem {
   graph_builder g;
   std::vector<oracle_value> given;
   std::string text;
-  std::string pattern;  ///< the last one of which a kernel was built
+  std::string pattern, kernel;  ///< the last ones that were built
 
   explicit problem(random_source& r) : random(r) {}
 
@@ -138,8 +138,11 @@ bool check(problem& p, value result, bool exact = true) {
       EXPECT_NE(std::string(v.rule).find("258 products"), std::string::npos) << p.text << ": " << v.rule;
       continue;
     }
-    for (int threads = 1; threads <= 2; ++threads) {
+    for (std::size_t run = 0; run < 4; ++run) {
+      const int threads = run % 2 == 0 ? 1 : 2;
+      const std::size_t variant = run / 2;
       collage::build_context context(network, threads, packed);
+      context.set_configuration(collage::configuration(variant));
       const int token = table.enter(threads);
       std::optional<collage::kernel> built;
       try {
@@ -166,6 +169,7 @@ bool check(problem& p, value result, bool exact = true) {
       compare(actual, expected, steps, exact, p.text + ' ' + built->name());
       found = true;
       p.pattern = name;
+      p.kernel = built->name();
     }
   }
   return found;
@@ -274,6 +278,25 @@ TEST_F(onednn_quantised_matmul, gelu_follows_within_the_tolerance_of_float32) {
   const value erf = p.g(op::erf, p.g(op::div, y, p.constant(reals({}, {static_cast<double>(1.4142135F)}))));
   y = p.g(op::mul, y, p.g(op::mul, p.constant(reals({}, {0.5})), p.g(op::add, erf, p.constant(reals({}, {1})))));
   EXPECT_TRUE(check(p, y, false));
+}
+
+/// Zero points that differ between the columns leave only the variant in float32.
+TEST_F(onednn_quantised_matmul, columns_may_have_zero_points_of_their_own) {
+  for (int round = 0; round < 20; ++round) {
+    problem p(random);
+    const dtype type = random.chance(0.5) ? dtype::u8 : dtype::i8;
+    const value x =
+        p.dequantised(p.input(p.whole({random.number(1, 9), 24}, dtype::u8)), {}, dtype::u8, dtype::f32, 0, false, 0.5);
+    oracle_value zeros = p.whole({10}, type);
+    zeros.integer[0] = zeros.integer[1] == 3 ? 4 : 3;
+    const value w = p.g(op::dequantize_linear, p.constant(p.whole({24, 10}, type)), p.constant(p.powers({10})),
+                        p.constant(zeros), {.axis = 1});
+    value y = p.g(op::matmul, x, w);
+    if (random.chance(0.5)) y = p.g(op::add, y, p.constant(p.whole({10}, dtype::f32)));
+    if (random.chance(0.5)) y = p.g(op::quantize_linear, y, p.either(p.powers({}), 0.5), {.type = type});
+    EXPECT_TRUE(check(p, y));
+    EXPECT_NE(p.kernel.find("as float32"), std::string::npos) << p.kernel;
+  }
 }
 
 TEST_F(onednn_quantised_matmul, sums_that_could_overflow_are_refused) {

@@ -9,7 +9,7 @@
 #include <collage/backends/impl/onednn_library.hpp>
 #include <collage/backends/impl/onednn_matmul.hpp>
 #include <collage/backends/impl/onednn_quantised_match.hpp>
-#include <collage/backends/impl/onednn_quantised_matmul.hpp>
+#include <collage/backends/impl/onednn_quantised_matmul_float.hpp>
 #include <collage/backends/impl/onednn_recurrent.hpp>
 #include <collage/backends/impl/onednn_rows.hpp>
 #include <collage/backends/impl/onednn_window.hpp>
@@ -112,7 +112,7 @@ void onednn::layouts(const detail::onednn::quantised_conv_match& m, std::size_t 
 std::size_t onednn::choices(const detail::onednn::chain& m) {
   using namespace detail::onednn;
   if (m.depthwise != match_record::nothing) return block_size() != 0 ? 2 : 0;
-  if (is_quantised_product(m)) return 1;
+  if (is_quantised_product(m)) return 2;
   if (m.anchor != match_record::nothing)
     return m.is_convolution(m.anchor) ? variants_of(m, terms_of(m)).size() : 2 * product_implementations;
   const std::uint32_t node = m.nodes().back();

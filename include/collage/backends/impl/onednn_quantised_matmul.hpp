@@ -80,7 +80,7 @@ class quantised_matmul_maker {
     set_scales();
     set_zero_points();
     epilogue then;
-    set_post_ops(then);
+    set_post_ops(then, q_.has_bias(m_));
     attributes_.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     attributes_.set_post_ops(then.ops());
     using descriptor = dnnl::matmul::primitive_desc;
@@ -101,7 +101,7 @@ class quantised_matmul_maker {
                            });
   }
 
- private:
+ protected:
   static constexpr int zero_points = DNNL_ARG_ATTR_ZERO_POINTS;
   static constexpr int scales = DNNL_ARG_ATTR_SCALES;
 
@@ -190,9 +190,10 @@ class quantised_matmul_maker {
     then.apply(eltwise_clip, low - zero, low + 255 - zero);
     then.apply(eltwise_linear, scale, 0);
   }
-  void set_post_ops(epilogue& then) const {
+  /// The steps after the factor. `biased`: the first of them is the library's bias.
+  void set_post_ops(epilogue& then, bool biased) const {
     const dims result = p_.c.extents;
-    std::size_t first = q_.first_step + (q_.has_bias(m_) ? 1 : 0);
+    std::size_t first = q_.first_step + (biased ? 1 : 0);
     if (first < m_.steps && m_.step[first].what == chain_step::action::round) round(then, m_.step[first++].node);
     append_steps(then, m_, first, [&](const chain_step&, spread lies) {
       const desc layout = lies == spread::full      ? dense(result)
@@ -240,7 +241,7 @@ class quantised_matmul_maker {
 };
 
 /// Throws if the processor has no exact products of bytes, or if the library has only slow loops.
-inline kernel build_quantised_matmul(const chain& m, build_context& context) {
+inline kernel build_product_of_integers(const chain& m, build_context& context) {
   if (!multiplies_bytes_exactly())
     throw error(error_kind::unsupported, "this processor lacks VNNI, without which sums of products of bytes saturate",
                 "onednn");
