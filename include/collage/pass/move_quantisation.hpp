@@ -89,8 +89,7 @@ class dequantisation_splitter {
     const std::span<const std::uint32_t> in = from_.view().inputs_of(node);
     for (std::size_t i = 0; i < in.size(); ++i) {
       const std::optional<std::uint32_t> by = dequantised_by(from_, in[i]);
-      // The first reader takes the node itself, unless it is an output, which has to be computed as it is.
-      if (!by || (!from_.at(in[i]).is_output && from_.view().uses_of(in[i])[0].node == node)) continue;
+      if (!by || keeps(node, in[i])) continue;
       const auto [own, is_new] = copies_.try_emplace({node, in[i]});
       if (is_new)
         own->second =
@@ -101,6 +100,14 @@ class dequantisation_splitter {
   }
 
  private:
+  /// Whether a reader takes the node that computes a dequantised value. The first one does, unless others still need the value: a
+  /// reader that works on floating-point numbers, or the caller.
+  bool keeps(std::uint32_t node, std::uint32_t dequantised) const {
+    if (from_.at(dequantised).is_output || from_.view().uses_of(dequantised)[0].node != node) return false;
+    for (const use& reader : from_.view().uses_of(dequantised))
+      if (!works_on_integers(reader.node)) return false;
+    return true;
+  }
   /// Whether kernels compute a node from integers: because it multiplies them, or because its result is quantised again. In
   /// between there may be elementwise operators that no one else reads.
   bool works_on_integers(std::uint32_t node) const {

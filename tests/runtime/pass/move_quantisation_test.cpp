@@ -115,4 +115,17 @@ TEST(split_dequantisation, each_reader_gets_its_own) {
   EXPECT_EQ(c::optimise(after).fingerprint(), after.fingerprint()) << "a fixed point";
 }
 
+TEST(split_dequantisation, a_product_gets_its_own_beside_readers_of_numbers) {
+  c::graph_builder g;
+  const c::value x = g.input("x", {c::dtype::u8, {2, 8}}), s = number(g, "s", 0.1F);
+  const c::value real = g(op::dequantize_linear, x, s);
+  g.output("product", g(op::matmul, real, g(op::dequantize_linear, weights(g, "w", {8, 3}), s)));
+  g.output("sum", g(op::tanh, real));  // as a residual connection reads it
+  const c::graph before = g.finish(), after = c::optimise(before);
+  EXPECT_EQ(count(after, "dequantize_linear"), 3U);
+  for (std::uint32_t v = 0; v < after.values().size(); ++v)
+    EXPECT_EQ(c::detail::dequantised_by(after, v) ? after.at(v).uses : 1U, 1U);
+  expect_same_results(before, after, 1e-6);
+}
+
 }  // namespace pass_move_quantisation_test
