@@ -1,5 +1,5 @@
-// Products of integers of 8 bits that are computed in float32: where the processor does not multiply integers exactly, and where the
-// columns have zero points of their own. Weights become float32 when the kernel is built, the left operand in each run.
+// Products of integers of 8 bits that are computed in float32. They serve processors that do not multiply integers exactly, and
+// columns that have zero points of their own. Weights become float32 when the kernel is built, the left operand in each run.
 #pragma once
 
 #include <collage/backends/impl/onednn_quantised_matmul.hpp>
