@@ -102,9 +102,23 @@ constexpr bool may_be_operator(pattern_view pattern, std::size_t at) {
   for (std::size_t c = 0; c < p.children && !some; ++c) some = may_be_operator(pattern, p.child[c]);
   return some;
 }
+/// The parts of a pattern that were looked at in vain. Alternatives share parts, so there may be far more ways to a part than parts.
+struct seen_parts {
+  static constexpr std::size_t most = 512;  // later ones are looked at again
+  bool seen[most][2] = {};
+
+  /// Whether a part was looked at before; from now on it was.
+  constexpr bool again(std::size_t at, bool beside) {
+    if (at >= most) return false;
+    const bool before = seen[at][beside ? 1 : 0];
+    seen[at][beside ? 1 : 0] = true;
+    return before;
+  }
+};
 /// Whether a match of the sub-pattern at `at` may hold an operator of this kind. Kind 0 stands for kinds that no pattern names.
 /// The operator must not be the only one of the whole match; `beside` says whether another may stand above it.
-constexpr bool may_be_fused(pattern_view pattern, std::size_t at, std::uint64_t kind, bool beside) {
+constexpr bool may_be_fused(pattern_view pattern, std::size_t at, std::uint64_t kind, bool beside, seen_parts& seen) {
+  if (seen.again(at, beside)) return false;
   const pattern_node& p = pattern[at];
   if (p.role == pattern_role::apply) {
     bool under = false;
@@ -119,7 +133,7 @@ constexpr bool may_be_fused(pattern_view pattern, std::size_t at, std::uint64_t 
     bool others = beside;
     for (std::size_t o = 0; o < p.children && p.role == pattern_role::outputs; ++o)
       others = others || (o != c && may_be_operator(pattern, p.child[o]));
-    if (may_be_fused(pattern, p.child[c], kind, others)) return true;
+    if (may_be_fused(pattern, p.child[c], kind, others, seen)) return true;
   }
   return false;
 }
@@ -129,7 +143,8 @@ constexpr coverage_cell cover(const declared_backend& backend, std::uint64_t kin
   for (std::uint32_t p = 0; p < backend.patterns.size(); ++p) {
     const pattern_view pattern = backend.patterns[p].nodes;
     cell.alone = cell.alone || may_be_alone(pattern, pattern.size - 1, kind);
-    cell.fused += may_be_fused(pattern, pattern.size - 1, kind, false) ? 1U : 0U;
+    seen_parts seen;
+    cell.fused += may_be_fused(pattern, pattern.size - 1, kind, false, seen) ? 1U : 0U;
   }
   return cell;
 }
