@@ -296,8 +296,8 @@ class cost_measurer {
     const std::string where = task_.options.measuring.workers ? worker_.where() : "in this process";
     if (where_.empty() || where != in_a_worker) where_ = where;
     of.measured_now.push_back(structure);
-    // Costs are not kept if the time ended while they were measured.
-    if (!of.kept || task_.until.is_over()) return;
+    // Costs are not kept if the time ended while they were measured. A caller that cancels now loses nothing.
+    if (!of.kept || task_.until.is_past()) return;
     of.kept->put(of.fresh_of(structure), where);
   }
   /// The time for the kernels of a structure, so that a budget is not spent on the first ones; 0 without a budget. Conversions

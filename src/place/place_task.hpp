@@ -44,6 +44,10 @@ class deadline {
   /// Also checks, so every loop that asks for the end of placing can be cancelled.
   bool is_over() const {
     check();
+    return is_past();
+  }
+  /// The same for work that must not be lost to a cancellation: it does not check.
+  bool is_past() const {
     const bool over = is_cancelled_ || is_used(1) || was_stopped();
     if (over && over_ms_ < 0) over_ms_ = now_ms();
     return over;
