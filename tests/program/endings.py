@@ -13,8 +13,8 @@ import models
 from program import MOBILENET, PROGRAM, Case, collage, complete_backend, environment, placed_backends
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-# The program promises 2 s. Other tests run beside this one, some of them under sanitizers.
-SOON_S = 10
+# The program promises 2 s on a calm machine. Here it must only not hang: other tests run beside this one, some under sanitizers.
+SOON_S = 60
 
 
 class Endings(Case):

@@ -77,7 +77,7 @@ class Kills(Case):
                 sent = time.monotonic()
                 said, told = tuning.communicate(timeout=300)
                 if how == signal.SIGTERM:
-                    self.assertLess(time.monotonic() - sent, 20, told)
+                    self.assertLess(time.monotonic() - sent, 60, told)
                 took_s = max(0.5, time.monotonic() - begin) if tuning.returncode == 0 and not told else took_s
             self.assertIn(tuning.returncode, (0, -how), told)
             if tuning.returncode == 0:

@@ -42,14 +42,14 @@ class Interrupts(unittest.TestCase):
             if when(now, len(calls)):
                 os.kill(os.getpid(), signal.SIGINT)
 
-        return collage.load(models.dense(2)).tune(threads=1, store=False, budget=60, compare=30, regions=0,
+        return collage.load(models.dense(2)).tune(threads=1, store=False, budget=1200, compare=600, regions=0,
                                                   backends="portable,eigen", progress=function, **options)
 
     def test_once_returns_the_plan_so_far(self):
         start, sent = time.monotonic(), []
         plan = self.tune(lambda now, _: now.stage == "comparing" and not sent and not sent.append(1))
         self.assertTrue(plan.data["placing"]["interrupted"])
-        self.assertLess(time.monotonic() - start, 20)
+        self.assertLess(time.monotonic() - start, 60)
         self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
 
     def test_before_there_is_a_plan(self):

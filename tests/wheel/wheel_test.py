@@ -138,8 +138,8 @@ class Wheel(unittest.TestCase):
               "measuring", flush=True)
         for total in found["sums"]:
             self.assertAlmostEqual(total, 1, places=3)
-        self.assertLess(found["measured_s"], 20)  # 15 s, and what was under way
-        self.assertLess(INSTALLING_S + found["all_s"], 60)
+        self.assertLess(found["measured_s"], 60)  # 15 s, and what was under way, on a machine that may be busy
+        self.assertLess(INSTALLING_S + found["all_s"], 180)
 
 
 unittest.main(argv=sys.argv[:1])

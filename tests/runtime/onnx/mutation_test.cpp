@@ -311,7 +311,7 @@ void load_spoilt_files(std::size_t count) {
     }
     const double took = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     longest = std::max(longest, took);
-    EXPECT_LT(took, 5) << "file " << i << " of model " << which;
+    EXPECT_LT(took, 60) << "it hangs with file " << i << " of model " << which;
   }
   const std::size_t grown = own_memory("VmHWM") - before;
   std::cout << loaded << " of " << count << " loaded, the longest took " << longest << " s, memory grew by "

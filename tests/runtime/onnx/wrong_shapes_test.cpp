@@ -292,7 +292,8 @@ void run_with_any_values(int rounds, bool compares) {
         ++refused;
         EXPECT_FALSE(contains(e.what(), "please report it")) << text << ": " << e.what();
       } catch (const std::exception& e) { ADD_FAILURE() << text << " threw something else: " << e.what(); }
-      EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 5) << text;
+      EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 60)
+          << text;  // it hangs nowhere
     }
     EXPECT_NO_THROW((void)run({x, list_with(m.works)})) << where;
   }

@@ -593,8 +593,8 @@ TEST_F(worker, ends_timing_when_it_is_told) {
   worker_client client({.timeout_s = 2});
   const auto found = m.in(client, relus_with(m, {deed::none}));
   EXPECT_GT(passed_s(), 0.3);
-  EXPECT_LT(passed_s(), 20.0);
-  EXPECT_EQ(notes, 5U);  // two are built and called, all are timed
+  EXPECT_LT(passed_s(), 60.0);  // all rounds take 500 s
+  EXPECT_EQ(notes, 5U);         // two are built and called, all are timed
   EXPECT_GT(found[0].time.samples, 0U);
   EXPECT_GT(found[0].cost_ms, 0.0);
   EXPECT_EQ(client.restarts(), 0U);

@@ -704,7 +704,7 @@ TEST(search_exact, limits_give_a_legal_plan_with_a_bound) {
   EXPECT_TRUE(legal(p, at_once));
   EXPECT_EQ(at_once.states, 0u);
   EXPECT_LE(at_once.lower_bound_ms, some.lower_bound_ms);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));  // all of it takes centuries
 
   // A small second piece is still solved exactly (greed would pair its first two): small pieces have the limit first.
   problem q = p;
@@ -731,7 +731,7 @@ TEST(search_exact, no_time_gives_the_incumbent) {
       EXPECT_LT(plan.gap(), 1);
       EXPECT_EQ(search::violation(p, plan), std::nullopt);
     }
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));  // it hangs nowhere
   }
 }
 
@@ -749,7 +749,7 @@ TEST(search_exact, limit_before_any_plan) {
   const std::string message = message_of([&] { search::exact(p, {.states = 100}); });
   EXPECT_NE(message.find("limit ended the search before any complete plan"), std::string::npos) << message;
   EXPECT_EQ(message_of([&] { search::exact(p, {.time = std::chrono::nanoseconds(0)}); }), message);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));  // it hangs nowhere
 }
 
 TEST(search_alternatives, what_engines_do) {
