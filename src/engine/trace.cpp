@@ -128,12 +128,12 @@ struct run_recorder::step_watch {
   std::uint32_t number;
   const run_watch* limits;  ///< null: none
   std::size_t at = 0;
+  std::size_t begun = 0;  // steps
 
   static void before(void* data, std::size_t step) {
     auto& self = *static_cast<step_watch*>(data);
-    if (step >= self.engine.steps.size())
-      throw error(error_kind::invalid_argument, "describes another engine than the one that runs", "a traced run",
-                  "give the description of the context's engine");
+    if (step >= self.engine.steps.size()) refuse();
+    ++self.begun;
     if (self.limits != nullptr && self.limits->is_over())
       throw ended_before(step, self.engine.steps.size(), self.engine.steps[step].label, self.limits->reason());
     self.at = self.recorder.open(trace_event::sort::step, self.number, static_cast<std::uint32_t>(step));
@@ -141,6 +141,10 @@ struct run_recorder::step_watch {
   static void after(void* data, std::size_t, const dynamic_context&) {
     const auto& self = *static_cast<step_watch*>(data);
     self.recorder.close(self.at);
+  }
+  [[noreturn]] static void refuse() {
+    throw error(error_kind::invalid_argument, "describes another engine than the one that runs", "a traced run",
+                "give the description of the context's engine");
   }
 };
 
@@ -154,6 +158,7 @@ void run_recorder::run(dynamic_context& context, const std::shared_ptr<const tra
   const std::size_t first = run_.events.size();
   try {
     context.run(inputs, outputs, {.data = &steps, .before = &step_watch::before, .after = &step_watch::after});
+    if (steps.begun != of->steps.size()) step_watch::refuse();
   } catch (...) {
     if (run_.events.size() > first && run_.events.back().end_ns < 0) close(run_.events.size() - 1);
     throw;

@@ -132,6 +132,24 @@ TEST(io_trace, refuses_the_description_of_another_engine) {
               trace.run(r.context, other.described, r.memory.inputs, r.memory.outputs);
             }).find("another engine"),
             std::string::npos);
+  // So is one of an engine with more steps that takes and makes the same.
+  const auto relus = [](int count) {
+    c::graph_builder b;
+    c::value v = b.input("x", {c::dtype::f32, {4}});
+    for (int i = 0; i < count; ++i) v = b(op::relu, v);
+    b.output("y", v);
+    return b.finish();
+  };
+  running one(relus(1), "one");
+  const running three(relus(3), "three");
+  ASSERT_GT(three.described->steps.size(), one.described->steps.size());
+  EXPECT_NE(collage_test::message_of([&] {
+              trace.run(one.context, three.described, one.memory.inputs, one.memory.outputs);
+            }).find("another engine"),
+            std::string::npos);
+  EXPECT_FALSE(trace.contents().runs.back()->is_complete);
+  trace.run(one.context, one.described, one.memory.inputs, one.memory.outputs);
+  EXPECT_TRUE(trace.contents().runs.back()->is_complete);
   EXPECT_NE(collage_test::message_of([&] { (void)c::traced(r.engine, other.network, "net"); }).find("the network"),
             std::string::npos);
 }
