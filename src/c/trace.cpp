@@ -50,6 +50,23 @@ struct collage_trace : c_interface::handle<c_interface::handle_kind::trace, c_in
 using c_interface::call;
 using c_interface::guarded;
 
+namespace {
+
+/// A run of a context. `run` gets the call, the context's state, the trace and the limits.
+template <class Context, class Run>
+collage_status run_traced(const char* function, Context* context, const collage_run_limits* limits,
+                          collage_trace* trace, Run run) noexcept {
+  return guarded(function, [&](const call& here) {
+    auto& state = here.state_of(context);
+    auto& to = here.state_of(trace);
+    const collage::run_limits how = c_interface::limits_of(here, limits);
+    const c_interface::turn mine(here, state.is_busy);
+    run(here, state, to.trace, how);
+  });
+}
+
+}  // namespace
+
 collage_status collage_trace_create(const collage_trace_options* options, collage_trace** trace) noexcept {
   return guarded(__func__, [&](const call& here) {
     const collage_trace_options given =
@@ -66,27 +83,21 @@ void collage_trace_release(collage_trace* trace) noexcept { c_interface::release
 
 collage_status collage_context_run_traced(collage_context* context, const collage_run_limits* limits,
                                           collage_trace* trace) noexcept {
-  return guarded(__func__, [&](const call& here) {
-    auto& state = here.state_of(context);
-    auto& to = here.state_of(trace);
-    const collage::run_limits how = c_interface::limits_of(here, limits);
-    const c_interface::turn mine(here, state.is_busy);
-    c_interface::prepare(here, state);
-    to.trace.run(state.context, state.engine->described, state.input_views, state.output_views, how);
-  });
+  return run_traced(__func__, context, limits, trace,
+                    [](const call& here, auto& state, collage::run_trace& to, const collage::run_limits& how) {
+                      c_interface::prepare(here, state);
+                      to.run(state.context, state.engine->described, state.input_views, state.output_views, how);
+                    });
 }
 
 collage_status collage_session_context_run_traced(collage_session_context* context, const collage_tensor* inputs,
                                                   std::size_t count, const collage_run_limits* limits,
                                                   collage_trace* trace) noexcept {
-  return guarded(__func__, [&](const call& here) {
-    auto& state = here.state_of(context);
-    auto& to = here.state_of(trace);
-    const collage::run_limits how = c_interface::limits_of(here, limits);
-    const c_interface::turn mine(here, state.is_busy);
-    const c_interface::traced_runs traced(state.context, to.trace);
-    c_interface::run_session(here, state, inputs, count, how);
-  });
+  return run_traced(__func__, context, limits, trace,
+                    [&](const call& here, auto& state, collage::run_trace& to, const collage::run_limits& how) {
+                      const c_interface::traced_runs traced(state.context, to);
+                      c_interface::run_session(here, state, inputs, count, how);
+                    });
 }
 
 collage_status collage_trace_get_info(const collage_trace* trace, collage_trace_info* info) noexcept {
