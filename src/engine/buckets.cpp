@@ -1,5 +1,6 @@
 // Runs of a session in buckets: inputs are copied into padded ones, and outputs are cut.
 #include "padding.hpp"
+#include "session_parts.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -211,20 +212,10 @@ class bucketed_context::state {
 
   /// The extents of the inputs, by bucket.
   std::vector<std::int64_t> extents_of(std::span<const const_tensor_view> inputs) const {
-    if (inputs.size() != ports_.size())
-      refuse_bucket("it takes " + std::to_string(ports_.size()) + " inputs, not " + std::to_string(inputs.size()),
-                    "a run");
+    detail::check_inputs(session_.inputs(), inputs);
     std::vector<std::int64_t> own(options_.buckets.size(), unknown);
     std::vector<std::size_t> from(own.size());
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      const bool has_rank = session_.inputs()[i].has_rank;
-      if ((has_rank && inputs[i].type.rank() != ports_[i].size()) || inputs[i].type.type != session_.inputs()[i].type ||
-          !(inputs[i].stored == form()) || !inputs[i].type.dims.is_concrete() ||
-          !detail::is_countable(inputs[i].type.dims) || (inputs[i].data == nullptr && inputs[i].type.bytes() != 0))
-        refuse_bucket("does not fit its declaration, " +
-                          detail::to_string(tensor_type{session_.inputs()[i].type, session_.inputs()[i].dims}) +
-                          " in dense memory",
-                      "input " + session_.inputs()[i].name);
       for (std::size_t d = 0; d < ports_[i].size(); ++d) {
         const std::size_t b = ports_[i][d];
         if (b == none) continue;

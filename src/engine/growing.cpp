@@ -240,11 +240,7 @@ class growing_context::state {
   /// Runs the network with the caches at their capacity.
   std::span<const session_output> run_padded(session_context& context, std::span<const const_tensor_view> inputs,
                                              const run_limits& limits) {
-    if (inputs.size() != taken_.size())
-      refuse_cache("it takes " + std::to_string(taken_.size()) + " inputs, not " + std::to_string(inputs.size()),
-                   "a run");
-    for (std::size_t i = 0; i < taken_.size(); ++i)
-      detail::check_tensor(taken_[i], inputs[i], "input " + taken_[i].name);
+    detail::check_inputs(taken_, inputs);
     if (!caches_[0].memory) begin(inputs);
     all_.clear();
     for (std::size_t i = 0, next = 0; i < session_.inputs().size(); ++i) {

@@ -121,10 +121,7 @@ class session_runner {
   };
 
   void check(std::span<const const_tensor_view> inputs, std::span<const tensor_view> wanted) const {
-    const std::span<const open_port> ports = core_->inputs.taken;
-    if (inputs.size() != ports.size())
-      refuse("it takes " + std::to_string(ports.size()) + " inputs, not " + std::to_string(inputs.size()), "a run");
-    for (std::size_t i = 0; i < ports.size(); ++i) check_tensor(ports[i], inputs[i], "input " + ports[i].name);
+    check_inputs(core_->inputs.taken, inputs);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
       if (wanted[i].data == nullptr && core_->inputs.is_carried[i]) continue;
       check_output(outputs_[i].name, wanted[i]);

@@ -54,6 +54,9 @@ class constant_pool {
 void check_type(const open_port& port, const tensor_type& given, const std::string& where);
 void check_tensor(const open_port& port, const const_tensor_view& given, const std::string& where);
 
+/// Throws if the inputs of a run do not fit what it takes.
+void check_inputs(std::span<const open_port> taken, std::span<const const_tensor_view> given);
+
 /// The extent that an input of a run has for the symbol of an open extent of `port`. Nothing if no input has it.
 std::optional<std::int64_t> extent_of(const open_port& port, std::size_t dimension, std::span<const open_port> inputs,
                                       std::span<const const_tensor_view> given);

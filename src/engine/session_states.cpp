@@ -31,6 +31,14 @@ void check_tensor(const open_port& port, const const_tensor_view& given, const s
   if (!(given.stored == form())) refuse("must be dense and in the host's memory", where);
 }
 
+void check_inputs(std::span<const open_port> taken, std::span<const const_tensor_view> given) {
+  if (given.size() != taken.size())
+    refuse("it takes " + std::to_string(taken.size()) + (taken.size() == 1 ? " input, not " : " inputs, not ") +
+               std::to_string(given.size()),
+           "a run");
+  for (std::size_t i = 0; i < taken.size(); ++i) check_tensor(taken[i], given[i], "input " + taken[i].name);
+}
+
 namespace {
 
 std::size_t index_of(std::span<const open_port> ports, std::string_view name) {

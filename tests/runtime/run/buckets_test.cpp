@@ -203,7 +203,7 @@ TEST(buckets, wrong_use_is_told) {
   EXPECT_EQ(message_of([&] { (void)context.run(std::span(in.views).first(1)); }), "a run: it takes 2 inputs, not 1");
   in.views[1] = c::tensor(c::tensor_type{c::dtype::f32, {4}});
   EXPECT_EQ(message_of([&] { (void)context.run(in.views); }),
-            "input ids: does not fit its declaration, int64[?] in dense memory");
+            "input ids: is given as float32, and the network takes int64");
   // Sizes that no memory holds, a session that keeps too few engines, and one that carries state.
   c::bucketed_context huge(session, in_buckets({{"T", {std::int64_t{1} << 62}}}));
   EXPECT_NE(message_of([&] { (void)huge.run(random_inputs(1, 2, 6).views); }).find("which no memory holds"),

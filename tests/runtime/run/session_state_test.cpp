@@ -111,7 +111,7 @@ TEST(session_state, says_what_a_run_takes) {
   EXPECT_EQ(session.outputs().size(), 2U);
   c::session_context context = session.context();
   const c::tensor x = random_rows(1, 1);
-  EXPECT_EQ(message_of([&] { (void)context.run({x, x, x}); }, 2), "a run: it takes 1 inputs, not 3");
+  EXPECT_EQ(message_of([&] { (void)context.run({x, x, x}); }, 2), "a run: it takes 1 input, not 3");
 }
 
 TEST(session_state, runs_agree_with_the_reference) {

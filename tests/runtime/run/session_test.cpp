@@ -331,7 +331,7 @@ TEST(session, says_what_is_wrong_with_inputs) {
   EXPECT_EQ(message(wide), "input x: is given as 2x4, but the network declares ?x3");
   EXPECT_EQ(message(whole), "input x: is given as int64, and the network takes float32");
   EXPECT_EQ(message(flat), "input x: is given as 3, but the network declares ?x3");
-  EXPECT_EQ(message_of([&] { (void)context.run({}); }, 2), "a run: it takes 1 inputs, not 0");
+  EXPECT_EQ(message_of([&] { (void)context.run({}); }, 2), "a run: it takes 1 input, not 0");
   const c::tensor x = random_rows(2, 1), y(c::tensor_type{c::dtype::f32, {3, 4}});
   const std::vector<c::const_tensor_view> in{x};
   const std::vector<c::tensor_view> out{y, x};
