@@ -25,7 +25,7 @@ TEST_F(onednn_test, says_what_it_is) {
 
 TEST_F(onednn_test, convolutions) {
   check_convs(check, as_it_is, lenient, 80);
-  EXPECT_GT(check.checked("conv"), 80U);
+  EXPECT_GT(check.checked("conv"), collage_test::cases(80U));
   EXPECT_TRUE(built(" 1x1"));
   EXPECT_TRUE(built(" inside"));
   EXPECT_TRUE(built_as(" nhwc"));
@@ -50,7 +50,7 @@ TEST_F(onednn_test, what_follows_a_convolution_is_fused) {
   const auto clip = [](graph_builder& g, value x) {
     return g(op::clip, x, g.scalar("low", -0.5), g.scalar("high", 2));
   };
-  for (int round = 0; round < collage_test::cases(3); ++round) {
+  for (int round = 0; round < collage_test::cases(2); ++round) {
     chain(apply(op::relu));
     chain(apply(op::sigmoid));
     chain(apply(op::tanh));
@@ -68,7 +68,7 @@ TEST_F(onednn_test, what_follows_a_convolution_is_fused) {
       chain([&](graph_builder& g, data_source& data, value x) { return clip(g, sum(g, data, x)); });
     }
   }
-  EXPECT_GT(check.checked("conv_chain"), collage_test::cases(300U));
+  EXPECT_GT(check.checked("conv_chain"), collage_test::cases(200U));
 }
 
 /// The first match of a pattern in a graph, and what is built of it.
@@ -124,7 +124,7 @@ TEST_F(onednn_test, chains_of_any_length_are_fused) {
   lenient.range.low = 0.25;  // of divisors, too
   const std::vector<conv_case> convs = conv_cases();
   const std::vector<matmul_case> products = matmul_cases();
-  for (int i = 0; i < 60; ++i) {
+  for (int i = 0; i < collage_test::cases(60); ++i) {
     const std::int64_t steps = check.data().number(1, 6);
     const auto at =
         static_cast<std::size_t>(check.data().number(0, 25));  // those behind are odd, or have weights that vary
@@ -139,8 +139,8 @@ TEST_F(onednn_test, chains_of_any_length_are_fused) {
         },
         lenient);
   }
-  EXPECT_GT(check.checked("conv_chain"), 60U);  // each start of a chain is one
-  EXPECT_GT(check.checked("matmul_chain"), 60U);
+  EXPECT_GT(check.checked("conv_chain"), collage_test::cases(60U));  // each start of a chain is one
+  EXPECT_GT(check.checked("matmul_chain"), collage_test::cases(60U));
 }
 
 struct deconv_case {
@@ -202,17 +202,17 @@ TEST_F(onednn_test, transposed_convolutions) {
       {{1, 4, 3, 3}, {4, 5, 2, 2}, {.strides = {5, 5}}},  // places that nothing reaches
       {{1, 16, 4, 4}, {16, 16, 3, 3}, {.strides = {2, 2}}, true, false},
   };
-  for (int i = 0; i < 60; ++i) cases.push_back(random_deconv(check.data()));
+  for (int i = 0; i < collage_test::cases(60); ++i) cases.push_back(random_deconv(check.data()));
   for (const deconv_case& c : cases)
     check([&](graph_builder& g, data_source& data) { return add_deconv(g, data, c); }, lenient);
-  EXPECT_GT(check.checked("conv_transpose"), 60U);
+  EXPECT_GT(check.checked("conv_transpose"), collage_test::cases(60U));
   EXPECT_TRUE(built_as(" nhwc"));
   lenient.range.low = 0.25;  // of divisors, too
   for (const deconv_case& c : cases)
     check([&](graph_builder& g,
               data_source& data) { return random_chain(g, data, add_deconv(g, data, c), true, data.number(1, 4)); },
           lenient);
-  EXPECT_GT(check.checked("conv_transpose_chain"), 20U);
+  EXPECT_GT(check.checked("conv_transpose_chain"), collage_test::cases(20U));
 }
 
 /// A convolution behind a resize that repeats elements.
@@ -266,17 +266,17 @@ TEST_F(onednn_test, convolutions_of_repeated_elements_are_transposed_ones) {
       {{{1, 16, 4, 4, 4}, {16, 16, 3, 3, 3}, {.pads_begin = {1, 1, 1}, .pads_end = {1, 1, 1}}, true}, {2, 2, 2}},
       {{{1, 16, 9}, {16, 16, 2}, {.pads_begin = {1}}}, {2}},
   };
-  for (int i = 0; i < 60; ++i) cases.push_back(random_upsampled(check.data()));
+  for (int i = 0; i < collage_test::cases(60); ++i) cases.push_back(random_upsampled(check.data()));
   for (const upsampled_case& c : cases)
     check([&](graph_builder& g, data_source& data) { return add_upsampled(g, data, c); }, lenient);
   const std::size_t alone = check.checked("upsampled_conv");
-  EXPECT_GT(alone, 30U);
+  EXPECT_GT(alone, collage_test::cases(30U));
   lenient.range.low = 0.25;  // of divisors, too
   for (const upsampled_case& c : cases)
     check([&](graph_builder& g,
               data_source& data) { return random_chain(g, data, add_upsampled(g, data, c), true, data.number(1, 4)); },
           lenient);
-  EXPECT_GT(check.checked("upsampled_conv"), alone + 40U);
+  EXPECT_GT(check.checked("upsampled_conv"), alone + collage_test::cases(40U));
 }
 
 /// How many operators the longest chain has that is taken where a graph ends.
@@ -367,8 +367,10 @@ TEST_F(onednn_test, depthwise_convolutions_are_fused_behind_others) {
   const auto relu = [](graph_builder& g, value x, const std::string&) { return g(op::relu, x); };
   // Large ones, since the library has kernels for those alone.
   pair({1, 16, 96, 112, 112, 2, true}, clip, clip);
-  pair({1, 5, 90, 111, 113, 2, false}, relu, nothing);
-  pair({2, 19, 104, 101, 103, 2, true}, nothing, relu);
+  if (!collage::detail::is_watched) {
+    pair({1, 5, 90, 111, 113, 2, false}, relu, nothing);
+    pair({2, 19, 104, 101, 103, 2, true}, nothing, relu);
+  }
   const std::size_t large = check.checked("conv_depthwise");
   pair({1, 16, 32, 20, 20, 1, true}, clip, clip);
   pair({1, 5, 7, 3, 1, 2, false}, relu, relu);
@@ -395,7 +397,7 @@ TEST_F(onednn_test, depthwise_convolutions_are_fused_behind_others) {
 
 TEST_F(onednn_test, products) {
   check_matmuls(check, as_it_is, lenient, 80);
-  EXPECT_GT(check.checked("matmul"), 100U);
+  EXPECT_GT(check.checked("matmul"), collage_test::cases(100U));
   EXPECT_TRUE(built(" packed"));
 }
 
@@ -462,8 +464,8 @@ TEST_F(onednn_test, what_follows_a_product_is_fused) {
       return g(op::mul, y, g(op::mul, g.scalar("half", 0.5), shifted));
     });
   }
-  EXPECT_GT(check.checked("matmul_chain"), 300U);
-  EXPECT_GT(check.checked("matmul_add_gelu"), 20U);
+  EXPECT_GT(check.checked("matmul_chain"), collage_test::cases(300U));
+  EXPECT_GT(check.checked("matmul_add_gelu"), collage_test::cases(20U));
 }
 
 TEST_F(onednn_test, transposes_around_products_are_strides) {
@@ -513,8 +515,9 @@ TEST_F(onednn_test, transposes_around_products_are_strides) {
 
 TEST_F(onednn_test, nan_and_infinity_pass) {
   const auto convs = [&](const auto& then) {
+    collage_test::some_cases takes;
     for (const conv_case& c : conv_cases()) {
-      if (!c.constant_weights)
+      if (!c.constant_weights || !takes())
         continue;  // an infinite weight meets a pad: the reference has a product there, the library none
       check([&](graph_builder& g, data_source& data) { return then(g, data, add_conv(g, data, c)); }, special);
     }

@@ -1,4 +1,5 @@
 // The reference's convolution and pooling against their definitions, and against results of ONNX Runtime.
+#include "support/effort.hpp"
 #include "support/reference_check.hpp"
 
 namespace backends_reference_window_test {
@@ -43,7 +44,7 @@ void for_each_tap(const window& w, const shape& x, const multi_index& o, const B
 
 TEST(reference_conv, agrees_with_its_definition) {
   random_source random;
-  for (int round = 0; round < 150; ++round) {
+  for (int round = 0; round < collage_test::cases(150); ++round) {
     const window w = random_window(random, random.chance(0.1) ? 4 : random.number(1, 3), false);
     const std::int64_t groups = random.chance(0.5) ? 1 : random.number(1, 4);
     const std::int64_t per_group = random.chance(0.03) ? 0 : random.number(1, 5);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "support/backend_check.hpp"
+#include "support/effort.hpp"
 
 #include <collage/backends/reference.hpp>
 #include <collage/backends/stacked.hpp>

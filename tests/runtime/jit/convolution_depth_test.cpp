@@ -65,9 +65,9 @@ TEST(jit_convolutions_in_depth_long, random_shapes) { run_random_cases(all_shape
 
 TEST(jit_convolutions_in_depth, random_shapes_of_the_replica) { run_cases_of_replica(cases(5), random_case); }
 
-/// One slice, windows deeper than the image, pads beyond the window, primes: in all pairs of layouts by turns, and in blocks whose
-/// products are of tiles and of slices.
-TEST(jit_convolutions_in_depth, awkward_shapes) {
+/// One slice, windows deeper than the image, pads beyond the window, primes: by turns in every `step`th of the nine pairs of layouts,
+/// and in blocks whose products are of tiles and of slices.
+void run_awkward_shapes(int step) {
   random_numbers random;
   const convolution_shape shapes[] = {{.channels = 1,
                                        .outputs = 1,
@@ -128,11 +128,11 @@ TEST(jit_convolutions_in_depth, awkward_shapes) {
   for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2}) {
     if (!jit::refusal_of(set).empty()) continue;
     const target_scope scope(set);
-    const int step = 9 / cases(3);
-    int turn = 0;
+    some_cases takes;
+    int turn = static_cast<int>(random.number(0, step - 1));
     for (int family = 0; family < families; ++family)
       for (const convolution_shape& s : shapes)
-        for (int layouts = turn++ % step; layouts < 9 && !HasFailure(); layouts += step) {
+        for (int layouts = takes() ? turn++ % step : 9; layouts < 9 && !testing::Test::HasFailure(); layouts += step) {
           convolution_case c;
           c.how.family = family;
           c.how.product = jit::default_configuration(set);
@@ -148,6 +148,9 @@ TEST(jit_convolutions_in_depth, awkward_shapes) {
         }
   }
 }
+
+TEST(jit_convolutions_in_depth, awkward_shapes) { run_awkward_shapes(9); }
+TEST(jit_convolutions_in_depth_long, awkward_shapes) { run_awkward_shapes(1); }
 
 convolution_configuration default_how(int family) {
   convolution_configuration how;

@@ -67,8 +67,8 @@ TEST(jit_convolutions_long, random_shapes) { run_random_cases(all_shapes, random
 
 TEST(jit_convolutions, random_shapes_of_the_replica) { run_cases_of_replica(cases(8), random_case); }
 
-/// One pixel, few channels, pads beyond the window, odd sizes: each family in each pair of layouts.
-TEST(jit_convolutions, awkward_shapes) {
+/// One pixel, few channels, pads beyond the window, odd sizes: each family, by turns in every `step`th of the nine pairs of layouts.
+void run_awkward_shapes(int step) {
   random_numbers random;
   const convolution_shape shapes[] = {
       {.channels = 1,
@@ -93,11 +93,10 @@ TEST(jit_convolutions, awkward_shapes) {
   for (const instruction_set set : {instruction_set::avx512, instruction_set::avx2}) {
     if (!jit::refusal_of(set).empty()) continue;
     const target_scope scope(set);
-    const int step = 9 / cases(9);
-    int turn = 0;
+    int turn = static_cast<int>(random.number(0, step - 1));
     for (int family = 0; family < families; ++family)
       for (const convolution_shape& s : shapes)
-        for (int layouts = turn++ % step; layouts < 9 && !HasFailure(); layouts += step) {
+        for (int layouts = turn++ % step; layouts < 9 && !testing::Test::HasFailure(); layouts += step) {
           convolution_case c;
           c.how.family = family;
           c.how.product = jit::default_configuration(set);
@@ -112,6 +111,9 @@ TEST(jit_convolutions, awkward_shapes) {
         }
   }
 }
+
+TEST(jit_convolutions, awkward_shapes) { run_awkward_shapes(9 / cases(3)); }
+TEST(jit_convolutions_long, awkward_shapes) { run_awkward_shapes(1); }
 
 TEST(jit_convolutions, results_do_not_depend_on_threads) {
   for (int family = 0; family < families; ++family) {

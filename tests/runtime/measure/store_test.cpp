@@ -42,6 +42,7 @@
 #include <utility>
 #include <vector>
 
+#include "support/effort.hpp"
 #include "support/files.hpp"
 
 namespace measure_store_test {
@@ -1046,7 +1047,7 @@ void kill_while_putting(const std::string& path, int rounds) {
   EXPECT_GT(acknowledged, static_cast<std::size_t>(rounds));  // the kills came in the middle
 }
 
-TEST_F(cost_store, loses_nothing_when_its_writer_is_killed) { kill_while_putting(path(), 100); }
+TEST_F(cost_store, loses_nothing_when_its_writer_is_killed) { kill_while_putting(path(), collage_test::cases(100)); }
 
 TEST_F(cost_store, loses_nothing_when_its_writer_is_killed_without_a_log) {
   // The one with lock files takes its own lock for that of a living writer, and leaves the journal of a dead one alone.
@@ -1422,7 +1423,9 @@ class damage {
   std::size_t refused_ = 0, failed_ = 0, incomplete_ = 0, with_damaged_ = 0, right_ = 0;
 };
 
-TEST_F(cost_store, a_damaged_file_gives_a_sentence_or_a_right_answer) { damage(path()).check(100, 1); }
+TEST_F(cost_store, a_damaged_file_gives_a_sentence_or_a_right_answer) {
+  damage(path()).check(collage::detail::is_watched ? 50 : 100, 1);
+}
 TEST_F(cost_store_long, a_damaged_file_gives_a_sentence_or_a_right_answer) { damage(path()).check(1000, 2); }
 
 // Each page of a chain names the next one hundreds of times: to read all that would take years.
