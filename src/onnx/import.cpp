@@ -64,35 +64,6 @@ constexpr later_change later_changes[] = {
 
 }  // namespace
 
-std::vector<std::string> names_read(const model_node& node) {
-  std::vector<std::string> names;
-  for (const std::string& name : node.inputs)
-    if (!name.empty()) names.push_back(name);
-  for (const model_attribute& a : node.attributes)
-    for (const auto& body : a.graphs)
-      for (std::string& name : outer_names(*body)) names.push_back(std::move(name));
-  return names;
-}
-
-std::vector<std::string> outer_names(const model_graph& g) {
-  std::unordered_set<std::string> told;  // names defined inside or listed already
-  for (const model_port& p : g.inputs) told.insert(p.name);
-  for (const model_tensor& t : g.initializers) told.insert(t.name);
-  for (const model_node& n : g.nodes) told.insert(n.outputs.begin(), n.outputs.end());
-  std::vector<std::string> found;
-  const auto read = [&](const std::string& name) {
-    if (!name.empty() && told.insert(name).second) found.push_back(name);
-  };
-  for (const model_node& n : g.nodes) {
-    for (const std::string& name : n.inputs) read(name);
-    for (const model_attribute& a : n.attributes)
-      for (const auto& body : a.graphs)
-        for (const std::string& name : outer_names(*body)) read(name);
-  }
-  for (const model_port& p : g.outputs) read(p.name);
-  return found;
-}
-
 std::string building::name_like(const std::string& wanted) {
   if (taken.insert(wanted).second) return wanted;
   for (std::size_t& number = numbered[wanted];;)
@@ -234,9 +205,7 @@ void importer::import_node(const model_node& node) {
   try {
     for (const std::string& name : names_read(node)) poisoned = !find(name) || poisoned;
     if (!poisoned) lower(node, opset);
-    else if (users_rule_of(node) == nullptr && users_kind_of(node) == nullptr && function_of(node) == nullptr &&
-             !is_control(node) && built_in_rules().count({node.domain, node.operator_type}) == 0)
-      fail(unknown_operator(node), false);
+    else if (!is_known(node)) fail(unknown_operator(node), false);
     for (const std::string& output : node.outputs)
       if (!poisoned && !output.empty() && reads(output) && scope_->names.count(output) == 0)
         fail("its output " + printable(output) + " is not supported", false);
@@ -255,6 +224,11 @@ void importer::import_node(const model_node& node) {
   }
   for (const std::string& output : node.outputs)
     if (!output.empty() && (poisoned || scope_->names.count(output) == 0)) scope_->names[output] = std::nullopt;
+}
+
+bool importer::is_known(const model_node& node) const {
+  return users_rule_of(node) != nullptr || users_kind_of(node) != nullptr || function_of(node) != nullptr ||
+         is_control(node) || built_in_rules().count({node.domain, node.operator_type}) != 0;
 }
 
 auto importer::users_rule_of(const model_node& node) const -> decltype(lowering_rule::lower) {

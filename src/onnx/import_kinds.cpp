@@ -154,6 +154,30 @@ const kind_info* importer::users_kind_of(const model_node& node) const {
   return nullptr;
 }
 
+void importer::check_operators() {
+  building nothing;
+  scope top{&nothing, nullptr, {}, {}, &model_.opsets};
+  const restore<scope*> entered(scope_, &top);
+  std::unordered_map<std::string, const model_node*> producers;
+  for (const model_node& node : model_.graph.nodes)
+    for (const std::string& output : node.outputs) producers.emplace(output, &node);
+  std::unordered_set<const model_node*> seen;
+  std::vector<std::string> open;
+  for (const model_port& p : model_.graph.outputs) open.push_back(p.name);
+  while (!open.empty()) {
+    const auto found = producers.find(open.back());
+    open.pop_back();
+    if (found == producers.end() || !seen.insert(found->second).second) continue;
+    for (std::string& name : names_read(*found->second)) open.push_back(std::move(name));
+  }
+  for (const model_node& node : model_.graph.nodes) {
+    if (seen.count(&node) == 0 || is_known(node)) continue;
+    const auto version = model_.opsets.find(node.domain);
+    report(node, version != model_.opsets.end() ? version->second : 1, unknown_operator(node), false);
+  }
+  if (!problems_.empty()) refuse_all();
+}
+
 std::string importer::unknown_operator(const model_node& node) const {
   std::string text = "this operator is not known";
   for (const kind_info* kind : options_.kinds)

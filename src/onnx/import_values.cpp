@@ -9,6 +9,35 @@
 
 namespace collage::inline v0::onnx {
 
+std::vector<std::string> names_read(const model_node& node) {
+  std::vector<std::string> names;
+  for (const std::string& name : node.inputs)
+    if (!name.empty()) names.push_back(name);
+  for (const model_attribute& a : node.attributes)
+    for (const auto& body : a.graphs)
+      for (std::string& name : outer_names(*body)) names.push_back(std::move(name));
+  return names;
+}
+
+std::vector<std::string> outer_names(const model_graph& g) {
+  std::unordered_set<std::string> told;  // names defined inside or listed already
+  for (const model_port& p : g.inputs) told.insert(p.name);
+  for (const model_tensor& t : g.initializers) told.insert(t.name);
+  for (const model_node& n : g.nodes) told.insert(n.outputs.begin(), n.outputs.end());
+  std::vector<std::string> found;
+  const auto read = [&](const std::string& name) {
+    if (!name.empty() && told.insert(name).second) found.push_back(name);
+  };
+  for (const model_node& n : g.nodes) {
+    for (const std::string& name : n.inputs) read(name);
+    for (const model_attribute& a : n.attributes)
+      for (const auto& body : a.graphs)
+        for (const std::string& name : outer_names(*body)) read(name);
+  }
+  for (const model_port& p : g.outputs) read(p.name);
+  return found;
+}
+
 std::optional<value> importer::find(const std::string& name) {
   for (scope* s = scope_; s != nullptr; s = s->outer) {
     const bool here = s->into == scope_->into;

@@ -109,6 +109,8 @@ class importer {
       : model_(file), options_(options), staging_(stage) {}
 
   graph run(load_report& report);
+  /// Throws if outputs need operators that nothing can import, which is known before shapes are.
+  void check_operators();
   /// Makes the stage that was given to the constructor. Throws `begin_again` where another given value has to be known.
   network_stage run_stage();
   /// Results of a node between two stages, by name. Its operands are constants.
@@ -149,7 +151,8 @@ class importer {
   auto users_rule_of(const model_node& node) const -> decltype(lowering_rule::lower);  ///< null if there is none
   const kind_info* users_kind_of(const model_node& node) const;                        ///< null if there is none
   const model_function* function_of(const model_node& node) const;                     ///< null if there is none
-  std::string unknown_operator(const model_node& node) const;                          ///< the message about it
+  bool is_known(const model_node& node) const;                 ///< whether anything can import it
+  std::string unknown_operator(const model_node& node) const;  ///< the message if nothing can
   void lower_kind(lowering& n, const kind_info& kind);
   void call_function(const model_node& node, const model_function& function);
   void lower_if(lowering& n);

@@ -79,6 +79,12 @@ model_source::model_source(model read, const load_options& options) : model_(std
   std::unordered_set<std::string> names;
   for (const model_port& p : model_.graph.outputs)
     if (names.insert(p.name).second) outputs_.push_back(port_of(model_, p));
+  try {
+    importer(model_, options_).check_operators();
+  } catch (const error& unknown) {
+    (void)example_shapes();  // at shapes that work, an error has all that is not supported, and not unknown operators alone
+    throw told_of(unknown, model_.file);
+  }
 }
 
 model_source::model_source(const std::string& file, const load_options& options)
@@ -89,7 +95,8 @@ model_source::~model_source() = default;
 network_stage model_source::make(const network_stage* before, std::span<const given_value> given) const {
   if (before == nullptr && given.size() != inputs_.size())
     throw error(error_kind::invalid_argument,
-                "it takes " + std::to_string(inputs_.size()) + " inputs, not " + std::to_string(given.size()),
+                "it takes " + std::to_string(inputs_.size()) +
+                    (inputs_.size() == 1 ? " input, not " : " inputs, not ") + std::to_string(given.size()),
                 model_.file);
   std::call_once(filled_, [&] { fill(model_); });
   staging wanted;

@@ -95,6 +95,8 @@ class Loading(unittest.TestCase):
                 (lambda: collage.load("zoo:resnet50", shapes={"input": (1,)}), "has fixed shapes"),
                 (lambda: collage.load(models.model([models.node("Foo", ["x"], ["y"])], [models.value("x", models.FLOAT, [2])],
                                                    [models.value("y", models.FLOAT, [2])])), "this operator is not known"),
+                (lambda: collage.load(models.model([models.node("Foo", ["x"], ["y"])], [models.value("x", models.FLOAT, ["N"])],
+                                                   [models.value("y", models.FLOAT, ["N"])])), r"Foo.*this operator is not known"),
                 (lambda: collage.load(7), "model is of type int; give a path"),
                 (lambda: collage.load("a\0b"), "contains a zero character"),
                 (lambda: collage.load(model, shapes={"z": (1, 4)}), "shapes: the model has no input z; it takes x: float32 Nx4"),

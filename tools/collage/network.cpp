@@ -216,7 +216,9 @@ std::optional<late_network> late_network_of(const options& asked) {
     try {
       read = c::onnx::read_model(given.network);
       made.source = source_of(given, *read);
-    } catch (const c::error&) {}
+    } catch (const c::error&) {
+      if (read) throw;  // what is wrong does not depend on shapes
+    }
     // A mistake is not mended by shapes if all of them are known.
     if (!made.source || (e.kind() == c::error_kind::invalid_argument && !has_open_input(*made.source))) throw;
   }

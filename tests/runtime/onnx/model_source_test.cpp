@@ -268,6 +268,39 @@ TEST(model_source, refuses_what_it_does_not_support_at_once) {
   EXPECT_TRUE(contains(why, "input x: its element type string is not supported")) << why;
 }
 
+/// Open shapes do not hide operators that nothing can import. What no output needs, or only a branch has, may be unknown.
+TEST(model_source, refuses_unknown_operators_at_once) {
+  const auto refusal = [](const char* read) {
+    proto::ModelProto model = twice();
+    auto& g = *model.mutable_graph();
+    add_node(g, "Frobnicate", {"x"}, {"f"});
+    add_node(g, "Add", {"x", read}, {"sum"});
+    add_output(g, "sum", {"N", "T"});
+    model_folder folder;
+    return message_of([&] { (void)c::onnx::model_source(folder.write(model)); }, 2);
+  };
+  EXPECT_TRUE(contains(refusal("f"), "Frobnicate")) << refusal("f");
+  EXPECT_TRUE(contains(refusal("f"), "this operator is not known")) << refusal("f");
+  EXPECT_EQ(refusal("x"), "no error");
+
+  // A branch that is never taken.
+  proto::ModelProto model = new_model();
+  auto& g = *model.mutable_graph();
+  add_input(g, "x", {"N"});
+  add_initializer(g, tensor_of<bool>("always", {}, {true}));
+  const auto branch = [](const std::string& operator_type) {
+    proto::GraphProto body;
+    add_node(body, operator_type, {"x"}, {operator_type});
+    add_output(body, operator_type, {"N"});
+    return body;
+  };
+  add_node(g, "If", {"always"}, {"y"},
+           {attribute("then_branch", branch("Neg")), attribute("else_branch", branch("Frobnicate"))});
+  add_output(g, "y", {"N"});
+  running run(model);
+  EXPECT_EQ(list_of<float>(run({tensor_with<float>({1}, {2})})[0]), (std::vector<float>{-2}));
+}
+
 TEST(model_source, bound_inputs_and_fixed_shapes) {
   model_folder folder;
   proto::ModelProto model = twice();

@@ -21,7 +21,8 @@ namespace collage::inline v0::onnx {
 /// NonMaxSuppression, NonZero, Unique.
 class model_source final : public network_source {
  public:
-  /// Throws for kinds without a name in ONNX and for what `load` refuses before it knows shapes.
+  /// Throws for kinds without a name in ONNX and for what `load` refuses before it knows shapes. These include unknown
+  /// operators, but not those in branches, loops and functions, where shapes may decide what runs.
   explicit model_source(model read, const load_options& options = {});
   explicit model_source(const std::string& file, const load_options& options = {});
   ~model_source() override;
