@@ -160,7 +160,7 @@ class comparison {
                                wanted_algorithms(known_.task.options))
              .is_direct())
       return {};
-    if (!known_.weights.keeps(previous.chosen)) return {};
+    if (!known_.weights.keeps(previous.chosen) || !known_.errors.keeps(previous.chosen)) return {};
     // Its kernels need costs, too.
     regions_.add_those_of(previous.chosen);
     (void)measurer_.measure_conversions([&] { return writer_.conversions_of(previous.chosen); });

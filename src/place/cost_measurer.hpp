@@ -259,9 +259,11 @@ class cost_measurer {
     }
   };
 
-  /// A part of the key of comparisons: what the plan may round.
+  /// A part of the key of comparisons: what the plan may round, and the errors by which that is decided.
   std::string precision_key() const {
-    return task_.options.precision.may_round() ? ", " + task_.plan_precision : std::string();
+    return task_.options.precision.may_round()
+               ? ", " + task_.plan_precision + " by " + hex_of(task_.options.precision.errors->hash())
+               : std::string();
   }
 
   void keep(cost_ledger& of, const std::vector<bool>& use, const std::string& bound, bool divides) {

@@ -70,8 +70,19 @@ class error_limit {
     const dtype before = from.element.value_or(type), after = to.element.value_or(type);
     return before == after || !is_rounded(type, after) ? 0 : amount_of(value, after);
   }
-  /// The normalised mean square error that an amount stands for.
-  double nmse_of(std::int64_t amount) const { return static_cast<double>(amount) * unit(); }
+  /// The sum of the errors of all that a placement rounds.
+  double nmse_of(const placement& p) const {
+    double sum = 0;
+    if (is_needed())
+      for (const rounded_value& one : rounded_in(task_.network, task_.backends, p))
+        sum += task_.options.precision.errors->of(one.value, one.element);
+    return sum;
+  }
+  /// Whether a placement keeps the bound.
+  bool keeps(const placement& p) const {
+    const double most = task_.options.precision.most_error;
+    return !is_needed() || nmse_of(p) <= most * most;
+  }
   /// The amounts that candidates add together.
   std::int64_t of_all(std::span<const std::uint32_t> candidates) const {
     std::set<std::uint32_t> counted;

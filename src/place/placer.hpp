@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <collage/error.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/measure/drift.hpp>
@@ -74,6 +75,8 @@ class placer {
     require_cover(known_, [](const place_candidate&) { return true; });
     std::optional<plan> made = task_.measures() ? run_measured() : run_unmeasured();
     if (!made) return run_by_priority();
+    if (const double nmse = known_.errors.nmse_of(made->chosen); known_.errors.is_needed())
+      made->error = plan_error{.most = task_.options.precision.most_error, .predicted = std::sqrt(nmse)};
     finish_report();
     return {*std::move(made), std::move(report_)};
   }
@@ -251,7 +254,8 @@ class placer {
   bool is_current(const plan& kept, cost_measurer& measurer) {
     if (!can_be_selected(
             kept.chosen, known_, regions_, [&](std::uint32_t c) { return measurer.is_known_to_have_kernel(c); },
-            [&](std::uint32_t c) { return measurer.is_known_to_convert(c); }))
+            [&](std::uint32_t c) { return measurer.is_known_to_convert(c); }) ||
+        !known_.errors.keeps(kept.chosen))
       return false;
     const plan* const previous = task_.options.previous;
     if (previous == nullptr || previous->fingerprint != task_.network.fingerprint()) return true;

@@ -224,10 +224,14 @@ std::string origin_text(const plan& made) {
 std::string error_text(const plan& made) {
   if (!made.error) return {};
   const plan_error& e = *made.error;
-  return "It rounds values. On " + std::to_string(e.samples) + " samples that were held back, its outputs differ by " +
+  const std::string allowed = format_number("%g %% are allowed", 100 * e.most);
+  if (e.samples == 0)
+    return format_number("It may round values: its outputs err %.2g %% by the errors of single values, and ",
+                         100 * e.predicted) +
+           allowed + ".";
+  return "It rounds values. On " + count_of(e.samples, "sample") + " that were held back, its outputs differ by " +
          format_number("%.2g %%", 100 * e.measured) + " from float32 (root mean square, relative to the outputs), " +
-         format_number("at most %.2g %%", 100 * e.upper) + " with a confidence of 95 %; " +
-         format_number("%g %% are allowed", 100 * e.most) +
+         format_number("at most %.2g %%", 100 * e.upper) + " with a confidence of 95 %; " + allowed +
          (e.predicted > 0 ? format_number(", and %.2g %% were predicted.", 100 * e.predicted) : ".");
 }
 

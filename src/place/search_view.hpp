@@ -129,17 +129,15 @@ class search_view {
 
   /// Leaves the candidates that read and write plain values only.
   void leave_plain(search_result& of) const {
-    std::vector<search::candidate> kept;
-    std::vector<shown_step> who;
-    for (std::size_t k = 0; k < of.who.size(); ++k) {
-      search::candidate& c = of.problem.candidates[k];
-      const value_forms* const its = borders_of(of.who[k], c.nodes.first());
-      if (its != nullptr && !its->list().empty()) continue;
-      kept.push_back(std::move(c));
-      who.push_back(of.who[k]);
-    }
-    of.problem.candidates = std::move(kept);
-    of.who = std::move(who);
+    leave(of, [&](std::size_t k) {
+      const value_forms* const its = borders_of(of.who[k], of.problem.candidates[k].nodes.first());
+      return its == nullptr || its->list().empty();
+    });
+  }
+
+  /// Leaves the candidates that round nothing.
+  void leave_unrounded(search_result& of) const {
+    leave(of, [&](std::size_t k) { return !of.who[k].is_candidate() || !known_.errors.rounds(of.who[k].number); });
   }
 
   /// Solves a problem. If conversions are expensive and switches count, a large network may have millions of states. Then the
@@ -155,7 +153,12 @@ class search_view {
     if (keeps_bound(of) && keeps_error(of)) return std::move(of.found);
     if (known_.weights.can_be_exceeded()) bound_weights(of);
     if (known_.errors.is_needed()) bound_errors(of);
-    return search::exact(of.problem, most);
+    of.found = search::exact(of.problem, most);
+    if (!keeps_error(of)) {  // it ended before it found a placement within the bound
+      leave_unrounded(of);
+      of.found = search::exact(of.problem, most);
+    }
+    return std::move(of.found);
   }
 
   /// Whether the placement that was found keeps the bound on weights.
@@ -246,6 +249,20 @@ class search_view {
   }
 
  private:
+  /// Leaves the candidates for which `stays` is true.
+  template <class Stays>
+  static void leave(search_result& of, const Stays& stays) {
+    std::vector<search::candidate> kept;
+    std::vector<shown_step> who;
+    for (std::size_t k = 0; k < of.who.size(); ++k) {
+      if (!stays(k)) continue;
+      kept.push_back(of.problem.candidates[k]);
+      who.push_back(of.who[k]);
+    }
+    of.problem.candidates = std::move(kept);
+    of.who = std::move(who);
+  }
+
   /// The forms that a candidate, view or control flow reads and writes; null if all of them are plain.
   const value_forms* borders_of(const shown_step& what, std::uint32_t node) const {
     if (what.is_candidate()) return &known_.layouts.borders_of(what.number);

@@ -45,7 +45,7 @@ constexpr double most_correction = 1e3;
 /// A smaller correction is worth another turn only if it is smaller than this part of the one before.
 constexpr double least_change = 0.8;
 /// The parts of the time that is left: for one turn, and for errors of single values.
-constexpr double share_of_turn = 0.7, share_of_errors = 0.4;
+constexpr double share_of_turn = 0.45, share_of_errors = 0.3;
 /// Enough samples that a sample is left for each part.
 constexpr std::size_t least_held_back = 2;
 
@@ -97,14 +97,21 @@ class placing_within_error {
     errors.list.resize(values.size());
     placed_within_error made = turn(values, errors, 1, exact);
     if (is_confirmed(made) || !made.plan::error) return finished(std::move(made));
-    errors = measure(values);
+    try {
+      errors = measure(values);
+    } catch (const error& e) {
+      return unrounded(std::string("the errors of single values could not be measured: ") + e.what());
+    }
     std::optional<placed_within_error> best;
     double correction = 1;
-    for (std::size_t turns = 2; turns <= how_.most_turns && !is_over(); ++turns) {
+    for (std::size_t turns = 2; turns <= how_.most_turns && !is_over() && !(best && is_ended()); ++turns) {
       made = turn(values, errors, correction, exact);
       made.turns = turns;
       if (!made.plan::error) break;  // it rounds nothing
-      if (is_confirmed(made) && (!best || made.chosen.cost_ms < best->chosen.cost_ms)) best = made;
+      if (is_confirmed(made) && (!best || made.chosen.cost_ms < best->chosen.cost_ms)) {
+        best = made;
+        if (options_.improved) options_.improved(made);
+      }
       const double before = std::exchange(correction, corrected(made));
       // A plan that passed could round little more.
       if (is_confirmed(made) && correction > least_change * before) break;
@@ -159,6 +166,7 @@ class placing_within_error {
     if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
+    made.plan::error.reset();  // until it is tested
     made.errors = errors;
     made.correction = correction;
     made.turns = 1;
@@ -207,6 +215,8 @@ class placing_within_error {
   double left_s() const {
     return options_.budget_s - std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }
+  /// Whether the caller wants the end.
+  bool is_ended() const { return (options_.cancel && options_.cancel()) || (options_.stop && options_.stop()); }
   bool is_over() const { return options_.budget_s > 0 && left_s() <= 0; }
 
   const graph& network_;

@@ -41,7 +41,7 @@ constexpr tolerance tolerance_of(dtype type) {
 /// which the kernel multiplies. Besides the results, it rounds constants, and values between fused operators. Each is rounded by half
 /// a unit in the last place, which is 2^-9 for bfloat16. Many such errors add up to much less than their sum.
 constexpr tolerance tolerance_of_rounding(dtype computed) {
-  return computed == dtype::bf16 ? tolerance{0x1p-6, 1e-3} : tolerance_of(computed);
+  return computed == dtype::bf16 ? tolerance{0x1p-6, 1e-5} : tolerance_of(computed);
 }
 
 /// The outcome of one comparison.

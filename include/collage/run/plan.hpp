@@ -128,7 +128,7 @@ inline bool serves(const std::string& made, const std::string& wanted) {
 struct plan_error {
   double most = 0;          ///< that the user allows
   double predicted = 0;     ///< by the errors of single values; 0 if these need not be known
-  double measured = 0;      ///< end to end, on samples that were held back
+  double measured = 0;      ///< end to end, on samples that were held back; 0 with `samples`: not tested
   double upper = 0;         ///< the upper end of its confidence interval; at most `most`
   std::size_t samples = 0;  ///< that were held back
   friend bool operator==(const plan_error&, const plan_error&) = default;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <collage/detail/hash.hpp>
 #include <collage/dtype.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -60,6 +62,15 @@ class rounding_errors {
     return known == nmse_.end() ? std::numeric_limits<double>::infinity() : known->second;
   }
   std::size_t size() const { return nmse_.size(); }
+  /// A hash of all errors.
+  std::uint64_t hash() const {
+    std::uint64_t sum = 0x13198A2E03707344;
+    for (const auto& [of, nmse] : nmse_) {
+      sum = detail::combine(sum, std::uint64_t{of.first} << 8U | static_cast<std::uint64_t>(of.second));
+      sum = detail::combine(sum, std::bit_cast<std::uint64_t>(nmse));
+    }
+    return sum;
+  }
 
  private:
   std::map<std::pair<std::uint32_t, dtype>, double> nmse_;

@@ -4,6 +4,10 @@
 #include <algorithm>
 #include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
+#include <collage/op/conv.hpp>
+#include <collage/op/conv_transpose.hpp>
+#include <collage/op/matmul.hpp>
+#include <collage/op/movement.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
@@ -25,10 +29,27 @@ struct rounded_value {
   friend auto operator<=>(const rounded_value&, const rounded_value&) = default;
 };
 
+namespace detail {
+
+/// Whether kernels of lower precision round a constant: it has several dimensions, or it is multiplied or concatenated.
+inline bool is_weight(const graph& network, std::uint32_t constant) {
+  const graph_view view = network.view();
+  if (std::ranges::count_if(network.type_of(constant).dims, [](std::int64_t extent) { return extent > 1; }) > 1)
+    return true;
+  return std::ranges::any_of(view.uses_of(constant), [&](const use& reader) {
+    const std::uint64_t kind = view.kind_id_of(reader.node);
+    if (kind == kind_id<struct ops::concat>) return true;
+    const bool multiplies = kind == kind_id<struct ops::matmul> || kind == kind_id<struct ops::conv> ||
+                            kind == kind_id<struct ops::conv_transpose>;
+    return multiplies && (view.inputs_of(reader.node)[0] == constant || view.inputs_of(reader.node)[1] == constant);
+  });
+}
+
+}  // namespace detail
+
 /// The values that a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element
 /// types they read, multiply and write them. A kernel rounds what it writes in another element type than the network's. If it reads or
-/// writes any such value, it also rounds its weights. These are constants with several dimensions; lists with one number for each
-/// channel stay as they are. Its operands were rounded by the kernels that wrote them, or by conversions.
+/// writes any such value, it also rounds its weights. Biases and other lists with one number for each channel stay as they are. Its operands were rounded by the kernels that wrote them, or by conversions.
 inline std::vector<rounded_value> rounded_by(const graph& network, const value_forms& forms,
                                              std::span<const std::uint32_t> arguments,
                                              std::span<const std::uint32_t> outputs) {
@@ -39,13 +60,10 @@ inline std::vector<rounded_value> rounded_by(const graph& network, const value_f
     if (const std::optional<dtype> element = forms.of(v).element;
         element && is_rounded(network.type_of(v).type, *element))
       list.push_back({v, *element});
-  for (const std::uint32_t v : arguments) {
-    const tensor_type& type = network.type_of(v);
-    const auto is_long = [](std::int64_t extent) { return extent > 1; };
-    if (network.at(v).role == value_role::constant && is_rounded(type.type, *lowest) &&
-        std::ranges::count_if(type.dims, is_long) > 1)
+  for (const std::uint32_t v : arguments)
+    if (network.at(v).role == value_role::constant && is_rounded(network.type_of(v).type, *lowest) &&
+        detail::is_weight(network, v))
       list.push_back({v, *lowest});
-  }
   return list;
 }
 

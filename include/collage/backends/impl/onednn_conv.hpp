@@ -125,19 +125,18 @@ struct conv_variant {
 };
 
 /// Stores the large values of a match in another element type: the result and the operands. Constants stay as they are, and so do
-/// operands with one number, or one for each channel.
+/// filters, biases, and operands with one number, or one for each channel.
 inline void store_in(dtype type, const chain& m, value_forms& borders) {
-  const auto set = [&](std::uint32_t v) {
-    if (!m.graph().is_constant(v)) borders.set(v, borders.of(v).of(type));
-  };
+  const std::span<const std::uint32_t> in = m.inputs_of(m.anchor);
   for (const std::uint32_t v : m.arguments()) {
-    bool is_small = false;
+    bool is_stored = !m.graph().is_constant(v);
+    for (std::size_t i = 1; i < in.size() && m.is_convolution(m.anchor); ++i) is_stored = is_stored && in[i] != v;
     for (std::size_t i = 0; i < m.steps; ++i)
-      is_small = is_small || (m.step[i].what == chain_step::action::binary && m.step[i].operand == v &&
-                              m.spread_of(m.step[i]) != spread::full);
-    if (!is_small) set(v);
+      if (m.step[i].what == chain_step::action::binary && m.step[i].operand == v)
+        is_stored = is_stored && m.spread_of(m.step[i]) == spread::full;
+    if (is_stored) borders.set(v, borders.of(v).of(type));
   }
-  set(m.output());
+  borders.set(m.output(), borders.of(m.output()).of(type));
 }
 
 inline value_forms conv_forms(const chain& m, const conv_problem& p, const conv_variant& which) {
@@ -173,8 +172,9 @@ inline kernel build_conv_product(const chain& m, build_context& context, const c
   epilogue then;
   if (p.bias != match_record::nothing)
     then.combine(dnnl::algorithm::binary_add, p.bias, dense({1, p.y[1], 1}), dense({1, p.y[1], 1}));
-  append_steps(then, m, 0, [&](const chain_step&, spread lies) {
-    if (lies == spread::full) return std::pair(dense(result, type), dense(result, type));
+  append_steps(then, m, 0, [&](const chain_step& s, spread lies) {
+    if (lies == spread::full)
+      return std::pair(dense(result, m.graph().is_constant(s.operand) ? f32 : type), dense(result, type));
     const desc layout = dense({1, lies == spread::channel ? p.y[1] : 1, 1});
     return std::pair(layout, layout);
   });

@@ -164,10 +164,10 @@ inline kernel build_matmul(const chain& m, build_context& context, const value_f
   // One number per column, added right after the product, is its bias.
   const std::size_t biases = m.begins_with_bias() ? 1 : 0;
   epilogue then;
-  append_steps(then, m, biases, [&](const chain_step&, spread lies) {
-    const desc layout = lies == spread::full      ? dense(result, type)
-                        : lies == spread::channel ? dense(columns)
-                                                  : dense(dims(result.size(), 1));
+  append_steps(then, m, biases, [&](const chain_step& s, spread lies) {
+    if (lies == spread::full)  // constants lie in float32
+      return std::pair(dense(result, m.graph().is_constant(s.operand) ? f32 : type), dense(result, type));
+    const desc layout = lies == spread::channel ? dense(columns) : dense(dims(result.size(), 1));
     return std::pair(layout, layout);
   });
 

@@ -291,6 +291,14 @@ inline std::vector<layout> layouts_of_single(const any_match& m, std::uint32_t n
 /// Whether a single operator is also computed in bfloat16.
 inline bool has_bf16(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::lstm) || m.is(node, ops::gru) || m.is(node, ops::resize)) return false;
+  const auto in = m.inputs_of(node);
+  // Constants lie in float32. Where one is packed, it has several dimensions (run/rounding.hpp).
+  const bool has_two = in.size() == 2 && m.kind_of(node).has_body;
+  for (std::size_t i = 0; i < (has_two ? 2U : 1U) && !m.is(node, ops::concat); ++i) {
+    const auto& extents = m.type_of(in[i]).dims;
+    const bool is_list = std::ranges::count_if(extents, [](std::int64_t extent) { return extent > 1; }) < 2;
+    if (m.graph().is_constant(in[i]) && (!has_two || is_list)) return false;
+  }
   return !m.is(node, ops::layer_norm) || scales_rows(m, node);
 }
 /// The forms in which all values of a single operator can lie: its choices.
