@@ -8,6 +8,7 @@
 #include "jit/byte_depthwise_kernel.hpp"
 
 #include <collage/backends/jit.hpp>
+#include <collage/pass/optimise.hpp>
 #include <collage/run/weights.hpp>
 
 #include <gtest/gtest.h>
@@ -234,6 +235,38 @@ TEST(jit_quantised_rules, say_what_is_computed) {
               c.has_zeros = false;
             }),
             "the result of a quantised convolution must be int8 or uint8, with one known positive scale");
+}
+
+/// Two depthwise layers, as a file has them: the first result is read by the second alone. Folding leaves their weights.
+TEST(jit_quantised_rules, layers_of_optimised_networks_match) {
+  graph_builder g;
+  const auto scale = [&](const std::string& name) { return floats(g, name.c_str(), {0.05F}); };
+  const auto zero = [&](const std::string& name) { return bytes(g, name.c_str(), dtype::u8, {}, {3}); };
+  value x = g.input("x", {dtype::u8, {1, 16, 9, 9}});
+  for (const std::string layer : {"first ", "second "}) {
+    const value image = g(op::dequantize_linear, x, scale(layer + "x scale"), zero(layer + "x zero"));
+    const value w = bytes(g, (layer + "w").c_str(), dtype::i8, {16, 1, 3, 3}, std::vector<std::uint8_t>(144, 7));
+    const value weights =
+        g(op::dequantize_linear, w, floats(g, (layer + "w scale").c_str(), std::vector<float>(16, 0.1F)), {.axis = 0});
+    const value bias =
+        g(op::dequantize_linear,
+          g.constant((layer + "bias").c_str(), {dtype::i32, {16}}, contents_of(std::vector<std::int32_t>(16, 50))),
+          floats(g, (layer + "bias scale").c_str(), {0.005F}));
+    const value y =
+        g(op::relu, g(op::conv, image, weights, bias, {.groups = 16, .pads_begin = {1, 1}, .pads_end = {1, 1}}));
+    x = g(op::quantize_linear, y, scale(layer + "y scale"), zero(layer + "y zero"));
+  }
+  g.output("y", x);
+  const collage::graph network = collage::optimise(g.finish());
+  const collage::pattern_entry& pattern = pattern_called<collage::jit>("quantised_depthwise");
+  int whole = 0;
+  for (std::uint32_t node = 0; node < network.nodes().size(); ++node) {
+    collage::match_record record;
+    if (collage::match_at(network.view(), pattern.nodes, node, record) && record.nodes == 5 &&
+        pattern.accepts(network.view(), record))
+      ++whole;  // both dequantize_linear, conv, relu and quantize_linear
+  }
+  EXPECT_EQ(whole, 2);
 }
 
 TEST(jit_quantised_rules, scales_must_be_positive) {
