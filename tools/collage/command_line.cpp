@@ -169,7 +169,7 @@ class command_list {
   }
   void add_calibrate() {
     command& c =
-        add("calibrate", calibrate, "Run a network on samples and write the ranges of its values, for 8-bit numbers",
+        add("calibrate", calibrate, "Run a network on samples and write ranges of its values, for 8-bit numbers",
             "Data for a network with one input: an .npy file, or a folder of them. For several inputs:\n"
             "a folder with NAME.npy for each, or folders of this kind. A file may hold many samples.\n\n"
             "Examples:\n  collage calibrate model.onnx --data images.npy --method mse --per-channel -o ranges.json\n"
