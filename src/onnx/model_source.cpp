@@ -82,7 +82,8 @@ model_source::model_source(model read, const load_options& options) : model_(std
   try {
     importer(model_, options_).check_operators();
   } catch (const error& unknown) {
-    (void)example_shapes();  // at shapes that work, an error has all that is not supported, and not unknown operators alone
+    (void)
+        example_shapes();  // at shapes that work, an error has all that is not supported, and not unknown operators alone
     throw told_of(unknown, model_.file);
   }
 }
