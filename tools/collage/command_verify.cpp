@@ -8,6 +8,7 @@
 #include "verify_buckets.hpp"
 
 #include <collage/io/json.hpp>
+#include <collage/run/quantised_agreement.hpp>
 #include <collage/run/verify.hpp>
 
 #include <string>
@@ -32,6 +33,14 @@ c::json to_json(const placed& of, const c::verification& found) {
           {"algorithms", algorithms_to_json(of)}};
 }
 
+/// The rule for networks that quantise values, in which a step of one integer passes on to all that follows.
+std::string rule_of_steps(const c::graph& network) {
+  for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
+    if (c::is_quantised(network, network.view().output_of(n)))
+      return " The network quantises values, so the allowance is 2 % of max|r|, and four steps for integers of 8 bits.";
+  return "";
+}
+
 std::string to_page(const placed& of, const c::verification& found) {
   table page({{"placement"},
               {"largest relative error", align::right},
@@ -49,7 +58,7 @@ std::string to_page(const placed& of, const c::verification& found) {
   if (const std::string used = algorithms_table(of); !used.empty()) text += used + "\n";
   return text + wrap("Compared with the reference in double precision (" + format_number("%.1f s", found.reference_s) +
                          "); passed means max|a - r| <= " + format_number("%.0e", allowed.relative) + " max|r| + " +
-                         format_number("%.0e", allowed.absolute) + " for every output.",
+                         format_number("%.0e", allowed.absolute) + " for every output." + rule_of_steps(of.network),
                      0);
 }
 

@@ -147,21 +147,27 @@ inline std::vector<float> bias_in(const quantised_conv& q, double unit) {
   return bias;
 }
 
-/// The weights as they are multiplied: less their zero points, as int8. Throws if one does not fit.
-inline std::vector<std::int8_t> centred_weights(const quantised_conv& q, const std::byte* contents) {
+/// The weights less their zero points, which may need 9 bits.
+inline std::vector<std::int16_t> centred_weights(const quantised_conv& q, const std::byte* contents) {
   const std::size_t filters = q.filters(), each = static_cast<std::size_t>(product(q.p.w)) / filters;
-  std::vector<std::int8_t> made(filters * each);
+  std::vector<std::int16_t> made(filters * each);
   for (std::size_t m = 0; m < filters; ++m) {
     const std::int32_t zero = q.weight_zeros.empty() ? 0 : q.weight_zeros[q.weight_zeros.size() == 1 ? 0 : m];
     for (std::size_t i = m * each; i < (m + 1) * each; ++i) {
       const auto bits = static_cast<std::uint8_t>(contents[i]);
-      const std::int32_t w = (q.weights == dtype::i8 ? static_cast<std::int8_t>(bits) : std::int32_t{bits}) - zero;
-      if (w < -128 || w > 127)
-        throw error(error_kind::unsupported, "weights less their zero points need more than 8 bits", "onednn");
-      made[i] = static_cast<std::int8_t>(w);
+      const std::int32_t w = q.weights == dtype::i8 ? static_cast<std::int8_t>(bits) : std::int32_t{bits};
+      made[i] = static_cast<std::int16_t>(w - zero);
     }
   }
   return made;
+}
+/// The same as int8. Throws if one does not fit.
+inline std::vector<std::int8_t> weights_of_8_bits(const quantised_conv& q, const std::byte* contents) {
+  const std::vector<std::int16_t> centred = centred_weights(q, contents);
+  for (const std::int16_t w : centred)
+    if (w < -128 || w > 127)
+      throw error(error_kind::unsupported, "weights less their zero points need more than 8 bits", "onednn");
+  return {centred.begin(), centred.end()};
 }
 
 inline dnnl::primitive_attr quantised_attributes(const quantised_conv& q, const quantised_steps& steps) {
@@ -215,7 +221,7 @@ inline kernel build_quantised_conv(const any_match& m, build_context& context, c
                               (q.source.zero_point != 0 ? " with a zero point " : " ");
   const desc w = dense(q.p.w, library_type(dtype::i8));
   operands.emplace_back(DNNL_ARG_WEIGHTS, program.pack(q.p.w_value, packing, w, d.weights_desc(), [&](std::byte* to) {
-    const std::vector<std::int8_t> centred = centred_weights(q, context.constant<std::byte>(q.p.w_value));
+    const std::vector<std::int8_t> centred = weights_of_8_bits(q, context.constant<std::byte>(q.p.w_value));
     program_builder::repack(w, reinterpret_cast<const std::byte*>(centred.data()), d.weights_desc(), to);
   }));
   if (!q.bias.empty()) operands.emplace_back(DNNL_ARG_BIAS, given_list(program, bias_in(q, steps.first_unit())));

@@ -42,7 +42,7 @@ struct run_in_float {
 
 /// Weights times the factors of their filters, as float32.
 inline std::vector<float> float_weights(const quantised_conv& q, const std::byte* contents, double unit) {
-  const std::vector<std::int8_t> centred = centred_weights(q, contents);
+  const std::vector<std::int16_t> centred = centred_weights(q, contents);
   const std::vector<float> factors = factors_of(q, unit);
   const std::size_t each = centred.size() / q.filters();
   std::vector<float> made(centred.size());

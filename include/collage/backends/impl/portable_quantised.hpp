@@ -2,6 +2,7 @@
 // layout that fills no blocks.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <collage/backends/any_match.hpp>
@@ -103,33 +104,39 @@ inline kernel build_function(const any_match& m, build_context& context) {
   return std::move(made.may_write_over(x));
 }
 
-/// round(clip(a * left + b * right + shift)) or round(clip(a * b * left + ...)) in units of the result.
+/// a * left + b * right + shift or (a - zero_a) * (b - zero_b) * left, in units of the result and within its bounds.
 template <class A, class B, class Y>
 struct run_pair {
   std::size_t a, b;
   std::int64_t count;
   int threads;
   bool multiplies;
-  float zero_a, zero_b, left, right, low, high, zero;
+  float zero_a, zero_b, left, right, low, high;
+  std::int32_t zero;
 
   void operator()(const kernel_call& call) const {
-    const auto* const x = static_cast<const A*>(call.in[a]);
-    const auto* const y = static_cast<const B*>(call.in[b]);
-    auto* const to = static_cast<Y*>(call.out[0]);
-    parallel_parts(threads, count, 1024, 1, [&](std::int64_t first, std::int64_t last) {
-      const auto store = [&](std::int64_t i, float r) {
+    // A copy, because bytes that are written could otherwise be those of these numbers, and each would be read again.
+    const run_pair q = *this;
+    parallel_parts(threads, count, 1024, 1, [q, &call](std::int64_t first, std::int64_t last) {
+      const auto* const x = static_cast<const A*>(call.in[q.a]);
+      const auto* const y = static_cast<const B*>(call.in[q.b]);
+      auto* const to = static_cast<Y*>(call.out[0]);
+      const float zero_a = q.zero_a, zero_b = q.zero_b, left = q.left, right = q.right, low = q.low, high = q.high;
+      const float shift = -zero_a * left - zero_b * right;
+      const std::int32_t zero = q.zero;
+      const auto stored = [low, high, zero](float r) {
         r = r < low ? low : r;
         r = r > high ? high : r;
-        to[i] = to_byte<Y>(std::nearbyintf(r) + zero);
+        return nearest_byte<Y>(r, zero);
       };
-      if (multiplies) {
+      if (q.multiplies) {
 #pragma omp simd
         for (std::int64_t i = first; i < last; ++i)
-          store(i, (static_cast<float>(x[i]) - zero_a) * (static_cast<float>(y[i]) - zero_b) * left);
+          to[i] = stored((static_cast<float>(x[i]) - zero_a) * (static_cast<float>(y[i]) - zero_b) * left);
       } else {
 #pragma omp simd
         for (std::int64_t i = first; i < last; ++i)
-          store(i, (static_cast<float>(x[i]) - zero_a) * left + (static_cast<float>(y[i]) - zero_b) * right);
+          to[i] = stored(static_cast<float>(x[i]) * left + (static_cast<float>(y[i]) * right + shift));
       }
     });
   }
@@ -152,14 +159,17 @@ inline kernel build_pair(const any_match& m, build_context& context) {
   const double unit = z.scale;
   const auto left = static_cast<float>(static_cast<double>(x.scale) * (multiplies ? y.scale : 1.0F) / unit);
   const auto right = static_cast<float>((m.is(pair, ops::sub) ? -1.0 : 1.0) * static_cast<double>(y.scale) / unit);
-  const auto bound = [&](float f) { return static_cast<float>(static_cast<double>(f) / unit); };
+  const float lowest = (m.type_of(m.output()).type == dtype::i8 ? -128.0F : 0.0F) - z.zero_point;
+  const auto bound = [&](float f) {
+    return std::clamp(static_cast<float>(static_cast<double>(f) / unit), lowest, lowest + 255);
+  };
   kernel made = with_byte(m.type_of(a).type, [&]<class A>(A) {
     return with_byte(m.type_of(b).type, [&]<class B>(B) {
       return with_byte(m.type_of(m.output()).type, [&]<class Y>(Y) {
         return kernel(std::string("quantised ") + m.kind_of(pair).name,
                       run_pair<A, B, Y>{m.index_of(a), m.index_of(b), m.type_of(m.output()).dims.elements(),
                                         context.threads(), multiplies, x.zero_point, y.zero_point, left, right,
-                                        bound(low), bound(high), z.zero_point});
+                                        bound(low), bound(high), static_cast<std::int32_t>(z.zero_point)});
       });
     });
   });

@@ -186,12 +186,12 @@ struct run_mean_of_bytes {
       divisor =
           w.reach(0, place / (w.y[1] * w.y[2])) * w.reach(1, place / w.y[2] % w.y[1]) * w.reach(2, place % w.y[2]);
     const auto factor = static_cast<float>(scale / static_cast<double>(divisor));
-    const float shift = zero_point * static_cast<float>(taps);
+    const float shift = zero_point * static_cast<float>(taps), zero = result_zero;
 #pragma omp simd
     for (std::int64_t c = 0; c < count; ++c) {
       const float mean = (static_cast<float>(sums[static_cast<std::size_t>(c)]) - shift) * factor;
       if constexpr (std::is_same_v<Y, float>) to[c] = mean;
-      else to[c] = to_byte<Y>(std::nearbyintf(mean) + result_zero);
+      else to[c] = to_byte<Y>(std::nearbyintf(mean) + zero);
     }
   }
 };

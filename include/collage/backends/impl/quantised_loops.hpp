@@ -1,6 +1,7 @@
 // Loops between float32 and integers of 8 bits, for adapters that are compiled for this processor.
 #pragma once
 
+#include <bit>
 #include <cmath>
 #include <collage/backends/any_match.hpp>
 #include <collage/backends/impl/team.hpp>
@@ -35,11 +36,27 @@ T to_byte(float x) {
   return static_cast<T>(static_cast<std::int32_t>(x));
 }
 
+/// The integer nearest to a number, ties to even, plus the zero point: a T. The number must lie within the range of T less the zero
+/// point. Beyond 2^23 floats are whole, so adding 1.5 * 2^23 rounds, and the low bits of the sum are the integer.
+template <class T>
+T nearest_byte(float x, std::int32_t zero_point) {
+  return static_cast<T>(std::bit_cast<std::int32_t>(x + 0x1.8p23F) + zero_point);
+}
+
 /// quantize_linear of elements first to last, by the definition: a quotient, rounded, and the zero point added.
 template <class T>
 void quantise(const float* from, T* to, std::int64_t first, std::int64_t last, byte_scale q) {
+  constexpr auto lowest = static_cast<float>(std::numeric_limits<T>::min());
+  const float low = lowest - q.zero_point, high = low + 255;
+  const auto zero = static_cast<std::int32_t>(q.zero_point);
 #pragma omp simd
-  for (std::int64_t i = first; i < last; ++i) to[i] = to_byte<T>(std::nearbyintf(from[i] / q.scale) + q.zero_point);
+  for (std::int64_t i = first; i < last; ++i) {
+    float x = from[i] / q.scale;
+    x = x == x ? x : -q.zero_point;  // NaN becomes the integer 0
+    x = x > low ? x : low;
+    x = x < high ? x : high;
+    to[i] = nearest_byte<T>(x, zero);
+  }
 }
 template <class T>
 void dequantise(const T* from, float* to, std::int64_t first, std::int64_t last, byte_scale q) {
