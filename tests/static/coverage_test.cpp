@@ -186,6 +186,6 @@ constexpr bool has_row(std::string_view kind, bool alone, std::uint32_t fused, s
     if (all.kind[r] == kind) return all.cell[r][backend] == c::coverage_cell{alone, fused};
   return false;
 }
-static_assert(has_row("matmul", true, 3, 1) && has_row("clip", false, 5, 0) && has_row("any other", true, 0, 3));
+static_assert(has_row("matmul", true, 3, 1) && has_row("clip", false, 9, 0) && has_row("any other", true, 0, 3));
 
 }  // namespace

@@ -104,6 +104,31 @@ inline kernel build_function(const any_match& m, build_context& context) {
   return std::move(made.may_write_over(x));
 }
 
+/// Computes elements `first` to `last` of a pair. `Pair` is run_pair.
+template <class A, class B, class Y, class Pair>
+void compute_pair(const Pair& q, const kernel_call& call, std::int64_t first, std::int64_t last) {
+  const auto* const x = static_cast<const A*>(call.in[q.a]);
+  const auto* const y = static_cast<const B*>(call.in[q.b]);
+  auto* const to = static_cast<Y*>(call.out[0]);
+  const float zero_a = q.zero_a, zero_b = q.zero_b, left = q.left, right = q.right, low = q.low, high = q.high;
+  const float shift = -zero_a * left - zero_b * right;
+  const std::int32_t zero = q.zero;
+  const auto stored = [low, high, zero](float r) {
+    r = r < low ? low : r;
+    r = r > high ? high : r;
+    return nearest_byte<Y>(r, zero);
+  };
+  if (q.multiplies) {
+#pragma omp simd
+    for (std::int64_t i = first; i < last; ++i)
+      to[i] = stored((static_cast<float>(x[i]) - zero_a) * (static_cast<float>(y[i]) - zero_b) * left);
+  } else {
+#pragma omp simd
+    for (std::int64_t i = first; i < last; ++i)
+      to[i] = stored(static_cast<float>(x[i]) * left + (static_cast<float>(y[i]) * right + shift));
+  }
+}
+
 /// a * left + b * right + shift or (a - zero_a) * (b - zero_b) * left, in units of the result and within its bounds.
 template <class A, class B, class Y>
 struct run_pair {
@@ -116,28 +141,8 @@ struct run_pair {
 
   void operator()(const kernel_call& call) const {
     // A copy, because bytes that are written could otherwise be those of these numbers, and each would be read again.
-    const run_pair q = *this;
-    parallel_parts(threads, count, 1024, 1, [q, &call](std::int64_t first, std::int64_t last) {
-      const auto* const x = static_cast<const A*>(call.in[q.a]);
-      const auto* const y = static_cast<const B*>(call.in[q.b]);
-      auto* const to = static_cast<Y*>(call.out[0]);
-      const float zero_a = q.zero_a, zero_b = q.zero_b, left = q.left, right = q.right, low = q.low, high = q.high;
-      const float shift = -zero_a * left - zero_b * right;
-      const std::int32_t zero = q.zero;
-      const auto stored = [low, high, zero](float r) {
-        r = r < low ? low : r;
-        r = r > high ? high : r;
-        return nearest_byte<Y>(r, zero);
-      };
-      if (q.multiplies) {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          to[i] = stored((static_cast<float>(x[i]) - zero_a) * (static_cast<float>(y[i]) - zero_b) * left);
-      } else {
-#pragma omp simd
-        for (std::int64_t i = first; i < last; ++i)
-          to[i] = stored(static_cast<float>(x[i]) * left + (static_cast<float>(y[i]) * right + shift));
-      }
+    parallel_parts(threads, count, 1024, 1, [q = *this, &call](std::int64_t first, std::int64_t last) {
+      compute_pair<A, B, Y>(q, call, first, last);
     });
   }
 };
