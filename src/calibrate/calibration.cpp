@@ -129,7 +129,7 @@ network_ranges calibration::finish(const range_origin& made_by) && {
   return made;
 }
 
-network_ranges calibrate(const graph& network, backend_table backends, const sample_source& samples,
+network_ranges calibrate(const graph& network, backend_table backends, const sample_reader& samples,
                          const range_origin& made_by, const calibration_options& options) {
   calibration pass(network, backends, options);
   std::vector<tensor> inputs;

@@ -39,6 +39,8 @@ std::span<const lowering_rule> elementwise_rules() { return {}; }
 std::span<const lowering_rule> indexing_rules() { return {}; }
 std::span<const lowering_rule> layer_rules() { return {}; }
 std::span<const lowering_rule> norm_rules() { return {}; }
+std::span<const lowering_rule> microsoft_quantise_rules() { return {}; }
+std::span<const lowering_rule> packed_weight_rules() { return {}; }
 std::span<const lowering_rule> quantise_rules() { return {}; }
 std::span<const lowering_rule> recurrent_rules() { return {}; }
 std::span<const lowering_rule> reduction_rules() { return {}; }

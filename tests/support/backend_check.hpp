@@ -54,8 +54,8 @@ namespace collage_test {
 struct data_range {
   double low = -0.5;
   double high = 1;
-  bool all_bytes = false;  ///< integers of 8 bits have their whole range
   double specials = 0;     ///< the part of the elements that are NaN, infinite, or a zero of either sign
+  bool all_bytes = false;  ///< integers of 8 bits have their whole range
 };
 
 /// Random shapes and contents.

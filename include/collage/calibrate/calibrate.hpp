@@ -55,14 +55,14 @@ class calibration {
 };
 
 /// Fills the inputs of a sample, and returns false if there is none any more.
-using sample_source = std::function<bool(std::span<const tensor> inputs)>;
+using sample_reader = std::function<bool(std::span<const tensor> inputs)>;
 
 /// Runs a network on all samples of a source and chooses ranges. Errors: those of `calibration`, and of the source.
-network_ranges calibrate(const graph& network, backend_table backends, const sample_source& samples,
+network_ranges calibrate(const graph& network, backend_table backends, const sample_reader& samples,
                          const range_origin& made_by, const calibration_options& options = {});
 /// The same with the backends of a set: `calibrate<backends>(network, samples, {.method = range_method::mse})`.
 template <backend_set_type Set>
-network_ranges calibrate(const graph& network, const sample_source& samples, const range_origin& made_by,
+network_ranges calibrate(const graph& network, const sample_reader& samples, const range_origin& made_by,
                          const calibration_options& options = {}) {
   return calibrate(network, table_of<Set>, samples, made_by, options);
 }
