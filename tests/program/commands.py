@@ -110,7 +110,7 @@ class Pages(Case):
         self.assertEqual(lines[len(rows) + 1:], ["", "Backends whose operators depend on the network (fusion rule or regions): "
                                                  + ", ".join(asked) + "."])
         for row in rows:
-            self.assertEqual(row["backends"]["portable"], {"alone": True, "fused": 0})
+            self.assertTrue(row["backends"]["portable"]["alone"])
             for cell in row["backends"].values():
                 self.assertEqual(list(cell), ["alone", "fused"])
                 self.assertTrue(cell["alone"] or cell["fused"])

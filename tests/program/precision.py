@@ -34,9 +34,9 @@ class Precision(Case):
     def write_samples(self, count):
         folder = self.folder / f"samples{count}"
         folder.mkdir(exist_ok=True)
-        for name, shape in (("a", (256, 512)), ("b", (512, 512))):
-            values = [x for i in range(count) for x in ramp(shape[0] * shape[1], i)]
-            (folder / f"{name}.npy").write_bytes(npy((count, *shape), values=values))
+        values = [x for i in range(count) for x in ramp(256 * 512, i)]
+        (folder / "a.npy").write_bytes(npy((count, 256, 512), values=values))
+        (folder / "b.npy").write_bytes(npy((512, 512), values=ramp(512 * 512, 1)))  # serves for all samples
         return str(folder)
 
     def tuned(self, *words):
@@ -48,21 +48,21 @@ class Precision(Case):
         return done, made
 
     def test_plans_keep_their_bound(self):
-        done, made = self.tuned("--precision", "bf16", "--error", "2%", "--data", self.write_samples(4))
+        done, made = self.tuned("--precision", "bf16", "--error", "2%", "--data", self.write_samples(12))
         self.assertNotIn("random inputs", done.stderr)
         if "error" in made:  # it may be slower than float32 here
             self.assertEqual(made["precision"], "bf16, error at most 2 %")
             self.assertEqual(made["error"]["most"], 0.02)
             self.assertLessEqual(made["error"]["upper"], 0.02)
-            self.assertEqual(made["error"]["samples"], 2)
-            self.assertIn("It rounds values. On 2 samples that were held back,", " ".join(done.stdout.split()))
+            self.assertEqual(made["error"]["samples"], 6)
+            self.assertIn("It rounds values. On 6 samples that were held back,", " ".join(done.stdout.split()))
             self.assertIn("fp32", [r["name"] for r in made["runs"]])
             plan = self.path("plan.json")
             self.succeeds("verify", self.product, "--plan", plan, "--quiet")
             self.succeeds("run", self.product, "--plan", plan, "--quiet")
         else:
             self.assertEqual(made["precision"], "fp32")
-            self.assertIn("note: the plan is in float32: no plan within the bound was faster", done.stderr)
+            self.assertRegex(done.stderr, "note: the plan is in float32: (no plan within the bound was faster|none of the plans was confirmed)")
 
     def test_random_inputs_are_no_data(self):
         done, _ = self.tuned("--precision", "bf16")

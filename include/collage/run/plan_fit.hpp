@@ -22,7 +22,8 @@ namespace collage::inline v0 {
 /// The requirements on a plan.
 struct plan_fit_options {
   int threads = 0;  ///< it will run with this many; 0: as many as it was made for
-  /// Required; fp32 that keeps NaN and infinity is fp32 as well, and fp32 serves where values may be rounded. Empty: none.
+  /// Required; fp32 that keeps NaN and infinity is fp32 as well, and fp32 serves where values may be rounded. Empty: fp32, or one that
+  /// rounds values within an error that the plan states.
   std::string precision = {};
   std::string processor = processor_name();  ///< it will run on this processor
   /// Which algorithms its kernels may compute by. A plan that was chosen from fewer fits.
@@ -85,8 +86,9 @@ inline std::optional<plan_misfit> misfit_of(const plan& made, const graph& netwo
   if (made.fingerprint != network.fingerprint())
     return plan_misfit{kind::network, "is a plan for another network, " + made.network,
                        "load that network, or place this one"};
-  if (!options.precision.empty() && !serves(made.precision, options.precision))
-    return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + options.precision, again};
+  const std::string precision = options.precision.empty() ? fp32 : options.precision;
+  if (!serves(made.precision, precision) && !(options.precision.empty() && made.error))
+    return plan_misfit{kind::precision, "is a plan in " + made.precision + ", not in " + precision, again};
   if (const kernel_algorithm a = unwanted_algorithm_of(made, network, backends, options.algorithms); !a.is_direct())
     return plan_misfit{kind::algorithm,
                        std::string("has a kernel that computes by the algorithm ") + a.name + ", and " +

@@ -499,8 +499,8 @@ TEST(plan_fit, only_where_it_was_made) {
       kind::network,
       "is a plan for another network, an example, with \"quotes\" and \n a line; load that network, or place this one",
       network(16));
-  here.precision = "bf16";
-  refused(kind::precision, "is a plan in fp32, not in bf16; place the network again", g);
+  here.precision = c::fp32_non_finite;
+  refused(kind::precision, "is a plan in fp32, not in fp32 with NaN and infinity kept; place the network again", g);
   here.precision = "fp32";
   here.threads = 2;
   refused(kind::threads, "is a plan for 3 threads, not 2; run it with 3, or place the network again for 2", g);

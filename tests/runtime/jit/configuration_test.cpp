@@ -75,7 +75,8 @@ TEST(jit_configurations, refusals) {
 }
 
 /// A fault is known in constant evaluation.
-static_assert(jit::fault_of(jit::configuration{.rows = 16}) == "a tile of 16x2 vectors needs 34 vector registers, and avx512 has 32");
+static_assert(jit::fault_of(jit::configuration{.rows = 16}) ==
+              "a tile of 16x2 vectors needs 34 vector registers, and avx512 has 32");
 
 TEST(jit_configurations, plans_are_within_their_bounds) {
   const configuration how = jit::default_configuration(instruction_set::avx2);

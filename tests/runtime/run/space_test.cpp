@@ -325,9 +325,21 @@ TEST(spaces, a_form_says_layout_element_and_memory) {
   EXPECT_NE(half, c::form(c::blocked_16, device_memory));
   EXPECT_EQ(c::id_of(c::channels_last), c::channels_last.id);
   EXPECT_NE(c::id_of(half), c::id_of(c::form(c::blocked_16, device_memory)));
+  // Floating-point elements are rounded, and integers are stored in no other type.
+  const c::tensor_type four{c::dtype::f32, {4}};
+  const float numbers[] = {1, -2.5F, 1 + 0x1p-9F, 3e38F};
+  std::uint16_t rounded[4];
+  float back[4];
+  const c::form bf16 = c::form().of(c::dtype::bf16);
+  c::from_plain(four, bf16, reinterpret_cast<const std::byte*>(numbers), reinterpret_cast<std::byte*>(rounded));
+  c::to_plain(four, bf16, reinterpret_cast<const std::byte*>(rounded), reinterpret_cast<std::byte*>(back));
+  EXPECT_EQ(back[0], 1);
+  EXPECT_EQ(back[1], -2.5F);
+  EXPECT_EQ(back[2], 1);
+  EXPECT_NEAR(back[3], 3e38F, 3e38F / 256);
   const c::buffer host(c::bytes_in(small, c::blocked_16));
-  EXPECT_THROW(c::from_plain(small, half, host.data(), host.data()), c::error);
-  EXPECT_THROW(c::to_plain(small, half, host.data(), host.data()), c::error);
+  EXPECT_THROW(c::from_plain({c::dtype::i32, {4}}, bf16, host.data(), host.data()), c::error);
+  EXPECT_THROW(c::to_plain({c::dtype::i32, {4}}, bf16, host.data(), host.data()), c::error);
 }
 
 TEST(spaces, the_text_of_a_form_is_read_among_what_there_is) {

@@ -212,12 +212,21 @@ inline conv_descriptor describe_conv(const conv_problem& p, const desc& x, const
                          p.pads_end, attributes(then.ops()));
 }
 
+/// In bfloat16, the library (3.2) fills up blocks with what the steps make of zero. Errors: `unsupported` if that may not be zero.
+inline void check_filling(const chain& m, std::size_t first, const conv_problem& p, const value_forms& borders) {
+  const form& stored = borders.of(m.output());
+  const bool fills = stored.order != plain && stored.order != channels_last && p.y[1] % block_size() != 0;
+  if (stored.element && fills && m.steps > first)
+    throw error(error_kind::unsupported, "the library fills up blocks with other numbers than zero", "onednn");
+}
+
 /// Tries layouts in turn, and returns the description of the first for which the library has more than a plain loop. For
 /// channels last it tries no other layout, since the library itself prefers channels last inside a kernel. `describe` calls the
 /// library.
 template <class Describe>
 auto choose_conv(const chain& m, std::size_t first, const conv_problem& p, conv_way way, const value_forms& borders,
                  const Describe& describe) {
+  check_filling(m, first, p, borders);
   std::optional<error> refused;
   const int first_attempt = way == conv_way::library ? 1 : 0;
   const int last_attempt = way == conv_way::channels_last ? 0 : 2;

@@ -203,7 +203,9 @@ inline kernel build_binary(const any_match& m, build_context& context, std::uint
                {DNNL_ARG_SRC_1, read(program, b, small)},
                {DNNL_ARG_DST, program.output(x)}});
   kernel made = program.finish(named(d, stored));
-  if (a != b) made.may_write_over(m.index_of(a));  // the library can overwrite only its first operand
+  // A constant in float32 has another size than a result in bfloat16.
+  if (a != b && !m.graph().is_constant(a))
+    made.may_write_over(m.index_of(a));  // the library can overwrite only its first operand
   return made;
 }
 

@@ -105,13 +105,19 @@ constexpr bool stored_number(dtype type, double number, auto& record) {
       if (!within(-0x1p31, 0x1p31)) return false;
       record.scalar = static_cast<double>(static_cast<std::int32_t>(number));
       return true;
-    default: record.has_scalar = false;  // graphs store scalars of these four types only
+    case dtype::i8:
+      if (!within(-0x1p7, 0x1p7)) return false;
+      record.scalar = static_cast<double>(static_cast<std::int8_t>(number));
+      return true;
+    case dtype::u8:
+      if (!within(0, 0x1p8)) return false;
+      record.scalar = static_cast<double>(static_cast<std::uint8_t>(number));
+      return true;
+    default: record.has_scalar = false;  // graphs store scalars of these six types only
   }
   switch (type) {
     case dtype::boolean: return true;
-    case dtype::i8: return within(-0x1p7, 0x1p7);
     case dtype::i16: return within(-0x1p15, 0x1p15);
-    case dtype::u8: return within(0, 0x1p8);
     case dtype::i4: return within(-8, 8);
     case dtype::u4: return within(0, 16);
     case dtype::i2: return within(-2, 2);
