@@ -228,6 +228,9 @@ consteval const char* find_not_constant(const patterns<First, P...>*) {
 }
 template <class B, class... P>
 consteval set_fault try_backend(const patterns<P...>& list) {
+#ifdef __SANITIZE_ADDRESS__
+  return {};  // under its sanitizers, g++ 12 takes comparisons of pointers for no constants
+#endif
   const char* pattern = find_not_constant<B>(&list);
   if (pattern == nullptr) return {};
   return {set_rule::member, member::not_constant, B::name, pattern, "accepts", accepts_declaration};
