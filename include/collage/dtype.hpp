@@ -76,6 +76,9 @@ constexpr bool is_floating(dtype type) {
   return type >= dtype::f8e4m3fn || (type >= dtype::f32 && type <= dtype::bf16);
 }
 
+/// True for int8 and uint8, with which quantised networks compute.
+constexpr bool is_8_bit_integer(dtype type) { return type == dtype::i8 || type == dtype::u8; }
+
 /// Bits of an element that hold its number.
 constexpr std::size_t bits_of(dtype type) {
   if (type == dtype::i2 || type == dtype::u2) return 2;

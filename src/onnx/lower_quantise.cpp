@@ -99,7 +99,7 @@ struct centred {
 centred centre(lowering& n, std::size_t operand, std::size_t zero_point, const shape& zero_point_dims) {
   centred c{.numbers = n.operand(operand), .zero_point = std::nullopt, .largest = 0};
   const dtype type = n.element_type_of(c.numbers);
-  if (type != dtype::i8 && type != dtype::u8) n.invalid("its operands must be int8 or uint8");
+  if (!is_8_bit_integer(type)) n.invalid("its operands must be int8 or uint8");
   const double low = type == dtype::i8 ? -128 : 0;
   const double high = low + 255;
   c.largest = std::max(-low, high);

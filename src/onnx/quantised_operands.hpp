@@ -16,7 +16,7 @@ inline value flat(lowering& n, value v) { return is_one(n.dims_of(v)) ? n.reshap
 /// Operand `numbers` less its zero points, times its scales: one of each for all, or one for each index of dimension `axis`.
 inline value dequantised(lowering& n, std::size_t numbers, value scale, std::size_t zero_point, std::int64_t axis = 0) {
   const dtype type = n.element_type_of(n.operand(numbers));
-  if (type != dtype::i8 && type != dtype::u8) n.invalid("its operands must be int8 or uint8");
+  if (!is_8_bit_integer(type)) n.invalid("its operands must be int8 or uint8");
   const ops::quantize_attributes a{.axis = axis};
   if (!n.has(zero_point)) return n(ops::dequantize_linear, n.operand(numbers), scale, a);
   value zero = flat(n, n.operand(zero_point));

@@ -41,8 +41,6 @@ constexpr bool is_quantised_depthwise(const any_match& m) {
   return false;
 }
 
-constexpr bool has_8_bits(dtype type) { return type == dtype::i8 || type == dtype::u8; }
-
 /// Whether a quantize_linear or dequantize_linear has one known scale, which is a positive number. Its zero point is one, too.
 constexpr bool has_one_scale(const any_match& m, std::uint32_t node) {
   constexpr double least = 1e-30, most = 1e30;  // beyond these, quotients are not exact enough
@@ -84,11 +82,11 @@ constexpr verdict accepts_quantised_depthwise(const any_match& m) {
     if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
   const quantised_depthwise_match q(m);
   const dtype stored = m.type_of(q.weights).type;
-  if (!has_8_bits(m.type_of(q.image).type) || !has_one_scale(m, q.image_scales))
+  if (!is_8_bit_integer(m.type_of(q.image).type) || !has_one_scale(m, q.image_scales))
     return {false, "the image of a quantised convolution must be int8 or uint8, with one known positive scale"};
-  if (!has_8_bits(stored) || !has_scales_of_channels(m, q.weight_scales))
+  if (!is_8_bit_integer(stored) || !has_scales_of_channels(m, q.weight_scales))
     return {false, "quantised weights must be int8 or uint8, with one scale or one for each channel"};
-  if (q.is_quantised() && (!has_8_bits(m.type_of(m.output()).type) || !has_one_scale(m, q.last)))
+  if (q.is_quantised() && (!is_8_bit_integer(m.type_of(m.output()).type) || !has_one_scale(m, q.last)))
     return {false, "the result of a quantised convolution must be int8 or uint8, with one known positive scale"};
   if (m.type_of(m.output_of(q.depthwise)).type != dtype::f32)
     return {false, "between quantised values it computes float32 only"};

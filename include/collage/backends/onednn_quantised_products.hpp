@@ -141,10 +141,8 @@ constexpr std::int64_t column_axis(const chain& m, const quantised_operand& b) {
   return m.attributes(transpose, ops::transpose).permutation[at];
 }
 
-constexpr bool has_8_bits(dtype type) { return type == dtype::i8 || type == dtype::u8; }
-
 constexpr verdict accepts_quantised_operand(const chain& m, const quantised_operand& o, std::int64_t axis) {
-  if (!has_8_bits(m.type_of(o.integers).type)) return {false, "onednn multiplies only integers of 8 bits"};
+  if (!is_8_bit_integer(m.type_of(o.integers).type)) return {false, "onednn multiplies only integers of 8 bits"};
   const bool is_single = o.has_one_scale(m);
   const auto attributes = m.attributes(o.node, ops::dequantize_linear);
   if (!is_single && (attributes.block != 0 || attributes.axis != axis || m.type_of(o.scale).type != dtype::f32))
@@ -174,7 +172,7 @@ constexpr verdict accepts_rounding(const chain& m, std::uint32_t dequantizer) {
   const auto back = m.inputs_of(dequantizer);
   const auto quantizer = static_cast<std::uint32_t>(m.at(back[0]).producer);
   const auto in = m.inputs_of(quantizer);
-  if (!has_8_bits(m.type_of(back[0]).type)) return {false, "onednn rounds only to integers of 8 bits"};
+  if (!is_8_bit_integer(m.type_of(back[0]).type)) return {false, "onednn rounds only to integers of 8 bits"};
   const value_record& scale = m.at(in[1]);
   const bool is_known = scale.has_scalar && scale.type.type == dtype::f32 && is_sane_factor(scale.scalar);
   return {is_known && scale.scalar > 0 && m.at(back[1]).has_scalar && m.at(back[1]).scalar == scale.scalar &&
@@ -211,7 +209,7 @@ constexpr verdict accepts_quantised(const chain& m) {
     return {false, "onednn multiplies a product by one list of scales"};
   if (p.quantizer != match_record::nothing) {
     const std::uint32_t scale = m.inputs_of(p.quantizer)[1];
-    if (!has_8_bits(p.result)) return {false, "onednn quantises only to integers of 8 bits"};
+    if (!is_8_bit_integer(p.result)) return {false, "onednn quantises only to integers of 8 bits"};
     if (m.type_of(scale).dims.elements() != 1 || m.type_of(scale).type != dtype::f32)
       return {false, "onednn quantises a product only by one scale in float32"};
   }

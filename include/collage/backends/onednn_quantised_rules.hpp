@@ -13,8 +13,6 @@ namespace collage::inline v0::detail::onednn {
 
 template <class P> concept convolves_integers = requires { P::convolves_integers; };
 
-constexpr bool is_8_bit(dtype type) { return type == dtype::i8 || type == dtype::u8; }
-
 /// One operator after a quantised convolution.
 struct quantised_step {
   enum class action : std::uint8_t {
@@ -112,7 +110,7 @@ struct quantised_conv_match : any_match {
 constexpr bool has_one_known_scale(const any_match& m, std::uint32_t node, dtype type) {
   const auto in = m.inputs_of(node);
   const value_record& scale = m.at(in[1]);
-  return is_8_bit(type) && scale.has_scalar && is_sane_factor(scale.scalar) && scale.scalar > 0 &&
+  return is_8_bit_integer(type) && scale.has_scalar && is_sane_factor(scale.scalar) && scale.scalar > 0 &&
          (in.size() < 3 || m.at(in[2]).has_scalar);
 }
 
@@ -121,7 +119,7 @@ constexpr bool has_scales_of_filters(const any_match& m, std::uint32_t node) {
   const auto in = m.inputs_of(node);
   const auto a = m.attributes(node, ops::dequantize_linear);
   const tensor_type& w = m.type_of(in[0]);
-  if (!is_8_bit(w.type)) return false;
+  if (!is_8_bit_integer(w.type)) return false;
   if (m.type_of(in[1]).dims.elements() == 1) return true;
   return a.axis == 0 && a.block == 0 && m.type_of(in[1]).dims.elements() == w.dims[0];
 }

@@ -17,8 +17,7 @@ constexpr verdict accepts_types(const any_match& m) {
   const bool converts = m.is(m.nodes().back(), ops::convert_layout);
   for (const std::uint32_t v : m.arguments()) {
     const dtype type = m.type_of(v).type;
-    if (type != dtype::f32 && !(converts && (type == dtype::i8 || type == dtype::u8)))
-      return {false, "onednn computes only in float32"};
+    if (type != dtype::f32 && !(converts && is_8_bit_integer(type))) return {false, "onednn computes only in float32"};
     if (m.type_of(v).dims.elements() <= 0) return {false, "onednn needs shapes that are known and not empty"};
   }
   return {m.type_of(m.output()).dims.elements() > 0, "onednn needs shapes that are known and not empty"};

@@ -44,8 +44,6 @@ struct quantised_mean : pattern<"quantised_mean"> {
 
 namespace detail::host {
 
-constexpr bool has_8_bits_here(dtype type) { return type == dtype::i8 || type == dtype::u8; }
-
 /// Whether a quantize_linear or dequantize_linear has one known positive float32 scale, one known zero point or none, and integers
 /// of 8 bits.
 constexpr bool has_one_scale(const any_match& m, std::uint32_t node) {
@@ -53,7 +51,7 @@ constexpr bool has_one_scale(const any_match& m, std::uint32_t node) {
   const bool to_integers = m.is(node, ops::quantize_linear);
   const dtype type = m.type_of(to_integers ? m.output_of(node) : in[0]).type;
   const value_record& scale = m.at(in[1]);
-  return has_8_bits_here(type) && scale.type.type == dtype::f32 && scale.has_scalar && scale.scalar > 1e-30 &&
+  return is_8_bit_integer(type) && scale.type.type == dtype::f32 && scale.has_scalar && scale.scalar > 1e-30 &&
          scale.scalar < 1e30 && (in.size() < 3 || m.at(in[2]).has_scalar) &&
          m.type_of(to_integers ? in[0] : m.output_of(node)).type == dtype::f32;
 }
@@ -93,7 +91,7 @@ constexpr verdict accepts_quantised(const any_match& m) {
 /// Whether a single operator has loops on images of bytes with channels last.
 constexpr bool is_on_bytes(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::quantize_linear) || m.is(node, ops::dequantize_linear)) return has_one_scale(m, node);
-  const bool bytes = has_8_bits_here(m.type_of(m.output_of(node)).type);
+  const bool bytes = is_8_bit_integer(m.type_of(m.output_of(node)).type);
   return bytes && (m.is(node, ops::max_pool) || (m.is(node, ops::concat) && m.attributes(node, ops::concat).axis == 1));
 }
 

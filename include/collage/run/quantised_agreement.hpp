@@ -15,7 +15,7 @@ namespace collage::inline v0 {
 /// Whether a value is computed by quantize_linear, as integers of 8 bits.
 inline bool is_quantised(const graph& network, std::uint32_t value) {
   const value_record& v = network.at(value);
-  if (v.producer < 0 || (v.type.type != dtype::i8 && v.type.type != dtype::u8)) return false;
+  if (v.producer < 0 || !is_8_bit_integer(v.type.type)) return false;
   return network.view().kind_id_of(static_cast<std::uint32_t>(v.producer)) == kind_id<struct ops::quantize_linear>;
 }
 

@@ -136,6 +136,18 @@ inline element library_type(dtype type) {
   return type == dtype::i8 ? s8 : type == dtype::u8 ? u8 : type == dtype::i32 ? s32 : f32;
 }
 
+/// Whether the library multiplies integers of 8 bits exactly here. Without VNNI, sums of two products saturate at 16 bits.
+inline bool multiplies_bytes_exactly() {
+  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
+  const auto has = [isa](dnnl_cpu_isa_t wanted) { return (isa & wanted) == wanted; };
+  return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
+}
+
+/// A number of 8 bits as int32.
+inline std::int32_t widened(dtype type, const void* at) {
+  return type == dtype::i8 ? *static_cast<const std::int8_t*>(at) : *static_cast<const std::uint8_t*>(at);
+}
+
 /// All properties that distinguish two layouts, as text.
 inline std::string text_of(const desc& d) {
   std::string text;

@@ -23,20 +23,13 @@
 namespace collage::inline v0::detail::onednn {
 namespace {
 
-/// Whether the library multiplies integers of 8 bits exactly here. Without VNNI, sums of two products saturate at 16 bits.
-inline bool multiplies_exactly() {
-  const dnnl_cpu_isa_t isa = dnnl_get_effective_cpu_isa();
-  const auto has = [isa](dnnl_cpu_isa_t wanted) { return (isa & wanted) == wanted; };
-  return has(dnnl_cpu_isa_avx512_core_vnni) || has(dnnl_cpu_isa_avx2_vnni);
-}
-
 /// How numbers are stored: (integer - zero_point) * scale. float32 stores the numbers themselves, and int32 sums of products.
 struct quantised_form {
   dtype type = dtype::f32;
   double scale = 1;
   std::int64_t zero_point = 0;
 
-  bool is_quantised() const { return type == dtype::i8 || type == dtype::u8; }
+  bool is_quantised() const { return is_8_bit_integer(type); }
   /// The ends of the range of the type, less the zero point.
   double lowest() const { return (type == dtype::i8 ? -128.0 : 0.0) - static_cast<double>(zero_point); }
   double highest() const { return lowest() + 255; }
@@ -210,7 +203,7 @@ inline described_quantised_conv describe_quantised(const any_match& m, const qua
 /// The kernel of a quantised convolution. Throws where the library has none, and where it would not multiply exactly.
 inline kernel build_quantised_conv(const any_match& m, build_context& context, const quantised_conv& q,
                                    const value_forms& borders) {
-  if (!multiplies_exactly())
+  if (!multiplies_bytes_exactly())
     throw error(error_kind::unsupported,
                 "this processor lacks VNNI, without which products of integers of 8 bits saturate", "onednn");
   const auto [d, steps] = describe_quantised(m, q, borders);

@@ -2,9 +2,8 @@
 // where float32 is faster. Weights become float32 when the kernel is built. Images do so in each run, and only within the kernel.
 #pragma once
 
+#include <collage/backends/impl/onednn_in_float.hpp>
 #include <collage/backends/impl/onednn_quantised_conv.hpp>
-#include <collage/backends/impl/quantised_loops.hpp>
-#include <collage/backends/impl/team.hpp>
 #include <collage/detail/hash.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -16,29 +15,6 @@
 
 namespace collage::inline v0::detail::onednn {
 namespace {
-
-/// Makes float32 of the image, runs the program, and makes integers of its result.
-template <class X, class Y>
-struct run_in_float {
-  std::shared_ptr<const program> steps;
-  std::size_t argument, x_offset, y_offset;  ///< of the image, and of both copies in the workspace
-  std::int64_t inputs, outputs;
-  float x_zero, y_zero;
-  int threads;
-
-  void operator()(const kernel_call& call) const {
-    auto* const x = reinterpret_cast<float*>(static_cast<std::byte*>(call.workspace) + x_offset);
-    const auto* const y = reinterpret_cast<const float*>(static_cast<std::byte*>(call.workspace) + y_offset);
-    host::parallel_parts(threads, inputs, 1024, 1, [&](std::int64_t first, std::int64_t last) {
-      host::dequantise(static_cast<const X*>(call.in[argument]), x, first, last, {1, x_zero});
-    });
-    steps->run(call);
-    if constexpr (!std::is_same_v<Y, float>)
-      host::parallel_parts(threads, outputs, 1024, 1, [&](std::int64_t first, std::int64_t last) {
-        host::quantise(y, static_cast<Y*>(call.out[0]), first, last, {1, y_zero});
-      });
-  }
-};
 
 /// Weights times the factors of their filters, as float32.
 inline std::vector<float> float_weights(const quantised_conv& q, const std::byte* contents, double unit) {
@@ -104,27 +80,23 @@ inline kernel build_quantised_in_float(const any_match& m, build_context& contex
   program.run(d, dnnl::convolution_forward(d), std::move(operands));
   if (inner != result) program.reorder(inner, result);
 
-  const std::size_t x_offset = program.offset_of(image), y_offset = program.offset_of(result);
-  const auto make = [&]<class X, class Y>(X, Y) {
-    return program.finish(std::string(d.impl_info_str()) + " of bytes as float32 " + name_of(d.src_desc()),
-                          [&](auto steps_made) {
-                            return run_in_float<X, Y>{std::move(steps_made),
-                                                      m.index_of(q.p.x_value),
-                                                      x_offset,
-                                                      y_offset,
-                                                      product(q.p.x),
-                                                      product(q.p.y),
-                                                      static_cast<float>(q.source.zero_point),
-                                                      static_cast<float>(q.target.zero_point),
-                                                      context.threads()};
-                          });
-  };
-  const auto with_result = [&](auto x) {
-    return q.target.type == dtype::i8   ? make(x, std::int8_t{})
-           : q.target.type == dtype::u8 ? make(x, std::uint8_t{})
-                                        : make(x, float{});
-  };
-  return q.source.type == dtype::i8 ? with_result(std::int8_t{}) : with_result(std::uint8_t{});
+  run_in_float run{.argument = m.index_of(q.p.x_value),
+                   .x_at = program.offset_of(image),
+                   .y_at = program.offset_of(result),
+                   .inputs = product(q.p.x),
+                   .outputs = product(q.p.y),
+                   .from = q.source.type,
+                   .to = q.target.type,
+                   .x_scale = {.known = 1},
+                   .x_zero = {.known = static_cast<float>(q.source.zero_point)},
+                   .y_scale = {.known = 1},
+                   .y_zero = {.known = static_cast<float>(q.target.zero_point)},
+                   .threads = context.threads()};
+  return program.finish(std::string(d.impl_info_str()) + " of bytes as float32 " + name_of(d.src_desc()),
+                        [&](auto made) {
+                          run.steps = std::move(made);
+                          return run;
+                        });
 }
 
 }  // namespace

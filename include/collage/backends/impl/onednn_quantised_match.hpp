@@ -17,11 +17,10 @@ namespace {
 
 /// Elements of a constant of integers of 8 bits.
 inline std::vector<std::int32_t> zeros_of(const build_context& context, const any_match& m, std::uint32_t value) {
-  const auto* const bytes = context.constant<std::uint8_t>(value);
-  const bool is_signed = m.type_of(value).type == dtype::i8;
+  const auto* const bytes = context.constant<std::byte>(value);
   std::vector<std::int32_t> list;
   for (std::int64_t i = 0; i < m.type_of(value).dims.elements(); ++i)
-    list.push_back(is_signed ? static_cast<std::int8_t>(bytes[i]) : std::int32_t{bytes[i]});
+    list.push_back(widened(m.type_of(value).type, bytes + i));
   return list;
 }
 

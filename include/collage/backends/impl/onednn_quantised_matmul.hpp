@@ -22,18 +22,6 @@ namespace {
 
 using data_type = dnnl::memory::data_type;
 
-/// Whether the library multiplies bytes by instructions whose sums are exact. Those of older processors add pairs in 16 bits, and
-/// saturate without a sign of it.
-inline bool multiplies_bytes_exactly() {
-  constexpr unsigned avx2 = 0x8U, avx512 = 0x40U;  // the bits of VNNI in both families of dnnl_cpu_isa_t
-  return (static_cast<unsigned>(dnnl_get_effective_cpu_isa()) & (avx2 | avx512)) != 0;
-}
-
-/// A number of 8 bits as int32.
-inline std::int32_t widened(dtype type, const void* at) {
-  return type == dtype::i8 ? *static_cast<const std::int8_t*>(at) : *static_cast<const std::uint8_t*>(at);
-}
-
 /// The library multiplies by int8. Subtracting 128 from each uint8 and from their zero point changes no difference.
 inline void to_signed(const std::byte* from, std::byte* to, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) to[i] = from[i] ^ std::byte{0x80};

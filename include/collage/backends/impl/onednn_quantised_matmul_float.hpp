@@ -2,9 +2,8 @@
 // columns that have zero points of their own. Weights become float32 when the kernel is built, the left operand in each run.
 #pragma once
 
+#include <collage/backends/impl/onednn_in_float.hpp>
 #include <collage/backends/impl/onednn_quantised_matmul.hpp>
-#include <collage/backends/impl/quantised_loops.hpp>
-#include <collage/backends/impl/team.hpp>
 #include <collage/detail/hash.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -15,51 +14,6 @@
 
 namespace collage::inline v0::detail::onednn {
 namespace {
-
-/// A scale or zero point: known, or read in each run.
-struct quantisation_number {
-  float known = 0;
-  std::size_t argument = match_record::nothing;
-  dtype type = dtype::f32;
-
-  float in(const kernel_call& call) const {
-    if (argument == match_record::nothing) return known;
-    if (type == dtype::f32) return *static_cast<const float*>(call.in[argument]);
-    return static_cast<float>(widened(type, call.in[argument]));
-  }
-};
-
-/// Makes float32 of the left operand, runs the program, and makes integers of its result if it is to be quantised.
-struct product_in_float_run {
-  std::size_t a_argument = 0, a_at = 0, y_at = 0;  ///< places of both copies in the workspace
-  std::int64_t inputs = 0, outputs = 0;
-  dtype from = dtype::u8, to = dtype::f32;
-  quantisation_number a_scale, a_factor{.known = 1}, a_zero, y_scale, y_zero;
-  int threads = 1;
-  std::shared_ptr<const program> steps;
-
-  void operator()(const kernel_call& call) const {
-    auto* const workspace = static_cast<std::byte*>(call.workspace);
-    const host::byte_scale a{a_scale.in(call)*a_factor.in(call), a_zero.in(call)};
-    const auto dequantise = [&]<class X>(X) {
-      host::parallel_parts(threads, inputs, 1024, 1, [&](std::int64_t first, std::int64_t last) {
-        host::dequantise(static_cast<const X*>(call.in[a_argument]), reinterpret_cast<float*>(workspace + a_at), first,
-                         last, a);
-      });
-    };
-    const auto quantise = [&]<class Y>(Y) {
-      const host::byte_scale y{y_scale.in(call), y_zero.in(call)};
-      host::parallel_parts(threads, outputs, 1024, 1, [&](std::int64_t first, std::int64_t last) {
-        host::quantise(reinterpret_cast<const float*>(workspace + y_at), static_cast<Y*>(call.out[0]), first, last, y);
-      });
-    };
-    if (from == dtype::i8) dequantise(std::int8_t{});
-    else dequantise(std::uint8_t{});
-    steps->run(call);
-    if (to == dtype::i8) quantise(std::int8_t{});
-    if (to == dtype::u8) quantise(std::uint8_t{});
-  }
-};
 
 class product_in_float_maker : quantised_matmul_maker {
  public:
@@ -89,7 +43,7 @@ class product_in_float_maker : quantised_matmul_maker {
     if (biased) operands_.emplace_back(DNNL_ARG_BIAS, program_.read(m_.step[q_.first_step].operand, columns()));
     then.read(program_, d, operands_);
     program_.run(d, dnnl::matmul(d), std::move(operands_));
-    product_in_float_run run = preparation(left, result);
+    run_in_float run = preparation(left, result);
     return program_.finish(d.impl_info_str() + std::string(" of bytes as float32"), [&](auto steps) {
       run.steps = std::move(steps);
       return run;
@@ -112,18 +66,18 @@ class product_in_float_maker : quantised_matmul_maker {
     if (m_.at(value).has_scalar) return {.known = static_cast<float>(m_.at(value).scalar)};
     return {.known = static_cast<float>(known_zero_point(value))};
   }
-  product_in_float_run preparation(std::size_t left, std::size_t result) {
-    product_in_float_run run;
-    run.a_argument = program_.read_outside(p_.a_value);
-    run.a_at = program_.offset_of(left);
+  run_in_float preparation(std::size_t left, std::size_t result) {
+    run_in_float run;
+    run.argument = program_.read_outside(p_.a_value);
+    run.x_at = program_.offset_of(left);
     run.inputs = m_.type_of(q_.a.integers).dims.elements();
     run.outputs = m_.type_of(m_.output()).dims.elements();
     run.from = m_.type_of(q_.a.integers).type;
     run.to = q_.result;
     run.threads = context_.threads();
-    run.a_scale = number(q_.a.scale);
-    if (q_.more_factor != match_record::nothing) run.a_factor = number(q_.more_factor);
-    run.a_zero = number(q_.a.zero_point);
+    run.x_scale = number(q_.a.scale);
+    if (q_.more_factor != match_record::nothing) run.x_factor = number(q_.more_factor);
+    run.x_zero = number(q_.a.zero_point);
     if (q_.quantizer == match_record::nothing) return run;
     const auto in = m_.inputs_of(q_.quantizer);
     run.y_at = program_.offset_of(result);

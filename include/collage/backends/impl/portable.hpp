@@ -122,8 +122,7 @@ inline std::optional<kernel> build_on_bytes(const any_match& m, build_context& c
   if (pattern == portable_patterns::quantised_mean::name) return build_mean(m, context, last);
   if (!is_on_bytes(m, node)) return {};
   if (m.is(node, ops::max_pool)) return build_max_pool_of_bytes(m, context, node, last);
-  if (!m.is(node, ops::concat)) return build_quantise(m, context, node);
-  if (last) return build_concat_of_channels(m, context, node);
+  if (m.is(node, ops::concat) && last) return build_concat_of_channels(m, context, node);
   return {};
 }
 

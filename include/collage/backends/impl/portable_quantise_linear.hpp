@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/impl/quantised_loops.hpp>
 #include <collage/backends/impl/team.hpp>
 #include <collage/backends/portable.hpp>
 #include <collage/op/quantise.hpp>
@@ -16,30 +17,6 @@
 
 namespace collage::inline v0::detail::host {
 namespace {
-
-/// Quantises `count` numbers by one scale. The quotient is a float, rounded to nearest, ties to even. NaN becomes 0.
-template <class To>
-void quantise_line(const float* x, To* y, std::int64_t count, float scale, std::int32_t zero_point) {
-  using limits = std::numeric_limits<To>;
-  const auto low = static_cast<float>(limits::min() - zero_point);
-  const auto high = static_cast<float>(limits::max() - zero_point);
-  constexpr float magic = 0x1.8p23F;  // beyond it floats are whole, so adding it rounds
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) {
-    const float quotient = x[i] / scale;
-    const float least = quotient > low ? quotient : low;
-    const float inside = least < high ? least : high;
-    const float whole = (inside + magic) - magic;
-    const std::int32_t number = static_cast<std::int32_t>(whole) + zero_point;
-    y[i] = static_cast<To>(quotient == quotient ? number : 0);
-  }
-}
-
-template <class From, class To>
-void dequantise_line(const From* x, To* y, std::int64_t count, To scale, std::int32_t zero_point) {
-#pragma omp simd
-  for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<To>(std::int32_t{x[i]} - zero_point) * scale;
-}
 
 /// A tensor as lines of neighbours that share a scale: line i has the scale i % scales.
 struct scaled_lines {
@@ -72,7 +49,8 @@ struct quantise_kernel {
     const auto* const x = static_cast<const float*>(call.in[of.x]);
     const auto* const scales = static_cast<const float*>(call.in[of.scale]);
     of.visit([&](std::int64_t first, std::int64_t count, std::int64_t s) {
-      quantise_line(x + first, static_cast<To*>(call.out[0]) + first, count, scales[s], of.zero_point_of<To>(call, s));
+      const byte_scale q{scales[s], static_cast<float>(of.zero_point_of<To>(call, s))};
+      quantise(x, static_cast<To*>(call.out[0]), first, first + count, q);
     });
   }
 };
@@ -84,24 +62,22 @@ struct dequantise_kernel {
     const auto* const x = static_cast<const From*>(call.in[of.x]);
     const auto* const scales = static_cast<const To*>(call.in[of.scale]);
     of.visit([&](std::int64_t first, std::int64_t count, std::int64_t s) {
-      dequantise_line(x + first, static_cast<To*>(call.out[0]) + first, count, scales[s],
-                      of.zero_point_of<From>(call, s));
+      dequantise(x, static_cast<To*>(call.out[0]), first, first + count, scales[s],
+                 static_cast<To>(of.zero_point_of<From>(call, s)));
     });
   }
 };
-
-inline bool portable_is_byte(dtype type) { return type == dtype::i8 || type == dtype::u8; }
 
 /// Whether there are loops for a node: between float32 and bytes, or from bytes to float64, without blocks.
 inline bool portable_quantises(const any_match& m, std::uint32_t node) {
   if (m.is(node, ops::quantize_linear)) {
     const auto in = m.inputs_of(node);
     return m.type_of(in[0]).type == dtype::f32 && m.type_of(in[1]).type == dtype::f32 &&
-           portable_is_byte(m.type_of(m.output_of(node)).type) && m.attributes(node, ops::quantize_linear).block == 0;
+           is_8_bit_integer(m.type_of(m.output_of(node)).type) && m.attributes(node, ops::quantize_linear).block == 0;
   }
   if (!m.is(node, ops::dequantize_linear)) return false;
   const dtype to = m.type_of(m.output_of(node)).type;
-  return portable_is_byte(m.type_of(m.inputs_of(node)[0]).type) && (to == dtype::f32 || to == dtype::f64) &&
+  return is_8_bit_integer(m.type_of(m.inputs_of(node)[0]).type) && (to == dtype::f32 || to == dtype::f64) &&
          m.attributes(node, ops::dequantize_linear).block == 0;
 }
 
@@ -190,10 +166,9 @@ struct dynamic_quantise_kernel {
     const float step = range == 0 ? 1 : range / 255;
     const float negated = -found[0].low;
     std::uint8_t zero = 0;
-    quantise_line(&negated, &zero, 1, step, 0);
+    quantise(&negated, &zero, 0, 1, {step, 0});
     parallel(threads, n, [&](std::int64_t part, int) {
-      const std::int64_t first = count * part / n;
-      quantise_line(from + first, to + first, count * (part + 1) / n - first, step, zero);
+      quantise(from, to, count * part / n, count * (part + 1) / n, {step, static_cast<float>(zero)});
     });
     if (scale != 0) *static_cast<float*>(call.out[scale]) = step;
     if (zero_point != 0) *static_cast<std::uint8_t*>(call.out[zero_point]) = zero;

@@ -31,31 +31,6 @@ auto with_byte(dtype type, const Body& body) {
   return type == dtype::i8 ? body(std::int8_t{}) : body(std::uint8_t{});
 }
 
-inline kernel build_quantise(const any_match& m, build_context& context, std::uint32_t node) {
-  const std::int64_t count = m.type_of(m.output()).dims.elements();
-  const std::size_t x = m.index_of(m.inputs_of(node)[0]);
-  const byte_scale q = scale_at(m, node);
-  const int threads = context.threads();
-  const bool to_integers = m.is(node, ops::quantize_linear);
-  const dtype type = m.type_of(to_integers ? m.output() : m.inputs_of(node)[0]).type;
-  kernel made = with_byte(type, [&]<class T>(T) -> kernel {
-    if (to_integers)
-      return kernel("quantise", [=](const kernel_call& call) {
-        parallel_parts(threads, count, 1024, 1, [&](std::int64_t first, std::int64_t last) {
-          quantise(static_cast<const float*>(call.in[x]), static_cast<T*>(call.out[0]), first, last, q);
-        });
-      });
-    return kernel("dequantise", [=](const kernel_call& call) {
-      parallel_parts(threads, count, 1024, 1, [&](std::int64_t first, std::int64_t last) {
-        dequantise(static_cast<const T*>(call.in[x]), static_cast<float*>(call.out[0]), first, last, q);
-      });
-    });
-  });
-  for (std::size_t i = 0; i < m.arguments().size(); ++i)
-    if (i != x) made.does_not_read(i);
-  return made;
-}
-
 /// The results of a chain of elementwise operators for all integers of 8 bits, by the reference.
 inline std::array<std::uint8_t, 256> table_of(const any_match& m, const build_context& context) {
   std::map<std::uint32_t, oracle_value> known;

@@ -58,10 +58,11 @@ void quantise(const float* from, T* to, std::int64_t first, std::int64_t last, b
     to[i] = nearest_byte<T>(x, zero);
   }
 }
-template <class T>
-void dequantise(const T* from, float* to, std::int64_t first, std::int64_t last, byte_scale q) {
+/// dequantize_linear of elements first to last, to float32 or float64.
+template <class T, class Y>
+void dequantise(const T* from, Y* to, std::int64_t first, std::int64_t last, Y scale, Y zero_point) {
 #pragma omp simd
-  for (std::int64_t i = first; i < last; ++i) to[i] = (static_cast<float>(from[i]) - q.zero_point) * q.scale;
+  for (std::int64_t i = first; i < last; ++i) to[i] = (static_cast<Y>(from[i]) - zero_point) * scale;
 }
 
 /// Replaces bytes by the entries of a table.

@@ -15,14 +15,12 @@
 
 namespace collage::inline v0::detail {
 
-constexpr bool has_8_bits(dtype type) { return type == dtype::i8 || type == dtype::u8; }
-
 /// The node that computes a value by dequantize_linear from integers of 8 bits; nothing for any other value.
 inline std::optional<std::uint32_t> dequantised_by(const graph& network, std::uint32_t value) {
   if (network.at(value).producer < 0) return {};
   const auto node = static_cast<std::uint32_t>(network.at(value).producer);
   if (!is_kind(network, node, ops::dequantize_linear)) return {};
-  if (!has_8_bits(network.type_of(network.view().inputs_of(node)[0]).type)) return {};
+  if (!is_8_bit_integer(network.type_of(network.view().inputs_of(node)[0]).type)) return {};
   return node;
 }
 
@@ -42,7 +40,7 @@ inline std::optional<quantisation> quantisation_of(const graph& network, std::ui
   q.type = is_kind(network, node, ops::quantize_linear)
                ? from_words<ops::quantize_attributes>(network.view().words_of(node)).type
                : network.type_of(in[0]).type;
-  if (!has_8_bits(q.type) || network.type_of(in[1]).type != dtype::f32) return {};
+  if (!is_8_bit_integer(q.type) || network.type_of(in[1]).type != dtype::f32) return {};
   for (std::size_t i = 1; i < in.size(); ++i)
     if (network.at(in[i]).role != value_role::constant || network.constant(in[i]).bytes == nullptr ||
         network.type_of(in[i]).dims.elements() != 1)
