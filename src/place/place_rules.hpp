@@ -15,7 +15,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 #include "candidate_index.hpp"
@@ -154,25 +153,24 @@ inline algorithms wanted_algorithms(const place_options& options) {
                                                                                             : options.algorithms;
 }
 
+/// The element types in which candidates may store values.
+inline precisions elements_in(const place_task& task) {
+  return task.options.precision.may_round() ? task.options.precision.elements : precisions::f32;
+}
+
 /// All candidates that the constraints, `place_options::algorithms` and `place_options::precision` allow. Control flow and reshapes have none. Errors: as of
 /// find_candidates and apply_rule.
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
-  allowed_candidates left{find_candidates(task.network, task.backends, task.use, watch_listing(task)),
-                          std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use,
-                          views_in(task.network, task.forms)};
+  allowed_candidates left{
+      find_candidates(task.network, task.backends, task.use, watch_listing(task), elements_in(task)),
+      std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use, views_in(task.network, task.forms)};
   for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);
   const auto is_unwanted = [&](const place_candidate& c) {
     return !algorithm_of(task.network, task.backends, c).is_direct();
   };
   std::size_t removed = 0;
   if (wanted_algorithms(task.options) == algorithms::direct) removed = std::erase_if(left.candidates.list, is_unwanted);
-  removed += std::erase_if(left.candidates.list, [&](const place_candidate& c) {
-    const precision_options& how = task.options.precision;
-    const std::optional<dtype> rounded =
-        rounding_of(task.network, forms_of(task.network, task.backends, left.candidates, c));
-    return rounded && !(how.may_round() && allows(how.elements, *rounded));
-  });
   if (!task.options.rules.empty() || removed != 0) renumber_structures(left.candidates);
   return left;
 }

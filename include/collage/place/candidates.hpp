@@ -251,7 +251,8 @@ class group_numbers {
 
 /// Adds the matches of patterns, by node, backend and pattern. Refused matches become refusals.
 inline void list_matches(const graph& network, backend_table backends, const std::vector<bool>& use,
-                         group_numbers& number_of, place_candidates& found, const listing_watch& watch) {
+                         group_numbers& number_of, place_candidates& found, const listing_watch& watch,
+                         precisions elements) {
   struct found_match {
     place_candidate of;
     configuration_list proposed = {};
@@ -281,6 +282,13 @@ inline void list_matches(const graph& network, backend_table backends, const std
           m.proposed = proposed_for(pattern, view, record);
           m.reason = pattern.configurations == nullptr ? "its choices() returned 0 variants"
                                                        : "its configurations() proposed none";
+          if (pattern.layouts != nullptr && elements != precisions::all && !m.proposed.empty()) {
+            m.proposed.keep_if([&](const configuration& how) {
+              const std::optional<dtype> rounded = rounding_of(network, forms_of(pattern, view, record, how));
+              return !rounded || allows(elements, *rounded);
+            });
+            m.reason = "all its kernels round values, which is not allowed";
+          }
         }
         nodes.insert(nodes.end(), record.node_list().begin(), record.node_list().end());
         matches.push_back(std::move(m));
@@ -392,13 +400,15 @@ inline std::vector<std::vector<bool>> list_by_rules(const graph& network, backen
 /// 3. the largest regions, by backend;
 /// 4. other groups of the same workload as a group of a fusion rule.
 ///
+/// Configurations that round values to an element type which `elements` does not allow are left out.
+///
 /// The time is linear in the number of nodes, and in the number of nodes in all groups together.
 inline place_candidates find_candidates(const graph& network, backend_table backends, const std::vector<bool>& use,
-                                        const listing_watch& watch = {}) {
+                                        const listing_watch& watch = {}, precisions elements = precisions::all) {
   place_candidates found;
   detail::check_kinds(network, backends, use);
   detail::group_numbers number_of(found);
-  detail::list_matches(network, backends, use, number_of, found, watch);
+  detail::list_matches(network, backends, use, number_of, found, watch, elements);
   const auto taken = detail::list_by_rules(network, backends, use, number_of, found, watch);
   detail::list_regions(network, backends, use, number_of, found);
   detail::list_structures(network, taken, found, watch);

@@ -126,6 +126,12 @@ class configuration_list {
       return !v;
     });
   }
+  /// Keeps the proposals for which `stays`, a function `bool(const configuration&)`, is true. The others are not wanted, and no
+  /// faults.
+  template <class Stays>
+  void keep_if(const Stays& stays) {
+    std::erase_if(list_, [&](const configuration& c) { return !stays(c); });
+  }
   /// The variants of a backend that numbers them. There may be any number.
   static configuration_list numbered(std::size_t count) {
     configuration_list made;
