@@ -1,20 +1,16 @@
 #include "parts.hpp"
+#include "plain_kernel.hpp"
 
 #include <collage/error.hpp>
-#include <collage/run/algorithm.hpp>
 #include <collage/set/candidate.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace collage::inline v0::detail {
 namespace {
-
-bool are_plain(const value_forms& forms, const graph_view& view, const match_record& record) {
-  const auto is_plain = [&](std::uint32_t v) { return forms.of(v) == form(); };
-  return std::ranges::all_of(record.argument_list(), is_plain) &&
-         std::ranges::all_of(written_values(view, record), is_plain);
-}
 
 class unfused_placer {
  public:
@@ -63,24 +59,15 @@ class unfused_placer {
 
   /// A configuration of the pattern in which its kernel for this node alone was built.
   std::optional<configuration> try_pattern(const backend_entry& b, const pattern_entry& p, std::uint32_t node) {
-    const graph_view view = network_.view();
     match_record record;
     verdict why;
-    if (candidate_at(view, p, node, record, why) != candidate_state::found || record.node_list().size() != 1) return {};
-    for (const configuration& how : proposed_for(p, view, record)) {
-      if (!are_plain(forms_of(p, view, record, how), view, record)) continue;
-      if (p.algorithm != nullptr && !p.algorithm(view, record, how).is_direct()) continue;
-      try {
-        build_context context(network_, threads_, *packed_, *b.space);
-        context.set_configuration(how);
-        const thread_scope scope(b, threads_);
-        done_.kernels.push_back(p.build(view, record, context));
-        return how;
-      } catch (const error& e) {
-        if (e.kind() != error_kind::unsupported && e.kind() != error_kind::invalid_argument) throw;
-      }
-    }
-    return {};
+    if (candidate_at(network_.view(), p, node, record, why) != candidate_state::found || record.node_list().size() != 1)
+      return {};
+    std::string refusal;
+    std::optional<plain_kernel> made = build_plain(network_, b, p, record, threads_, *packed_, refusal);
+    if (!made) return {};
+    done_.kernels.push_back(std::move(made->run));
+    return std::move(made->how);
   }
 
   const graph& network_;

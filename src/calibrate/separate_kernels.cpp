@@ -1,10 +1,7 @@
 // A placement whose kernels write each value of a list, without measuring anything.
 #include <collage/calibrate/value_errors.hpp>
 #include <collage/error.hpp>
-#include <collage/run/algorithm.hpp>
-#include <collage/run/configuration.hpp>
 #include <collage/run/kernel.hpp>
-#include <collage/run/layouts.hpp>
 #include <collage/run/processor.hpp>
 #include <collage/set/candidate.hpp>
 
@@ -16,6 +13,8 @@
 #include <tuple>
 #include <utility>
 #include <vector>
+
+#include "plain_kernel.hpp"
 
 namespace collage::inline v0 {
 namespace {
@@ -79,14 +78,13 @@ class separate_placing {
   void choose_kernel(std::uint32_t node, plan_group& g) {
     std::string why;
     for (const choice& c : choices_at(node)) {
-      for (const configuration& how : proposed_for(*c.pattern, network_.view(), c.record)) {
-        if (!is_plain(c, how) || !is_direct(c, how) || !can_build(c, how, why)) continue;
-        g.step = kernel_step{c.backend->name, c.pattern->name, how.text()};
-        g.nodes.assign(c.record.node_list().begin(), c.record.node_list().end());
-        std::ranges::sort(g.nodes);
-        for (const std::uint32_t n : g.nodes) is_covered_[n] = true;
-        return;
-      }
+      const auto made = detail::build_plain(network_, *c.backend, *c.pattern, c.record, threads_, packed_, why);
+      if (!made) continue;
+      g.step = kernel_step{c.backend->name, c.pattern->name, made->how.text()};
+      g.nodes.assign(c.record.node_list().begin(), c.record.node_list().end());
+      std::ranges::sort(g.nodes);
+      for (const std::uint32_t n : g.nodes) is_covered_[n] = true;
+      return;
     }
     throw error(error_kind::unsupported,
                 "cannot be run by a kernel of its own: " + (why.empty() ? "no backend's pattern takes it" : why),
@@ -117,29 +115,6 @@ class separate_placing {
         if (is_visible_[network_.view().output_of(n, i)]) return false;
       return true;
     });
-  }
-
-  bool is_plain(const choice& c, const configuration& how) const {
-    if (c.pattern->layouts == nullptr) return true;
-    const value_forms forms = forms_of(*c.pattern, network_.view(), c.record, how);
-    const auto is_plain_in = [&](std::uint32_t v) { return forms.of(v) == form(); };
-    return std::ranges::all_of(c.record.argument_list(), is_plain_in) &&
-           std::ranges::all_of(written_values(network_.view(), c.record), is_plain_in);
-  }
-  bool is_direct(const choice& c, const configuration& how) const {
-    return c.pattern->algorithm == nullptr || c.pattern->algorithm(network_.view(), c.record, how).is_direct();
-  }
-  bool can_build(const choice& c, const configuration& how, std::string& why) {
-    build_context context(network_, threads_, packed_, host_space);
-    context.set_configuration(how);
-    const thread_scope scope(*c.backend, threads_);
-    try {
-      return static_cast<bool>(c.pattern->build(network_.view(), c.record, context));
-    } catch (const error& e) {
-      if (e.kind() != error_kind::unsupported && e.kind() != error_kind::invalid_argument) throw;
-      why = std::string(c.backend->name) + " refuses: " + e.what();
-      return false;
-    }
   }
 
   const graph& network_;
