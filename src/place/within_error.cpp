@@ -53,6 +53,7 @@ constexpr std::size_t least_held_back = 2;
 std::size_t count_samples(const graph& network, const sample_source& samples, std::size_t most) {
   const run_buffers memory(network);
   std::vector<tensor_view> inputs(memory.in.begin(), memory.in.end());
+  if (most != 0 && samples(most - 1, inputs)) return most;  // so those before it are there, too
   std::size_t count = 0;
   while (count < most && samples(count, inputs)) ++count;
   return count;
@@ -95,7 +96,7 @@ class placing_within_error {
     // The fastest plan of all may be within the bound. Then the errors of single values need not be known.
     value_errors errors;
     errors.list.resize(values.size());
-    placed_within_error made = turn(values, errors, 1, exact);
+    placed_within_error made = turn(1, values, errors, 1, exact);
     if (is_confirmed(made) || !made.plan::error) return finished(std::move(made));
     try {
       errors = measure(values);
@@ -105,8 +106,7 @@ class placing_within_error {
     std::optional<placed_within_error> best;
     double correction = 1;
     for (std::size_t turns = 2; turns <= how_.most_turns && !is_over() && !(best && is_ended()); ++turns) {
-      made = turn(values, errors, correction, exact);
-      made.turns = turns;
+      made = turn(turns, values, errors, correction, exact);
       if (!made.plan::error) break;  // it rounds nothing
       if (is_confirmed(made) && (!best || made.chosen.cost_ms < best->chosen.cost_ms)) {
         best = made;
@@ -158,22 +158,19 @@ class placing_within_error {
   }
 
   /// Places by these errors, and tests the plan. It has no error if it rounds nothing.
-  placed_within_error turn(const std::vector<rounded_value>& values, const value_errors& errors, double correction,
-                           const dynamic_engine& exact) const {
+  placed_within_error turn(std::size_t number, const std::vector<rounded_value>& values, const value_errors& errors,
+                           double correction, const dynamic_engine& exact) const {
     place_options how = options_;
     how.precision.errors = to_errors(values, errors, correction);
     how.improved = {};  // plans that were not confirmed are not shown
     if (options_.budget_s > 0) how.budget_s = std::max(share_of_turn * left_s(), 1e-3);
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
-    made.plan::error.reset();  // until it is tested
+    const std::optional<plan_error> expected = std::exchange(made.plan::error, std::nullopt);  // until it is tested
     made.errors = errors;
     made.correction = correction;
-    made.turns = 1;
-    const std::vector<rounded_value> rounded = rounded_in(network_, backends_, made.chosen);
-    if (rounded.empty()) return made;
-    double sum = 0;
-    for (const rounded_value& v : rounded) sum += how.precision.errors->of(v.value, v.element);
+    made.turns = number;
+    if (!expected || rounded_in(network_, backends_, made.chosen).empty()) return made;
     tell("confirming the plan on samples that were held back");
     const dynamic_engine engine(network_, made.chosen, backends_, threads());
     // Each plan is tested on the same samples. The more are tested, the likelier is one that passes by chance.
@@ -181,8 +178,7 @@ class placing_within_error {
         1 - (1 - overall_confidence) / static_cast<double>(std::max<std::size_t>(how_.most_turns, 1));
     const confirmation found = confirm(network_, run_of(exact), run_of(engine), held_back(),
                                        {.confidence = confidence, .samples = held_back_});
-    made.plan::error =
-        plan_error{options_.precision.most_error, std::sqrt(sum), found.value, found.upper, found.samples};
+    made.plan::error = plan_error{expected->most, expected->predicted, found.value, found.upper, found.samples};
     return made;
   }
   bool is_confirmed(const placed_within_error& made) const {
