@@ -47,27 +47,16 @@ c::sample_source random_source(std::uint64_t seed) {
 /// Samples of files, spread evenly over all of them. Those that are held back lie between the others, because files are often sorted.
 class spread_samples {
  public:
-  spread_samples(const c::graph& network, std::string path) : network_(network), path_(std::move(path)) {
-    files_.emplace(network_, path_);
-    all_ = files_->count();
-    count_ = std::min<std::uint64_t>(all_, most_measured + most_held_back);
-    measured_ = std::min<std::uint64_t>(most_measured, count_ / 2);
-    for (const std::uint32_t v : network.inputs()) memory_.emplace_back(network.type_of(v));
-  }
+  spread_samples(const c::graph& network, const std::string& path)
+      : files_(network, path),
+        count_(std::min<std::uint64_t>(files_.count(), most_measured + most_held_back)),
+        measured_(std::min(most_measured, count_ / 2)) {}
   std::size_t measured() const { return measured_; }
   std::size_t held_back() const { return count_ - measured_; }
 
   bool read(std::size_t which, std::span<const c::tensor_view> inputs) {
     if (which >= count_) return false;
-    const std::uint64_t wanted = place_of(which);
-    if (wanted < next_) {
-      files_.emplace(network_, path_);
-      next_ = 0;
-    }
-    for (; next_ <= wanted; ++next_)
-      if (!files_->read(memory_)) return false;
-    for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (memory_[i].bytes() != 0) std::memcpy(inputs[i].data, memory_[i].data(), memory_[i].bytes());
+    files_.read_at(place_of(which), inputs);
     return true;
   }
 
@@ -81,15 +70,11 @@ class spread_samples {
       const std::uint64_t before = other / (step - 1);
       at = before < measured_ ? before * step + 1 + other % (step - 1) : other + measured_;
     }
-    return at * all_ / count_;
+    return at * files_.count() / count_;
   }
 
-  const c::graph& network_;
-  std::string path_;
-  std::optional<sample_files> files_;
-  std::vector<c::tensor> memory_;
-  std::uint64_t all_ = 0, next_ = 0;
-  std::size_t count_ = 0, measured_ = 0;
+  sample_files files_;
+  std::size_t count_, measured_;
 };
 
 }  // namespace

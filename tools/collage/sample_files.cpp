@@ -101,7 +101,7 @@ void sample_files::add_folder(const std::string& folder) {
 }
 
 void sample_files::add_set(std::vector<std::string> files) {
-  set made{std::move(files), {}, 1};
+  set made{std::move(files), {}, count_, 1};
   for (std::size_t i = 0; i < made.files.size(); ++i) {
     const std::uint32_t v = network_.inputs()[i];
     const c::tensor_type& wanted = network_.type_of(v);
@@ -126,32 +126,45 @@ void sample_files::add_set(std::vector<std::string> files) {
   sets_.push_back(std::move(made));
 }
 
-void sample_files::open(const set& from) {
+void sample_files::open(std::size_t which) {
   files_.clear();
-  for (std::size_t i = 0; i < from.files.size(); ++i)
+  begins_.clear();
+  open_ = which;
+  const set& from = sets_[which];
+  for (std::size_t i = 0; i < from.files.size(); ++i) {
     files_.push_back(std::move(c::detail::open_npy(from.files[i], network_.type_of(network_.inputs()[i]).type).from));
+    begins_.push_back(ftello(files_.back().get()));
+  }
+}
+
+void sample_files::read_at(std::uint64_t which, std::span<const c::tensor_view> inputs) {
+  const auto after = std::ranges::upper_bound(sets_, which, {}, &set::first);
+  const auto number = static_cast<std::size_t>(after - sets_.begin()) - 1;
+  if (number != open_) open(number);
+  const set& from = sets_[number];
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    read_input(i, from.counts[i] == 1 ? 0 : which - from.first, inputs[i]);
 }
 
 bool sample_files::read(std::span<const c::tensor> inputs) {
-  if (set_ < sets_.size() && next_ == sets_[set_].count) ++set_, next_ = 0;
-  if (set_ == sets_.size()) return false;
-  if (next_ == 0) open(sets_[set_]);
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (next_ == 0 || sets_[set_].counts[i] != 1) read_input(i, inputs[i]);
-  ++next_;
+  if (next_ == count_) return false;
+  read_at(next_++, std::vector<c::tensor_view>(inputs.begin(), inputs.end()));
   return true;
 }
 
-void sample_files::read_input(std::size_t input, const c::tensor& to) {
-  const std::string& file = sets_[set_].files[input];
-  if (to.bytes() != 0 && std::fread(to.data(), 1, to.bytes(), files_[input].get()) != to.bytes())
+void sample_files::read_input(std::size_t input, std::uint64_t sample, const c::tensor_view& to) {
+  const std::string& file = sets_[open_].files[input];
+  const std::size_t bytes = to.type.bytes();
+  std::FILE* const from = files_[input].get();
+  if (bytes != 0 && (fseeko(from, begins_[input] + static_cast<std::int64_t>(sample * bytes), SEEK_SET) != 0 ||
+                     std::fread(to.data, 1, bytes, from) != bytes))
     refuse_sample("cannot be read: it has become shorter", file);
-  if (to.type().type != c::dtype::f32) return;
-  const auto list = to.as<float>();
+  if (to.type.type != c::dtype::f32) return;
+  const std::span<const float> list(static_cast<const float*>(to.data), bytes / sizeof(float));
   const auto bad = std::ranges::find_if(list, [](float x) { return !std::isfinite(x); });
   if (bad == list.end()) return;
   refuse_sample(std::string(std::isnan(*bad) ? "has NaN" : "is infinite") + " at element " +
-                    std::to_string(bad - list.begin()) + " of sample " + std::to_string(next_ + 1),
+                    std::to_string(bad - list.begin()) + " of sample " + std::to_string(sample + 1),
                 file, "give samples whose numbers are finite");
 }
 

@@ -27,29 +27,32 @@ class sample_files {
   sample_files(const collage::graph& network, const std::string& path);
 
   std::uint64_t count() const { return count_; }
-  /// Reads the next sample into the inputs. Returns false after the last one. Errors: a file that cannot be read; NaN or infinity in it,
-  /// with the number of the sample in the file, from 1.
+  /// Reads a sample, from 0 to count() - 1, into memory for the inputs. Errors: a file that cannot be read; NaN or infinity in it, with
+  /// the number of the sample in the file, from 1.
+  void read_at(std::uint64_t which, std::span<const collage::tensor_view> inputs);
+  /// Reads the next sample. Returns false after the last one. Errors: as of `read_at`.
   bool read(std::span<const collage::tensor> inputs);
 
  private:
   struct set {
     std::vector<std::string> files;     // by input
     std::vector<std::uint64_t> counts;  // samples, by file
-    std::uint64_t count = 0;
+    std::uint64_t first = 0, count = 0;
   };
   void add_folder(const std::string& folder);
   void add_set(std::vector<std::string> files);
-  void open(const set& from);
-  void read_input(std::size_t input, const collage::tensor& to);
+  void open(std::size_t which);
+  void read_input(std::size_t input, std::uint64_t sample, const collage::tensor_view& to);
 
   const collage::graph& network_;
   std::vector<std::string> names_;  // of the files, by input, without ".npy"
   std::vector<set> sets_;
   std::uint64_t count_ = 0;
-  // The place in the files.
-  std::size_t set_ = 0;
-  std::uint64_t next_ = 0;  // in the set
+  std::uint64_t next_ = 0;
+  // The set whose files are open, and where the numbers begin in each.
+  std::size_t open_ = static_cast<std::size_t>(-1);
   std::vector<collage::detail::open_file> files_;
+  std::vector<std::int64_t> begins_;
 };
 
 }  // namespace program
