@@ -9,13 +9,11 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <collage/ops.hpp>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <dnnl.hpp>
 #include <memory>
 #include <random>
@@ -25,6 +23,7 @@
 #include <utility>
 #include <vector>
 
+#include "clock.hpp"
 #include "jit/bilinear_convolution.hpp"
 
 extern "C" void omp_set_num_threads(int count);  // not every compiler that reads this file has omp.h
@@ -33,20 +32,8 @@ namespace {
 
 namespace jit = collage::detail::jit;
 
-using seconds = std::chrono::duration<double>;
-double now() {
-  static const bool is_processor_time =
-      std::getenv("COLLAGE_CLOCK") != nullptr && std::getenv("COLLAGE_CLOCK") == std::string_view("processor");
-  if (!is_processor_time) return seconds(std::chrono::steady_clock::now().time_since_epoch()).count();
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-int threads() {
-  const char* text = std::getenv("COLLAGE_THREADS");
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
-}
+using benchmarks::now;
+using benchmarks::threads;
 
 /// Floats that begin at a cache line.
 class floats {

@@ -8,20 +8,18 @@
 //   COLLAGE_VERBOSE   also the time of each configuration
 // needs: jit onednn
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <dnnl.hpp>
 #include <fstream>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "../clock.hpp"
 #include "jit/byte_depthwise.hpp"
 
 extern "C" void omp_set_num_threads(int count);
@@ -33,20 +31,8 @@ using dnnl::memory;
 using tag = memory::format_tag;
 using type = memory::data_type;
 
-double now() {
-  static const bool is_processor_time =
-      std::getenv("COLLAGE_CLOCK") != nullptr && std::getenv("COLLAGE_CLOCK") == std::string_view("processor");
-  if (!is_processor_time)
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-  timespec time = {};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-int threads() {
-  const char* text = std::getenv("COLLAGE_THREADS");
-  return text == nullptr ? 1 : std::max(1, std::atoi(text));
-}
+using benchmarks::now;
+using benchmarks::threads;
 
 /// oneDNN's kernel of one element type and layout.
 class library_run {
