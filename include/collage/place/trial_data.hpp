@@ -114,7 +114,7 @@ class trial_data {
   agreement compare_value(std::size_t which, const tensor& result, const tolerance& allowed) const {
     if (is_quantised(network_, wanted_[which])) return compare_quantised(result, expected_[which]);
     tolerance wide = allowed;
-    if (rounds_within_ && is_floating(result.type().type)) wide.relative = std::max(wide.relative, 2e-2);
+    if (rounds_within_ && is_floating(result.type().type)) wide.relative = std::max(wide.relative, inner_rounding);
     return compare(result, expected_[which], wide);
   }
   double error_of_tensor(std::size_t which, const tensor& result) const {

@@ -45,15 +45,17 @@ inline agreement compare_quantised(const const_tensor_view& actual, const oracle
   return {};
 }
 
+/// How far numbers may be from the reference's, relative to the largest, where integers of 8 bits lie between operators.
+inline constexpr double inner_rounding = 2e-2;
+
 /// How much an element may err, in error bounds of a plan that rounds values: the bound is a mean, over samples.
 inline constexpr double most_rounding_ratio = 8;
 
 /// Compares a value of a whole network with the reference's. Where a network quantises values in between, a step in one of them
-/// passes on to all that follow. So numbers may be farther apart there, by `relative` of the largest, and integers by four steps.
+/// passes on to all that follow. So numbers may be farther apart there, by `inner_rounding` of the largest, and integers by four steps.
 /// The same by `most_rounding_ratio` times `rounding`, the error that a plan may have because it rounds values; 0: it rounds none.
 inline agreement compare_within(const graph& network, std::uint32_t value, const const_tensor_view& actual,
                                 const oracle_value& expected, double rounding = 0) {
-  constexpr double relative = 2e-2;
   const bool quantises = [&] {
     for (std::uint32_t n = 0; n < network.nodes().size(); ++n)
       if (is_quantised(network, network.view().output_of(n))) return true;
@@ -63,7 +65,7 @@ inline agreement compare_within(const graph& network, std::uint32_t value, const
   if (is_quantised(network, value)) return compare_quantised(actual, expected, 4);
   tolerance allowed = tolerance_of(actual.type.type);
   if (is_floating(actual.type.type))
-    allowed.relative = std::max({allowed.relative, quantises ? relative : 0, most_rounding_ratio * rounding});
+    allowed.relative = std::max({allowed.relative, quantises ? inner_rounding : 0, most_rounding_ratio * rounding});
   return compare(actual, expected, allowed);
 }
 
