@@ -61,7 +61,6 @@ class rounding_errors {
     const auto known = nmse_.find({value, element});
     return known == nmse_.end() ? std::numeric_limits<double>::infinity() : known->second;
   }
-  std::size_t size() const { return nmse_.size(); }
   /// A hash of all errors.
   std::uint64_t hash() const {
     std::uint64_t sum = 0x13198A2E03707344;

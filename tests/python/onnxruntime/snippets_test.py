@@ -13,7 +13,7 @@ import numpy as np
 
 room = tempfile.TemporaryDirectory()
 os.environ["XDG_CACHE_HOME"] = room.name  # not the user's own store of costs
-os.environ["COLLAGE_ORT_HOW"] = "priority"  # nothing is timed: only the answers count
+os.environ["COLLAGE_ORT_HOW"] = "priority"  # placing by priority times nothing: these tests compare outputs
 
 import collage.onnxruntime  # noqa: E402
 
