@@ -365,6 +365,7 @@ void check_random_groups(int graphs, std::size_t most_of_each) {
   EXPECT_GT(check.several_outputs(), static_cast<std::size_t>(graphs / 20));
   EXPECT_LT(check.refused() * 10, check.groups());
   EXPECT_LT(check.loosened(), 0.2);
+  if (graphs < 300) return;  // rare kinds may be missing in few graphs
   for (const char* kind : {"concat", "pad", "tile", "trilu", "slice", "transpose", "where", "less", "logical_and",
                            "cast", "reduce_mean", "softmax", "layer_norm"})
     EXPECT_GT(seen[kind], 0U) << kind;
