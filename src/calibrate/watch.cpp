@@ -1,27 +1,12 @@
 #include "parts.hpp"
 
-#include <collage/op/movement.hpp>
-#include <collage/op/order.hpp>
-#include <collage/op/pool.hpp>
-#include <collage/op/slice.hpp>
+#include <collage/run/views.hpp>
 #include <collage/set/candidate.hpp>
 
 #include <algorithm>
 #include <cmath>
 
 namespace collage::inline v0::detail {
-namespace {
-
-/// Whether the first output of an operator only has numbers of its first operand.
-bool moves_or_picks(const graph_view& view, std::uint32_t node) {
-  const std::uint64_t id = view.kind_id_of(node);
-  return id == kind_id<struct ops::reshape> || id == kind_id<struct ops::transpose> ||
-         id == kind_id<struct ops::slice> || id == kind_id<struct ops::expand> || id == kind_id<struct ops::tile> ||
-         id == kind_id<struct ops::max_pool>;
-}
-
-}  // namespace
-
 bool has_range(const graph& network, std::uint32_t value) {
   const value_record& r = network.at(value);
   if (r.type.type != dtype::f32 || r.type.dims.elements() == 0) return false;

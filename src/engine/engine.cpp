@@ -21,6 +21,7 @@ struct engine_core {
   std::vector<std::uint32_t> copies;    ///< numbers of the instructions that copy outputs to the caller
   std::vector<const backend_entry*> used;
   std::shared_ptr<packed_weights> packed;
+  std::shared_ptr<const value_scales> scales;
 
   const program& code() const { return linked.code; }
   const program_arena* find_arena(const memory_space& space) const {
@@ -104,6 +105,7 @@ std::shared_ptr<const engine_core> build(const graph& network, graph* released, 
   lowered_plan lowered = lower(network, released, groups, backends, threads, packed);
   core->used = lowered.used;
   core->packed = std::move(packed);
+  core->scales = groups.scales;
   core->linked = lay_out(network, std::move(lowered), threads);
   for (std::uint32_t i = 0; i < core->code().instructions.size(); ++i) {
     if (std::holds_alternative<copy_step>(core->code().instructions[i].step)) core->copies.push_back(i);
@@ -167,6 +169,7 @@ dynamic_engine::dynamic_engine(graph&& network, const placement& groups, backend
 std::span<const port> dynamic_engine::inputs() const { return core_->code().inputs; }
 std::span<const port> dynamic_engine::outputs() const { return core_->code().outputs; }
 std::span<const step_info> dynamic_engine::steps() const { return core_->infos; }
+const value_scales* dynamic_engine::scales() const { return core_->scales.get(); }
 const program& dynamic_engine::code() const { return core_->code(); }
 int dynamic_engine::threads() const { return core_->code().threads; }
 

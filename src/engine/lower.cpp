@@ -96,9 +96,11 @@ configuration configuration_of(const std::string& text, const std::string& who, 
 /// Builds the kernel of a match in a configuration that the backend has. Errors: those of the backend. If it proposes
 /// configurations, they name the configuration, because another one may be possible.
 kernel build_kernel(const graph& network, const backend_entry& b, const pattern_entry& p, const match_record& record,
-                    const configuration& how, int threads, packed_weights& packed, const std::string& where) {
+                    const configuration& how, int threads, packed_weights& packed, const value_scales* scales,
+                    const std::string& where) {
   build_context context(network, threads, packed, *b.space);
   context.set_configuration(how);
+  context.set_scales(scales);
   const thread_scope scope(b, threads);
   if (p.configurations == nullptr) return p.build(network.view(), record, context);
   try {
@@ -118,9 +120,21 @@ graph conversion_network(const tensor_type& type) {
   return g.finish();
 }
 
+/// The scales of a value, for the network of its conversion.
+value_scales scales_of(const graph_view& conversion, const value_scales* known, std::uint32_t value) {
+  value_scales both;
+  for (const dtype element : {dtype::u8, dtype::i8}) {
+    const std::optional<integer_scale> how = known != nullptr ? known->of(value, element) : std::nullopt;
+    if (how)
+      for (const std::uint32_t end : {conversion.inputs_of(0)[0], conversion.output_of(0)})
+        both.set(end, element, *how);
+  }
+  return both;
+}
+
 /// The kernel of a conversion. Errors: the plan does not fit the backend.
 kernel build_conversion(const graph& network, const plan_conversion& c, const backend_entry& b, int threads,
-                        packed_weights& packed) {
+                        packed_weights& packed, const value_scales* scales) {
   const std::string where = "plan, conversion of " + network.value_name(c.value);
   const pattern_entry* const p = b.find(decltype(ops::convert_layout)::name);
   const graph one = conversion_network(network.type_of(c.value));
@@ -133,7 +147,8 @@ kernel build_conversion(const graph& network, const plan_conversion& c, const ba
   const value_forms found = forms_of(*p, view, record, how);
   if (to_text(found.of(view.inputs_of(0)[0])) != c.step.from || to_text(found.of(view.output_of(0))) != c.step.to)
     throw plan_error("configuration " + c.step.configuration + " of " + b.name + " converts other forms", where);
-  return build_kernel(one, b, *p, record, how, threads, packed, where);
+  const value_scales its = scales_of(view, scales, c.value);
+  return build_kernel(one, b, *p, record, how, threads, packed, &its, where);
 }
 
 /// Gives up a network's constants while its kernels are built.
@@ -225,7 +240,7 @@ class lowering {
     const std::uint32_t from = in_form(v, parse(how->step.from, "plan, value " + network_.value_name(v)), steps + 1);
     const backend_entry& by = use(how->step.backend);
     lowered_step s;
-    s.run = build_conversion(network_, *how, by, threads_, *packed_);
+    s.run = build_conversion(network_, *how, by, threads_, *packed_, groups_.scales.get());
     keep(from);
     s.space = by.space;
     s.in = {from};
@@ -280,7 +295,7 @@ class lowering {
     const match_record record = match_group(network_, g, step, b, *p);
     const std::string where = place_of(network_, g);
     const configuration how = configuration_of(step.configuration, b.name, *p, view, record, where);
-    kernel built = build_kernel(network_, b, *p, record, how, threads_, *packed_, where);
+    kernel built = build_kernel(network_, b, *p, record, how, threads_, *packed_, groups_.scales.get(), where);
     add_kernel(g, record.argument_list(), written_values(view, record), std::move(built), *b.space,
                forms_of(*p, view, record, how));
   }
@@ -303,6 +318,8 @@ class lowering {
       const bool is_operand = v.of == result;
       const std::uint32_t number = is_operand ? in_form(v.value, stored) : v.value;
       const std::uint32_t into = is_operand ? v.of : in_form(v.of, stored);
+      if (!has_one_scale(groups_.scales.get(), stored, v.value, v.of))
+        throw plan_error("is a view of integers of another scale", place_of(network_, g));
       plan_.storage.put(number, into, v.offset);
       s.in.push_back(is_operand ? number : into);
     }

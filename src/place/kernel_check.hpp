@@ -40,6 +40,9 @@ inline bool is_built(const place_task& task, const graph& network, const place_c
     const backend_entry& b = task.backends[c.backend];
     build_context context(network, task.threads, *task.packed, *b.space);
     context.set_configuration(c.configuration);
+    // Whether a kernel can be built does not depend on scales.
+    const value_scales any({1.0F / 16, 8});
+    context.set_scales(&any);
     const thread_scope scope(b, task.threads);
     cost.kernel = build_candidate(network, task.backends, all, c, context).name();
   } catch (const error& e) {

@@ -30,7 +30,7 @@ RUNGS = [
     (SETS, r"backend\.hpp|backend_set\.hpp|set/.*", (WORDS, OPERATORS, GRAPHS, PATTERNS)),
     ("graph for Boost", r"graph/boost\.hpp", (*CORE, "graph")),
     ("graph", r"graph/.*", CORE),
-    ("kernels", r"run/(space|form|tensor|configuration|kernel|elements|layouts|node_group)\.hpp", (*CORE, "graph")),
+    ("kernels", r"run/(space|form|tensor|value_scales|configuration|kernel|elements|layouts|node_group)\.hpp", (*CORE, "graph")),
     ("oracle", r"backends/reference\.hpp", (*CORE, "graph", "kernels")),
     ("passes", r"pass/.*", (*CORE, "graph", "kernels", "oracle")),
     ("engine", r"run/.*", ENGINE),

@@ -47,7 +47,7 @@ class structure_rivals {
  public:
   structure_rivals(const graph& network, backend_table backends, const place_candidates& candidates,
                    std::span<const std::uint32_t> asked, const measuring_setup& setup)
-      : network_(network), backends_(backends), candidates_(candidates), setup_(setup) {
+      : network_(network), backends_(backends), candidates_(candidates), setup_(setup), scales_(network) {
     const std::vector<std::uint32_t>& nodes = candidates.groups[candidates.list[asked.front()].group].nodes;
     std::mt19937_64 random(setup.seed);
     std::map<std::uint32_t, tensor> contents;
@@ -67,10 +67,14 @@ class structure_rivals {
     for (const std::uint32_t i : asked) {
       const value_forms forms = forms_of(network, backends, candidates, candidates.list[i]);
       for (const auto& [v, stored] : forms.list())
-        if (const auto t = contents.find(v); t != contents.end())
-          round_elements(element_in(t->second.type(), stored), t->second);
+        if (const auto t = contents.find(v); t != contents.end()) scales_.round_argument(v, stored, t->second);
     }
     finite_.emplace(network, nodes, std::move(contents), wanted_, setup.compared);
+    for (const std::uint32_t i : asked) {
+      const value_forms forms = forms_of(network, backends, candidates, candidates.list[i]);
+      for (std::size_t w = 0; w < wanted_.size(); ++w)
+        scales_.scale_result(wanted_[w], forms.of(wanted_[w]), finite_->extremes_of_result(w));
+    }
     if (setup.algorithms == algorithms::accurate) scale(nodes, asked, random);
     if (!setup.keep_non_finite) return;
     for (const non_finite kind : {non_finite::nan, non_finite::infinity}) {
@@ -106,6 +110,7 @@ class structure_rivals {
                algorithm.name;
       build_context context(network_, setup_.threads, *setup_.packed, *b.space);
       context.set_configuration(c.configuration);
+      context.set_scales(&scales_.all());
       rival r;
       r.backend = &b;
       r.threads = setup_.threads;
@@ -120,7 +125,8 @@ class structure_rivals {
       const value_forms forms = forms_of(network_, backends_, candidates_, c);
       for (std::size_t i = 0; i < values.arguments.size(); ++i) {
         const std::uint32_t v = values.arguments[i];
-        const auto from = r.run.reads(i) ? finite_->bytes_of(v, forms.of(v), *b.space) : std::span<const std::byte>();
+        const auto from =
+            r.run.reads(i) ? finite_->bytes_of(v, forms.of(v), *b.space, scales_) : std::span<const std::byte>();
         r.in.push_back(from.data());
         r.arguments.push_back({network_.at(v).role == value_role::constant ? b.space : forms.of(v).space, from.size()});
       }
@@ -208,7 +214,8 @@ class structure_rivals {
   std::string take_results(const rival& r, const value_forms& forms) {
     for (const auto& [v, made] : r.results) {
       const host_copy here(made);
-      to_plain(network_.type_of(v), forms.of(v), here.data(), results_.at(v).data());
+      const std::optional<integer_scale> how = scales_.of(v, forms.of(v));
+      to_plain(network_.type_of(v), forms.of(v), here.data(), results_.at(v).data(), how ? &*how : nullptr);
       if (!is_filled_with_zeros(network_.type_of(v), forms.of(v), here.data()))
         return "the padding of form " + to_text(forms.of(v)) + " is not zero";
     }
@@ -272,7 +279,7 @@ class structure_rivals {
     const std::vector<const void*> before = r.in;
     for (std::size_t i = 0; i < r.in.size(); ++i)
       if (const std::uint32_t v = values.arguments[i]; r.in[i] != nullptr)
-        r.in[i] = scaled_->bytes_of(v, forms.of(v), *r.backend->space).data();
+        r.in[i] = scaled_->bytes_of(v, forms.of(v), *r.backend->space, scales_).data();
     r.enter_and_call();
     r.in = before;
     (void)take_results(r, forms);
@@ -294,7 +301,7 @@ class structure_rivals {
       if (!why.empty()) break;
       for (std::size_t i = 0; i < r.in.size(); ++i)
         if (const std::uint32_t v = values.arguments[i]; r.in[i] != nullptr)
-          r.in[i] = data.bytes_of(v, forms.of(v), *r.backend->space).data();
+          r.in[i] = data.bytes_of(v, forms.of(v), *r.backend->space, scales_).data();
       overwrite_results(r, 0);
       r.enter_and_call();
       why = fault_of(r, forms, data);
@@ -345,6 +352,7 @@ class structure_rivals {
   const measuring_setup& setup_;
   std::map<std::uint32_t, tensor> results_;  // by value: outputs of all kernels, whose roots may differ
   std::vector<std::uint32_t> wanted_;
+  trial_scales scales_;
   std::optional<trial_data> finite_;
   std::optional<trial_data> scaled_;  ///< if some algorithm is not direct and must be accurate
   accuracy_judge judge_;              ///< for the same

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <collage/backends/reference.hpp>
 #include <collage/dtype.hpp>
 #include <collage/graph/graph.hpp>
 #include <collage/place/accuracy.hpp>
+#include <collage/place/trial_scales.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/form.hpp>
@@ -17,6 +19,7 @@
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 #include <span>
 #include <utility>
@@ -86,8 +89,17 @@ class trial_data {
     return compared_.empty() ? error_of_tensor(which, result) : error_of_tensor(which, selected_of(which, result));
   }
 
+  /// The smallest and the largest number of a result of the reference, as far as it is compared.
+  std::pair<double, double> extremes_of_result(std::size_t which) const {
+    const std::vector<double>& real = expected_[which].real;
+    if (real.empty()) return {0, 0};
+    const auto [low, high] = std::ranges::minmax(real);
+    return std::isfinite(low) && std::isfinite(high) ? std::pair(low, high) : std::pair(0.0, 0.0);
+  }
+
   /// An argument in the form in which a kernel reads it. Constants are plain, in the memory space of the kernel's backend.
-  std::span<const std::byte> bytes_of(std::uint32_t v, const form& stored, const memory_space& space) {
+  std::span<const std::byte> bytes_of(std::uint32_t v, const form& stored, const memory_space& space,
+                                      const trial_scales& scales) {
     const bool is_constant = network_.at(v).role == value_role::constant;
     const form there = is_constant ? form(plain, space) : stored;
     std::span<const std::byte> contents;
@@ -98,7 +110,8 @@ class trial_data {
     if (made.size() == 0) {
       const tensor_type& type = network_.type_of(v);
       buffer here(bytes_in(type, there));
-      from_plain(type, there, contents.data(), here.data());
+      const std::optional<integer_scale> how = scales.of(v, there);
+      from_plain(type, there, contents.data(), here.data(), how ? &*how : nullptr);
       if (*there.space == host_space) {
         made = std::move(here);
       } else {

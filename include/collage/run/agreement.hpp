@@ -39,8 +39,10 @@ constexpr tolerance tolerance_of(dtype type) {
 
 /// By how much the results of a kernel may differ from the reference that reads the same rounded values. `computed` is the type in
 /// which the kernel multiplies. Besides the results, it rounds constants, and values between fused operators. Each is rounded by half
-/// a unit in the last place, which is 2^-9 for bfloat16. Many such errors add up to much less than their sum.
+/// a unit in the last place, which is 2^-9 for bfloat16. Integers of 8 bits have 127 steps on each side of zero, and the result has half a
+/// step. Many such errors add up to much less than their sum.
 constexpr tolerance tolerance_of_rounding(dtype computed) {
+  if (is_8_bit_integer(computed)) return {0x1p-5, 1e-5};
   return computed == dtype::bf16 ? tolerance{0x1p-6, 1e-5} : tolerance_of(computed);
 }
 

@@ -74,6 +74,8 @@ class dynamic_engine {
   std::span<const port> outputs() const;
   /// The kernels and conversions that run, in order.
   std::span<const step_info> steps() const;
+  /// The scales of values that are stored as integers of 8 bits; null if none is.
+  const value_scales* scales() const;
   /// Everything that a run does, memory included.
   const program& code() const;
   /// The threads of a run: as many as were requested, or 1 if the process may use one processor only.

@@ -11,6 +11,7 @@
 #include <collage/run/configuration.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/space.hpp>
+#include <collage/run/value_scales.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -239,11 +240,23 @@ class build_context {
   }
   const graph& network() const { return *graph_; }
 
+  /// The scale of the integers as which a value is stored, if some form of the kernel stores it as integers of 8 bits. Errors: the plan
+  /// has none.
+  integer_scale scale_of(std::uint32_t value, dtype element) const {
+    const std::optional<integer_scale> known = scales_ != nullptr ? scales_->of(value, element) : std::nullopt;
+    if (known) return *known;
+    throw error(error_kind::unsupported, "has no scale for integers of 8 bits", "value " + graph_->value_name(value),
+                "calibrate the network");
+  }
+  /// Null: values have no scales. They must live as long as the context.
+  void set_scales(const value_scales* scales) { scales_ = scales; }
+
  private:
   const graph* graph_;
   int threads_;
   collage::configuration configuration_;
   packed_weights* packed_;
+  const value_scales* scales_ = nullptr;
   const memory_space* space_;
 };
 

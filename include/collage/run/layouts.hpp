@@ -10,6 +10,7 @@
 #include <collage/run/elements.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/tensor.hpp>
+#include <collage/run/value_scales.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -77,14 +78,41 @@ inline std::size_t bytes_in(const tensor_type& type, const form& stored) {
 
 namespace detail {
 
-/// `count` elements of a floating-point type in another one, rounded to nearest. Errors: one of the types is not floating-point.
-inline std::vector<std::byte> in_another_type(dtype from, const std::byte* elements, dtype to, std::int64_t count) {
+/// Elements of a floating-point type as integers of 8 bits, or back. Errors: one of the types is neither; no scale.
+inline void in_integers(dtype from, const std::byte* elements, dtype to, std::byte* made, std::int64_t count,
+                        const integer_scale* how) {
+  if (how == nullptr || !(is_8_bit_integer(from) ? is_floating(to) : is_floating(from)))
+    throw error(error_kind::unsupported, "only floating-point elements with a scale are stored as integers of 8 bits",
+                "form of elements");
+  std::vector<double> numbers(static_cast<std::size_t>(count));
+  std::vector<std::int64_t> integers(numbers.size());
+  if (is_8_bit_integer(from)) {
+    load_elements(from, elements, std::span<std::int64_t>(integers));
+    std::ranges::transform(integers, numbers.begin(),
+                           [&](std::int64_t n) { return double{number_for(static_cast<std::int32_t>(n), *how)}; });
+    store_elements(to, std::span<const double>(numbers), made);
+  } else {
+    load_elements(from, elements, std::span<double>(numbers));
+    std::ranges::transform(numbers, integers.begin(),
+                           [&](double x) { return integer_for(static_cast<float>(x), *how, to); });
+    store_elements(to, std::span<const std::int64_t>(integers), made);
+  }
+}
+
+/// `count` elements of a floating-point type in another type, rounded to nearest. `how` is the scale of integers of 8 bits, if one of the
+/// types is so. Errors: other types.
+inline std::vector<std::byte> in_another_type(dtype from, const std::byte* elements, dtype to, std::int64_t count,
+                                              const integer_scale* how) {
+  std::vector<std::byte> made(static_cast<std::size_t>(count) * size_of(to));
+  if (is_8_bit_integer(from) || is_8_bit_integer(to)) {
+    in_integers(from, elements, to, made.data(), count, how);
+    return made;
+  }
   if (!is_floating(from) || !is_floating(to))
     throw error(error_kind::unsupported, "only floating-point elements are stored in another type here",
                 "form of elements");
   std::vector<double> wide(static_cast<std::size_t>(count));
   load_elements(from, elements, wide);
-  std::vector<std::byte> made(wide.size() * size_of(to));
   store_elements(to, std::span<const double>(wide), made.data());
   return made;
 }
@@ -92,10 +120,13 @@ inline std::vector<std::byte> in_another_type(dtype from, const std::byte* eleme
 }  // namespace detail
 
 /// Writes plain elements in another form: `made` has bytes_in(type, to) bytes. All memory here is the host's, whatever space
-/// the form names. Elements are rounded to nearest. Errors: an integer type in another element type.
-inline void from_plain(const tensor_type& type, const form& to, const std::byte* from, std::byte* made) {
+/// the form names. Elements are rounded to nearest. `how` is the scale of the value, if it is stored as integers of 8 bits. Errors: an
+/// integer type in another element type; such integers without a scale.
+inline void from_plain(const tensor_type& type, const form& to, const std::byte* from, std::byte* made,
+                       const integer_scale* how = nullptr) {
   if (const dtype element = element_in(type, to); element != type.type) {
-    const std::vector<std::byte> plain_ones = detail::in_another_type(type.type, from, element, type.dims.elements());
+    const std::vector<std::byte> plain_ones =
+        detail::in_another_type(type.type, from, element, type.dims.elements(), how);
     return from_plain({element, type.dims}, to.order, plain_ones.data(), made);
   }
   const std::size_t size = size_of(type.type);
@@ -109,12 +140,13 @@ inline void from_plain(const tensor_type& type, const form& to, const std::byte*
 }
 
 /// Reads what lies in another form back into plain order. Errors: as of from_plain.
-inline void to_plain(const tensor_type& type, const form& stored, const std::byte* from, std::byte* made) {
+inline void to_plain(const tensor_type& type, const form& stored, const std::byte* from, std::byte* made,
+                     const integer_scale* how = nullptr) {
   if (const dtype element = element_in(type, stored); element != type.type) {
     std::vector<std::byte> in_order(static_cast<std::size_t>(type.dims.elements()) * size_of(element));
     to_plain({element, type.dims}, stored.order, from, in_order.data());
     const std::vector<std::byte> widened =
-        detail::in_another_type(element, in_order.data(), type.type, type.dims.elements());
+        detail::in_another_type(element, in_order.data(), type.type, type.dims.elements(), how);
     if (!widened.empty()) std::memcpy(made, widened.data(), widened.size());
     return;
   }
@@ -127,12 +159,14 @@ inline void to_plain(const tensor_type& type, const form& stored, const std::byt
   });
 }
 
-/// Rounds the elements of a tensor to those that a floating-point type has. Does nothing to integers.
-inline void round_elements(dtype type, const tensor& t) {
-  if (type == t.type().type || !is_floating(t.type().type) || !is_floating(type)) return;
+/// Rounds the elements of a tensor to those that a type has: a floating-point type, or integers of 8 bits with this scale. Does nothing
+/// to integers.
+inline void round_elements(dtype type, const tensor& t, const integer_scale* how = nullptr) {
+  const bool is_known = is_floating(type) || is_8_bit_integer(type);
+  if (type == t.type().type || !is_floating(t.type().type) || !is_known) return;
   const std::int64_t count = t.type().dims.elements();
-  const std::vector<std::byte> rounded = detail::in_another_type(t.type().type, t.data(), type, count);
-  const std::vector<std::byte> back = detail::in_another_type(type, rounded.data(), t.type().type, count);
+  const std::vector<std::byte> rounded = detail::in_another_type(t.type().type, t.data(), type, count, how);
+  const std::vector<std::byte> back = detail::in_another_type(type, rounded.data(), t.type().type, count, how);
   if (!back.empty()) std::memcpy(t.data(), back.data(), back.size());
 }
 

@@ -5,9 +5,11 @@
 #include <collage/graph/graph.hpp>
 #include <collage/run/algorithm.hpp>
 #include <collage/run/plan_step.hpp>
+#include <collage/run/value_scales.hpp>
 #include <collage/run/weights.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -73,6 +75,8 @@ struct placement {
   std::vector<plan_conversion> conversions;  ///< by value; each runs before the first group that needs it
   double cost_ms = 0;                        ///< the sum of the costs of groups and conversions
   std::vector<std::string> borrowed;  ///< single-backend placements: nodes which that backend refuses, run by another
+  std::shared_ptr<const value_scales> scales =
+      {};  ///< of the values that are stored as integers of 8 bits; null: none is
 };
 
 inline std::span<const placement> plan_group::bodies() const {

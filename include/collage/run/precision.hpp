@@ -5,6 +5,7 @@
 #include <bit>
 #include <collage/detail/hash.hpp>
 #include <collage/dtype.hpp>
+#include <collage/run/value_scales.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -22,6 +23,7 @@ namespace collage::inline v0 {
 enum class precisions : std::uint8_t {
   f32,   ///< in float32 alone
   bf16,  ///< also in bfloat16, which has the range of float32 and 8 bits of precision
+  int8,  ///< also as integers of 8 bits, each with the scale of its value
   all    ///< in each type that some kernel has
 };
 
@@ -29,9 +31,9 @@ struct precisions_name {
   precisions which;
   const char* name;
 };
-inline constexpr std::array precisions_names{precisions_name{precisions::f32, "fp32"},
-                                             precisions_name{precisions::bf16, "bf16"},
-                                             precisions_name{precisions::all, "any"}};
+inline constexpr std::array precisions_names{
+    precisions_name{precisions::f32, "fp32"}, precisions_name{precisions::bf16, "bf16"},
+    precisions_name{precisions::int8, "int8"}, precisions_name{precisions::all, "any"}};
 
 constexpr const char* name_of(precisions which) { return precisions_names[static_cast<std::size_t>(which)].name; }
 constexpr std::optional<precisions> precisions_named(std::string_view name) {
@@ -46,7 +48,8 @@ constexpr bool is_rounded(dtype network, dtype stored) {
 }
 /// Whether values may be stored in an element type that rounds them.
 constexpr bool allows(precisions which, dtype stored) {
-  return which == precisions::all || (which == precisions::bf16 && stored == dtype::bf16);
+  return which == precisions::all || (which == precisions::bf16 && stored == dtype::bf16) ||
+         (which == precisions::int8 && is_8_bit_integer(stored));
 }
 
 /// The errors that rounding causes at the outputs of a network. There is one for each value or constant and each element type. It is
@@ -83,6 +86,8 @@ struct precision_options {
   double most_error = 0.01;
   /// The errors of single values, from samples of the network's inputs. Null: no value may be rounded.
   std::shared_ptr<const rounding_errors> errors = {};
+  /// The scales of values that may be stored as integers of 8 bits, from their ranges. Null: none may be.
+  std::shared_ptr<const value_scales> scales = {};
 
   /// Whether any value may be rounded.
   bool may_round() const { return elements != precisions::f32 && errors != nullptr && most_error > 0; }

@@ -14,10 +14,15 @@
 #include <collage/run/plan.hpp>
 #include <collage/run/planned_kernel.hpp>
 #include <collage/run/precision.hpp>
+#include <collage/run/value_scales.hpp>
+#include <collage/run/views.hpp>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <variant>
 #include <vector>
 
 namespace collage::inline v0 {
@@ -49,7 +54,7 @@ inline bool is_weight(const graph& network, std::uint32_t constant) {
 
 /// The values that a kernel with these forms rounds. Error is a property of values and constants, and kernels only say in which element
 /// types they read, multiply and write them. A kernel rounds what it writes in another element type than the network's. If it reads or
-/// writes any such value, it also rounds its weights. Biases and other lists with one number for each channel stay as they are. Its operands were rounded by the kernels that wrote them, or by conversions.
+/// writes any such value, it also rounds its weights: to int8 if it reads or writes integers of 8 bits. Biases and other lists with one number for each channel stay as they are. Its operands were rounded by the kernels that wrote them, or by conversions.
 inline std::vector<rounded_value> rounded_by(const graph& network, const value_forms& forms,
                                              std::span<const std::uint32_t> arguments,
                                              std::span<const std::uint32_t> outputs) {
@@ -60,10 +65,11 @@ inline std::vector<rounded_value> rounded_by(const graph& network, const value_f
     if (const std::optional<dtype> element = forms.of(v).element;
         element && is_rounded(network.type_of(v).type, *element))
       list.push_back({v, *element});
+  const dtype of_weights = is_8_bit_integer(*lowest) ? dtype::i8 : *lowest;
   for (const std::uint32_t v : arguments)
-    if (network.at(v).role == value_role::constant && is_rounded(network.type_of(v).type, *lowest) &&
+    if (network.at(v).role == value_role::constant && is_rounded(network.type_of(v).type, of_weights) &&
         detail::is_weight(network, v))
-      list.push_back({v, *lowest});
+      list.push_back({v, of_weights});
   return list;
 }
 
@@ -86,6 +92,32 @@ inline std::vector<rounded_value> rounded_in(const graph& network, backend_table
   const auto repeated = std::ranges::unique(list);
   list.erase(repeated.begin(), repeated.end());
   return list;
+}
+
+/// The scales that a placement needs, of those that it has: of the values that it stores as integers of 8 bits. Null if there is none.
+inline std::shared_ptr<const value_scales> used_scales(const graph& network, backend_table backends,
+                                                       const placement& of) {
+  if (of.scales == nullptr) return {};
+  auto used = std::make_shared<value_scales>();
+  const auto use = [&](std::uint32_t v, const form& stored) {
+    if (!stored.element || !is_8_bit_integer(*stored.element)) return;
+    if (const std::optional<integer_scale> how = of.scales->of(v, *stored.element)) used->set(v, *stored.element, *how);
+  };
+  for (const plan_group& g : of.groups) {
+    if (const auto* const view = std::get_if<view_step>(&g.step)) {
+      const std::optional<form> stored = form_of(view->form, shared_layouts, spaces_of(backends));
+      if (!stored) continue;
+      for (const value_view& v : views_of(network, g.nodes[0], *stored)) use(v.value, *stored), use(v.of, *stored);
+    } else if (const std::optional<planned_kernel> k = planned_kernel::find(network, backends, g)) {
+      const value_forms forms = forms_of(*k->pattern, network.view(), k->record, k->how);
+      for (const auto& [v, stored] : forms.list()) use(v, stored);
+    }
+  }
+  for (const plan_conversion& one : of.conversions)
+    for (const std::string& text : {one.step.from, one.step.to})
+      if (const std::optional<form> stored = form_of(text, shared_layouts, spaces_of(backends)))
+        use(one.value, *stored);
+  return used->empty() ? nullptr : used;
 }
 
 }  // namespace collage::inline v0

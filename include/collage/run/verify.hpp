@@ -119,7 +119,10 @@ struct step_recording {
       const form& stored = context.form_of(v);
       const buffer here(bytes_in(copy.type(), stored));
       copy_bytes(host_space, here.data(), *stored.space, context.data_of(v), here.size());
-      if (copy.bytes() != 0) to_plain(copy.type(), stored, here.data(), copy.data());
+      std::optional<integer_scale> how;
+      if (const value_scales* const scales = self.engine->scales(); scales != nullptr && stored.element)
+        how = scales->of(v, *stored.element);
+      if (copy.bytes() != 0) to_plain(copy.type(), stored, here.data(), copy.data(), how ? &*how : nullptr);
       self.known.insert_or_assign(v, std::pair(step, std::move(copy)));
     });
   }

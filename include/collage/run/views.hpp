@@ -5,9 +5,12 @@
 #include <collage/graph/graph.hpp>
 #include <collage/op/kind.hpp>
 #include <collage/op/movement.hpp>
+#include <collage/op/order.hpp>
+#include <collage/op/pool.hpp>
 #include <collage/op/slice.hpp>
 #include <collage/run/form.hpp>
 #include <collage/run/layouts.hpp>
+#include <collage/run/value_scales.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -24,6 +27,14 @@ struct value_view {
 };
 
 namespace detail {
+
+/// Whether the first output of an operator only has numbers of its first operand. So both have the same range, and one scale.
+inline bool moves_or_picks(const graph_view& view, std::uint32_t node) {
+  const std::uint64_t id = view.kind_id_of(node);
+  return id == kind_id<struct ops::reshape> || id == kind_id<struct ops::transpose> ||
+         id == kind_id<struct ops::slice> || id == kind_id<struct ops::expand> || id == kind_id<struct ops::tile> ||
+         id == kind_id<struct ops::max_pool>;
+}
 
 /// The alignment of views in bytes, because kernels are measured with memory of this alignment.
 inline constexpr std::int64_t view_alignment = 64;
@@ -124,6 +135,13 @@ inline std::vector<value_view> concat_views(const graph& network, std::uint32_t 
 }
 
 }  // namespace detail
+
+/// Whether two values are stored alike in this form. Integers of 8 bits that stand for other numbers must have one scale.
+inline bool has_one_scale(const value_scales* scales, const form& stored, std::uint32_t a, std::uint32_t b) {
+  if (!stored.element || !is_8_bit_integer(*stored.element)) return true;
+  const std::optional<integer_scale> one = scales != nullptr ? scales->of(a, *stored.element) : std::nullopt;
+  return one && one == scales->of(b, *stored.element);
+}
 
 /// Storage views for a node that needs no kernel; none if a kernel has to run. All its values have the layout of `stored`,
 /// which is one of shared_layouts.
