@@ -12,8 +12,10 @@
 #include <collage/run/plan.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -25,6 +27,17 @@ inline double not_negative(const json_place& from) {
   const double number = from.number();
   if (number < 0) from.wrong("is negative");
   return number;
+}
+
+/// The scales of values that are stored as integers of 8 bits.
+inline json scales_to_json(const value_scales& scales, const graph& network) {
+  json list = json::array();
+  for (const value_scales::entry& e : scales.list())
+    list.push_back({{"value", json::array({e.value, network.value_name(e.value)})},
+                    {"element", e.element == dtype::i8 ? "i8" : "u8"},
+                    {"scale", double{e.how.scale}},
+                    {"zero_point", static_cast<std::uint32_t>(e.how.zero_point)}});
+  return list;
 }
 
 inline json placement_to_json(const placement& p, const graph& network);
@@ -82,11 +95,13 @@ inline json placement_to_json(const placement& p, const graph& network) {
                            {"configuration", c.step.configuration},
                            {"kernel", c.kernel},
                            {"cost_ms", rounded(c.cost_ms)}});
-  return {{"name", p.name},
-          {"cost_ms", rounded(p.cost_ms)},
-          {"borrowed", p.borrowed},
-          {"groups", groups},
-          {"conversions", conversions}};
+  json written = {{"name", p.name},
+                  {"cost_ms", rounded(p.cost_ms)},
+                  {"borrowed", p.borrowed},
+                  {"groups", groups},
+                  {"conversions", conversions}};
+  if (p.scales != nullptr) written["scales"] = scales_to_json(*p.scales, network);
+  return written;
 }
 
 inline placement placement_from_json(const json_place& from, const graph& network);
@@ -186,6 +201,24 @@ inline plan_conversion conversion_from_json(const json_place& from, const graph&
   return c;
 }
 
+inline value_scales scales_from_json(const json_place& from, const graph& network) {
+  value_scales scales;
+  for (std::size_t i = 0; i < from.size(); ++i) {
+    const json_place value = from[i]["value"], element = from[i]["element"], scale = from[i]["scale"];
+    if (network.values().empty()) value.wrong("names a value, but the network has none");
+    const auto v = static_cast<std::uint32_t>(value[std::size_t{0}].natural(0, network.values().size() - 1));
+    if (value[1].text() != network.value_name(v))
+      value.wrong("is " + value[1].text() + ", but the network's value " + std::to_string(v) + " is " +
+                  network.value_name(v));
+    if (element.text() != "u8" && element.text() != "i8") element.wrong("is " + element.text() + "; known are u8, i8");
+    const auto number = static_cast<float>(scale.number());
+    if (!(number > 0) || !std::isfinite(number)) scale.wrong("is not positive and finite");
+    const auto zero = static_cast<std::int32_t>(from[i]["zero_point"].natural(0, 255));
+    scales.set(v, element.text() == "i8" ? dtype::i8 : dtype::u8, {number, zero});
+  }
+  return scales;
+}
+
 inline placement placement_from_json(const json_place& from, const graph& network) {
   placement p;
   p.name = from["name"].text();
@@ -197,6 +230,7 @@ inline placement placement_from_json(const json_place& from, const graph& networ
   const json_place conversions = from["conversions"];
   for (std::size_t i = 0; i < conversions.size(); ++i)
     p.conversions.push_back(conversion_from_json(conversions[i], network));
+  if (from.has("scales")) p.scales = std::make_shared<const value_scales>(scales_from_json(from["scales"], network));
   try {
     check_cover(network, p);
   } catch (const error& e) {
