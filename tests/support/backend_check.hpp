@@ -20,6 +20,7 @@
 #include <collage/layout.hpp>
 #include <collage/ops.hpp>
 #include <collage/pattern/match.hpp>
+#include <collage/place/trial_scales.hpp>
 #include <collage/run/agreement.hpp>
 #include <collage/run/backend_table.hpp>
 #include <collage/run/kernel.hpp>
@@ -224,6 +225,7 @@ class backend_checker {
     std::vector<collage::known_value> known;
     std::vector<std::uint32_t> written;
     std::vector<collage::form> results;
+    const collage::detail::trial_scales* scales = nullptr;
   };
   using expectations = std::vector<collage::oracle_value>;
 
@@ -237,7 +239,8 @@ class backend_checker {
       made.bytes.push_back(collage::bytes_in(type, layouts.of(v)));
       if (layouts.of(v) == collage::plain) continue;
       const std::shared_ptr<std::byte> other = collage::allocate_bytes(made.bytes.back());
-      collage::from_plain(type, layouts.of(v), given.contents[i].get(), other.get());
+      const std::optional<collage::integer_scale> how = given.scales->of(v, layouts.of(v));
+      collage::from_plain(type, layouts.of(v), given.contents[i].get(), other.get(), how ? &*how : nullptr);
       made.contents[i] = other;
     }
     for (const std::uint32_t v : given.written) made.results.push_back(layouts.of(v));
@@ -249,17 +252,22 @@ class backend_checker {
                    std::string& reasons) {
     const collage::graph_view view = network.view();
     operands given;
+    collage::detail::trial_scales scales(network);
+    given.scales = &scales;
     given.written = written_values(view, record);
     const collage::configuration_list proposed = proposed_for(pattern, view, record);
     for (const std::uint32_t v : record.argument_list()) {
-      given.contents.push_back(view.is_constant(v) ? network.constant(v).bytes
-                                                   : rounded_for(network, pattern, record, proposed, v,
-                                                                 data_.contents(network.type_of(v), options.range)));
+      given.contents.push_back(view.is_constant(v)
+                                   ? network.constant(v).bytes
+                                   : rounded_for(network, pattern, record, proposed, v,
+                                                 data_.contents(network.type_of(v), options.range), scales));
       if (!view.is_constant(v)) given.known.push_back({v, {given.contents.back().get(), network.type_of(v)}});
     }
     const expectations expected = collage::evaluate_group(network, record.node_list(), given.known, given.written);
     std::size_t element = 1;
     for (const collage::oracle_value& e : expected) element = std::max(element, size_of(e.type.type));
+    for (const auto& known : given.known) element = std::max(element, size_of(known.elements.type.type));
+    give_scales(network, pattern, record, proposed, given.written, expected, scales);
 
     bool good = true, any = false;
     for (int threads = 1; threads <= 2; ++threads)
@@ -273,6 +281,7 @@ class backend_checker {
         if (rounded) its.tolerance = {2 * collage::tolerance_of_rounding(*rounded).relative, 2e-3};
         collage::build_context context(network, threads, packed);
         context.set_configuration(how);
+        context.set_scales(&scales.all());
         collage::kernel built;
         try {
           built = pattern.build(view, record, context);
@@ -314,18 +323,34 @@ class backend_checker {
                                                       const collage::pattern_entry& pattern,
                                                       const collage::match_record& record,
                                                       const collage::configuration_list& proposed, std::uint32_t v,
-                                                      std::shared_ptr<const std::byte> contents) {
+                                                      std::shared_ptr<const std::byte> contents,
+                                                      collage::detail::trial_scales& scales) {
     for (const collage::configuration& how : proposed) {
       const collage::form stored = forms_of(pattern, network.view(), record, how).of(v);
       if (!stored.element) continue;
       const collage::tensor made(network.type_of(v));
       if (made.bytes() != 0) std::memcpy(made.data(), contents.get(), made.bytes());
-      collage::round_elements(*stored.element, made);
+      scales.round_argument(v, stored, made);
       const std::shared_ptr<std::byte> copy = collage::allocate_bytes(made.bytes());
       if (made.bytes() != 0) std::memcpy(copy.get(), made.data(), made.bytes());
       contents = copy;
     }
     return contents;
+  }
+
+  /// Gives the results that some configuration writes as integers of 8 bits scales.
+  static void give_scales(const collage::graph& network, const collage::pattern_entry& pattern,
+                          const collage::match_record& record, const collage::configuration_list& proposed,
+                          const std::vector<std::uint32_t>& written, const expectations& expected,
+                          collage::detail::trial_scales& scales) {
+    for (const collage::configuration& how : proposed) {
+      const collage::value_forms forms = forms_of(pattern, network.view(), record, how);
+      for (std::size_t o = 0; o < written.size(); ++o) {
+        if (expected[o].real.empty()) continue;
+        const auto [low, high] = std::ranges::minmax(expected[o].real);
+        scales.scale_result(written[o], forms.of(written[o]), {low, high});
+      }
+    }
   }
 
   /// An argument that lies where an output goes.
@@ -374,8 +399,8 @@ class backend_checker {
     }
     for (std::size_t o = 0; o < expected.size(); ++o)
       if (is_written(network, given, o))
-        good = compare(*out[o], expected[o], given.results[o], options,
-                       expected.size() > 1 ? where + ", output " + std::to_string(o) : where) &&
+        good = compare(*out[o], expected[o], given.results[o], given.scales->of(given.written[o], given.results[o]),
+                       options, expected.size() > 1 ? where + ", output " + std::to_string(o) : where) &&
                good;
     return good;
   }
@@ -387,11 +412,12 @@ class backend_checker {
   }
 
   bool compare(const guarded_memory& out, const collage::oracle_value& expected, const collage::form& layout,
-               const check_options& options, const std::string& where) {
+               const std::optional<collage::integer_scale>& how, const check_options& options,
+               const std::string& where) {
     EXPECT_TRUE(out.intact()) << where << ": it wrote outside its output";
     const auto* const written = static_cast<const std::byte*>(out.data());
     const collage::tensor result(expected.type);
-    collage::to_plain(expected.type, layout, written, result.data());
+    collage::to_plain(expected.type, layout, written, result.data(), how ? &*how : nullptr);
     const auto is_finite = [](float x) { return std::isfinite(x); };
     const bool is_float = expected.type.type == collage::dtype::f32;
     if (layout != collage::plain && (!is_float || std::ranges::all_of(result.as<float>(), is_finite))) {

@@ -63,6 +63,9 @@ struct rounded_product_gelu : pattern<"rounded_product_gelu"> {
 
 namespace collage::inline v0::detail::onednn {
 
+/// So many products of integers of 8 bits add up in int32 without overflow: 255 * 255 times this is less than 2^31.
+inline constexpr std::int64_t most_products_of_bytes = 33'025;
+
 /// An operand of a quantised product: integers that stand for (integer - zero point) * scale.
 struct quantised_operand {
   std::uint32_t node = match_record::nothing;  ///< the dequantize_linear
@@ -219,8 +222,8 @@ constexpr verdict accepts_quantised(const chain& m) {
   if (p.result == dtype::i32 && !has_plain_integers(m, p))
     return {e.k_a <= 258,
             "onednn returns sums with zero points by way of float32, in which at most 258 products are exact"};
-  constexpr std::int64_t most = 33025;  // 255 * 255 * most is less than 2^31, so no sum overflows
-  return {e.k_a <= most, "onednn adds up at most 33,025 products of integers, so that no sum overflows"};
+  return {e.k_a <= most_products_of_bytes,
+          "onednn adds up at most 33,025 products of integers, so that no sum overflows"};
 }
 
 }  // namespace collage::inline v0::detail::onednn

@@ -81,6 +81,10 @@ struct built_match {
       found = collage::match_at(network.view(), entry->nodes, node, record);
   }
   std::size_t choices() const { return entry->choices(of->view(), record); }
+  bool is_on_bytes(std::size_t choice) const {
+    const collage::value_forms forms = forms_of(*entry, of->view(), record, collage::configuration(choice));
+    return forms.of(record.argument[0]).element == collage::dtype::u8;
+  }
   std::string build(std::size_t choice, collage::packed_weights& packed, int threads = 1) const {
     collage::build_context context(*of, threads, packed);
     context.set_configuration(collage::configuration(choice));
@@ -407,7 +411,8 @@ TEST_F(onednn_test, products_by_several_implementations) {
   const collage::graph network = g.finish();
   const built_match product(network, "matmul");
   ASSERT_TRUE(product.found);
-  ASSERT_EQ(product.choices(), 4U);  // two in float32, and two in bfloat16
+  // Two in float32, and two in bfloat16. With VNNI, two on integers follow.
+  ASSERT_TRUE(product.choices() == 4 || product.choices() == 6) << product.choices();
   collage::packed_weights packed;
   const std::string first = product.build(0, packed), second = product.build(1, packed);
   EXPECT_NE(first, second);
@@ -429,6 +434,7 @@ TEST_F(onednn_test, packed_weights_are_shared_by_choices_patterns_and_threads) {
   collage::packed_weights packed;
   std::vector<std::string> implementations;
   for (std::size_t choice = 0; choice < alone.choices(); ++choice) {
+    if (alone.is_on_bytes(choice)) continue;  // these need scales
     const std::string name = alone.build(choice, packed);
     implementations.push_back(name.substr(0, name.find(' ')));
     std::ranges::sort(implementations);

@@ -2,7 +2,9 @@
 // linked with oneDNN's build for OpenMP. It is src/onednn.cpp, which is the target collage::onednn, or a file of the user.
 #pragma once
 
+#include <array>
 #include <collage/backends/impl/compiled_for.hpp>
+#include <collage/backends/impl/onednn_bytes.hpp>
 #include <collage/backends/impl/onednn_conv.hpp>
 #include <collage/backends/impl/onednn_deconv.hpp>
 #include <collage/backends/impl/onednn_depthwise.hpp>
@@ -40,30 +42,59 @@ inline kernel build_single(const any_match& m, build_context& context, std::uint
   return build_eltwise(m, context, node, stored);
 }
 
-/// The variants of a convolution of either kind: each way in float32, then each in bfloat16.
+/// In which element types kernels on integers of 8 bits write their results: as uint8, or as the network has them.
+inline constexpr std::array<std::optional<dtype>, 2> results_of_bytes{dtype::u8, std::nullopt};
+
+/// The variants of a convolution of either kind: each way in float32, then each in bfloat16. Those on integers of 8 bits follow.
 inline std::vector<conv_variant> variants_of(const chain& m, const conv_problem& p) {
   std::vector<conv_variant> list;
   for (const std::optional<dtype> stored : {std::optional<dtype>(), std::optional(dtype::bf16)})
     for (const conv_way way : ways_of(m, p)) list.push_back({way, stored});
   return list;
 }
-/// Implementations of the library that are tried for a product, in float32 and then in bfloat16.
+/// Implementations of the library that are tried for a product, in float32 and then in bfloat16. Variants on integers follow.
 inline constexpr std::size_t product_implementations = 2;
-inline value_forms product_forms(const chain& m, std::size_t choice) {
+
+/// The number of variants of a convolution or product that multiply no integers of 8 bits.
+inline std::size_t variants_of_floats(const chain& m) {
+  return m.is_convolution(m.anchor) ? variants_of(m, terms_of(m)).size() : 2 * product_implementations;
+}
+inline std::size_t variants_of_anchor(const chain& m) {
+  const bool bytes = m.is_convolution(m.anchor) ? has_bytes(m, terms_of(m)) : has_bytes(m);
+  return variants_of_floats(m) + (bytes ? results_of_bytes.size() : 0);
+}
+/// The forms of a variant; nothing if there is none.
+inline value_forms forms_of_anchor(const chain& m, std::size_t choice) {
   value_forms borders;
+  if (const std::size_t floats = variants_of_floats(m); choice >= floats) {
+    if (choice - floats >= results_of_bytes.size()) return borders;
+    const std::uint32_t x = m.is_convolution(m.anchor) ? terms_of(m).x_value : matmul_problem_of(m).a_value;
+    return byte_forms(m, x, results_of_bytes[choice - floats], m.is_convolution(m.anchor));
+  }
+  if (m.is_convolution(m.anchor)) {
+    const conv_problem p = terms_of(m);
+    return conv_forms(m, p, variants_of(m, p).at(choice));
+  }
   if (choice >= product_implementations) store_in(dtype::bf16, m, borders);
   return borders;
+}
+inline kernel build_anchor(const chain& m, build_context& context) {
+  const std::size_t choice = context.choice();
+  const value_forms borders = forms_of_anchor(m, choice);
+  const bool bytes = choice >= variants_of_floats(m);
+  if (!m.is_convolution(m.anchor))
+    return bytes ? byte_product(m, context, borders).make()
+                 : build_matmul(m, context, borders, choice % product_implementations);
+  if (bytes) return build_byte_conv(m, context, borders);
+  const conv_variant which = variants_of(m, terms_of(m)).at(choice);
+  return is_deconv(m) ? build_deconv(m, context, which) : build_conv(m, context, which);
 }
 
 inline kernel build_any(const chain& m, build_context& context) {
   if (m.anchor == match_record::nothing) return build_single(m, context, m.nodes().back());
   if (is_quantised_product(m)) return build_quantised_matmul(m, context);
   if (m.depthwise != match_record::nothing) return build_pair(m, context);
-  const std::size_t choice = context.choice();
-  if (!m.is_convolution(m.anchor))
-    return build_matmul(m, context, product_forms(m, choice), choice % product_implementations);
-  const conv_variant which = variants_of(m, terms_of(m)).at(choice);
-  return is_deconv(m) ? build_deconv(m, context, which) : build_conv(m, context, which);
+  return build_anchor(m, context);
 }
 
 /// The instruction set for which the library compiles its kernels, by the library's own name.
@@ -113,8 +144,7 @@ std::size_t onednn::choices(const detail::onednn::chain& m) {
   using namespace detail::onednn;
   if (m.depthwise != match_record::nothing) return block_size() != 0 ? 2 : 0;
   if (is_quantised_product(m)) return 2;
-  if (m.anchor != match_record::nothing)
-    return m.is_convolution(m.anchor) ? variants_of(m, terms_of(m)).size() : 2 * product_implementations;
+  if (m.anchor != match_record::nothing) return variants_of_anchor(m);
   const std::uint32_t node = m.nodes().back();
   return m.is(node, ops::convert_layout) ? conversions(m.type_of(m.output())).size() : forms_of_single(m, node).size();
 }
@@ -124,13 +154,7 @@ void onednn::layouts(const detail::onednn::chain& m, std::size_t choice, value_f
   if (m.depthwise != match_record::nothing) {
     to = pair_layouts(m, choice);
   } else if (m.anchor != match_record::nothing) {
-    if (!m.is_convolution(m.anchor)) {
-      to = product_forms(m, choice);
-      return;
-    }
-    const conv_problem p = terms_of(m);
-    if (const std::vector<conv_variant> known = variants_of(m, p); choice < known.size())
-      to = conv_forms(m, p, known[choice]);
+    if (choice < variants_of_anchor(m)) to = forms_of_anchor(m, choice);
   } else if (const std::uint32_t node = m.nodes().back(); m.is(node, ops::convert_layout)) {
     const auto [from, made] = conversions(m.type_of(m.output())).at(choice);
     to.set(m.inputs_of(node)[0], from);

@@ -95,9 +95,14 @@ inline dims dense_steps(const dims& extents) {
   return steps;
 }
 
+/// The library's name of an element type: of 8 bits, int32, bfloat16 or float32.
+inline element library_type(dtype type) {
+  using enum dnnl::memory::data_type;
+  return type == dtype::i8 ? s8 : type == dtype::u8 ? u8 : type == dtype::i32 ? s32 : type == dtype::bf16 ? bf16 : f32;
+}
 /// The library's element type of a value in a form. `type` is the one that it has in the network.
 inline element element_of(const form& stored, element type = f32) {
-  return stored.element == dtype::bf16 ? element::bf16 : type;
+  return stored.element ? library_type(*stored.element) : type;
 }
 
 /// A dense row-major tensor. A scalar has one dimension here.
@@ -129,12 +134,6 @@ inline desc desc_in(const form& stored, const dims& extents, element type = f32)
 
 /// A tensor whose layout the library may choose.
 inline desc free_layout(const dims& extents, element type = f32) { return {extents, type, tag::any}; }
-
-/// The library's name of an element type: of 8 bits, int32 or float32.
-inline element library_type(dtype type) {
-  using enum dnnl::memory::data_type;
-  return type == dtype::i8 ? s8 : type == dtype::u8 ? u8 : type == dtype::i32 ? s32 : f32;
-}
 
 /// Whether the library multiplies integers of 8 bits exactly here. Without VNNI, sums of two products saturate at 16 bits.
 inline bool multiplies_bytes_exactly() {

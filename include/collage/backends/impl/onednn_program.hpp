@@ -286,6 +286,15 @@ class program_builder {
   std::size_t scratchpad_size_ = 0;
 };
 
+/// float32 or int32 numbers as a constant of the program.
+template <class T>
+std::size_t given_list(program_builder& program, const std::vector<T>& list) {
+  const std::shared_ptr<std::byte> bytes = allocate_bytes(list.size() * sizeof(T));
+  std::memcpy(bytes.get(), list.data(), list.size() * sizeof(T));
+  const auto type = std::is_same_v<T, float> ? f32 : dnnl::memory::data_type::s32;
+  return program.given({{static_cast<std::int64_t>(list.size())}, type, tag::a}, bytes);
+}
+
 /// A kernel's name: the library's implementation, and the form at its border unless that is plain.
 template <class Descriptor>
 std::string named(const Descriptor& d, const form& stored) {

@@ -10,6 +10,7 @@
 #include <collage/backends/impl/onednn_conv.hpp>
 #include <collage/backends/impl/onednn_program.hpp>
 #include <collage/dtype.hpp>
+#include <collage/run/value_scales.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -35,23 +36,29 @@ struct quantised_form {
   double highest() const { return lowest() + 255; }
 };
 
-/// A convolution of quantised values.
-struct quantised_conv {
+/// The operations after a convolution or product of quantised values, and the form of its result.
+struct quantised_chain {
   struct step {
-    enum class action : std::uint8_t { clip, round, add };
+    enum class action : std::uint8_t { clip, round, add, real };
     action what = action::clip;
     double low = 0, high = std::numeric_limits<double>::infinity();  ///< of `clip`; a relu has these bounds
     quantised_form as = {};                                          ///< `round`: to this form; `add`: of the tensor
     std::uint32_t value = 0;                                         ///< `add`: a tensor of the result's shape
+    const chain_step* real = nullptr;                                ///< `real`: an operation on the numbers themselves
   };
 
+  quantised_form target;
+  std::vector<step> steps;
+};
+
+/// A convolution of quantised values.
+struct quantised_conv : quantised_chain {
   conv_problem p;  ///< its bias is not read
-  quantised_form source, target;
-  dtype weights = dtype::i8;
+  quantised_form source;
+  dtype weights = dtype::i8;               ///< f32: they are quantised when the kernel is built
   std::vector<float> weight_scales;        ///< one, or one for each filter
   std::vector<std::int32_t> weight_zeros;  ///< empty, or one, or one for each filter
   std::vector<float> bias;                 ///< empty, or one for each filter
-  std::vector<step> steps;
 
   std::size_t filters() const { return static_cast<std::size_t>(p.y[1]); }
 };
@@ -59,16 +66,17 @@ struct quantised_conv {
 /// The post-ops, and the unit in which they begin.
 class quantised_steps {
  public:
-  /// `lay` returns the layout of an added tensor in memory, and that in which the library reads it.
+  /// `lay` returns the layout of a step's tensor in memory, and that in which the library reads it.
   template <class Lay>
-  quantised_steps(const quantised_conv& q, const Lay& lay) {
+  quantised_steps(const quantised_chain& q, const Lay& lay) {
     unit_ = first_unit_ = unit_from(q, 0);
     for (std::size_t i = 0; i < q.steps.size(); ++i) {
-      const quantised_conv::step& s = q.steps[i];
-      using enum quantised_conv::step::action;
+      const quantised_chain::step& s = q.steps[i];
+      using enum quantised_chain::step::action;
       if (s.what == clip) append_clip(q, i);
       else if (s.what == round) append_round(s);
-      else append_sum(s, lay(s));
+      else if (s.what == add) append_sum(s, lay(s));
+      else append_real(s, lay);
       convert(unit_from(q, i + 1));
     }
     flush();
@@ -79,14 +87,21 @@ class quantised_steps {
  private:
   static bool is_one(double x) { return std::abs(x - 1) < 1e-9; }
 
-  /// The unit that the steps from `first` on need: that of the next rounding or sum, or the result's.
-  static double unit_from(const quantised_conv& q, std::size_t first) {
+  /// The unit that the steps from `first` on need: that of the next rounding or sum, or the result's. Operations on numbers have 1.
+  static double unit_from(const quantised_chain& q, std::size_t first) {
     for (std::size_t i = first; i < q.steps.size(); ++i)
-      if (q.steps[i].what != quantised_conv::step::action::clip) return q.steps[i].as.scale;
+      if (q.steps[i].what != quantised_chain::step::action::clip) return q.steps[i].as.scale;
     return q.target.scale;
   }
-  void append_clip(const quantised_conv& q, std::size_t i) {
-    const quantised_conv::step& s = q.steps[i];
+  template <class Lay>
+  void append_real(const quantised_chain::step& s, const Lay& lay) {
+    flush();
+    if (s.real->what != chain_step::action::binary) return append_pointwise(then_, *s.real);
+    const auto [from, layout] = lay(s);
+    then_.combine(combination(*s.real), s.real->operand, from, layout);
+  }
+  void append_clip(const quantised_chain& q, std::size_t i) {
+    const quantised_chain::step& s = q.steps[i];
     const double low = s.low / unit_, high = s.high / unit_;
     const bool is_last = i + 1 == q.steps.size() && q.target.is_quantised();
     if (is_last && low <= q.target.lowest() && high >= q.target.highest()) return;  // stored integers have these bounds
@@ -94,12 +109,12 @@ class quantised_steps {
     if (s.low == 0 && std::isinf(s.high)) then_.apply(dnnl::algorithm::eltwise_relu, 0, 0);
     else then_.apply(dnnl::algorithm::eltwise_clip, low, std::min(high, 3e38));
   }
-  void append_round(const quantised_conv::step& s) {
+  void append_round(const quantised_chain::step& s) {
     flush();
     then_.apply(dnnl::algorithm::eltwise_round, 0, 0);
     then_.apply(dnnl::algorithm::eltwise_clip, s.as.lowest(), s.as.highest());
   }
-  void append_sum(const quantised_conv::step& s, const std::pair<desc, desc>& layouts) {
+  void append_sum(const quantised_chain::step& s, const std::pair<desc, desc>& layouts) {
     flush();
     then_.combine(dnnl::algorithm::binary_add, s.value, layouts.first, layouts.second);
     shift_ -= static_cast<double>(s.as.zero_point);
@@ -118,15 +133,6 @@ class quantised_steps {
   double first_unit_ = 1, unit_ = 1;
   double factor_ = 1, shift_ = 0;  // still to be applied to what the post-ops computed so far
 };
-
-/// float32 or int32 numbers as a constant of the program.
-template <class T>
-std::size_t given_list(program_builder& program, const std::vector<T>& list) {
-  const std::shared_ptr<std::byte> bytes = allocate_bytes(list.size() * sizeof(T));
-  std::memcpy(bytes.get(), list.data(), list.size() * sizeof(T));
-  const auto type = std::is_same_v<T, float> ? f32 : dnnl::memory::data_type::s32;
-  return program.given({{static_cast<std::int64_t>(list.size())}, type, tag::a}, bytes);
-}
 
 /// How much a product of integers counts in a unit: for each filter, or for all.
 inline std::vector<float> factors_of(const quantised_conv& q, double unit) {
@@ -154,8 +160,18 @@ inline std::vector<std::int16_t> centred_weights(const quantised_conv& q, const 
   }
   return made;
 }
+/// float32 weights as int8.
+inline std::vector<std::int8_t> rounded_weights(const quantised_conv& q, const float* contents) {
+  const std::size_t filters = q.filters(), each = static_cast<std::size_t>(product(q.p.w)) / filters;
+  std::vector<std::int8_t> made(filters * each);
+  for (std::size_t m = 0; m < filters; ++m)
+    for (std::size_t i = m * each; i < (m + 1) * each; ++i)
+      made[i] = static_cast<std::int8_t>(integer_for(contents[i], {q.weight_scales[m], 0}, dtype::i8));
+  return made;
+}
 /// The same as int8. Throws if one does not fit.
 inline std::vector<std::int8_t> weights_of_8_bits(const quantised_conv& q, const std::byte* contents) {
+  if (q.weights == dtype::f32) return rounded_weights(q, reinterpret_cast<const float*>(contents));
   const std::vector<std::int16_t> centred = centred_weights(q, contents);
   for (const std::int16_t w : centred)
     if (w < -128 || w > 127)
@@ -178,6 +194,17 @@ struct described_quantised_conv {
   quantised_steps steps;
 };
 
+/// The layouts of the operand of an operation on numbers: in memory, and as the library reads it.
+inline std::pair<desc, desc> layouts_of_operand(const any_match& m, const chain_step& s, const value_forms& borders,
+                                                const desc& y) {
+  const dims whole = y.get_dims();
+  dims extents = to_dims(m.type_of(s.operand).dims);
+  extents.insert(extents.begin(), whole.size() - extents.size(), 1);
+  if (extents != whole) return {dense(extents), dense(extents)};
+  const bool last = borders.of(m.output()).order == channels_last;
+  return {desc_in(borders.of(s.operand), whole), last ? desc_in(channels_last, whole) : free_layout(whole)};
+}
+
 /// Describes the convolution with values at its border in `borders`. Where these are plain, the library chooses the layout inside.
 inline described_quantised_conv describe_quantised(const any_match& m, const quantised_conv& q,
                                                    const value_forms& borders) {
@@ -186,7 +213,8 @@ inline described_quantised_conv describe_quantised(const any_match& m, const qua
                                                 : free_layout(extents, library_type(type));
   };
   const desc y = wanted(m.output(), q.p.y, q.target.type);
-  const quantised_steps steps(q, [&](const quantised_conv::step& s) {
+  const quantised_steps steps(q, [&](const quantised_chain::step& s) {
+    if (s.real != nullptr) return layouts_of_operand(m, *s.real, borders, y);
     const bool last = borders.of(m.output()).order == channels_last;
     return std::pair(
         desc_in(borders.of(s.value), q.p.y, library_type(s.as.type)),

@@ -47,7 +47,7 @@ inline kernel build_quantised_in_float(const any_match& m, build_context& contex
     return borders.of(v).order == channels_last ? desc_in(channels_last, extents, library_type(type))
                                                 : free_layout(extents, library_type(type));
   };
-  const quantised_steps steps(q, [&](const quantised_conv::step& s) {
+  const quantised_steps steps(q, [&](const quantised_chain::step& s) {
     return std::pair(desc_in(borders.of(s.value), q.p.y, library_type(s.as.type)),
                      wanted(m.output(), q.p.y, s.as.type));
   });

@@ -231,7 +231,7 @@ inline kernel build_concat(const any_match& m, build_context& context, std::uint
 }
 
 /// The forms that the choices of a conversion read and write: first those that differ in layout alone. Then, for float32, those of
-/// which at least one is in bfloat16.
+/// which at least one is in bfloat16, and those to and from uint8.
 inline std::vector<std::pair<form, form>> conversions(const tensor_type& whole) {
   std::vector<layout> known{plain};
   if (whole.dims.rank >= 3 && whole.dims.rank <= 5) known.push_back(channels_last);
@@ -247,13 +247,50 @@ inline std::vector<std::pair<form, form>> conversions(const tensor_type& whole) 
       if (from != to) rounded.emplace_back(a.of(dtype::bf16), b.of(dtype::bf16));
     }
   list.insert(list.end(), rounded.begin(), rounded.end());
+  if (whole.type != dtype::f32) return list;
+  // uint8 is stored plain, or with channels last.
+  for (const layout& order : known) {
+    if (order == blocked()) continue;
+    const form bytes = form(order).of(dtype::u8);
+    for (const layout& other : known)
+      for (const form& numbers : {form(other), form(other).of(dtype::bf16)}) {
+        list.emplace_back(numbers, bytes);
+        list.emplace_back(bytes, numbers);
+      }
+    for (const layout& other : known)
+      if (other != order && other != blocked()) list.emplace_back(bytes, form(other).of(dtype::u8));
+  }
   return list;
+}
+/// A conversion between numbers and integers that stand for them.
+inline kernel build_quantising(const any_match& m, build_context& context, std::uint32_t node, const form& from,
+                               const form& to, const dims& extents) {
+  const bool quantises = to.element && is_8_bit_integer(*to.element);
+  const int end = quantises ? DNNL_ARG_TO : DNNL_ARG_FROM;
+  const integer_scale how =
+      quantises ? context.scale_of(m.output(), *to.element) : context.scale_of(m.inputs_of(node)[0], *from.element);
+  dnnl::primitive_attr attributes = onednn::attributes();
+  attributes.set_scales_mask(end, 0);
+  if (how.zero_point != 0) attributes.set_zero_points_mask(end, 0);
+  const desc x = desc_in(from, extents), y = desc_in(to, extents);
+  const auto d = fast(dnnl::reorder::primitive_desc(cpu(), x, cpu(), y, attributes));
+  program_builder program(m, context);
+  std::vector<std::pair<int, std::size_t>> operands{
+      {DNNL_ARG_FROM, program.read(m.inputs_of(node)[0], x)},
+      {DNNL_ARG_TO, program.output(y)},
+      {DNNL_ARG_ATTR_SCALES | end, given_list(program, std::vector{how.scale})}};
+  if (how.zero_point != 0)
+    operands.emplace_back(DNNL_ARG_ATTR_ZERO_POINTS | end, given_list(program, std::vector{how.zero_point}));
+  program.run(d, dnnl::reorder(d), std::move(operands));
+  return program.finish("reorder " + to_text(from) + " to " + to_text(to));
 }
 inline kernel build_conversion(const any_match& m, build_context& context, std::uint32_t node) {
   const tensor_type& whole = m.type_of(m.output());
   const auto [from, to] = conversions(whole).at(context.choice());
   const bool moves = from.order != to.order;
   const dims extents = moves || from.order != plain ? to_dims(whole.dims) : dims{whole.dims.elements()};
+  if (from.element != to.element && (from.element == dtype::u8 || to.element == dtype::u8))
+    return build_quantising(m, context, node, from, to, extents);
   const element type = library_type(whole.type);
   program_builder program(m, context);
   program.reorder(program.read(m.inputs_of(node)[0], desc_in(from, extents, type)),
@@ -309,6 +346,9 @@ inline std::vector<form> forms_of_single(const any_match& m, std::uint32_t node)
   std::vector<form> list(orders.begin(), orders.end());
   if (has_bf16(m, node))
     for (const layout& order : orders) list.push_back(form(order).of(dtype::bf16));
+  // The largest of some integers stands for the largest number.
+  if (m.is(node, ops::max_pool) && std::ranges::find(orders, channels_last) != orders.end())
+    list.push_back(form(channels_last).of(dtype::u8));
   return list;
 }
 /// The values that a form of a single operator is for: its result, and all operands but constants. A norm has one such operand.
