@@ -144,7 +144,7 @@ const std::string& refusal_here() {
 
 kernel jit::build(const any_match& m, build_context& context) {
   using namespace detail::jit;
-  if (is_quantised_depthwise(m)) return build_byte_depthwise(m, context);
+  if (is_on_bytes(m)) return build_byte_depthwise(m, context);
   const product_match shape(m);
   if (shape.is_windowed) return build_convolution(m, shape, context);
   if (shape.is_depthwise()) return build_depthwise(m, shape, context);
@@ -156,7 +156,7 @@ kernel jit::build(const any_match& m, build_context& context) {
 
 void jit::configurations(const any_match& m, configuration_list& to) {
   using namespace detail::jit;
-  if (is_quantised_depthwise(m)) {
+  if (is_on_bytes(m)) {
     for (const byte_depthwise_configuration& c : promising_configurations(byte_depthwise_of(m))) to.add(to_text(c));
     return;
   }
@@ -179,7 +179,7 @@ void jit::configurations(const any_match& m, configuration_list& to) {
 
 kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
   using namespace detail::jit;
-  if (is_quantised_depthwise(m)) return {};
+  if (is_on_bytes(m)) return {};
   const product_match shape(m);
   if (shape.is_windowed) return algorithm_of_convolution(m, shape, how);
   const product_point::reading read = product_point::read(how.text());
@@ -197,7 +197,7 @@ kernel_algorithm jit::algorithm(const any_match& m, const configuration& how) {
 
 kept_constants jit::weights(const any_match& m, const configuration& how) {
   using namespace detail::jit;
-  if (is_quantised_depthwise(m)) return weights_of_byte_depthwise(m, how);
+  if (is_on_bytes(m)) return weights_of_byte_depthwise(m, how);
   const product_match shape(m);
   if (shape.is_windowed) return weights_of_convolution(m, shape, how);
   if (shape.is_depthwise()) return weights_of_depthwise(m, shape, how);
@@ -210,7 +210,7 @@ kept_constants jit::weights(const any_match& m, const configuration& how) {
 
 verdict jit::knows(const any_match& m, const configuration& how) {
   using namespace detail::jit;
-  if (is_quantised_depthwise(m)) return knows_byte_depthwise(m, how);
+  if (is_on_bytes(m)) return knows_byte_depthwise(m, how);
   const product_match shape(m);
   if (shape.is_windowed) return knows_convolution(m, shape, how);
   if (shape.is_depthwise()) return knows_depthwise(how);
@@ -221,9 +221,11 @@ verdict jit::knows(const any_match& m, const configuration& how) {
 }
 
 void jit::layouts(const any_match& m, const configuration& how, value_forms& to) {
-  if (detail::jit::is_quantised_depthwise(m)) {
-    to.set(detail::jit::quantised_depthwise_match(m).image, channels_last);
-    to.set(m.output(), channels_last);
+  if (detail::jit::is_on_bytes(m)) {
+    const detail::jit::quantised_depthwise_match q(m);
+    const form stored = q.is_of_file() ? form(channels_last) : form(channels_last).of(dtype::u8);
+    to.set(q.image, stored);
+    to.set(m.output(), stored);
     return;
   }
   const detail::jit::product_match shape(m);

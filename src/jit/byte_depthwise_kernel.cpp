@@ -3,6 +3,7 @@
 #include <collage/error.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -33,8 +34,19 @@ std::string name_of(const byte_depthwise_configuration& c, const std::string& re
          (c.order == byte_depthwise_order::channels ? ", channels first" : ", columns first");
 }
 
-/// Uint8 weights whose zero point is 128 become int8 ones, of which 128 is 0.
-std::vector<std::int8_t> signed_weights(const build_context& context, std::uint32_t value, std::int64_t count) {
+/// Float32 weights as int8, by the scale of each channel.
+std::vector<std::int8_t> rounded_weights(const byte_convolution& c, const float* weights) {
+  std::vector<std::int8_t> list;
+  for (const float scale : c.weight_scales)
+    for (std::int64_t tap = 0; tap < c.shape.taps(); ++tap)
+      list.push_back(static_cast<std::int8_t>(integer_for(*weights++, {scale, 0}, dtype::i8)));
+  return list;
+}
+
+/// Uint8 weights whose zero point is 128 become int8 ones, of which 128 is 0. Float32 ones are rounded by their scales.
+std::vector<std::int8_t> signed_weights(const byte_convolution& c, const build_context& context, std::uint32_t value) {
+  const std::int64_t count = c.shape.channels * c.shape.taps();
+  if (context.network().type_of(value).type == dtype::f32) return rounded_weights(c, context.constant<float>(value));
   const auto* const bytes = context.constant<std::uint8_t>(value);
   const std::uint8_t flip = context.network().type_of(value).type == dtype::u8 ? 0x80 : 0;
   std::vector<std::int8_t> list;
@@ -42,7 +54,9 @@ std::vector<std::int8_t> signed_weights(const build_context& context, std::uint3
   return list;
 }
 std::string packing_of(const byte_depthwise_configuration& how, const byte_depthwise_shape& s, dtype type) {
-  return byte_depthwise::packing(how, s) + (type == dtype::u8 ? ", of uint8" : "");
+  return byte_depthwise::packing(how, s) + (type == dtype::u8    ? ", of uint8"
+                                            : type == dtype::f32 ? ", of float32"
+                                                                 : "");
 }
 
 int number_of(const build_context& context, std::uint32_t value) {
@@ -71,14 +85,47 @@ void check_zeros_of_weights(const any_match& m, const quantised_depthwise_match&
                 "jit");
 }
 
-byte_convolution convolution_of(const any_match& m, const quantised_depthwise_match& q, const build_context& context) {
-  byte_convolution c;
-  c.shape = byte_depthwise_of(m);
+/// The integers as which a plan stores a value.
+byte_form stored_form(std::uint32_t value, const build_context& context) {
+  const integer_scale how = context.scale_of(value, dtype::u8);
+  return {dtype::u8, how.scale, how.zero_point};
+}
+
+/// The scales of float32 weights: one for each channel. Errors: they are not finite.
+std::vector<float> scales_of_channels(const float* weights, std::int64_t channels, std::int64_t taps) {
+  std::vector<float> list;
+  for (std::int64_t channel = 0; channel < channels; ++channel) {
+    float largest = 0;
+    for (std::int64_t tap = 0; tap < taps; ++tap, ++weights) {
+      if (!std::isfinite(*weights)) throw error(error_kind::unsupported, "weights contain NaN or infinity", "jit");
+      largest = std::max(largest, std::abs(*weights));
+    }
+    list.push_back(scale_for(dtype::i8, -largest, largest).scale);
+  }
+  return list;
+}
+
+/// The forms of values and the scales of weights, as a file has them.
+void read_file(byte_convolution& c, const any_match& m, const quantised_depthwise_match& q,
+               const build_context& context) {
+  check_zeros_of_weights(m, q, context);
   c.image = form_of(m, q.image_scales, m.type_of(q.image).type, context);
   c.result = q.is_quantised() ? form_of(m, q.last, m.type_of(m.output()).type, context) : byte_form{dtype::f32};
   const std::uint32_t scales = m.inputs_of(q.weight_scales)[1];
   const auto* const list = context.constant<float>(scales);
   c.weight_scales.assign(list, list + m.type_of(scales).dims.elements());
+}
+
+byte_convolution convolution_of(const any_match& m, const quantised_depthwise_match& q, const build_context& context) {
+  byte_convolution c;
+  c.shape = byte_depthwise_of(m);
+  if (q.is_of_file()) {
+    read_file(c, m, q, context);
+  } else {
+    c.image = stored_form(q.image, context);
+    c.result = stored_form(m.output(), context);
+    c.weight_scales = scales_of_channels(context.constant<float>(q.weights), c.shape.channels, c.shape.taps());
+  }
   if (q.bias != match_record::nothing) {
     const auto* const bias = context.constant<float>(q.bias);
     c.bias.assign(bias, bias + c.shape.channels);
@@ -116,7 +163,7 @@ kernel build_byte_depthwise(const byte_convolution& c, const byte_operands& from
   const byte_reading found = read_bytes(context.configuration());
   if (!found.how)
     throw error(error_kind::invalid_argument, found.fault, "jit's configuration " + context.configuration().text());
-  const std::vector<std::int8_t> weights = signed_weights(context, from.weights, c.shape.channels * c.shape.taps());
+  const std::vector<std::int8_t> weights = signed_weights(c, context, from.weights);
   run_byte_depthwise run{
       std::make_shared<const byte_depthwise>(*found.how, c.shape, terms_of(c), weights.data(), context.threads()),
       {},
@@ -168,7 +215,6 @@ kept_constants weights_of_byte_depthwise(const any_match& m, const collage::conf
 
 kernel build_byte_depthwise(const any_match& m, build_context& context) {
   const quantised_depthwise_match q(m);
-  check_zeros_of_weights(m, q, context);
   const byte_operands from = {m.index_of(q.image), q.weights};
   kernel built = build_byte_depthwise(convolution_of(m, q, context), from, context);
   for (std::size_t i = 0; i < m.arguments().size(); ++i)

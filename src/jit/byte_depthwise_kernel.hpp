@@ -42,14 +42,14 @@ byte_depthwise_terms terms_of(const byte_convolution& c);
 struct byte_operands {
   std::size_t image = 0;  ///< the position among a call's inputs
   std::uint32_t weights =
-      0;  ///< the value, [channels][1][rows][columns] of int8, or of uint8 that stand for numbers from -128
+      0;  ///< the value, [channels][1][rows][columns]: int8, uint8 that stand for numbers from -128, or float32
 };
 
 /// The kernel of a configuration. Error (invalid_argument): `parse_byte_depthwise_configuration` refuses its text. Error (unsupported):
 /// a factor is not finite, or the configuration is not for this shape.
 kernel build_byte_depthwise(const byte_convolution& c, const byte_operands& from, build_context& context);
 
-// Matches of the pattern `quantised_depthwise`, which `accepts_quantised_depthwise` took ----------------------------------------
+// Matches of the patterns `quantised_depthwise` and `byte_depthwise`, which `accepts_on_bytes` took -----------------------------
 
 byte_depthwise_shape byte_depthwise_of(const any_match& m);
 verdict knows_byte_depthwise(const any_match& m, const collage::configuration& how);

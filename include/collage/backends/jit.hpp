@@ -34,8 +34,9 @@ namespace collage::inline v0 {
 /// A depthwise convolution before one of 1x1 is part of its kernel. These configurations are as "depthwise1 avx512 tile 14x2 unroll 4
 /// prefetch 0 broadcast memory rows 4 threads blocks".
 ///
-/// A depthwise convolution of a quantised file is one kernel on bytes, from dequantize_linear to quantize_linear. Its configurations
-/// are as "bytes1 avx512-vnni tile 3x4 order channels".
+/// A depthwise convolution of a quantised file is one kernel on bytes, from dequantize_linear to quantize_linear. One of a network in
+/// float32 is, too, where a plan stores its image and its result as uint8. Configurations are as "bytes1 avx512-vnni tile 3x4 order
+/// channels".
 ///
 /// Products that share their left operand have the configurations of single products, and keep the same packed weights.
 struct jit : backend<"jit"> {
@@ -43,7 +44,7 @@ struct jit : backend<"jit"> {
       collage::patterns<single<ops::matmul>, onednn_patterns::matmul_chain, onednn_patterns::matmul_add_gelu,
                         single<ops::conv>, onednn_patterns::conv_chain, onednn_patterns::upsampled_conv,
                         jit_patterns::two_products, jit_patterns::three_products, jit_patterns::depthwise_pointwise,
-                        jit_patterns::quantised_depthwise>;
+                        jit_patterns::quantised_depthwise, jit_patterns::byte_depthwise>;
 
   static constexpr verdict accepts(const any_match& m) { return detail::jit::accepts(m); }
   static kernel build(const any_match& m, build_context& context);

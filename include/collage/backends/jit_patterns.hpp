@@ -1,5 +1,5 @@
 // Patterns of generated kernels. Products may share their left operand, as the queries, keys and values of attention do. Depthwise
-// convolutions are before pointwise ones, or of quantised files.
+// convolutions are before pointwise ones, or on bytes.
 #pragma once
 
 #include <collage/backends/onednn_patterns.hpp>
@@ -54,6 +54,17 @@ struct quantised_depthwise : pattern<"quantised_depthwise"> {
   static constexpr auto limited =
       optional(either(ops::relu(previous), ops::clip(previous, constant, constant)), depthwise);
   static constexpr auto expr = optional(ops::quantize_linear(previous, constant, maybe(constant)), limited);
+};
+
+/// A depthwise convolution of a network in float32, then relu or clip or nothing. It is computed on bytes where a plan stores its image
+/// and its result so.
+struct byte_depthwise : pattern<"byte_depthwise"> {
+  static constexpr auto depthwise =
+      ops::conv(any, constant, maybe(constant))
+          .where([](const ops::conv_attributes& a) { return a.groups > 1; }, "it must have several groups")
+          .as<"depthwise">();
+  static constexpr auto expr =
+      optional(either(ops::relu(previous), ops::clip(previous, constant, constant)), depthwise);
 };
 
 }  // namespace collage::inline v0::jit_patterns

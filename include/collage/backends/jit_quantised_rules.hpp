@@ -1,19 +1,21 @@
-// Which depthwise convolutions of quantised files the backend `jit` takes.
+// Which depthwise convolutions the backend `jit` computes on bytes: of quantised files, and of networks in float32.
 #pragma once
 
 #include <collage/backends/any_match.hpp>
+#include <collage/backends/jit_patterns.hpp>
 #include <collage/ops.hpp>
 #include <collage/verdict.hpp>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace collage::inline v0::detail::jit {
 
-/// A match of the pattern `quantised_depthwise`: its nodes, and the values that its kernel reads. match_record::nothing stands for
-/// what is missing.
+/// A match of the pattern `quantised_depthwise` or `byte_depthwise`: its nodes, and the values that its kernel reads.
+/// match_record::nothing stands for what is missing.
 struct quantised_depthwise_match {
-  std::uint32_t depthwise = match_record::nothing;                              ///< the convolution
-  std::uint32_t image_scales = 0, weight_scales = 0;                            ///< the dequantize_linear nodes
+  std::uint32_t depthwise = match_record::nothing;                                            ///< the convolution
+  std::uint32_t image_scales = match_record::nothing, weight_scales = match_record::nothing;  ///< dequantize_linear
   std::uint32_t between = match_record::nothing, last = match_record::nothing;  ///< relu or clip; quantize_linear
   std::uint32_t image = 0, weights = 0, bias = match_record::nothing;           ///< values
 
@@ -25,17 +27,22 @@ struct quantised_depthwise_match {
     }
     if (depthwise == match_record::nothing) return;
     const auto in = m.inputs_of(depthwise);
-    image_scales = static_cast<std::uint32_t>(m.at(in[0]).producer);
-    weight_scales = static_cast<std::uint32_t>(m.at(in[1]).producer);
+    image = in[0], weights = in[1];
+    if (in.size() > 2) bias = in[2];
+    if (m.at(weights).producer < 0) return;
+    image_scales = static_cast<std::uint32_t>(m.at(image).producer);
+    weight_scales = static_cast<std::uint32_t>(m.at(weights).producer);
     image = m.inputs_of(image_scales)[0];
     weights = m.inputs_of(weight_scales)[0];
-    if (in.size() > 2) bias = in[2];
   }
+  /// Whether the network has the integers. Otherwise a plan stores values as integers.
+  constexpr bool is_of_file() const { return weight_scales != match_record::nothing; }
   constexpr bool is_quantised() const { return last != match_record::nothing; }
 };
 
-/// Whether a match is of that pattern, which is the only one with dequantize_linear.
-constexpr bool is_quantised_depthwise(const any_match& m) {
+/// Whether a match is of one of these patterns.
+constexpr bool is_on_bytes(const any_match& m) {
+  if (std::string_view(m.pattern()) == jit_patterns::byte_depthwise::name) return true;
   for (const std::uint32_t node : m.nodes())
     if (m.is(node, ops::dequantize_linear)) return true;
   return false;
@@ -77,10 +84,8 @@ constexpr verdict accepts_quantised_window(const any_match& m, const quantised_d
         "the window of a quantised depthwise convolution may have 512 elements"}});
 }
 
-constexpr verdict accepts_quantised_depthwise(const any_match& m) {
-  for (const std::uint32_t v : m.arguments())
-    if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
-  const quantised_depthwise_match q(m);
+/// The scales and types that a quantised file must have.
+constexpr verdict accepts_quantisation(const any_match& m, const quantised_depthwise_match& q) {
   const dtype stored = m.type_of(q.weights).type;
   if (!is_8_bit_integer(m.type_of(q.image).type) || !has_one_scale(m, q.image_scales))
     return {false, "the image of a quantised convolution must be int8 or uint8, with one known positive scale"};
@@ -88,6 +93,15 @@ constexpr verdict accepts_quantised_depthwise(const any_match& m) {
     return {false, "quantised weights must be int8 or uint8, with one scale or one for each channel"};
   if (q.is_quantised() && (!is_8_bit_integer(m.type_of(m.output()).type) || !has_one_scale(m, q.last)))
     return {false, "the result of a quantised convolution must be int8 or uint8, with one known positive scale"};
+  return {};
+}
+
+constexpr verdict accepts_on_bytes(const any_match& m) {
+  for (const std::uint32_t v : m.arguments())
+    if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
+  const quantised_depthwise_match q(m);
+  if (q.is_of_file())
+    if (const verdict v = accepts_quantisation(m, q); !v) return v;
   if (m.type_of(m.output_of(q.depthwise)).type != dtype::f32)
     return {false, "between quantised values it computes float32 only"};
   if (q.between != match_record::nothing && m.is(q.between, ops::clip)) {

@@ -310,7 +310,7 @@ constexpr verdict accepts_shared(const any_match& m) {
 }
 
 constexpr verdict accepts(const any_match& m) {
-  if (is_quantised_depthwise(m)) return accepts_quantised_depthwise(m);
+  if (is_on_bytes(m)) return accepts_on_bytes(m);
   for (const std::uint32_t v : m.arguments()) {
     if (m.type_of(v).type != dtype::f32) return {false, "it computes float32 only"};
     if (!m.type_of(v).dims.is_concrete()) return {false, "its shapes must be known"};
