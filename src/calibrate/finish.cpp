@@ -142,3 +142,12 @@ graph_ranges ranges_of(const graph_watch& watched, const range_origin& made_by) 
 }
 
 }  // namespace collage::inline v0::detail
+
+namespace collage::inline v0 {
+
+std::int32_t weight_axis(const graph& network, std::uint32_t value) {
+  const detail::constant_role role = detail::role_of(network, value);
+  return role.is_weight ? role.axis : -1;
+}
+
+}  // namespace collage::inline v0

@@ -261,9 +261,10 @@ class cost_measurer {
 
   /// A part of the key of comparisons: what the plan may round, and the errors by which that is decided.
   std::string precision_key() const {
-    return task_.options.precision.may_round()
-               ? ", " + task_.plan_precision + " by " + hex_of(task_.options.precision.errors->hash())
-               : std::string();
+    const precision_options& how = task_.options.precision;
+    if (!how.may_round()) return {};
+    const std::uint64_t scales = how.scales != nullptr ? how.scales->hash() : 0;
+    return ", " + task_.plan_precision + " by " + hex_of(how.errors->hash() ^ scales);
   }
 
   void keep(cost_ledger& of, const std::vector<bool>& use, const std::string& bound, bool divides) {

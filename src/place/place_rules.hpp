@@ -55,11 +55,18 @@ inline std::vector<place_rule> rules_in(const graph& body, backend_table backend
 /// nodes the search decides.
 using view_layouts = std::vector<std::vector<std::uint32_t>>;
 
-inline view_layouts views_in(const graph& network, const std::vector<form>& forms) {
+inline view_layouts views_in(const place_task& task) {
+  const graph& network = task.network;
+  const value_scales* const scales = task.options.precision.scales.get();
   view_layouts list(network.nodes().size());
   for (std::uint32_t n = 0; n < list.size(); ++n)
-    for (std::uint32_t order = 0; order < forms.size(); ++order)
-      if (!views_of(network, n, forms[order]).empty()) list[n].push_back(order);
+    for (std::uint32_t order = 0; order < task.forms.size(); ++order) {
+      const std::vector<value_view> views = views_of(network, n, task.forms[order]);
+      const auto has_scale = [&](const value_view& v) {
+        return has_one_scale(scales, task.forms[order], v.value, v.of);
+      };
+      if (!views.empty() && std::ranges::all_of(views, has_scale)) list[n].push_back(order);
+    }
   return list;
 }
 
@@ -158,19 +165,33 @@ inline precisions elements_in(const place_task& task) {
   return task.options.precision.may_round() ? task.options.precision.elements : precisions::f32;
 }
 
+/// Whether a candidate stores a value as integers of 8 bits that has no scale.
+inline bool lacks_scale(const place_task& task, const place_candidates& all, const place_candidate& c) {
+  const value_scales* const scales = task.options.precision.scales.get();
+  const value_forms borders = forms_of(task.network, task.backends, all, c);
+  return std::ranges::any_of(borders.list(), [&](const auto& said) {
+    const auto& [v, stored] = said;
+    return stored.element && is_8_bit_integer(*stored.element) && !is_8_bit_integer(task.network.type_of(v).type) &&
+           (scales == nullptr || !scales->of(v, *stored.element));
+  });
+}
+
 /// All candidates that the constraints, `place_options::algorithms` and `place_options::precision` allow. Control flow and reshapes have none. Errors: as of
 /// find_candidates and apply_rule.
 inline allowed_candidates find_allowed_candidates(const place_task& task) {
   const std::vector<bool> nothing(task.network.nodes().size(), false);
   allowed_candidates left{
       find_candidates(task.network, task.backends, task.use, watch_listing(task), elements_in(task)),
-      std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use, views_in(task.network, task.forms)};
+      std::vector<std::vector<bool>>(task.backends.size(), nothing), task.use, views_in(task)};
   for (const place_rule& rule : task.options.rules) apply_rule(task, rule, left);
   const auto is_unwanted = [&](const place_candidate& c) {
     return !algorithm_of(task.network, task.backends, c).is_direct();
   };
-  std::size_t removed = 0;
-  if (wanted_algorithms(task.options) == algorithms::direct) removed = std::erase_if(left.candidates.list, is_unwanted);
+  std::size_t removed = std::erase_if(left.candidates.list, [&](const place_candidate& c) {
+    return elements_in(task) != precisions::f32 && lacks_scale(task, left.candidates, c);
+  });
+  if (wanted_algorithms(task.options) == algorithms::direct)
+    removed += std::erase_if(left.candidates.list, is_unwanted);
   if (!task.options.rules.empty() || removed != 0) renumber_structures(left.candidates);
   return left;
 }

@@ -78,9 +78,14 @@ class deadline {
 };
 
 /// The element types in which values may be stored that the network has in another one.
-inline std::span<const dtype> elements_of(const precision_options& how) {
-  static constexpr std::array bf16_alone{dtype::bf16};
-  return how.may_round() ? std::span<const dtype>(bf16_alone) : std::span<const dtype>();
+inline std::vector<dtype> elements_of(const precision_options& how) {
+  std::vector<dtype> list;
+  if (!how.may_round()) return list;
+  for (const dtype element : {dtype::bf16, dtype::u8, dtype::i8}) {
+    const bool has_scales = !is_8_bit_integer(element) || (how.scales != nullptr && !how.scales->empty());
+    if (allows(how.elements, element) && has_scales) list.push_back(element);
+  }
+  return list;
 }
 
 struct place_task {

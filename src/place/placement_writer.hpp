@@ -32,6 +32,7 @@ class placement_writer {
   placement write(const std::string& name, const search_result& from) const {
     placement result;
     result.name = name;
+    if (known_.task.options.precision.may_round()) result.scales = known_.task.options.precision.scales;
     for (const std::uint32_t chosen : from.found.chosen) {
       const shown_step& what = from.who[chosen];
       const std::uint32_t node = from.problem.candidates[chosen].nodes.first();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <collage/calibrate/calibrate.hpp>
 #include <collage/calibrate/confirm.hpp>
 #include <collage/calibrate/rounding.hpp>
 #include <collage/error.hpp>
@@ -22,6 +23,7 @@
 #include "error_limit.hpp"
 #include "place_task.hpp"
 #include "placing_state.hpp"
+#include "value_ranges.hpp"
 
 namespace collage::inline v0 {
 
@@ -88,6 +90,8 @@ class placing_within_error {
   }
 
   placed_within_error run() {
+    if (detail::allows_integers(options_.precision.elements) && options_.precision.scales == nullptr)
+      options_.precision.scales = find_scales();
     const std::vector<rounded_value> values = rounded_values(network_, backends_, options_);
     if (values.empty()) return unrounded("no kernel that can run here rounds anything");
     if (!(options_.precision.most_error > 0)) return unrounded("no error is allowed");
@@ -131,6 +135,24 @@ class placing_within_error {
     return [this](std::size_t which, std::span<const tensor_view> inputs) { return samples_(used_ + which, inputs); };
   }
 
+  /// Makes scales of the ranges that are given, or calibrates with the samples that are not held back.
+  std::shared_ptr<const value_scales> find_scales() const {
+    if (how_.ranges != nullptr) {
+      if (how_.ranges->fingerprint != network_.fingerprint())
+        throw error(error_kind::invalid_argument, "are of another network", "ranges",
+                    "calibrate this network, or leave them out");
+      return detail::scales_of(network_, *how_.ranges);
+    }
+    tell("calibrating with " + std::to_string(used_) + " samples");
+    std::size_t next = 0;
+    const sample_reader read = [&](std::span<const tensor> inputs) {
+      const std::vector<tensor_view> views(inputs.begin(), inputs.end());
+      return next < used_ && samples_(next++, views);
+    };
+    return detail::scales_of(
+        network_, calibrate(network_, backends_, read, {.method = range_method::mse}, {.threads = threads()}));
+  }
+
   /// Finds kernels that give each value that may be rounded memory of its own.
   void list_visible(const std::vector<rounded_value>& values) {
     std::vector<std::uint32_t> visible;
@@ -142,7 +164,8 @@ class placing_within_error {
 
   value_errors measure(const std::vector<rounded_value>& values) const {
     std::vector<value_rounding> requests;
-    for (const rounded_value& v : values) requests.push_back({v.value, rounding_to(v.element)});
+    for (const rounded_value& v : values)
+      requests.push_back({v.value, detail::rounding_of_value(network_, v, options_.precision.scales.get())});
     tell("measuring the errors of " + std::to_string(values.size()) + " values");
     value_error_options measuring = how_.measuring;
     measuring.samples = used_;
@@ -167,6 +190,8 @@ class placing_within_error {
     placed_within_error made;
     static_cast<placed_plan&>(made) = place(network_, backends_, how);
     const std::optional<plan_error> expected = std::exchange(made.plan::error, std::nullopt);  // until it is tested
+    made.chosen.scales = used_scales(network_, backends_, made.chosen);
+    for (placement& single : made.singles) single.scales = used_scales(network_, backends_, single);
     made.errors = errors;
     made.correction = correction;
     made.turns = number;
@@ -217,7 +242,7 @@ class placing_within_error {
 
   const graph& network_;
   backend_table backends_;
-  const place_options& options_;
+  place_options options_;
   const sample_source& samples_;
   const within_error_options& how_;
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <collage/dtype.hpp>
+#include <collage/fwd.hpp>
 #include <collage/shape.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -57,6 +58,10 @@ constexpr number_limits limits_of(dtype element) {
 /// One scale for an interval. The interval is first widened to contain zero. Errors: its ends are not finite or in the wrong
 /// order; it is empty, that is both ends are zero.
 quantisation quantisation_of(interval range, quantisation_schema schema);
+
+/// The dimension of a weight that has a scale for each index: that of filters of a convolution, or of columns of a product. -1 if the value
+/// is no weight, or if its readers have different dimensions.
+std::int32_t weight_axis(const graph& network, std::uint32_t value);
 
 /// Symmetric int8 for contents of float32, with one scale for each index of dimension `axis`, or with one for all if `axis` is -1.
 /// A channel of zeros has the scale 1. Errors: an axis outside of the shape; contents that are not finite.

@@ -287,7 +287,7 @@ inline void list_matches(const graph& network, backend_table backends, const std
               const std::optional<dtype> rounded = rounding_of(network, forms_of(pattern, view, record, how));
               return !rounded || allows(elements, *rounded);
             });
-            m.reason = "all its kernels round values, which is not allowed";
+            if (m.proposed.empty()) continue;  // it is for other precisions
           }
         }
         nodes.insert(nodes.end(), record.node_list().begin(), record.node_list().end());

@@ -5,6 +5,7 @@
 // collage::place).
 #pragma once
 
+#include <collage/calibrate/ranges.hpp>
 #include <collage/calibrate/samples.hpp>
 #include <collage/calibrate/value_errors.hpp>
 #include <collage/graph/graph.hpp>
@@ -13,13 +14,14 @@
 #include <collage/run/rounding.hpp>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace collage::inline v0 {
 
 /// The values that kernels of these backends may round, under these options, in the order
-/// of the values. `options.precision.elements` says to which types; the bound
+/// of the values. `options.precision.elements` says to which types, and only values with scales are stored as integers of 8 bits. The bound
 /// and the errors do not matter. Errors: as of `place`.
 std::vector<rounded_value> rounded_values(const graph& network, backend_table backends, const place_options& options);
 
@@ -28,6 +30,9 @@ struct within_error_options {
   value_error_options measuring = {};  ///< of single values. `samples`: how many are used for it
   std::size_t held_back = 8;           ///< samples after those, with which a plan is confirmed; at least 2
   std::size_t most_turns = 4;          ///< plans that are made at most
+  /// From which the scales of integers of 8 bits are made. Null: the samples of `measuring` are calibrated with, if
+  /// `precision_options::elements` allows such integers and there are no scales.
+  std::shared_ptr<const network_ranges> ranges = {};
   std::function<void(const std::string&)> progress = {};  ///< called with the current work, for a line of progress
 };
 
@@ -51,7 +56,7 @@ struct placed_within_error : placed_plan {
 /// The plan never exceeds the bound in the test, and `place` never returns a plan that is slower than the best one in float32. If no
 /// plan passes, the result is that one. `options.budget_s` is for all of it.
 ///
-/// Errors: fewer than three samples; those of `place`, of measure_value_errors and of confirm.
+/// Errors: fewer than three samples; ranges of another network; those of `place`, `calibrate`, measure_value_errors and confirm.
 placed_within_error place_within_error(const graph& network, backend_table backends, const place_options& options,
                                        const sample_source& samples, const within_error_options& how = {});
 
