@@ -133,12 +133,15 @@ class command {
         ->check(CLI::IsMember({"direct", "accurate", "any"}).description(""));
     app_->add_option("--precision", given_.precision,
                      "Element types in which values may be stored and multiplied; default: fp32")
-        ->option_text("fp32|bf16|any")
-        ->check(CLI::IsMember({"fp32", "bf16", "any"}).description(""));
+        ->option_text("fp32|bf16|int8|any")
+        ->check(CLI::IsMember({"fp32", "bf16", "int8", "any"}).description(""));
     app_->add_option("--error", given_.error, "Most error by lower precision, relative to the outputs; default: 1%")
         ->option_text("1%|0.01")
         ->check(CLI::Validator([](std::string& text) { return fault_of_error(text); }, ""));
     app_->add_option("--data", given_.data, "Samples as .npy files, for --precision")->option_text("FOLDER|FILE.npy");
+    app_->add_option("--ranges", given_.known_ranges,
+                     "Ranges of values, of `collage calibrate`, for --precision int8|any")
+        ->option_text("RANGES");
     app_->add_option("--memory", given_.memory,
                      "Most memory for weights: a ratio of their size, or bytes; default: 1.5x")
         ->option_text("1.5x|200MB")

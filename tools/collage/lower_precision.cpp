@@ -6,6 +6,7 @@
 #include "terminal.hpp"
 
 #include <collage/error.hpp>
+#include <collage/io/ranges_file.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/tensor.hpp>
 
@@ -83,12 +84,16 @@ c::precision_options precision_options_of(const options& given) {
   c::precision_options how;
   how.elements = c::precisions_named(given.precision).value_or(c::precisions::f32);
   if (how.elements == c::precisions::f32) {
-    for (const auto& [text, name] : {std::pair(given.error, "--error"), std::pair(given.data, "--data")})
+    for (const auto& [text, name] : {std::pair(given.error, "--error"), std::pair(given.data, "--data"),
+                                     std::pair(given.known_ranges, "--ranges")})
       if (!text.empty())
         throw c::error(c::error_kind::invalid_argument, "it only affects plans of lower precision", name,
                        "add --precision bf16, or leave it out");
     return how;
   }
+  if (!given.known_ranges.empty() && !c::allows(how.elements, c::dtype::u8))
+    throw c::error(c::error_kind::invalid_argument, "ranges are for integers of 8 bits", "--ranges",
+                   "add --precision int8 or any, or leave it out");
   how.most_error = read_error(given.error).value_or(how.most_error);
   if (given.keep_non_finite)
     throw c::error(c::error_kind::invalid_argument, "kernels that round values need not keep NaN and infinity",
@@ -104,6 +109,8 @@ c::placed_within_error place_in_lower_precision(const options& given, const c::g
                                                 const std::function<void(const std::string&)>& progress) {
   c::within_error_options measuring;
   measuring.progress = progress;
+  if (!given.known_ranges.empty())
+    measuring.ranges = std::make_shared<const c::network_ranges>(c::load_ranges(given.known_ranges, network));
   if (!given.data.empty()) {
     const auto files = std::make_shared<spread_samples>(network, given.data);
     measuring.measuring.samples = files->measured();
