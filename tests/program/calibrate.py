@@ -170,7 +170,7 @@ class Mistakes(Calibrating):
 
         def file(name, *values, shape=(2, 1, 3), kind="<f4"):
             return self.write(name, npy(shape, kind, values=list(values)))
-        refused(self.one, self.path("none"), "none: there is no such file or folder; check --data")
+        refused(self.one, self.path("none"), "none: there is no such file or folder; check the path")
         (self.folder / "empty").mkdir(exist_ok=True)
         refused(self.one, self.path("empty"), "empty: has no .npy files; give a folder with samples")
         refused(self.one, file("nan.npy", 1, 2, 3, 4, NAN, 6),

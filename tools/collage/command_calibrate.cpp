@@ -1,7 +1,6 @@
 #include "backends.hpp"
 #include "commands.hpp"
 #include "network.hpp"
-#include "sample_files.hpp"
 #include "table.hpp"
 #include "terminal.hpp"
 
@@ -12,6 +11,7 @@
 #include <collage/io/ranges_file.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/processor.hpp>
+#include <samples/sample_files.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -65,7 +65,7 @@ c::range_origin origin_of(const options& given, const c::range_origin& usual = {
 /// Runs the network on samples, and shows how far it is.
 c::network_ranges observe(const options& given, const c::graph& network, const std::string& name) {
   const c::range_origin wanted = origin_of(given);
-  std::optional<sample_files> files;
+  std::optional<c::detail::sample_files> files;
   if (!given.data.empty()) files.emplace(network, given.data);
   const std::uint64_t all = files ? files->count() : given.sample_count;
   if (!files && !given.quiet)

@@ -2,15 +2,15 @@
 
 #include "backends.hpp"
 #include "error_option.hpp"
-#include "sample_files.hpp"
 #include "terminal.hpp"
 
 #include <collage/error.hpp>
 #include <collage/io/ranges_file.hpp>
 #include <collage/run/buffers.hpp>
 #include <collage/run/tensor.hpp>
+#include <samples/sample_files.hpp>
+#include <samples/sample_spread.hpp>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -28,8 +28,7 @@ namespace c = collage;
 
 namespace {
 
-/// Samples for the errors of single values, and samples that are held back. With many files, more are held back.
-constexpr std::size_t most_measured = 8, most_held_back = 32, random_samples = 16;
+constexpr std::size_t random_samples = 16;
 
 /// Random inputs, which are no data.
 c::sample_source random_source(std::uint64_t seed) {
@@ -45,37 +44,21 @@ c::sample_source random_source(std::uint64_t seed) {
   };
 }
 
-/// Samples of files, spread evenly over all of them. Those that are held back lie between the others, because files are often sorted.
+/// Samples of files, spread over all of them.
 class spread_samples {
  public:
-  spread_samples(const c::graph& network, const std::string& path)
-      : files_(network, path),
-        count_(std::min<std::uint64_t>(files_.count(), most_measured + most_held_back)),
-        measured_(std::min(most_measured, count_ / 2)) {}
-  std::size_t measured() const { return measured_; }
-  std::size_t held_back() const { return count_ - measured_; }
+  spread_samples(const c::graph& network, const std::string& path) : files_(network, path), spread_(files_.count()) {}
+  const c::detail::sample_spread& spread() const { return spread_; }
 
   bool read(std::size_t which, std::span<const c::tensor_view> inputs) {
-    if (which >= count_) return false;
-    files_.read_at(place_of(which), inputs);
+    if (which >= spread_.count()) return false;
+    files_.read_at(spread_.place_of(which), inputs);
     return true;
   }
 
  private:
-  /// The place in the files. The measured ones are every few samples, and the others lie between.
-  std::uint64_t place_of(std::size_t which) const {
-    const std::uint64_t step = count_ / std::max<std::size_t>(measured_, 1);
-    std::uint64_t at = which * step;
-    if (which >= measured_ && step > 1) {
-      const std::uint64_t other = which - measured_;  // among those that are not measured
-      const std::uint64_t before = other / (step - 1);
-      at = before < measured_ ? before * step + 1 + other % (step - 1) : other + measured_;
-    }
-    return at * files_.count() / count_;
-  }
-
-  sample_files files_;
-  std::size_t count_, measured_;
+  c::detail::sample_files files_;
+  c::detail::sample_spread spread_;
 };
 
 }  // namespace
@@ -113,8 +96,8 @@ c::placed_within_error place_in_lower_precision(const options& given, const c::g
     measuring.ranges = std::make_shared<const c::network_ranges>(c::load_ranges(given.known_ranges, network));
   if (!given.data.empty()) {
     const auto files = std::make_shared<spread_samples>(network, given.data);
-    measuring.measuring.samples = files->measured();
-    measuring.held_back = files->held_back();
+    measuring.measuring.samples = files->spread().measured();
+    measuring.held_back = files->spread().held_back();
     const c::sample_source samples = [files](std::size_t which, std::span<const c::tensor_view> inputs) {
       return files->read(which, inputs);
     };

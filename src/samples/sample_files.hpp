@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-namespace program {
+namespace collage::inline v0::detail {
 
-/// The samples of a file or folder for --data, in the order of the files' names.
+/// The samples of a file or folder, as for --data of the program, in the order of the files' names.
 ///
 /// - A network with one input takes a file, or a folder of .npy files with any names.
 /// - A network with several inputs takes a folder that has a file NAME.npy for each input, with _ for / in names.
@@ -24,14 +24,14 @@ namespace program {
 class sample_files {
  public:
   /// Checks all headers. Errors: no sample; no file for an input; a file for no input; files of other types, shapes or numbers of samples.
-  sample_files(const collage::graph& network, const std::string& path);
+  sample_files(const graph& network, const std::string& path);
 
   std::uint64_t count() const { return count_; }
   /// Reads a sample, from 0 to count() - 1, into memory for the inputs. Errors: a file that cannot be read; NaN or infinity in it, with
   /// the number of the sample in the file, from 1.
-  void read_at(std::uint64_t which, std::span<const collage::tensor_view> inputs);
+  void read_at(std::uint64_t which, std::span<const tensor_view> inputs);
   /// Reads the next sample. Returns false after the last one. Errors: as of `read_at`.
-  bool read(std::span<const collage::tensor> inputs);
+  bool read(std::span<const tensor> inputs);
 
  private:
   struct set {
@@ -42,17 +42,17 @@ class sample_files {
   void add_folder(const std::string& folder);
   void add_set(std::vector<std::string> files);
   void open(std::size_t which);
-  void read_input(std::size_t input, std::uint64_t sample, const collage::tensor_view& to);
+  void read_input(std::size_t input, std::uint64_t sample, const tensor_view& to);
 
-  const collage::graph& network_;
+  const graph& network_;
   std::vector<std::string> names_;  // of the files, by input, without ".npy"
   std::vector<set> sets_;
   std::uint64_t count_ = 0;
   std::uint64_t next_ = 0;
   // The set whose files are open, and where the numbers begin in each.
   std::size_t open_ = static_cast<std::size_t>(-1);
-  std::vector<collage::detail::open_file> files_;
+  std::vector<open_file> files_;
   std::vector<std::int64_t> begins_;
 };
 
-}  // namespace program
+}  // namespace collage::inline v0::detail

@@ -11,19 +11,18 @@
 #include <system_error>
 #include <utility>
 
-namespace program {
+namespace collage::inline v0::detail {
 
-namespace c = collage;
 namespace fs = std::filesystem;
 
 namespace {
 
 [[noreturn]] void refuse_sample(const std::string& what, const std::string& where, const std::string& remedy = {}) {
-  throw c::error(c::error_kind::invalid_argument, what, where, remedy);
+  throw error(error_kind::invalid_argument, what, where, remedy);
 }
 
 /// How many samples a file of a shape has for an input; nothing if the shape does not fit.
-std::optional<std::uint64_t> samples_in(const c::shape& file, const c::shape& input) {
+std::optional<std::uint64_t> samples_in(const shape& file, const shape& input) {
   const auto same_from = [&](std::size_t in_file, std::size_t in_input) {
     if (file.size() - in_file != input.size() - in_input) return false;
     for (std::size_t i = 0; in_file + i < file.size(); ++i)
@@ -56,15 +55,16 @@ struct sample_listing {
 
 }  // namespace
 
-sample_files::sample_files(const c::graph& network, const std::string& path) : network_(network) {
+sample_files::sample_files(const graph& network, const std::string& path) : network_(network) {
   for (const std::uint32_t v : network.inputs()) {
     names_.push_back(network.value_name(v));
     std::ranges::replace(names_.back(), '/', '_');
   }
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
-  if (status.type() == fs::file_type::not_found) refuse_sample("there is no such file or folder", path, "check --data");
-  if (failed) refuse_sample("cannot be read: " + failed.message(), path, "check --data");
+  if (status.type() == fs::file_type::not_found)
+    refuse_sample("there is no such file or folder", path, "check the path");
+  if (failed) refuse_sample("cannot be read: " + failed.message(), path, "check the path");
   if (fs::is_directory(status)) {
     add_folder(path);
   } else {
@@ -104,15 +104,15 @@ void sample_files::add_set(std::vector<std::string> files) {
   set made{std::move(files), {}, count_, 1};
   for (std::size_t i = 0; i < made.files.size(); ++i) {
     const std::uint32_t v = network_.inputs()[i];
-    const c::tensor_type& wanted = network_.type_of(v);
-    const c::tensor_type found = c::detail::open_npy(made.files[i], wanted.type).type;
+    const tensor_type& wanted = network_.type_of(v);
+    const tensor_type found = open_npy(made.files[i], wanted.type).type;
     const std::optional<std::uint64_t> count = samples_in(found.dims, wanted.dims);
     if (found.type != wanted.type || !count)
-      refuse_sample("has " + c::detail::npy_words(found) + ", but a sample of input " + network_.value_name(v) +
-                        " has " + c::detail::npy_words(wanted),
-                    made.files[i],
-                    count ? std::string("save it with array.astype('") + c::name_of(wanted.type) + "')"
-                          : "give one sample, or several along a first dimension");
+      refuse_sample(
+          "has " + npy_words(found) + ", but a sample of input " + network_.value_name(v) + " has " + npy_words(wanted),
+          made.files[i],
+          count ? std::string("save it with array.astype('") + name_of(wanted.type) + "')"
+                : "give one sample, or several along a first dimension");
     if (*count == 0) refuse_sample("has no sample", made.files[i], "remove it");
     made.counts.push_back(*count);
     made.count = std::max(made.count, *count);
@@ -132,12 +132,12 @@ void sample_files::open(std::size_t which) {
   open_ = which;
   const set& from = sets_[which];
   for (std::size_t i = 0; i < from.files.size(); ++i) {
-    files_.push_back(std::move(c::detail::open_npy(from.files[i], network_.type_of(network_.inputs()[i]).type).from));
+    files_.push_back(std::move(open_npy(from.files[i], network_.type_of(network_.inputs()[i]).type).from));
     begins_.push_back(ftello(files_.back().get()));
   }
 }
 
-void sample_files::read_at(std::uint64_t which, std::span<const c::tensor_view> inputs) {
+void sample_files::read_at(std::uint64_t which, std::span<const tensor_view> inputs) {
   const auto after = std::ranges::upper_bound(sets_, which, {}, &set::first);
   const auto number = static_cast<std::size_t>(after - sets_.begin()) - 1;
   if (number != open_) open(number);
@@ -146,20 +146,20 @@ void sample_files::read_at(std::uint64_t which, std::span<const c::tensor_view> 
     read_input(i, from.counts[i] == 1 ? 0 : which - from.first, inputs[i]);
 }
 
-bool sample_files::read(std::span<const c::tensor> inputs) {
+bool sample_files::read(std::span<const tensor> inputs) {
   if (next_ == count_) return false;
-  read_at(next_++, std::vector<c::tensor_view>(inputs.begin(), inputs.end()));
+  read_at(next_++, std::vector<tensor_view>(inputs.begin(), inputs.end()));
   return true;
 }
 
-void sample_files::read_input(std::size_t input, std::uint64_t sample, const c::tensor_view& to) {
+void sample_files::read_input(std::size_t input, std::uint64_t sample, const tensor_view& to) {
   const std::string& file = sets_[open_].files[input];
   const std::size_t bytes = to.type.bytes();
   std::FILE* const from = files_[input].get();
   if (bytes != 0 && (fseeko(from, begins_[input] + static_cast<std::int64_t>(sample * bytes), SEEK_SET) != 0 ||
                      std::fread(to.data, 1, bytes, from) != bytes))
     refuse_sample("cannot be read: it has become shorter", file);
-  if (to.type.type != c::dtype::f32) return;
+  if (to.type.type != dtype::f32) return;
   const std::span<const float> list(static_cast<const float*>(to.data), bytes / sizeof(float));
   const auto bad = std::ranges::find_if(list, [](float x) { return !std::isfinite(x); });
   if (bad == list.end()) return;
@@ -168,4 +168,4 @@ void sample_files::read_input(std::size_t input, std::uint64_t sample, const c::
                 file, "give samples whose numbers are finite");
 }
 
-}  // namespace program
+}  // namespace collage::inline v0::detail
